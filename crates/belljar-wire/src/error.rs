@@ -1,0 +1,180 @@
+//! What can go wrong with a run, as both ends name it (A7).
+//!
+//! [`ErrorKind`] is what an agent branches on, [`ErrorCode`] is the stable, finer name. Both are
+//! closed sets, so a cell cannot invent one.
+
+use serde::{Deserialize, Serialize};
+
+/// The `type` of a run's error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[allow(clippy::enum_variant_names, reason = "these are the names agents know")]
+pub enum ErrorKind {
+    /// The code cannot be parsed, or uses syntax that is not supported.
+    SyntaxError,
+    /// The code threw, or rejected a promise nobody handled.
+    RuntimeError,
+    /// Wall or CPU time ran out.
+    TimeoutError,
+    /// The memory limit was reached.
+    MemoryError,
+    /// The code reached for something it was not granted.
+    PermissionError,
+    /// A tool failed.
+    ToolError,
+    /// Any other limit was reached.
+    LimitError,
+    /// The value is not JSON.
+    SerializationError,
+    /// The sandbox itself could not do its work; the code is not to blame.
+    SandboxError,
+}
+
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal => $kind:ident,)*) => {
+        /// The stable `code` of a run's error.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum ErrorCode {
+            $($(#[$doc])* #[serde(rename = $text)] $variant,)*
+        }
+
+        impl ErrorCode {
+            /// Every code there is.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The code as it stands in results.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// The error type this code belongs to.
+            pub const fn kind(self) -> ErrorKind {
+                match self { $(Self::$variant => ErrorKind::$kind,)* }
+            }
+        }
+    };
+}
+
+error_codes! {
+    /// The code does not parse.
+    SyntaxInvalid = "syntax.invalid" => SyntaxError,
+    /// The code parses, but uses syntax this engine does not take (JSX, decorators, `export`).
+    SyntaxUnsupported = "syntax.unsupported" => SyntaxError,
+    /// The code threw.
+    RuntimeThrown = "runtime.thrown" => RuntimeError,
+    /// A promise was rejected and nobody handled it.
+    RuntimeUnhandledRejection = "runtime.unhandled_rejection" => RuntimeError,
+    /// The call stack is exhausted.
+    RuntimeStackOverflow = "runtime.stack_overflow" => RuntimeError,
+    /// The body waits for a promise that nothing can settle any more.
+    RuntimeStalled = "runtime.stalled" => RuntimeError,
+    /// The wall-clock limit.
+    LimitTimeout = "limit.timeout" => TimeoutError,
+    /// The CPU-time limit.
+    LimitCpu = "limit.cpu" => TimeoutError,
+    /// The memory limit.
+    LimitMemory = "limit.memory" => MemoryError,
+    /// The code is larger than allowed.
+    LimitCode = "limit.code" => LimitError,
+    /// The context is larger than allowed.
+    LimitContext = "limit.context" => LimitError,
+    /// Too much was printed.
+    LimitOutput = "limit.output" => LimitError,
+    /// The value is larger than allowed.
+    LimitResult = "limit.result" => LimitError,
+    /// More was asked for than the operator's maximum.
+    LimitMaximum = "limit.maximum" => LimitError,
+    /// Network access that was not granted.
+    PermissionNetwork = "permission.network" => PermissionError,
+    /// A module that was not granted.
+    PermissionModule = "permission.module" => PermissionError,
+    /// Process, environment or host access that was not granted.
+    PermissionHost = "permission.host" => PermissionError,
+    /// File access that was not granted.
+    PermissionFile = "permission.file" => PermissionError,
+    /// A live object, cycle, BigInt or other value JSON has no place for.
+    SerializationUnsupported = "serialization.unsupported" => SerializationError,
+    /// The value is nested too deeply.
+    SerializationDepth = "serialization.depth" => SerializationError,
+    /// This host cannot enforce a layer of the plan; nothing ran.
+    SandboxUnsupported = "sandbox.unsupported" => SandboxError,
+    /// A layer could not be put in force; nothing ran.
+    SandboxFailed = "sandbox.failed" => SandboxError,
+    /// The cell died without a word.
+    SandboxCrashed = "sandbox.crashed" => SandboxError,
+    /// The zygote went away and took the cell with it.
+    SandboxZygoteLost = "sandbox.zygote_lost" => SandboxError,
+    /// The cell sent something that is not a frame.
+    SandboxProtocol = "sandbox.protocol" => SandboxError,
+    /// The caller ended the run.
+    RunAborted = "run.aborted" => SandboxError,
+    /// The request itself is not valid.
+    RequestInvalid = "request.invalid" => SandboxError,
+}
+
+/// An error as a cell reports it. The host decides what of it to believe.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestError {
+    /// Stable code; it implies the type.
+    pub code: ErrorCode,
+    /// What happened, in one or a few sentences.
+    pub message: String,
+    /// Frames of the agent's own code, mapped to the source as written.
+    #[serde(default)]
+    pub stack: Option<String>,
+    /// 1-based line in the source as written.
+    #[serde(default)]
+    pub line: Option<u32>,
+    /// 1-based column in the source as written.
+    #[serde(default)]
+    pub column: Option<u32>,
+    /// What to do about it.
+    #[serde(default)]
+    pub hint: Option<String>,
+}
+
+/// A frame's head is bounded, so the texts in it are too.
+const MAX_MESSAGE_BYTES: usize = 8 * 1024;
+const MAX_STACK_BYTES: usize = 16 * 1024;
+
+impl GuestError {
+    /// An error with a message and nothing else.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        shorten(&mut message, MAX_MESSAGE_BYTES);
+        Self { code, message, stack: None, line: None, column: None, hint: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        let mut hint = hint.into();
+        shorten(&mut hint, MAX_MESSAGE_BYTES);
+        self.hint = Some(hint);
+        self
+    }
+
+    /// Adds the frames.
+    #[must_use]
+    pub fn with_stack(mut self, stack: impl Into<String>) -> Self {
+        let mut stack = stack.into();
+        shorten(&mut stack, MAX_STACK_BYTES);
+        self.stack = Some(stack);
+        self
+    }
+
+    /// Adds where in the source it happened, both 1-based.
+    #[must_use]
+    pub fn at(mut self, line: u32, column: u32) -> Self {
+        self.line = Some(line);
+        self.column = Some(column);
+        self
+    }
+}
+
+fn shorten(text: &mut String, max: usize) {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
+        text.push('…');
+    }
+}

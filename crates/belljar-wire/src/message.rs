@@ -1,0 +1,249 @@
+//! The messages: [`Command`] goes to a cell, [`Event`] comes out of one.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{DecodeError, GuestError, Header};
+
+/// A message of one direction.
+pub trait Message: Sized {
+    /// Header and head in one buffer, and the body to write after it.
+    ///
+    /// `None` when the message is larger than a frame can be.
+    fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)>;
+
+    /// Rebuilds the message from a frame's parts.
+    fn decode(header: Header, head: &[u8], body: Vec<u8>) -> Result<Self, DecodeError>;
+}
+
+/// The language guest code is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// TypeScript, types stripped, not checked.
+    TypeScript,
+    /// Modern JavaScript.
+    JavaScript,
+}
+
+/// Limits the guest's side lowers itself to before it reads the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestLimits {
+    /// Memory the code may use, in bytes.
+    pub memory_bytes: u64,
+    /// Wall time, in milliseconds. The host enforces it; the guest uses it to say where it was.
+    pub wall_ms: u64,
+    /// CPU time, in milliseconds, rounded up to whole seconds by the kernel's own limit.
+    pub cpu_ms: u64,
+    /// Largest value, in bytes of JSON.
+    pub result_bytes: u32,
+    /// Processes and threads.
+    pub processes: u32,
+    /// Open files.
+    pub open_files: u32,
+}
+
+/// One piece of guest code to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunCommand {
+    /// What the code is written in.
+    pub language: Language,
+    /// The name errors and stacks show for the code.
+    pub file_name: String,
+    /// Limits of this run.
+    pub limits: GuestLimits,
+    /// The code.
+    pub code: String,
+    /// The global `context`, as JSON; empty means an empty object.
+    pub context: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunHead {
+    language: Language,
+    file_name: String,
+    limits: GuestLimits,
+    code_bytes: u32,
+}
+
+/// Host → cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Run this; a cell gets it once.
+    Run(RunCommand),
+}
+
+/// Where a printed text belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Log lines only.
+    Log,
+}
+
+/// Cell → host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Every layer of the plan is in force; the cell waits for code.
+    Ready,
+    /// A layer could not be put in force; the cell ends.
+    Refused {
+        /// The mechanism that failed.
+        mechanism: String,
+        /// What the operating system said.
+        message: String,
+    },
+    /// The code printed a text.
+    Print {
+        /// Where to.
+        stream: Stream,
+        /// The bytes, without any guarantee of encoding. One print is one log line.
+        text: Vec<u8>,
+    },
+    /// The code reached for something it was not granted.
+    Denied {
+        /// What it tried, e.g. `fetch("https://example.org")`.
+        attempt: String,
+    },
+    /// The run ended with a value.
+    Done {
+        /// Some number was NaN or infinite and became null.
+        lossy: bool,
+        /// The value as JSON.
+        value: Vec<u8>,
+    },
+    /// The run ended with an error.
+    Failed(GuestError),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RefusedHead {
+    mechanism: String,
+    message: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PrintHead {
+    stream: Stream,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeniedHead {
+    attempt: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DoneHead {
+    lossy: bool,
+}
+
+const RUN: u8 = 1;
+const READY: u8 = 65;
+const REFUSED: u8 = 66;
+const PRINT: u8 = 67;
+const DENIED: u8 = 68;
+const DONE: u8 = 69;
+const FAILED: u8 = 70;
+
+impl Message for Command {
+    fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)> {
+        let Self::Run(run) = self;
+        let head = RunHead {
+            language: run.language,
+            file_name: run.file_name.clone(),
+            limits: run.limits,
+            code_bytes: u32::try_from(run.code.len()).ok()?,
+        };
+        frame(RUN, &head, vec![run.code.as_bytes(), &run.context])
+    }
+
+    fn decode(header: Header, head: &[u8], body: Vec<u8>) -> Result<Self, DecodeError> {
+        if header.kind() != RUN {
+            return Err(DecodeError::UnknownKind(header.kind()));
+        }
+        let head: RunHead = serde_json::from_slice(head)?;
+        let mut code = body;
+        let code_bytes = head.code_bytes as usize;
+        if code_bytes > code.len() {
+            return Err(DecodeError::Body);
+        }
+        let context = code.split_off(code_bytes);
+        let code = String::from_utf8(code).map_err(|_| DecodeError::Body)?;
+        let RunHead { language, file_name, limits, .. } = head;
+        Ok(Self::Run(RunCommand { language, file_name, limits, code, context }))
+    }
+}
+
+impl Message for Event {
+    fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)> {
+        match self {
+            Self::Ready => frame(READY, &Nothing {}, vec![]),
+            Self::Refused { mechanism, message } => {
+                let (mechanism, message) = (mechanism.clone(), message.clone());
+                frame(REFUSED, &RefusedHead { mechanism, message }, vec![])
+            }
+            Self::Print { stream, text } => frame(PRINT, &PrintHead { stream: *stream }, vec![text]),
+            Self::Denied { attempt } => {
+                frame(DENIED, &DeniedHead { attempt: attempt.clone() }, vec![])
+            }
+            Self::Done { lossy, value } => frame(DONE, &DoneHead { lossy: *lossy }, vec![value]),
+            Self::Failed(error) => frame(FAILED, error, vec![]),
+        }
+    }
+
+    fn decode(header: Header, head: &[u8], body: Vec<u8>) -> Result<Self, DecodeError> {
+        let event = match header.kind() {
+            PRINT => {
+                let PrintHead { stream } = serde_json::from_slice(head)?;
+                return Ok(Self::Print { stream, text: body });
+            }
+            DONE => {
+                let DoneHead { lossy } = serde_json::from_slice(head)?;
+                return Ok(Self::Done { lossy, value: body });
+            }
+            READY => {
+                let Nothing {} = serde_json::from_slice(head)?;
+                Self::Ready
+            }
+            REFUSED => {
+                let RefusedHead { mechanism, message } = serde_json::from_slice(head)?;
+                Self::Refused { mechanism, message }
+            }
+            DENIED => {
+                let DeniedHead { attempt } = serde_json::from_slice(head)?;
+                Self::Denied { attempt }
+            }
+            FAILED => Self::Failed(strict(head)?),
+            other => return Err(DecodeError::UnknownKind(other)),
+        };
+        // Only prints and values have a body; one anywhere else is smuggled data.
+        if body.is_empty() { Ok(event) } else { Err(DecodeError::Body) }
+    }
+}
+
+fn strict<T: DeserializeOwned>(head: &[u8]) -> Result<T, DecodeError> {
+    Ok(serde_json::from_slice(head)?)
+}
+
+fn frame<'a>(
+    kind: u8,
+    head: &impl Serialize,
+    body: Vec<&'a [u8]>,
+) -> Option<(Vec<u8>, Vec<&'a [u8]>)> {
+    let head = serde_json::to_vec(head).ok()?;
+    let body_bytes = body.iter().map(|part| part.len()).sum();
+    Some((Header::prefix(kind, &head, body_bytes)?, body))
+}

@@ -1,0 +1,148 @@
+//! Round trips, and what arbitrary bytes do to the decoder: nothing (A7, "strict decoding").
+
+use std::io::Cursor;
+
+use proptest::prelude::*;
+
+use crate::{
+    Caps, Command, DecodeError, ErrorCode, Event, GuestError, GuestLimits, Header, Language,
+    Message, ReadError, RunCommand, Stream, read_message, write_message,
+};
+
+const CAPS: Caps = Caps { body_bytes: 1 << 20 };
+
+fn bytes_of(message: &impl Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_message(&mut bytes, message).expect("fits a frame");
+    bytes
+}
+
+fn limits() -> impl Strategy<Value = GuestLimits> {
+    (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>()).prop_map(
+        |(memory_bytes, wall_ms, cpu_ms, result_bytes, processes, open_files)| GuestLimits {
+            memory_bytes,
+            wall_ms,
+            cpu_ms,
+            result_bytes,
+            processes,
+            open_files,
+        },
+    )
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    let language = prop_oneof![Just(Language::TypeScript), Just(Language::JavaScript)];
+    (language, "\\PC{0,40}", limits(), "\\PC{0,400}", any::<Vec<u8>>()).prop_map(
+        |(language, file_name, limits, code, context)| {
+            Command::Run(RunCommand { language, file_name, limits, code, context })
+        },
+    )
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let stream = prop_oneof![Just(Stream::Stdout), Just(Stream::Stderr), Just(Stream::Log)];
+    let code = proptest::sample::select(ErrorCode::ALL);
+    prop_oneof![
+        Just(Event::Ready),
+        ("\\PC{0,40}", "\\PC{0,40}")
+            .prop_map(|(mechanism, message)| Event::Refused { mechanism, message }),
+        (stream, any::<Vec<u8>>()).prop_map(|(stream, text)| Event::Print { stream, text }),
+        "\\PC{0,80}".prop_map(|attempt| Event::Denied { attempt }),
+        (any::<bool>(), any::<Vec<u8>>()).prop_map(|(lossy, value)| Event::Done { lossy, value }),
+        (code, "\\PC{0,80}", any::<u32>(), any::<u32>()).prop_map(|(code, text, line, column)| {
+            Event::Failed(GuestError::new(code, &*text).at(line, column).with_hint(&*text))
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_command_survives_the_wire(command in command()) {
+        let read: Command = read_message(&mut Cursor::new(bytes_of(&command)), CAPS).unwrap();
+        prop_assert_eq!(read, command);
+    }
+
+    #[test]
+    fn every_event_survives_the_wire(event in event()) {
+        let read: Event = read_message(&mut Cursor::new(bytes_of(&event)), CAPS).unwrap();
+        prop_assert_eq!(read, event);
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in any::<Vec<u8>>()) {
+        let _ = read_message::<Event>(&mut Cursor::new(&bytes), CAPS);
+        let _ = read_message::<Command>(&mut Cursor::new(&bytes), CAPS);
+    }
+
+    #[test]
+    fn a_flipped_byte_never_panics(event in event(), at in any::<usize>(), bits in 1u8..) {
+        let mut bytes = bytes_of(&event);
+        let at = at % bytes.len();
+        bytes[at] ^= bits;
+        let _ = read_message::<Event>(&mut Cursor::new(&bytes), CAPS);
+    }
+
+    #[test]
+    fn a_cut_frame_is_never_a_message(event in event(), cut in any::<usize>()) {
+        let bytes = bytes_of(&event);
+        let cut = &bytes[..cut % bytes.len()];
+        prop_assert!(read_message::<Event>(&mut Cursor::new(cut), CAPS).is_err());
+    }
+}
+
+#[test]
+fn a_body_over_the_cap_is_refused_before_it_is_read() {
+    let large = Event::Done { lossy: false, value: vec![b'0'; 2000] };
+    let read = read_message::<Event>(&mut Cursor::new(bytes_of(&large)), Caps { body_bytes: 1999 });
+    assert!(matches!(
+        read,
+        Err(ReadError::Decode(DecodeError::BodyTooLarge { bytes: 2000, cap: 1999 }))
+    ));
+    // Control: one byte more and the same frame passes.
+    let caps = Caps { body_bytes: 2000 };
+    assert_eq!(read_message::<Event>(&mut Cursor::new(bytes_of(&large)), caps).unwrap(), large);
+}
+
+#[test]
+fn a_header_that_lies_costs_no_memory() {
+    let mut bytes = vec![69, 0, 0, 0, 14, 0, 0, 0];
+    bytes.extend_from_slice(&u32::MAX.to_le_bytes());
+    bytes.extend_from_slice(b"{\"lossy\":true}");
+    let caps = Caps { body_bytes: u32::MAX };
+    let read = read_message::<Event>(&mut Cursor::new(bytes), caps);
+    assert!(matches!(read, Err(ReadError::Io(error))
+        if error.kind() == std::io::ErrorKind::UnexpectedEof));
+}
+
+#[test]
+fn unknown_fields_kinds_and_reserved_bits_are_refused() {
+    let refuse = |kind: u8, reserved: u8, head: &[u8], body: &[u8]| {
+        let mut bytes = vec![kind, reserved, 0, 0];
+        bytes.extend_from_slice(&(head.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(head);
+        bytes.extend_from_slice(body);
+        match read_message::<Event>(&mut Cursor::new(bytes), CAPS) {
+            Err(ReadError::Decode(error)) => error.to_string(),
+            other => format!("{other:?}"),
+        }
+    };
+    assert_eq!(refuse(65, 0, b"{}", b""), "Ok(Ready)");
+    assert_eq!(refuse(65, 1, b"{}", b""), "reserved header bytes are set");
+    assert_eq!(refuse(65, 0, b"{\"x\":1}", b""), "head does not decode");
+    assert_eq!(refuse(65, 0, b"{}", b"x"), "body does not fit its head");
+    assert_eq!(refuse(1, 0, b"{}", b""), "unknown frame kind 1");
+    assert_eq!(refuse(255, 0, b"{}", b""), "unknown frame kind 255");
+}
+
+#[test]
+fn codes_are_their_wire_names() {
+    for code in ErrorCode::ALL {
+        assert_eq!(serde_json::to_string(code).unwrap(), format!("\"{}\"", code.as_str()));
+    }
+}
+
+#[test]
+fn headers_fit_their_size() {
+    assert_eq!(bytes_of(&Event::Ready).len(), Header::SIZE + 2);
+}
