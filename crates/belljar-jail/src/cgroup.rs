@@ -1,0 +1,148 @@
+//! A control group per cell, where the system has delegated a subtree to this host.
+//!
+//! cgroup v2 bounds memory and processes of a whole cell at once and says when it has killed for
+//! memory. It is there only if the host's own group is its alone and has both controllers; the
+//! reason why not is kept, for `doctor` and for results.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::CellLimits;
+
+/// What a cell's group must be able to bound.
+const CONTROLLERS: [&str; 2] = ["memory", "pids"];
+/// How groups of ours begin, so that those of a host that was killed can be swept.
+const CELL_PREFIX: &str = "belljar-cell-";
+const HOST_PREFIX: &str = "belljar-host-";
+
+/// A subtree this host may divide among its cells.
+#[derive(Debug)]
+pub struct Delegation {
+    root: PathBuf,
+}
+
+/// The group of one cell. Dropping it removes it once the cell is gone.
+#[derive(Debug)]
+pub struct Leaf {
+    path: PathBuf,
+}
+
+impl Delegation {
+    /// Takes over the group the calling process is in, if it is this process's alone.
+    ///
+    /// The error is a sentence for people: why cells get no group here.
+    pub fn of_this_process() -> Result<Self, String> {
+        let read =
+            |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+        let mounts = read("/proc/self/mountinfo")?;
+        let mount = find_mount(&mounts).ok_or("no cgroup v2 is mounted")?;
+        let groups = read("/proc/self/cgroup")?;
+        let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
+        let group = group.ok_or("this process is in no cgroup v2 group")?;
+        let mut root = mount.join(group.trim_start_matches('/'));
+        let own = format!("{HOST_PREFIX}{}", std::process::id());
+        // Taken over before: the host has moved down already.
+        if root.file_name().is_some_and(|name| name == own.as_str()) {
+            root.pop();
+        }
+        Self::take_over(&root, std::process::id())
+    }
+
+    fn take_over(root: &Path, pid: u32) -> Result<Self, String> {
+        let read = |name: &str| {
+            let path = root.join(name);
+            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let available = read("cgroup.controllers")?;
+        let has = |list: &str, wanted: &str| list.split_whitespace().any(|name| name == wanted);
+        if let Some(missing) = CONTROLLERS.into_iter().find(|name| !has(&available, name)) {
+            return Err(format!("the {missing} controller is not delegated to this group"));
+        }
+        let others = read("cgroup.procs")?;
+        let others = others.lines().filter(|line| *line != pid.to_string()).count();
+        let enabled = read("cgroup.subtree_control")?;
+        let delegation = Self { root: root.to_owned() };
+        if !CONTROLLERS.into_iter().all(|name| has(&enabled, name)) {
+            if others > 0 {
+                return Err(format!("{others} other processes share this group"));
+            }
+            delegation
+                .divide(pid)
+                .map_err(|error| format!("the group is not writable: {error}"))?;
+        }
+        delegation.sweep();
+        Ok(delegation)
+    }
+
+    /// A group with processes of its own cannot have children with limits: the host moves down.
+    fn divide(&self, pid: u32) -> io::Result<()> {
+        let own = self.root.join(format!("{HOST_PREFIX}{pid}"));
+        fs::create_dir(&own)?;
+        fs::write(own.join("cgroup.procs"), pid.to_string())?;
+        let enable = CONTROLLERS.map(|name| format!("+{name}")).join(" ");
+        fs::write(self.root.join("cgroup.subtree_control"), enable)
+    }
+
+    /// Removes groups that earlier hosts left behind; those still in use stay.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(CELL_PREFIX) || name.starts_with(HOST_PREFIX) {
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
+    }
+
+    /// Makes a group with these limits and puts the processes into it.
+    pub fn hold(&self, name: &str, limits: &CellLimits, pids: &[u32]) -> io::Result<Leaf> {
+        self.sweep();
+        let leaf = Leaf { path: self.root.join(format!("{CELL_PREFIX}{name}")) };
+        fs::create_dir(&leaf.path)?;
+        leaf.limit(limits)?;
+        for pid in pids {
+            fs::write(leaf.path.join("cgroup.procs"), pid.to_string())?;
+        }
+        Ok(leaf)
+    }
+}
+
+impl Leaf {
+    /// Changes the limits.
+    pub fn limit(&self, limits: &CellLimits) -> io::Result<()> {
+        // Keeper and guest are there before any guest code, and what lies in /tmp counts too.
+        let memory = limits.memory_bytes.saturating_add(limits.disk_bytes).saturating_add(64 << 20);
+        fs::write(self.path.join("memory.max"), memory.to_string())?;
+        let swap = self.path.join("memory.swap.max");
+        if swap.exists() {
+            fs::write(swap, "0")?;
+        }
+        fs::write(self.path.join("pids.max"), (limits.processes + 2).to_string())
+    }
+
+    /// Whether the kernel has killed in this group for want of memory.
+    pub fn ran_out_of_memory(&self) -> bool {
+        let events = fs::read_to_string(self.path.join("memory.events")).unwrap_or_default();
+        let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        kills.is_some_and(|kills| kills.trim() != "0")
+    }
+}
+
+impl Drop for Leaf {
+    fn drop(&mut self) {
+        // Busy while the last process dies; then a later sweep takes it.
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+fn find_mount(mountinfo: &str) -> Option<PathBuf> {
+    mountinfo.lines().find_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        kind.starts_with("cgroup2 ").then(|| mount.split(' ').nth(4).map(PathBuf::from))?
+    })
+}
+
+#[cfg(test)]
+mod tests;

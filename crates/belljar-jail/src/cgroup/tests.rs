@@ -1,0 +1,73 @@
+//! The decisions, on trees of plain files: which group is taken over, and what a leaf gets.
+
+use std::{fs, path::Path};
+
+use super::{Delegation, find_mount};
+use crate::CellLimits;
+
+const LIMITS: CellLimits = CellLimits {
+    memory_bytes: 512 << 20,
+    cpu_seconds: 1,
+    processes: 32,
+    open_files: 16,
+    disk_bytes: 256 << 20,
+    inodes: 10,
+};
+
+fn group(controllers: &str, processes: &str, enabled: &str) -> tempfile::TempDir {
+    let group = tempfile::tempdir().unwrap();
+    fs::write(group.path().join("cgroup.controllers"), controllers).unwrap();
+    fs::write(group.path().join("cgroup.procs"), processes).unwrap();
+    fs::write(group.path().join("cgroup.subtree_control"), enabled).unwrap();
+    group
+}
+
+fn read(root: &Path, name: &str) -> String {
+    fs::read_to_string(root.join(name)).unwrap()
+}
+
+#[test]
+fn a_group_without_the_memory_controller_is_not_taken() {
+    let root = group("cpu hugetlb\n", "7\n", "");
+    let error = Delegation::take_over(root.path(), 7).unwrap_err();
+    assert_eq!(error, "the memory controller is not delegated to this group");
+}
+
+#[test]
+fn a_group_shared_with_others_is_not_taken() {
+    let root = group("memory pids\n", "7\n8\n9\n", "");
+    let error = Delegation::take_over(root.path(), 7).unwrap_err();
+    assert_eq!(error, "2 other processes share this group");
+}
+
+#[test]
+fn a_group_of_its_own_is_divided() {
+    let root = group("cpu memory pids\n", "7\n", "");
+    // A real group makes this file by itself.
+    Delegation::take_over(root.path(), 7).unwrap();
+    assert_eq!(read(root.path(), "cgroup.subtree_control"), "+memory +pids");
+    assert_eq!(read(root.path(), "belljar-host-7/cgroup.procs"), "7");
+}
+
+#[test]
+fn a_leaf_bounds_memory_and_processes_of_its_cell() {
+    let root = group("memory pids\n", "7\n8\n", "memory pids\n");
+    let delegation = Delegation::take_over(root.path(), 7).unwrap();
+    let leaf = delegation.hold("a", &LIMITS, &[41]).unwrap();
+    let bytes = (512u64 + 256 + 64) << 20;
+    assert_eq!(read(root.path(), "belljar-cell-a/memory.max"), bytes.to_string());
+    assert_eq!(read(root.path(), "belljar-cell-a/pids.max"), "34");
+    assert_eq!(read(root.path(), "belljar-cell-a/cgroup.procs"), "41");
+    assert!(!leaf.ran_out_of_memory());
+    fs::write(root.path().join("belljar-cell-a/memory.events"), "oom 1\noom_kill 1\n").unwrap();
+    assert!(leaf.ran_out_of_memory());
+}
+
+#[test]
+fn the_cgroup2_mount_is_found_among_others() {
+    let mounts = "30 25 0:26 / /sys/fs/cgroup ro - tmpfs none rw\n\
+                  31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup none rw,memory\n\
+                  32 30 0:28 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 none rw\n";
+    assert_eq!(find_mount(mounts).unwrap(), Path::new("/sys/fs/cgroup/unified"));
+    assert_eq!(find_mount("1 0 0:1 / / rw - ext4 /dev/vda rw\n"), None);
+}

@@ -1,0 +1,29 @@
+//! The one way confinement fails.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::Mechanism;
+
+/// A mechanism could not be put in force, so nothing may run.
+#[derive(Debug, Error)]
+#[error("could not put {mechanism} in force: {source}")]
+pub struct ConfineError {
+    /// What failed.
+    pub mechanism: Mechanism,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Names the mechanism an error belongs to.
+pub(crate) trait During<T> {
+    /// Wraps the error, if there is one.
+    fn during(self, mechanism: Mechanism) -> Result<T, ConfineError>;
+}
+
+impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
+    fn during(self, mechanism: Mechanism) -> Result<T, ConfineError> {
+        self.map_err(|source| ConfineError { mechanism, source: source.into() })
+    }
+}

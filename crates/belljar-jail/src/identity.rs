@@ -1,0 +1,60 @@
+//! Who a process is: dropping root, and the id maps of user namespaces.
+//!
+//! Inside, everybody is uid 1000. Outside, a root host's cells run under an id nobody else has:
+//! RLIMIT_NPROC is not enforced for uid 0, and two hosts must not be able to signal each other's
+//! cells.
+
+use std::{fs, io};
+
+use rustix::{
+    process::{DumpableBehavior, Gid, Uid, getgid, getpid, getuid, set_dumpable_behavior},
+    thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
+};
+
+/// The uid and gid every process sees inside.
+const INSIDE_ID: u32 = 1000;
+/// Start of a range no distribution, systemd or container runtime hands out.
+const FIRST_PRIVATE_ID: u32 = 1_900_000_000;
+/// Where ids are scarce (a container with a small id map) there is still `nobody`.
+const NOBODY: u32 = 65534;
+
+/// Becomes an ordinary user, if this is root. The caller is single-threaded.
+pub(crate) fn drop_root() -> io::Result<()> {
+    if !getuid().is_root() {
+        return Ok(());
+    }
+    set_thread_groups(&[])?;
+    let own = FIRST_PRIVATE_ID + getpid().as_raw_pid().unsigned_abs();
+    become_user(own).or_else(|_| become_user(NOBODY))?;
+    // A changed uid makes the process undumpable, and then /proc/self/uid_map belongs to root.
+    set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    Ok(())
+}
+
+fn become_user(id: u32) -> io::Result<()> {
+    let (gid, uid) = (Gid::from_raw(id), Uid::from_raw(id));
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    Ok(())
+}
+
+/// The ids a process has before it enters a user namespace.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OuterIds {
+    uid: u32,
+    gid: u32,
+}
+
+impl OuterIds {
+    /// Those of the calling process.
+    pub(crate) fn current() -> Self {
+        Self { uid: getuid().as_raw(), gid: getgid().as_raw() }
+    }
+
+    /// Maps them, in the user namespace the calling process has just entered.
+    pub(crate) fn map_inside(self) -> io::Result<()> {
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("{INSIDE_ID} {} 1", self.uid))?;
+        fs::write("/proc/self/gid_map", format!("{INSIDE_ID} {} 1", self.gid))
+    }
+}

@@ -1,0 +1,134 @@
+//! The keeper: pid 1 of a cell. It mounts, reaps and reports, and never runs guest code.
+//!
+//! When its socket closes, because the host is done with the cell or is gone, it ends; and with
+//! pid 1 the kernel ends everything else in the cell.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    net::{RecvFlags, SendFlags, recv, send},
+    process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, wait},
+    thread::{CapabilitySet, CapabilitySets, set_capabilities},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{
+    ConfineError, Mechanism, ZygotePlan,
+    error::During,
+    mounts,
+    seccomp::{Policy, Program},
+    sys,
+};
+
+/// Host → keeper.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Resize {
+    bytes: u64,
+    inodes: u64,
+}
+
+/// Keeper → host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum KeeperReport {
+    /// `/tmp` has the size that was asked for.
+    Resized,
+    /// `/tmp` could not be resized.
+    NotResized {
+        /// What the system said.
+        message: String,
+    },
+    /// The guest ended by itself with this status.
+    Exited(i32),
+    /// The guest was ended by this signal.
+    Killed(i32),
+}
+
+/// Asks a keeper, from the host, for another size of `/tmp`; the answer is a report.
+pub fn request_resize(keeper: impl AsFd, bytes: u64, inodes: u64) -> io::Result<()> {
+    send_packet(keeper, &Resize { bytes, inodes })
+}
+
+/// A keeper's next report; `None` when it is gone.
+pub fn receive_report(keeper: impl AsFd) -> io::Result<Option<KeeperReport>> {
+    receive_packet(keeper)
+}
+
+/// Confines the keeper itself: one capability, over its own mounts, and a filter.
+pub(crate) fn confine(plan: &ZygotePlan) -> Result<(), ConfineError> {
+    let mounting = CapabilitySet::SYS_ADMIN;
+    let sets = CapabilitySets {
+        effective: mounting,
+        permitted: mounting,
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, sets).during(Mechanism::Capabilities)?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Mechanism::Undumpable)?;
+    if plan.asks_for(Mechanism::Seccomp) {
+        let program = Program::compile(&Policy::keeper());
+        sys::seccomp::load(&program).during(Mechanism::Seccomp)?;
+    }
+    Ok(())
+}
+
+/// Serves the cell until the host lets go of it or the guest ends.
+pub(crate) fn watch(socket: &OwnedFd, ended_children: &OwnedFd, guest: Pid) -> io::Result<()> {
+    loop {
+        let mut ready =
+            [PollFd::new(socket, PollFlags::IN), PollFd::new(ended_children, PollFlags::IN)];
+        match poll(&mut ready, None) {
+            Err(Errno::INTR) => continue,
+            other => other?,
+        };
+        let [from_host, children] = ready.map(|fd| !fd.revents().is_empty());
+        if children && let Some(report) = reap(ended_children, guest)? {
+            return send_packet(socket, &report);
+        }
+        if from_host {
+            match receive_packet::<Resize>(socket)? {
+                None => return Ok(()),
+                Some(Resize { bytes, inodes }) => {
+                    let report = match mounts::resize_private_tmp(bytes, inodes) {
+                        Ok(()) => KeeperReport::Resized,
+                        Err(error) => KeeperReport::NotResized { message: error.to_string() },
+                    };
+                    send_packet(socket, &report)?;
+                }
+            }
+        }
+    }
+}
+
+/// Reaps whatever ended, orphans included; reports if the guest is among them.
+fn reap(ended_children: &OwnedFd, guest: Pid) -> io::Result<Option<KeeperReport>> {
+    let mut signal = [0; 128];
+    rustix::io::read(ended_children, &mut signal)?;
+    let mut report = None;
+    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+        if pid == guest {
+            let killed = status.terminating_signal().map(KeeperReport::Killed);
+            report = killed.or(status.exit_status().map(KeeperReport::Exited));
+        }
+    }
+    Ok(report)
+}
+
+fn send_packet(socket: impl AsFd, message: &impl Serialize) -> io::Result<()> {
+    send(socket, &serde_json::to_vec(message)?, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+fn receive_packet<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<M>> {
+    let mut packet = [0; 512];
+    let (bytes, _) = recv(socket, &mut packet, RecvFlags::empty())?;
+    match packet.get(..bytes) {
+        None | Some([]) => Ok(None),
+        Some(packet) => Ok(Some(serde_json::from_slice(packet)?)),
+    }
+}

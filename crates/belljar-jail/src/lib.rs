@@ -1,0 +1,31 @@
+//! Confinement of a process on Linux, and nothing else.
+//!
+//! A [`ZygotePlan`] is a value. [`zygote::serve`] turns the calling process into a zygote with
+//! every mechanism of the plan in force, and clones cells from it on request; whatever cannot be
+//! put in force is a [`ConfineError`] naming the [`Mechanism`], and no guest code runs.
+//!
+//! This is the only crate with `unsafe`. It knows no engine, no tool and nothing asynchronous.
+
+mod cell;
+pub mod cgroup;
+pub mod control;
+mod error;
+pub mod examine;
+mod identity;
+mod keeper;
+mod landlock;
+mod mechanism;
+mod mounts;
+mod plan;
+mod rlimits;
+pub mod sample;
+pub mod seccomp;
+mod sys;
+pub mod zygote;
+
+pub use cell::{Confined, Guest, OwnLimits};
+pub use error::ConfineError;
+pub use keeper::{KeeperReport, receive_report, request_resize};
+pub use mechanism::Mechanism;
+pub use plan::{CellLimits, ZygotePlan};
+pub use sys::process::kill_by_pidfd;

@@ -1,0 +1,136 @@
+//! From a policy to classic BPF, as a binary search over ranges of numbers.
+
+use super::{Policy, Rule, Test};
+
+/// One BPF instruction, as the kernel takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instruction {
+    /// Operation.
+    pub code: u16,
+    /// Instructions to skip when a jump's condition holds.
+    pub jt: u8,
+    /// Instructions to skip when it does not.
+    pub jf: u8,
+    /// Operand.
+    pub k: u32,
+}
+
+/// A compiled filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    instructions: Vec<Instruction>,
+}
+
+const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
+const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const JUMP_IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const JUMP_IF_BITS: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+
+// Offsets in `struct seccomp_data`.
+const NUMBER_AT: u32 = 0;
+const ARCHITECTURE_AT: u32 = 4;
+const ARGUMENTS_AT: u32 = 16;
+
+#[cfg(target_arch = "x86_64")]
+pub(super) const NATIVE_ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+pub(super) const NATIVE_ARCHITECTURE: u32 = 0xc000_00b7;
+
+/// x32 system calls have this bit; the kernel would take them as 64-bit ones with other layouts.
+pub(super) const FIRST_FOREIGN_NUMBER: u32 = 0x4000_0000;
+
+impl Program {
+    /// Compiles a policy.
+    pub fn compile(policy: &Policy) -> Self {
+        let mut instructions = vec![
+            load(ARCHITECTURE_AT),
+            jump_if(JUMP_IF_EQUAL, NATIVE_ARCHITECTURE, 1, 0),
+            give(libc::SECCOMP_RET_KILL_PROCESS),
+            load(NUMBER_AT),
+            jump_if(JUMP_IF_AT_LEAST, FIRST_FOREIGN_NUMBER, 0, 1),
+            give(libc::SECCOMP_RET_KILL_PROCESS),
+        ];
+        instructions.extend(search(&ranges(policy)));
+        Self { instructions }
+    }
+
+    /// The instructions, in order.
+    pub fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+}
+
+/// Runs of neighbouring numbers that share a rule, as `(first number, rule)`.
+fn ranges(policy: &Policy) -> Vec<(u32, Rule)> {
+    let last = policy.rules().last().map_or(0, |(number, _)| number);
+    let mut ranges: Vec<(u32, Rule)> = Vec::new();
+    for number in 0..=last + 1 {
+        let rule = policy.rule(number);
+        if ranges.last().is_none_or(|(_, previous)| *previous != rule) {
+            ranges.push((number, rule));
+        }
+    }
+    ranges
+}
+
+fn search(ranges: &[(u32, Rule)]) -> Vec<Instruction> {
+    let (low, high) = ranges.split_at(ranges.len() / 2);
+    let (Some((pivot, _)), false) = (high.first(), low.is_empty()) else {
+        return high.first().map_or_else(Vec::new, |(_, rule)| leaf(*rule));
+    };
+    let (low, high) = (search(low), search(high));
+    let mut code = match u8::try_from(low.len()) {
+        Ok(skip) => vec![jump_if(JUMP_IF_AT_LEAST, *pivot, skip, 0)],
+        // Conditional jumps reach 255 instructions; further needs an unconditional one.
+        Err(_) => {
+            let skip = u32::try_from(low.len()).unwrap_or(u32::MAX);
+            let jump = Instruction { code: JUMP, jt: 0, jf: 0, k: skip };
+            vec![jump_if(JUMP_IF_AT_LEAST, *pivot, 0, 1), jump]
+        }
+    };
+    code.extend(low);
+    code.extend(high);
+    code
+}
+
+fn leaf(rule: Rule) -> Vec<Instruction> {
+    let allow = give(libc::SECCOMP_RET_ALLOW);
+    match rule {
+        Rule::Allow => vec![allow],
+        Rule::Refuse(errno) => vec![refuse(errno)],
+        Rule::AllowIf { argument, test } => {
+            // Little-endian: the low half of a 64-bit argument comes first.
+            let mut code = vec![load(ARGUMENTS_AT + 8 * u32::from(argument))];
+            match test {
+                Test::NoneOf(bits) => code.push(jump_if(JUMP_IF_BITS, bits, 1, 0)),
+                Test::OneOf(values) => {
+                    let count = u8::try_from(values.len()).unwrap_or(u8::MAX);
+                    for (left, value) in (0..count).rev().zip(values) {
+                        // On a hit skip the remaining comparisons and the refusal.
+                        code.push(jump_if(JUMP_IF_EQUAL, *value, left + 1, 0));
+                    }
+                    return [code, vec![refuse(libc::EPERM as u16), allow]].concat();
+                }
+            }
+            [code, vec![allow, refuse(libc::EPERM as u16)]].concat()
+        }
+    }
+}
+
+fn load(offset: u32) -> Instruction {
+    Instruction { code: LOAD_WORD, jt: 0, jf: 0, k: offset }
+}
+
+fn jump_if(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
+    Instruction { code, jt, jf, k }
+}
+
+fn give(action: u32) -> Instruction {
+    Instruction { code: RETURN, jt: 0, jf: 0, k: action }
+}
+
+fn refuse(errno: u16) -> Instruction {
+    give(libc::SECCOMP_RET_ERRNO | u32::from(errno))
+}

@@ -1,0 +1,171 @@
+//! The compiled filter says, for every number and argument, what the table says (K2).
+
+use super::{
+    Instruction, Policy, Program, Rule, Test,
+    program::{FIRST_FOREIGN_NUMBER, NATIVE_ARCHITECTURE},
+};
+
+/// What the kernel would give a filter to judge.
+#[derive(Clone, Copy)]
+struct Call {
+    architecture: u32,
+    number: u32,
+    arguments: [u64; 6],
+}
+
+/// A reading of classic BPF that shares nothing with the compiler.
+fn judge(program: &Program, call: Call) -> u32 {
+    let mut data = Vec::new();
+    data.extend_from_slice(&call.number.to_le_bytes());
+    data.extend_from_slice(&call.architecture.to_le_bytes());
+    data.extend_from_slice(&0u64.to_le_bytes());
+    call.arguments.iter().for_each(|argument| data.extend_from_slice(&argument.to_le_bytes()));
+    let (mut at, mut accumulator) = (0usize, 0u32);
+    loop {
+        let Instruction { code, jt, jf, k } = program.instructions()[at];
+        at += 1;
+        let holds = match code {
+            0x06 => return k,
+            0x20 => {
+                let word = &data[k as usize..k as usize + 4];
+                accumulator = u32::from_le_bytes(word.try_into().unwrap());
+                continue;
+            }
+            0x05 => {
+                at += k as usize;
+                continue;
+            }
+            0x15 => accumulator == k,
+            0x35 => accumulator >= k,
+            0x45 => accumulator & k != 0,
+            other => panic!("instruction {other:#x} is not one the compiler makes"),
+        };
+        at += usize::from(if holds { jt } else { jf });
+    }
+}
+
+const ALLOW: u32 = 0x7fff_0000;
+const KILL: u32 = 0x8000_0000;
+const EPERM: u32 = 0x0005_0001;
+
+fn policies() -> [(&'static str, Policy); 4] {
+    [
+        ("script", Policy::script()),
+        ("keeper", Policy::keeper()),
+        ("zygote", Policy::zygote()),
+        ("warden", Policy::warden()),
+    ]
+}
+
+fn native(number: u32, arguments: [u64; 6]) -> Call {
+    Call { architecture: NATIVE_ARCHITECTURE, number, arguments }
+}
+
+#[test]
+fn every_number_is_judged_as_the_table_says() {
+    for (name, policy) in policies() {
+        let program = Program::compile(&policy);
+        for number in (0..2048).chain([FIRST_FOREIGN_NUMBER - 1]) {
+            for value in [0, 1, 2, 3, 4, 7, 9, 1031, 0xffff_ffff, 0x1_0000_0000, 0x1_0000_0004] {
+                let judged = judge(&program, native(number, [value; 6]));
+                let low = value as u32;
+                let expected = match policy.rule(number) {
+                    Rule::Allow => ALLOW,
+                    Rule::Refuse(errno) => 0x0005_0000 | u32::from(errno),
+                    Rule::AllowIf { test: Test::NoneOf(bits), .. } if low & bits == 0 => ALLOW,
+                    Rule::AllowIf { test: Test::OneOf(some), .. } if some.contains(&low) => ALLOW,
+                    Rule::AllowIf { .. } => EPERM,
+                };
+                assert_eq!(judged, expected, "{name}: call {number} with {value:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn foreign_architectures_and_x32_numbers_end_the_process() {
+    for (name, policy) in policies() {
+        let program = Program::compile(&policy);
+        for number in [0, 1, 59, FIRST_FOREIGN_NUMBER, FIRST_FOREIGN_NUMBER + 1, u32::MAX] {
+            let foreign = Call { architecture: 0x4000_0003, ..native(number, [0; 6]) };
+            assert_eq!(judge(&program, foreign), KILL, "{name}: i386 call {number}");
+            if number >= FIRST_FOREIGN_NUMBER {
+                assert_eq!(judge(&program, native(number, [0; 6])), KILL, "{name}: x32 {number}");
+            }
+        }
+    }
+}
+
+#[test]
+fn filters_stay_small() {
+    let sizes = policies().map(|(name, policy)| {
+        let length = Program::compile(&policy).instructions().len();
+        assert!(length < 300, "{name} has {length} instructions");
+        length
+    });
+    assert!(sizes.iter().all(|length| *length > 6));
+}
+
+/// The golden list (`number name` lines): a change to what a guest may call, with all arguments
+/// zero, has to be made there too, on purpose.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_a_guest_may_call() {
+    let program = Program::compile(&Policy::script());
+    let judged = |number| judge(&program, native(number, [0; 6]));
+    let allowed: Vec<u32> = (0..2048).filter(|number| judged(*number) == ALLOW).collect();
+    let golden = include_str!("script.x86_64.golden").lines();
+    let golden = golden.filter_map(|line| line.split(' ').next()?.parse::<u32>().ok());
+    assert_eq!(allowed, golden.collect::<Vec<_>>());
+}
+
+/// Calls that have led out of sandboxes before, by name.
+#[test]
+fn calls_a_guest_never_makes() {
+    let program = Program::compile(&Policy::script());
+    let never = [
+        ("ptrace", libc::SYS_ptrace),
+        ("process_vm_readv", libc::SYS_process_vm_readv),
+        ("process_vm_writev", libc::SYS_process_vm_writev),
+        ("unshare", libc::SYS_unshare),
+        ("setns", libc::SYS_setns),
+        ("clone", libc::SYS_clone),
+        ("execve", libc::SYS_execve),
+        ("execveat", libc::SYS_execveat),
+        ("mount", libc::SYS_mount),
+        ("umount2", libc::SYS_umount2),
+        ("move_mount", libc::SYS_move_mount),
+        ("open_tree", libc::SYS_open_tree),
+        ("fsopen", libc::SYS_fsopen),
+        ("mount_setattr", libc::SYS_mount_setattr),
+        ("pivot_root", libc::SYS_pivot_root),
+        ("chroot", libc::SYS_chroot),
+        ("bpf", libc::SYS_bpf),
+        ("perf_event_open", libc::SYS_perf_event_open),
+        ("userfaultfd", libc::SYS_userfaultfd),
+        ("io_uring_setup", libc::SYS_io_uring_setup),
+        ("keyctl", libc::SYS_keyctl),
+        ("add_key", libc::SYS_add_key),
+        ("memfd_create", libc::SYS_memfd_create),
+        ("socket", libc::SYS_socket),
+        ("socketpair", libc::SYS_socketpair),
+        ("connect", libc::SYS_connect),
+        ("open_by_handle_at", libc::SYS_open_by_handle_at),
+        ("name_to_handle_at", libc::SYS_name_to_handle_at),
+        ("init_module", libc::SYS_init_module),
+        ("kexec_load", libc::SYS_kexec_load),
+        ("personality", libc::SYS_personality),
+        ("seccomp", libc::SYS_seccomp),
+        ("prctl", libc::SYS_prctl),
+        ("ioctl", libc::SYS_ioctl),
+        ("kill", libc::SYS_kill),
+        ("pidfd_getfd", libc::SYS_pidfd_getfd),
+        ("shmget", libc::SYS_shmget),
+        ("mknodat", libc::SYS_mknodat),
+        ("setuid", libc::SYS_setuid),
+        ("capset", libc::SYS_capset),
+    ];
+    for (name, number) in never {
+        assert_eq!(judge(&program, native(number as u32, [0; 6])), EPERM, "{name}");
+    }
+}

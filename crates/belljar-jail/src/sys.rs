@@ -1,0 +1,5 @@
+//! System calls no crate wraps safely: one call, one wrapper, one reason.
+
+pub(crate) mod process;
+pub(crate) mod seccomp;
+pub(crate) mod signals;

@@ -1,0 +1,126 @@
+//! Making, marking and ending processes.
+#![expect(unsafe_code, reason = "clone3, close_range and _exit have no safe wrapper")]
+
+use std::{
+    io,
+    mem::MaybeUninit,
+    os::fd::{AsFd, FromRawFd, OwnedFd, RawFd},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, pidfd_send_signal};
+
+/// Which side of a [`clone`] this is.
+#[derive(Debug)]
+pub(crate) enum Cloned {
+    /// The new process.
+    Child,
+    /// The caller, with a handle on the new process.
+    Parent {
+        /// The child's number in the caller's pid namespace.
+        pid: Pid,
+        /// The child, as a descriptor that can be waited on, signalled and passed.
+        pidfd: OwnedFd,
+    },
+}
+
+/// Copies the calling process, into new namespaces given by `CLONE_NEW*` flags.
+///
+/// The caller must be single-threaded: the copy has one thread, and a lock another thread held
+/// would stay locked in it for ever. [`assert_single_threaded`] checks that once per zygote.
+pub(crate) fn clone(namespaces: libc::c_int) -> io::Result<Cloned> {
+    let mut pidfd: RawFd = -1;
+    let arguments = libc::clone_args {
+        flags: u64::from((namespaces | libc::CLONE_PIDFD).cast_unsigned()),
+        pidfd: std::ptr::from_mut(&mut pidfd) as u64,
+        child_tid: 0,
+        parent_tid: 0,
+        exit_signal: libc::SIGCHLD as u64,
+        stack: 0,
+        stack_size: 0,
+        tls: 0,
+        set_tid: 0,
+        set_tid_size: 0,
+        cgroup: 0,
+    };
+    let size = size_of::<libc::clone_args>();
+    // SAFETY: without CLONE_VM the child has its own copy of this memory and continues on the
+    // same stack addresses, like after fork; the kernel reads `size` bytes of `arguments` and
+    // writes one descriptor to `pidfd`, and both outlive the call.
+    let status = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size) };
+    if status == 0 {
+        return Ok(Cloned::Child);
+    }
+    let Some(pid) = i32::try_from(status).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw)
+    else {
+        return Err(io::Error::last_os_error());
+    };
+    // SAFETY: the call succeeded with CLONE_PIDFD in this, the parent, so `pidfd` is a new
+    // descriptor nobody else owns.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    Ok(Cloned::Parent { pid, pidfd })
+}
+
+/// Refuses a process with a second thread; see [`clone`].
+pub(crate) fn assert_single_threaded() -> io::Result<()> {
+    let threads = std::fs::read_dir("/proc/self/task")?.count();
+    if threads == 1 { Ok(()) } else { Err(io::Error::other(format!("{threads} threads"))) }
+}
+
+/// Moves the calling, single-threaded process into a new user namespace.
+pub(crate) fn unshare_user() -> io::Result<()> {
+    // SAFETY: the flag concerns credentials only; no descriptor table is unshared.
+    let status = unsafe { libc::unshare(libc::CLONE_NEWUSER) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Closes every descriptor from `first` on.
+pub(crate) fn close_from(first: RawFd) -> io::Result<()> {
+    close_between(first, RawFd::MAX)
+}
+
+/// Closes every descriptor from `first` to `last`, both included.
+pub(crate) fn close_between(first: RawFd, last: RawFd) -> io::Result<()> {
+    let (first, last) = (first.cast_unsigned(), last.cast_unsigned());
+    // SAFETY: the call follows no pointer. Callers own every descriptor in the range or have
+    // given it up: it is called on the way into a cell, whose process keeps none but its own.
+    let status = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Ends the process at once, without running anything registered for its exit.
+pub(crate) fn exit_now(status: i32) -> ! {
+    // SAFETY: the call takes an integer and does not return.
+    unsafe { libc::_exit(status) }
+}
+
+/// Kills a process by its descriptor; one that is already gone is fine.
+///
+/// Killing a cell's keeper this way ends every process of the cell.
+pub fn kill_by_pidfd(pidfd: &impl AsFd) -> io::Result<()> {
+    match pidfd_send_signal(pidfd, Signal::KILL) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// CPU time a process has used, all its threads together.
+pub(crate) fn cpu_time(pid: u32) -> io::Result<Duration> {
+    let mut clock = MaybeUninit::<libc::clockid_t>::uninit();
+    // SAFETY: the call writes one clock id to `clock`, which outlives it.
+    let status = unsafe { libc::clock_getcpuclockid(pid.cast_signed(), clock.as_mut_ptr()) };
+    if status != 0 {
+        return Err(io::Error::from_raw_os_error(status));
+    }
+    // SAFETY: the call above succeeded, so it has written the clock id.
+    let clock = unsafe { clock.assume_init() };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes one timespec to `time`, which outlives it.
+    let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
+    Ok(Duration::new(seconds, nanoseconds))
+}
