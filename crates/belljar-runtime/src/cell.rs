@@ -1,0 +1,175 @@
+//! The host's handle on one cell.
+
+use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
+
+use belljar_jail::{
+    CellLimits, KeeperReport,
+    cgroup::{Delegation, Leaf},
+    kill_by_pidfd, receive_report, request_resize,
+    sample::CellProcesses,
+};
+use belljar_wire::{Caps, Command, Event, Header, Message, ReadError};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, BufReader, Interest},
+    net::{UnixDatagram, UnixStream},
+    time::timeout,
+};
+
+use crate::{
+    LaunchError,
+    zygote::{Zygote, packet_socket},
+};
+
+/// A handshake is small.
+const HANDSHAKE_CAPS: Caps = Caps { body_bytes: 0 };
+/// How long a keeper may take to say how its guest ended.
+const REPORT: Duration = Duration::from_millis(500);
+
+/// A confined cell that has not run anything yet, or is running its one run.
+///
+/// Dropping it kills every process in it.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    stream: BufReader<UnixStream>,
+    keeper: UnixDatagram,
+    pidfd: OwnedFd,
+    processes: CellProcesses,
+    limits: CellLimits,
+    cgroup: Option<Leaf>,
+    zygote: Arc<Zygote>,
+}
+
+impl Cell {
+    /// Takes over a cell under way and waits until every layer of its plan is in force.
+    pub(crate) async fn confined(
+        fds: Vec<OwnedFd>,
+        limits: CellLimits,
+        zygote: Arc<Zygote>,
+    ) -> Result<Self, LaunchError> {
+        let Ok([guest, keeper, pidfd]) = <[OwnedFd; 3]>::try_from(fds) else {
+            return Err(LaunchError::Protocol);
+        };
+        let (stream, keeper) = adopt(guest, keeper).map_err(LaunchError::Spawn)?;
+        let mut stream = BufReader::new(stream);
+        match read_event(&mut stream, HANDSHAKE_CAPS).await {
+            Ok(Event::Ready) => {}
+            Ok(Event::Refused { mechanism, message }) => {
+                return Err(LaunchError::Refused { mechanism, message });
+            }
+            Ok(_) | Err(ReadError::Decode(_)) => return Err(LaunchError::Protocol),
+            Err(ReadError::Ended | ReadError::Io(_)) => return Err(LaunchError::NoHandshake),
+        }
+        let processes = CellProcesses::find(&pidfd).map_err(|_| LaunchError::NoHandshake)?;
+        Ok(Self { stream, keeper, pidfd, processes, limits, cgroup: None, zygote })
+    }
+
+    /// Puts the cell into a control group of its own.
+    pub(crate) fn hold_in(&mut self, cgroups: &Delegation, name: &str) -> Result<(), LaunchError> {
+        let CellProcesses { keeper, guest } = self.processes;
+        let held = cgroups.hold(name, &self.limits, &[keeper, guest]);
+        let refused = |error: io::Error| LaunchError::Refused {
+            mechanism: "memory-cgroup".to_owned(),
+            message: error.to_string(),
+        };
+        self.cgroup = Some(held.map_err(refused)?);
+        Ok(())
+    }
+
+    /// Lowers the bounds of the cell's control group, if it has one.
+    pub(crate) fn limit_cgroup(&self, limits: &CellLimits) -> io::Result<()> {
+        self.cgroup.as_ref().map_or(Ok(()), |leaf| leaf.limit(limits))
+    }
+
+    /// Whether the kernel has killed in this cell for want of memory.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        self.cgroup.as_ref().is_some_and(Leaf::ran_out_of_memory)
+    }
+
+    /// Sends the one command a cell gets.
+    pub(crate) async fn send(&mut self, command: &Command) -> io::Result<()> {
+        let (mut prefix, body) = command.encode().ok_or(io::ErrorKind::InvalidInput)?;
+        let stream = self.stream.get_mut();
+        if body.iter().map(|part| part.len()).sum::<usize>() <= 64 * 1024 {
+            body.iter().for_each(|part| prefix.extend_from_slice(part));
+            return stream.write_all(&prefix).await;
+        }
+        stream.write_all(&prefix).await?;
+        for part in body {
+            stream.write_all(part).await?;
+        }
+        Ok(())
+    }
+
+    /// The next event.
+    pub(crate) async fn receive(&mut self, caps: Caps) -> Result<Event, ReadError> {
+        read_event(&mut self.stream, caps).await
+    }
+
+    /// Brings `/tmp` to another size, if it has not got it.
+    pub(crate) async fn resize_tmp(&mut self, bytes: u64, inodes: u64) -> io::Result<()> {
+        if (self.limits.disk_bytes, self.limits.inodes) == (bytes, inodes) {
+            return Ok(());
+        }
+        request_resize(&self.keeper, bytes, inodes)?;
+        match timeout(REPORT, self.report()).await?? {
+            Some(KeeperReport::Resized) => Ok(()),
+            Some(KeeperReport::NotResized { message }) => Err(io::Error::other(message)),
+            Some(KeeperReport::Exited(_) | KeeperReport::Killed(_)) | None => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
+        }
+    }
+
+    /// How the guest ended, once its stream has; `None` when the keeper cannot say either.
+    pub(crate) async fn guest_end(&self) -> Option<KeeperReport> {
+        timeout(REPORT, self.report()).await.ok()?.ok()?
+    }
+
+    /// The cell's processes, to be measured.
+    pub(crate) fn processes(&self) -> CellProcesses {
+        self.processes
+    }
+
+    /// Whether the zygote this cell hangs from is still there.
+    pub(crate) fn zygote_is_alive(&self) -> bool {
+        self.zygote.is_alive()
+    }
+
+    async fn report(&self) -> io::Result<Option<KeeperReport>> {
+        self.keeper.async_io(Interest::READABLE, || receive_report(&self.keeper)).await
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        if let Err(error) = kill_by_pidfd(&self.pidfd) {
+            tracing::error!(%error, "could not kill a cell");
+        }
+    }
+}
+
+fn adopt(guest: OwnedFd, keeper: OwnedFd) -> io::Result<(UnixStream, UnixDatagram)> {
+    let guest = std::os::unix::net::UnixStream::from(guest);
+    guest.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(guest)?, packet_socket(keeper)?))
+}
+
+async fn read_event(stream: &mut BufReader<UnixStream>, caps: Caps) -> Result<Event, ReadError> {
+    let mut header = [0; Header::SIZE];
+    let first = stream.read(&mut header).await?;
+    if first == 0 {
+        return Err(ReadError::Ended);
+    }
+    stream.read_exact(header.get_mut(first..).unwrap_or_default()).await?;
+    let header = Header::parse(header, caps)?;
+    let head = read_part(stream, header.head_bytes()).await?;
+    let body = read_part(stream, header.body_bytes()).await?;
+    Ok(Event::decode(header, &head, body)?)
+}
+
+/// Memory grows with what really arrives, not with what a header claims.
+async fn read_part(stream: &mut BufReader<UnixStream>, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut part = Vec::with_capacity(bytes.min(64 * 1024));
+    stream.take(bytes as u64).read_to_end(&mut part).await?;
+    if part.len() == bytes { Ok(part) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}

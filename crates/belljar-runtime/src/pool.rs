@@ -1,0 +1,134 @@
+//! Parked cells: confined, single-use, waiting for code.
+//!
+//! A request takes a parked cell and the pool is refilled after it, off the request path. An
+//! empty pool makes a fresh cell; a dead zygote is replaced, and its parked cells with it.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use belljar_jail::{CellLimits, ZygotePlan, cgroup::Delegation};
+
+use crate::{
+    LaunchError,
+    cell::Cell,
+    zygote::{Zygote, ZygoteProgram},
+};
+
+/// Where cells come from.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    program: ZygoteProgram,
+    plan: ZygotePlan,
+    size: usize,
+    limits: CellLimits,
+    cgroups: Option<Delegation>,
+    next_cell: AtomicU64,
+    /// Held while a zygote is being replaced, so that only one request does it.
+    zygote: tokio::sync::Mutex<Arc<Zygote>>,
+    parked: Mutex<Parked>,
+}
+
+#[derive(Debug, Default)]
+struct Parked {
+    cells: VecDeque<Cell>,
+    under_way: usize,
+}
+
+impl Pool {
+    /// Starts a zygote. The pool is empty until [`refill`](Self::refill).
+    pub(crate) async fn start(
+        program: ZygoteProgram,
+        plan: ZygotePlan,
+        size: usize,
+        limits: CellLimits,
+    ) -> Result<Self, LaunchError> {
+        let cgroups = Delegation::of_this_process()
+            .inspect_err(|reason| tracing::debug!(reason, "cells get no control group"))
+            .ok();
+        let zygote = Arc::new(Zygote::start(&program, &plan).await?);
+        let (zygote, parked) = (tokio::sync::Mutex::new(zygote), Mutex::default());
+        let next_cell = AtomicU64::new(0);
+        Ok(Self { program, plan, size, limits, cgroups, next_cell, zygote, parked })
+    }
+
+    /// A confined cell: a parked one if there is one, else a fresh one.
+    pub(crate) async fn take(&self) -> Result<Cell, LaunchError> {
+        while let Some(cell) = self.pop() {
+            if cell.zygote_is_alive() {
+                return Ok(cell);
+            }
+        }
+        self.make().await
+    }
+
+    /// Parks cells until the pool is full.
+    pub(crate) async fn refill(&self) {
+        while self.begin_parking() {
+            let made = self.make().await;
+            let mut parked = self.parked();
+            parked.under_way -= 1;
+            match made {
+                Ok(cell) => parked.cells.push_back(cell),
+                Err(error) => {
+                    tracing::warn!(%error, "could not park a cell");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Ends every parked cell and the zygote, and waits until they are gone.
+    pub(crate) async fn shutdown(&self) {
+        self.parked().cells.clear();
+        self.zygote.lock().await.shutdown().await;
+    }
+
+    /// The plan every cell is made by.
+    pub(crate) fn plan(&self) -> &ZygotePlan {
+        &self.plan
+    }
+
+    /// What bounds a cell's memory: `cgroup` or `rlimit`.
+    pub(crate) fn memory_bound(&self) -> &'static str {
+        if self.cgroups.is_some() { "cgroup" } else { "rlimit" }
+    }
+
+    async fn make(&self) -> Result<Cell, LaunchError> {
+        let zygote = self.live_zygote().await?;
+        let mut cell = zygote.make_cell(self.limits).await?;
+        if let Some(cgroups) = &self.cgroups {
+            let number = self.next_cell.fetch_add(1, Ordering::Relaxed);
+            cell.hold_in(cgroups, &format!("{}-{number}", std::process::id()))?;
+        }
+        Ok(cell)
+    }
+
+    async fn live_zygote(&self) -> Result<Arc<Zygote>, LaunchError> {
+        let mut zygote = self.zygote.lock().await;
+        if !zygote.is_alive() {
+            tracing::warn!("the zygote died, starting another");
+            *zygote = Arc::new(Zygote::start(&self.program, &self.plan).await?);
+        }
+        Ok(zygote.clone())
+    }
+
+    fn begin_parking(&self) -> bool {
+        let mut parked = self.parked();
+        let wanted = parked.cells.len() + parked.under_way < self.size;
+        parked.under_way += usize::from(wanted);
+        wanted
+    }
+
+    fn pop(&self) -> Option<Cell> {
+        self.parked().cells.pop_front()
+    }
+
+    fn parked(&self) -> MutexGuard<'_, Parked> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,168 @@
+//! The one result type (A9); every outer format is a thin adapter around it.
+
+use belljar_wire::GuestError;
+pub use belljar_wire::{ErrorCode, ErrorKind};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// How a run went. Serialises to the canonical JSON shape.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunResult {
+    /// Unique name of the run, `run_…`.
+    pub id: String,
+    /// How it ended.
+    pub status: Status,
+    /// Whether it ended with a value.
+    pub success: bool,
+    /// The value as JSON; `null` when there is none.
+    pub result: Box<RawValue>,
+    /// What was printed to standard output, up to the cap.
+    pub stdout: String,
+    /// What was printed to standard error, up to the cap.
+    pub stderr: String,
+    /// One entry per print, log or denied attempt, in order.
+    pub logs: Vec<String>,
+    /// 0 on success, 1 otherwise.
+    pub exit_code: i32,
+    /// What went wrong.
+    pub error: Option<RunError>,
+    /// Measured by the host.
+    pub metrics: Metrics,
+    /// What held the code.
+    pub isolation: Isolation,
+    /// What was cut.
+    pub truncated: Truncated,
+    /// Files that came back. None yet.
+    pub artifacts: Vec<serde_json::Value>,
+    /// Changes to the workspace. None yet.
+    pub changes: Vec<serde_json::Value>,
+    /// Tools found and offered. None yet.
+    pub tools: ToolReport,
+    /// Whether the answer came from the cache. Never yet.
+    pub cached: bool,
+    /// The session it ran in. None yet.
+    pub session_id: Option<String>,
+    /// State handed on. Empty yet.
+    pub state: serde_json::Map<String, serde_json::Value>,
+    /// Some number in the value was NaN or infinite and became null.
+    pub lossy: bool,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// With a value.
+    Completed,
+    /// With an error.
+    Failed,
+    /// The caller stopped it.
+    Aborted,
+}
+
+/// What went wrong, for people and models.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunError {
+    /// What an agent branches on.
+    #[serde(rename = "type")]
+    pub kind: ErrorKind,
+    /// Stable, finer name.
+    pub code: ErrorCode,
+    /// What happened.
+    pub message: String,
+    /// Frames of the agent's own code.
+    pub stack: Option<String>,
+    /// 1-based line of the source as written.
+    pub line: Option<u32>,
+    /// 1-based column of the source as written.
+    pub column: Option<u32>,
+    /// The tool that failed. None yet.
+    pub tool_name: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl RunError {
+    /// An error the host itself raises.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        GuestError::new(code, message).into()
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<GuestError> for RunError {
+    fn from(error: GuestError) -> Self {
+        Self {
+            kind: error.code.kind(),
+            code: error.code,
+            message: error.message,
+            stack: error.stack,
+            line: error.line,
+            column: error.column,
+            tool_name: None,
+            hint: error.hint,
+        }
+    }
+}
+
+/// Times and sizes, as the host measured them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Metrics {
+    /// From admission to a confined cell in hand.
+    #[serde(rename = "startupTimeMs")]
+    pub startup_ms: f64,
+    /// From code in to answer out.
+    #[serde(rename = "executionTimeMs")]
+    pub execution_ms: f64,
+    /// CPU time of the cell's guest.
+    #[serde(rename = "cpuTimeMs")]
+    pub cpu_ms: f64,
+    /// Peak resident memory of the cell's guest.
+    #[serde(rename = "memoryUsedMB")]
+    pub memory_mb: f64,
+    /// Tool calls made.
+    #[serde(rename = "toolCalls")]
+    pub tool_calls: u32,
+}
+
+/// What held the code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Isolation {
+    /// `full`, `refused` when nothing ran, or `weakened` when the operator asked for that.
+    pub tier: &'static str,
+    /// The engine that ran it.
+    pub engine: &'static str,
+    /// Every layer in force.
+    pub layers: Vec<&'static str>,
+    /// What bounds memory: `cgroup`, or `rlimit` (with the host sampling).
+    pub memory: &'static str,
+}
+
+/// What was cut to its cap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Truncated {
+    /// Standard output was cut.
+    pub stdout: bool,
+    /// Standard error was cut.
+    pub stderr: bool,
+    /// Log entries were left out.
+    pub logs: bool,
+    /// Never: a value over its cap is an error.
+    pub result: bool,
+}
+
+/// Tools found and offered.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ToolReport {
+    /// Found by intent.
+    pub discovered: Vec<String>,
+    /// Offered to the code.
+    pub injected: Vec<String>,
+}

@@ -1,0 +1,194 @@
+//! The host's handle on a zygote: starting it, ordering cells, noticing its end.
+
+use std::{
+    collections::HashMap,
+    io,
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use belljar_jail::{
+    CellLimits, ZygotePlan,
+    control::{self, Answer, Order},
+};
+use tokio::{io::Interest, net::UnixDatagram, sync::oneshot, task::JoinHandle, time::timeout};
+
+use crate::{LaunchError, cell::Cell};
+
+/// Longer than any machine that still works takes to confine and warm a zygote.
+const HANDSHAKE: Duration = Duration::from_secs(20);
+/// Longer than any machine that still works takes to make a cell.
+const CELL_MADE: Duration = Duration::from_secs(10);
+
+/// The program that becomes a zygote.
+#[derive(Debug, Clone)]
+pub struct ZygoteProgram {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+}
+
+/// A running zygote. Dropping it ends it and all its cells.
+#[derive(Debug)]
+pub(crate) struct Zygote {
+    control: Arc<UnixDatagram>,
+    orders: Arc<Mutex<Orders>>,
+    next_serial: AtomicU64,
+    reader: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Orders not answered yet; `None` once the zygote is gone.
+type Orders = Option<HashMap<u64, oneshot::Sender<Result<Vec<OwnedFd>, String>>>>;
+
+impl Zygote {
+    /// Starts a zygote and waits until it is confined and warm.
+    pub(crate) async fn start(
+        program: &ZygoteProgram,
+        plan: &ZygotePlan,
+    ) -> Result<Self, LaunchError> {
+        let (ours, theirs) = control::pair().map_err(LaunchError::Spawn)?;
+        let control = Arc::new(packet_socket(ours).map_err(LaunchError::Spawn)?);
+        let child = spawn(program, theirs).map_err(LaunchError::Spawn)?;
+        if let Err(error) = handshake(&control, plan).await {
+            // The end of the stream ends whatever is there; only the reaping is left.
+            drop(control);
+            reap(child).await;
+            return Err(error);
+        }
+        let orders = Arc::new(Mutex::new(Some(HashMap::new())));
+        let reader = tokio::spawn(read_answers(control.clone(), orders.clone(), child));
+        let reader = Mutex::new(Some(reader));
+        Ok(Self { control, orders, next_serial: AtomicU64::new(0), reader })
+    }
+
+    /// Whether it still takes orders.
+    pub(crate) fn is_alive(&self) -> bool {
+        lock(&self.orders).is_some()
+    }
+
+    /// Makes a cell and waits until every layer of its plan is in force.
+    pub(crate) async fn make_cell(
+        self: &Arc<Self>,
+        limits: CellLimits,
+    ) -> Result<Cell, LaunchError> {
+        let made = async {
+            let fds = self.order_cell(limits).await?;
+            Cell::confined(fds, limits, self.clone()).await
+        };
+        let too_slow = |_| LaunchError::TooSlow { seconds: CELL_MADE.as_secs() };
+        timeout(CELL_MADE, made).await.map_err(too_slow)?
+    }
+
+    async fn order_cell(&self, limits: CellLimits) -> Result<Vec<OwnedFd>, LaunchError> {
+        let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        let Some(()) = lock(&self.orders).as_mut().map(|orders| {
+            orders.insert(serial, sender);
+        }) else {
+            return Err(LaunchError::NoHandshake);
+        };
+        let order = Order::MakeCell { serial, limits };
+        send(&self.control, &order).await.map_err(|_| LaunchError::NoHandshake)?;
+        let fds = answer.await.map_err(|_| LaunchError::NoHandshake)?;
+        fds.map_err(|message| LaunchError::Refused { mechanism: "cell".to_owned(), message })
+    }
+
+    /// Ends the zygote and waits until it and all its cells are gone.
+    pub(crate) async fn shutdown(&self) {
+        self.hang_up();
+        let reader = lock(&self.reader).take();
+        if let Some(reader) = reader {
+            let _ = reader.await;
+        }
+    }
+
+    /// The warden takes the end of the stream as the end of the host.
+    fn hang_up(&self) {
+        let _ = rustix::net::shutdown(&*self.control, rustix::net::Shutdown::Both);
+    }
+}
+
+impl Drop for Zygote {
+    fn drop(&mut self) {
+        // The reader notices, and reaps.
+        self.hang_up();
+    }
+}
+
+/// Tells the zygote its plan and waits until it is confined and warm.
+async fn handshake(control: &UnixDatagram, plan: &ZygotePlan) -> Result<(), LaunchError> {
+    let order = Order::Confine(plan.clone());
+    send(control, &order).await.map_err(|_| LaunchError::NoHandshake)?;
+    let answer = timeout(HANDSHAKE, receive(control)).await;
+    let answer = answer.map_err(|_| LaunchError::TooSlow { seconds: HANDSHAKE.as_secs() })?;
+    match answer.map_err(|_| LaunchError::Protocol)? {
+        None => Err(LaunchError::NoHandshake),
+        Some((Answer::Ready, _)) => Ok(()),
+        Some((Answer::Refused { mechanism, message }, _)) => {
+            Err(LaunchError::Refused { mechanism: mechanism.to_string(), message })
+        }
+        Some((Answer::NotWarm { message }, _)) => Err(LaunchError::NotWarm { message }),
+        Some((Answer::Cell { .. } | Answer::NoCell { .. }, _)) => Err(LaunchError::Protocol),
+    }
+}
+
+async fn reap(mut child: Child) {
+    let _ = tokio::task::spawn_blocking(move || child.wait()).await;
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that starts zygotes")]
+fn spawn(program: &ZygoteProgram, control: OwnedFd) -> io::Result<Child> {
+    std::process::Command::new(&program.path)
+        // The program's real path is nothing a cell should find in its memory.
+        .arg0("belljar")
+        .args(&program.arguments)
+        .env_clear()
+        .current_dir(Path::new("/"))
+        .stdin(Stdio::from(control))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+/// A packet socket of any kind, registered with the runtime.
+pub(crate) fn packet_socket(socket: OwnedFd) -> io::Result<UnixDatagram> {
+    let socket = std::os::unix::net::UnixDatagram::from(socket);
+    socket.set_nonblocking(true)?;
+    UnixDatagram::from_std(socket)
+}
+
+async fn receive(control: &UnixDatagram) -> io::Result<Option<(Answer, Vec<OwnedFd>)>> {
+    control.async_io(Interest::READABLE, || control::receive(control)).await
+}
+
+async fn send(control: &UnixDatagram, order: &Order) -> io::Result<()> {
+    control.async_io(Interest::WRITABLE, || control::send(control, order, &[])).await
+}
+
+/// Hands answers to whoever waits for them, until the zygote is gone; then reaps it.
+async fn read_answers(control: Arc<UnixDatagram>, orders: Arc<Mutex<Orders>>, child: Child) {
+    while let Ok(Some((answer, fds))) = receive(&control).await {
+        let (serial, result) = match answer {
+            Answer::Cell { serial } => (serial, Ok(fds)),
+            Answer::NoCell { serial, message } => (serial, Err(message)),
+            Answer::Ready | Answer::Refused { .. } | Answer::NotWarm { .. } => break,
+        };
+        let waiting = lock(&orders).as_mut().and_then(|orders| orders.remove(&serial));
+        // Nobody waits any more: the descriptors close and the cell ends.
+        waiting.map(|waiting| waiting.send(result));
+    }
+    reap(child).await;
+    tracing::debug!("zygote gone");
+    *lock(&orders) = None;
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
