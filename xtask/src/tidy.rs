@@ -1,0 +1,122 @@
+//! Sizes, headers, crate arrows, `unsafe`, unfinished work: checked, not remembered.
+//!
+//! Each rule has a list of excused cases that only shrinks.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+
+/// No production file is longer.
+const MAX_FILE_LINES: usize = 500;
+/// Files over the limit that are excused, with the reason.
+const EXCUSED_SIZES: &[(&str, &str)] = &[];
+/// The one crate that may hold `unsafe`.
+const UNSAFE_CRATE: &str = "crates/belljar-jail/";
+
+/// Which crates a crate may depend on: arrows never point up.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("belljar-jail", &[]),
+    ("belljar-wire", &[]),
+    ("belljar-worker", &["belljar-jail", "belljar-wire"]),
+    ("belljar-runtime", &["belljar-jail", "belljar-wire"]),
+    ("belljar", &["belljar-jail", "belljar-runtime", "belljar-wire", "belljar-worker"]),
+];
+
+/// Checks the tree below `root` and lists every fault.
+pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
+    let mut faults = Vec::new();
+    let mut files = Vec::new();
+    for top in ["crates", "xtask"] {
+        collect(&root.join(top), &mut files)?;
+    }
+    for file in &files {
+        let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy().into_owned();
+        let text = fs::read_to_string(file).with_context(|| name.clone())?;
+        check_file(&name, &text, &mut faults);
+    }
+    check_arrows(root, &mut faults)?;
+    if !faults.is_empty() {
+        bail!("{} faults:\n{}", faults.len(), faults.join("\n"));
+    }
+    #[expect(clippy::print_stdout, reason = "a chore says what it did")]
+    {
+        println!("tidy: {} files, no faults", files.len());
+    }
+    Ok(())
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(directory).with_context(|| directory.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "js") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn check_file(name: &str, text: &str, faults: &mut Vec<String>) {
+    let lines = text.lines().count();
+    let excused = EXCUSED_SIZES.iter().any(|(file, _)| *file == name);
+    if lines > MAX_FILE_LINES && !excused && !is_test(name) {
+        faults.push(format!("{name}: {lines} lines, at most {MAX_FILE_LINES}"));
+    }
+    let header = if name.ends_with(".rs") { "//!" } else { "//" };
+    if !text.starts_with(header) {
+        faults.push(format!("{name}: does not open with a `{header}` comment saying what it owns"));
+    }
+    if name.ends_with("/mod.rs") {
+        faults.push(format!("{name}: `foo.rs` beside `foo/`, never `mod.rs`"));
+    }
+    for (number, line) in text.lines().enumerate() {
+        let code = line.trim_start();
+        let at = format!("{name}:{}", number + 1);
+        if code.starts_with("//") || name == "xtask/src/tidy.rs" {
+            continue;
+        }
+        let opens_unsafe =
+            ["unsafe {", "unsafe fn", "unsafe impl"].iter().any(|word| code.contains(word));
+        if opens_unsafe && !name.starts_with(UNSAFE_CRATE) {
+            faults.push(format!("{at}: unsafe outside {UNSAFE_CRATE}"));
+        }
+        if code.contains("todo!(") || code.contains("unimplemented!(") {
+            faults.push(format!("{at}: unfinished"));
+        }
+        if code.starts_with("#[ignore") {
+            faults.push(format!("{at}: an ignored test proves nothing"));
+        }
+    }
+}
+
+fn is_test(name: &str) -> bool {
+    name.contains("/tests/") || name.ends_with("/tests.rs")
+}
+
+fn check_arrows(root: &Path, faults: &mut Vec<String>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(root.join("crates"))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let manifest = fs::read_to_string(path.join("Cargo.toml"))?;
+        let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
+            faults.push(format!("crates/{name}: say in xtask/src/tidy.rs what it may depend on"));
+            continue;
+        };
+        for line in section(&manifest, "[dependencies]") {
+            let dependency = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            if dependency.starts_with("belljar") && !allowed.contains(&dependency) {
+                faults.push(format!("crates/{name}: must not depend on {dependency}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn section<'a>(manifest: &'a str, title: &str) -> impl Iterator<Item = &'a str> {
+    let after = manifest.lines().skip_while(move |line| *line != title).skip(1);
+    after.take_while(|line| !line.starts_with('['))
+}
