@@ -7,13 +7,14 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use crate::CellLimits;
 
 /// What a cell's group must be able to bound.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
-/// How groups of ours begin, so that those of a host that was killed can be swept.
+/// How groups of ours begin, so that those of a host that was killed can be found.
 const CELL_PREFIX: &str = "belljar-cell-";
 const HOST_PREFIX: &str = "belljar-host-";
 
@@ -21,12 +22,16 @@ const HOST_PREFIX: &str = "belljar-host-";
 #[derive(Debug)]
 pub struct Delegation {
     root: PathBuf,
+    host: u32,
+    /// Groups whose cells were still dying when they were let go of.
+    emptying: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 /// The group of one cell. Dropping it removes it once the cell is gone.
 #[derive(Debug)]
 pub struct Leaf {
     path: PathBuf,
+    emptying: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 impl Delegation {
@@ -63,43 +68,44 @@ impl Delegation {
         let others = read("cgroup.procs")?;
         let others = others.lines().filter(|line| *line != pid.to_string()).count();
         let enabled = read("cgroup.subtree_control")?;
-        let delegation = Self { root: root.to_owned() };
+        let delegation = Self { root: root.to_owned(), host: pid, emptying: Arc::default() };
         if !CONTROLLERS.into_iter().all(|name| has(&enabled, name)) {
             if others > 0 {
                 return Err(format!("{others} other processes share this group"));
             }
-            delegation
-                .divide(pid)
-                .map_err(|error| format!("the group is not writable: {error}"))?;
+            delegation.divide().map_err(|error| format!("the group is not writable: {error}"))?;
         }
-        delegation.sweep();
+        delegation.remove_orphans();
         Ok(delegation)
     }
 
     /// A group with processes of its own cannot have children with limits: the host moves down.
-    fn divide(&self, pid: u32) -> io::Result<()> {
-        let own = self.root.join(format!("{HOST_PREFIX}{pid}"));
+    fn divide(&self) -> io::Result<()> {
+        let own = self.root.join(format!("{HOST_PREFIX}{}", self.host));
         fs::create_dir(&own)?;
-        fs::write(own.join("cgroup.procs"), pid.to_string())?;
+        fs::write(own.join("cgroup.procs"), self.host.to_string())?;
         let enable = CONTROLLERS.map(|name| format!("+{name}")).join(" ");
         fs::write(self.root.join("cgroup.subtree_control"), enable)
     }
 
-    /// Removes groups that earlier hosts left behind; those still in use stay.
-    fn sweep(&self) {
+    /// Removes the groups of hosts that are gone; those still in use cannot be removed.
+    fn remove_orphans(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with(CELL_PREFIX) || name.starts_with(HOST_PREFIX) {
+            let of_host = name.strip_prefix(CELL_PREFIX).or(name.strip_prefix(HOST_PREFIX));
+            let host = of_host.and_then(|rest| rest.split('-').next());
+            if host.is_some_and(|host| !Path::new("/proc").join(host).exists()) {
                 let _ = fs::remove_dir(entry.path());
             }
         }
     }
 
     /// Makes a group with these limits and puts the processes into it.
-    pub fn hold(&self, name: &str, limits: &CellLimits, pids: &[u32]) -> io::Result<Leaf> {
-        self.sweep();
-        let leaf = Leaf { path: self.root.join(format!("{CELL_PREFIX}{name}")) };
+    pub fn hold(&self, number: u64, limits: &CellLimits, pids: &[u32]) -> io::Result<Leaf> {
+        lock(&self.emptying).retain(|path| fs::remove_dir(path).is_err() && path.exists());
+        let path = self.root.join(format!("{CELL_PREFIX}{}-{number}", self.host));
+        let leaf = Leaf { path, emptying: self.emptying.clone() };
         fs::create_dir(&leaf.path)?;
         leaf.limit(limits)?;
         for pid in pids {
@@ -132,9 +138,15 @@ impl Leaf {
 
 impl Drop for Leaf {
     fn drop(&mut self) {
-        // Busy while the last process dies; then a later sweep takes it.
-        let _ = fs::remove_dir(&self.path);
+        // Busy while the last process dies; then it is tried again later.
+        if fs::remove_dir(&self.path).is_err() {
+            lock(&self.emptying).push(self.path.clone());
+        }
     }
+}
+
+fn lock(paths: &Mutex<Vec<PathBuf>>) -> MutexGuard<'_, Vec<PathBuf>> {
+    paths.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn find_mount(mountinfo: &str) -> Option<PathBuf> {

@@ -64,9 +64,9 @@ impl Cell {
     }
 
     /// Puts the cell into a control group of its own.
-    pub(crate) fn hold_in(&mut self, cgroups: &Delegation, name: &str) -> Result<(), LaunchError> {
+    pub(crate) fn hold_in(&mut self, cgroups: &Delegation, number: u64) -> Result<(), LaunchError> {
         let CellProcesses { keeper, guest } = self.processes;
-        let held = cgroups.hold(name, &self.limits, &[keeper, guest]);
+        let held = cgroups.hold(number, &self.limits, &[keeper, guest]);
         let refused = |error: io::Error| LaunchError::Refused {
             mechanism: "memory-cgroup".to_owned(),
             message: error.to_string(),

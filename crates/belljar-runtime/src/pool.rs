@@ -103,7 +103,7 @@ impl Pool {
         let mut cell = zygote.make_cell(self.limits).await?;
         if let Some(cgroups) = &self.cgroups {
             let number = self.next_cell.fetch_add(1, Ordering::Relaxed);
-            cell.hold_in(cgroups, &format!("{}-{number}", std::process::id()))?;
+            cell.hold_in(cgroups, number)?;
         }
         Ok(cell)
     }

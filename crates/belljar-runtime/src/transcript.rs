@@ -116,3 +116,6 @@ impl Captured {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

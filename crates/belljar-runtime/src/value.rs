@@ -42,3 +42,6 @@ fn depth(json: &[u8]) -> usize {
     }
     deepest
 }
+
+#[cfg(test)]
+mod tests;

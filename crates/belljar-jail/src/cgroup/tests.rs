@@ -53,13 +53,13 @@ fn a_group_of_its_own_is_divided() {
 fn a_leaf_bounds_memory_and_processes_of_its_cell() {
     let root = group("memory pids\n", "7\n8\n", "memory pids\n");
     let delegation = Delegation::take_over(root.path(), 7).unwrap();
-    let leaf = delegation.hold("a", &LIMITS, &[41]).unwrap();
+    let leaf = delegation.hold(5, &LIMITS, &[41]).unwrap();
     let bytes = (512u64 + 256 + 64) << 20;
-    assert_eq!(read(root.path(), "belljar-cell-a/memory.max"), bytes.to_string());
-    assert_eq!(read(root.path(), "belljar-cell-a/pids.max"), "34");
-    assert_eq!(read(root.path(), "belljar-cell-a/cgroup.procs"), "41");
+    assert_eq!(read(root.path(), "belljar-cell-7-5/memory.max"), bytes.to_string());
+    assert_eq!(read(root.path(), "belljar-cell-7-5/pids.max"), "34");
+    assert_eq!(read(root.path(), "belljar-cell-7-5/cgroup.procs"), "41");
     assert!(!leaf.ran_out_of_memory());
-    fs::write(root.path().join("belljar-cell-a/memory.events"), "oom 1\noom_kill 1\n").unwrap();
+    fs::write(root.path().join("belljar-cell-7-5/memory.events"), "oom 1\noom_kill 1\n").unwrap();
     assert!(leaf.ran_out_of_memory());
 }
 
@@ -70,4 +70,18 @@ fn the_cgroup2_mount_is_found_among_others() {
                   32 30 0:28 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 none rw\n";
     assert_eq!(find_mount(mounts).unwrap(), Path::new("/sys/fs/cgroup/unified"));
     assert_eq!(find_mount("1 0 0:1 / / rw - ext4 /dev/vda rw\n"), None);
+}
+
+#[test]
+fn groups_of_dead_hosts_are_removed_and_those_of_living_ones_stay() {
+    let root = group("memory pids\n", "7\n", "memory pids\n");
+    let (dead, alive) =
+        ("belljar-cell-4294967-1", format!("belljar-cell-{}-1", std::process::id()));
+    for name in [dead, &*alive, "somebody-else"] {
+        fs::create_dir(root.path().join(name)).unwrap();
+    }
+    Delegation::take_over(root.path(), 7).unwrap();
+    assert!(!root.path().join(dead).exists());
+    assert!(root.path().join(alive).exists());
+    assert!(root.path().join("somebody-else").exists());
 }

@@ -1,0 +1,56 @@
+//! Output is cut by the reader, whatever a cell sends (A6).
+
+use belljar_wire::Stream;
+
+use super::{TooMuchOutput, Transcript};
+use crate::{Limits, Truncated};
+
+fn transcript(output_bytes: u64) -> Transcript {
+    Transcript::new(&Limits { output_bytes, ..Limits::DEFAULT })
+}
+
+#[test]
+fn prints_are_kept_in_order_and_marked_when_cut() {
+    let mut transcript = transcript(8);
+    for (stream, text) in [(Stream::Stdout, "abc\n"), (Stream::Stderr, "x\n"), (Stream::Log, "y")] {
+        transcript.print(stream, text.as_bytes()).unwrap();
+    }
+    transcript.print(Stream::Stdout, b"defghi").unwrap();
+    let texts = transcript.finish();
+    assert_eq!((&*texts.stdout, &*texts.stderr), ("abc\ndefg", "x\n"));
+    assert_eq!(texts.logs, ["abc", "x", "y"]);
+    let truncated = Truncated { stdout: true, stderr: false, logs: true, result: false };
+    assert_eq!(texts.truncated, truncated);
+}
+
+#[test]
+fn a_character_cut_in_half_is_dropped_and_other_bytes_are_replaced() {
+    let mut cut = transcript(4);
+    cut.print(Stream::Stdout, "aa€".as_bytes()).unwrap();
+    assert_eq!(cut.finish().stdout, "aa");
+    let mut binary = transcript(64);
+    binary.print(Stream::Stdout, &[b'a', 0xff, b'b']).unwrap();
+    assert_eq!(binary.finish().stdout, "a\u{fffd}b");
+}
+
+#[test]
+fn a_flood_ends_the_run_on_every_stream() {
+    for (stream, name) in [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")] {
+        let mut transcript = transcript(8);
+        let mut print = || transcript.print(stream, &[b'x'; 1000]);
+        assert!((0..1000).all(|_| print().is_ok()), "1 MB is allowed");
+        assert_eq!(print(), Err(TooMuchOutput { stream: name }));
+    }
+}
+
+/// Frames with nothing in them cost the host too.
+#[test]
+fn empty_prints_and_logs_do_not_go_on_for_ever() {
+    let mut transcript = transcript(8);
+    let mut printed = 0;
+    while transcript.print(Stream::Log, b"").is_ok() {
+        printed += 1;
+    }
+    assert_eq!(printed, 3_000_000);
+    assert_eq!(transcript.finish().logs.len(), 10_000);
+}
