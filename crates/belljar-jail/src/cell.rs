@@ -52,13 +52,14 @@ pub struct Confined {
 /// The limits of the process that holds it.
 #[derive(Debug)]
 pub struct OwnLimits {
-    inherited: Inherited,
+    /// `None` when the plan leaves limits out.
+    inherited: Option<Inherited>,
 }
 
 impl OwnLimits {
     /// Lowers them. Never raises one.
     pub fn lower(&self, limits: &CellLimits) -> io::Result<()> {
-        rlimits::apply(limits, self.inherited)
+        self.inherited.map_or(Ok(()), |inherited| rlimits::apply(limits, inherited))
     }
 }
 
@@ -153,6 +154,7 @@ impl CellTemplate {
         if self.plan.asks_for(Mechanism::ClosedDescriptors) {
             let keep = [ends.guest.as_raw_fd(), ends.keeper.as_raw_fd()];
             close_all_but(keep).during(Mechanism::ClosedDescriptors)?;
+            own_standard_streams().during(Mechanism::ClosedDescriptors)?;
         }
         if self.plan.asks_for(Mechanism::PrivateTmp) {
             mounts::mount_private_tmp(limits.disk_bytes, limits.inodes)
@@ -178,7 +180,8 @@ impl CellTemplate {
     ) {
         match self.confine_guest(limits, &socket, keeper_is_confined) {
             Ok(()) => {
-                let limits = OwnLimits { inherited: self.inherited };
+                let asked = self.plan.asks_for(Mechanism::ResourceLimits);
+                let limits = OwnLimits { inherited: asked.then_some(self.inherited) };
                 guest.confined(Confined { socket, limits });
             }
             Err(error) => guest.refused(socket, &error),
@@ -233,7 +236,18 @@ pub(crate) fn wait_until_told(pipe: &impl AsFd) -> io::Result<()> {
     if said == [CONFINED] { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Closes everything but the standard streams (which lead to `/dev/null`) and these.
+/// Standard streams of the cell's own: an open file that cells share has one set of flags, locks
+/// and times, and through those two guests could talk past the host. Reading gives the end of the
+/// stream, writing is refused.
+fn own_standard_streams() -> io::Result<()> {
+    let (nothing, _) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    rustix::stdio::dup2_stderr(&nothing)?;
+    Ok(())
+}
+
+/// Closes everything but the standard streams (which lead nowhere) and these.
 pub(crate) fn close_all_but<const N: usize>(mut keep: [RawFd; N]) -> io::Result<()> {
     keep.sort_unstable();
     let mut first = 3;

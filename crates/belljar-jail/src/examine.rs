@@ -151,7 +151,8 @@ fn try_dropping_root() -> io::Result<String> {
 }
 
 fn enter_user_namespace() -> io::Result<()> {
-    identity::drop_root()?;
+    // A root that cannot become another user is a finding of its own, not of every layer.
+    let _ = identity::drop_root();
     let ids = OuterIds::current();
     sys::process::unshare_user()?;
     ids.map_inside()
@@ -235,8 +236,11 @@ fn remedy(mechanism: Mechanism) -> &'static str {
              `lsm=` boot parameter"
         }
         Mechanism::Seccomp => "the kernel needs CONFIG_SECCOMP_FILTER",
-        Mechanism::UnprivilegedUser
-        | Mechanism::Capabilities
+        Mechanism::UnprivilegedUser => {
+            "this root has no other user to become, as in a rootless container: map a range of ids \
+             into it, or start belljar as an ordinary user"
+        }
+        Mechanism::Capabilities
         | Mechanism::NoNewPrivileges
         | Mechanism::ResourceLimits
         | Mechanism::Undumpable

@@ -130,9 +130,14 @@ impl Cell {
         self.processes
     }
 
-    /// Whether the zygote this cell hangs from is still there.
+    /// Whether the zygote this cell hangs from still takes orders.
     pub(crate) fn zygote_is_alive(&self) -> bool {
         self.zygote.is_alive()
+    }
+
+    /// Whether a cell that ended without a word took its leave with its zygote.
+    pub(crate) async fn zygote_is_gone(&self) -> bool {
+        timeout(REPORT, self.zygote.gone()).await.is_ok()
     }
 
     async fn report(&self) -> io::Result<Option<KeeperReport>> {

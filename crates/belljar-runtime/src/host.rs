@@ -1,11 +1,19 @@
 //! The host: admission, cells, deadlines, results.
 
-use std::{future::Future, sync::Arc, time::Instant};
+use std::{
+    convert::Infallible,
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use belljar_jail::{CellLimits, ZygotePlan};
 use belljar_wire::{Command, ErrorCode, GuestLimits, RunCommand};
 use serde_json::value::RawValue;
-use tokio::sync::Semaphore;
+use tokio::{
+    sync::{Semaphore, oneshot},
+    time::timeout,
+};
 
 use crate::{
     Isolation, LaunchError, Limits, Metrics, RunError, RunRequest, RunResult, Status, ToolReport,
@@ -37,6 +45,8 @@ pub struct Host {
     maximum: Limits,
 }
 
+/// A run that takes longer than this does not keep its place in the pool empty.
+const REFILL_DELAY: Duration = Duration::from_millis(5);
 /// Cells in use at once; further runs wait. Each has three descriptors here and two processes.
 const MAX_CELLS: usize = 256;
 
@@ -74,6 +84,7 @@ impl Host {
                 Ok(mut cell) => {
                     report.metrics.startup_ms = milliseconds_since(admitted);
                     report.confined(self.pool.plan());
+                    let running = self.refill_once_dropped();
                     let limits = request.limits;
                     let command = command(request);
                     let started = Instant::now();
@@ -81,8 +92,7 @@ impl Host {
                         run::drive(&mut cell, &command, &limits, &mut transcript, abort).await;
                     report.metrics.execution_ms = milliseconds_since(started);
                     report.measure(&cell);
-                    drop(cell);
-                    self.refill();
+                    drop((cell, running));
                     outcome
                 }
             },
@@ -136,10 +146,16 @@ impl Host {
         Ok(cell)
     }
 
-    /// Parks a cell for the one that was used, off the request path.
-    fn refill(&self) {
+    /// Parks a cell for the one that is used: when what this returns is dropped, at the end of a
+    /// short run, so that refilling does not compete with it; soon, during a long one.
+    fn refill_once_dropped(&self) -> oneshot::Sender<Infallible> {
+        let (running, ended) = oneshot::channel();
         let pool = self.pool.clone();
-        tokio::spawn(async move { pool.refill().await });
+        tokio::spawn(async move {
+            let _ = timeout(REFILL_DELAY, ended).await;
+            pool.refill().await;
+        });
+        running
     }
 }
 
@@ -166,8 +182,7 @@ fn cell_limits(limits: &Limits) -> CellLimits {
 
 fn command(request: RunRequest) -> Command {
     let limits = &request.limits;
-    let milliseconds =
-        |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let limits = GuestLimits {
         memory_bytes: limits.memory,
         wall_ms: milliseconds(limits.timeout),

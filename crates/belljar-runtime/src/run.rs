@@ -138,7 +138,7 @@ async fn explain_silence(cell: &Cell, limits: &Limits) -> RunError {
     if cell.ran_out_of_memory() {
         return out_of_memory(limits);
     }
-    if report.is_none() && !cell.zygote_is_alive() {
+    if report.is_none() && cell.zygote_is_gone().await {
         return RunError::new(
             ErrorCode::SandboxZygoteLost,
             "the zygote died and took the run with it",

@@ -17,7 +17,13 @@ use belljar_jail::{
     CellLimits, ZygotePlan,
     control::{self, Answer, Order},
 };
-use tokio::{io::Interest, net::UnixDatagram, sync::oneshot, task::JoinHandle, time::timeout};
+use tokio::{
+    io::Interest,
+    net::UnixDatagram,
+    sync::{oneshot, watch},
+    task::JoinHandle,
+    time::timeout,
+};
 
 use crate::{LaunchError, cell::Cell};
 
@@ -42,6 +48,7 @@ pub(crate) struct Zygote {
     orders: Arc<Mutex<Orders>>,
     next_serial: AtomicU64,
     reader: Mutex<Option<JoinHandle<()>>>,
+    gone: watch::Receiver<bool>,
 }
 
 /// Orders not answered yet; `None` once the zygote is gone.
@@ -63,14 +70,29 @@ impl Zygote {
             return Err(error);
         }
         let orders = Arc::new(Mutex::new(Some(HashMap::new())));
-        let reader = tokio::spawn(read_answers(control.clone(), orders.clone(), child));
+        let (tell, gone) = watch::channel(false);
+        let reader = tokio::spawn({
+            let (control, orders) = (control.clone(), orders.clone());
+            async move {
+                read_answers(&control, &orders).await;
+                *lock(&orders) = None;
+                reap(child).await;
+                tracing::debug!("zygote gone");
+                tell.send_replace(true);
+            }
+        });
         let reader = Mutex::new(Some(reader));
-        Ok(Self { control, orders, next_serial: AtomicU64::new(0), reader })
+        Ok(Self { control, orders, next_serial: AtomicU64::new(0), reader, gone })
     }
 
     /// Whether it still takes orders.
     pub(crate) fn is_alive(&self) -> bool {
         lock(&self.orders).is_some()
+    }
+
+    /// Waits until it is gone.
+    pub(crate) async fn gone(&self) {
+        let _ = self.gone.clone().wait_for(|gone| *gone).await;
     }
 
     /// Makes a cell and waits until every layer of its plan is in force.
@@ -172,21 +194,18 @@ async fn send(control: &UnixDatagram, order: &Order) -> io::Result<()> {
     control.async_io(Interest::WRITABLE, || control::send(control, order, &[])).await
 }
 
-/// Hands answers to whoever waits for them, until the zygote is gone; then reaps it.
-async fn read_answers(control: Arc<UnixDatagram>, orders: Arc<Mutex<Orders>>, child: Child) {
-    while let Ok(Some((answer, fds))) = receive(&control).await {
+/// Hands answers to whoever waits for them, until the zygote is gone.
+async fn read_answers(control: &UnixDatagram, orders: &Mutex<Orders>) {
+    while let Ok(Some((answer, fds))) = receive(control).await {
         let (serial, result) = match answer {
             Answer::Cell { serial } => (serial, Ok(fds)),
             Answer::NoCell { serial, message } => (serial, Err(message)),
             Answer::Ready | Answer::Refused { .. } | Answer::NotWarm { .. } => break,
         };
-        let waiting = lock(&orders).as_mut().and_then(|orders| orders.remove(&serial));
+        let waiting = lock(orders).as_mut().and_then(|orders| orders.remove(&serial));
         // Nobody waits any more: the descriptors close and the cell ends.
         waiting.map(|waiting| waiting.send(result));
     }
-    reap(child).await;
-    tracing::debug!("zygote gone");
-    *lock(&orders) = None;
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
