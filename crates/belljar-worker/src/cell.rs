@@ -1,0 +1,66 @@
+//! A cell's main: say ready, take one run, answer, and wait to be ended.
+
+use std::os::unix::net::UnixStream;
+
+use belljar_jail::{CellLimits, ConfineError, Confined, Guest};
+use belljar_wire::{Command, ErrorCode, Event, GuestError, GuestLimits};
+
+use crate::{Done, Engine, HostLink};
+
+/// What a guest process does with its engine.
+#[derive(Debug)]
+pub(crate) struct CellMain<E> {
+    engine: E,
+}
+
+impl<E: Engine> CellMain<E> {
+    pub(crate) fn new(engine: E) -> Self {
+        Self { engine }
+    }
+}
+
+impl<E: Engine> Guest for CellMain<E> {
+    fn confined(&mut self, cell: Confined) {
+        let Confined { socket, limits } = cell;
+        let host = HostLink::new(socket);
+        if host.send(&Event::Ready).is_err() {
+            return;
+        }
+        // No command means that the host is gone, or let go of a cell it never used.
+        let Ok(Command::Run(run)) = host.receive() else { return };
+        let outcome = match limits.lower(&cell_limits(&run.limits)) {
+            Ok(()) => self.engine.run(run, &host),
+            Err(error) => Err(GuestError::new(ErrorCode::SandboxFailed, error.to_string())),
+        };
+        let last = match outcome {
+            Ok(Done { lossy, value }) => Event::Done { lossy, value },
+            Err(error) => Event::Failed(error),
+        };
+        if host.send(&last).is_ok() {
+            // The host measures this process before it ends the cell.
+            let _ = host.receive();
+        }
+    }
+
+    fn warm_further(&mut self) {
+        self.engine.warm_further();
+    }
+
+    fn refused(&mut self, socket: UnixStream, error: &ConfineError) {
+        let mechanism = error.mechanism.as_str().to_owned();
+        let message = error.source.to_string();
+        let _ = HostLink::new(socket).send(&Event::Refused { mechanism, message });
+    }
+}
+
+/// `/tmp` is sized by the keeper, so its limits are left as they are.
+fn cell_limits(limits: &GuestLimits) -> CellLimits {
+    CellLimits {
+        memory_bytes: limits.memory_bytes,
+        cpu_seconds: limits.cpu_ms.div_ceil(1000).saturating_add(1),
+        processes: limits.processes.into(),
+        open_files: limits.open_files.into(),
+        disk_bytes: u64::MAX,
+        inodes: u64::MAX,
+    }
+}

@@ -1,0 +1,30 @@
+//! The port every language implements.
+
+use belljar_wire::{GuestError, RunCommand};
+
+use crate::HostLink;
+
+/// What runs a language inside a cell.
+///
+/// An engine is warmed in the zygote, before any guest code exists; each cell gets a
+/// copy-on-write copy of it and uses it once. It must not start threads and must hold no secret.
+pub trait Engine {
+    /// Runs guest code to its end.
+    ///
+    /// What the code prints goes out through `host` as it happens, so that a cell killed in the
+    /// middle has already said what it had to say.
+    fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError>;
+
+    /// Called once in the zygote, after its first cell was cloned: what the first run can do
+    /// without is prepared here, so that a single run starts sooner and later ones have it warm.
+    fn warm_further(&mut self) {}
+}
+
+/// How a run ended well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// Some number was NaN or infinite and became null.
+    pub lossy: bool,
+    /// The value as JSON.
+    pub value: Vec<u8>,
+}

@@ -1,0 +1,33 @@
+//! The cell's one connection to the host.
+
+use std::{io, os::unix::net::UnixStream, sync::Arc};
+
+use belljar_wire::{Caps, Command, Event, ReadError, read_message, write_message};
+
+/// The host checks sizes before it sends; this only stops a frame that cannot be meant.
+const COMMAND_CAPS: Caps = Caps { body_bytes: 1 << 30 };
+
+/// Frames to and from the host, over the one socket a cell has.
+///
+/// Clones share the socket: an engine keeps one for its natives without a descriptor of its own.
+#[derive(Debug, Clone)]
+pub struct HostLink {
+    socket: Arc<UnixStream>,
+}
+
+impl HostLink {
+    /// Speaks over this socket.
+    pub fn new(socket: UnixStream) -> Self {
+        Self { socket: Arc::new(socket) }
+    }
+
+    /// Sends one event; returns when the kernel has it.
+    pub fn send(&self, event: &Event) -> io::Result<()> {
+        write_message(&mut &*self.socket, event)
+    }
+
+    /// Waits for the next command.
+    pub fn receive(&self) -> Result<Command, ReadError> {
+        read_message(&mut &*self.socket, COMMAND_CAPS)
+    }
+}

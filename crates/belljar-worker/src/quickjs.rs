@@ -1,0 +1,238 @@
+//! The `quickjs` engine: TypeScript and JavaScript.
+//!
+//! Warmed in the zygote: runtime, context, guest library. A cell forked from there transpiles
+//! the code, runs it to its end and encodes its value. What the code may use is limited here for
+//! the sake of good messages; the boundary is the jail.
+
+mod current;
+mod encoding;
+mod event_loop;
+mod failure;
+mod frames;
+mod hints;
+mod library;
+mod missing;
+mod modules;
+mod natives;
+mod peek;
+mod prelude;
+mod random;
+mod rejections;
+mod text;
+mod thrown;
+mod transpile;
+mod url;
+mod value;
+mod zone;
+
+use std::rc::Rc;
+
+use belljar_wire::{ErrorCode, Event, GuestError, GuestLimits, RunCommand};
+use rquickjs::{
+    CatchResultExt, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Value,
+    context::EvalOptions, object::Property,
+};
+
+use crate::{Done, Engine, HostLink};
+use current::Current;
+use event_loop::EventLoop;
+use failure::{Failure, Occasion, Reporter};
+use frames::Locator;
+use library::Library;
+use rejections::Rejections;
+use thrown::Thrown;
+use transpile::{Refusal, Source};
+use value::{EncodeError, Encoded};
+
+/// The jail gives the main thread 64 MiB of stack; the engine stops far below.
+const STACK_BYTES: usize = 16 << 20;
+/// Room to say what happened after guest code has used up its memory.
+const SPARE_BYTES: u64 = 16 << 20;
+/// The collector does not run before this much is allocated.
+const MAX_GC_THRESHOLD: usize = 16 << 20;
+
+/// Why the engine could not be warmed.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// QuickJS did not start.
+    #[error("quickjs did not start")]
+    Start(#[from] rquickjs::Error),
+    /// A file of the guest library threw.
+    #[error("the guest library threw: {0}")]
+    Library(String),
+}
+
+/// A warmed engine. A cell uses it once.
+pub struct QuickJs {
+    // Handles into the runtime come first, so that they are dropped before it.
+    library: Library,
+    rejections: Rc<Rejections>,
+    context: Context,
+    runtime: Runtime,
+    current: Rc<Current>,
+}
+
+impl std::fmt::Debug for QuickJs {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("QuickJs").finish_non_exhaustive()
+    }
+}
+
+impl QuickJs {
+    /// Starts the engine and evaluates the guest library.
+    pub fn warm() -> Result<Self, EngineError> {
+        let runtime = Runtime::new()?;
+        runtime.set_max_stack_size(STACK_BYTES);
+        let current = Current::new();
+        let clock = current.clone();
+        runtime.set_interrupt_handler(Some(Box::new(move || clock.is_overdue())));
+        modules::refuse_all(&runtime, &current);
+        let rejections = Rejections::watch(&runtime);
+        let context = Context::full(&runtime)?;
+        let library = context.with(|ctx| {
+            let caught = warm_library(&ctx, &current).catch(&ctx);
+            caught.map_err(|error| EngineError::Library(error.to_string()))
+        })?;
+        Ok(Self { library, rejections, context, runtime, current })
+    }
+
+    /// Transpiles the code, runs it and encodes its value.
+    fn run_source(
+        &self,
+        locator: &Locator,
+        limits: &GuestLimits,
+        context: Vec<u8>,
+    ) -> Result<Done, GuestError> {
+        let script = transpile::transpile(locator.source()).map_err(|refusal| {
+            let Refusal { error, attempt } = refusal;
+            if let Some(attempt) = attempt {
+                self.current.send(&Event::Denied { attempt });
+            }
+            error
+        })?;
+        // Zero would mean no limit.
+        self.runtime.set_memory_limit(to_usize(limits.memory_bytes).max(1));
+        // References are counted; the collector is only for cycles, and most runs make none.
+        self.runtime.set_gc_threshold(to_usize(limits.memory_bytes / 4).min(MAX_GC_THRESHOLD));
+        let done = self
+            .start(script, context, &locator.source().file_name)
+            .and_then(|body| self.event_loop().run(&body))
+            .and_then(|value| self.encode(value, limits));
+        done.map_err(|failure| {
+            let roomy = limits.memory_bytes.saturating_add(SPARE_BYTES);
+            self.runtime.set_memory_limit(to_usize(roomy));
+            self.context.with(|ctx| {
+                let thrown = Thrown { ctx: &ctx, library: &self.library, locator };
+                Reporter { thrown, current: &self.current, limits }.report(failure)
+            })
+        })
+    }
+
+    /// Compiles the script and runs it up to its first `await`.
+    fn start(
+        &self,
+        script: String,
+        context: Vec<u8>,
+        file_name: &str,
+    ) -> Result<Persistent<Promise<'static>>, Failure> {
+        self.context.with(|ctx| {
+            let caught = |occasion| {
+                let (ctx, current) = (&ctx, &self.current);
+                move |error| Failure::caught(ctx, error, occasion, current)
+            };
+            if context.contains(&0) {
+                let message = "context is not JSON: it holds a NUL byte";
+                return Err(Failure::Told(GuestError::new(ErrorCode::RequestInvalid, message)));
+            }
+            set_context(&ctx, context).map_err(caught(Occasion::Context))?;
+            let mut options = EvalOptions::default();
+            options.strict = false;
+            options.filename = Some(file_name.to_owned());
+            let main = ctx.eval_with_options::<Function, _>(script, options);
+            let main = main.map_err(caught(Occasion::Compiling))?;
+            let import = self.library.import_module(&ctx).map_err(caught(Occasion::Running))?;
+            let body: Promise = main.call((import,)).map_err(caught(Occasion::Running))?;
+            Ok(Persistent::save(&ctx, body))
+        })
+    }
+
+    fn event_loop(&self) -> EventLoop<'_> {
+        EventLoop {
+            runtime: &self.runtime,
+            context: &self.context,
+            library: &self.library,
+            rejections: &self.rejections,
+            current: &self.current,
+        }
+    }
+
+    fn encode(
+        &self,
+        value: Option<Persistent<Value<'static>>>,
+        limits: &GuestLimits,
+    ) -> Result<Done, Failure> {
+        let Some(value) = value else {
+            return Ok(Done { lossy: false, value: b"null".to_vec() });
+        };
+        self.context.with(|ctx| {
+            let failed = |error| Failure::caught(&ctx, error, Occasion::Running, &self.current);
+            let value = value.restore(&ctx).map_err(failed)?;
+            let library = self.library.values(&ctx).map_err(failed)?;
+            match value::encode(&value, &library, limits.result_bytes as usize) {
+                Ok(Encoded { json, lossy }) => Ok(Done { lossy, value: json }),
+                Err(EncodeError::Engine(error)) => Err(failed(error)),
+                Err(EncodeError::Misfit { what, path }) => {
+                    Err(Failure::Told(value::describe(what, &path)))
+                }
+                Err(EncodeError::TooLarge) => Err(Failure::Told(too_large(limits))),
+            }
+        })
+    }
+}
+
+impl Engine for QuickJs {
+    fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError> {
+        let RunCommand { language, file_name, limits, code, context } = run;
+        // QuickJS takes the name as a C string.
+        let file_name = file_name.replace('\0', "");
+        let locator = Rc::new(Locator::new(Source { language, file_name, text: code }));
+        self.current.begin(host, &limits, &locator).map_err(|error| {
+            GuestError::new(ErrorCode::SandboxFailed, format!("no randomness to be had: {error}"))
+        })?;
+        let done = self.run_source(&locator, &limits, context);
+        self.current.end();
+        self.rejections.clear();
+        done
+    }
+}
+
+fn warm_library<'js>(ctx: &Ctx<'js>, current: &Rc<Current>) -> rquickjs::Result<Library> {
+    let native = Object::new(ctx.clone())?;
+    natives::install(ctx, &native, current)?;
+    peek::install(ctx, &native)?;
+    encoding::install(ctx, &native)?;
+    url::install(ctx, &native)?;
+    zone::install(ctx, &native)?;
+    prelude::evaluate(ctx, &native)?;
+    Library::save(&native)
+}
+
+/// Makes the caller's data the global `context`.
+fn set_context(ctx: &Ctx<'_>, json: Vec<u8>) -> rquickjs::Result<()> {
+    let value = match json.is_empty() {
+        true => Object::new(ctx.clone())?.into_value(),
+        false => ctx.json_parse(json)?,
+    };
+    ctx.globals().prop("context", Property::from(value).writable().configurable().enumerable())
+}
+
+fn too_large(limits: &GuestLimits) -> GuestError {
+    let limit = hints::bytes(limits.result_bytes.into());
+    GuestError::new(ErrorCode::LimitResult, format!("the value is larger than {limit} of JSON"))
+        .with_hint("Return a summary: filter, count, or take the first rows.")
+}
+
+/// On a 32-bit machine no limit is larger than the address space.
+fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

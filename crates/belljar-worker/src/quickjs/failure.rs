@@ -1,0 +1,239 @@
+//! From what went wrong to what the agent is told: code, message, place, and what to do.
+
+use belljar_wire::{ErrorCode, Event, GuestError, GuestLimits};
+use rquickjs::{Ctx, Error, Persistent, Type, Value};
+
+use super::{
+    current::Current,
+    frames::{Frame, Trace},
+    hints,
+    missing::{self, Missing},
+    thrown::Thrown,
+};
+
+/// Longer callees are expressions nobody would recognise.
+const MAX_CALLEE_BYTES: usize = 100;
+
+/// Why a run ended without a value. The values live in the runtime.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// This was thrown.
+    Thrown(Occasion, Persistent<Value<'static>>),
+    /// The deadline passed, while this was thrown to interrupt the code, or while it waited.
+    Overdue(Option<Persistent<Value<'static>>>),
+    /// The body waits for something that cannot happen.
+    Stalled,
+    /// There was no memory to go on with.
+    Exhausted,
+    /// It is in words already.
+    Told(GuestError),
+    /// The engine itself failed.
+    Engine(Error),
+}
+
+/// When something was thrown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// The caller's context was parsed.
+    Context,
+    /// QuickJS compiled what the transpiler made.
+    Compiling,
+    /// Guest code ran.
+    Running,
+    /// A promise was rejected, and nobody handled it.
+    Unhandled,
+}
+
+impl Failure {
+    /// What is behind an error of the bindings, taken out of the context.
+    pub(super) fn caught(
+        ctx: &Ctx<'_>,
+        error: Error,
+        occasion: Occasion,
+        current: &Current,
+    ) -> Self {
+        // Without memory, strings cannot be read, and leave an exception behind.
+        if !error.is_exception() && !ctx.has_exception() {
+            return Self::Engine(error);
+        }
+        let value = Persistent::save(ctx, ctx.catch());
+        match current.is_overdue() {
+            true => Self::Overdue(Some(value)),
+            false => Self::Thrown(occasion, value),
+        }
+    }
+}
+
+/// Tells failures of one run.
+pub(super) struct Reporter<'a, 'js> {
+    pub(super) thrown: Thrown<'a, 'js>,
+    pub(super) current: &'a Current,
+    pub(super) limits: &'a GuestLimits,
+}
+
+impl<'js> Reporter<'_, 'js> {
+    /// The error of a run that ended this way.
+    pub(super) fn report(&self, failure: Failure) -> GuestError {
+        match failure {
+            Failure::Thrown(occasion, value) => match value.restore(self.thrown.ctx) {
+                Ok(value) => self.thrown_when(occasion, &value),
+                Err(error) => engine_failed(&error),
+            },
+            Failure::Overdue(value) => {
+                let value = value.and_then(|value| value.restore(self.thrown.ctx).ok());
+                self.overdue(value.as_ref())
+            }
+            Failure::Stalled => {
+                let message = "the code waits for a promise that nothing can settle any more";
+                GuestError::new(ErrorCode::RuntimeStalled, message).with_hint(hints::STALLED)
+            }
+            Failure::Exhausted => self.out_of_memory("out of memory"),
+            Failure::Told(error) => error,
+            Failure::Engine(error) => engine_failed(&error),
+        }
+    }
+
+    fn thrown_when(&self, occasion: Occasion, value: &Value<'js>) -> GuestError {
+        match occasion {
+            Occasion::Running => self.thrown(value, ErrorCode::RuntimeThrown),
+            Occasion::Unhandled => self.thrown(value, ErrorCode::RuntimeUnhandledRejection),
+            Occasion::Compiling => {
+                let mut error = self.thrown(value, ErrorCode::SyntaxInvalid);
+                if error.code == ErrorCode::RuntimeStackOverflow {
+                    error.code = ErrorCode::SyntaxInvalid;
+                    error.message = "SyntaxError: the code is nested too deeply".into();
+                    error.hint = None;
+                }
+                error
+            }
+            Occasion::Context => {
+                let error = self.thrown(value, ErrorCode::RequestInvalid);
+                if error.code != ErrorCode::RequestInvalid {
+                    return error;
+                }
+                GuestError::new(error.code, format!("context is not JSON: {}", error.message))
+            }
+        }
+    }
+
+    fn overdue(&self, interrupted: Option<&Value<'js>>) -> GuestError {
+        let locator = self.thrown.locator;
+        let error = interrupted.and_then(Value::as_object);
+        let mut frames = error.map(|error| self.thrown.trace(error).frames).unwrap_or_default();
+        let mut message = format!("timed out after {}", hints::duration(self.limits.wall_ms));
+        if let Some(top) = frames.first_mut() {
+            locator.place_at_loop(top);
+            message.push_str(&format!(", at line {}", locator.position(top).0));
+        }
+        let hint = match interrupted {
+            Some(_) => hints::TIMEOUT_RUNNING,
+            None => hints::TIMEOUT_WAITING,
+        };
+        let error = GuestError::new(ErrorCode::LimitTimeout, message).with_hint(hint);
+        self.placed(error, &frames, String::new())
+    }
+
+    /// A value that was thrown, or that a promise was rejected with.
+    fn thrown(&self, value: &Value<'js>, code: ErrorCode) -> GuestError {
+        let Some(object) = self.thrown.as_error(value) else {
+            return self.thrown_value(value, code);
+        };
+        let mut trace = self.thrown.trace(object);
+        let mut message = self.thrown.headline(object);
+        if let Some(error) = self.limit(&message) {
+            return self.placed(error, &trace.frames, String::new());
+        }
+        self.name_missing_function(&mut message, &mut trace);
+        let mut error = GuestError::new(code, message);
+        if let Some((code, hint)) = self.thrown.permission(object) {
+            (error.code, error.hint) = (code, hint);
+        } else if let Some(name) = undefined_name(&error.message)
+            && let Some(missing) = missing::lookup(name)
+        {
+            error = self.missing(name, missing, code);
+        } else {
+            error.hint = hints::for_message(&error.message).map(str::to_owned);
+        }
+        self.placed(error, &trace.frames, self.thrown.related(object))
+    }
+
+    /// A value that is no error: all there is to say is what it looks like.
+    fn thrown_value(&self, value: &Value<'js>, code: ErrorCode) -> GuestError {
+        if self.stands_for_no_memory(value) {
+            return self.out_of_memory("out of memory");
+        }
+        GuestError::new(code, format!("Uncaught {}", self.thrown.inspect(value)))
+            .with_hint("Throw an Error to get a stack: throw new Error(message).")
+    }
+
+    /// When memory is used up to the last byte, QuickJS cannot make the error that says so, and
+    /// throws null. Code that means to do so says it.
+    fn stands_for_no_memory(&self, value: &Value<'js>) -> bool {
+        let text = &self.thrown.locator.source().text;
+        let is_meant = text.contains("throw null") || text.contains("reject(null");
+        value.type_of() == Type::Uninitialized || value.is_null() && !is_meant
+    }
+
+    /// A name that exists elsewhere but not here.
+    fn missing(&self, name: &str, missing: Missing, code: ErrorCode) -> GuestError {
+        let Missing { code: refusal, hint } = missing;
+        if refusal == ErrorCode::RuntimeThrown {
+            let message = format!("ReferenceError: {name} does not exist here");
+            return GuestError::new(code, message).with_hint(hint);
+        }
+        self.current.send(&Event::Denied { attempt: name.to_owned() });
+        GuestError::new(refusal, format!("PermissionError: {name} is not available"))
+            .with_hint(hint)
+    }
+
+    /// Says what is not a function, which the engine does not.
+    fn name_missing_function(&self, message: &mut String, trace: &mut Trace) {
+        let Some(top) = trace.frames.first_mut().filter(|_| trace.is_direct) else { return };
+        if message == "TypeError: not a function"
+            && let Some((callee, place)) = self.thrown.locator.called_at(top)
+            && callee.len() <= MAX_CALLEE_BYTES
+        {
+            *message = format!("TypeError: {callee} is not a function");
+            top.offset = place;
+        }
+    }
+
+    /// Errors by which the engine says that a limit was reached.
+    fn limit(&self, message: &str) -> Option<GuestError> {
+        match message {
+            "InternalError: out of memory" => Some(self.out_of_memory("out of memory")),
+            "RangeError: invalid string length" | "InternalError: string too long" => {
+                Some(self.out_of_memory("a string grew too long"))
+            }
+            "RangeError: Maximum call stack size exceeded" => {
+                let error = GuestError::new(ErrorCode::RuntimeStackOverflow, message);
+                Some(error.with_hint(hints::STACK_OVERFLOW))
+            }
+            _ => None,
+        }
+    }
+
+    fn out_of_memory(&self, what: &str) -> GuestError {
+        let limit = hints::bytes(self.limits.memory_bytes);
+        GuestError::new(ErrorCode::LimitMemory, format!("{what}: the limit is {limit}"))
+            .with_hint(hints::MEMORY)
+    }
+
+    fn placed(&self, error: GuestError, frames: &[Frame], related: String) -> GuestError {
+        let locator = self.thrown.locator;
+        let stack = locator.describe(frames) + &related;
+        let error = if stack.is_empty() { error } else { error.with_stack(stack) };
+        let Some(top) = frames.first() else { return error };
+        let (line, column) = locator.position(top);
+        error.at(line, column)
+    }
+}
+
+/// The name a ReferenceError is about.
+fn undefined_name(message: &str) -> Option<&str> {
+    message.strip_prefix("ReferenceError: ")?.strip_suffix(" is not defined")
+}
+
+fn engine_failed(error: &Error) -> GuestError {
+    GuestError::new(ErrorCode::SandboxFailed, format!("the engine failed: {error}"))
+}

@@ -1,0 +1,94 @@
+// What other runtimes have and this one refuses: each attempt is told to the host, and ends in a
+// PermissionError whose hint says what to do instead.
+//
+// Only what code calls or reads outright is here. What code merely asks for by `typeof` (Buffer,
+// Deno, window, module …) stays undefined, so that such questions get an honest answer; the
+// engine explains those names when code trips over them, see `missing.rs`.
+(function (native) {
+  "use strict";
+
+  const { refuse } = native.errors;
+  const { defineProperty } = Reflect;
+  const expose = (name, value) => {
+    defineProperty(globalThis, name, {
+      value, writable: true, enumerable: false, configurable: true,
+    });
+  };
+  const named = (name, value) => {
+    defineProperty(value, "name", { value: name, configurable: true });
+    return value;
+  };
+
+  const NETWORK = "Network access is not available in this run; pass the data in with `context`.";
+  const THREADS = "There is one thread and no subprocess. Use async functions and Promise.all.";
+
+  /** An argument as it stands in the log: short, quoted, and without running guest code. */
+  function shown(value) {
+    if (typeof value === "string") return JSON.stringify(value.slice(0, 300));
+    return value === undefined ? "" : typeof value;
+  }
+
+  // An async function, because callers expect a promise and handle its rejection.
+  async function fetch(input) {
+    const url = typeof input === "object" && input !== null ? input.href ?? input.url : input;
+    const target = shown(url);
+    refuse(`fetch(${target})`, "permission.network", `fetch(${target}) needs the network`, NETWORK);
+  }
+  expose("fetch", fetch);
+
+  function refuseToConstruct(name, code, reason, hint) {
+    expose(name, named(name, class {
+      constructor(target) {
+        refuse(`new ${name}(${shown(target)})`, code, `${name} ${reason}`, hint);
+      }
+    }));
+  }
+  for (const name of ["XMLHttpRequest", "WebSocket", "EventSource", "WebTransport"]) {
+    refuseToConstruct(name, "permission.network", "needs the network", NETWORK);
+  }
+  for (const name of ["Worker", "SharedWorker"]) {
+    refuseToConstruct(name, "permission.host", "needs a thread of its own", THREADS);
+  }
+
+  expose("require", named("require", (name) => {
+    const message = native.moduleRefused(String(name));
+    refuse(`require(${shown(name)})`, "permission.module", message, native.moduleHint);
+  }));
+
+  const PROCESS_HINTS = {
+    argv: "There is no command line. Input is in `context`.",
+    cwd: "There is no working directory to speak of; code sees no files of the host.",
+    env: "No environment variable of the host is visible. Pass the value in with `context`.",
+    exit: "Use `return value` to end the code, or throw an Error.",
+    hrtime: "Use performance.now().",
+    nextTick: "Use queueMicrotask(callback).",
+    stdin: "There is no standard input. Input is in `context`.",
+    stderr: "Use console.error(...).",
+    stdout: "Use console.log(...).",
+  };
+  const PROCESS_HINT = "There is no Node process here. Input is in `context`, output is "
+    + "console.log and `return`.";
+
+  /** An object whose every property is refused, however it is asked for. */
+  function forbidden(path, hintFor, open = {}) {
+    const refuseKey = (key) => {
+      const name = key === undefined ? path : `${path}.${String(key)}`;
+      refuse(name, "permission.host", `${name} is not available`, hintFor(key));
+    };
+    // How the language itself looks at objects, when they are awaited, printed or returned.
+    const isLook = (key) => typeof key === "symbol" || key === "then" || key === "toJSON";
+    return new Proxy(Object.create(null), {
+      get: (target, key) => (isLook(key) ? undefined : open[key] ?? refuseKey(key)),
+      has: (target, key) => (isLook(key) ? false : refuseKey(key)),
+      set: (target, key) => refuseKey(key),
+      deleteProperty: (target, key) => refuseKey(key),
+      defineProperty: (target, key) => refuseKey(key),
+      getOwnPropertyDescriptor: (target, key) => (isLook(key) ? undefined : refuseKey(key)),
+      ownKeys: () => refuseKey(undefined),
+      getPrototypeOf: () => null,
+    });
+  }
+
+  const env = forbidden("process.env", () => PROCESS_HINTS.env);
+  expose("process", forbidden("process", (key) => PROCESS_HINTS[key] ?? PROCESS_HINT, { env }));
+})

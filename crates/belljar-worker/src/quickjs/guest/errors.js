@@ -1,0 +1,84 @@
+// Errors: the one the library throws at guest code, and the stacks of all of them.
+//
+// Offers `native.errors.PermissionError`, `native.errors.refuse(attempt, code, message, hint)`,
+// which tells the host and throws, `native.importModule`, which stands in for `import()`, and
+// `native.rawStack(error)` and `native.agentFrames(error)`: the engine's frames, and those of
+// them that are the agent's, at the places the agent wrote.
+(function (native) {
+  "use strict";
+
+  const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
+  const define = (target, name, value) => {
+    defineProperty(target, name, { value, writable: true, enumerable: false, configurable: true });
+  };
+
+  /** Something was reached for that this run was not granted. */
+  class PermissionError extends Error {
+    constructor(message, options) {
+      super(message);
+      define(this, "code", options?.code ?? "permission.host");
+      define(this, "hint", options?.hint);
+    }
+  }
+  define(PermissionError.prototype, "name", "PermissionError");
+  define(globalThis, "PermissionError", PermissionError);
+
+  function refuse(attempt, code, message, hint) {
+    native.denied(attempt);
+    throw new PermissionError(message, { code, hint });
+  }
+
+  native.errors = { PermissionError, refuse };
+
+  native.importModule = async function (name) {
+    const module = String(name);
+    const attempt = `import(${JSON.stringify(module)})`;
+    refuse(attempt, "permission.module", native.moduleRefused(module), native.moduleHint);
+  };
+
+  // `stack` is an accessor of the prototype, whose value the engine sets when an error is made.
+  // Agents know it as name, message and frames, the engine gives frames of what it runs.
+  const engineStack = getOwnPropertyDescriptor(Error.prototype, "stack");
+  const toHeadline = Error.prototype.toString;
+  const isEngineStack = RegExp.prototype.test.bind(/^(?: +at [^\n]*\n)*$/);
+
+  // A DOMException has a stack of its own instead.
+  native.rawStack = (error) => apply(engineStack.get, error, [])
+    ?? getOwnPropertyDescriptor(error, "stack")?.value;
+
+  native.agentFrames = (error) => {
+    const stack = native.rawStack(error);
+    return typeof stack === "string" ? native.mapFrames(stack, className(error)) : "";
+  };
+
+  function className(error) {
+    try {
+      return String(error.constructor.name);
+    } catch {
+      return "";
+    }
+  }
+
+  function present(error, stack) {
+    if (typeof stack !== "string" || !isEngineStack(stack)) return stack;
+    const frames = native.mapFrames(stack, className(error));
+    const headline = apply(toHeadline, error, []);
+    return frames === "" ? headline : `${headline}\n${frames}`;
+  }
+
+  defineProperty(Error.prototype, "stack", {
+    ...engineStack,
+    get: { get stack() { return present(this, native.rawStack(this)); } }.__lookupGetter__("stack"),
+  });
+
+  const capture = Error.captureStackTrace;
+  define(Error, "captureStackTrace", function captureStackTrace(target, above) {
+    apply(capture, Error, [target, above ?? captureStackTrace]);
+    const captured = getOwnPropertyDescriptor(target, "stack");
+    if (typeof captured?.value !== "string") return;
+    define(target, "stack", present(target, captured.value));
+  });
+
+  // Ten frames are soon used up by the library's own.
+  Error.stackTraceLimit = 30;
+})

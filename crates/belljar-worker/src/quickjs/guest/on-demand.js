@@ -1,0 +1,76 @@
+// What most runs never touch is compiled only when it is touched: `native.need(file, …)` evaluates
+// files of the library once each, `native.lazy(target, name, files)` makes a property that needs
+// some. `native.loadAll()` evaluates everything, for a zygote with time to spare.
+//
+// Guest code may have run, and patched what it likes, before a file is evaluated. So `native` and
+// what hangs on it has no prototype a setter could sit on, and is never handed to a built-in.
+(function (native) {
+  "use strict";
+
+  const { defineProperty } = Reflect;
+  const loaded = new Set();
+  const has = loaded.has.bind(loaded);
+  const add = loaded.add.bind(loaded);
+
+  native.need = function need(...files) {
+    for (let i = 0; i < files.length; i++) {
+      if (has(files[i])) continue;
+      native.libraryFile(files[i])(native);
+      add(files[i]);
+    }
+  };
+
+  native.lazy = function lazy(target, name, files, read) {
+    defineProperty(target, name, {
+      get() {
+        native.need(...files);
+        const value = read();
+        defineProperty(target, name, {
+          value,
+          writable: true,
+          enumerable: false,
+          configurable: true,
+        });
+        return value;
+      },
+      set(value) {
+        defineProperty(target, name, {
+          value,
+          writable: true,
+          enumerable: true,
+          configurable: true,
+        });
+      },
+      enumerable: false,
+      configurable: true,
+    });
+  };
+
+  const exposed = { __proto__: null };
+
+  /** Hands a file's globals over to whoever touched one of them. */
+  native.expose = function expose(values) {
+    for (const name in values) exposed[name] = values[name];
+  };
+
+  const GLOBALS = [
+    [["encoding"], "TextEncoder", "TextDecoder"],
+    [["url"], "URL", "URLSearchParams"],
+    [["clone"], "structuredClone"],
+    [["events"], "Event", "CustomEvent", "EventTarget", "AbortSignal", "AbortController"],
+    [["crypto"], "crypto", "performance"],
+    [
+      ["stdlib-items", "stdlib-tables", "stdlib-numbers", "stdlib-text", "stdlib-dates", "stdlib"],
+      "data",
+    ],
+  ];
+  for (const [files, ...names] of GLOBALS) {
+    for (const name of names) native.lazy(globalThis, name, files, () => exposed[name]);
+  }
+
+  native.loadAll = () => {
+    native.need("console-table");
+    for (const [, ...names] of GLOBALS) names.forEach((name) => globalThis[name]);
+    for (const name of Object.getOwnPropertyNames(globalThis.Intl)) globalThis.Intl[name];
+  };
+});

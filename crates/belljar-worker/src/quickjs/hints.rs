@@ -1,0 +1,81 @@
+//! What the agent can do about an error, in words a model can act on.
+
+/// For every attempt to get at a module.
+pub(super) const MODULE: &str = "There are no modules in this run, neither Node's nor npm's. Use \
+    what is built in: console, JSON, Math, Intl, URL, TextEncoder, crypto.randomUUID, \
+    structuredClone, atob/btoa, timers, the `data` helpers. Pass data in with `context`.";
+
+/// For code that is still running when its time is up.
+pub(super) const TIMEOUT_RUNNING: &str =
+    "The code was still running there. Look for a loop that does not end, or do less work.";
+
+/// For code that sleeps when its time is up.
+pub(super) const TIMEOUT_WAITING: &str =
+    "The code was waiting for timers. Wait for less time, or clear intervals when they are done.";
+
+/// For code that used up its memory.
+pub(super) const MEMORY: &str = "Work on smaller pieces, and keep only what is needed for the \
+    result instead of copies of the data.";
+
+/// For code that calls itself too often.
+pub(super) const STACK_OVERFLOW: &str =
+    "Look for a recursion that does not end; for deep data use a loop with a stack of its own.";
+
+/// For code that waits for ever.
+pub(super) const STALLED: &str =
+    "Some promise is awaited whose resolve function is never called. Check `new Promise(...)`.";
+
+/// The message for a module that was asked for.
+pub(super) fn module_refused(module: &str) -> String {
+    format!("module \"{module}\" cannot be imported")
+}
+
+/// What is known about messages of the engine.
+pub(super) fn for_message(message: &str) -> Option<&'static str> {
+    let is = |start: &str, end: &str| message.starts_with(start) && message.ends_with(end);
+    if is("ReferenceError: ", " is not defined") {
+        return Some("Define it first, or check its spelling. Input is in `context`.");
+    }
+    if is("TypeError: cannot read property ", " of undefined")
+        || is("TypeError: cannot read property ", " of null")
+    {
+        return Some(
+            "Check the value before the dot: the name may be wrong, or an `await` missing. Use \
+             `?.` where it may be absent.",
+        );
+    }
+    if is("TypeError: ", "not a function") {
+        return Some("Check what is called there: a wrong name, or a missing `await` before it.");
+    }
+    if is("TypeError: ", "is not iterable") {
+        return Some("Only arrays, strings, Maps, Sets and the like can be looped over or spread.");
+    }
+    None
+}
+
+/// What to do about a value JSON has no place for.
+pub(super) fn for_unsupported(kind: &str) -> &'static str {
+    match kind {
+        "a promise" => "Add `await` before it, or `await Promise.all(...)` for several.",
+        "a BigInt" => "Convert it with String(value), or Number(value) if it is small enough.",
+        "a function" => "Call it and return what it gives, or leave it out.",
+        "an iterator" | "an async iterator" => "Collect its items first: [...iterator].",
+        _ => "Return plain data: objects, arrays, strings, numbers, booleans, null.",
+    }
+}
+
+/// A time span for people.
+pub(super) fn duration(milliseconds: u64) -> String {
+    match milliseconds {
+        whole if whole >= 1000 && whole % 1000 == 0 => format!("{} s", whole / 1000),
+        other => format!("{other} ms"),
+    }
+}
+
+/// A size for people.
+pub(super) fn bytes(bytes: u64) -> String {
+    match bytes {
+        whole if whole >= 1 << 20 && whole % (1 << 20) == 0 => format!("{} MiB", whole >> 20),
+        other => format!("{other} bytes"),
+    }
+}

@@ -1,0 +1,76 @@
+//! Handles to those parts of the guest library that Rust calls back.
+
+use rquickjs::{Ctx, Function, Object, Persistent, Result, Value};
+
+use super::text::text_of;
+
+/// Saved once the library is evaluated; must be dropped before the runtime is.
+#[derive(Debug)]
+pub(super) struct Library {
+    run_one: Persistent<Function<'static>>,
+    delay: Persistent<Function<'static>>,
+    timer_prototypes: [Persistent<Value<'static>>; 2],
+    import_module: Persistent<Function<'static>>,
+    inspect: Persistent<Function<'static>>,
+    raw_stack: Persistent<Function<'static>>,
+    values: Persistent<Object<'static>>,
+}
+
+impl Library {
+    /// Takes what is needed from `native`.
+    pub(super) fn save(native: &Object<'_>) -> Result<Self> {
+        let timers: Object = native.get("loop")?;
+        let prototype = |class| timers.get::<_, Object>(class)?.get("prototype");
+        Ok(Self {
+            run_one: timers.get("runOne")?,
+            delay: timers.get("delay")?,
+            timer_prototypes: [prototype("Timeout")?, prototype("Immediate")?],
+            import_module: native.get("importModule")?,
+            inspect: native.get("inspect")?,
+            raw_stack: native.get("rawStack")?,
+            values: native.get("values")?,
+        })
+    }
+
+    /// Runs one timer or immediate that is due; false when none is.
+    pub(super) fn run_one(&self, ctx: &Ctx<'_>) -> Result<bool> {
+        self.run_one.clone().restore(ctx)?.call(())
+    }
+
+    /// Milliseconds until a timer is due; negative when none ever will be.
+    pub(super) fn delay(&self, ctx: &Ctx<'_>, is_body_done: bool) -> Result<f64> {
+        self.delay.clone().restore(ctx)?.call((is_body_done,))
+    }
+
+    /// Whether the value is what `setTimeout` and its kin return.
+    pub(super) fn is_timer<'js>(&self, ctx: &Ctx<'js>, value: &Value<'js>) -> Result<bool> {
+        let object = value.as_object().filter(|object| !object.is_proxy());
+        let Some(own) = object.and_then(|object| object.get_prototype()) else { return Ok(false) };
+        for prototype in &self.timer_prototypes {
+            if prototype.clone().restore(ctx)? == *own.as_value() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The function that stands in for `import()`.
+    pub(super) fn import_module<'js>(&self, ctx: &Ctx<'js>) -> Result<Function<'js>> {
+        self.import_module.clone().restore(ctx)
+    }
+
+    /// The value as the console would print it.
+    pub(super) fn inspect<'js>(&self, ctx: &Ctx<'js>, value: &Value<'js>) -> Result<String> {
+        text_of(&self.inspect.clone().restore(ctx)?.call((value.clone(),))?)
+    }
+
+    /// The engine's own frames of an error.
+    pub(super) fn raw_stack<'js>(&self, ctx: &Ctx<'js>, error: &Object<'js>) -> Result<String> {
+        text_of(&self.raw_stack.clone().restore(ctx)?.call((error.clone(),))?)
+    }
+
+    /// What the encoder needs to know about built-in objects.
+    pub(super) fn values<'js>(&self, ctx: &Ctx<'js>) -> Result<Object<'js>> {
+        self.values.clone().restore(ctx)
+    }
+}

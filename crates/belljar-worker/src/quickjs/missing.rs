@@ -1,0 +1,59 @@
+//! Names agents know from elsewhere that do not exist here, and what to use instead.
+//!
+//! They stay undefined, so that `typeof` tells the truth; code that uses one regardless ends in
+//! a ReferenceError, and this is what the agent is told about it.
+
+use belljar_wire::ErrorCode;
+
+use super::hints;
+
+/// A name that does not exist here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Missing {
+    /// A refusal, for what would reach out of the cell; otherwise an error like any other.
+    pub(super) code: ErrorCode,
+    pub(super) hint: &'static str,
+}
+
+const NO_BROWSER: &str = "This is no browser: there is no page, no storage and no user to ask. \
+    Input is in `context`, output is console.log and `return`.";
+const NO_FILES: &str = "Code here sees no files. Pass the data in with `context`, and give results \
+    back with `return`.";
+const NO_EXPORTS: &str = "Nothing can import from this code. Use `return value`.";
+const NO_HOST: &str = "There is no access to the host here: no process, no environment, no \
+    subprocess. Input is in `context`.";
+
+/// What is known about a name that is not defined.
+pub(super) fn lookup(name: &str) -> Option<Missing> {
+    let (code, hint) = match name {
+        "fs" | "fsPromises" | "path" => (ErrorCode::PermissionFile, NO_FILES),
+        "__dirname" | "__filename" => (ErrorCode::PermissionFile, NO_FILES),
+        "Deno" | "Bun" | "os" | "child_process" | "exec" | "spawn" | "execSync" => {
+            (ErrorCode::PermissionHost, NO_HOST)
+        }
+        "axios" | "http" | "https" | "net" => (
+            ErrorCode::PermissionNetwork,
+            "Network access is not available in this run; pass the data in with `context`.",
+        ),
+        "WebAssembly" => (
+            ErrorCode::PermissionHost,
+            "WebAssembly is not available. Write the computation in TypeScript.",
+        ),
+        "localStorage" | "sessionStorage" | "indexedDB" | "window" | "document" | "navigator"
+        | "location" | "alert" | "prompt" | "confirm" => (ErrorCode::RuntimeThrown, NO_BROWSER),
+        "module" | "exports" => (ErrorCode::RuntimeThrown, NO_EXPORTS),
+        "Buffer" => (
+            ErrorCode::RuntimeThrown,
+            "Use Uint8Array with TextEncoder/TextDecoder, and btoa/atob for base64.",
+        ),
+        "_" | "lodash" | "moment" | "dayjs" | "z" | "zod" | "cheerio" | "uuid" => {
+            (ErrorCode::RuntimeThrown, hints::MODULE)
+        }
+        "None" | "True" | "False" | "print" | "len" | "elif" => (
+            ErrorCode::RuntimeThrown,
+            "That is Python. Write null, true, false, console.log(...), value.length.",
+        ),
+        _ => return None,
+    };
+    Some(Missing { code, hint })
+}

@@ -1,0 +1,51 @@
+//! Refuses modules to code that is built at run time, where `import()` is not rewritten.
+
+use std::rc::Rc;
+
+use belljar_wire::{ErrorCode, Event};
+use rquickjs::{
+    Constructor, Ctx, Error, Module, Object, Result, Runtime,
+    loader::{ImportAttributes, Loader, Resolver},
+    module::Declared,
+};
+
+use super::{current::Current, hints};
+
+/// Has every `import` of this runtime end in a `PermissionError`.
+pub(super) fn refuse_all(runtime: &Runtime, current: &Rc<Current>) {
+    runtime.set_loader(Refusal { current: current.clone() }, Refusal { current: current.clone() });
+}
+
+#[derive(Debug)]
+struct Refusal {
+    current: Rc<Current>,
+}
+
+impl Resolver for Refusal {
+    fn resolve<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        _base: &str,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> Result<String> {
+        self.current.send(&Event::Denied { attempt: format!("import(\"{name}\")") });
+        // No handle is kept: the loader is dropped after the runtime.
+        let class: Constructor = ctx.globals().get("PermissionError")?;
+        let options = Object::new(ctx.clone())?;
+        options.set("code", ErrorCode::PermissionModule.as_str())?;
+        options.set("hint", hints::MODULE)?;
+        Err(ctx.throw(class.construct((hints::module_refused(name), options))?))
+    }
+}
+
+impl Loader for Refusal {
+    fn load<'js>(
+        &mut self,
+        _ctx: &Ctx<'js>,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> Result<Module<'js, Declared>> {
+        Err(Error::new_loading(name))
+    }
+}

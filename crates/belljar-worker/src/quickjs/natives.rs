@@ -1,0 +1,94 @@
+//! What Rust offers to the guest library, apart from what belongs to one of its parts.
+
+use std::rc::Rc;
+
+use belljar_wire::{Event, Stream};
+use rquickjs::{Ctx, Error, Exception, Function, Object, Result, String as JsString, TypedArray};
+
+use super::{current::Current, hints, random, text::text_of};
+
+/// A frame's head is bounded; an attempt is cut long before.
+const MAX_ATTEMPT_BYTES: usize = 1024;
+/// Longer texts are sent in pieces.
+const MAX_PRINT_BYTES: usize = 256 << 10;
+
+/// Adds the functions to `native`, and puts this cell's randomness behind `Math.random`.
+pub(super) fn install<'js>(
+    ctx: &Ctx<'js>,
+    native: &Object<'js>,
+    current: &Rc<Current>,
+) -> Result<()> {
+    install_output(ctx, native, current)?;
+    install_random(ctx, native, current)?;
+    install_stacks(ctx, native, current)?;
+    let clock = current.clone();
+    native.set("now", Function::new(ctx.clone(), move || clock.elapsed_ms())?)?;
+    native.set("moduleHint", hints::MODULE)?;
+    let refused = |module: JsString<'js>| Ok::<_, Error>(hints::module_refused(&text_of(&module)?));
+    native.set("moduleRefused", Function::new(ctx.clone(), refused)?)
+}
+
+fn install_output<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Current>) -> Result<()> {
+    let host = current.clone();
+    let print = move |stream: JsString<'js>, text: JsString<'js>| {
+        let stream = match stream.to_string()?.as_str() {
+            "stderr" => Stream::Stderr,
+            "log" => Stream::Log,
+            _ => Stream::Stdout,
+        };
+        send_text(&host, stream, &text_of(&text)?);
+        Ok::<_, Error>(())
+    };
+    native.set("print", Function::new(ctx.clone(), print)?)?;
+    let host = current.clone();
+    let denied = move |attempt: JsString<'js>| {
+        let mut attempt = text_of(&attempt)?;
+        attempt.truncate(attempt.floor_char_boundary(MAX_ATTEMPT_BYTES));
+        host.send(&Event::Denied { attempt });
+        Ok::<_, Error>(())
+    };
+    native.set("denied", Function::new(ctx.clone(), denied)?)
+}
+
+/// Sends a text in frames the host is sure to take. A log line is one frame, so it is cut.
+fn send_text(host: &Current, stream: Stream, text: &str) {
+    let mut rest = text;
+    loop {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(MAX_PRINT_BYTES));
+        host.send(&Event::Print { stream, text: piece.into() });
+        if after.is_empty() || stream == Stream::Log {
+            return;
+        }
+        rest = after;
+    }
+}
+
+fn install_random<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Current>) -> Result<()> {
+    let generator = current.clone();
+    let next = Function::new(ctx.clone(), move || generator.random.next())?.with_name("random")?;
+    native.set("random", next.clone())?;
+    ctx.globals().get::<_, Object>("Math")?.set("random", next)?;
+    let fill = |ctx: Ctx<'js>, array: TypedArray<'js, u8>| {
+        let mut bytes = vec![0; array.as_object().get::<_, u32>("length")? as usize];
+        random::fill(&mut bytes)
+            .map_err(|_| Exception::throw_message(&ctx, "no randomness to be had"))?;
+        let fresh = TypedArray::<u8>::new(ctx, bytes)?;
+        let set: Function = array.as_object().get("set")?;
+        set.call::<_, ()>((rquickjs::function::This(array), fresh))
+    };
+    native.set("fillRandom", Function::new(ctx.clone(), fill)?)
+}
+
+/// `mapFrames(stack, className)`: the agent's lines of an error's stack, at the places the agent
+/// wrote.
+fn install_stacks<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Current>) -> Result<()> {
+    let current = current.clone();
+    let map = move |stack: JsString<'js>, class: JsString<'js>| {
+        let stack = text_of(&stack)?;
+        // Outside a run the library is at fault, and its frames are wanted.
+        let Some(locator) = current.locator() else { return Ok(stack) };
+        let trace = locator.trace(&stack, &text_of(&class)?);
+        Ok::<_, Error>(locator.describe(&trace.frames))
+    };
+    native.set("mapFrames", Function::new(ctx.clone(), map)?)
+}

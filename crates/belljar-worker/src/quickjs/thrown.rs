@@ -1,0 +1,139 @@
+//! What a thrown error says about itself.
+//!
+//! Reading it may run guest code (a getter, a proxy); whatever that throws is swallowed, and the
+//! error is told without it.
+
+use belljar_wire::{ErrorCode, ErrorKind};
+use rquickjs::{Ctx, IntoAtom, Object, Value, atom::PredefinedAtom};
+
+use super::{
+    frames::{Locator, Trace},
+    library::Library,
+    text::text_of,
+};
+
+/// Errors behind an error: as many causes, and as many parts of an `AggregateError`, are told.
+const MAX_RELATED: u32 = 8;
+
+/// Reads errors of one run.
+#[derive(Clone, Copy)]
+pub(super) struct Thrown<'a, 'js> {
+    pub(super) ctx: &'a Ctx<'js>,
+    pub(super) library: &'a Library,
+    pub(super) locator: &'a Locator,
+}
+
+impl<'js> Thrown<'_, 'js> {
+    /// The value as an error: one of the engine's, or what looks like one, a `DOMException` say.
+    pub(super) fn as_error<'v>(&self, value: &'v Value<'js>) -> Option<&'v Object<'js>> {
+        let object = value.as_object()?;
+        let has = |key| self.text(object, key).is_some();
+        let looks_so = || {
+            [PredefinedAtom::Name, PredefinedAtom::Message, PredefinedAtom::Stack]
+                .into_iter()
+                .all(has)
+        };
+        (object.is_error() || looks_so()).then_some(object)
+    }
+
+    /// Name and message, as the console shows them.
+    pub(super) fn headline(&self, error: &Object<'js>) -> String {
+        let name = self.text(error, PredefinedAtom::Name).unwrap_or_default();
+        let message = self.text(error, PredefinedAtom::Message).unwrap_or_default();
+        let name = match name.as_str() {
+            // A subclass that does not set its name has one all the same.
+            "Error" => self.class_name(error).unwrap_or(name),
+            _ => name,
+        };
+        match (name.is_empty(), message.is_empty()) {
+            (true, _) => message,
+            (false, true) => name,
+            (false, false) => format!("{name}: {message}"),
+        }
+    }
+
+    /// The frames of the agent's own code.
+    pub(super) fn trace(&self, error: &Object<'js>) -> Trace {
+        let stack = self.library.raw_stack(self.ctx, error).unwrap_or_else(|_| {
+            self.ctx.catch();
+            String::new()
+        });
+        self.locator.trace(&stack, &self.class_name(error).unwrap_or_default())
+    }
+
+    /// Code and hint of a `PermissionError`, which names both itself.
+    pub(super) fn permission(&self, error: &Object<'js>) -> Option<(ErrorCode, Option<String>)> {
+        let library = self.library.values(self.ctx).ok()?;
+        let prototype: Value = library.get("permissionPrototype").ok()?;
+        let mut own = error.get_prototype()?;
+        while *own.as_value() != prototype {
+            if own.is_proxy() {
+                return None;
+            }
+            own = own.get_prototype()?;
+        }
+        let code = self.text(error, "code")?;
+        let code = ErrorCode::ALL
+            .iter()
+            .find(|known| known.kind() == ErrorKind::PermissionError && known.as_str() == code)?;
+        Some((*code, self.text(error, "hint")))
+    }
+
+    /// The errors behind this one, each with its own frames, as lines of text.
+    pub(super) fn related(&self, error: &Object<'js>) -> String {
+        let mut text = String::new();
+        if let Some(parts) = self.get(error, "errors").and_then(Value::into_array) {
+            for index in 0..MAX_RELATED {
+                let part = self.get(&parts, index).filter(|part| !part.is_undefined());
+                let Some(part) = part else { break };
+                self.describe_into(&mut text, &format!("[errors {index}]: "), &part);
+            }
+        }
+        let mut cause = self.get(error, "cause");
+        for _ in 0..MAX_RELATED {
+            let Some(value) = cause.filter(|cause| !cause.is_undefined()) else { break };
+            self.describe_into(&mut text, "Caused by: ", &value);
+            cause = value.as_object().and_then(|cause| self.get(cause, "cause"));
+        }
+        text
+    }
+
+    /// The value as the console would print it.
+    pub(super) fn inspect(&self, value: &Value<'js>) -> String {
+        self.library.inspect(self.ctx, value).unwrap_or_else(|_| {
+            self.ctx.catch();
+            value.type_name().to_owned()
+        })
+    }
+
+    fn describe_into(&self, text: &mut String, label: &str, value: &Value<'js>) {
+        let (headline, frames) = match self.as_error(value) {
+            Some(error) => (self.headline(error), self.trace(error).frames),
+            None => (self.inspect(value), Vec::new()),
+        };
+        for part in ["\n", label, &headline] {
+            text.push_str(part);
+        }
+        if !frames.is_empty() {
+            text.push('\n');
+            text.push_str(&self.locator.describe(&frames));
+        }
+    }
+
+    fn class_name(&self, error: &Object<'js>) -> Option<String> {
+        let class = self.get(error, PredefinedAtom::Constructor)?;
+        self.text(class.as_object()?, PredefinedAtom::Name).filter(|name| !name.is_empty())
+    }
+
+    fn text<K: IntoAtom<'js>>(&self, object: &Object<'js>, key: K) -> Option<String> {
+        text_of(self.get(object, key)?.as_string()?).ok()
+    }
+
+    fn get<K: IntoAtom<'js>>(&self, object: &Object<'js>, key: K) -> Option<Value<'js>> {
+        let value = object.get(key);
+        if value.is_err() {
+            self.ctx.catch();
+        }
+        value.ok()
+    }
+}

@@ -1,0 +1,153 @@
+//! From what the agent wrote to what QuickJS runs.
+//!
+//! Parse, refuse what has no meaning here, strip the types, make the last expression the value,
+//! print. All of it happens in the cell: the text is hostile. The result is one async function,
+//! so that top-level `await` and `return` work, in sloppy mode, so that `x = 1` does.
+//!
+//! A source map is only drawn when an error needs one: see [`SourceMap::draw`].
+
+mod completion;
+mod modules;
+mod nesting;
+mod outline;
+mod survey;
+mod syntax;
+
+use std::path::{Path, PathBuf};
+
+use belljar_wire::{GuestError, Language};
+use oxc::{
+    allocator::Allocator,
+    ast::{ast::Program, builder::AstBuilder},
+    codegen::{Codegen, CodegenOptions, CodegenReturn, CommentOptions},
+    parser::{ParseOptions, Parser, ParserReturn},
+    semantic::SemanticBuilder,
+    span::SourceType,
+    transformer::{TransformOptions, Transformer},
+};
+
+pub(super) use outline::Outline;
+pub(super) use syntax::position;
+
+/// The parameter through which `import()` reaches the function that refuses it.
+const IMPORT_PARAMETER: &str = "$belljarImport";
+
+/// What the agent wrote.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) language: Language,
+    pub(super) file_name: String,
+    pub(super) text: String,
+}
+
+impl Source {
+    fn source_type(&self) -> SourceType {
+        match self.language {
+            Language::TypeScript => SourceType::ts().with_module(true),
+            Language::JavaScript => SourceType::mjs(),
+        }
+    }
+}
+
+/// Why there is no script.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) error: GuestError,
+    /// What the code reached for, if it was that.
+    pub(super) attempt: Option<String>,
+}
+
+impl From<GuestError> for Refusal {
+    fn from(error: GuestError) -> Self {
+        Self { error, attempt: None }
+    }
+}
+
+/// The script QuickJS evaluates: an async function that takes the refusing `import`.
+pub(super) fn transpile(source: &Source) -> Result<String, Refusal> {
+    nesting::check(source)?;
+    let allocator = Allocator::default();
+    let program = lower(&allocator, source)?;
+    Ok(wrap(&print(&program, None).code))
+}
+
+/// The generated script, and where each piece of it came from.
+#[derive(Debug)]
+pub(super) struct SourceMap {
+    pub(super) script: String,
+    /// Sorted by generated position.
+    pub(super) mappings: Vec<Mapping>,
+}
+
+/// Lines and columns count from zero, columns in UTF-16 units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) generated: (u32, u32),
+    pub(super) original: (u32, u32),
+}
+
+impl SourceMap {
+    /// Transpiles once more, this time taking notes; `None` for a source that does not transpile.
+    pub(super) fn draw(source: &Source) -> Option<Self> {
+        let allocator = Allocator::default();
+        let program = lower(&allocator, source).ok()?;
+        let printed = print(&program, Some(PathBuf::from(&source.file_name)));
+        let tokens = printed.map?;
+        let mappings = tokens.get_tokens().map(|token| Mapping {
+            // The function's head stands alone on the first line.
+            generated: (token.get_dst_line() + 1, token.get_dst_col()),
+            original: (token.get_src_line(), token.get_src_col()),
+        });
+        Some(Self { script: wrap(&printed.code), mappings: mappings.collect() })
+    }
+}
+
+/// Everything up to printing.
+fn lower<'a>(allocator: &'a Allocator, source: &'a Source) -> Result<Program<'a>, Refusal> {
+    let parsed = parse(allocator, &source.text, source.source_type());
+    if let Some(diagnostic) = parsed.diagnostics.errors().next() {
+        return Err(syntax::explain_unparsed(source, diagnostic).into());
+    }
+    let mut program = parsed.program;
+    let builder = AstBuilder::new(allocator);
+    modules::settle(&mut program, source, &builder)?;
+    let analysed = SemanticBuilder::new_compiler().with_enum_eval(true).build(&program);
+    if let Some(diagnostic) = analysed.diagnostics.errors().next() {
+        return Err(syntax::explain(source, diagnostic).into());
+    }
+    let scoping = analysed.semantic.into_scoping();
+    if source.language == Language::TypeScript {
+        let transformer =
+            Transformer::new(allocator, Path::new("main.ts"), &TransformOptions::default());
+        let transformed = transformer.build_with_scoping(scoping, &mut program);
+        if let Some(diagnostic) = transformed.diagnostics.errors().next() {
+            return Err(syntax::explain(source, diagnostic).into());
+        }
+    }
+    let returns = survey::survey(&mut program, source, &builder)?;
+    if returns == survey::Returns::None {
+        completion::return_last_expression(&mut program, &builder);
+    }
+    Ok(program)
+}
+
+fn parse<'a>(allocator: &'a Allocator, text: &'a str, goal: SourceType) -> ParserReturn<'a> {
+    let options = ParseOptions { allow_return_outside_function: true, ..ParseOptions::default() };
+    Parser::new(allocator, text, goal).with_options(options).parse()
+}
+
+fn print<'a>(program: &Program<'a>, source_map_path: Option<PathBuf>) -> CodegenReturn<'a> {
+    let options = CodegenOptions {
+        comments: CommentOptions::disabled(),
+        source_map_path,
+        ..CodegenOptions::default()
+    };
+    Codegen::new().with_options(options).build(program)
+}
+
+fn wrap(code: &str) -> String {
+    // QuickJS takes C strings. A raw NUL can only stand in a template or a regular expression,
+    // where the escape means the same.
+    let code = code.replace('\0', "\\x00");
+    format!("(async function ({IMPORT_PARAMETER}) {{\n{code}\n}})")
+}

@@ -1,0 +1,182 @@
+//! Refuses code nested so deeply that reading it would exhaust the stack.
+//!
+//! The parser, the transformer and the printer all recurse, and the parser has no limit of its
+//! own. So a scanner bounds the depth of the tree beforehand: a node needs a token of its own in
+//! every statement or bracket that is still open around it, so the open ones are counted. The
+//! bound may be too high, never by much too low. A trick that gets past it costs the agent its
+//! own cell and nothing else, which is why guesses (is this `/` a division?) are good enough.
+
+mod tokens;
+
+use belljar_wire::{ErrorCode, GuestError};
+
+use super::{Source, syntax::error_at};
+use tokens::{Token, Tokens};
+
+/// Brackets within brackets. Each costs up to 1.5 kB of stack while parsing.
+const MAX_BRACKETS: usize = 2_000;
+/// Tokens in all statements that are open at one point. Each costs up to 0.7 kB.
+const MAX_OPEN_TOKENS: usize = 20_000;
+
+/// Keywords a statement may begin with and another one follow: `if (a) while (b) c`.
+const HEADS: &[&str] =
+    &["await", "catch", "do", "else", "finally", "for", "if", "switch", "try", "while", "with"];
+/// Words that carry on what came before, even on a new line.
+const CONTINUATIONS: &[&str] = &[
+    "as",
+    "catch",
+    "else",
+    "extends",
+    "finally",
+    "implements",
+    "in",
+    "instanceof",
+    "is",
+    "of",
+    "satisfies",
+    "while",
+];
+/// Words that want something after them, even on a new line.
+const PREFIXES: &[&str] = &[
+    "async",
+    "await",
+    "case",
+    "delete",
+    "extends",
+    "implements",
+    "in",
+    "infer",
+    "instanceof",
+    "is",
+    "keyof",
+    "new",
+    "of",
+    "readonly",
+    "return",
+    "satisfies",
+    "throw",
+    "typeof",
+    "unique",
+    "void",
+    "yield",
+];
+
+/// Refuses source that is nested too deeply.
+pub(super) fn check(source: &Source) -> Result<(), GuestError> {
+    // Nothing this short can be too deep.
+    if source.text.len() <= MAX_BRACKETS {
+        return Ok(());
+    }
+    let mut depth = Depth::default();
+    for (token, offset) in Tokens::new(&source.text) {
+        depth.take(&token);
+        if depth.levels.len() > MAX_BRACKETS || depth.open > MAX_OPEN_TOKENS {
+            let message = "SyntaxError: the code is nested too deeply";
+            let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+            return Err(error_at(source, ErrorCode::SyntaxInvalid, message, offset).with_hint(
+                "Build deep structures in a loop, and pass large data in with `context`.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is open around the current token.
+#[derive(Debug, Default)]
+struct Depth<'a> {
+    levels: Vec<Level>,
+    /// The level outside all brackets.
+    outermost: Level,
+    /// Tokens of all levels.
+    open: usize,
+    previous: Option<Token<'a>>,
+    /// The bracket that closed last belongs to a statement's head.
+    closed_head: bool,
+    after_newline: bool,
+}
+
+/// One open bracket.
+#[derive(Debug, Default)]
+struct Level {
+    /// Words of statement heads; a comma does not end those.
+    heads: usize,
+    /// `<` without its `>`, which may have opened a list of type arguments.
+    angles: usize,
+    /// All other tokens since the last comma or statement.
+    tokens: usize,
+    is_head: bool,
+}
+
+impl<'a> Depth<'a> {
+    fn take(&mut self, token: &Token<'a>) {
+        if matches!(token, Token::Newline) {
+            self.after_newline = true;
+            return;
+        }
+        if self.statement_ended(token) {
+            self.level(|level| (level.heads, level.angles, level.tokens) = (0, 0, 0));
+        }
+        match token {
+            Token::Open => self.levels.push(Level::default()),
+            Token::Paren => {
+                let is_head =
+                    matches!(self.previous, Some(Token::Word(word)) if is_in(HEADS, word));
+                self.levels.push(Level { is_head, ..Level::default() });
+            }
+            Token::Close => {
+                if let Some(closed) = self.levels.pop() {
+                    self.open -= closed.heads + closed.tokens;
+                    self.closed_head = closed.is_head;
+                }
+                self.level(|level| level.tokens += 1);
+            }
+            Token::Comma => self.level(|level| level.tokens = level.angles),
+            Token::Word(word) if is_in(HEADS, word) => self.level(|level| level.heads += 1),
+            Token::Less => self.level(|level| {
+                level.angles += 1;
+                level.tokens += 1;
+            }),
+            Token::Greater => self.level(|level| {
+                level.angles = level.angles.saturating_sub(1);
+                level.tokens += 1;
+            }),
+            Token::Word(_) | Token::Literal | Token::Semicolon | Token::Operator => {
+                self.level(|level| level.tokens += 1);
+            }
+            Token::Newline => {}
+        }
+        self.previous = Some(*token);
+        self.after_newline = false;
+    }
+
+    /// Changes the innermost level and keeps the sum right.
+    fn level(&mut self, change: impl FnOnce(&mut Level)) {
+        let level = self.levels.last_mut().unwrap_or(&mut self.outermost);
+        self.open -= level.heads + level.tokens;
+        change(level);
+        self.open += level.heads + level.tokens;
+    }
+
+    /// Whether this token begins a new statement or member.
+    fn statement_ended(&self, next: &Token<'a>) -> bool {
+        let begins = matches!(next, Token::Literal)
+            || matches!(next, Token::Word(word) if !is_in(CONTINUATIONS, word));
+        match self.previous {
+            Some(Token::Semicolon) => !matches!(next, Token::Word("else" | "while")),
+            Some(Token::Close) => begins && self.after_newline && !self.closed_head,
+            Some(Token::Word(word)) => {
+                begins && self.after_newline && !is_in(PREFIXES, word) && !is_in(HEADS, word)
+            }
+            // After a list of type arguments, most likely.
+            Some(Token::Literal | Token::Greater) => begins && self.after_newline,
+            _ => false,
+        }
+    }
+}
+
+fn is_in(words: &[&str], word: &str) -> bool {
+    words.binary_search(&word).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

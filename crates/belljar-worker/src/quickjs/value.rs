@@ -1,0 +1,267 @@
+//! From the value of a run to JSON (A8).
+//!
+//! The walk is done here, on bytes, so that it stops as soon as the limit is passed, and so that
+//! nothing the guest overrides changes it: only `toJSON`, getters and proxies of the value itself
+//! run guest code. What JSON has no place for is an error that names where it is, unlike with
+//! `JSON.stringify`, which drops it.
+
+mod builtins;
+mod error;
+mod write;
+
+use std::collections::HashMap;
+
+use rquickjs::{Atom, Coerced, Object, Type, Value, atom::PredefinedAtom, function::This};
+
+use super::text::text_of;
+use builtins::{Builtins, Kind, Opened};
+use error::Step;
+pub(super) use error::{EncodeError, describe};
+use write::Writer;
+
+/// Containers within containers.
+const MAX_DEPTH: usize = 100;
+/// Keys whose JSON is remembered: rows of a table share a few.
+const MAX_KNOWN_KEYS: usize = 512;
+
+/// A value as JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Encoded {
+    pub(super) json: Vec<u8>,
+    /// Something became null that was not.
+    pub(super) lossy: bool,
+}
+
+/// Encodes a value; `library` is the guest library's `values`.
+pub(super) fn encode<'js>(
+    value: &Value<'js>,
+    library: &Object<'js>,
+    max_bytes: usize,
+) -> Result<Encoded, EncodeError> {
+    let mut encoder = Encoder {
+        builtins: Builtins::new(library)?,
+        out: Writer::new(max_bytes),
+        containers: Vec::new(),
+        keys: HashMap::new(),
+    };
+    if encoder.value(value, &Step::Top)? == Written::Nothing {
+        encoder.out.raw(b"null")?;
+    }
+    let (json, lossy) = encoder.out.finish();
+    Ok(Encoded { json, lossy })
+}
+
+struct Encoder<'js> {
+    builtins: Builtins<'js>,
+    out: Writer,
+    /// The containers around the current value.
+    containers: Vec<Value<'js>>,
+    keys: HashMap<Atom<'js>, Box<[u8]>>,
+}
+
+/// Whether a value left anything in the output; `undefined` does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Something,
+    Nothing,
+}
+
+impl<'js> Encoder<'js> {
+    /// Writes a value found at this step of its container.
+    fn value(&mut self, value: &Value<'js>, at: &Step<'_, 'js>) -> Result<Written, EncodeError> {
+        match value.type_of() {
+            Type::Undefined => return Ok(Written::Nothing),
+            Type::Null => self.out.raw(b"null")?,
+            Type::Bool => self.out.boolean(value.as_bool() == Some(true))?,
+            Type::Int => self.out.integer(value.as_int().unwrap_or_default())?,
+            Type::Float => self.out.float(value.as_float().unwrap_or_default())?,
+            Type::String => match value.as_string() {
+                Some(string) => self.out.string(&text_of(string)?)?,
+                None => return Ok(Written::Nothing),
+            },
+            Type::Array | Type::Object | Type::Exception | Type::Proxy | Type::BigInt => {
+                return match self.to_json(value, at)? {
+                    Some(replacement) => self.replaced(&replacement),
+                    None => self.replaced(value),
+                };
+            }
+            Type::Promise => return Err(EncodeError::unsupported("a promise")),
+            Type::Function | Type::Constructor => {
+                return Err(EncodeError::unsupported("a function"));
+            }
+            Type::Symbol => return Err(EncodeError::unsupported("a symbol")),
+            Type::Module | Type::Uninitialized | Type::Unknown => {
+                return Err(EncodeError::unsupported("a value of the engine's own"));
+            }
+        }
+        Ok(Written::Something)
+    }
+
+    /// What the value's own `toJSON` makes of it, if it has one.
+    fn to_json(
+        &self,
+        value: &Value<'js>,
+        at: &Step<'_, 'js>,
+    ) -> Result<Option<Value<'js>>, EncodeError> {
+        let method: Value = match value.as_object() {
+            Some(object) => object.get(PredefinedAtom::ToJSON)?,
+            None => self.builtins.big_int_to_json()?,
+        };
+        // Dates are written here, which tells an invalid one from null.
+        if !method.is_function() || self.builtins.is_date_to_json(&method) {
+            return Ok(None);
+        }
+        let Some(method) = method.as_function() else { return Ok(None) };
+        Ok(Some(method.call((This(value.clone()), at.key()?))?))
+    }
+
+    /// Writes a value whose `toJSON`, if any, has had its say.
+    fn replaced(&mut self, value: &Value<'js>) -> Result<Written, EncodeError> {
+        if value.is_big_int() {
+            return Err(EncodeError::unsupported("a BigInt"));
+        }
+        let Some(object) = value.as_object().filter(|_| is_container(value)) else {
+            return self.value(value, &Step::Top);
+        };
+        if self.containers.contains(value) {
+            return Err(EncodeError::cycle());
+        }
+        if self.containers.len() == MAX_DEPTH {
+            return Err(EncodeError::depth());
+        }
+        self.containers.push(value.clone());
+        let written = self.container(object);
+        self.containers.pop();
+        written
+    }
+
+    fn container(&mut self, object: &Object<'js>) -> Result<Written, EncodeError> {
+        if object.is_array() {
+            self.array(object)?;
+        } else if object.is_proxy() {
+            match self.builtins.is_array(object)? {
+                true => self.array(object)?,
+                false => self.properties(object)?,
+            }
+        } else if object.is_error() {
+            self.error(object)?;
+        } else {
+            match self.builtins.kind_of(object) {
+                None => self.properties(object)?,
+                Some(kind) => return self.builtin(object, kind),
+            }
+        }
+        Ok(Written::Something)
+    }
+
+    /// Writes an array, or a proxy of one. (`Array::len` takes for granted that the length fits
+    /// 31 bits, which is not so.)
+    fn array(&mut self, array: &Object<'js>) -> Result<(), EncodeError> {
+        let length: Coerced<f64> = array.get(PredefinedAtom::Length)?;
+        self.indexed(array, length.0)
+    }
+
+    /// Writes what is at the first indices.
+    fn indexed(&mut self, object: &Object<'js>, length: f64) -> Result<(), EncodeError> {
+        self.out.raw(b"[")?;
+        let mut index: u32 = 0;
+        while f64::from(index) < length {
+            self.item(index as usize, &object.get(index)?)?;
+            index = index.saturating_add(1);
+        }
+        self.out.raw(b"]")
+    }
+
+    fn item(&mut self, index: usize, item: &Value<'js>) -> Result<(), EncodeError> {
+        if index > 0 {
+            self.out.raw(b",")?;
+        }
+        let step = Step::Index(index);
+        if self.value(item, &step).map_err(|error| error.under(&step))? == Written::Nothing {
+            self.out.raw(b"null")?;
+        }
+        Ok(())
+    }
+
+    fn properties(&mut self, object: &Object<'js>) -> Result<(), EncodeError> {
+        self.out.raw(b"{")?;
+        let mut is_first = true;
+        for key in object.keys::<Atom>() {
+            let key = key?;
+            let value: Value = object.get(key.clone())?;
+            if value.is_undefined() {
+                continue;
+            }
+            let before = self.out.len();
+            if !is_first {
+                self.out.raw(b",")?;
+            }
+            self.key(&key)?;
+            let step = Step::Property(&key);
+            match self.value(&value, &step).map_err(|error| error.under(&step))? {
+                Written::Something => is_first = false,
+                Written::Nothing => self.out.cut(before),
+            }
+        }
+        self.out.raw(b"}")
+    }
+
+    /// Writes a key and its colon.
+    fn key(&mut self, key: &Atom<'js>) -> Result<(), EncodeError> {
+        if let Some(known) = self.keys.get(key) {
+            return self.out.raw(known);
+        }
+        let start = self.out.len();
+        self.out.string(&text_of(&key.to_js_string()?)?)?;
+        self.out.raw(b":")?;
+        if self.keys.len() < MAX_KNOWN_KEYS {
+            self.keys.insert(key.clone(), self.out.since(start).into());
+        }
+        Ok(())
+    }
+
+    /// Errors are told by name and message; their stack is no data.
+    fn error(&mut self, error: &Object<'js>) -> Result<(), EncodeError> {
+        let entries = [("name", PredefinedAtom::Name), ("message", PredefinedAtom::Message)];
+        let mut flat = Vec::new();
+        for (name, key) in entries {
+            flat.push((name.to_owned(), error.get(key)?));
+        }
+        self.entries(flat)
+    }
+
+    fn entries(&mut self, entries: Vec<(String, Value<'js>)>) -> Result<(), EncodeError> {
+        self.out.raw(b"{")?;
+        let mut is_first = true;
+        for (key, value) in &entries {
+            let before = self.out.len();
+            if !is_first {
+                self.out.raw(b",")?;
+            }
+            self.out.string(key)?;
+            self.out.raw(b":")?;
+            let step = Step::Entry(key);
+            match self.value(value, &step).map_err(|error| error.under(&step))? {
+                Written::Something => is_first = false,
+                Written::Nothing => self.out.cut(before),
+            }
+        }
+        self.out.raw(b"}")
+    }
+
+    fn builtin(&mut self, object: &Object<'js>, kind: Kind) -> Result<Written, EncodeError> {
+        match self.builtins.open(object, kind)? {
+            Opened::Pretender => self.properties(object)?,
+            Opened::Value(value) => return self.value(&value, &Step::Top),
+            Opened::Entries(entries) => self.entries(entries)?,
+            Opened::Items(items) => self.array(&items)?,
+            Opened::Indexed(length) => self.indexed(object, length)?,
+            Opened::Live(what) => return Err(EncodeError::unsupported(what)),
+        }
+        Ok(Written::Something)
+    }
+}
+
+fn is_container(value: &Value<'_>) -> bool {
+    value.is_object() && !value.is_function() && !value.is_promise()
+}

@@ -1,0 +1,125 @@
+//! Runs a snippet through the engine as a cell would, and collects all it said.
+
+use std::{os::unix::net::UnixStream, thread};
+
+use belljar_wire::{
+    Caps, ErrorCode, Event, GuestError, GuestLimits, Language, RunCommand, Stream, read_message,
+};
+use belljar_worker::{Engine, HostLink, quickjs::QuickJs};
+use serde_json::Value;
+
+/// The jail gives the cell's main thread as much.
+const STACK_BYTES: usize = 64 << 20;
+
+/// All that came of a run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Outcome {
+    /// The value; null when the run failed.
+    pub(crate) value: Value,
+    /// Whether the value lost something.
+    pub(crate) lossy: bool,
+    /// What was printed, in order.
+    pub(crate) prints: Vec<(Stream, String)>,
+    /// What was refused, in order.
+    pub(crate) denied: Vec<String>,
+    /// Why the run failed.
+    pub(crate) error: Option<GuestError>,
+}
+
+impl Outcome {
+    /// All that went to standard output.
+    pub(crate) fn stdout(&self) -> String {
+        self.printed(Stream::Stdout)
+    }
+
+    /// All that went to one stream.
+    pub(crate) fn printed(&self, stream: Stream) -> String {
+        let texts = self.prints.iter().filter(|(to, _)| *to == stream);
+        texts.map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// The error; the run must have failed.
+    #[track_caller]
+    pub(crate) fn failure(&self) -> &GuestError {
+        self.error.as_ref().expect("the run fails")
+    }
+
+    /// Code, message, line and column of the error.
+    #[track_caller]
+    pub(crate) fn place(&self) -> (ErrorCode, &str, Option<u32>, Option<u32>) {
+        let error = self.failure();
+        (error.code, &error.message, error.line, error.column)
+    }
+}
+
+/// A run with limits nothing here reaches.
+pub(crate) fn command(code: &str) -> RunCommand {
+    RunCommand {
+        language: Language::TypeScript,
+        file_name: "main.ts".into(),
+        limits: GuestLimits {
+            memory_bytes: 256 << 20,
+            wall_ms: 20_000,
+            cpu_ms: 20_000,
+            result_bytes: 16 << 20,
+            processes: 1,
+            open_files: 16,
+        },
+        code: code.into(),
+        context: Vec::new(),
+    }
+}
+
+/// Runs TypeScript.
+pub(crate) fn run(code: &str) -> Outcome {
+    run_command(command(code))
+}
+
+/// Runs TypeScript that must succeed, and gives its value.
+#[track_caller]
+pub(crate) fn value(code: &str) -> Value {
+    let outcome = run(code);
+    assert_eq!(outcome.error, None, "{code}");
+    outcome.value
+}
+
+/// Runs a whole command.
+pub(crate) fn run_command(command: RunCommand) -> Outcome {
+    let (cell, host) = UnixStream::pair().expect("a socket pair");
+    let reader = thread::spawn(move || drain(host));
+    let engine = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
+        let link = HostLink::new(cell);
+        QuickJs::warm().expect("the engine warms").run(command, &link)
+    });
+    let result = engine.expect("a thread").join().expect("the engine does not panic");
+    let (prints, denied) = reader.join().expect("the reader does not panic");
+    match result {
+        Ok(done) => {
+            let value = serde_json::from_slice(&done.value).expect("the value is JSON");
+            Outcome { value, lossy: done.lossy, prints, denied, error: None }
+        }
+        Err(error) => {
+            Outcome { value: Value::Null, lossy: false, prints, denied, error: Some(error) }
+        }
+    }
+}
+
+fn drain(mut host: UnixStream) -> (Vec<(Stream, String)>, Vec<String>) {
+    let (mut prints, mut denied) = (Vec::new(), Vec::new());
+    let caps = Caps { body_bytes: 1 << 26 };
+    while let Ok(event) = read_message::<Event>(&mut host, caps) {
+        match event {
+            Event::Print { stream, text } => {
+                prints.push((stream, String::from_utf8(text).expect("prints are UTF-8")));
+            }
+            Event::Denied { attempt } => denied.push(attempt),
+            other @ (Event::Ready
+            | Event::Refused { .. }
+            | Event::Done { .. }
+            | Event::Failed(_)) => {
+                unreachable!("an engine does not send {other:?}");
+            }
+        }
+    }
+    (prints, denied)
+}

@@ -1,0 +1,167 @@
+//! What reaches out of the cell is refused, told and logged (A4).
+
+use belljar_wire::ErrorCode;
+use serde_json::json;
+
+use crate::harness::{run, value};
+
+#[track_caller]
+fn assert_refused(kind: ErrorCode, cases: &[(&str, &str, &str)]) {
+    for (code, message, attempt) in cases {
+        let outcome = run(code);
+        let message = format!("PermissionError: {message}");
+        assert_eq!((outcome.place().0, outcome.place().1), (kind, &*message), "{code}");
+        assert_eq!(outcome.denied, [*attempt], "{code}");
+        assert!(outcome.failure().hint.is_some(), "{code}");
+    }
+}
+
+/// A4: the network is refused; each attempt is named and logged.
+#[test]
+fn the_network_is_refused() {
+    let cases = [
+        (
+            "fetch('https://a.b')",
+            "fetch(\"https://a.b\") needs the network",
+            "fetch(\"https://a.b\")",
+        ),
+        (
+            "await fetch({ url: 'http://a.b' } as any)",
+            "fetch(\"http://a.b\") needs the network",
+            "fetch(\"http://a.b\")",
+        ),
+        ("new XMLHttpRequest()", "XMLHttpRequest needs the network", "new XMLHttpRequest()"),
+        ("new WebSocket('wss://x')", "WebSocket needs the network", "new WebSocket(\"wss://x\")"),
+        ("new EventSource('/x')", "EventSource needs the network", "new EventSource(\"/x\")"),
+        ("axios.get('http://x')", "axios is not available", "axios"),
+    ];
+    assert_refused(ErrorCode::PermissionNetwork, &cases);
+}
+
+/// A4: process, environment and other runtimes are refused; each attempt is named and logged.
+#[test]
+fn the_host_is_refused() {
+    let cases = [
+        ("new Worker('w.js')", "Worker needs a thread of its own", "new Worker(\"w.js\")"),
+        ("process.env.HOME", "process.env.HOME is not available", "process.env.HOME"),
+        ("Object.keys(process.env)", "process.env is not available", "process.env"),
+        ("process.exit(1)", "process.exit is not available", "process.exit"),
+        ("process.argv", "process.argv is not available", "process.argv"),
+        ("process.title = 'x'", "process.title is not available", "process.title"),
+        ("'pid' in process", "process.pid is not available", "process.pid"),
+        ("process", "process is not available", "process"),
+        ("Deno.readTextFile('/etc/passwd')", "Deno is not available", "Deno"),
+        ("Bun.file('x')", "Bun is not available", "Bun"),
+        ("WebAssembly.compile(new Uint8Array())", "WebAssembly is not available", "WebAssembly"),
+        ("child_process.execSync('ls')", "child_process is not available", "child_process"),
+    ];
+    assert_refused(ErrorCode::PermissionHost, &cases);
+    let cases = [
+        ("fs.readFileSync('/etc/passwd')", "fs is not available", "fs"),
+        ("__dirname + '/x'", "__dirname is not available", "__dirname"),
+    ];
+    assert_refused(ErrorCode::PermissionFile, &cases);
+}
+
+/// A4: modules are refused, however they are asked for; each attempt is named and logged.
+#[test]
+fn modules_are_refused() {
+    let cases = [
+        ("require('m')", "require(\"m\")"),
+        ("await import('m')", "import(\"m\")"),
+        ("const name = 'm'; await import(name)", "import(\"m\")"),
+        ("await eval('import(\"m\")')", "import(\"m\")"),
+        ("await new Function('return import(\"m\")')()", "import(\"m\")"),
+        ("import m from 'm'; m", "import \"m\""),
+        ("import 'm'", "import \"m\""),
+        ("import * as m from 'm'", "import \"m\""),
+        ("import { type A, b } from 'm'", "import \"m\""),
+        ("import m = require('m')", "import \"m\""),
+        ("export * from 'm'", "import \"m\""),
+        ("export { a } from 'm'", "import \"m\""),
+    ];
+    let cases = cases.map(|(code, attempt)| (code, "module \"m\" cannot be imported", attempt));
+    assert_refused(ErrorCode::PermissionModule, &cases);
+}
+
+/// A4: the hint says what to do instead, and names only what exists.
+#[test]
+fn hints_say_what_to_do_instead() {
+    for (code, hint) in [
+        (
+            "fetch('x')",
+            "Network access is not available in this run; pass the data in with `context`.",
+        ),
+        (
+            "process.env.API_KEY",
+            "No environment variable of the host is visible. Pass the value in with `context`.",
+        ),
+        ("process.stdout.write('x')", "Use console.log(...)."),
+        ("process.exit()", "Use `return value` to end the code, or throw an Error."),
+        ("process.nextTick(() => {})", "Use queueMicrotask(callback)."),
+        (
+            "Buffer.from('x')",
+            "Use Uint8Array with TextEncoder/TextDecoder, and btoa/atob for base64.",
+        ),
+        ("module.exports = 1", "Nothing can import from this code. Use `return value`."),
+        (
+            "alert('hi')",
+            "This is no browser: there is no page, no storage and no user to ask. Input is in \
+                `context`, output is console.log and `return`.",
+        ),
+    ] {
+        assert_eq!(run(code).failure().hint.as_deref(), Some(hint), "{code}");
+    }
+}
+
+/// A4: code may ask what there is, and catch a refusal.
+#[test]
+fn refusals_are_ordinary_errors() {
+    for (code, expected) in [
+        (
+            "[typeof fetch, typeof require, typeof process, typeof WebSocket]",
+            json!(["function", "function", "object", "function"]),
+        ),
+        (
+            "[typeof Buffer, typeof Deno, typeof Bun, typeof module, typeof window, typeof \
+                WebAssembly]",
+            json!(["undefined", "undefined", "undefined", "undefined", "undefined", "undefined"]),
+        ),
+        (
+            "try { require('fs') } catch (e) { [e.name, e.code, e instanceof PermissionError, e \
+                instanceof Error, e.message] }",
+            json!([
+                "PermissionError",
+                "permission.module",
+                true,
+                true,
+                "module \"fs\" cannot be imported"
+            ]),
+        ),
+        ("await fetch('x').catch((e) => e.code)", json!("permission.network")),
+        ("await import('x').catch((e) => e.name)", json!("PermissionError")),
+        (
+            "await Promise.allSettled([fetch('a'), fetch('b')]).then((all) => all.map((one) => \
+                one.status))",
+            json!(["rejected", "rejected"]),
+        ),
+        ("const fetch = () => 'mine'; fetch()", json!("mine")),
+        ("globalThis.process = { env: { A: 'b' } }; process.env.A", json!("b")),
+        ("Object.keys(new PermissionError('x'))", json!([])),
+    ] {
+        assert_eq!(value(code), expected, "{code}");
+    }
+}
+
+/// A4: a refusal has the agent's own line.
+#[test]
+fn refusals_have_places() {
+    let outcome =
+        run("const load = async () => {\n  return await fetch('http://x')\n}\nawait load()");
+    assert_eq!(
+        outcome.failure().stack.as_deref(),
+        Some("    at load (main.ts:2:16)\n    at main.ts:4:7")
+    );
+    let outcome = run("const a = 1;\nimport fs from 'fs';");
+    assert_eq!((outcome.place().2, outcome.place().3), (Some(2), Some(1)));
+}
