@@ -202,7 +202,16 @@ fn refused(error: &LaunchError) -> RunError {
 }
 
 fn milliseconds_since(start: Instant) -> f64 {
-    start.elapsed().as_secs_f64() * 1000.0
+    milliseconds(start.elapsed())
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    rounded(time.as_secs_f64() * 1000.0)
+}
+
+/// Three decimals: microseconds, or kilobytes of a megabyte.
+fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
 }
 
 /// The parts of a result that do not depend on how it ended.
@@ -228,9 +237,9 @@ impl Report {
     fn measure(&mut self, cell: &Cell) {
         let processes = cell.processes();
         let cpu = processes.cpu_time().unwrap_or_default();
-        self.metrics.cpu_ms = cpu.as_secs_f64() * 1000.0;
+        self.metrics.cpu_ms = milliseconds(cpu);
         let peak = processes.peak_memory_bytes().unwrap_or_default();
-        self.metrics.memory_mb = peak as f64 / f64::from(1 << 20);
+        self.metrics.memory_mb = rounded(peak as f64 / f64::from(1 << 20));
     }
 
     fn into_result(self, outcome: Result<Finished, RunError>, transcript: Transcript) -> RunResult {

@@ -171,6 +171,8 @@ fn spawn(program: &ZygoteProgram, control: OwnedFd) -> io::Result<Child> {
         // The program's real path is nothing a cell should find in its memory.
         .arg0("belljar")
         .args(&program.arguments)
+        // Ctrl-C in a terminal goes to the host's process group; the host decides what it means.
+        .process_group(0)
         .env_clear()
         .current_dir(Path::new("/"))
         .stdin(Stdio::from(control))

@@ -195,7 +195,9 @@ impl Message for Event {
                 let (mechanism, message) = (mechanism.clone(), message.clone());
                 frame(REFUSED, &RefusedHead { mechanism, message }, vec![])
             }
-            Self::Print { stream, text } => frame(PRINT, &PrintHead { stream: *stream }, vec![text]),
+            Self::Print { stream, text } => {
+                frame(PRINT, &PrintHead { stream: *stream }, vec![text])
+            }
             Self::Denied { attempt } => {
                 frame(DENIED, &DeniedHead { attempt: attempt.clone() }, vec![])
             }

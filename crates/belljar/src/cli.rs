@@ -1,0 +1,98 @@
+//! The command line: reads arguments and files, calls the façade, writes what came of it.
+//!
+//! The only part of Belljar that looks at the environment, the home or the current directory.
+//! Exit status: 0 success, 1 a run that failed, 2 arguments that make no sense, 128 + n a signal.
+
+mod arguments;
+mod bench;
+mod code_frame;
+mod config;
+mod demo;
+mod dice;
+mod doctor;
+mod interrupt;
+mod json_text;
+mod limit_key;
+mod log_lines;
+mod look;
+mod quantity;
+mod report;
+mod run;
+mod source;
+mod visible;
+
+use std::{
+    error::Error,
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use clap::Parser as _;
+use serde::Serialize;
+use tracing_subscriber::filter::LevelFilter;
+
+use arguments::{Arguments, Command};
+use config::{Places, Settings};
+use json_text::{Layout, lay_out};
+use look::{Look, Role};
+
+const USAGE_ERROR: u8 = 2;
+
+/// Runs the program to its exit status.
+pub(crate) fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    start_logging(arguments.verbose);
+    match execute(arguments) {
+        Ok(code) => code,
+        // Whoever read our output has seen enough; that is no failure of ours.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let look = Look::of_stderr();
+            let message = visible::for_stream(&format!("{error:#}"), look).into_owned();
+            let _ = writeln!(io::stderr(), "{}: {message}", look.paint(Role::Bad, "error"));
+            ExitCode::from(USAGE_ERROR)
+        }
+    }
+}
+
+fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let config = arguments.config.as_deref();
+    match arguments.command {
+        Command::Run(run) => {
+            let settings = Settings::load(config, &Places::of_this_process())?;
+            run::run(&run, &settings)
+        }
+        Command::Demo(demo) => demo::demo(demo),
+        Command::Doctor(doctor) => doctor::doctor(doctor),
+        Command::Bench(bench) => bench::bench(&bench),
+    }
+}
+
+/// Logs go to standard error, and only when asked for: setting them up costs a cold start.
+fn start_logging(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level).init();
+}
+
+/// A runtime on the calling thread: nothing here needs more, and threads cost a cold start.
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// One document of JSON on standard output.
+fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let text = lay_out(&serde_json::to_string(value)?, Layout::Expanded, Look::of_stdout());
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause: &(dyn Error + 'static)| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

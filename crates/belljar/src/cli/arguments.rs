@@ -1,0 +1,185 @@
+//! The command line as clap sees it. Only names, types and help texts; what they mean is elsewhere.
+
+use std::{path::PathBuf, time::Duration};
+
+use belljar::Language;
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use super::{limit_key::LimitKey, quantity, source};
+
+const EXAMPLES: &str = "\
+Examples:
+  belljar demo                                   1.2 MB of commits in, 500 bytes out
+  belljar run -c 'return 1 + 1'                  run code given on the spot
+  belljar run analyse.ts --context @data.json    run a file on data
+  belljar doctor                                 what this machine can enforce";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  belljar run -c '[1, 2, 3].map(n => n * n)'
+  belljar run report.ts --context '{\"year\": 2026}' --timeout 5s --memory 64MiB
+  curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
+  echo 'return 6 * 7' | belljar run - --json
+
+The value is what the code returns, or else its last expression. The code sees no file, no network,
+no environment and no other process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the
+arguments make no sense, 130 if it was interrupted.";
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  scripts/peers && belljar bench                 everything, side by side with Deno, Bun and Node
+  belljar bench start --n 200                    one benchmark, shorter
+  belljar bench --json > before.json
+  belljar bench --compare before.json            marks what became more than 10 % worse";
+
+/// Runs the code LLM agents write, sealed in a sandbox that starts in under a millisecond.
+#[derive(Debug, Parser)]
+#[command(name = "belljar", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Configuration to use instead of the user's belljar.toml
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// Log to standard error what is being done (-vv: everything)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run TypeScript or JavaScript in a fresh, sealed cell
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArguments),
+    /// Show the idea in one command: 1.2 MB of commits in, 500 bytes out
+    Demo(DemoArguments),
+    /// Find out what this machine can enforce, by trying it
+    Doctor(DoctorArguments),
+    /// Measure Belljar side by side with the peers found on this machine
+    #[command(after_help = BENCH_EXAMPLES)]
+    Bench(BenchArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// File with the code; `-` is standard input, also when it is left out in a pipe
+    #[arg(value_name = "FILE", conflicts_with = "code")]
+    pub(crate) file: Option<PathBuf>,
+    /// The code itself, taken literally
+    #[arg(short, long, value_name = "CODE", allow_hyphen_values = true)]
+    pub(crate) code: Option<String>,
+    /// typescript (ts) or javascript (js) [default: by file name, else typescript]
+    #[arg(short, long, value_parser = source::language)]
+    pub(crate) language: Option<Language>,
+    /// What the code sees as `context`: JSON, or @FILE (`@-`: standard input)
+    #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
+    pub(crate) context: Option<String>,
+    /// Print the whole result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+}
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArguments {
+    /// Wall time, e.g. 300ms, 30s, 5m [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    timeout: Option<Duration>,
+    /// CPU time [default: the wall time]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    cpu: Option<Duration>,
+    /// Memory, e.g. 64MiB, 1GiB [default: 512MiB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    memory: Option<u64>,
+    /// Size of the code [default: 50KB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    max_code: Option<u64>,
+    /// Size of the context [default: 64MiB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    max_context: Option<u64>,
+    /// Output kept per stream [default: 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    max_output: Option<u64>,
+    /// Size of the value [default: 16MiB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    max_result: Option<u64>,
+    /// Processes and threads [default: 32]
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    processes: Option<u32>,
+    /// Files the code may write in all [default: 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    disk: Option<u64>,
+}
+
+impl LimitArguments {
+    /// The limits that were given.
+    pub(crate) fn given(&self) -> Vec<(LimitKey, u64)> {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let all = [
+            (LimitKey::Timeout, self.timeout.map(nanoseconds)),
+            (LimitKey::Cpu, self.cpu.map(nanoseconds)),
+            (LimitKey::Memory, self.memory),
+            (LimitKey::CodeBytes, self.max_code),
+            (LimitKey::ContextBytes, self.max_context),
+            (LimitKey::OutputBytes, self.max_output),
+            (LimitKey::ResultBytes, self.max_result),
+            (LimitKey::Processes, self.processes.map(u64::from)),
+            (LimitKey::Disk, self.disk),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    }
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct DemoArguments {
+    /// Print the figures and the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct DoctorArguments {
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// Which to run [default: all]
+    #[arg(value_name = "NAME", value_enum)]
+    pub(crate) names: Vec<BenchName>,
+    /// Directory whose records.json the `json` benchmark uses instead of made-up data
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// An earlier --json to compare with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) compare: Option<PathBuf>,
+    /// Print an array of rows as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How many runs `start` times; `json` times a tenth as many
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) n: u32,
+    /// How long `throughput` goes on
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) seconds: u64,
+    /// Where scripts/peers has put the peers
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    pub(crate) peers: PathBuf,
+}
+
+/// A benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum BenchName {
+    /// Request to result of 1+1
+    Start,
+    /// Sustained runs per second, and whether anything grows
+    Throughput,
+    /// 10 MB of JSON parsed, filtered, grouped
+    Json,
+    /// Memory of an idle host with a pool of 4 cells
+    Memory,
+}

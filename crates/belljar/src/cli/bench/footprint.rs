@@ -1,0 +1,121 @@
+//! What a host holds on to while it works, and whether that grows.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::processes::{self, Family};
+
+/// What was held at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Held {
+    /// Resident memory of host, zygote and cells; shared pages counted each time.
+    pub(super) memory_mb: f64,
+    pub(super) open_files: usize,
+    pub(super) mounts: usize,
+    pub(super) processes: usize,
+}
+
+impl Held {
+    /// What this process and its descendants hold now.
+    pub(super) fn now() -> Self {
+        let family = Family::now();
+        Self {
+            memory_mb: family.resident() as f64 / 1e6,
+            open_files: processes::open_files(),
+            mounts: processes::mounts(),
+            processes: family.len(),
+        }
+    }
+}
+
+/// What was held over time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Footprint {
+    pub(super) start: Held,
+    pub(super) end: Held,
+    pub(super) most: Held,
+    pub(super) samples: usize,
+    /// Nothing grows: the later half holds no more than the earlier one, but for noise.
+    pub(super) flat: bool,
+}
+
+impl Footprint {
+    /// `start` and `end` are of an idle host, `working` of a busy one, in order.
+    pub(super) fn new(start: Held, working: &[Held], end: Held) -> Self {
+        let (early, late) = working.split_at(working.len() / 2);
+        Self {
+            start,
+            end,
+            most: most(working),
+            samples: working.len(),
+            flat: settled(&start, &end) && no_growth(&least(early), &least(late)),
+        }
+    }
+}
+
+impl fmt::Display for Footprint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.flat { "flat" } else { "GROWING" };
+        let (start, most, end) = (&self.start, &self.most, &self.end);
+        write!(
+            formatter,
+            "{verdict} (idle before → most → idle after, {} samples): memory {:.0} → {:.0} → {:.0} \
+             MB, files {} → {} → {}, mounts {} → {} → {}, processes {} → {} → {}",
+            self.samples,
+            start.memory_mb,
+            most.memory_mb,
+            end.memory_mb,
+            start.open_files,
+            most.open_files,
+            end.open_files,
+            start.mounts,
+            most.mounts,
+            end.mounts,
+            start.processes,
+            most.processes,
+            end.processes
+        )
+    }
+}
+
+/// Back at rest nothing may be left; memory may keep what the allocator keeps.
+fn settled(start: &Held, end: &Held) -> bool {
+    end.open_files <= start.open_files
+        && end.mounts <= start.mounts
+        && end.processes <= start.processes
+        && end.memory_mb <= start.memory_mb * 1.1 + 8.0
+}
+
+/// At work the numbers swing with how many cells are under way at the moment of a sample; what is
+/// held at the calmest moment does not.
+fn no_growth(early: &Held, late: &Held) -> bool {
+    let within = |early: usize, late: usize| late <= early + early / 5 + 8;
+    within(early.open_files, late.open_files)
+        && late.mounts <= early.mounts
+        && within(early.processes, late.processes)
+        && late.memory_mb <= early.memory_mb * 1.1 + 4.0
+}
+
+fn most(held: &[Held]) -> Held {
+    held.iter().fold(Held::default(), |most, held| Held {
+        memory_mb: most.memory_mb.max(held.memory_mb),
+        open_files: most.open_files.max(held.open_files),
+        mounts: most.mounts.max(held.mounts),
+        processes: most.processes.max(held.processes),
+    })
+}
+
+/// The least of each figure.
+fn least(held: &[Held]) -> Held {
+    let first = held.first().copied().unwrap_or_default();
+    held.iter().fold(first, |least, held| Held {
+        memory_mb: least.memory_mb.min(held.memory_mb),
+        open_files: least.open_files.min(held.open_files),
+        mounts: least.mounts.min(held.mounts),
+        processes: least.processes.min(held.processes),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! K1: growth is called growth, and noise is not.
+
+use super::{Footprint, Held};
+
+fn held(memory_mb: f64, count: usize) -> Held {
+    Held { memory_mb, open_files: count, mounts: 20, processes: count }
+}
+
+#[test]
+fn k1_a_busy_host_that_comes_to_rest_is_flat() {
+    let working: Vec<Held> = (0..20).map(|second| held(60.0, 20 + second % 5)).collect();
+    assert!(Footprint::new(held(50.0, 12), &working, held(52.0, 12)).flat);
+}
+
+#[test]
+fn k1_whatever_grows_while_working_is_not_flat() {
+    let memory: Vec<Held> =
+        (0..20).map(|second| held(60.0 + f64::from(second) * 2.0, 20)).collect();
+    let counts: Vec<Held> = (0..20).map(|second| held(60.0, 20 + second * 4)).collect();
+    for working in [memory, counts] {
+        assert!(!Footprint::new(held(50.0, 12), &working, held(50.0, 12)).flat);
+    }
+}
+
+#[test]
+fn k1_whatever_is_left_behind_is_not_flat() {
+    assert!(!Footprint::new(held(50.0, 12), &[], held(50.0, 13)).flat);
+    assert!(!Footprint::new(held(50.0, 12), &[], held(80.0, 12)).flat);
+    // Control.
+    assert!(Footprint::new(held(50.0, 12), &[], held(50.0, 12)).flat);
+}

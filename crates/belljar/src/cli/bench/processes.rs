@@ -1,0 +1,107 @@
+//! What `/proc` says about this process and everything it started.
+
+use std::{collections::BTreeMap, fs, process};
+
+const PAGE: u64 = 4096;
+
+/// This process and its descendants, by process id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Family {
+    /// Process → its distance from this one.
+    members: BTreeMap<u32, usize>,
+}
+
+/// Memory of one process, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ProcessMemory {
+    /// Its fair share of the pages it uses, or all of them where the system does not tell.
+    pub(super) share: u64,
+    /// Pages only it uses.
+    pub(super) private: u64,
+    /// Whether the system told shares exactly.
+    pub(super) exact: bool,
+}
+
+impl Family {
+    /// Everything that descends from this process now.
+    pub(super) fn now() -> Self {
+        let parents = parents();
+        let mut members = BTreeMap::from([(process::id(), 0)]);
+        // A child may have a smaller number than its parent: repeat until nothing is added.
+        loop {
+            let found: Vec<(u32, usize)> = parents
+                .iter()
+                .filter(|(pid, _)| !members.contains_key(pid))
+                .filter_map(|(pid, parent)| Some((*pid, members.get(parent)? + 1)))
+                .collect();
+            if found.is_empty() {
+                return Self { members };
+            }
+            members.extend(found);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Members at least so far away from this process.
+    pub(super) fn at_least(&self, distance: usize) -> impl Iterator<Item = u32> {
+        self.members.iter().filter(move |(_, far)| **far >= distance).map(|(pid, _)| *pid)
+    }
+
+    /// Resident memory of all, pages shared between them counted each time.
+    pub(super) fn resident(&self) -> u64 {
+        self.members.keys().map(|pid| statm(*pid).map_or(0, |(resident, _)| resident)).sum()
+    }
+}
+
+/// Memory of a process; nothing if it is gone.
+pub(super) fn memory_of(pid: u32) -> ProcessMemory {
+    exact_memory(pid).unwrap_or_else(|| {
+        let (resident, shared) = statm(pid).unwrap_or_default();
+        ProcessMemory { share: resident, private: resident.saturating_sub(shared), exact: false }
+    })
+}
+
+fn exact_memory(pid: u32) -> Option<ProcessMemory> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let field = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().trim_end_matches(" kB").trim().parse::<u64>().ok()
+    };
+    let private = field("Private_Clean:")? + field("Private_Dirty:")?;
+    Some(ProcessMemory { share: field("Pss:")? << 10, private: private << 10, exact: true })
+}
+
+/// Resident and shared bytes.
+fn statm(pid: u32) -> Option<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let mut fields = text.split_ascii_whitespace().skip(1).map(str::parse::<u64>);
+    let (resident, shared) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some((resident * PAGE, shared * PAGE))
+}
+
+/// Every process and its parent.
+fn parents() -> Vec<(u32, u32)> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may itself contain spaces and parentheses.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Open files of this process.
+pub(super) fn open_files() -> usize {
+    fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+/// Mounts this process sees.
+pub(super) fn mounts() -> usize {
+    fs::read_to_string("/proc/self/mountinfo").map_or(0, |text| text.lines().count())
+}

@@ -1,0 +1,83 @@
+//! Rows as a table for people.
+
+use std::fmt::Write as _;
+
+use super::{
+    super::{
+        look::{Look, Role},
+        report::milliseconds,
+    },
+    row::Row,
+};
+
+/// Lays the rows out, one table per benchmark.
+pub(super) fn table(rows: &[Row], look: Look) -> String {
+    let mut text = String::new();
+    for group in rows.chunk_by(|a, b| a.bench == b.bench) {
+        let Some(first) = group.first() else { continue };
+        let _ = writeln!(text, "{}", look.paint(Role::Strong, &first.bench));
+        let width = group.iter().map(|row| row.case.chars().count()).max().unwrap_or(0);
+        for row in group {
+            let _ = writeln!(text, "{}", line(row, width, look).trim_end());
+        }
+        for note in group.iter().flat_map(|row| notes(row, look)) {
+            let _ = writeln!(text, "  {note}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn line(row: &Row, width: usize, look: Look) -> String {
+    let figures = match &row.memory {
+        Some(memory) => format!(
+            "{:>8.1} MB in all  {:>6.2} MB private each",
+            memory.total_mb, memory.private_each_mb
+        ),
+        None => format!(
+            "{}{}{}  n = {}",
+            figure("p50", row.p50_ms.map(milliseconds)),
+            figure("p95", row.p95_ms.map(milliseconds)),
+            figure("", row.rate_per_s.map(|rate| format!("{rate:.0} /s"))),
+            row.n
+        ),
+    };
+    let name = format!("{:<width$}", row.case);
+    let name = if row.is_ours() { look.paint(Role::Accent, &name) } else { name };
+    format!("  {name}  {figures}")
+}
+
+fn figure(name: &str, value: Option<String>) -> String {
+    value.map_or_else(String::new, |value| format!("{name:>5} {value:>9}"))
+}
+
+fn notes(row: &Row, look: Look) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !row.ratio.is_empty() {
+        let ratios: Vec<String> =
+            row.ratio.iter().map(|(peer, ratio)| format!("{ratio} × {peer}")).collect();
+        notes.push(look.paint(Role::Good, &format!("{}: {}", row.case, ratios.join(", "))));
+    }
+    if let Some(footprint) = &row.footprint {
+        let role = if footprint.flat { Role::Good } else { Role::Bad };
+        notes.push(look.paint(role, &footprint.to_string()));
+    }
+    if row.memory.is_some_and(|memory| !memory.exact) {
+        let text = "shared pages are counted in every process; as root they are counted once";
+        notes.push(look.paint(Role::Caution, &format!("{}: {text}", row.case)));
+    }
+    if let Some(change) = row.change {
+        let direction = if change.worse_percent > 0.0 { "worse" } else { "better" };
+        let (mark, role) = if change.regressed { ("! ", Role::Bad) } else { ("", Role::Dim) };
+        let percent = change.worse_percent.abs();
+        let text = format!(
+            "{mark}{}: {percent:.1} % {direction} than before ({:.3})",
+            row.case, change.before
+        );
+        notes.push(look.paint(role, &text));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! K1: the table says what was measured, the ratios, and what became worse.
+
+use super::{
+    super::{
+        super::look::Look,
+        compare,
+        memory::Memory,
+        row::{Row, add_ratios},
+    },
+    table,
+};
+
+fn rows() -> Vec<Row> {
+    let timed = |case: &str, p50: f64, p95: f64| Row {
+        n: 500,
+        p50_ms: Some(p50),
+        p95_ms: Some(p95),
+        rate_per_s: Some(1000.0 / p50),
+        ..Row::new("start", case, "1.0")
+    };
+    let memory = |case: &str, total_mb, private_each_mb| Row {
+        n: 4,
+        memory: Some(Memory { total_mb, private_each_mb, exact: true }),
+        ..Row::new("memory", case, "1.0")
+    };
+    let mut start = vec![
+        timed("belljar typescript", 0.4, 0.9),
+        timed("deno cold", 14.9, 18.0),
+        timed("deno warm", 0.95, 1.5),
+    ];
+    let mut idle = vec![memory("belljar", 30.0, 2.0), memory("deno warm", 112.0, 24.0)];
+    add_ratios(&mut start);
+    add_ratios(&mut idle);
+    start.into_iter().chain(idle).collect()
+}
+
+#[test]
+fn k1_the_table_shows_figures_and_ratios() {
+    insta::assert_snapshot!(table(&rows(), Look::PLAIN), @r"
+    start
+      belljar typescript    p50   0.40 ms  p95   0.90 ms        2500 /s  n = 500
+      deno cold             p50   14.9 ms  p95   18.0 ms          67 /s  n = 500
+      deno warm             p50   0.95 ms  p95   1.50 ms        1053 /s  n = 500
+      belljar typescript: 37.25 × deno cold, 2.37 × deno warm
+
+    memory
+      belljar        30.0 MB in all    2.00 MB private each
+      deno warm     112.0 MB in all   24.00 MB private each
+      belljar: 12 × deno warm
+    ");
+}
+
+#[test]
+fn k1_what_became_more_than_ten_percent_worse_is_marked() {
+    let mut before = rows();
+    for row in &mut before {
+        row.p50_ms = row.p50_ms.map(|time| if row.case == "deno cold" { time } else { time / 1.2 });
+    }
+    let mut now = rows();
+    compare::mark(&mut now, &before);
+    let regressed: Vec<(&str, bool)> =
+        now.iter().filter_map(|row| Some((row.case.as_str(), row.change?.regressed))).collect();
+    let expected = [
+        ("belljar typescript", true),
+        ("deno cold", false),
+        ("deno warm", true),
+        ("belljar", false),
+        ("deno warm", false),
+    ];
+    assert_eq!(regressed, expected);
+    now.truncate(1);
+    insta::assert_snapshot!(table(&now, Look::PLAIN), @r"
+    start
+      belljar typescript    p50   0.40 ms  p95   0.90 ms        2500 /s  n = 500
+      belljar typescript: 37.25 × deno cold, 2.37 × deno warm
+      ! belljar typescript: 20.0 % worse than before (0.333)
+    ");
+}

@@ -1,0 +1,141 @@
+//! `belljar.toml`: what a run gets by default, and the operator's maxima.
+//!
+//! Two stages: [`raw`] mirrors one file, [`Settings`] is what the files together mean. The invariant
+//! kept here: a project's file, which may come with somebody else's repository, can lower the
+//! operator's maxima and never raise them.
+
+mod find;
+mod raw;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use belljar::Limits;
+use thiserror::Error;
+
+pub(crate) use find::Places;
+use raw::{RawConfig, Stated};
+
+use super::limit_key::LimitKey;
+
+/// Why the files together mean nothing.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub(crate) enum ConfigError {
+    #[error("{file}, line {line}: {section}.{key}: {reason}", file = .file.display())]
+    Value { file: PathBuf, line: usize, section: &'static str, key: &'static str, reason: String },
+    #[error(
+        "{file}, line {line}: limits.{key} is {asked}, above the maximum of {allowed}",
+        file = .file.display()
+    )]
+    AboveMaximum { file: PathBuf, line: usize, key: &'static str, asked: String, allowed: String },
+}
+
+/// What the files together mean.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Limits some file states, by key.
+    stated: BTreeMap<LimitKey, u64>,
+    /// The most a run may ask for.
+    pub(crate) maximum: Limits,
+}
+
+impl Settings {
+    /// Reads the files that apply: `explicit` (or else the user's), and the project's.
+    pub(crate) fn load(explicit: Option<&Path>, places: &Places) -> anyhow::Result<Self> {
+        let operator_path = explicit.map(Path::to_owned).or_else(|| places.user_file());
+        let project_path =
+            places.project_file().filter(|path| Some(path) != operator_path.as_ref());
+        let operator = operator_path.map(|path| read(&path)).transpose()?;
+        let project = project_path.map(|path| read(&path)).transpose()?;
+        let order = if explicit.is_some() {
+            DefaultsFrom::OperatorFirst
+        } else {
+            DefaultsFrom::ProjectFirst
+        };
+        Ok(Self::resolve(operator.as_ref(), project.as_ref(), order)?)
+    }
+
+    fn resolve(
+        operator: Option<&RawConfig>,
+        project: Option<&RawConfig>,
+        order: DefaultsFrom,
+    ) -> Result<Self, ConfigError> {
+        let mut maximum = Limits::MAXIMUM;
+        for stated in operator.map(RawConfig::maxima).transpose()?.unwrap_or_default() {
+            stated.key.set(&mut maximum, stated.value);
+        }
+        for stated in project.map(RawConfig::maxima).transpose()?.unwrap_or_default() {
+            let lower = stated.value.min(stated.key.get(&maximum));
+            stated.key.set(&mut maximum, lower);
+        }
+        let weak_to_strong = match order {
+            DefaultsFrom::ProjectFirst => [operator, project],
+            DefaultsFrom::OperatorFirst => [project, operator],
+        };
+        let mut stated = BTreeMap::new();
+        for file in weak_to_strong.into_iter().flatten() {
+            for limit in file.defaults()? {
+                limit.check(&maximum, file.path())?;
+                stated.insert(limit.key, limit.value);
+            }
+        }
+        Ok(Self { stated, maximum })
+    }
+
+    /// The limits of a run: flags before files before defaults.
+    ///
+    /// What was built in gives way to the maximum; what a person asked for is left as asked, so
+    /// that the host refuses it by name.
+    pub(crate) fn limits(&self, flags: &[(LimitKey, u64)]) -> Limits {
+        let mut limits = Limits::DEFAULT;
+        for key in LimitKey::ALL {
+            key.set(&mut limits, key.get(&Limits::DEFAULT).min(key.get(&self.maximum)));
+        }
+        let mut stated = self.stated.clone();
+        stated.extend(flags.iter().copied());
+        for (key, value) in &stated {
+            key.set(&mut limits, *value);
+        }
+        if !stated.contains_key(&LimitKey::Cpu) {
+            limits.cpu = limits.timeout.min(self.maximum.cpu);
+        }
+        limits
+    }
+}
+
+/// Whose defaults win: the file named on the command line, or else the nearest one.
+#[derive(Debug, Clone, Copy)]
+enum DefaultsFrom {
+    ProjectFirst,
+    OperatorFirst,
+}
+
+impl Stated {
+    fn check(&self, maximum: &Limits, file: &Path) -> Result<(), ConfigError> {
+        let allowed = self.key.get(maximum);
+        if self.value <= allowed {
+            return Ok(());
+        }
+        Err(ConfigError::AboveMaximum {
+            file: file.to_owned(),
+            line: self.line,
+            key: self.key.name(),
+            asked: self.key.show(self.value),
+            allowed: self.key.show(allowed),
+        })
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<RawConfig> {
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("could not read the configuration {}", path.display()))?;
+    RawConfig::parse(path, text)
+        .with_context(|| format!("the configuration {} is not valid", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! One `belljar.toml` as it is written, before anything is decided.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Deserializer, de::Visitor};
+use toml::Spanned;
+
+use super::{super::limit_key::LimitKey, ConfigError};
+
+/// A file, and where it came from.
+#[derive(Debug)]
+pub(super) struct RawConfig {
+    path: PathBuf,
+    text: String,
+    file: RawFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawFile {
+    limits: RawLimits,
+}
+
+macro_rules! raw_limits {
+    (fields $name:ident { $($extra:ident: $type:ty)? } $($field:ident => $key:ident,)*) => {
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        struct $name {
+            $($field: Option<Spanned<Quantity>>,)*
+            $($extra: $type,)?
+        }
+
+        impl $name {
+            fn entries(&self) -> Vec<(LimitKey, &Spanned<Quantity>)> {
+                [$((LimitKey::$key, self.$field.as_ref()),)*]
+                    .into_iter()
+                    .filter_map(|(key, value)| Some((key, value?)))
+                    .collect()
+            }
+        }
+    };
+    ($name:ident { $($extra:tt)* }) => {
+        raw_limits! {
+            fields $name { $($extra)* }
+            timeout => Timeout,
+            cpu => Cpu,
+            memory => Memory,
+            code_bytes => CodeBytes,
+            context_bytes => ContextBytes,
+            output_bytes => OutputBytes,
+            result_bytes => ResultBytes,
+            processes => Processes,
+            open_files => OpenFiles,
+            disk => Disk,
+            inodes => Inodes,
+        }
+    };
+}
+
+raw_limits!(RawLimits { maximum: RawMaximum });
+raw_limits!(RawMaximum {});
+
+/// A value with or without a unit, as text.
+#[derive(Debug)]
+struct Quantity(String);
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(QuantityVisitor)
+    }
+}
+
+struct QuantityVisitor;
+
+impl Visitor<'_> for QuantityVisitor {
+    type Value = Quantity;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a number, or a text with a unit such as \"30s\" or \"512MiB\"")
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Quantity, E> {
+        Ok(Quantity(value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Quantity, E> {
+        Ok(Quantity(value.to_string()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Quantity, E> {
+        Ok(Quantity(value.to_owned()))
+    }
+}
+
+/// One limit a file states.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stated {
+    pub(super) key: LimitKey,
+    pub(super) value: u64,
+    pub(super) line: usize,
+}
+
+impl RawConfig {
+    /// Takes a file's text apart; an unknown key is an error that shows its line.
+    pub(super) fn parse(path: &Path, text: String) -> Result<Self, toml::de::Error> {
+        let file = toml::from_str(&text)?;
+        Ok(Self { path: path.to_owned(), text, file })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What `[limits]` states.
+    pub(super) fn defaults(&self) -> Result<Vec<Stated>, ConfigError> {
+        self.stated("limits", self.file.limits.entries())
+    }
+
+    /// What `[limits.maximum]` states.
+    pub(super) fn maxima(&self) -> Result<Vec<Stated>, ConfigError> {
+        self.stated("limits.maximum", self.file.limits.maximum.entries())
+    }
+
+    fn stated(
+        &self,
+        section: &'static str,
+        entries: Vec<(LimitKey, &Spanned<Quantity>)>,
+    ) -> Result<Vec<Stated>, ConfigError> {
+        let read = |(key, quantity): (LimitKey, &Spanned<Quantity>)| {
+            let line = self.line_of(quantity.span().start);
+            match key.parse(&quantity.get_ref().0) {
+                Ok(value) => Ok(Stated { key, value, line }),
+                Err(error) => Err(ConfigError::Value {
+                    file: self.path.clone(),
+                    line,
+                    section,
+                    key: key.name(),
+                    reason: error.to_string(),
+                }),
+            }
+        };
+        entries.into_iter().map(read).collect()
+    }
+
+    fn line_of(&self, offset: usize) -> usize {
+        1 + self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+    }
+}

@@ -1,0 +1,146 @@
+//! A6: every limit has a key and a maximum, and no project raises the operator's.
+
+use std::{path::Path, time::Duration};
+
+use belljar::Limits;
+
+use super::{DefaultsFrom, LimitKey, RawConfig, Settings};
+
+fn file(name: &str, text: &str) -> RawConfig {
+    RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
+}
+
+fn resolve(operator: &str, project: &str) -> Result<Settings, String> {
+    let (operator, project) = (file("user.toml", operator), file("belljar.toml", project));
+    Settings::resolve(Some(&operator), Some(&project), DefaultsFrom::ProjectFirst)
+        .map_err(|error| error.to_string())
+}
+
+fn broken(text: &str) -> String {
+    match RawConfig::parse(Path::new("belljar.toml"), text.to_owned()) {
+        Ok(_) => "accepted".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a6_without_files_the_built_in_values_hold() {
+    let settings = Settings::resolve(None, None, DefaultsFrom::ProjectFirst).unwrap();
+    assert_eq!(settings.limits(&[]), Limits::DEFAULT);
+    assert_eq!(settings.maximum, Limits::MAXIMUM);
+}
+
+#[test]
+fn a6_every_limit_can_be_stated_in_a_file() {
+    let text = "[limits]\ntimeout = '2s'\ncpu = 1.5\nmemory = '64MiB'\ncode_bytes = '1KB'\n\
+                context_bytes = 2048\noutput_bytes = '4KiB'\nresult_bytes = '1MB'\n\
+                processes = 4\nopen_files = 32\ndisk = '1MiB'\ninodes = 100\n";
+    let expected = Limits {
+        timeout: Duration::from_secs(2),
+        cpu: Duration::from_millis(1500),
+        memory: 64 << 20,
+        code_bytes: 1000,
+        context_bytes: 2048,
+        output_bytes: 4096,
+        result_bytes: 1_000_000,
+        processes: 4,
+        open_files: 32,
+        disk: 1 << 20,
+        inodes: 100,
+    };
+    assert_eq!(resolve("", text).unwrap().limits(&[]), expected);
+}
+
+#[test]
+fn a6_flags_come_before_project_before_user() {
+    let settings = resolve(
+        "[limits]\nmemory = '100MiB'\ndisk = '1MiB'\nprocesses = 1",
+        "[limits]\nmemory = '200MiB'\nprocesses = 2",
+    )
+    .unwrap();
+    let limits = settings.limits(&[(LimitKey::Processes, 3)]);
+    assert_eq!((limits.disk, limits.memory, limits.processes), (1 << 20, 200 << 20, 3));
+}
+
+#[test]
+fn a6_cpu_time_follows_wall_time_unless_stated() {
+    let minute = (LimitKey::Timeout, 60_000_000_000);
+    let limits = resolve("", "").unwrap().limits(&[minute]);
+    assert_eq!((limits.timeout.as_secs(), limits.cpu.as_secs()), (60, 60));
+    let limits = resolve("[limits]\ncpu = 5", "").unwrap().limits(&[minute]);
+    assert_eq!((limits.timeout.as_secs(), limits.cpu.as_secs()), (60, 5));
+    let limits = resolve("[limits.maximum]\ncpu = 7", "").unwrap().limits(&[minute]);
+    assert_eq!((limits.timeout.as_secs(), limits.cpu.as_secs()), (60, 7));
+}
+
+#[test]
+fn a6_a_project_lowers_the_operators_maxima_and_never_raises_them() {
+    let settings = resolve(
+        "[limits.maximum]\nmemory = '1GiB'\ndisk = '20GiB'",
+        "[limits.maximum]\nmemory = '4GiB'\ndisk = '1GiB'\ntimeout = '10h'",
+    )
+    .unwrap();
+    assert_eq!(settings.maximum.memory, 1 << 30);
+    assert_eq!(settings.maximum.disk, 1 << 30);
+    assert_eq!(settings.maximum.timeout, Limits::MAXIMUM.timeout);
+    // Control: the operator's own file may raise what is built in.
+    let settings = resolve("[limits.maximum]\ndisk = '20GiB'", "").unwrap();
+    assert_eq!(settings.maximum.disk, 20 << 30);
+}
+
+#[test]
+fn a6_built_in_defaults_give_way_to_a_lower_maximum() {
+    let limits = resolve("[limits.maximum]\nmemory = '64MiB'", "").unwrap().limits(&[]);
+    assert_eq!(limits.memory, 64 << 20);
+    // What a flag asks for is left as asked: the host refuses it by name.
+    let limits = resolve("[limits.maximum]\nmemory = '64MiB'", "")
+        .unwrap()
+        .limits(&[(LimitKey::Memory, 1 << 30)]);
+    assert_eq!(limits.memory, 1 << 30);
+}
+
+#[test]
+fn a6_a_default_above_the_maximum_is_an_error_with_its_line() {
+    let error = resolve("[limits.maximum]\nmemory = '64MiB'", "[limits]\n\nmemory = '1GiB'");
+    insta::assert_snapshot!(error.unwrap_err(), @"belljar.toml, line 3: limits.memory is 1 GiB, above the maximum of 64 MiB");
+}
+
+#[test]
+fn a6_a_value_that_cannot_be_read_is_an_error_with_its_line() {
+    let error = resolve("", "[limits]\ntimeout = '5 parsecs'").unwrap_err();
+    insta::assert_snapshot!(error, @"belljar.toml, line 2: limits.timeout: `5 parsecs` has the unknown unit `parsecs`; write for example 300ms, 30s, 5m or 1h (a plain number is seconds)");
+    let error = resolve("[limits.maximum]\nprocesses = 0", "").unwrap_err();
+    insta::assert_snapshot!(error, @"user.toml, line 2: limits.maximum.processes: must be more than zero");
+}
+
+#[test]
+fn a6_unknown_keys_are_rejected_with_their_line() {
+    insta::assert_snapshot!(broken("[limits]\ntimeout = 1\nmemroy = 2\n"), @r"
+    TOML parse error at line 3, column 1
+      |
+    3 | memroy = 2
+      | ^^^^^^
+    unknown field `memroy`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`, `maximum`
+    ");
+    insta::assert_snapshot!(broken("[limit]\n"), @r"
+    TOML parse error at line 1, column 2
+      |
+    1 | [limit]
+      |  ^^^^^
+    unknown field `limit`, expected `limits`
+    ");
+    insta::assert_snapshot!(broken("[limits.maximum.maximum]\n"), @r"
+    TOML parse error at line 1, column 17
+      |
+    1 | [limits.maximum.maximum]
+      |                 ^^^^^^^
+    unknown field `maximum`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`
+    ");
+    insta::assert_snapshot!(broken("[limits]\nmemory = true\n"), @r#"
+    TOML parse error at line 2, column 10
+      |
+    2 | memory = true
+      |          ^^^^
+    invalid type: boolean `true`, expected a number, or a text with a unit such as "30s" or "512MiB"
+    "#);
+}

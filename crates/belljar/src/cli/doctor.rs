@@ -1,0 +1,187 @@
+//! `belljar doctor`: what this machine can enforce, found out by trying it (I3).
+//!
+//! Two kinds of evidence: every layer tried on its own, and one real run in a cell. The verdict is
+//! `full` only if both agree, because runs are refused otherwise.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{self, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use belljar::{Finding, FindingState, RunResult, Sandbox, examine};
+use serde::Serialize;
+
+use super::{
+    arguments::DoctorArguments,
+    look::{Look, Role},
+    print_json,
+    report::milliseconds,
+    run, runtime,
+};
+
+/// With the column of names before it, this fits an ordinary terminal.
+const TEXT_WIDTH: usize = 72;
+
+/// What was found, and what it comes to.
+#[derive(Debug, Serialize)]
+struct Diagnosis {
+    version: &'static str,
+    kernel: String,
+    machine: &'static str,
+    uid: u32,
+    findings: Vec<Finding>,
+    run: RunResult,
+    verdict: Verdict,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Full,
+    Refused,
+}
+
+/// Examines this machine.
+pub(crate) fn doctor(arguments: DoctorArguments) -> anyhow::Result<ExitCode> {
+    let diagnosis = runtime()?.block_on(diagnose());
+    if arguments.json {
+        print_json(&diagnosis)?;
+    } else {
+        io::stdout().write_all(text(&diagnosis, Look::of_stdout()).as_bytes())?;
+    }
+    Ok(match diagnosis.verdict {
+        Verdict::Full => ExitCode::SUCCESS,
+        Verdict::Refused => ExitCode::FAILURE,
+    })
+}
+
+async fn diagnose() -> Diagnosis {
+    let findings = examine(Path::new("/proc/self/exe")).await.unwrap_or_else(|error| {
+        vec![Finding {
+            layer: "examination".to_owned(),
+            state: FindingState::Missing,
+            detail: run::chain(&error),
+            remedy: Some("nothing could be tried; is /proc mounted here?".to_owned()),
+        }]
+    });
+    let run = try_run().await;
+    let verdict = verdict(&findings, &run);
+    Diagnosis {
+        version: env!("CARGO_PKG_VERSION"),
+        kernel: kernel_release(),
+        machine: std::env::consts::ARCH,
+        uid: rustix::process::getuid().as_raw(),
+        findings,
+        run,
+        verdict,
+    }
+}
+
+async fn try_run() -> RunResult {
+    match Sandbox::builder().pool(0).build().await {
+        Ok(sandbox) => {
+            let result = sandbox.run("return 1 + 1").await;
+            sandbox.shutdown().await;
+            result
+        }
+        Err(error) => run::refused(&error),
+    }
+}
+
+fn verdict(findings: &[Finding], run: &RunResult) -> Verdict {
+    let none_missing = findings.iter().all(|finding| finding.state != FindingState::Missing);
+    let ran = run.success && run.result.get() == "2" && run.isolation.tier == "full";
+    if none_missing && ran { Verdict::Full } else { Verdict::Refused }
+}
+
+fn kernel_release() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "unknown".to_owned(), |release| release.trim().to_owned())
+}
+
+fn text(diagnosis: &Diagnosis, look: Look) -> String {
+    let mut text = String::new();
+    let who = if diagnosis.uid == 0 { "root" } else { "an ordinary user" };
+    let _ = writeln!(
+        text,
+        "belljar {} on Linux {} ({}), as uid {} ({who})\n",
+        diagnosis.version, diagnosis.kernel, diagnosis.machine, diagnosis.uid
+    );
+    let names = diagnosis.findings.iter().map(|finding| finding.layer.chars().count());
+    let width = names.max().unwrap_or(0).max(8);
+    let mut said = Vec::new();
+    for finding in &diagnosis.findings {
+        // Layers that need each other share a remedy; once is enough.
+        let remedy = finding.remedy.as_deref().filter(|remedy| !said.contains(remedy));
+        text.push_str(&finding_text(finding, remedy, width, look));
+        said.extend(remedy);
+    }
+    text.push_str(&run_text(&diagnosis.run, width, look));
+    text.push('\n');
+    text.push_str(&verdict_text(diagnosis, look));
+    text
+}
+
+fn finding_text(finding: &Finding, remedy: Option<&str>, width: usize, look: Look) -> String {
+    let mark = match finding.state {
+        FindingState::Works => look.paint(Role::Good, "✓"),
+        FindingState::Substituted => look.paint(Role::Caution, "~"),
+        FindingState::Missing => look.paint(Role::Bad, "✗"),
+    };
+    let detail = if finding.detail.is_empty() { "works" } else { &finding.detail };
+    let mut lines = wrapped(detail).into_iter();
+    let first = lines.next().unwrap_or_default();
+    let mut text = format!("  {mark} {:<width$}  {first}\n", finding.layer);
+    let remedy = remedy.map(wrapped).unwrap_or_default();
+    let remedy = remedy.iter().map(|line| look.paint(Role::Accent, line));
+    for line in lines.chain(remedy) {
+        let _ = writeln!(text, "    {:<width$}  {line}", "");
+    }
+    text
+}
+
+/// Lines of at most so many characters, broken at spaces.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= TEXT_WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+fn run_text(run: &RunResult, width: usize, look: Look) -> String {
+    let (mark, detail) = match &run.error {
+        None => {
+            let time = milliseconds(run.metrics.startup_ms + run.metrics.execution_ms);
+            (look.paint(Role::Good, "✓"), format!("1 + 1 = {} in {time}", run.result.get()))
+        }
+        Some(error) => (look.paint(Role::Bad, "✗"), format!("{:?}: {}", error.kind, error.message)),
+    };
+    format!("  {mark} {:<width$}  {detail}\n", "a run")
+}
+
+fn verdict_text(diagnosis: &Diagnosis, look: Look) -> String {
+    match diagnosis.verdict {
+        Verdict::Full => format!(
+            "{}: every layer holds; code runs here with full isolation.\n",
+            look.paint(Role::Good, "full")
+        ),
+        Verdict::Refused => format!(
+            "{}: code is not run on this machine as it is, because Belljar never runs it with less\n\
+             than every layer. Fix what is marked ✗ above, then ask again.\n",
+            look.paint(Role::Bad, "refused")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

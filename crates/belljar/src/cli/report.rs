@@ -1,0 +1,165 @@
+//! A run's result as a person reads it.
+//!
+//! What the code printed and its value go to standard output, everything about the run to standard
+//! error; a program reading standard output sees only what the code produced.
+
+use std::io::{self, Write};
+
+use belljar::{ErrorCode, RunError, RunResult, Status};
+
+use super::{
+    code_frame::code_frame,
+    json_text::{Layout, lay_out},
+    log_lines::only_logged,
+    look::{Look, Role},
+    visible::for_stream,
+};
+
+/// The code a result belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub(crate) code: &'a str,
+    /// The name to show for it; may be a host path, for the person who typed it.
+    pub(crate) name: &'a str,
+}
+
+/// Writes what the code produced.
+pub(crate) fn write_output(
+    result: &RunResult,
+    stdout: &mut impl Write,
+    stderr: &mut impl Write,
+    (out, err): (Look, Look),
+) -> io::Result<()> {
+    let printed = for_stream(&result.stdout, out);
+    stdout.write_all(printed.as_bytes())?;
+    stderr.write_all(for_stream(&result.stderr, err).as_bytes())?;
+    let value = value_text(result, out);
+    if !value.is_empty() {
+        if !printed.is_empty() && !printed.ends_with('\n') {
+            stdout.write_all(b"\n")?;
+        }
+        stdout.write_all(value.as_bytes())?;
+        stdout.write_all(b"\n")?;
+    }
+    stdout.flush()
+}
+
+/// The value: a string as it is, anything else as JSON, null as nothing.
+fn value_text(result: &RunResult, look: Look) -> String {
+    let json = result.result.get();
+    if !result.success || json == "null" {
+        return String::new();
+    }
+    match serde_json::from_str::<String>(json) {
+        Ok(text) => for_stream(&text, look).into_owned(),
+        Err(_) => lay_out(json, Layout::Fitted, look),
+    }
+}
+
+/// Everything about the run: logs, error, what was cut, and on a terminal one line of metrics.
+pub(crate) fn about(result: &RunResult, shown: Shown<'_>, look: Look) -> String {
+    let mut text = String::new();
+    for entry in only_logged(result) {
+        let line = format!("log: {}", for_stream(entry, look));
+        text.push_str(&look.paint(Role::Dim, &line));
+        text.push('\n');
+    }
+    if let Some(error) = &result.error {
+        text.push_str(&error_text(error, shown, look));
+    }
+    for note in notes(result) {
+        text.push_str(&look.paint(Role::Caution, &format!("note: {note}")));
+        text.push('\n');
+    }
+    if look.is_terminal() {
+        text.push_str(&look.paint(Role::Dim, &metrics_line(result)));
+        text.push('\n');
+    }
+    text
+}
+
+fn error_text(error: &RunError, shown: Shown<'_>, look: Look) -> String {
+    let mut lines = Vec::new();
+    let kind = if error.code == ErrorCode::RunAborted {
+        "aborted".to_owned()
+    } else {
+        format!("{:?}", error.kind)
+    };
+    let message = error.message.trim_end();
+    // The engine names JavaScript's own error, which may be the same word.
+    let message = message.strip_prefix(&format!("{kind}: ")).unwrap_or(message);
+    lines.push(format!("{}: {}", look.paint(Role::Bad, &kind), for_stream(message, look)));
+    if let Some(line) = error.line {
+        let column = error.column.unwrap_or(1);
+        let place = format!("{}:{line}:{column}", for_stream(shown.name, look));
+        lines.push(look.paint(Role::Dim, &format!("  at {place}")));
+        if let Some(frame) = code_frame(shown.code, line, column, look) {
+            lines.push(String::new());
+            lines.push(frame);
+        }
+    }
+    if let Some(frames) = error.stack.as_deref().and_then(frames) {
+        lines.push(look.paint(Role::Dim, &for_stream(&frames, look)));
+    }
+    if let Some(hint) = &error.hint {
+        let label = look.paint(Role::Accent, "hint");
+        lines.push(format!("{label}: {}", for_stream(hint, look)));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The frames of a stack, if there are more than the place already shown.
+fn frames(stack: &str) -> Option<String> {
+    let frames: Vec<String> = stack
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("at "))
+        .map(|line| format!("  {line}"))
+        .collect();
+    (frames.len() > 1).then(|| frames.join("\n"))
+}
+
+fn notes(result: &RunResult) -> Vec<&'static str> {
+    let all = [
+        (result.truncated.stdout, "standard output was cut; --max-output keeps more of it"),
+        (result.truncated.stderr, "standard error was cut; --max-output keeps more of it"),
+        (result.truncated.logs, "log lines were dropped; --max-output keeps more of them"),
+        (result.lossy, "numbers in the value that JSON cannot hold (NaN, Infinity) became null"),
+    ];
+    all.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note).collect()
+}
+
+fn metrics_line(result: &RunResult) -> String {
+    if result.isolation.tier == "refused" {
+        return "nothing ran".to_owned();
+    }
+    let metrics = &result.metrics;
+    let verb = match result.status {
+        Status::Completed => "completed in",
+        Status::Failed => "failed after",
+        Status::Aborted => "aborted after",
+    };
+    let isolation = &result.isolation;
+    [
+        format!("{verb} {}", milliseconds(metrics.startup_ms + metrics.execution_ms)),
+        format!("start {}", milliseconds(metrics.startup_ms)),
+        format!("cpu {}", milliseconds(metrics.cpu_ms)),
+        format!("{:.1} MB", metrics.memory_mb),
+        format!("{} isolation ({})", isolation.tier, isolation.engine),
+    ]
+    .join(" · ")
+}
+
+/// A time with as many digits as it deserves.
+pub(crate) fn milliseconds(ms: f64) -> String {
+    if ms < 10.0 {
+        format!("{ms:.2} ms")
+    } else if ms < 1000.0 {
+        format!("{ms:.1} ms")
+    } else {
+        format!("{:.2} s", ms / 1000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

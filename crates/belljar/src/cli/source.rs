@@ -1,0 +1,155 @@
+//! Where the code and its context come from: a file, an argument, or standard input.
+//!
+//! Everything wrong here is a mistake in the arguments; whether the code itself is any good is for
+//! the run to say.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{self, IsTerminal as _, Read},
+    path::Path,
+};
+
+use anyhow::{Context as _, bail};
+use belljar::Language;
+use serde_json::value::RawValue;
+
+use super::{arguments::RunArguments, quantity::show_size};
+
+/// No code is this large; the run's own limit is far below and gives the better message.
+const MAX_CODE_BYTES: u64 = 64 << 20;
+
+/// The code as it was given.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) code: String,
+    pub(crate) language: Language,
+    /// The name the guest and its stacks see: never a host path.
+    pub(crate) file_name: String,
+    /// The name for the person, as typed.
+    pub(crate) shown_name: String,
+}
+
+impl Source {
+    /// Reads the code the arguments name.
+    pub(crate) fn load(arguments: &RunArguments) -> anyhow::Result<Self> {
+        if let Some(code) = &arguments.code {
+            return Ok(Self::unnamed(code.clone(), arguments.language));
+        }
+        match arguments.file.as_deref() {
+            None if io::stdin().is_terminal() => bail!(
+                "no code: name a FILE, give the code with -c CODE, or pipe it in \
+                 (see `belljar run --help`)"
+            ),
+            None => Ok(Self::unnamed(code_from_stdin()?, arguments.language)),
+            Some(path) if is_stdin(path) => {
+                Ok(Self::unnamed(code_from_stdin()?, arguments.language))
+            }
+            Some(path) => Self::from_file(path, arguments.language),
+        }
+    }
+
+    fn unnamed(code: String, language: Option<Language>) -> Self {
+        let language = language.unwrap_or(Language::TypeScript);
+        let file_name = match language {
+            Language::TypeScript => "main.ts",
+            Language::JavaScript => "main.js",
+        };
+        Self { code, language, file_name: file_name.to_owned(), shown_name: file_name.to_owned() }
+    }
+
+    fn from_file(path: &Path, language: Option<Language>) -> anyhow::Result<Self> {
+        let language = language.map_or_else(|| language_of(path), Ok)?;
+        let file =
+            File::open(path).with_context(|| format!("could not open {}", path.display()))?;
+        let code = text(file, MAX_CODE_BYTES, &path.display().to_string())?;
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self { code, language, file_name, shown_name: path.display().to_string() })
+    }
+}
+
+/// Reads the context the arguments give, which must be JSON.
+pub(crate) fn context(
+    arguments: &RunArguments,
+    max_bytes: u64,
+) -> anyhow::Result<Option<Box<RawValue>>> {
+    let Some(given) = &arguments.context else { return Ok(None) };
+    let (json, name) = match given.strip_prefix('@') {
+        None => (given.clone(), "--context".to_owned()),
+        Some("-") => {
+            let code_is_there =
+                arguments.code.is_none() && arguments.file.as_deref().is_none_or(is_stdin);
+            if code_is_there {
+                bail!("standard input cannot be both the code and the context");
+            }
+            (text(io::stdin().lock(), max_bytes, "standard input")?, "standard input".to_owned())
+        }
+        Some(path) => {
+            let file = File::open(path).with_context(|| format!("could not open {path}"))?;
+            (text(file, max_bytes, path)?, path.to_owned())
+        }
+    };
+    let raw = RawValue::from_string(json).map_err(|error| not_json(&name, &error))?;
+    Ok(Some(raw))
+}
+
+fn not_json(name: &str, error: &serde_json::Error) -> anyhow::Error {
+    let hint = if name == "--context" { " (a file is given as @FILE)" } else { "" };
+    anyhow::anyhow!("the context is not JSON: {name}: {error}{hint}")
+}
+
+fn code_from_stdin() -> anyhow::Result<String> {
+    text(io::stdin().lock(), MAX_CODE_BYTES, "standard input")
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Reads UTF-8 text up to a size, without its byte-order mark.
+fn text(reader: impl Read, max_bytes: u64, name: &str) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    reader
+        .take(max_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("could not read {name}"))?;
+    if bytes.len() as u64 > max_bytes {
+        bail!("{name} is larger than {}", show_size(max_bytes));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        anyhow::anyhow!("{name} is not UTF-8 text (at byte {at})")
+    })?;
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+}
+
+/// The language a flag names.
+pub(crate) fn language(name: &str) -> Result<Language, String> {
+    match name {
+        "typescript" | "ts" => Ok(Language::TypeScript),
+        "javascript" | "js" => Ok(Language::JavaScript),
+        "python" | "py" | "bash" | "sh" | "shell" => Err(format!(
+            "{name} comes in a later release; this one runs typescript (ts) and javascript (js)"
+        )),
+        _ => Err("this release runs typescript (ts) and javascript (js)".to_owned()),
+    }
+}
+
+/// The language a file's name tells.
+fn language_of(path: &Path) -> anyhow::Result<Language> {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("js" | "mjs" | "cjs") => Ok(Language::JavaScript),
+        Some(extension @ ("tsx" | "jsx")) => {
+            bail!("{}: .{extension} files are not run: JSX has no meaning here", path.display())
+        }
+        Some(extension @ ("py" | "sh" | "bash")) => bail!(
+            "{}: .{extension} files come in a later release; this one runs TypeScript and \
+             JavaScript",
+            path.display()
+        ),
+        _ => Ok(Language::TypeScript),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! Belljar for Rust programs: run the code an LLM agent wrote in a sealed cell that starts in
+//! under a millisecond.
+//!
+//! A sandbox is made by starting the running program once more, as a *zygote*, so
+//! [`init`] must be the **first line of `main`**: before threads, before an async runtime
+//! (`#[tokio::main]` starts one too early), before arguments are read.
+//!
+//! ```no_run
+#![doc = include_str!("../examples/embed.rs")]
+//! ```
+//!
+//! Every outcome of a run, also "this machine cannot sandbox", is a [`RunResult`]; whatever the
+//! code did, the host is unharmed. The code sees nothing of the machine: no file, no network, no
+//! environment, no other process.
+
+mod sandbox;
+
+pub use belljar_runtime::{
+    ErrorCode, ErrorKind, Finding, FindingState, Isolation, Language, LaunchError, Limits, Metrics,
+    RunError, RunRequest, RunResult, Status, Truncated, examine,
+};
+pub use sandbox::{
+    BuildError, Run, RunResultExt, Sandbox, SandboxBuilder, ValueError, init, unrun,
+};

@@ -1,0 +1,10 @@
+//! The `belljar` program. All it does itself is become a zygote when it was started as one.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    belljar::init();
+    cli::main()
+}

@@ -1,0 +1,136 @@
+//! How a sandbox is set up, and the guard against a program that never called [`init`].
+
+use std::{
+    ffi::OsStr,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use belljar_runtime::{Host, HostConfig, LaunchError, Limits, ZygotePlan, ZygoteProgram};
+use belljar_worker::{ZYGOTE_ARGUMENT, become_zygote_if_asked};
+use thiserror::Error;
+
+use super::Sandbox;
+
+/// Enough that a few requests at once find a parked cell, small enough to idle cheaply.
+const DEFAULT_POOL: usize = 4;
+
+/// The running program itself, even when its file was replaced or deleted since it started, so
+/// that host and zygote are always the same version.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+static INITIALISED: AtomicBool = AtomicBool::new(false);
+
+/// Turns this process into a zygote if it was started as one; must be the first line of `main`.
+///
+/// In a zygote it never returns. In every other process it does nothing but take note that a
+/// [`Sandbox`] may be made.
+pub fn init() {
+    become_zygote_if_asked();
+    INITIALISED.store(true, Ordering::Relaxed);
+}
+
+/// Why there is no sandbox. Whatever the variant, no guest code ran.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// [`init`] was not called, so the program cannot become its own zygote.
+    #[error("belljar::init() must be the first line of main, before a sandbox is made")]
+    NotInitialised,
+    /// This process was started to be a zygote, and went on as if it were the program.
+    #[error(
+        "this process was started as a zygote but ran on as a program: \
+         belljar::init() must be the first line of main"
+    )]
+    InsideZygote,
+    /// This machine did not let a zygote be confined.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+}
+
+/// Sets up a [`Sandbox`].
+#[derive(Debug, Clone)]
+pub struct SandboxBuilder {
+    program: Option<PathBuf>,
+    pool: usize,
+    limits: Limits,
+    maximum: Limits,
+}
+
+impl Default for SandboxBuilder {
+    fn default() -> Self {
+        Self {
+            program: None,
+            pool: DEFAULT_POOL,
+            limits: Limits::DEFAULT,
+            maximum: Limits::MAXIMUM,
+        }
+    }
+}
+
+impl SandboxBuilder {
+    /// Cells parked in advance; 0 makes every run use a fresh one.
+    #[must_use]
+    pub fn pool(mut self, cells: usize) -> Self {
+        self.pool = cells;
+        self
+    }
+
+    /// What a run may use when it says nothing.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The most a run may ask for; one that asks for more is refused.
+    #[must_use]
+    pub fn maximum(mut self, maximum: Limits) -> Self {
+        self.maximum = maximum;
+        self
+    }
+
+    /// Another program to be the zygote, for example an installed `belljar`.
+    ///
+    /// For programs whose `main` cannot call [`init`], such as test harnesses.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = Some(program.into());
+        self
+    }
+
+    /// Starts the zygote and waits until it is confined.
+    pub async fn build(self) -> Result<Sandbox, BuildError> {
+        let second = std::env::args_os().nth(1);
+        check(self.program.is_some(), second.as_deref(), INITIALISED.load(Ordering::Relaxed))?;
+        let zygote = ZygoteProgram {
+            path: self.program.unwrap_or_else(|| PathBuf::from(THIS_PROGRAM)),
+            arguments: vec![ZYGOTE_ARGUMENT.to_owned()],
+        };
+        let host = Host::start(HostConfig {
+            zygote,
+            plan: ZygotePlan::full(),
+            pool_size: self.pool,
+            maximum: self.maximum,
+        })
+        .await?;
+        Ok(Sandbox { host, limits: self.limits })
+    }
+}
+
+/// Stops a program from starting itself without end.
+fn check(
+    other_program: bool,
+    first_argument: Option<&OsStr>,
+    initialised: bool,
+) -> Result<(), BuildError> {
+    if first_argument == Some(OsStr::new(ZYGOTE_ARGUMENT)) {
+        return Err(BuildError::InsideZygote);
+    }
+    if !initialised && !other_program {
+        return Err(BuildError::NotInitialised);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

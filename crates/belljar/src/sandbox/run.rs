@@ -1,0 +1,89 @@
+//! One run being described: code, context and limits, then `run()`.
+
+use std::time::Duration;
+
+use belljar_runtime::{ErrorCode, Language, Limits, RunError, RunRequest, RunResult, Status};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{Sandbox, unrun};
+
+/// Code to run, and what it may use.
+#[derive(Debug)]
+#[must_use = "nothing runs until `run` is called"]
+pub struct Run<'a> {
+    sandbox: &'a Sandbox,
+    request: RunRequest,
+    cpu: Option<Duration>,
+    bad_context: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(sandbox: &'a Sandbox, language: Language, code: String) -> Self {
+        let mut request = RunRequest::new(language, code);
+        request.limits = sandbox.limits;
+        Self { sandbox, request, cpu: None, bad_context: None }
+    }
+
+    /// What the code sees as the global `context`.
+    ///
+    /// A value that is not JSON makes the run fail with code `request.invalid`.
+    pub fn context(mut self, context: &(impl Serialize + ?Sized)) -> Self {
+        match to_raw_value(context) {
+            Ok(json) => self.request.context = Some(json),
+            Err(error) => self.bad_context = Some(error.to_string()),
+        }
+        self
+    }
+
+    /// The global `context`, already as JSON text.
+    pub fn context_json(mut self, context: Box<RawValue>) -> Self {
+        self.request.context = Some(context);
+        self
+    }
+
+    /// The name errors and stacks show for the code.
+    pub fn file_name(mut self, name: impl Into<String>) -> Self {
+        self.request.file_name = name.into();
+        self
+    }
+
+    /// Wall time; CPU time follows it unless [`cpu`](Self::cpu) says otherwise.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.request.limits.timeout = timeout;
+        self.request.limits.cpu = timeout;
+        self
+    }
+
+    /// CPU time.
+    pub fn cpu(mut self, cpu: Duration) -> Self {
+        self.cpu = Some(cpu);
+        self
+    }
+
+    /// Memory, in bytes.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.request.limits.memory = bytes;
+        self
+    }
+
+    /// Every limit at once.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.request.limits = limits;
+        self
+    }
+
+    /// Runs the code to its end. Whatever goes wrong is in the result.
+    ///
+    /// Dropping the future ends the run and its cell.
+    pub async fn run(mut self) -> RunResult {
+        if let Some(reason) = self.bad_context {
+            let message = format!("the context cannot be written as JSON: {reason}");
+            return unrun(Status::Failed, RunError::new(ErrorCode::RequestInvalid, message));
+        }
+        if let Some(cpu) = self.cpu {
+            self.request.limits.cpu = cpu;
+        }
+        self.sandbox.run_request(self.request).await
+    }
+}

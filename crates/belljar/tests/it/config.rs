@@ -1,0 +1,75 @@
+//! A6: limits and maxima from `belljar.toml`, found where they should be.
+
+use serde_json::json;
+
+use crate::command::{Place, no_sandbox};
+
+/// The code of the error of a run with this much memory asked for.
+fn asking_for(place: &Place, arguments: &[&str]) -> serde_json::Value {
+    let outcome = place.belljar(&[&["run", "-c", "1", "--json"], arguments].concat());
+    outcome.json()["error"]["code"].clone()
+}
+
+const TOO_MUCH: &str = "limit.maximum";
+
+#[test]
+fn a6_the_project_file_is_found_in_a_parent_directory() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    place.file("belljar.toml", "[limits]\ncode_bytes = 3\n");
+    let outcome = place.belljar(&["run", "-c", "1+1+1", "--json"]);
+    assert_eq!(outcome.json()["error"]["code"], "limit.code");
+    // A nearer file hides it, and a flag comes before both.
+    place.file("work/belljar.toml", "[limits]\ncode_bytes = '1KB'\n");
+    assert_eq!(place.belljar(&["run", "-c", "1+1+1"]).stdout, "3\n");
+    let outcome = place.belljar(&["run", "-c", "1+1+1", "--max-code", "4", "--json"]);
+    assert_eq!(outcome.json()["error"]["code"], "limit.code");
+}
+
+#[test]
+fn a6_a_project_never_raises_what_the_user_allows() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    place.file(".config/belljar/belljar.toml", "[limits.maximum]\nmemory = '256MiB'\n");
+    place.file("work/belljar.toml", "[limits.maximum]\nmemory = '8GiB'\n");
+    assert_eq!(asking_for(&place, &["--memory", "300MiB"]), TOO_MUCH);
+    assert_eq!(asking_for(&place, &["--memory", "200MiB"]), json!(null));
+    place.file("work/belljar.toml", "[limits.maximum]\nmemory = '128MiB'\n");
+    assert_eq!(asking_for(&place, &["--memory", "200MiB"]), TOO_MUCH);
+}
+
+#[test]
+fn a6_config_takes_the_place_of_the_users_file() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    place.file(".config/belljar/belljar.toml", "[limits.maximum]\nmemory = '1MiB'\n");
+    let other = place.file("other.toml", "[limits.maximum]\nmemory = '256MiB'\n");
+    let other = other.to_str().unwrap();
+    assert_eq!(asking_for(&place, &["--memory", "128MiB", "--config", other]), json!(null));
+    assert_eq!(asking_for(&place, &["--memory", "300MiB", "--config", other]), TOO_MUCH);
+}
+
+#[test]
+fn a6_a_file_that_makes_no_sense_is_named_with_the_line() {
+    let place = Place::new();
+    place.file("work/belljar.toml", "[limits]\nmemroy = '1MiB'\n");
+    let outcome = place.belljar(&["run", "-c", "1"]);
+    let told = outcome.stderr.replace(place.path().to_str().unwrap(), "[place]");
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""));
+    insta::assert_snapshot!(told, @r"
+    error: the configuration [place]/work/belljar.toml is not valid: TOML parse error at line 2, column 1
+      |
+    2 | memroy = '1MiB'
+      | ^^^^^^
+    unknown field `memroy`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`, `maximum`
+    ");
+    let outcome = place.belljar(&["run", "-c", "1", "--config", "none.toml"]);
+    assert_eq!(outcome.status, Some(2));
+    insta::assert_snapshot!(outcome.stderr, @"error: could not read the configuration none.toml: No such file or directory (os error 2)");
+}

@@ -1,0 +1,60 @@
+//! I3: what this machine can enforce, with and without user namespaces.
+
+use serde_json::json;
+
+use crate::command::{BELLJAR, Outcome, Place, belljar, no_sandbox, outcome};
+
+/// Runs the program where no user namespace may be made, as in many containers. The limit is set in a
+/// user namespace of its own, so nothing else on the machine notices.
+fn without_user_namespaces(arguments: &str) -> Outcome {
+    let script =
+        format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {BELLJAR} {arguments}");
+    let place = Place::new();
+    let output = place.command("unshare").args(["-Ur", "sh", "-c", &script]).output();
+    outcome(output.expect("unshare is part of util-linux"))
+}
+
+#[test]
+fn i3_a_machine_that_can_is_told_so() {
+    if no_sandbox() {
+        return;
+    }
+    let outcome = belljar(&["doctor", "--json"]);
+    let diagnosis = outcome.json();
+    assert_eq!((outcome.status, &diagnosis["verdict"]), (Some(0), &json!("full")), "{outcome:#?}");
+    assert_eq!(diagnosis["run"]["result"], 2);
+    let findings = diagnosis["findings"].as_array().unwrap();
+    assert!(!findings.is_empty());
+    for finding in findings {
+        assert_ne!(finding["state"], "missing", "{finding}");
+    }
+    assert_eq!(belljar(&["doctor"]).status, Some(0));
+}
+
+#[test]
+fn i3_without_user_namespaces_it_says_what_is_missing_and_how_to_fix_it() {
+    let outcome = without_user_namespaces("doctor --json");
+    let diagnosis = outcome.json();
+    assert_eq!((outcome.status, &diagnosis["verdict"]), (Some(1), &json!("refused")));
+    let missing: Vec<&serde_json::Value> = diagnosis["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| finding["state"] == "missing")
+        .collect();
+    assert!(!missing.is_empty(), "{outcome:#?}");
+    assert!(missing.iter().any(|finding| finding["remedy"].is_string()), "{missing:#?}");
+    assert_eq!(without_user_namespaces("doctor").status, Some(1));
+}
+
+#[test]
+fn i3_without_user_namespaces_a_run_is_refused() {
+    let outcome = without_user_namespaces("run -c 'return 1+1' --json");
+    let result = outcome.json();
+    assert_eq!(outcome.status, Some(1));
+    assert_eq!(
+        (&result["success"], &result["error"]["type"], &result["isolation"]["tier"]),
+        (&json!(false), &json!("SandboxError"), &json!("refused"))
+    );
+    assert!(result["error"]["hint"].is_string());
+}

@@ -1,0 +1,82 @@
+//! The help texts people read first.
+
+use crate::command::belljar;
+
+#[test]
+fn help_shows_the_commands_and_examples() {
+    insta::assert_snapshot!(belljar(&["--help"]).stdout, @r"
+    Runs the code LLM agents write, sealed in a sandbox that starts in under a millisecond
+
+    Usage: belljar [OPTIONS] <COMMAND>
+
+    Commands:
+      run     Run TypeScript or JavaScript in a fresh, sealed cell
+      demo    Show the idea in one command: 1.2 MB of commits in, 500 bytes out
+      doctor  Find out what this machine can enforce, by trying it
+      bench   Measure Belljar side by side with the peers found on this machine
+      help    Print this message or the help of the given subcommand(s)
+
+    Options:
+          --config <PATH>  Configuration to use instead of the user's belljar.toml
+      -v, --verbose...     Log to standard error what is being done (-vv: everything)
+      -h, --help           Print help
+      -V, --version        Print version
+
+    Examples:
+      belljar demo                                   1.2 MB of commits in, 500 bytes out
+      belljar run -c 'return 1 + 1'                  run code given on the spot
+      belljar run analyse.ts --context @data.json    run a file on data
+      belljar doctor                                 what this machine can enforce
+    ");
+    insta::assert_snapshot!(belljar(&["run", "--help"]).stdout, @r#"
+    Run TypeScript or JavaScript in a fresh, sealed cell
+
+    Usage: belljar run [OPTIONS] [FILE]
+
+    Arguments:
+      [FILE]  File with the code; `-` is standard input, also when it is left out in a pipe
+
+    Options:
+      -c, --code <CODE>           The code itself, taken literally
+      -l, --language <LANGUAGE>   typescript (ts) or javascript (js) [default: by file name, else
+                                  typescript]
+          --context <JSON|@FILE>  What the code sees as `context`: JSON, or @FILE (`@-`: standard input)
+          --json                  Print the whole result as JSON
+          --config <PATH>         Configuration to use instead of the user's belljar.toml
+      -v, --verbose...            Log to standard error what is being done (-vv: everything)
+      -h, --help                  Print help
+
+    Limits:
+          --timeout <TIME>      Wall time, e.g. 300ms, 30s, 5m [default: 30s]
+          --cpu <TIME>          CPU time [default: the wall time]
+          --memory <SIZE>       Memory, e.g. 64MiB, 1GiB [default: 512MiB]
+          --max-code <SIZE>     Size of the code [default: 50KB]
+          --max-context <SIZE>  Size of the context [default: 64MiB]
+          --max-output <SIZE>   Output kept per stream [default: 64KiB]
+          --max-result <SIZE>   Size of the value [default: 16MiB]
+          --processes <N>       Processes and threads [default: 32]
+          --disk <SIZE>         Files the code may write in all [default: 256MiB]
+
+    Examples:
+      belljar run -c '[1, 2, 3].map(n => n * n)'
+      belljar run report.ts --context '{"year": 2026}' --timeout 5s --memory 64MiB
+      curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
+      echo 'return 6 * 7' | belljar run - --json
+
+    The value is what the code returns, or else its last expression. The code sees no file, no network,
+    no environment and no other process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the
+    arguments make no sense, 130 if it was interrupted.
+    "#);
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    let version = format!("belljar {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(belljar(&["--version"]).stdout, version);
+}
+
+#[test]
+fn no_command_at_all_shows_help_and_fails() {
+    let outcome = belljar(&[]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""));
+}

@@ -1,0 +1,69 @@
+//! A host whose zygotes are the real binary.
+
+use belljar_runtime::{Host, HostConfig, Limits, RunRequest, RunResult, ZygotePlan, ZygoteProgram};
+
+/// Starts a host with this many parked cells.
+pub(crate) async fn host(pool_size: usize) -> Host {
+    Host::start(HostConfig {
+        zygote: ZygoteProgram {
+            path: env!("CARGO_BIN_EXE_belljar").into(),
+            arguments: vec!["__zygote".to_owned()],
+        },
+        plan: ZygotePlan::full(),
+        pool_size,
+        maximum: Limits::MAXIMUM,
+    })
+    .await
+    .expect("this machine can confine a zygote")
+}
+
+/// Runs TypeScript with the default limits.
+pub(crate) async fn run(host: &Host, code: &str) -> RunResult {
+    host.run(RunRequest::typescript(code)).await
+}
+
+/// What a run that leaks would leave behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Footprint {
+    pub(crate) descriptors: usize,
+    pub(crate) mounts: usize,
+    pub(crate) processes: usize,
+}
+
+/// That of this process and everything it has started.
+pub(crate) fn footprint() -> Footprint {
+    let count = |path: &str| std::fs::read_dir(path).expect(path).count();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
+    Footprint {
+        descriptors: count("/proc/self/fd"),
+        mounts: mounts.lines().count(),
+        processes: descendants(std::process::id()).len(),
+    }
+}
+
+/// Every process below this one, as numbers.
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut pending = vec![pid];
+    while let Some(pid) = pending.pop() {
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for task in tasks.flatten() {
+            let children = std::fs::read_to_string(task.path().join("children"));
+            let children = children.unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+            pending.extend(children.inspect(|child| found.push(*child)));
+        }
+    }
+    found
+}
+
+/// Waits until a condition holds; fails after ten seconds.
+pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("never: {what}");
+}
