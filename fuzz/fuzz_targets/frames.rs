@@ -5,7 +5,7 @@
 use belljar_wire::{Caps, Command, Event, read_message, write_message};
 use libfuzzer_sys::fuzz_target;
 
-const CAPS: Caps = Caps { body_bytes: 1 << 16 };
+const CAPS: Caps = Caps { body_bytes: 1 << 16, text_bytes: 1 << 16 };
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = read_message::<Command>(&mut &*bytes, CAPS);

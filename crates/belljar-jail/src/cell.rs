@@ -38,6 +38,10 @@ pub trait Guest {
 
     /// A layer could not be put in force: tell the host. The process ends on return.
     fn refused(&mut self, socket: UnixStream, error: &ConfineError);
+
+    /// In the zygote, once, after its first cell: prepares what the first cell could do without,
+    /// for the benefit of all later ones.
+    fn warm_further(&mut self) {}
 }
 
 /// A guest process inside its cell.
@@ -132,14 +136,16 @@ impl CellTemplate {
                 exit_now(0)
             }
             Ok(Cloned::Parent { pid, pidfd }) => {
-                // The guest has its own copies. Of the two, only it may hold its socket: the
-                // host must see the end of the stream when the guest ends.
-                drop((ends.guest, keeper_is_confined, pidfd));
-                if keeper::confine(&self.plan).is_ok() {
-                    let _ = rustix::io::write(&tell_guest, &[CONFINED]);
-                    drop(tell_guest);
-                    let _ = keeper::watch(&ends.keeper, &ended_children, pid);
+                drop((keeper_is_confined, pidfd));
+                if let Err(error) = keeper::confine(&self.plan) {
+                    return guest.refused(ends.guest, &error);
                 }
+                // The guest has its own copy. Of the two, only it may hold its socket: the host
+                // must see the end of the stream when the guest ends.
+                drop(ends.guest);
+                let _ = rustix::io::write(&tell_guest, &[CONFINED]);
+                drop(tell_guest);
+                let _ = keeper::watch(&ends.keeper, &ended_children, pid);
             }
         }
     }

@@ -12,7 +12,7 @@ use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
     net::{RecvFlags, SendFlags, recv, send},
-    process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, wait},
+    process::{DumpableBehavior, Pid, set_dumpable_behavior},
     thread::{CapabilitySet, CapabilitySets, set_capabilities},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -44,9 +44,24 @@ pub enum KeeperReport {
         /// What the system said.
         message: String,
     },
-    /// The guest ended by itself with this status.
+    /// The guest has ended.
+    Ended {
+        /// How.
+        end: GuestEnd,
+        /// CPU time it used in its life, in microseconds.
+        cpu_us: u64,
+        /// The most memory it was ever resident with.
+        peak_memory_bytes: u64,
+    },
+}
+
+/// How a guest ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum GuestEnd {
+    /// By itself, with this status.
     Exited(i32),
-    /// The guest was ended by this signal.
+    /// By this signal.
     Killed(i32),
 }
 
@@ -110,10 +125,16 @@ fn reap(ended_children: &OwnedFd, guest: Pid) -> io::Result<Option<KeeperReport>
     let mut signal = [0; 128];
     rustix::io::read(ended_children, &mut signal)?;
     let mut report = None;
-    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-        if pid == guest {
-            let killed = status.terminating_signal().map(KeeperReport::Killed);
-            report = killed.or(status.exit_status().map(KeeperReport::Exited));
+    while let Some(reaped) = sys::process::reap_ended_child() {
+        if reaped.pid == guest {
+            let end = if libc::WIFSIGNALED(reaped.status) {
+                GuestEnd::Killed(libc::WTERMSIG(reaped.status))
+            } else {
+                GuestEnd::Exited(libc::WEXITSTATUS(reaped.status))
+            };
+            let cpu_us = u64::try_from(reaped.cpu.as_micros()).unwrap_or(u64::MAX);
+            let peak_memory_bytes = reaped.peak_memory_bytes;
+            report = Some(KeeperReport::Ended { end, cpu_us, peak_memory_bytes });
         }
     }
     Ok(report)

@@ -8,7 +8,7 @@ use std::io;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
-    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
 /// Debian 12's kernel 6.1 has ABI 2; what later ABIs add is used where it is there.
@@ -42,7 +42,11 @@ fn apply(tmp: PathFd) -> Result<Option<i32>, RulesetError> {
         .scope(Scope::from_all(WANTED))?
         .create()?
         .add_rule(PathBeneath::new(tmp, usual))?;
-    Ok(match ruleset.restrict_self()?.landlock {
+    let status = ruleset.restrict_self()?;
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Ok(None);
+    }
+    Ok(match status.landlock {
         LandlockStatus::Available { effective_abi, kernel_abi } => {
             Some(kernel_abi.unwrap_or(effective_abi as i32))
         }

@@ -25,7 +25,7 @@ pub mod zygote;
 
 pub use cell::{Confined, Guest, OwnLimits};
 pub use error::ConfineError;
-pub use keeper::{KeeperReport, receive_report, request_resize};
+pub use keeper::{GuestEnd, KeeperReport, receive_report, request_resize};
 pub use mechanism::Mechanism;
 pub use plan::{CellLimits, ZygotePlan};
 pub use sys::process::kill_by_pidfd;

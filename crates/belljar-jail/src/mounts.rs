@@ -66,16 +66,29 @@ pub(crate) fn resize_private_tmp(bytes: u64, inodes: u64) -> io::Result<()> {
 }
 
 /// Gives this mount namespace a `/proc` of its own pid namespace, processes only.
+///
+/// Its links are not followed: `/proc/self/exe` leads to the program's file on the host, past every
+/// mount, and its owner is the guest's own user where the host is an ordinary one.
 pub(crate) fn mount_private_proc() -> io::Result<()> {
-    Ok(attach("proc", &[("subset", "pid")], "/proc")?)
+    let linkless = INERT | MountAttrFlags::MOUNT_ATTR_NOSYMFOLLOW;
+    Ok(attach_as("proc", &[("subset", "pid")], "/proc", linkless)?)
 }
 
 fn attach(kind: &str, options: &[(&str, &str)], target: &str) -> Result<(), Errno> {
+    attach_as(kind, options, target, INERT)
+}
+
+fn attach_as(
+    kind: &str,
+    options: &[(&str, &str)],
+    target: &str,
+    attributes: MountAttrFlags,
+) -> Result<(), Errno> {
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in options {
         fsconfig_set_string(&context, *key, *value)?;
     }
     fsconfig_create(&context)?;
-    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, INERT)?;
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
     move_mount(&mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }

@@ -22,7 +22,7 @@ pub struct CellProcesses {
 pub struct Usage {
     /// CPU time so far.
     pub cpu: Duration,
-    /// Resident memory.
+    /// Resident memory, and the page tables for it.
     pub memory_bytes: u64,
 }
 
@@ -42,30 +42,37 @@ impl CellProcesses {
         let mut pending = vec![self.guest];
         while let Some(pid) = pending.pop() {
             usage.cpu += sys::process::cpu_time(pid).unwrap_or_default();
-            usage.memory_bytes += resident_bytes(pid).unwrap_or_default();
+            usage.memory_bytes += memory_bytes(pid).unwrap_or_default();
             pending.extend(children(pid).unwrap_or_default());
         }
         usage
     }
 
-    /// CPU time of the guest.
+    /// CPU time of the guest; `None` when it is gone.
     pub fn cpu_time(&self) -> Option<Duration> {
         sys::process::cpu_time(self.guest).ok()
     }
 
-    /// The most memory the guest was ever resident with.
+    /// The most memory the guest was ever resident with; `None` when it is gone.
     pub fn peak_memory_bytes(&self) -> Option<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.guest)).ok()?;
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        let kilobytes: u64 = peak.trim().trim_end_matches(" kB").trim().parse().ok()?;
-        Some(kilobytes * 1024)
+        field(&status(self.guest)?, "VmHWM:")
     }
 }
 
-fn resident_bytes(pid: u32) -> Option<u64> {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
+/// Pages and the tables that map them: a sparse mapping is small in the one and large in the other.
+fn memory_bytes(pid: u32) -> Option<u64> {
+    let status = status(pid)?;
+    Some(field(&status, "VmRSS:")? + field(&status, "VmPTE:")?)
+}
+
+fn status(pid: u32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/status")).ok()
+}
+
+fn field(status: &str, name: &str) -> Option<u64> {
+    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kilobytes: u64 = value.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kilobytes * 1024)
 }
 
 fn children(pid: u32) -> io::Result<Vec<u32>> {

@@ -5,7 +5,7 @@
 //! pid 1 of its own pid namespace, so whatever ends it ends every cell.
 
 use std::{
-    io,
+    fs, io,
     os::fd::{AsFd, AsRawFd, OwnedFd},
 };
 
@@ -14,7 +14,9 @@ use rustix::{
     fs::{CWD, Mode, OFlags, openat},
     io::Errno,
     pipe::{PipeFlags, pipe_with},
-    process::{Pid, Signal, WaitId, WaitIdOptions, set_parent_process_death_signal, waitid},
+    process::{
+        Pid, Signal, WaitId, WaitIdOptions, set_parent_process_death_signal, setsid, waitid,
+    },
     thread::{
         CapabilitySet, clear_ambient_capability_set, remove_capability_from_bounding_set,
         set_no_new_privs,
@@ -51,7 +53,11 @@ fn try_serve<G: Guest>(warm: impl FnOnce() -> Result<G, String>) -> io::Result<(
     let Some((Order::Confine(plan), _)) = control::receive::<Order>(&control)? else {
         return Ok(());
     };
-    let (told_by_warden, tell_zygote) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (told_by_warden, tell_zygote) =
+        match pipe_with(PipeFlags::CLOEXEC).during(Mechanism::PidNamespace) {
+            Ok(ends) => ends,
+            Err(error) => return refuse(&control, &error),
+        };
     match enter_namespaces(&plan, [&control, &told_by_warden, &tell_zygote]) {
         Err(error) => refuse(&control, &error),
         Ok(Cloned::Parent { pidfd, pid }) => {
@@ -110,6 +116,10 @@ fn enter_namespaces(plan: &ZygotePlan, keep: [&OwnedFd; 3]) -> Result<Cloned, Co
 fn confine_zygote(plan: &ZygotePlan, told_by_warden: OwnedFd) -> Result<(), ConfineError> {
     // Belt to the warden's braces: should the warden be killed, so is this.
     set_parent_process_death_signal(Some(Signal::KILL)).during(Mechanism::PidNamespace)?;
+    // A session of its own: no terminal, and no signal meant for the host's process group.
+    setsid().during(Mechanism::PidNamespace)?;
+    // When memory runs out everywhere, cells are what to kill first.
+    fs::write("/proc/self/oom_score_adj", "1000").during(Mechanism::ResourceLimits)?;
     if plan.asks_for(Mechanism::UtsNamespace) {
         rustix::system::sethostname(b"belljar").during(Mechanism::UtsNamespace)?;
     }
@@ -143,9 +153,10 @@ fn drop_bounding_set() -> io::Result<()> {
 
 fn make_cells<G: Guest>(control: &OwnedFd, plan: ZygotePlan, mut guest: G) -> io::Result<()> {
     let filter = Program::compile(&Policy::script());
-    let template = CellTemplate { plan, inherited: Inherited::current()?, filter };
+    let mut template = CellTemplate { plan, inherited: Inherited::current()?, filter };
     assert_single_threaded()?;
     control::send(control, &Answer::Ready, &[])?;
+    let mut is_first = true;
     while let Some((order, _)) = control::receive::<Order>(control)? {
         let Order::MakeCell { serial, limits } = order else {
             return Err(io::ErrorKind::InvalidData.into());
@@ -159,6 +170,12 @@ fn make_cells<G: Guest>(control: &OwnedFd, plan: ZygotePlan, mut guest: G) -> io
                 let message = error.to_string();
                 control::send(control, &Answer::NoCell { serial, message }, &[])?;
             }
+        }
+        if is_first {
+            is_first = false;
+            guest.warm_further();
+            assert_single_threaded()?;
+            template.inherited = Inherited::current()?;
         }
     }
     Ok(())
@@ -177,7 +194,8 @@ fn watch_over(
         return refuse(control, &error);
     }
     // The zygote goes on only once its warden is confined.
-    rustix::io::write(&tell_zygote, &[CONFINED])?;
+    // One that is just saying why it cannot has closed its end; let it finish.
+    let _ = rustix::io::write(&tell_zygote, &[CONFINED]);
     drop(tell_zygote);
     loop {
         // Asking for nothing still reports a hang-up, and leaves the orders to the zygote.

@@ -21,9 +21,14 @@ use crate::{
 };
 
 /// A handshake is small.
-const HANDSHAKE_CAPS: Caps = Caps { body_bytes: 0 };
-/// How long a keeper may take to say how its guest ended.
-const REPORT: Duration = Duration::from_millis(500);
+const HANDSHAKE_CAPS: Caps = Caps { body_bytes: 0, text_bytes: 0 };
+/// How long a keeper may take to resize `/tmp`.
+const RESIZE: Duration = Duration::from_secs(2);
+/// How long a host may take to notice that a zygote is gone.
+const ZYGOTE_GONE: Duration = Duration::from_millis(500);
+/// How long a keeper may take to say how its guest ended. A guest that only pretends to have ended
+/// lives on for as long, so this is short.
+const REPORT: Duration = Duration::from_millis(100);
 
 /// A confined cell that has not run anything yet, or is running its one run.
 ///
@@ -51,7 +56,7 @@ impl Cell {
         };
         let (stream, keeper) = adopt(guest, keeper).map_err(LaunchError::Spawn)?;
         let mut stream = BufReader::new(stream);
-        match read_event(&mut stream, HANDSHAKE_CAPS).await {
+        match read_event(&mut stream, HANDSHAKE_CAPS).await.map(|(event, _)| event) {
             Ok(Event::Ready) => {}
             Ok(Event::Refused { mechanism, message }) => {
                 return Err(LaunchError::Refused { mechanism, message });
@@ -100,8 +105,8 @@ impl Cell {
         Ok(())
     }
 
-    /// The next event.
-    pub(crate) async fn receive(&mut self, caps: Caps) -> Result<Event, ReadError> {
+    /// The next event, and how many bytes it took.
+    pub(crate) async fn receive(&mut self, caps: Caps) -> Result<(Event, usize), ReadError> {
         read_event(&mut self.stream, caps).await
     }
 
@@ -111,18 +116,23 @@ impl Cell {
             return Ok(());
         }
         request_resize(&self.keeper, bytes, inodes)?;
-        match timeout(REPORT, self.report()).await?? {
+        match timeout(RESIZE, self.report()).await?? {
             Some(KeeperReport::Resized) => Ok(()),
             Some(KeeperReport::NotResized { message }) => Err(io::Error::other(message)),
-            Some(KeeperReport::Exited(_) | KeeperReport::Killed(_)) | None => {
-                Err(io::ErrorKind::UnexpectedEof.into())
-            }
+            Some(KeeperReport::Ended { .. }) | None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
-    /// How the guest ended, once its stream has; `None` when the keeper cannot say either.
+    /// How the guest ended, once its stream has; `None` when the keeper does not say so soon.
     pub(crate) async fn guest_end(&self) -> Option<KeeperReport> {
         timeout(REPORT, self.report()).await.ok()?.ok()?
+    }
+
+    /// Kills every process in the cell. Also done when it is dropped.
+    pub(crate) fn kill(&self) {
+        if let Err(error) = kill_by_pidfd(&self.pidfd) {
+            tracing::error!(%error, "could not kill a cell");
+        }
     }
 
     /// The cell's processes, to be measured.
@@ -137,7 +147,7 @@ impl Cell {
 
     /// Whether a cell that ended without a word took its leave with its zygote.
     pub(crate) async fn zygote_is_gone(&self) -> bool {
-        timeout(REPORT, self.zygote.gone()).await.is_ok()
+        timeout(ZYGOTE_GONE, self.zygote.gone()).await.is_ok()
     }
 
     async fn report(&self) -> io::Result<Option<KeeperReport>> {
@@ -147,9 +157,7 @@ impl Cell {
 
 impl Drop for Cell {
     fn drop(&mut self) {
-        if let Err(error) = kill_by_pidfd(&self.pidfd) {
-            tracing::error!(%error, "could not kill a cell");
-        }
+        self.kill();
     }
 }
 
@@ -159,7 +167,10 @@ fn adopt(guest: OwnedFd, keeper: OwnedFd) -> io::Result<(UnixStream, UnixDatagra
     Ok((UnixStream::from_std(guest)?, packet_socket(keeper)?))
 }
 
-async fn read_event(stream: &mut BufReader<UnixStream>, caps: Caps) -> Result<Event, ReadError> {
+async fn read_event(
+    stream: &mut BufReader<UnixStream>,
+    caps: Caps,
+) -> Result<(Event, usize), ReadError> {
     let mut header = [0; Header::SIZE];
     let first = stream.read(&mut header).await?;
     if first == 0 {
@@ -169,7 +180,7 @@ async fn read_event(stream: &mut BufReader<UnixStream>, caps: Caps) -> Result<Ev
     let header = Header::parse(header, caps)?;
     let head = read_part(stream, header.head_bytes()).await?;
     let body = read_part(stream, header.body_bytes()).await?;
-    Ok(Event::decode(header, &head, body)?)
+    Ok((Event::decode(header, &head, body)?, header.frame_bytes()))
 }
 
 /// Memory grows with what really arrives, not with what a header claims.

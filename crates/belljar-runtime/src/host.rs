@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     future::Future,
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -11,7 +12,7 @@ use belljar_jail::{CellLimits, ZygotePlan};
 use belljar_wire::{Command, ErrorCode, GuestLimits, RunCommand};
 use serde_json::value::RawValue;
 use tokio::{
-    sync::{Semaphore, oneshot},
+    sync::{Semaphore, SemaphorePermit, oneshot},
     time::timeout,
 };
 
@@ -73,29 +74,31 @@ impl Host {
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         let admitted = Instant::now();
+        let mut abort = pin!(abort);
         let mut report = Report::new(self.pool.memory_bound());
         let mut transcript = Transcript::new(&request.limits);
-        // The semaphore is never closed; the permit is held until the cell is gone.
-        let _permit = self.cells.acquire().await;
-        let outcome = match self.admit(&request) {
+        let prepared = tokio::select! {
+            biased;
+            () = &mut abort => Err(run::aborted()),
+            prepared = self.prepare(&request) => prepared,
+        };
+        let outcome = match prepared {
             Err(refusal) => Err(refusal),
-            Ok(()) => match self.prepare(&request).await {
-                Err(refusal) => Err(refusal),
-                Ok(mut cell) => {
-                    report.metrics.startup_ms = milliseconds_since(admitted);
-                    report.confined(self.pool.plan());
-                    let running = self.refill_once_dropped();
-                    let limits = request.limits;
-                    let command = command(request);
-                    let started = Instant::now();
-                    let outcome =
-                        run::drive(&mut cell, &command, &limits, &mut transcript, abort).await;
-                    report.metrics.execution_ms = milliseconds_since(started);
-                    report.measure(&cell);
-                    drop((cell, running));
-                    outcome
-                }
-            },
+            Ok((mut cell, permit)) => {
+                report.metrics.startup_ms = milliseconds_since(admitted);
+                report.confined(self.pool.plan());
+                let running = self.refill_once_dropped();
+                let limits = request.limits;
+                let command = command(request);
+                let started = Instant::now();
+                let (outcome, measured) =
+                    run::drive(&mut cell, &command, &limits, &mut transcript, abort).await;
+                report.metrics.execution_ms = milliseconds_since(started);
+                report.metrics.cpu_ms = milliseconds(measured.cpu);
+                report.metrics.memory_mb = megabytes(measured.peak_memory_bytes);
+                drop((cell, permit, running));
+                outcome
+            }
         };
         report.into_result(outcome, transcript)
     }
@@ -131,7 +134,11 @@ impl Host {
         Ok(())
     }
 
-    async fn prepare(&self, request: &RunRequest) -> Result<Cell, RunError> {
+    /// Admits the request and gets it a cell of its own.
+    async fn prepare(&self, request: &RunRequest) -> Result<(Cell, SemaphorePermit<'_>), RunError> {
+        self.admit(request)?;
+        let permit = self.cells.acquire().await;
+        let permit = permit.map_err(|_| run::aborted())?;
         let mut cell = self.pool.take().await.map_err(|error| {
             tracing::error!(error = &error as &dyn std::error::Error, "no cell");
             refused(&error)
@@ -143,7 +150,7 @@ impl Host {
         let resized = cell.resize_tmp(limits.disk_bytes, limits.inodes).await;
         resized.map_err(|error| failed("/tmp", error))?;
         cell.limit_cgroup(&limits).map_err(|error| failed("the control group", error))?;
-        Ok(cell)
+        Ok((cell, permit))
     }
 
     /// Parks a cell for the one that is used: when what this returns is dropped, at the end of a
@@ -209,6 +216,10 @@ fn milliseconds(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1000.0)
 }
 
+fn megabytes(bytes: u64) -> f64 {
+    rounded(bytes as f64 / f64::from(1 << 20))
+}
+
 /// Three decimals: microseconds, or kilobytes of a megabyte.
 fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
@@ -232,14 +243,6 @@ impl Report {
     fn confined(&mut self, plan: &ZygotePlan) {
         self.isolation.tier = if plan.is_full() { "full" } else { "weakened" };
         self.isolation.layers = plan.layers();
-    }
-
-    fn measure(&mut self, cell: &Cell) {
-        let processes = cell.processes();
-        let cpu = processes.cpu_time().unwrap_or_default();
-        self.metrics.cpu_ms = milliseconds(cpu);
-        let peak = processes.peak_memory_bytes().unwrap_or_default();
-        self.metrics.memory_mb = rounded(peak as f64 / f64::from(1 << 20));
     }
 
     fn into_result(self, outcome: Result<Finished, RunError>, transcript: Transcript) -> RunResult {

@@ -1,8 +1,12 @@
 //! One run in one cell: code in, events out, and whatever may end it.
 
-use std::{future::Future, pin::pin, time::Duration};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    time::Duration,
+};
 
-use belljar_jail::KeeperReport;
+use belljar_jail::{GuestEnd, KeeperReport, sample::CellProcesses};
 use belljar_wire::{Caps, Command, ErrorCode, Event, ReadError};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
@@ -21,6 +25,10 @@ const GRACE: Duration = Duration::from_millis(75);
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 /// Resident memory a cell has before any guest code, and what its allocator may waste.
 const RESIDENT_SLACK: u64 = 96 << 20;
+/// The largest text of one print; engines send longer ones in pieces.
+const MAX_PRINT_BYTES: u32 = 512 << 10;
+/// Denials the operator hears of, per run; all of them are in the run's own log.
+const MAX_DENIALS_TRACED: u32 = 20;
 
 /// How a run ended well.
 #[derive(Debug)]
@@ -29,41 +37,48 @@ pub(crate) struct Finished {
     pub(crate) lossy: bool,
 }
 
+/// What the guest used, as the kernel counted it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Measured {
+    pub(crate) cpu: Duration,
+    pub(crate) peak_memory_bytes: u64,
+}
+
 /// Runs the command to its end. What was printed is in the transcript, however it ends.
 pub(crate) async fn drive(
     cell: &mut Cell,
     command: &Command,
     limits: &Limits,
     transcript: &mut Transcript,
-    abort: impl Future<Output = ()>,
-) -> Result<Finished, RunError> {
-    let started = Instant::now();
+    abort: Pin<&mut impl Future<Output = ()>>,
+) -> (Result<Finished, RunError>, Measured) {
+    let mut measured = Measured::default();
     let processes = cell.processes();
-    let ended = {
-        let mut exchange = pin!(exchange(cell, command, limits, transcript));
-        let mut abort = pin!(abort);
-        let mut deadline = pin!(sleep_until(started + limits.timeout + GRACE));
-        let mut sample = interval_at(started + SAMPLE_EVERY, SAMPLE_EVERY);
-        sample.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                ended = &mut exchange => break ended,
-                () = &mut abort => break Ended::Aborted,
-                () = &mut deadline => break Ended::OutOfTime,
-                _ = sample.tick() => {
-                    let usage = processes.usage();
-                    if usage.memory_bytes > limits.memory.saturating_add(RESIDENT_SLACK) {
-                        break Ended::OutOfMemory;
-                    }
-                    if usage.cpu > limits.cpu {
-                        break Ended::OutOfCpu;
-                    }
-                }
-            }
-        }
-    };
-    judge(ended, cell, limits).await
+    let exchange = exchange(cell, command, limits, transcript);
+    let ended = watch(exchange, processes, limits, &mut measured, abort).await;
+    // Before anything else: what the guest does from here on is not part of its run.
+    let still_there = measured.update(processes);
+    let report =
+        if still_there && !matches!(ended, Ended::Silent) { None } else { cell.guest_end().await };
+    cell.kill();
+    if let Some(KeeperReport::Ended { cpu_us, peak_memory_bytes, .. }) = report {
+        measured.raise(Duration::from_micros(cpu_us), peak_memory_bytes);
+    }
+    (judge(ended, report, cell, limits).await, measured)
+}
+
+impl Measured {
+    fn raise(&mut self, cpu: Duration, memory_bytes: u64) {
+        self.cpu = self.cpu.max(cpu);
+        self.peak_memory_bytes = self.peak_memory_bytes.max(memory_bytes);
+    }
+
+    /// Whether the guest was still there to be measured.
+    fn update(&mut self, processes: CellProcesses) -> bool {
+        let (cpu, peak) = (processes.cpu_time(), processes.peak_memory_bytes());
+        self.raise(cpu.unwrap_or_default(), peak.unwrap_or_default());
+        peak.is_some()
+    }
 }
 
 /// Why a run ended.
@@ -79,6 +94,41 @@ enum Ended {
     Aborted,
 }
 
+/// Lets the exchange go on until it ends or something ends it.
+async fn watch(
+    exchange: impl Future<Output = Ended>,
+    processes: CellProcesses,
+    limits: &Limits,
+    measured: &mut Measured,
+    mut abort: Pin<&mut impl Future<Output = ()>>,
+) -> Ended {
+    let started = Instant::now();
+    let mut exchange = pin!(exchange);
+    let mut deadline = pin!(sleep_until(started + limits.timeout + GRACE));
+    let mut sample = interval_at(started + SAMPLE_EVERY, SAMPLE_EVERY);
+    sample.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            // The exchange comes last: a guest that floods it must not keep the clock from being
+            // looked at.
+            biased;
+            () = &mut abort => return Ended::Aborted,
+            () = &mut deadline => return Ended::OutOfTime,
+            _ = sample.tick() => {
+                let usage = processes.usage();
+                measured.raise(usage.cpu, usage.memory_bytes);
+                if usage.memory_bytes > limits.memory.saturating_add(RESIDENT_SLACK) {
+                    return Ended::OutOfMemory;
+                }
+                if usage.cpu > limits.cpu {
+                    return Ended::OutOfCpu;
+                }
+            }
+            ended = &mut exchange => return ended,
+        }
+    }
+}
+
 async fn exchange(
     cell: &mut Cell,
     command: &Command,
@@ -88,39 +138,60 @@ async fn exchange(
     if cell.send(command).await.is_err() {
         return Ended::Silent;
     }
-    let body_bytes = u32::try_from(limits.result_bytes.max(1 << 20)).unwrap_or(u32::MAX);
+    let body_bytes = u32::try_from(limits.result_bytes).unwrap_or(u32::MAX);
+    let caps = Caps { body_bytes, text_bytes: MAX_PRINT_BYTES };
+    let mut denials = 0;
+    // Frames cost the host their whole size, not only that of the text in them.
+    let mut budget = limits.output_fatal_bytes().saturating_mul(64);
     loop {
-        match cell.receive(Caps { body_bytes }).await {
-            Ok(Event::Print { stream, text }) => {
-                if let Err(too_much) = transcript.print(stream, &text) {
-                    return Ended::TooMuchOutput(too_much);
-                }
-            }
-            Ok(Event::Denied { attempt }) => {
-                tracing::warn!(attempt, "guest code was denied");
-                if let Err(too_much) = transcript.log(&format!("[blocked] {attempt}")) {
-                    return Ended::TooMuchOutput(too_much);
-                }
-            }
-            Ok(event @ (Event::Done { .. } | Event::Failed(_))) => return Ended::Answered(event),
-            Ok(event @ (Event::Ready | Event::Refused { .. })) => {
-                return Ended::Malformed(format!("unexpected {event:?}"));
-            }
+        let (event, frame_bytes) = match cell.receive(caps).await {
+            Ok(received) => received,
             Err(ReadError::Decode(error)) => return Ended::Malformed(error.to_string()),
             Err(ReadError::Ended | ReadError::Io(_)) => return Ended::Silent,
+        };
+        let printed = match event {
+            Event::Print { stream, text } => transcript.print(stream, &text),
+            Event::Denied { attempt } => {
+                denials += 1;
+                if denials <= MAX_DENIALS_TRACED {
+                    tracing::warn!(attempt, "guest code was denied");
+                }
+                transcript.log(format!("[blocked] {attempt}").as_bytes())
+            }
+            event @ (Event::Done { .. } | Event::Failed(_) | Event::Refused { .. }) => {
+                return Ended::Answered(event);
+            }
+            Event::Ready => return Ended::Malformed("a second greeting".to_owned()),
+        };
+        budget = budget.saturating_sub(frame_bytes as u64);
+        match printed {
+            Err(too_much) => return Ended::TooMuchOutput(too_much),
+            Ok(()) if budget == 0 => {
+                return Ended::TooMuchOutput(TooMuchOutput { stream: "frames" });
+            }
+            Ok(()) => {}
         }
     }
 }
 
-async fn judge(ended: Ended, cell: &Cell, limits: &Limits) -> Result<Finished, RunError> {
+async fn judge(
+    ended: Ended,
+    report: Option<KeeperReport>,
+    cell: &Cell,
+    limits: &Limits,
+) -> Result<Finished, RunError> {
     Err(match ended {
         Ended::Answered(Event::Done { lossy, value }) => {
             return value::checked(value, limits).map(|value| Finished { value, lossy });
         }
         Ended::Answered(Event::Failed(error)) => error.into(),
+        Ended::Answered(Event::Refused { mechanism, message }) => RunError::new(
+            ErrorCode::SandboxFailed,
+            format!("could not put {mechanism} in force: {message}"),
+        ),
         Ended::Answered(event) => malformed(&format!("unexpected {event:?}")),
         Ended::Malformed(what) => malformed(&what),
-        Ended::Silent => explain_silence(cell, limits).await,
+        Ended::Silent => explain_silence(report, cell, limits).await,
         Ended::TooMuchOutput(TooMuchOutput { stream }) => RunError::new(
             ErrorCode::LimitOutput,
             format!("{stream} went over {} bytes", limits.output_fatal_bytes()),
@@ -129,42 +200,42 @@ async fn judge(ended: Ended, cell: &Cell, limits: &Limits) -> Result<Finished, R
         Ended::OutOfTime => out_of_time(limits),
         Ended::OutOfCpu => out_of_cpu(limits),
         Ended::OutOfMemory => out_of_memory(limits),
-        Ended::Aborted => RunError::new(ErrorCode::RunAborted, "the run was aborted"),
+        Ended::Aborted => aborted(),
     })
 }
 
-async fn explain_silence(cell: &Cell, limits: &Limits) -> RunError {
-    let report = cell.guest_end().await;
+async fn explain_silence(report: Option<KeeperReport>, cell: &Cell, limits: &Limits) -> RunError {
+    const SIGXCPU: i32 = 24;
+    const SIGSEGV: i32 = 11;
     if cell.ran_out_of_memory() {
         return out_of_memory(limits);
     }
-    if report.is_none() && cell.zygote_is_gone().await {
-        return RunError::new(
-            ErrorCode::SandboxZygoteLost,
-            "the zygote died and took the run with it",
-        )
-        .with_hint("run it again: a new zygote is started by itself");
-    }
-    const SIGXCPU: i32 = 24;
-    const SIGSEGV: i32 = 11;
+    let crashed = |message: String| RunError::new(ErrorCode::SandboxCrashed, message);
     match report {
-        Some(KeeperReport::Killed(SIGXCPU)) => out_of_cpu(limits),
-        Some(KeeperReport::Killed(SIGSEGV)) => {
-            RunError::new(ErrorCode::SandboxCrashed, "the engine crashed (signal 11)")
+        Some(KeeperReport::Ended { end: GuestEnd::Killed(SIGXCPU), .. }) => out_of_cpu(limits),
+        Some(KeeperReport::Ended { end: GuestEnd::Killed(SIGSEGV), .. }) => {
+            crashed("the engine crashed (signal 11)".to_owned())
                 .with_hint("very deep recursion or nesting can do this: flatten it")
         }
-        Some(KeeperReport::Killed(signal)) => RunError::new(
-            ErrorCode::SandboxCrashed,
-            format!("the cell was killed (signal {signal})"),
-        ),
-        Some(KeeperReport::Exited(status)) => RunError::new(
-            ErrorCode::SandboxCrashed,
-            format!("the cell ended without an answer (exit status {status})"),
-        ),
+        Some(KeeperReport::Ended { end: GuestEnd::Killed(signal), .. }) => {
+            crashed(format!("the cell was killed (signal {signal})"))
+        }
+        Some(KeeperReport::Ended { end: GuestEnd::Exited(status), .. }) => {
+            crashed(format!("the cell ended without an answer (exit status {status})"))
+        }
+        None if cell.zygote_is_gone().await => {
+            RunError::new(ErrorCode::SandboxZygoteLost, "the zygote died and took the run with it")
+                .with_hint("run it again: a new zygote is started by itself")
+        }
         Some(KeeperReport::Resized | KeeperReport::NotResized { .. }) | None => {
-            RunError::new(ErrorCode::SandboxCrashed, "the cell ended without an answer")
+            crashed("the cell ended without an answer".to_owned())
         }
     }
+}
+
+/// The caller ended the run.
+pub(crate) fn aborted() -> RunError {
+    RunError::new(ErrorCode::RunAborted, "the run was aborted")
 }
 
 fn malformed(what: &str) -> RunError {

@@ -58,7 +58,7 @@ impl Transcript {
 
     /// Takes one print.
     pub(crate) fn print(&mut self, stream: Stream, text: &[u8]) -> Result<(), TooMuchOutput> {
-        self.log(&String::from_utf8_lossy(text))?;
+        self.log(text)?;
         let (captured, stream) = match stream {
             Stream::Stdout => (&mut self.stdout, "stdout"),
             Stream::Stderr => (&mut self.stderr, "stderr"),
@@ -71,15 +71,15 @@ impl Transcript {
     }
 
     /// Adds a log entry. An entry counts as a byte at least, so that empty ones end too.
-    pub(crate) fn log(&mut self, text: &str) -> Result<(), TooMuchOutput> {
+    pub(crate) fn log(&mut self, text: &[u8]) -> Result<(), TooMuchOutput> {
         self.log_seen += text.len().max(1) as u64;
-        let text = text.strip_suffix('\n').unwrap_or(text);
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
         let room = self.kept_bytes.saturating_sub(self.log_bytes);
         if text.len() > room || self.logs.len() >= MAX_LOG_ENTRIES {
             self.logs_cut = true;
         } else {
             self.log_bytes += text.len();
-            self.logs.push(text.to_owned());
+            self.logs.push(String::from_utf8_lossy(text).into_owned());
         }
         // Prints are log entries too: both streams may be full before this is.
         let fatal = self.fatal_bytes.saturating_mul(3);

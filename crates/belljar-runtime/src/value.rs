@@ -1,12 +1,15 @@
-//! A value as a cell sent it: JSON, or refused.
+//! A value as a cell sent it: JSON that any reader takes, or refused.
+
+use std::fmt;
 
 use belljar_wire::ErrorCode;
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 use crate::{Limits, RunError};
-
-/// Deeper than this, common JSON readers give up.
-const MAX_DEPTH: usize = 127;
 
 /// Checks that the bytes are one JSON document within its caps.
 pub(crate) fn checked(value: Vec<u8>, limits: &Limits) -> Result<Box<RawValue>, RunError> {
@@ -17,30 +20,65 @@ pub(crate) fn checked(value: Vec<u8>, limits: &Limits) -> Result<Box<RawValue>, 
         ));
     }
     let broken = || RunError::new(ErrorCode::SandboxProtocol, "the cell's value is not JSON");
-    if depth(&value) > MAX_DEPTH {
-        return Err(broken());
-    }
     let text = String::from_utf8(value).map_err(|_| broken())?;
+    serde_json::from_str::<Readable>(&text).map_err(|_| broken())?;
     RawValue::from_string(text).map_err(|_| broken())
 }
 
-/// Nesting of brackets outside strings; an upper bound when the text is not JSON.
-fn depth(json: &[u8]) -> usize {
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0usize, 0usize, false, false);
-    for byte in json {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
+/// Reads a document to its last string and number and keeps nothing of it.
+///
+/// A raw value alone would let lone surrogates, numbers beyond any range and endless nesting
+/// through, for the next reader to fail on.
+struct Readable;
+
+impl<'de> Deserialize<'de> for Readable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ReadAll)
     }
-    deepest
+}
+
+struct ReadAll;
+
+impl<'de> Visitor<'de> for ReadAll {
+    type Value = Readable;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Readable, A::Error> {
+        while items.next_element::<Readable>()?.is_some() {}
+        Ok(Readable)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Readable, A::Error> {
+        while entries.next_entry::<Readable, Readable>()?.is_some() {}
+        Ok(Readable)
+    }
 }
 
 #[cfg(test)]

@@ -105,10 +105,49 @@ error_codes! {
     SandboxZygoteLost = "sandbox.zygote_lost" => SandboxError,
     /// The cell sent something that is not a frame.
     SandboxProtocol = "sandbox.protocol" => SandboxError,
+    /// The engine says of itself that it failed.
+    SandboxEngine = "sandbox.engine" => SandboxError,
     /// The caller ended the run.
     RunAborted = "run.aborted" => SandboxError,
     /// The request itself is not valid.
     RequestInvalid = "request.invalid" => SandboxError,
+}
+
+impl ErrorCode {
+    /// Whether a cell can know this about itself. The others are the host's to say: a cell that
+    /// claims to have been aborted, or that the sandbox is to blame, breaks the protocol.
+    pub const fn is_a_cells_own(self) -> bool {
+        match self {
+            Self::SyntaxInvalid
+            | Self::SyntaxUnsupported
+            | Self::RuntimeThrown
+            | Self::RuntimeUnhandledRejection
+            | Self::RuntimeStackOverflow
+            | Self::RuntimeStalled
+            | Self::LimitTimeout
+            | Self::LimitMemory
+            | Self::LimitContext
+            | Self::LimitResult
+            | Self::PermissionNetwork
+            | Self::PermissionModule
+            | Self::PermissionHost
+            | Self::PermissionFile
+            | Self::SerializationUnsupported
+            | Self::SerializationDepth
+            | Self::SandboxEngine
+            | Self::RequestInvalid => true,
+            Self::LimitCpu
+            | Self::LimitCode
+            | Self::LimitOutput
+            | Self::LimitMaximum
+            | Self::SandboxUnsupported
+            | Self::SandboxFailed
+            | Self::SandboxCrashed
+            | Self::SandboxZygoteLost
+            | Self::SandboxProtocol
+            | Self::RunAborted => false,
+        }
+    }
 }
 
 /// An error as a cell reports it. The host decides what of it to believe.

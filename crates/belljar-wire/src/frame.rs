@@ -8,14 +8,21 @@
 
 use thiserror::Error;
 
+use crate::ErrorCode;
+
+/// The kind of a frame that carries printed text, which has a cap of its own.
+pub(crate) const PRINT: u8 = 67;
+
 /// No head is larger than this.
 pub const MAX_HEAD_BYTES: u32 = 64 * 1024;
 
 /// How large a body the reader is willing to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caps {
-    /// Largest body in bytes.
+    /// Largest code with its context, or value, in bytes.
     pub body_bytes: u32,
+    /// Largest printed text, in bytes.
+    pub text_bytes: u32,
 }
 
 /// A checked frame header.
@@ -49,6 +56,9 @@ pub enum DecodeError {
     /// The head is not the JSON this kind wants.
     #[error("head does not decode")]
     Head(#[from] serde_json::Error),
+    /// An error code that is the host's to give.
+    #[error("a cell cannot fail with {0:?}")]
+    ForeignCode(ErrorCode),
     /// Head and body do not fit each other.
     #[error("body does not fit its head")]
     Body,
@@ -69,8 +79,9 @@ impl Header {
         if head_bytes > MAX_HEAD_BYTES {
             return Err(DecodeError::HeadTooLarge(head_bytes));
         }
-        if body_bytes > caps.body_bytes {
-            return Err(DecodeError::BodyTooLarge { bytes: body_bytes, cap: caps.body_bytes });
+        let cap = if kind == PRINT { caps.text_bytes } else { caps.body_bytes };
+        if body_bytes > cap {
+            return Err(DecodeError::BodyTooLarge { bytes: body_bytes, cap });
         }
         Ok(Self { kind, head_bytes, body_bytes })
     }
@@ -78,6 +89,11 @@ impl Header {
     /// Which message this is.
     pub fn kind(self) -> u8 {
         self.kind
+    }
+
+    /// Bytes of the whole frame.
+    pub fn frame_bytes(self) -> usize {
+        Self::SIZE + self.head_bytes() + self.body_bytes()
     }
 
     /// Bytes of the head that follows.

@@ -1,8 +1,8 @@
 //! The messages: [`Command`] goes to a cell, [`Event`] comes out of one.
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
-use crate::{DecodeError, GuestError, Header};
+use crate::{DecodeError, GuestError, Header, frame::PRINT};
 
 /// A message of one direction.
 pub trait Message: Sized {
@@ -153,7 +153,6 @@ struct DoneHead {
 const RUN: u8 = 1;
 const READY: u8 = 65;
 const REFUSED: u8 = 66;
-const PRINT: u8 = 67;
 const DENIED: u8 = 68;
 const DONE: u8 = 69;
 const FAILED: u8 = 70;
@@ -228,16 +227,18 @@ impl Message for Event {
                 let DeniedHead { attempt } = serde_json::from_slice(head)?;
                 Self::Denied { attempt }
             }
-            FAILED => Self::Failed(strict(head)?),
+            FAILED => {
+                let error: GuestError = serde_json::from_slice(head)?;
+                if !error.code.is_a_cells_own() {
+                    return Err(DecodeError::ForeignCode(error.code));
+                }
+                Self::Failed(error)
+            }
             other => return Err(DecodeError::UnknownKind(other)),
         };
         // Only prints and values have a body; one anywhere else is smuggled data.
         if body.is_empty() { Ok(event) } else { Err(DecodeError::Body) }
     }
-}
-
-fn strict<T: DeserializeOwned>(head: &[u8]) -> Result<T, DecodeError> {
-    Ok(serde_json::from_slice(head)?)
 }
 
 fn frame<'a>(

@@ -9,7 +9,7 @@ use crate::{
     Message, ReadError, RunCommand, Stream, read_message, write_message,
 };
 
-const CAPS: Caps = Caps { body_bytes: 1 << 20 };
+const CAPS: Caps = Caps { body_bytes: 1 << 20, text_bytes: 1 << 20 };
 
 fn bytes_of(message: &impl Message) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -41,7 +41,8 @@ fn command() -> impl Strategy<Value = Command> {
 
 fn event() -> impl Strategy<Value = Event> {
     let stream = prop_oneof![Just(Stream::Stdout), Just(Stream::Stderr), Just(Stream::Log)];
-    let code = proptest::sample::select(ErrorCode::ALL);
+    let own = ErrorCode::ALL.iter().copied().filter(|code| code.is_a_cells_own());
+    let code = proptest::sample::select(own.collect::<Vec<_>>());
     prop_oneof![
         Just(Event::Ready),
         ("\\PC{0,40}", "\\PC{0,40}")
@@ -93,13 +94,16 @@ proptest! {
 #[test]
 fn a_body_over_the_cap_is_refused_before_it_is_read() {
     let large = Event::Done { lossy: false, value: vec![b'0'; 2000] };
-    let read = read_message::<Event>(&mut Cursor::new(bytes_of(&large)), Caps { body_bytes: 1999 });
+    let read = read_message::<Event>(
+        &mut Cursor::new(bytes_of(&large)),
+        Caps { body_bytes: 1999, ..CAPS },
+    );
     assert!(matches!(
         read,
         Err(ReadError::Decode(DecodeError::BodyTooLarge { bytes: 2000, cap: 1999 }))
     ));
     // Control: one byte more and the same frame passes.
-    let caps = Caps { body_bytes: 2000 };
+    let caps = Caps { body_bytes: 2000, ..CAPS };
     assert_eq!(read_message::<Event>(&mut Cursor::new(bytes_of(&large)), caps).unwrap(), large);
 }
 
@@ -108,7 +112,7 @@ fn a_header_that_lies_costs_no_memory() {
     let mut bytes = vec![69, 0, 0, 0, 14, 0, 0, 0];
     bytes.extend_from_slice(&u32::MAX.to_le_bytes());
     bytes.extend_from_slice(b"{\"lossy\":true}");
-    let caps = Caps { body_bytes: u32::MAX };
+    let caps = Caps { body_bytes: u32::MAX, ..CAPS };
     let read = read_message::<Event>(&mut Cursor::new(bytes), caps);
     assert!(matches!(read, Err(ReadError::Io(error))
         if error.kind() == std::io::ErrorKind::UnexpectedEof));
@@ -145,4 +149,34 @@ fn codes_are_their_wire_names() {
 #[test]
 fn headers_fit_their_size() {
     assert_eq!(bytes_of(&Event::Ready).len(), Header::SIZE + 2);
+}
+
+#[test]
+fn printed_text_has_a_cap_of_its_own() {
+    let print = Event::Print { stream: Stream::Stdout, text: vec![b'x'; 100] };
+    let caps = Caps { text_bytes: 99, ..CAPS };
+    let read = read_message::<Event>(&mut Cursor::new(bytes_of(&print)), caps);
+    assert!(matches!(
+        read,
+        Err(ReadError::Decode(DecodeError::BodyTooLarge { bytes: 100, cap: 99 }))
+    ));
+    let value = Event::Done { lossy: false, value: vec![b'0'; 100] };
+    assert_eq!(read_message::<Event>(&mut Cursor::new(bytes_of(&value)), caps).unwrap(), value);
+}
+
+/// A cell cannot say that it was aborted, or that the sandbox is to blame.
+#[test]
+fn codes_that_are_the_hosts_to_give_are_refused() {
+    for code in ErrorCode::ALL {
+        let failed = Event::Failed(GuestError::new(*code, "x"));
+        let read = read_message::<Event>(&mut Cursor::new(bytes_of(&failed)), CAPS);
+        if code.is_a_cells_own() {
+            assert_eq!(read.unwrap(), failed);
+        } else {
+            assert!(matches!(
+                read,
+                Err(ReadError::Decode(DecodeError::ForeignCode(foreign))) if foreign == *code
+            ));
+        }
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::os::unix::net::UnixStream;
 
-use belljar_jail::{CellLimits, ConfineError, Confined, Guest};
-use belljar_wire::{Command, ErrorCode, Event, GuestError, GuestLimits};
+use belljar_jail::{CellLimits, ConfineError, Confined, Guest, Mechanism};
+use belljar_wire::{Command, Event, GuestLimits};
 
 use crate::{Done, Engine, HostLink};
 
@@ -28,13 +28,15 @@ impl<E: Engine> Guest for CellMain<E> {
         }
         // No command means that the host is gone, or let go of a cell it never used.
         let Ok(Command::Run(run)) = host.receive() else { return };
-        let outcome = match limits.lower(&cell_limits(&run.limits)) {
-            Ok(()) => self.engine.run(run, &host),
-            Err(error) => Err(GuestError::new(ErrorCode::SandboxFailed, error.to_string())),
-        };
-        let last = match outcome {
-            Ok(Done { lossy, value }) => Event::Done { lossy, value },
-            Err(error) => Event::Failed(error),
+        let last = match limits.lower(&cell_limits(&run.limits)) {
+            Ok(()) => match self.engine.run(run, &host) {
+                Ok(Done { lossy, value }) => Event::Done { lossy, value },
+                Err(error) => Event::Failed(error),
+            },
+            Err(error) => Event::Refused {
+                mechanism: Mechanism::ResourceLimits.as_str().to_owned(),
+                message: error.to_string(),
+            },
         };
         if host.send(&last).is_ok() {
             // The host measures this process before it ends the cell.

@@ -5,7 +5,7 @@ use std::{io, os::unix::net::UnixStream, sync::Arc};
 use belljar_wire::{Caps, Command, Event, ReadError, read_message, write_message};
 
 /// The host checks sizes before it sends; this only stops a frame that cannot be meant.
-const COMMAND_CAPS: Caps = Caps { body_bytes: 1 << 30 };
+const COMMAND_CAPS: Caps = Caps { body_bytes: 1 << 30, text_bytes: 0 };
 
 /// Frames to and from the host, over the one socket a cell has.
 ///

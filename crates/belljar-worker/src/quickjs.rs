@@ -197,12 +197,19 @@ impl Engine for QuickJs {
         let file_name = file_name.replace('\0', "");
         let locator = Rc::new(Locator::new(Source { language, file_name, text: code }));
         self.current.begin(host, &limits, &locator).map_err(|error| {
-            GuestError::new(ErrorCode::SandboxFailed, format!("no randomness to be had: {error}"))
+            GuestError::new(ErrorCode::SandboxEngine, format!("no randomness to be had: {error}"))
         })?;
         let done = self.run_source(&locator, &limits, context);
         self.current.end();
         self.rejections.clear();
         done
+    }
+
+    fn warm_further(&mut self) {
+        // Whatever fails here is tried again when guest code touches it.
+        self.context.with(|ctx| {
+            let _ = self.library.load_all(&ctx).catch(&ctx);
+        });
     }
 }
 

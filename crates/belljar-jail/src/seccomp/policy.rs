@@ -9,13 +9,9 @@ pub enum Rule {
     Allow,
     /// It fails with this errno.
     Refuse(u16),
-    /// It goes through if an argument passes a test, and fails with EPERM otherwise.
-    AllowIf {
-        /// Which argument, from 0.
-        argument: u8,
-        /// The test on its low 32 bits; all tested arguments are ints or small flags.
-        test: Test,
-    },
+    /// It goes through if every one of these arguments, counted from 0, passes its test on its
+    /// low 32 bits (all of them are ints or small flags), and fails with EPERM otherwise.
+    AllowIf(&'static [(u8, Test)]),
 }
 
 /// A test on an argument.
@@ -39,37 +35,42 @@ macro_rules! numbers {
 
 /// Memory, threads' own state, clocks, randomness: what any engine does between two thoughts.
 const COMPUTE: &[u32] = numbers! {
-    SYS_brk SYS_munmap SYS_mremap SYS_madvise SYS_futex SYS_sched_yield SYS_sched_getaffinity
-    SYS_rseq SYS_set_robust_list SYS_membarrier SYS_restart_syscall
+    SYS_brk SYS_munmap SYS_mremap SYS_futex SYS_sched_yield SYS_sched_getaffinity
+    SYS_rseq SYS_set_robust_list SYS_restart_syscall
     SYS_clock_gettime SYS_clock_getres SYS_clock_nanosleep SYS_nanosleep SYS_gettimeofday
     SYS_getrandom SYS_exit SYS_exit_group SYS_getpid SYS_getppid SYS_gettid SYS_getuid SYS_geteuid
-    SYS_getgid SYS_getegid SYS_uname SYS_sysinfo SYS_getrusage SYS_times SYS_getcpu
+    SYS_getgid SYS_getegid SYS_uname SYS_getrusage SYS_times SYS_getcpu
     SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_sigaltstack
 };
 
 /// The cell's socket.
 const TALK: &[u32] = numbers! {
-    SYS_read SYS_write SYS_readv SYS_writev SYS_recvfrom SYS_sendto SYS_close
-    SYS_ppoll SYS_shutdown
+    SYS_read SYS_write SYS_readv SYS_writev SYS_close SYS_ppoll
 };
 
-/// Files, which mounts and Landlock bound: nothing but the cell's own tree is reachable. No links:
-/// Landlock does not stop `readlink`, and `/proc/self/exe` would tell a host path.
+/// Files, which mounts and Landlock bound: nothing but the cell's own tree is reachable. No links,
+/// modes or times: Landlock knows no rule for them, and `/proc` has links that lead out of the tree.
+/// No locks: they are kernel memory that nothing counts.
 const FILES: &[u32] = numbers! {
     SYS_openat SYS_pread64 SYS_pwrite64 SYS_lseek SYS_fstat SYS_newfstatat SYS_statx SYS_getdents64
-    SYS_ftruncate SYS_fsync SYS_fdatasync SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_faccessat2 SYS_faccessat SYS_fchmod SYS_fchmodat SYS_utimensat
-    SYS_getcwd SYS_chdir SYS_fchdir SYS_dup SYS_dup3 SYS_umask SYS_fallocate SYS_statfs SYS_fstatfs
-    SYS_flock SYS_fadvise64
+    SYS_ftruncate SYS_fsync SYS_fdatasync SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_faccessat2
+    SYS_faccessat SYS_getcwd SYS_chdir SYS_fchdir SYS_umask SYS_fallocate SYS_fadvise64
 };
 
 /// The same by their older names, which the C library still uses on this architecture.
 #[cfg(target_arch = "x86_64")]
 const OLDER_NAMES: &[u32] = numbers! {
     SYS_open SYS_stat SYS_lstat SYS_access SYS_mkdir SYS_rmdir SYS_unlink SYS_rename
-    SYS_poll SYS_time SYS_dup2 SYS_getdents SYS_chmod
+    SYS_poll SYS_time SYS_getdents
 };
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_NAMES: &[u32] = &[];
+
+/// Putting a descriptor in another's place, by the name this architecture has for it.
+#[cfg(target_arch = "x86_64")]
+const REPLACE: &[u32] = numbers! { SYS_dup2 };
+#[cfg(not(target_arch = "x86_64"))]
+const REPLACE: &[u32] = numbers! { SYS_dup3 };
 
 /// What a keeper needs: mounting for its cell, making and reaping the guest.
 const KEEP: &[u32] = numbers! {
@@ -82,37 +83,54 @@ const KEEP: &[u32] = numbers! {
 const CLONE_CELLS: &[u32] = numbers! {
     SYS_clone3 SYS_socketpair SYS_sendmsg SYS_recvmsg SYS_capset SYS_capget SYS_prctl SYS_seccomp
     SYS_close_range SYS_signalfd4 SYS_landlock_create_ruleset SYS_landlock_add_rule
-    SYS_landlock_restrict_self SYS_prlimit64 SYS_fcntl SYS_mmap SYS_mprotect SYS_pidfd_open
-    SYS_pipe2
+    SYS_landlock_restrict_self SYS_prlimit64 SYS_fcntl SYS_mmap SYS_mprotect SYS_madvise
+    SYS_sendto SYS_recvfrom SYS_pipe2
 };
 
+const OWN_PROCESS: &[u32] = &[0];
 /// `fcntl` commands that only concern the caller's own descriptors.
 const FCNTL_COMMANDS: &[u32] = &[
-    libc::F_DUPFD as u32,
     libc::F_DUPFD_CLOEXEC as u32,
     libc::F_GETFD as u32,
     libc::F_SETFD as u32,
     libc::F_GETFL as u32,
-    libc::F_SETFL as u32,
-    libc::F_GETLK as u32,
-    libc::F_SETLK as u32,
-    libc::F_SETLKW as u32,
+];
+/// What allocators give back or ask for; nothing that merges, poisons or populates.
+const MADVISE_ADVICE: &[u32] = &[
+    libc::MADV_DONTNEED as u32,
+    libc::MADV_FREE as u32,
+    libc::MADV_HUGEPAGE as u32,
+    libc::MADV_NOHUGEPAGE as u32,
+];
+/// No out-of-band bytes, no ancillary tricks.
+const SEND_FLAGS: &[u32] = &[0, libc::MSG_NOSIGNAL as u32];
+const RECEIVE_FLAGS: &[u32] = &[0];
+
+const NO_EXEC: (u8, Test) = (2, Test::NoneOf(libc::PROT_EXEC as u32));
+/// A shared mapping keeps its pages when it is all but unmapped, and then no limit counts them; huge
+/// pages are counted elsewhere.
+const PRIVATE: (u8, Test) = (3, Test::NoneOf((libc::MAP_SHARED | libc::MAP_HUGETLB) as u32));
+
+/// Calls a guest may make with some arguments only.
+const GUARDED: &[(libc::c_long, Rule)] = &[
+    (libc::SYS_mmap, Rule::AllowIf(&[NO_EXEC, PRIVATE])),
+    (libc::SYS_mprotect, Rule::AllowIf(&[NO_EXEC])),
+    (libc::SYS_madvise, Rule::AllowIf(&[(2, Test::OneOf(MADVISE_ADVICE))])),
+    (libc::SYS_fcntl, Rule::AllowIf(&[(1, Test::OneOf(FCNTL_COMMANDS))])),
+    (libc::SYS_sendto, Rule::AllowIf(&[(3, Test::OneOf(SEND_FLAGS))])),
+    (libc::SYS_recvfrom, Rule::AllowIf(&[(3, Test::OneOf(RECEIVE_FLAGS))])),
+    // Hard limits can only go down.
+    (libc::SYS_prlimit64, Rule::AllowIf(&[(0, Test::OneOf(OWN_PROCESS))])),
+    // ENOSYS makes the C library fall back to `clone`, whose flags a filter can see.
+    (libc::SYS_clone3, Rule::Refuse(libc::ENOSYS as u16)),
 ];
 
 impl Policy {
     /// For a guest that is one process of one thread: no new process, no exec, no socket, no
-    /// executable memory.
+    /// executable or shared memory.
     pub fn script() -> Self {
-        let no_exec = Rule::AllowIf { argument: 2, test: Test::NoneOf(libc::PROT_EXEC as u32) };
         let mut policy = Self::of(&[COMPUTE, TALK, FILES, OLDER_NAMES]);
-        policy.set(libc::SYS_mmap, no_exec);
-        policy.set(libc::SYS_mprotect, no_exec);
-        policy
-            .set(libc::SYS_fcntl, Rule::AllowIf { argument: 1, test: Test::OneOf(FCNTL_COMMANDS) });
-        // Limits of the caller itself (pid 0) only; hard limits can only go down.
-        policy.set(libc::SYS_prlimit64, Rule::AllowIf { argument: 0, test: Test::OneOf(&[0]) });
-        // ENOSYS makes the C library fall back to `clone`, whose flags a filter can see.
-        policy.set(libc::SYS_clone3, Rule::Refuse(libc::ENOSYS as u16));
+        policy.rules.extend(GUARDED.iter().map(|(number, rule)| (*number as u32, *rule)));
         policy
     }
 
@@ -124,7 +142,7 @@ impl Policy {
     /// For a zygote: what its cells and keepers need, and cloning them. No exec, no ptrace, no
     /// `unshare`, no `setns`, no network socket.
     pub fn zygote() -> Self {
-        Self::of(&[COMPUTE, TALK, FILES, OLDER_NAMES, KEEP, CLONE_CELLS])
+        Self::of(&[COMPUTE, TALK, FILES, OLDER_NAMES, KEEP, REPLACE, CLONE_CELLS])
     }
 
     /// For the process that only watches over a zygote.
@@ -148,9 +166,5 @@ impl Policy {
     fn of(lists: &[&[u32]]) -> Self {
         let rules = lists.iter().flat_map(|list| list.iter());
         Self { rules: rules.map(|number| (*number, Rule::Allow)).collect() }
-    }
-
-    fn set(&mut self, number: libc::c_long, rule: Rule) {
-        self.rules.insert(number as u32, rule);
     }
 }

@@ -100,23 +100,28 @@ fn leaf(rule: Rule) -> Vec<Instruction> {
     match rule {
         Rule::Allow => vec![allow],
         Rule::Refuse(errno) => vec![refuse(errno)],
-        Rule::AllowIf { argument, test } => {
-            // Little-endian: the low half of a 64-bit argument comes first.
-            let mut code = vec![load(ARGUMENTS_AT + 8 * u32::from(argument))];
-            match test {
-                Test::NoneOf(bits) => code.push(jump_if(JUMP_IF_BITS, bits, 1, 0)),
-                Test::OneOf(values) => {
-                    let count = u8::try_from(values.len()).unwrap_or(u8::MAX);
-                    for (left, value) in (0..count).rev().zip(values) {
-                        // On a hit skip the remaining comparisons and the refusal.
-                        code.push(jump_if(JUMP_IF_EQUAL, *value, left + 1, 0));
-                    }
-                    return [code, vec![refuse(libc::EPERM as u16), allow]].concat();
-                }
-            }
-            [code, vec![allow, refuse(libc::EPERM as u16)]].concat()
+        Rule::AllowIf(tests) => {
+            let tests = tests.iter().flat_map(|(argument, test)| check(*argument, *test));
+            tests.chain([allow]).collect()
         }
     }
+}
+
+/// Falls through to what follows if the argument passes its test.
+fn check(argument: u8, test: Test) -> Vec<Instruction> {
+    // Little-endian: the low half of a 64-bit argument comes first.
+    let mut code = vec![load(ARGUMENTS_AT + 8 * u32::from(argument))];
+    match test {
+        Test::NoneOf(bits) => code.push(jump_if(JUMP_IF_BITS, bits, 0, 1)),
+        Test::OneOf(values) => {
+            let count = u8::try_from(values.len()).unwrap_or(u8::MAX);
+            // On a hit skip the remaining comparisons and the refusal.
+            let hits = (1..=count).rev().zip(values);
+            code.extend(hits.map(|(skip, value)| jump_if(JUMP_IF_EQUAL, *value, skip, 0)));
+        }
+    }
+    code.push(refuse(libc::EPERM as u16));
+    code
 }
 
 fn load(offset: u32) -> Instruction {

@@ -63,7 +63,8 @@ pub(crate) fn clone(namespaces: libc::c_int) -> io::Result<Cloned> {
 
 /// Refuses a process with a second thread; see [`clone`].
 pub(crate) fn assert_single_threaded() -> io::Result<()> {
-    let threads = std::fs::read_dir("/proc/self/task")?.count();
+    let mut tasks = std::fs::read_dir("/proc/self/task")?;
+    let threads = tasks.try_fold(0, |count, task| task.map(|_| count + 1))?;
     if threads == 1 { Ok(()) } else { Err(io::Error::other(format!("{threads} threads"))) }
 }
 
@@ -123,4 +124,36 @@ pub(crate) fn cpu_time(pid: u32) -> io::Result<Duration> {
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
     Ok(Duration::new(seconds, nanoseconds))
+}
+
+/// A child that has ended, and what it used in its life.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reaped {
+    pub(crate) pid: Pid,
+    /// As `wait4` gives it.
+    pub(crate) status: libc::c_int,
+    pub(crate) cpu: Duration,
+    pub(crate) peak_memory_bytes: u64,
+}
+
+/// Reaps one ended child, if there is one.
+pub(crate) fn reap_ended_child() -> Option<Reaped> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the call writes one int and one rusage to places that outlive it.
+    let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+    let pid = Some(pid).filter(|pid| *pid > 0).and_then(Pid::from_raw)?;
+    // SAFETY: the rusage was zeroed, which is a valid value of it, before the kernel filled it.
+    let usage = unsafe { usage.assume_init() };
+    let time = |value: libc::timeval| {
+        let seconds = u64::try_from(value.tv_sec).unwrap_or_default();
+        Duration::from_secs(seconds) + Duration::from_micros(value.tv_usec.unsigned_abs())
+    };
+    let peak_memory_bytes = usage.ru_maxrss.unsigned_abs() * 1024;
+    Some(Reaped {
+        pid,
+        status,
+        cpu: time(usage.ru_utime) + time(usage.ru_stime),
+        peak_memory_bytes,
+    })
 }

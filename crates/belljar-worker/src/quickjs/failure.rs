@@ -235,5 +235,5 @@ fn undefined_name(message: &str) -> Option<&str> {
 }
 
 fn engine_failed(error: &Error) -> GuestError {
-    GuestError::new(ErrorCode::SandboxFailed, format!("the engine failed: {error}"))
+    GuestError::new(ErrorCode::SandboxEngine, format!("the engine failed: {error}"))
 }

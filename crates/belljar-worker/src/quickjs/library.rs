@@ -14,6 +14,7 @@ pub(super) struct Library {
     inspect: Persistent<Function<'static>>,
     raw_stack: Persistent<Function<'static>>,
     values: Persistent<Object<'static>>,
+    load_all: Persistent<Function<'static>>,
 }
 
 impl Library {
@@ -29,7 +30,13 @@ impl Library {
             inspect: native.get("inspect")?,
             raw_stack: native.get("rawStack")?,
             values: native.get("values")?,
+            load_all: native.get("loadAll")?,
         })
+    }
+
+    /// Evaluates those parts of the library that are otherwise evaluated when they are touched.
+    pub(super) fn load_all(&self, ctx: &Ctx<'_>) -> Result<()> {
+        self.load_all.clone().restore(ctx)?.call(())
     }
 
     /// Runs one timer or immediate that is due; false when none is.

@@ -106,7 +106,7 @@ pub(crate) fn run_command(command: RunCommand) -> Outcome {
 
 fn drain(mut host: UnixStream) -> (Vec<(Stream, String)>, Vec<String>) {
     let (mut prints, mut denied) = (Vec::new(), Vec::new());
-    let caps = Caps { body_bytes: 1 << 26 };
+    let caps = Caps { body_bytes: 1 << 26, text_bytes: 1 << 20 };
     while let Ok(event) = read_message::<Event>(&mut host, caps) {
         match event {
             Event::Print { stream, text } => {
