@@ -158,10 +158,10 @@ async fn exchange(
                 }
                 transcript.log(format!("[blocked] {attempt}").as_bytes())
             }
-            event @ (Event::Done { .. } | Event::Failed(_) | Event::Refused { .. }) => {
-                return Ended::Answered(event);
+            event @ (Event::Done { .. } | Event::Failed(_)) => return Ended::Answered(event),
+            Event::Ready | Event::Refused { .. } => {
+                return Ended::Malformed("a second greeting".to_owned());
             }
-            Event::Ready => return Ended::Malformed("a second greeting".to_owned()),
         };
         budget = budget.saturating_sub(frame_bytes as u64);
         match printed {
@@ -185,10 +185,6 @@ async fn judge(
             return value::checked(value, limits).map(|value| Finished { value, lossy });
         }
         Ended::Answered(Event::Failed(error)) => error.into(),
-        Ended::Answered(Event::Refused { mechanism, message }) => RunError::new(
-            ErrorCode::SandboxFailed,
-            format!("could not put {mechanism} in force: {message}"),
-        ),
         Ended::Answered(event) => malformed(&format!("unexpected {event:?}")),
         Ended::Malformed(what) => malformed(&what),
         Ended::Silent => explain_silence(report, cell, limits).await,

@@ -2,8 +2,8 @@
 
 use std::os::unix::net::UnixStream;
 
-use belljar_jail::{CellLimits, ConfineError, Confined, Guest, Mechanism};
-use belljar_wire::{Command, Event, GuestLimits};
+use belljar_jail::{CellLimits, ConfineError, Confined, Guest};
+use belljar_wire::{Command, ErrorCode, Event, GuestError, GuestLimits};
 
 use crate::{Done, Engine, HostLink};
 
@@ -33,10 +33,10 @@ impl<E: Engine> Guest for CellMain<E> {
                 Ok(Done { lossy, value }) => Event::Done { lossy, value },
                 Err(error) => Event::Failed(error),
             },
-            Err(error) => Event::Refused {
-                mechanism: Mechanism::ResourceLimits.as_str().to_owned(),
-                message: error.to_string(),
-            },
+            Err(error) => Event::Failed(GuestError::new(
+                ErrorCode::SandboxEngine,
+                format!("could not lower the limits of the run: {error}"),
+            )),
         };
         if host.send(&last).is_ok() {
             // The host measures this process before it ends the cell.

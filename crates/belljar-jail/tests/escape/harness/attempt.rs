@@ -1,0 +1,94 @@
+//! What an attempt is, and where all of them are listed.
+
+use belljar_runtime::{ErrorCode, Limits};
+
+use super::{bait::Bait, outcome::Outcome};
+use crate::{
+    descriptors, files, frames, ipc, kernel, memory, mounts, namespaces, neighbours, network,
+    processes,
+};
+
+/// The weakest setting in which an attempt has to succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// An ordinary process of an ordinary user.
+    User,
+    /// That user in plain namespaces of its own, with every capability over them.
+    Namespaces,
+    /// Root.
+    Root,
+    /// A cell: for attempts against the host's end of the socket, whose control is an honest use
+    /// of the same route.
+    Cell,
+}
+
+/// A way an attempt may end inside a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The probe reports that it was refused.
+    Blocked,
+    /// The kernel kills the guest with this signal.
+    Killed(i32),
+    /// The host ends the run with this error.
+    Error(ErrorCode),
+}
+
+/// One attempt to get out, or at something.
+pub(crate) struct Attempt {
+    pub(crate) name: &'static str,
+    pub(crate) control: Setting,
+    pub(crate) run: fn(&Bait) -> Outcome,
+    pub(crate) ends: &'static [Ending],
+    pub(crate) limits: fn(&mut Limits),
+    /// What another cell does meanwhile, for attempts to find a neighbour.
+    pub(crate) plant: Option<fn(&Bait) -> Outcome>,
+}
+
+impl Attempt {
+    pub(crate) const fn new(
+        name: &'static str,
+        control: Setting,
+        run: fn(&Bait) -> Outcome,
+    ) -> Self {
+        Self { name, control, run, ends: &[Ending::Blocked], limits: |_| {}, plant: None }
+    }
+
+    /// Other ways to end than by a report.
+    pub(crate) const fn ends(mut self, ends: &'static [Ending]) -> Self {
+        self.ends = ends;
+        self
+    }
+
+    /// With limits of its own.
+    pub(crate) const fn limits(mut self, limits: fn(&mut Limits)) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// While a neighbour does this.
+    pub(crate) const fn beside(mut self, plant: fn(&Bait) -> Outcome) -> Self {
+        self.plant = Some(plant);
+        self
+    }
+}
+
+/// Every attempt, by what it is aimed at.
+pub(crate) const MECHANISMS: &[(&str, &[Attempt])] = &[
+    ("namespaces", namespaces::ATTEMPTS),
+    ("mounts", mounts::ATTEMPTS),
+    ("files", files::ATTEMPTS),
+    ("processes", processes::ATTEMPTS),
+    ("memory", memory::ATTEMPTS),
+    ("network", network::ATTEMPTS),
+    ("kernel", kernel::ATTEMPTS),
+    ("descriptors", descriptors::ATTEMPTS),
+    ("ipc", ipc::ATTEMPTS),
+    ("frames", frames::ATTEMPTS),
+    ("neighbours", neighbours::ATTEMPTS),
+];
+
+/// An attempt by its name, wherever it is listed.
+pub(crate) fn find(name: &str) -> Option<&'static Attempt> {
+    let attempts = MECHANISMS.iter().flat_map(|(_, attempts)| *attempts);
+    attempts.chain(frames::HONEST).find(|attempt| attempt.name == name)
+}

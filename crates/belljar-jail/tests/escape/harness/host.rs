@@ -1,0 +1,232 @@
+//! The `__host` role: a host that runs attempts in cells, and what the test runner makes of it.
+
+use std::{io, io::Write};
+
+use belljar_runtime::{Host, HostConfig, Limits, RunRequest, RunResult, ZygotePlan, ZygoteProgram};
+use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
+use tokio::sync::oneshot;
+
+use crate::frames;
+
+use super::{
+    attempt::{self, Attempt, Ending},
+    bait::{self, Bait},
+    outcome::Outcome,
+    probe::Report,
+    spawn::{self, Who},
+};
+
+/// What a host is to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    pub(crate) plan: ZygotePlan,
+    pub(crate) pool_size: usize,
+    /// How this program becomes a zygote.
+    pub(crate) zygote: Vec<String>,
+    /// The attempts, each in a cell of its own.
+    pub(crate) attempts: Vec<String>,
+}
+
+impl Spec {
+    /// A host with the full plan.
+    pub(crate) fn full(attempts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            plan: ZygotePlan::full(),
+            pool_size: 0,
+            zygote: vec!["__zygote".to_owned()],
+            attempts: attempts.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+/// How one run ended, as the host saw it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Verdict {
+    pub(crate) name: String,
+    pub(crate) report: Option<Report>,
+    pub(crate) error: Option<Failure>,
+    pub(crate) tier: String,
+}
+
+/// Why a run gave no value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    /// The error's type, as results spell it.
+    pub(crate) kind: String,
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+impl Verdict {
+    fn of(name: &str, result: &RunResult) -> Self {
+        let error = result.error.as_ref().map(|error| Failure {
+            kind: format!("{:?}", error.kind),
+            code: error.code.as_str().to_owned(),
+            message: error.message.clone(),
+        });
+        let report = serde_json::from_str(result.result.get()).ok();
+        Self { name: name.to_owned(), report, error, tier: result.isolation.tier.to_owned() }
+    }
+
+    /// Nothing could be started at all.
+    fn not_started(name: &str, error: &belljar_runtime::LaunchError) -> Self {
+        let failure = Failure {
+            kind: format!("{:?}", error.code().kind()),
+            code: error.code().as_str().to_owned(),
+            message: error.to_string(),
+        };
+        Self { name: name.to_owned(), report: None, error: Some(failure), tier: "refused".into() }
+    }
+
+    /// What the probe said, if it said something.
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
+        self.report.as_ref().map(|report| &report.outcome)
+    }
+
+    /// Whether this is one of the ways the attempt is allowed to end.
+    pub(crate) fn check(&self, attempt: &Attempt) -> Result<(), String> {
+        let ended = attempt.ends.iter().any(|ending| match (ending, &self.error) {
+            (Ending::Blocked, None) => self.outcome().is_some_and(Outcome::is_blocked),
+            (Ending::Killed(signal), Some(error)) => {
+                error.code == "sandbox.crashed"
+                    && error.message.contains(&format!("(signal {signal})"))
+            }
+            (Ending::Error(code), Some(error)) => error.code == code.as_str(),
+            (Ending::Blocked, Some(_)) | (Ending::Killed(_) | Ending::Error(_), None) => false,
+        });
+        if ended { Ok(()) } else { Err(format!("{}: {self}", attempt.name)) }
+    }
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (&self.error, self.outcome()) {
+            (Some(Failure { code, message, .. }), _) => write!(out, "{code}: {message}"),
+            (None, Some(outcome)) => write!(out, "{outcome}"),
+            (None, None) => write!(out, "no report"),
+        }
+    }
+}
+
+/// Starts a host as somebody and collects its verdicts.
+pub(crate) fn run(who: Who, spec: &Spec) -> Result<Vec<Verdict>, String> {
+    let text = serde_json::to_string(spec).map_err(|error| error.to_string())?;
+    let output = spawn::this_program(who, &["__host", &text])
+        .and_then(|mut command| {
+            let command = command.env(bait::VARIABLE, "in the environment");
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+            command.output()
+        })
+        .map_err(|error| format!("could not start a host: {error}"))?;
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let verdicts: Vec<Verdict> =
+        lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    if verdicts.len() == spec.attempts.len() {
+        return Ok(verdicts);
+    }
+    let (got, asked) = (verdicts.len(), spec.attempts.len());
+    let last = verdicts.last().map_or("none", |verdict| &verdict.name);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{got} of {asked} verdicts, the last {last}; {}: {errors}", output.status))
+}
+
+/// The role itself.
+pub(crate) fn main(spec: &str) -> io::Result<()> {
+    let spec: Spec = serde_json::from_str(spec)?;
+    // A host that may be killed lays no bait, which would outlive it.
+    let needs_bait = |name: &String| !frames::HONEST.iter().any(|attempt| attempt.name == name);
+    let (bait, _laid, _leaked) = if spec.attempts.iter().any(needs_bait) {
+        let (bait, laid) = Bait::lay(Who::Same)?;
+        let leaked = bait::leak_directory(&bait)?;
+        (bait, Some(laid), Some(leaked))
+    } else {
+        (Bait::nothing(), None, None)
+    };
+    runtime()?.block_on(async {
+        let host = match Host::start(config(&spec)).await {
+            Ok(host) => host,
+            Err(error) => {
+                let names = spec.attempts.iter();
+                return names.map(|name| Verdict::not_started(name, &error)).try_for_each(print);
+            }
+        };
+        for name in &spec.attempts {
+            print(make(&host, name, &bait).await)?;
+        }
+        host.shutdown().await;
+        Ok(())
+    })
+}
+
+/// The runtime hosts of this suite use.
+pub(crate) fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+}
+
+/// How a host of this suite is set up.
+pub(crate) fn config(spec: &Spec) -> HostConfig {
+    let zygote = ZygoteProgram { path: "/proc/self/exe".into(), arguments: spec.zygote.clone() };
+    let (plan, pool_size) = (spec.plan.clone(), spec.pool_size);
+    HostConfig { zygote, plan, pool_size, maximum: Limits::MAXIMUM }
+}
+
+fn print(verdict: Verdict) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, &verdict)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+async fn make(host: &Host, name: &str, bait: &Bait) -> Verdict {
+    match attempt::find(name) {
+        Some(attempt) if attempt.plant.is_some() => beside_a_neighbour(host, attempt, bait).await,
+        attempt => {
+            let limits = attempt.map_or(Limits::DEFAULT, limits_of);
+            Verdict::of(name, &host.run(request(name, bait, limits)).await)
+        }
+    }
+}
+
+/// Two cells at once. The look counts only if it came after the neighbour had planted.
+async fn beside_a_neighbour(host: &Host, attempt: &Attempt, bait: &Bait) -> Verdict {
+    for _ in 0..10 {
+        let (enough, stop) = oneshot::channel::<()>();
+        let neighbour = tokio::spawn({
+            let host = host.clone();
+            let planting = request(&format!("plant {}", attempt.name), bait, limits_of(attempt));
+            async move { host.run_until(planting, async { drop(stop.await) }).await }
+        });
+        let look = host.run(request(attempt.name, bait, limits_of(attempt))).await;
+        drop(enough);
+        let mut verdict = Verdict::of(attempt.name, &look);
+        let Ok(neighbour) = neighbour.await else { continue };
+        let planted: Option<Report> = serde_json::from_str(&neighbour.stdout).ok();
+        let Some(planted) = planted else {
+            // Killed before it had planted anything: try again.
+            continue;
+        };
+        if !planted.outcome.has_succeeded() {
+            verdict.report = Some(planted);
+            return verdict;
+        }
+        if verdict.report.as_ref().is_some_and(|look| look.at > planted.at) {
+            return verdict;
+        }
+    }
+    let outcome = Outcome::inconclusive("the neighbour never planted in time");
+    let report = Some(Report { outcome, at: 0 });
+    Verdict { name: attempt.name.to_owned(), report, error: None, tier: "full".to_owned() }
+}
+
+fn limits_of(attempt: &Attempt) -> Limits {
+    let mut limits = Limits::DEFAULT;
+    (attempt.limits)(&mut limits);
+    limits
+}
+
+/// A run of the probe.
+pub(crate) fn request(code: &str, bait: &Bait, limits: Limits) -> RunRequest {
+    let context = to_raw_value(&bait.for_cell()).ok();
+    RunRequest { context, limits, ..RunRequest::typescript(code) }
+}
