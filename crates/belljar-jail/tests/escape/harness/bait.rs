@@ -209,7 +209,13 @@ impl Drop for Laid {
         let _ = self.sleeper.wait();
         let _ = fs::remove_file(&self.bait.shared_path);
         let _ = call!(SYS_mq_unlink, &*self.bait.queue);
-        for (control, id) in self.segments {
+        // What neighbours outside planted beside it stays until it is removed.
+        let key = self.bait.key + 1;
+        let planted = [
+            call!(SYS_shmget, key, 0, 0).map(|id| (libc::SYS_shmctl, id)),
+            call!(SYS_msgget, key, 0).map(|id| (libc::SYS_msgctl, id)),
+        ];
+        for (control, id) in self.segments.into_iter().chain(planted.into_iter().flatten()) {
             // semctl takes the number of a semaphore where the others take the command.
             let command = u64::from(libc::IPC_RMID.cast_unsigned());
             let arguments =
