@@ -73,6 +73,7 @@ pub(crate) struct CellTemplate {
     pub(crate) plan: ZygotePlan,
     pub(crate) inherited: Inherited,
     pub(crate) filter: Program,
+    pub(crate) keeper_filter: Program,
 }
 
 /// The host's ends of a new cell.
@@ -137,7 +138,7 @@ impl CellTemplate {
             }
             Ok(Cloned::Parent { pid, pidfd }) => {
                 drop((keeper_is_confined, pidfd));
-                if let Err(error) = keeper::confine(&self.plan) {
+                if let Err(error) = keeper::confine(&self.plan, &self.keeper_filter) {
                     return guest.refused(ends.guest, &error);
                 }
                 // The guest has its own copy. Of the two, only it may hold its socket: the host

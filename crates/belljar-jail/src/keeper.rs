@@ -17,13 +17,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{
-    ConfineError, Mechanism, ZygotePlan,
-    error::During,
-    mounts,
-    seccomp::{Policy, Program},
-    sys,
-};
+use crate::{ConfineError, Mechanism, ZygotePlan, error::During, mounts, seccomp::Program, sys};
 
 /// Host → keeper.
 #[derive(Debug, Serialize, Deserialize)]
@@ -76,7 +70,7 @@ pub fn receive_report(keeper: impl AsFd) -> io::Result<Option<KeeperReport>> {
 }
 
 /// Confines the keeper itself: one capability, over its own mounts, and a filter.
-pub(crate) fn confine(plan: &ZygotePlan) -> Result<(), ConfineError> {
+pub(crate) fn confine(plan: &ZygotePlan, filter: &Program) -> Result<(), ConfineError> {
     let mounting = CapabilitySet::SYS_ADMIN;
     let sets = CapabilitySets {
         effective: mounting,
@@ -86,8 +80,7 @@ pub(crate) fn confine(plan: &ZygotePlan) -> Result<(), ConfineError> {
     set_capabilities(None, sets).during(Mechanism::Capabilities)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Mechanism::Undumpable)?;
     if plan.asks_for(Mechanism::Seccomp) {
-        let program = Program::compile(&Policy::keeper());
-        sys::seccomp::load(&program).during(Mechanism::Seccomp)?;
+        sys::seccomp::load(filter).during(Mechanism::Seccomp)?;
     }
     Ok(())
 }

@@ -32,7 +32,10 @@ impl CellProcesses {
         let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", keeper.as_fd().as_raw_fd()))?;
         let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"));
         let keeper = pid.and_then(|pid| pid.trim().parse().ok()).ok_or(io::ErrorKind::NotFound)?;
-        let guest = children(keeper)?.first().copied().ok_or(io::ErrorKind::NotFound)?;
+        // A keeper has one thread, and the guest is its first child.
+        let children = fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children"))?;
+        let guest = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
+        let guest = guest.ok_or(io::ErrorKind::NotFound)?;
         Ok(Self { keeper, guest })
     }
 

@@ -153,7 +153,9 @@ fn drop_bounding_set() -> io::Result<()> {
 
 fn make_cells<G: Guest>(control: &OwnedFd, plan: ZygotePlan, mut guest: G) -> io::Result<()> {
     let filter = Program::compile(&Policy::script());
-    let mut template = CellTemplate { plan, inherited: Inherited::current()?, filter };
+    let keeper_filter = Program::compile(&Policy::keeper());
+    let mut template =
+        CellTemplate { plan, inherited: Inherited::current()?, filter, keeper_filter };
     assert_single_threaded()?;
     control::send(control, &Answer::Ready, &[])?;
     let mut is_first = true;

@@ -1,11 +1,14 @@
 //! A cell's main: say ready, take one run, answer, and wait to be ended.
 
-use std::os::unix::net::UnixStream;
+use std::{os::unix::net::UnixStream, time::Duration};
 
 use belljar_jail::{CellLimits, ConfineError, Confined, Guest};
 use belljar_wire::{Command, ErrorCode, Event, GuestError, GuestLimits};
 
 use crate::{Done, Engine, HostLink};
+
+/// A cell that has waited this long for its code is parked.
+const PARKED: Duration = Duration::from_millis(1);
 
 /// What a guest process does with its engine.
 #[derive(Debug)]
@@ -25,6 +28,11 @@ impl<E: Engine> Guest for CellMain<E> {
         let host = HostLink::new(socket);
         if host.send(&Event::Ready).is_err() {
             return;
+        }
+        // Only a cell that is parked rehearses: for one that is wanted at once, the run itself is
+        // the quickest way to touch what it touches.
+        if !host.hears_within(PARKED) {
+            self.engine.rehearse(&host);
         }
         // No command means that the host is gone, or let go of a cell it never used.
         let Ok(Command::Run(run)) = host.receive() else { return };

@@ -15,6 +15,10 @@ pub trait Engine {
     /// middle has already said what it had to say.
     fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError>;
 
+    /// Called in a cell that has waited a while for its code: touches what a run is going to
+    /// touch, so that the cell has its own copies of those pages when the code arrives.
+    fn rehearse(&mut self, _host: &HostLink) {}
+
     /// Called once in the zygote, after its first cell was cloned: what the first run can do
     /// without is prepared here, so that a single run starts sooner and later ones have it warm.
     fn warm_further(&mut self) {}

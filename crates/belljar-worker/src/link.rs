@@ -1,8 +1,9 @@
 //! The cell's one connection to the host.
 
-use std::{io, os::unix::net::UnixStream, sync::Arc};
+use std::{io, os::unix::net::UnixStream, sync::Arc, time::Duration};
 
 use belljar_wire::{Caps, Command, Event, ReadError, read_message, write_message};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// The host checks sizes before it sends; this only stops a frame that cannot be meant.
 const COMMAND_CAPS: Caps = Caps { body_bytes: 1 << 30, text_bytes: 0 };
@@ -24,6 +25,14 @@ impl HostLink {
     /// Sends one event; returns when the kernel has it.
     pub fn send(&self, event: &Event) -> io::Result<()> {
         write_message(&mut &*self.socket, event)
+    }
+
+    /// Whether something arrives within this time.
+    pub(crate) fn hears_within(&self, time: Duration) -> bool {
+        let mut ready = [PollFd::new(&*self.socket, PollFlags::IN)];
+        let time = Timespec::try_from(time).ok();
+        // A failure is no reason to wait: the next receive tells what is the matter.
+        poll(&mut ready, time.as_ref()).map_or(true, |ready| ready > 0)
     }
 
     /// Waits for the next command.

@@ -27,7 +27,7 @@ mod zone;
 
 use std::rc::Rc;
 
-use belljar_wire::{ErrorCode, Event, GuestError, GuestLimits, RunCommand};
+use belljar_wire::{ErrorCode, Event, GuestError, GuestLimits, Language, RunCommand};
 use rquickjs::{
     CatchResultExt, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Value,
     context::EvalOptions, object::Property,
@@ -50,6 +50,13 @@ const STACK_BYTES: usize = 16 << 20;
 const SPARE_BYTES: u64 = 16 << 20;
 /// The collector does not run before this much is allocated.
 const MAX_GC_THRESHOLD: usize = 16 << 20;
+
+/// A little of everything most runs do; it prints nothing and leaves nothing behind.
+const REHEARSAL: &str = "const rows: { n: number }[] = [{ n: 1 }, { n: 2 }];
+const total = await Promise.resolve(rows.map((row) => row.n).reduce((a, b) => a + b, 0));
+return { total, text: `${JSON.stringify(rows)}`.length };";
+const REHEARSAL_BYTES: u64 = 64 << 20;
+const REHEARSAL_MS: u64 = 1000;
 
 /// Why the engine could not be warmed.
 #[derive(Debug, thiserror::Error)]
@@ -203,6 +210,27 @@ impl Engine for QuickJs {
         self.current.end();
         self.rejections.clear();
         done
+    }
+
+    fn rehearse(&mut self, host: &HostLink) {
+        let limits = GuestLimits {
+            memory_bytes: REHEARSAL_BYTES,
+            wall_ms: REHEARSAL_MS,
+            cpu_ms: REHEARSAL_MS,
+            result_bytes: 1024,
+            processes: 1,
+            open_files: 1,
+        };
+        let _ = self.run(
+            RunCommand {
+                language: Language::TypeScript,
+                file_name: "rehearsal.ts".to_owned(),
+                limits,
+                code: REHEARSAL.to_owned(),
+                context: b"{}".to_vec(),
+            },
+            host,
+        );
     }
 
     fn warm_further(&mut self) {

@@ -26,7 +26,10 @@ fn k1_rows_have_the_stable_shape_and_missing_peers_are_named() {
     assert!(first["rate_per_s"].is_number());
     let cases: Vec<&str> =
         rows.as_array().unwrap().iter().filter_map(|row| row["case"].as_str()).collect();
-    assert_eq!(cases, ["belljar typescript", "belljar typescript, 3 ms apart", "belljar one-shot"]);
+    assert_eq!(
+        cases,
+        ["belljar typescript", "belljar typescript, back to back", "belljar one-shot"]
+    );
 }
 
 #[test]
