@@ -75,6 +75,8 @@ impl Delegation {
             }
             delegation.divide().map_err(|error| format!("the group is not writable: {error}"))?;
         }
+        let unwritable = |error| format!("no group can be made beneath this one: {error}");
+        delegation.try_making_a_group().map_err(unwritable)?;
         delegation.remove_orphans();
         Ok(delegation)
     }
@@ -86,6 +88,18 @@ impl Delegation {
         fs::write(own.join("cgroup.procs"), self.host.to_string())?;
         let enable = CONTROLLERS.map(|name| format!("+{name}")).join(" ");
         fs::write(self.root.join("cgroup.subtree_control"), enable)
+    }
+
+    /// The group may be somebody else's, however its controllers are set.
+    fn try_making_a_group(&self) -> io::Result<()> {
+        let probe = self.root.join(format!("{CELL_PREFIX}{}-probe", self.host));
+        fs::create_dir(&probe)?;
+        fs::remove_dir(&probe)
+    }
+
+    /// Removes the groups of cells that have ended, as far as they are empty by now.
+    pub fn remove_emptied(&self) {
+        lock(&self.emptying).retain(|path| fs::remove_dir(path).is_err() && path.exists());
     }
 
     /// Removes the groups of hosts that are gone; those still in use cannot be removed.
@@ -103,7 +117,7 @@ impl Delegation {
 
     /// Makes a group with these limits and puts the processes into it.
     pub fn hold(&self, number: u64, limits: &CellLimits, pids: &[u32]) -> io::Result<Leaf> {
-        lock(&self.emptying).retain(|path| fs::remove_dir(path).is_err() && path.exists());
+        self.remove_emptied();
         let path = self.root.join(format!("{CELL_PREFIX}{}-{number}", self.host));
         let leaf = Leaf { path, emptying: self.emptying.clone() };
         fs::create_dir(&leaf.path)?;

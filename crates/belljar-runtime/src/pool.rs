@@ -86,6 +86,9 @@ impl Pool {
     pub(crate) async fn shutdown(&self) {
         self.parked().cells.clear();
         self.zygote.lock().await.shutdown().await;
+        if let Some(cgroups) = &self.cgroups {
+            cgroups.remove_emptied();
+        }
     }
 
     /// The plan every cell is made by.

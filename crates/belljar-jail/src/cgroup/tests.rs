@@ -85,3 +85,12 @@ fn groups_of_dead_hosts_are_removed_and_those_of_living_ones_stay() {
     assert!(root.path().join(alive).exists());
     assert!(root.path().join("somebody-else").exists());
 }
+
+#[test]
+fn a_group_nothing_can_be_made_in_is_not_taken() {
+    let root = group("memory pids\n", "7\n8\n", "memory pids\n");
+    // A file in the probe's place stands for a directory that is not ours to write.
+    fs::write(root.path().join("belljar-cell-7-probe"), "").unwrap();
+    let error = Delegation::take_over(root.path(), 7).unwrap_err();
+    assert_eq!(error, "no group can be made beneath this one: File exists (os error 17)");
+}
