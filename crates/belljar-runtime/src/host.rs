@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    Isolation, LaunchError, Limits, Metrics, RunError, RunRequest, RunResult, Status, ToolReport,
+    Isolation, LaunchError, Limits, Metrics, RunError, RunRequest, RunResult, Status,
     ZygoteProgram,
     cell::Cell,
     pool::Pool,
@@ -235,9 +235,8 @@ struct Report {
 
 impl Report {
     fn new(memory: &'static str) -> Self {
-        let isolation =
-            Isolation { tier: "refused", engine: "quickjs", layers: Vec::new(), memory };
-        Self { id: run_id(), metrics: Metrics::default(), isolation }
+        let RunResult { id, metrics, isolation, .. } = RunResult::blank();
+        Self { id, metrics, isolation: Isolation { memory, ..isolation } }
     }
 
     fn confined(&mut self, plan: &ZygotePlan) {
@@ -256,6 +255,7 @@ impl Report {
             Some(error) if error.code == ErrorCode::RunAborted => Status::Aborted,
             Some(_) => Status::Failed,
         };
+        let exit_code = i32::from(error.is_some());
         RunResult {
             id: self.id,
             status,
@@ -264,25 +264,13 @@ impl Report {
             stdout: texts.stdout,
             stderr: texts.stderr,
             logs: texts.logs,
-            exit_code: i32::from(error.is_some()),
+            exit_code,
             error,
             metrics: self.metrics,
             isolation: self.isolation,
             truncated: texts.truncated,
-            artifacts: Vec::new(),
-            changes: Vec::new(),
-            tools: ToolReport::default(),
-            cached: false,
-            session_id: None,
-            state: serde_json::Map::new(),
             lossy,
+            ..RunResult::blank()
         }
     }
-}
-
-fn run_id() -> String {
-    let mut bytes = [0; 10];
-    // Without randomness the id is merely not unique; a run does not fail for it.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    bytes.iter().fold("run_".to_owned(), |id, byte| id + &format!("{byte:02x}"))
 }

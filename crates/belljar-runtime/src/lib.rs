@@ -24,5 +24,6 @@ pub use limits::Limits;
 pub use request::{Language, RunRequest};
 pub use result::{
     ErrorCode, ErrorKind, Isolation, Metrics, RunError, RunResult, Status, ToolReport, Truncated,
+    unrun,
 };
 pub use zygote::ZygoteProgram;

@@ -48,6 +48,50 @@ pub struct RunResult {
     pub lossy: bool,
 }
 
+impl RunResult {
+    /// What every result starts as: a new id, nothing confined, nothing said.
+    pub(crate) fn blank() -> Self {
+        Self {
+            id: run_id(),
+            status: Status::Failed,
+            success: false,
+            result: RawValue::NULL.to_owned(),
+            stdout: String::new(),
+            stderr: String::new(),
+            logs: Vec::new(),
+            exit_code: 1,
+            error: None,
+            metrics: Metrics::default(),
+            isolation: Isolation {
+                tier: "refused",
+                engine: "quickjs",
+                layers: Vec::new(),
+                memory: "none",
+            },
+            truncated: Truncated::default(),
+            artifacts: Vec::new(),
+            changes: Vec::new(),
+            tools: ToolReport::default(),
+            cached: false,
+            session_id: None,
+            state: serde_json::Map::new(),
+            lossy: false,
+        }
+    }
+}
+
+/// A result for code that was not run, or whose cell was ended before it could answer.
+pub fn unrun(status: Status, error: RunError) -> RunResult {
+    RunResult { status, error: Some(error), ..RunResult::blank() }
+}
+
+fn run_id() -> String {
+    let mut bytes = [0; 10];
+    // Without randomness the id is merely not unique; a run does not fail for it.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    bytes.iter().fold("run_".to_owned(), |id, byte| id + &format!("{byte:02x}"))
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

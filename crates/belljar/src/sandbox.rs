@@ -5,12 +5,11 @@
 
 mod build;
 mod run;
-mod unrun;
 mod value;
 
+pub use belljar_runtime::unrun;
 pub use build::{BuildError, SandboxBuilder, init};
 pub use run::Run;
-pub use unrun::unrun;
 pub use value::{RunResultExt, ValueError};
 
 use belljar_runtime::{Host, Language, Limits, RunRequest, RunResult};

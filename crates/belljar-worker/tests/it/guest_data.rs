@@ -1,18 +1,8 @@
 //! The `data` library beyond its documented examples: odd input, ties, refusals (A11).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::harness::value;
-
-/// The value of each expression; what throws has its error's text as value.
-fn values(expressions: &[&str]) -> Value {
-    let functions: String = expressions.iter().map(|e| format!("() => ({e}),\n")).collect();
-    value(&format!(
-        "return [{functions}].map((f) => {{
-            try {{ return f() ?? null; }} catch (e) {{ return `${{e.name}}: ${{e.message}}`; }}
-        }});"
-    ))
-}
+use crate::harness::values;
 
 /// A11.
 #[test]

@@ -3,17 +3,7 @@
 use belljar_wire::Stream;
 use serde_json::json;
 
-use crate::harness::{run, value};
-
-/// Wraps expressions so that what throws has "Name: message" as its value.
-fn values(expressions: &[&str]) -> serde_json::Value {
-    let functions: String = expressions.iter().map(|e| format!("() => ({e}),\n")).collect();
-    value(&format!(
-        "return [{functions}].map((f) => {{
-            try {{ return f() ?? null; }} catch (e) {{ return `${{e.name}}: ${{e.message}}`; }}
-        }});"
-    ))
-}
+use crate::harness::{run, value, values};
 
 /// A1. The label `latin1` means windows-1252 on the web, C1 range included.
 #[test]

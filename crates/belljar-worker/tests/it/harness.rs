@@ -83,6 +83,16 @@ pub(crate) fn value(code: &str) -> Value {
     outcome.value
 }
 
+/// The value of each expression; what throws has "Name: message" as its value.
+pub(crate) fn values(expressions: &[&str]) -> Value {
+    let functions: String = expressions.iter().map(|e| format!("() => ({e}),\n")).collect();
+    value(&format!(
+        "return [{functions}].map((f) => {{
+            try {{ return f() ?? null; }} catch (e) {{ return `${{e.name}}: ${{e.message}}`; }}
+        }});"
+    ))
+}
+
 /// Runs a whole command.
 pub(crate) fn run_command(command: RunCommand) -> Outcome {
     let (cell, host) = UnixStream::pair().expect("a socket pair");
