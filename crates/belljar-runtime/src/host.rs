@@ -9,7 +9,7 @@ use std::{
 };
 
 use belljar_jail::{CellLimits, ZygotePlan};
-use belljar_wire::{Command, ErrorCode, GuestLimits, RunCommand};
+use belljar_wire::{Command, ErrorCode, GuestGrants, GuestLimits, RunCommand};
 use serde_json::value::RawValue;
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
@@ -200,7 +200,14 @@ fn command(request: RunRequest) -> Command {
     };
     let RunRequest { code, language, file_name, context, .. } = request;
     let context = context.map_or_else(Vec::new, |json| String::from(Box::<str>::from(json)).into());
-    Command::Run(RunCommand { language, file_name, limits, code, context })
+    Command::Run(RunCommand {
+        language,
+        file_name,
+        limits,
+        grants: GuestGrants::default(),
+        code,
+        context,
+    })
 }
 
 fn refused(error: &LaunchError) -> RunError {

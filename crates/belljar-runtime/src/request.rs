@@ -28,14 +28,10 @@ impl RunRequest {
 
     /// Code with the default limits and no context.
     pub fn new(language: Language, code: impl Into<String>) -> Self {
-        let file_name = match language {
-            Language::TypeScript => "main.ts",
-            Language::JavaScript => "main.js",
-        };
         Self {
             code: code.into(),
             language,
-            file_name: file_name.to_owned(),
+            file_name: language.file_name().to_owned(),
             context: None,
             limits: Limits::DEFAULT,
         }

@@ -158,6 +158,7 @@ async fn exchange(
                 }
                 transcript.log(format!("[blocked] {attempt}").as_bytes())
             }
+            Event::Artifact { .. } => Ok(()),
             event @ (Event::Done { .. } | Event::Failed(_)) => return Ended::Answered(event),
             Event::Ready | Event::Refused { .. } => {
                 return Ended::Malformed("a second greeting".to_owned());
@@ -181,7 +182,7 @@ async fn judge(
     limits: &Limits,
 ) -> Result<Finished, RunError> {
     Err(match ended {
-        Ended::Answered(Event::Done { lossy, value }) => {
+        Ended::Answered(Event::Done { lossy, value, .. }) => {
             return value::checked(value, limits).map(|value| Finished { value, lossy });
         }
         Ended::Answered(Event::Failed(error)) => error.into(),

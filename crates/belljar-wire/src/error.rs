@@ -67,6 +67,8 @@ error_codes! {
     RuntimeStackOverflow = "runtime.stack_overflow" => RuntimeError,
     /// The body waits for a promise that nothing can settle any more.
     RuntimeStalled = "runtime.stalled" => RuntimeError,
+    /// The code ended with a status other than 0.
+    RuntimeExit = "runtime.exit" => RuntimeError,
     /// The wall-clock limit.
     LimitTimeout = "limit.timeout" => TimeoutError,
     /// The CPU-time limit.
@@ -83,6 +85,10 @@ error_codes! {
     LimitResult = "limit.result" => LimitError,
     /// More was asked for than the operator's maximum.
     LimitMaximum = "limit.maximum" => LimitError,
+    /// Workspace and `/tmp` are full.
+    LimitDisk = "limit.disk" => LimitError,
+    /// Too many processes and threads.
+    LimitProcesses = "limit.processes" => LimitError,
     /// Network access that was not granted.
     PermissionNetwork = "permission.network" => PermissionError,
     /// A module that was not granted.
@@ -91,6 +97,8 @@ error_codes! {
     PermissionHost = "permission.host" => PermissionError,
     /// File access that was not granted.
     PermissionFile = "permission.file" => PermissionError,
+    /// A command that was not granted.
+    PermissionCommand = "permission.command" => PermissionError,
     /// A live object, cycle, BigInt or other value JSON has no place for.
     SerializationUnsupported = "serialization.unsupported" => SerializationError,
     /// The value is nested too deeply.
@@ -124,14 +132,18 @@ impl ErrorCode {
             | Self::RuntimeUnhandledRejection
             | Self::RuntimeStackOverflow
             | Self::RuntimeStalled
+            | Self::RuntimeExit
             | Self::LimitTimeout
             | Self::LimitMemory
             | Self::LimitContext
             | Self::LimitResult
+            | Self::LimitDisk
+            | Self::LimitProcesses
             | Self::PermissionNetwork
             | Self::PermissionModule
             | Self::PermissionHost
             | Self::PermissionFile
+            | Self::PermissionCommand
             | Self::SerializationUnsupported
             | Self::SerializationDepth
             | Self::SandboxEngine
@@ -167,6 +179,9 @@ pub struct GuestError {
     /// 1-based column in the source as written.
     #[serde(default)]
     pub column: Option<u32>,
+    /// The status the code ended with, when it ended itself.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
     /// What to do about it.
     #[serde(default)]
     pub hint: Option<String>,
@@ -181,7 +196,7 @@ impl GuestError {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let mut message = message.into();
         shorten(&mut message, MAX_MESSAGE_BYTES);
-        Self { code, message, stack: None, line: None, column: None, hint: None }
+        Self { code, message, stack: None, line: None, column: None, exit_code: None, hint: None }
     }
 
     /// Adds what to do about it.

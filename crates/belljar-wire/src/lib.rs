@@ -12,7 +12,9 @@ mod stream;
 
 pub use error::{ErrorCode, ErrorKind, GuestError};
 pub use frame::{Caps, DecodeError, Header, MAX_HEAD_BYTES};
-pub use message::{Command, Event, GuestLimits, Language, Message, RunCommand, Stream};
+pub use message::{
+    Command, Event, GuestGrants, GuestLimits, Language, Message, RunCommand, Stream,
+};
 pub use stream::{ReadError, read_message, write_message};
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The messages: [`Command`] goes to a cell, [`Event`] comes out of one.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{DecodeError, GuestError, Header, frame::PRINT};
@@ -23,6 +25,22 @@ pub enum Language {
     TypeScript,
     /// Modern JavaScript.
     JavaScript,
+    /// Python, by the machine's own CPython.
+    Python,
+    /// Shell, by the machine's own bash.
+    Bash,
+}
+
+impl Language {
+    /// The name errors and stacks show for code that has no file.
+    pub const fn file_name(self) -> &'static str {
+        match self {
+            Self::TypeScript => "main.ts",
+            Self::JavaScript => "main.js",
+            Self::Python => "main.py",
+            Self::Bash => "main.sh",
+        }
+    }
 }
 
 /// Limits the guest's side lowers itself to before it reads the code.
@@ -43,6 +61,25 @@ pub struct GuestLimits {
     pub open_files: u32,
 }
 
+/// What a run was granted, as far as the guest's side has a part in it: these give good messages
+/// and pass values in. What the guest can really reach was settled when its cell was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestGrants {
+    /// Environment variables.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Python modules and builtins that restricted mode would refuse.
+    #[serde(default)]
+    pub modules: Vec<String>,
+    /// Commands beyond the default set.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    /// Nothing is refused at the level of the language.
+    #[serde(default)]
+    pub permissive: bool,
+}
+
 /// One piece of guest code to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunCommand {
@@ -52,6 +89,8 @@ pub struct RunCommand {
     pub file_name: String,
     /// Limits of this run.
     pub limits: GuestLimits,
+    /// What it was granted.
+    pub grants: GuestGrants,
     /// The code.
     pub code: String,
     /// The global `context`, as JSON; empty means an empty object.
@@ -64,6 +103,7 @@ struct RunHead {
     language: Language,
     file_name: String,
     limits: GuestLimits,
+    grants: GuestGrants,
     code_bytes: u32,
 }
 
@@ -110,10 +150,17 @@ pub enum Event {
         /// What it tried, e.g. `fetch("https://example.org")`.
         attempt: String,
     },
+    /// The code names a file of its workspace that is to come back beside the value.
+    Artifact {
+        /// Where it is, in the cell.
+        path: String,
+    },
     /// The run ended with a value.
     Done {
         /// Some number was NaN or infinite and became null.
         lossy: bool,
+        /// A table had more rows than come back.
+        cut: bool,
         /// The value as JSON.
         value: Vec<u8>,
     },
@@ -146,8 +193,16 @@ struct DeniedHead {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct ArtifactHead {
+    path: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct DoneHead {
     lossy: bool,
+    #[serde(default)]
+    cut: bool,
 }
 
 const RUN: u8 = 1;
@@ -156,6 +211,7 @@ const REFUSED: u8 = 66;
 const DENIED: u8 = 68;
 const DONE: u8 = 69;
 const FAILED: u8 = 70;
+const ARTIFACT: u8 = 71;
 
 impl Message for Command {
     fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)> {
@@ -164,6 +220,7 @@ impl Message for Command {
             language: run.language,
             file_name: run.file_name.clone(),
             limits: run.limits,
+            grants: run.grants.clone(),
             code_bytes: u32::try_from(run.code.len()).ok()?,
         };
         frame(RUN, &head, vec![run.code.as_bytes(), &run.context])
@@ -181,8 +238,8 @@ impl Message for Command {
         }
         let context = code.split_off(code_bytes);
         let code = String::from_utf8(code).map_err(|_| DecodeError::Body)?;
-        let RunHead { language, file_name, limits, .. } = head;
-        Ok(Self::Run(RunCommand { language, file_name, limits, code, context }))
+        let RunHead { language, file_name, limits, grants, .. } = head;
+        Ok(Self::Run(RunCommand { language, file_name, limits, grants, code, context }))
     }
 }
 
@@ -200,7 +257,12 @@ impl Message for Event {
             Self::Denied { attempt } => {
                 frame(DENIED, &DeniedHead { attempt: attempt.clone() }, vec![])
             }
-            Self::Done { lossy, value } => frame(DONE, &DoneHead { lossy: *lossy }, vec![value]),
+            Self::Artifact { path } => {
+                frame(ARTIFACT, &ArtifactHead { path: path.clone() }, vec![])
+            }
+            Self::Done { lossy, cut, value } => {
+                frame(DONE, &DoneHead { lossy: *lossy, cut: *cut }, vec![value])
+            }
             Self::Failed(error) => frame(FAILED, error, vec![]),
         }
     }
@@ -212,8 +274,8 @@ impl Message for Event {
                 return Ok(Self::Print { stream, text: body });
             }
             DONE => {
-                let DoneHead { lossy } = serde_json::from_slice(head)?;
-                return Ok(Self::Done { lossy, value: body });
+                let DoneHead { lossy, cut } = serde_json::from_slice(head)?;
+                return Ok(Self::Done { lossy, cut, value: body });
             }
             READY => {
                 let Nothing {} = serde_json::from_slice(head)?;
@@ -226,6 +288,10 @@ impl Message for Event {
             DENIED => {
                 let DeniedHead { attempt } = serde_json::from_slice(head)?;
                 Self::Denied { attempt }
+            }
+            ARTIFACT => {
+                let ArtifactHead { path } = serde_json::from_slice(head)?;
+                Self::Artifact { path }
             }
             FAILED => {
                 let error: GuestError = serde_json::from_slice(head)?;

@@ -5,8 +5,8 @@ use std::io::Cursor;
 use proptest::prelude::*;
 
 use crate::{
-    Caps, Command, DecodeError, ErrorCode, Event, GuestError, GuestLimits, Header, Language,
-    Message, ReadError, RunCommand, Stream, read_message, write_message,
+    Caps, Command, DecodeError, ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Header,
+    Language, Message, ReadError, RunCommand, Stream, read_message, write_message,
 };
 
 const CAPS: Caps = Caps { body_bytes: 1 << 20, text_bytes: 1 << 20 };
@@ -31,12 +31,25 @@ fn limits() -> impl Strategy<Value = GuestLimits> {
 }
 
 fn command() -> impl Strategy<Value = Command> {
-    let language = prop_oneof![Just(Language::TypeScript), Just(Language::JavaScript)];
-    (language, "\\PC{0,40}", limits(), "\\PC{0,400}", any::<Vec<u8>>()).prop_map(
-        |(language, file_name, limits, code, context)| {
-            Command::Run(RunCommand { language, file_name, limits, code, context })
+    let language = proptest::sample::select(vec![
+        Language::TypeScript,
+        Language::JavaScript,
+        Language::Python,
+        Language::Bash,
+    ]);
+    (language, "\\PC{0,40}", limits(), grants(), "\\PC{0,400}", any::<Vec<u8>>()).prop_map(
+        |(language, file_name, limits, grants, code, context)| {
+            Command::Run(RunCommand { language, file_name, limits, grants, code, context })
         },
     )
+}
+
+fn grants() -> impl Strategy<Value = GuestGrants> {
+    let names = || proptest::collection::vec("\\PC{0,10}", 0..4);
+    let env = proptest::collection::btree_map("\\PC{0,10}", "\\PC{0,40}", 0..4);
+    (env, names(), names(), any::<bool>()).prop_map(|(env, modules, commands, permissive)| {
+        GuestGrants { env, modules, commands, permissive }
+    })
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -49,7 +62,9 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(mechanism, message)| Event::Refused { mechanism, message }),
         (stream, any::<Vec<u8>>()).prop_map(|(stream, text)| Event::Print { stream, text }),
         "\\PC{0,80}".prop_map(|attempt| Event::Denied { attempt }),
-        (any::<bool>(), any::<Vec<u8>>()).prop_map(|(lossy, value)| Event::Done { lossy, value }),
+        "\\PC{0,80}".prop_map(|path| Event::Artifact { path }),
+        (any::<bool>(), any::<bool>(), any::<Vec<u8>>())
+            .prop_map(|(lossy, cut, value)| Event::Done { lossy, cut, value }),
         (code, "\\PC{0,80}", any::<u32>(), any::<u32>()).prop_map(|(code, text, line, column)| {
             Event::Failed(GuestError::new(code, &*text).at(line, column).with_hint(&*text))
         }),
@@ -93,7 +108,7 @@ proptest! {
 
 #[test]
 fn a_body_over_the_cap_is_refused_before_it_is_read() {
-    let large = Event::Done { lossy: false, value: vec![b'0'; 2000] };
+    let large = Event::Done { lossy: false, cut: false, value: vec![b'0'; 2000] };
     let read = read_message::<Event>(
         &mut Cursor::new(bytes_of(&large)),
         Caps { body_bytes: 1999, ..CAPS },
@@ -160,7 +175,7 @@ fn printed_text_has_a_cap_of_its_own() {
         read,
         Err(ReadError::Decode(DecodeError::BodyTooLarge { bytes: 100, cap: 99 }))
     ));
-    let value = Event::Done { lossy: false, value: vec![b'0'; 100] };
+    let value = Event::Done { lossy: false, cut: false, value: vec![b'0'; 100] };
     assert_eq!(read_message::<Event>(&mut Cursor::new(bytes_of(&value)), caps).unwrap(), value);
 }
 

@@ -38,7 +38,7 @@ impl<E: Engine> Guest for CellMain<E> {
         let Ok(Command::Run(run)) = host.receive() else { return };
         let last = match limits.lower(&cell_limits(&run.limits)) {
             Ok(()) => match self.engine.run(run, &host) {
-                Ok(Done { lossy, value }) => Event::Done { lossy, value },
+                Ok(Done { lossy, cut, value }) => Event::Done { lossy, cut, value },
                 Err(error) => Event::Failed(error),
             },
             Err(error) => Event::Failed(GuestError::new(

@@ -29,6 +29,8 @@ pub trait Engine {
 pub struct Done {
     /// Some number was NaN or infinite and became null.
     pub lossy: bool,
+    /// A table had more rows than come back.
+    pub cut: bool,
     /// The value as JSON.
     pub value: Vec<u8>,
 }

@@ -27,7 +27,7 @@ mod zone;
 
 use std::rc::Rc;
 
-use belljar_wire::{ErrorCode, Event, GuestError, GuestLimits, Language, RunCommand};
+use belljar_wire::{ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand};
 use rquickjs::{
     CatchResultExt, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Value,
     context::EvalOptions, object::Property,
@@ -179,14 +179,14 @@ impl QuickJs {
         limits: &GuestLimits,
     ) -> Result<Done, Failure> {
         let Some(value) = value else {
-            return Ok(Done { lossy: false, value: b"null".to_vec() });
+            return Ok(Done { lossy: false, cut: false, value: b"null".to_vec() });
         };
         self.context.with(|ctx| {
             let failed = |error| Failure::caught(&ctx, error, Occasion::Running, &self.current);
             let value = value.restore(&ctx).map_err(failed)?;
             let library = self.library.values(&ctx).map_err(failed)?;
             match value::encode(&value, &library, limits.result_bytes as usize) {
-                Ok(Encoded { json, lossy }) => Ok(Done { lossy, value: json }),
+                Ok(Encoded { json, lossy }) => Ok(Done { lossy, cut: false, value: json }),
                 Err(EncodeError::Engine(error)) => Err(failed(error)),
                 Err(EncodeError::Misfit { what, path }) => {
                     Err(Failure::Told(value::describe(what, &path)))
@@ -199,7 +199,7 @@ impl QuickJs {
 
 impl Engine for QuickJs {
     fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError> {
-        let RunCommand { language, file_name, limits, code, context } = run;
+        let RunCommand { language, file_name, limits, code, context, .. } = run;
         // QuickJS takes the name as a C string.
         let file_name = file_name.replace('\0', "");
         let locator = Rc::new(Locator::new(Source { language, file_name, text: code }));
@@ -226,6 +226,7 @@ impl Engine for QuickJs {
                 language: Language::TypeScript,
                 file_name: "rehearsal.ts".to_owned(),
                 limits,
+                grants: GuestGrants::default(),
                 code: REHEARSAL.to_owned(),
                 context: b"{}".to_vec(),
             },

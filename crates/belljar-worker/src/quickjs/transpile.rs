@@ -43,8 +43,11 @@ pub(super) struct Source {
 impl Source {
     fn source_type(&self) -> SourceType {
         match self.language {
-            Language::TypeScript => SourceType::ts().with_module(true),
             Language::JavaScript => SourceType::mjs(),
+            // The host sends no other language to this engine.
+            Language::TypeScript | Language::Python | Language::Bash => {
+                SourceType::ts().with_module(true)
+            }
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::{os::unix::net::UnixStream, thread};
 
 use belljar_wire::{
-    Caps, ErrorCode, Event, GuestError, GuestLimits, Language, RunCommand, Stream, read_message,
+    Caps, ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand, Stream,
+    read_message,
 };
 use belljar_worker::{Engine, HostLink, quickjs::QuickJs};
 use serde_json::Value;
@@ -65,6 +66,7 @@ pub(crate) fn command(code: &str) -> RunCommand {
             processes: 1,
             open_files: 16,
         },
+        grants: GuestGrants::default(),
         code: code.into(),
         context: Vec::new(),
     }
@@ -125,6 +127,7 @@ fn drain(mut host: UnixStream) -> (Vec<(Stream, String)>, Vec<String>) {
             Event::Denied { attempt } => denied.push(attempt),
             other @ (Event::Ready
             | Event::Refused { .. }
+            | Event::Artifact { .. }
             | Event::Done { .. }
             | Event::Failed(_)) => {
                 unreachable!("an engine does not send {other:?}");

@@ -51,10 +51,7 @@ impl Source {
 
     fn unnamed(code: String, language: Option<Language>) -> Self {
         let language = language.unwrap_or(Language::TypeScript);
-        let file_name = match language {
-            Language::TypeScript => "main.ts",
-            Language::JavaScript => "main.js",
-        };
+        let file_name = language.file_name();
         Self { code, language, file_name: file_name.to_owned(), shown_name: file_name.to_owned() }
     }
 

@@ -45,7 +45,7 @@ impl Engine for Probe {
             }
             None => attempt(find(&run.code)?, &bait),
         };
-        Ok(Done { lossy: false, value: encode(&report)? })
+        Ok(Done { lossy: false, cut: false, value: encode(&report)? })
     }
 }
 

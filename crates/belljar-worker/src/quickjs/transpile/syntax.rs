@@ -77,10 +77,7 @@ fn offset_of(diagnostic: &OxcDiagnostic) -> u32 {
 }
 
 fn jsx_goal(language: Language) -> SourceType {
-    match language {
-        Language::TypeScript => SourceType::tsx(),
-        Language::JavaScript => SourceType::jsx(),
-    }
+    if language == Language::JavaScript { SourceType::jsx() } else { SourceType::tsx() }
 }
 
 fn parses_as(source: &Source, goal: SourceType) -> bool {
