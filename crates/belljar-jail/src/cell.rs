@@ -18,10 +18,12 @@ use rustix::{
 };
 
 use crate::{
-    CellLimits, ConfineError, Mechanism, ZygotePlan, control,
+    CellGrants, CellLimits, ConfineError, Mechanism, TreeAccess, ZygotePlan, control,
     error::During,
     identity::OuterIds,
-    keeper, landlock, mounts,
+    keeper,
+    landlock::{self, Place, Reach},
+    mounts::{self, LayeredWork},
     rlimits::{self, Inherited},
     seccomp::Program,
     sys::{
@@ -38,6 +40,12 @@ pub trait Guest {
 
     /// A layer could not be put in force: tell the host. The process ends on return.
     fn refused(&mut self, socket: UnixStream, error: &ConfineError);
+
+    /// In the zygote, before each clone of a cell.
+    fn before_clone(&mut self) {}
+
+    /// In the zygote, after each.
+    fn after_clone(&mut self) {}
 
     /// In the zygote, once, after its first cell: prepares what the first cell could do without,
     /// for the benefit of all later ones.
@@ -74,6 +82,25 @@ pub(crate) struct CellTemplate {
     pub(crate) inherited: Inherited,
     pub(crate) filter: Program,
     pub(crate) keeper_filter: Program,
+    /// Where guests may read and execute the host's software.
+    pub(crate) places: Vec<Place>,
+}
+
+/// What one cell is to be.
+#[derive(Debug)]
+pub(crate) struct CellOrder {
+    pub(crate) limits: CellLimits,
+    pub(crate) grants: CellGrants,
+    /// The granted trees, detached.
+    pub(crate) trees: Vec<OwnedFd>,
+}
+
+/// What a keeper has when its cell is prepared.
+struct Prepared {
+    ended_children: OwnedFd,
+    keeper_is_confined: OwnedFd,
+    tell_guest: OwnedFd,
+    layered: Option<LayeredWork>,
 }
 
 /// The host's ends of a new cell.
@@ -94,13 +121,18 @@ impl CellTemplate {
     /// Clones a cell. Returns in the zygote only.
     pub(crate) fn make(
         &self,
-        limits: &CellLimits,
+        order: &CellOrder,
         guest: &mut impl Guest,
     ) -> io::Result<CellHandles> {
         let (guest_host, guest_cell) = UnixStream::pair()?;
         let (keeper_host, keeper_cell) = control::pair()?;
         let ids = OuterIds::current();
-        match sys::process::clone(self.namespaces())? {
+        guest.before_clone();
+        let cloned = sys::process::clone(self.namespaces());
+        if !matches!(cloned, Ok(Cloned::Child)) {
+            guest.after_clone();
+        }
+        match cloned? {
             Cloned::Parent { pidfd, .. } => {
                 Ok(CellHandles { guest: guest_host.into(), keeper: keeper_host, pidfd })
             }
@@ -108,7 +140,7 @@ impl CellTemplate {
                 drop((guest_host, keeper_host));
                 let ends = Ends { guest: guest_cell, keeper: keeper_cell };
                 // Unwinding must not reach the zygote's loop, which this process is a copy of.
-                let _ = catch_unwind(AssertUnwindSafe(|| self.keep(limits, ids, ends, guest)));
+                let _ = catch_unwind(AssertUnwindSafe(|| self.keep(order, ids, ends, guest)));
                 exit_now(0)
             }
         }
@@ -123,17 +155,17 @@ impl CellTemplate {
     }
 
     /// Pid 1: prepares the cell, starts the guest, watches.
-    fn keep(&self, limits: &CellLimits, ids: OuterIds, ends: Ends, guest: &mut impl Guest) {
-        let prepared = self.prepare(limits, ids, &ends);
-        let (ended_children, keeper_is_confined, tell_guest) = match prepared {
+    fn keep(&self, order: &CellOrder, ids: OuterIds, ends: Ends, guest: &mut impl Guest) {
+        let prepared = match self.prepare(order, ids, &ends) {
             Ok(prepared) => prepared,
             Err(error) => return guest.refused(ends.guest, &error),
         };
+        let Prepared { ended_children, keeper_is_confined, tell_guest, layered } = prepared;
         match sys::process::clone(0).during(Mechanism::PidNamespace) {
             Err(error) => guest.refused(ends.guest, &error),
             Ok(Cloned::Child) => {
-                drop((ends.keeper, ended_children, tell_guest));
-                self.become_guest(limits, ends.guest, &keeper_is_confined, guest);
+                drop((ends.keeper, ended_children, tell_guest, layered));
+                self.become_guest(order, ends.guest, &keeper_is_confined, guest);
                 exit_now(0)
             }
             Ok(Cloned::Parent { pid, pidfd }) => {
@@ -146,46 +178,60 @@ impl CellTemplate {
                 drop(ends.guest);
                 let _ = rustix::io::write(&tell_guest, &[CONFINED]);
                 drop(tell_guest);
-                let _ = keeper::watch(&ends.keeper, &ended_children, pid);
+                let _ = keeper::watch(&ends.keeper, &ended_children, pid, layered);
             }
         }
     }
 
     fn prepare(
         &self,
-        limits: &CellLimits,
+        order: &CellOrder,
         ids: OuterIds,
         ends: &Ends,
-    ) -> Result<(OwnedFd, OwnedFd, OwnedFd), ConfineError> {
+    ) -> Result<Prepared, ConfineError> {
         ids.map_inside().during(Mechanism::UserNamespace)?;
         if self.plan.asks_for(Mechanism::ClosedDescriptors) {
-            let keep = [ends.guest.as_raw_fd(), ends.keeper.as_raw_fd()];
+            let mut keep = vec![ends.guest.as_raw_fd(), ends.keeper.as_raw_fd()];
+            keep.extend(self.places.iter().map(|place| place.as_fd().as_raw_fd()));
+            keep.extend(order.trees.iter().map(AsRawFd::as_raw_fd));
             close_all_but(keep).during(Mechanism::ClosedDescriptors)?;
             own_standard_streams().during(Mechanism::ClosedDescriptors)?;
         }
-        if self.plan.asks_for(Mechanism::PrivateTmp) {
-            mounts::mount_private_tmp(limits.disk_bytes, limits.inodes)
+        let layered = self.mount_own(order)?;
+        ended_children_are(EndedChildren::WaitedFor).during(Mechanism::PidNamespace)?;
+        let ended_children = child_signal_descriptor().during(Mechanism::PidNamespace)?;
+        let (keeper_is_confined, tell_guest) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+                .during(Mechanism::PidNamespace)?;
+        Ok(Prepared { ended_children, keeper_is_confined, tell_guest, layered })
+    }
+
+    /// The cell's own mounts.
+    fn mount_own(&self, order: &CellOrder) -> Result<Option<LayeredWork>, ConfineError> {
+        let CellOrder { limits, grants, trees } = order;
+        let mut layered = None;
+        if !grants.is_empty() {
+            layered = mounts::enter_granted_root(limits, grants, trees)
+                .during(Mechanism::ReadOnlyRoot)?;
+        } else if self.plan.asks_for(Mechanism::PrivateTmp) {
+            mounts::mount_scratch(limits.disk_bytes, limits.inodes)
                 .during(Mechanism::PrivateTmp)?;
         }
         if self.plan.asks_for(Mechanism::PrivateProc) {
-            mounts::mount_private_proc().during(Mechanism::PrivateProc)?;
+            mounts::mount_private_proc(self.plan.guests()).during(Mechanism::PrivateProc)?;
         }
-        ended_children_are(EndedChildren::WaitedFor).during(Mechanism::PidNamespace)?;
-        let ended_children = child_signal_descriptor().during(Mechanism::PidNamespace)?;
-        let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-            .during(Mechanism::PidNamespace)?;
-        Ok((ended_children, read, write))
+        Ok(layered)
     }
 
     /// Pid 2: locks itself down, waits for the keeper to have done so too, and is handed over.
     fn become_guest(
         &self,
-        limits: &CellLimits,
+        order: &CellOrder,
         socket: UnixStream,
         keeper_is_confined: &impl AsFd,
         guest: &mut impl Guest,
     ) {
-        match self.confine_guest(limits, &socket, keeper_is_confined) {
+        match self.confine_guest(order, &socket, keeper_is_confined) {
             Ok(()) => {
                 let asked = self.plan.asks_for(Mechanism::ResourceLimits);
                 let limits = OwnLimits { inherited: asked.then_some(self.inherited) };
@@ -197,7 +243,7 @@ impl CellTemplate {
 
     fn confine_guest(
         &self,
-        limits: &CellLimits,
+        order: &CellOrder,
         socket: &UnixStream,
         keeper_is_confined: &impl AsFd,
     ) -> Result<(), ConfineError> {
@@ -210,19 +256,36 @@ impl CellTemplate {
             set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Mechanism::Undumpable)?;
         }
         if plan.asks_for(Mechanism::ResourceLimits) {
-            rlimits::apply(limits, self.inherited).during(Mechanism::ResourceLimits)?;
+            rlimits::apply(&order.limits, self.inherited).during(Mechanism::ResourceLimits)?;
         }
         if plan.asks_for(Mechanism::Landlock) {
-            landlock::restrict().during(Mechanism::Landlock)?;
+            self.restrict_files(&order.grants).during(Mechanism::Landlock)?;
         }
         wait_until_told(keeper_is_confined).during(Mechanism::PidNamespace)?;
         if plan.asks_for(Mechanism::ClosedDescriptors) {
-            close_all_but([socket.as_raw_fd()]).during(Mechanism::ClosedDescriptors)?;
+            close_all_but(vec![socket.as_raw_fd()]).during(Mechanism::ClosedDescriptors)?;
         }
         if plan.asks_for(Mechanism::Seccomp) {
             sys::seccomp::load(&self.filter).during(Mechanism::Seccomp)?;
         }
         Ok(())
+    }
+
+    fn restrict_files(&self, grants: &CellGrants) -> io::Result<()> {
+        let mut own = vec![Place::at("/tmp", Reach::Own)?, Place::at("/work", Reach::Own)?];
+        for tree in &grants.trees {
+            let reach = match (tree.access, tree.is_directory) {
+                (TreeAccess::Read, _) => Reach::Read,
+                (TreeAccess::Workspace, _) | (TreeAccess::Write, true) => Reach::Own,
+                (TreeAccess::Write, false) => Reach::OwnFile,
+            };
+            own.push(Place::at(tree.target(), reach)?);
+        }
+        for (_, program) in &grants.commands {
+            own.push(Place::at(program, Reach::Execute)?);
+        }
+        let places: Vec<&Place> = self.places.iter().chain(&own).collect();
+        landlock::restrict(&places).map(drop)
     }
 }
 
@@ -255,7 +318,7 @@ fn own_standard_streams() -> io::Result<()> {
 }
 
 /// Closes everything but the standard streams (which lead nowhere) and these.
-pub(crate) fn close_all_but<const N: usize>(mut keep: [RawFd; N]) -> io::Result<()> {
+pub(crate) fn close_all_but(mut keep: Vec<RawFd>) -> io::Result<()> {
     keep.sort_unstable();
     let mut first = 3;
     for kept in keep {

@@ -7,6 +7,7 @@ use std::{
     io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::PathBuf,
 };
 
 use rustix::net::{
@@ -16,12 +17,14 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{CellLimits, Mechanism, ZygotePlan};
+use crate::{CellGrants, CellLimits, GrantedTree, Mechanism, ZygotePlan};
 
 /// No packet is larger.
-const MAX_PACKET_BYTES: usize = 4096;
-/// A cell comes with its socket, its keeper's socket and its pidfd.
-const MAX_DESCRIPTORS: usize = 3;
+const MAX_PACKET_BYTES: usize = 8192;
+/// But for the first order, which has the whole plan in it.
+const MAX_PLAN_BYTES: usize = 64 * 1024;
+/// The most trees a cell can be granted, and more than the descriptors a cell comes with.
+pub const MAX_DESCRIPTORS: usize = 16;
 
 /// Host → zygote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,12 +32,22 @@ const MAX_DESCRIPTORS: usize = 3;
 pub enum Order {
     /// First of all: how to be confined.
     Confine(ZygotePlan),
-    /// Clone a cell.
+    /// Instead of being confined: detach these trees for cells of these ids, and end.
+    Detach {
+        /// Which.
+        trees: Vec<GrantedTree>,
+        /// Whom their owner is to appear as.
+        cells: Ids,
+    },
+    /// Clone a cell. The trees it is granted are attached.
     MakeCell {
         /// Comes back with the answer.
         serial: u64,
         /// What it may use.
         limits: CellLimits,
+        /// What it is granted.
+        #[serde(default, skip_serializing_if = "CellGrants::is_empty")]
+        grants: CellGrants,
     },
 }
 
@@ -43,7 +56,19 @@ pub enum Order {
 #[serde(deny_unknown_fields)]
 pub enum Answer {
     /// Confined and warm.
-    Ready,
+    Ready {
+        /// Whom its cells run as.
+        ids: Ids,
+    },
+    /// The trees are attached.
+    Trees,
+    /// A tree could not be detached.
+    NoTree {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        message: String,
+    },
     /// A layer could not be put in force; the zygote ends.
     Refused {
         /// Which one.
@@ -70,6 +95,16 @@ pub enum Answer {
     },
 }
 
+/// A user and a group, as the host numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ids {
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+}
+
 /// A connected pair of packet sockets.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
@@ -78,7 +113,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Sends one packet with descriptors attached.
 pub fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let packet = serde_json::to_vec(message)?;
-    if packet.len() > MAX_PACKET_BYTES {
+    if packet.len() > MAX_PLAN_BYTES {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
@@ -92,10 +127,21 @@ pub fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>])
 
 /// Receives one packet; `None` when the other end is gone.
 pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
-    let mut packet = [0; MAX_PACKET_BYTES];
+    receive_into(socket, &mut [0; MAX_PACKET_BYTES])
+}
+
+/// The same for the first order, which is larger.
+pub(crate) fn receive_plan(socket: impl AsFd) -> io::Result<Option<(Order, Vec<OwnedFd>)>> {
+    receive_into(socket, &mut vec![0; MAX_PLAN_BYTES])
+}
+
+fn receive_into<M: DeserializeOwned>(
+    socket: impl AsFd,
+    packet: &mut [u8],
+) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut parts = [IoSliceMut::new(&mut packet)];
+    let mut parts = [IoSliceMut::new(packet)];
     let received = recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
     let mut fds = Vec::new();
     for message in control.drain() {

@@ -9,12 +9,14 @@ use rustix::thread::set_no_new_privs;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Mechanism,
+    Guests, Mechanism,
     cell::drop_capabilities,
     cgroup::Delegation,
     identity,
     identity::OuterIds,
-    landlock, mounts, rlimits,
+    landlock,
+    mounts::{self, Furniture},
+    rlimits,
     seccomp::{Policy, Program},
     sys::{
         self,
@@ -64,14 +66,16 @@ const TRIALS: [(Mechanism, Trial); 18] = [
     (Mechanism::UtsNamespace, || try_namespace(libc::CLONE_NEWUTS)),
     (Mechanism::CgroupNamespace, || try_namespace(libc::CLONE_NEWCGROUP)),
     (Mechanism::ReadOnlyRoot, || in_new_root(|| Ok(String::new()))),
-    (Mechanism::PrivateTmp, || in_new_root(|| mounts::mount_private_tmp(1 << 20, 64).map(quiet))),
-    (Mechanism::PrivateProc, || in_new_root(|| mounts::mount_private_proc().map(quiet))),
+    (Mechanism::PrivateTmp, || in_new_root(|| mounts::scratch_for_trial().map(quiet))),
+    (Mechanism::PrivateProc, || {
+        in_new_root(|| mounts::mount_private_proc(Guests::Script).map(quiet))
+    }),
     (Mechanism::Capabilities, || drop_capabilities().map(quiet)),
     (Mechanism::NoNewPrivileges, || Ok(set_no_new_privs(true).map(quiet)?)),
     (Mechanism::ResourceLimits, || rlimits::forbid_core_dumps().map(quiet)),
     (Mechanism::Undumpable, try_undumpable),
     (Mechanism::ClosedDescriptors, || sys::process::close_from(1000).map(quiet)),
-    (Mechanism::Landlock, || landlock::restrict().map(|abi| format!("ABI {abi}"))),
+    (Mechanism::Landlock, || landlock::restrict_to_tmp().map(|abi| format!("ABI {abi}"))),
     (Mechanism::Seccomp, try_seccomp),
 ];
 
@@ -167,7 +171,7 @@ fn in_new_root(then: fn() -> io::Result<String>) -> io::Result<String> {
     enter_user_namespace()?;
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID;
     in_namespaces(flags, move || {
-        mounts::pivot_to_minimal_root()?;
+        mounts::pivot_to_minimal_root(Guests::Script, &Furniture::default())?;
         then()
     })
 }
@@ -203,7 +207,7 @@ fn try_undumpable() -> io::Result<String> {
 
 fn try_seccomp() -> io::Result<String> {
     set_no_new_privs(true)?;
-    let program = Program::compile(&Policy::zygote());
+    let program = Program::compile(&Policy::zygote(Guests::Script));
     sys::seccomp::load(&program)?;
     Ok(format!("{} instructions", program.instructions().len()))
 }

@@ -11,6 +11,8 @@ use rustix::{
     thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
+use crate::control::Ids;
+
 /// The uid and gid every process sees inside.
 const INSIDE_ID: u32 = 1000;
 /// Start of a range no distribution, systemd or container runtime hands out.
@@ -18,13 +20,16 @@ const FIRST_PRIVATE_ID: u32 = 1_900_000_000;
 /// Where ids are scarce (a container with a small id map) there is still `nobody`.
 const NOBODY: u32 = 65534;
 
+/// Whom [`drop_root`] is going to make of this process first, if it is root.
+pub(crate) fn private_ids() -> Option<Ids> {
+    let id = FIRST_PRIVATE_ID + getpid().as_raw_pid().unsigned_abs();
+    getuid().is_root().then_some(Ids { uid: id, gid: id })
+}
+
 /// Becomes an ordinary user, if this is root. The caller is single-threaded.
 pub(crate) fn drop_root() -> io::Result<()> {
-    if !getuid().is_root() {
-        return Ok(());
-    }
+    let Some(Ids { uid: own, .. }) = private_ids() else { return Ok(()) };
     set_thread_groups(&[])?;
-    let own = FIRST_PRIVATE_ID + getpid().as_raw_pid().unsigned_abs();
     become_user(own).or_else(|_| become_user(NOBODY))?;
     // A changed uid makes the process undumpable, and then /proc/self/uid_map belongs to root.
     set_dumpable_behavior(DumpableBehavior::Dumpable)?;
@@ -36,6 +41,12 @@ fn become_user(id: u32) -> io::Result<()> {
     set_thread_res_gid(gid, gid, gid)?;
     set_thread_res_uid(uid, uid, uid)?;
     Ok(())
+}
+
+/// The ids of the calling process as the machine numbers them, told by a process that was outside
+/// of all namespaces when it asked.
+pub(crate) fn own_ids() -> Ids {
+    Ids { uid: getuid().as_raw(), gid: getgid().as_raw() }
 }
 
 /// The ids a process has before it enters a user namespace.

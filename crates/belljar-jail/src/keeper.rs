@@ -17,23 +17,38 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{ConfineError, Mechanism, ZygotePlan, error::During, mounts, seccomp::Program, sys};
+use crate::{
+    ConfineError, Mechanism, ZygotePlan, control,
+    error::During,
+    mounts::{self, LayeredWork},
+    seccomp::Program,
+    sys,
+};
 
 /// Host → keeper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Resize {
-    bytes: u64,
-    inodes: u64,
+enum Request {
+    /// Another size of `/work` and `/tmp`.
+    Resize { bytes: u64, inodes: u64 },
+    /// A handle on what the guest has written to `/work`.
+    Work,
 }
 
 /// Keeper → host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum KeeperReport {
-    /// `/tmp` has the size that was asked for.
+    /// A handle on what the guest has written to `/work` is attached.
+    Work,
+    /// There is no such handle.
+    NoWork {
+        /// What the system said.
+        message: String,
+    },
+    /// `/work` and `/tmp` have the size that was asked for.
     Resized,
-    /// `/tmp` could not be resized.
+    /// `/work` and `/tmp` could not be resized.
     NotResized {
         /// What the system said.
         message: String,
@@ -59,14 +74,20 @@ pub enum GuestEnd {
     Killed(i32),
 }
 
-/// Asks a keeper, from the host, for another size of `/tmp`; the answer is a report.
+/// Asks a keeper, from the host, for another size of `/work` and `/tmp`; the answer is a report.
 pub fn request_resize(keeper: impl AsFd, bytes: u64, inodes: u64) -> io::Result<()> {
-    send_packet(keeper, &Resize { bytes, inodes })
+    send_packet(keeper, &Request::Resize { bytes, inodes })
 }
 
-/// A keeper's next report; `None` when it is gone.
-pub fn receive_report(keeper: impl AsFd) -> io::Result<Option<KeeperReport>> {
-    receive_packet(keeper)
+/// Asks a keeper, from the host, for a handle on what the guest has written to `/work`.
+pub fn request_work(keeper: impl AsFd) -> io::Result<()> {
+    send_packet(keeper, &Request::Work)
+}
+
+/// A keeper's next report, and the handle that may come with it; `None` when it is gone.
+pub fn receive_report(keeper: impl AsFd) -> io::Result<Option<(KeeperReport, Option<OwnedFd>)>> {
+    let received = control::receive(keeper)?;
+    Ok(received.map(|(report, fds)| (report, fds.into_iter().next())))
 }
 
 /// Confines the keeper itself: one capability, over its own mounts, and a filter.
@@ -86,7 +107,12 @@ pub(crate) fn confine(plan: &ZygotePlan, filter: &Program) -> Result<(), Confine
 }
 
 /// Serves the cell until the host lets go of it or the guest ends.
-pub(crate) fn watch(socket: &OwnedFd, ended_children: &OwnedFd, guest: Pid) -> io::Result<()> {
+pub(crate) fn watch(
+    socket: &OwnedFd,
+    ended_children: &OwnedFd,
+    guest: Pid,
+    layered: Option<LayeredWork>,
+) -> io::Result<()> {
     loop {
         let mut ready =
             [PollFd::new(socket, PollFlags::IN), PollFd::new(ended_children, PollFlags::IN)];
@@ -99,14 +125,32 @@ pub(crate) fn watch(socket: &OwnedFd, ended_children: &OwnedFd, guest: Pid) -> i
             return send_packet(socket, &report);
         }
         if from_host {
-            match receive_packet::<Resize>(socket)? {
+            match receive_packet::<Request>(socket)? {
                 None => return Ok(()),
-                Some(Resize { bytes, inodes }) => {
-                    let report = match mounts::resize_private_tmp(bytes, inodes) {
-                        Ok(()) => KeeperReport::Resized,
-                        Err(error) => KeeperReport::NotResized { message: error.to_string() },
-                    };
-                    send_packet(socket, &report)?;
+                Some(request) => answer(socket, &request, layered.as_ref())?,
+            }
+        }
+    }
+}
+
+fn answer(socket: &OwnedFd, request: &Request, layered: Option<&LayeredWork>) -> io::Result<()> {
+    match *request {
+        Request::Resize { bytes, inodes } => {
+            let report = match mounts::resize_scratch(bytes, inodes) {
+                Ok(()) => KeeperReport::Resized,
+                Err(error) => KeeperReport::NotResized { message: error.to_string() },
+            };
+            send_packet(socket, &report)
+        }
+        Request::Work => {
+            let work = match layered {
+                Some(LayeredWork { changes }) => changes.try_clone(),
+                None => mounts::open_work(),
+            };
+            match work {
+                Ok(work) => control::send(socket, &KeeperReport::Work, &[work.as_fd()]),
+                Err(error) => {
+                    send_packet(socket, &KeeperReport::NoWork { message: error.to_string() })
                 }
             }
         }

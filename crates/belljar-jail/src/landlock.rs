@@ -1,47 +1,103 @@
 //! File access by rule: the second net, under mounts and descriptors.
 //!
-//! Files are opened beneath `/tmp` and nowhere else: not in `/proc`, which would tell the host
-//! path of the program, and not through a descriptor that leaked in from somewhere. Where the
-//! kernel knows how, TCP, abstract sockets and signals to the outside are refused too.
+//! Files are opened beneath the cell's own directories, what it was granted and what its engine
+//! needs, and nowhere else: not in `/proc`, which would tell the host path of the program, and not
+//! through a descriptor that leaked in from somewhere. Where the kernel knows how, TCP, abstract
+//! sockets and signals to the outside are refused too.
 
-use std::io;
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
-    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::{View, mounts};
 
 /// Debian 12's kernel 6.1 has ABI 2; what later ABIs add is used where it is there.
 const REQUIRED: ABI = ABI::V2;
 const WANTED: ABI = ABI::V6;
 
-/// Restricts the calling process and all it will ever start; returns the kernel's ABI.
-pub(crate) fn restrict() -> io::Result<i32> {
-    let tmp = PathFd::new("/tmp").map_err(io::Error::other)?;
-    let abi = apply(tmp).map_err(io::Error::other)?;
+/// What may be done beneath a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Directories are listed.
+    List,
+    /// Files and directories are read.
+    Read,
+    /// Programs are started.
+    Execute,
+    /// A device is read and written.
+    Device,
+    /// Everything that is done with ordinary files and directories.
+    Own,
+    /// An ordinary file, by itself, is read and written.
+    OwnFile,
+}
+
+/// One rule: a place, and what may be done there.
+#[derive(Debug)]
+pub(crate) struct Place {
+    handle: OwnedFd,
+    reach: Reach,
+}
+
+impl Place {
+    /// The place a path leads to now.
+    pub(crate) fn at(path: impl AsRef<Path>, reach: Reach) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let handle = openat(CWD, path.as_ref(), flags, Mode::empty())?;
+        Ok(Self { handle, reach })
+    }
+
+    /// What a view lets guests read and execute; what is not there needs no rule.
+    pub(crate) fn of_view(view: &View) -> Vec<Self> {
+        let read = view.readable.iter().map(|path| (path, Reach::Read));
+        let execute = view.executable.iter().map(|path| (path, Reach::Execute));
+        let of_view = read.chain(execute).filter_map(|(path, reach)| Self::at(path, reach).ok());
+        let devices = mounts::DEVICES.iter();
+        let devices = devices.filter_map(|path| Self::at(path, Reach::Device).ok());
+        // The root itself holds nothing but what is listed here, and a cell's own directories.
+        let root = Self::at("/", Reach::List).ok();
+        of_view.chain(devices).chain(root).collect()
+    }
+}
+
+impl AsFd for Place {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
+
+/// Restricts the calling process and all it will ever start to these places; returns the kernel's
+/// ABI.
+pub(crate) fn restrict(places: &[&Place]) -> io::Result<i32> {
+    let abi = apply(places).map_err(io::Error::other)?;
     abi.ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
-fn apply(tmp: PathFd) -> Result<Option<i32>, RulesetError> {
-    let usual = AccessFs::ReadFile
-        | AccessFs::ReadDir
-        | AccessFs::MakeReg
-        | AccessFs::MakeDir
-        | AccessFs::MakeSym
-        | AccessFs::RemoveFile
-        | AccessFs::RemoveDir
-        | AccessFs::WriteFile
-        | AccessFs::Truncate
-        | AccessFs::Refer;
-    let ruleset = Ruleset::default()
+/// Restricts the calling process to `/tmp`, if it can be done at all.
+pub(crate) fn restrict_to_tmp() -> io::Result<i32> {
+    restrict(&[&Place::at("/tmp", Reach::Own)?])
+}
+
+fn apply(places: &[&Place]) -> Result<Option<i32>, RulesetError> {
+    let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(REQUIRED))?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(WANTED))?
         .handle_access(AccessNet::from_all(WANTED))?
         .scope(Scope::from_all(WANTED))?
-        .create()?
-        .add_rule(PathBeneath::new(tmp, usual))?;
+        .create()?;
+    for place in places {
+        ruleset = ruleset.add_rule(PathBeneath::new(place, access(place.reach)))?;
+    }
     let status = ruleset.restrict_self()?;
     if status.ruleset == RulesetStatus::NotEnforced {
         return Ok(None);
@@ -52,4 +108,27 @@ fn apply(tmp: PathFd) -> Result<Option<i32>, RulesetError> {
         }
         LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => None,
     })
+}
+
+fn access(reach: Reach) -> BitFlags<AccessFs> {
+    match reach {
+        Reach::List => AccessFs::ReadDir.into(),
+        Reach::Read => AccessFs::ReadFile | AccessFs::ReadDir,
+        Reach::Execute => AccessFs::ReadFile | AccessFs::Execute,
+        Reach::Device => AccessFs::ReadFile | AccessFs::WriteFile,
+        Reach::OwnFile => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate,
+        Reach::Own => {
+            AccessFs::ReadFile
+                | AccessFs::ReadDir
+                | AccessFs::MakeReg
+                | AccessFs::MakeDir
+                | AccessFs::MakeSym
+                | AccessFs::MakeFifo
+                | AccessFs::RemoveFile
+                | AccessFs::RemoveDir
+                | AccessFs::WriteFile
+                | AccessFs::Truncate
+                | AccessFs::Refer
+        }
+    }
 }

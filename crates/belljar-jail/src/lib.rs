@@ -14,6 +14,8 @@ pub mod examine;
 mod identity;
 mod keeper;
 mod landlock;
+#[cfg(feature = "library")]
+pub mod library;
 mod mechanism;
 mod mounts;
 mod plan;
@@ -21,11 +23,13 @@ mod rlimits;
 pub mod sample;
 pub mod seccomp;
 mod sys;
+mod trees;
+pub mod workspace;
 pub mod zygote;
 
 pub use cell::{Confined, Guest, OwnLimits};
 pub use error::ConfineError;
-pub use keeper::{GuestEnd, KeeperReport, receive_report, request_resize};
+pub use keeper::{GuestEnd, KeeperReport, receive_report, request_resize, request_work};
 pub use mechanism::Mechanism;
-pub use plan::{CellLimits, ZygotePlan};
+pub use plan::{CellGrants, CellLimits, GrantedTree, Guests, TreeAccess, View, ZygotePlan};
 pub use sys::process::kill_by_pidfd;

@@ -1,25 +1,57 @@
 //! What a zygote and a cell see of the file system: a minimal read-only root, and in each cell a
-//! sized `/tmp` and a `/proc` of its own.
+//! sized `/tmp` and `/work` and a `/proc` of its own.
 //!
 //! All of it lives in private mount namespaces made of memory, so it is gone with the processes.
 
-use std::io;
+mod cell;
+mod granted;
+
+use std::{
+    fs, io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
 
 use rustix::{
-    fs::{CWD, Mode, mkdirat},
+    fs::{CWD, Mode, OFlags, mkdirat, openat, symlinkat},
     io::Errno,
     mount::{
-        FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MountFlags, MountPropagationFlags,
-        MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_reconfigure, fsconfig_set_string,
-        fsmount, fsopen, fspick, mount_change, mount_remount, move_mount, unmount,
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+        OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string,
+        fsmount, fsopen, mount_change, move_mount, open_tree, unmount,
     },
     process::{chdir, pivot_root},
 };
+
+pub(crate) use cell::{
+    mount_private_proc, mount_scratch, open_work, resize_scratch, scratch_for_trial,
+};
+pub(crate) use granted::{LayeredWork, enter_granted_root};
+
+use crate::{Guests, sys};
 
 /// Nothing on any mount of ours is executable, a device, or setuid.
 const INERT: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NODEV)
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
+/// The host's software is read and executed, and that is all.
+pub(crate) const SOFTWARE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
+    .union(MountAttrFlags::MOUNT_ATTR_NODEV)
+    .union(MountAttrFlags::MOUNT_ATTR_RDONLY);
+/// A device file has to be one, but nothing else.
+pub(crate) const DEVICE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
+    .union(MountAttrFlags::MOUNT_ATTR_NOEXEC)
+    .union(MountAttrFlags::MOUNT_ATTR_RDONLY);
+
+/// Devices programs cannot do without; none of them leads anywhere.
+pub(crate) const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"];
+const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("dev/random", "urandom"),
+    ("dev/fd", "/proc/self/fd"),
+    ("dev/stdin", "/proc/self/fd/0"),
+    ("dev/stdout", "/proc/self/fd/1"),
+    ("dev/stderr", "/proc/self/fd/2"),
+];
 
 /// Directories of the minimal root, all of them mount points of cells.
 const ROOT_DIRECTORIES: [&str; 3] = ["proc", "tmp", "work"];
@@ -27,57 +59,123 @@ const ROOT_DIRECTORIES: [&str; 3] = ["proc", "tmp", "work"];
 /// Where the new root is put together before it becomes the root; any directory will do.
 const STAGING: [&str; 2] = ["/tmp", "/proc"];
 
+const DIRECTORY: Mode = Mode::from_raw_mode(0o755);
+
+/// What goes into a zygote's root beside its mount points.
+#[derive(Debug, Default)]
+pub(crate) struct Furniture {
+    /// Detached trees, and where they go.
+    pub(crate) trees: Vec<(PathBuf, OwnedFd)>,
+    /// Symbolic links, as `(path, what it leads to)`.
+    pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// Files, by path.
+    pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
+}
+
 /// Replaces the root of this mount namespace by a minimal, read-only one.
-pub(crate) fn pivot_to_minimal_root() -> io::Result<()> {
+pub(crate) fn pivot_to_minimal_root(guests: Guests, furniture: &Furniture) -> io::Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let attributes = match guests {
+        Guests::Script => INERT,
+        // The library a program loads to become a zygote is a file of the root.
+        Guests::Programs => SOFTWARE.difference(MountAttrFlags::MOUNT_ATTR_RDONLY),
+    };
+    let size = match guests {
+        Guests::Script => [("size", "64k"), ("nr_inodes", "16"), ("mode", "0755")],
+        Guests::Programs => [("size", "16m"), ("nr_inodes", "1024"), ("mode", "0755")],
+    };
     let [first, second] = STAGING;
-    let options = [("size", "64k"), ("nr_inodes", "16"), ("mode", "0755")];
-    let staging = match attach("tmpfs", &options, first) {
-        Err(Errno::NOENT) => attach("tmpfs", &options, second).map(|()| second),
+    let staging = match attach_as("tmpfs", &size, first, attributes) {
+        Err(Errno::NOENT) => attach_as("tmpfs", &size, second, attributes).map(|()| second),
         other => other.map(|()| first),
     }?;
     chdir(staging)?;
     for directory in ROOT_DIRECTORIES {
-        mkdirat(CWD, directory, Mode::from_raw_mode(0o755))?;
+        mkdirat(CWD, directory, DIRECTORY)?;
     }
     attach("proc", &[("subset", "pid")], "proc")?;
+    furnish(furniture)?;
+    become_root()
+}
+
+/// Makes the current directory, a mount point, the read-only root.
+fn become_root() -> io::Result<()> {
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     chdir("/")?;
-    let flags = MountFlags::BIND | MountFlags::RDONLY;
-    let inert = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount_remount("/", flags | inert, "")?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let root = open_tree(CWD, "/", flags)?;
+    sys::mount::add_attributes_here(&root, MountAttrFlags::MOUNT_ATTR_RDONLY)
+}
+
+/// Puts furniture into the current directory, the root to be.
+fn furnish(furniture: &Furniture) -> io::Result<()> {
+    for (path, tree) in &furniture.trees {
+        place_tree(tree, path)?;
+    }
+    for (path, bytes) in &furniture.files {
+        let path = inside(path);
+        make_parents(path)?;
+        fs::write(path, bytes)?;
+    }
+    for (path, to) in &furniture.links {
+        let path = inside(path);
+        make_parents(path)?;
+        symlinkat(to, CWD, path)?;
+    }
+    if furniture
+        .trees
+        .iter()
+        .any(|(path, _)| DEVICES.iter().any(|device| path.as_os_str() == *device))
+    {
+        for (path, to) in DEVICE_LINKS {
+            symlinkat(to, CWD, path)?;
+        }
+    }
     Ok(())
 }
 
-/// Gives this mount namespace a `/tmp` of a given size.
-pub(crate) fn mount_private_tmp(bytes: u64, inodes: u64) -> io::Result<()> {
-    let (bytes, inodes) = (bytes.to_string(), inodes.to_string());
-    let options = [("size", &*bytes), ("nr_inodes", &*inodes), ("mode", "0700")];
-    Ok(attach("tmpfs", &options, "/tmp")?)
+/// Moves a detached tree to a path beneath the current directory, making what leads there.
+fn place_tree(tree: &OwnedFd, path: &Path) -> io::Result<()> {
+    let target = inside(path);
+    make_parents(target)?;
+    let is_directory = rustix::fs::fstat(tree)?.st_mode & libc::S_IFMT == libc::S_IFDIR;
+    let made = if is_directory {
+        mkdirat(CWD, target, DIRECTORY)
+    } else {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        openat(CWD, target, flags, Mode::from_raw_mode(0o600)).map(drop)
+    };
+    match made {
+        // It may be there already, on a read-only tree that was placed before.
+        Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    Ok(move_mount(tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// Changes the size of the `/tmp` made by [`mount_private_tmp`].
-pub(crate) fn resize_private_tmp(bytes: u64, inodes: u64) -> io::Result<()> {
-    let tmp = fspick(CWD, "/tmp", FsPickFlags::FSPICK_CLOEXEC)?;
-    fsconfig_set_string(&tmp, "size", bytes.to_string())?;
-    fsconfig_set_string(&tmp, "nr_inodes", inodes.to_string())?;
-    Ok(fsconfig_reconfigure(&tmp)?)
+/// A path of the root to be, as seen from the current directory.
+fn inside(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
 }
 
-/// Gives this mount namespace a `/proc` of its own pid namespace, processes only.
-///
-/// Its links are not followed: `/proc/self/exe` leads to the program's file on the host, past every
-/// mount, and its owner is the guest's own user where the host is an ordinary one.
-pub(crate) fn mount_private_proc() -> io::Result<()> {
-    let linkless = INERT | MountAttrFlags::MOUNT_ATTR_NOSYMFOLLOW;
-    Ok(attach_as("proc", &[("subset", "pid")], "/proc", linkless)?)
+fn make_parents(path: &Path) -> io::Result<()> {
+    let parents: Vec<_> =
+        path.ancestors().skip(1).filter(|at| !at.as_os_str().is_empty()).collect();
+    for parent in parents.into_iter().rev() {
+        match mkdirat(CWD, parent, DIRECTORY) {
+            Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
 }
 
 fn attach(kind: &str, options: &[(&str, &str)], target: &str) -> Result<(), Errno> {
     attach_as(kind, options, target, INERT)
 }
 
+/// Mounts a new file system. An option without a value is a flag.
 fn attach_as(
     kind: &str,
     options: &[(&str, &str)],
@@ -86,9 +184,22 @@ fn attach_as(
 ) -> Result<(), Errno> {
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in options {
-        fsconfig_set_string(&context, *key, *value)?;
+        if value.is_empty() {
+            fsconfig_set_flag(&context, *key)?;
+        } else {
+            fsconfig_set_string(&context, *key, *value)?;
+        }
     }
     fsconfig_create(&context)?;
     let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
     move_mount(&mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+/// Copies a mount to another place of this mount namespace.
+fn bind(from: &str, to: &str) -> Result<(), Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    let tree = open_tree(CWD, from, flags)?;
+    move_mount(&tree, "", CWD, to, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }

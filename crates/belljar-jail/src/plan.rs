@@ -1,6 +1,9 @@
 //! Plans: what is to be in force, as values.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +17,49 @@ pub struct ZygotePlan {
     /// every result says so.
     #[serde(default)]
     without: BTreeSet<Mechanism>,
+    #[serde(default)]
+    guests: Guests,
+    #[serde(default)]
+    view: View,
+}
+
+/// What the guests of a zygote are; it decides what they may ask of the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Guests {
+    /// One process of one thread that maps no code and starts nothing.
+    #[default]
+    Script,
+    /// Programs of the host machine, which load libraries, have threads, start processes.
+    Programs,
+}
+
+/// What a zygote and its cells see of the host's own software, all of it read-only.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct View {
+    /// Directories and files that appear at the path they have on the host.
+    pub trees: Vec<PathBuf>,
+    /// Symbolic links, as `(path, what it leads to)`.
+    pub links: Vec<(PathBuf, PathBuf)>,
+    /// What guests may read of all that.
+    pub readable: Vec<PathBuf>,
+    /// Files guests may execute.
+    pub executable: Vec<PathBuf>,
 }
 
 impl ZygotePlan {
-    /// Every layer.
+    /// Every layer, for guests that are scripts.
     pub fn full() -> Self {
         Self::default()
+    }
+
+    /// The same plan for guests that are programs of the host.
+    #[must_use]
+    pub fn for_programs(mut self, view: View) -> Self {
+        self.guests = Guests::Programs;
+        self.view = view;
+        self
     }
 
     /// The same plan with one layer less. For tests that show the layer matters.
@@ -44,6 +84,20 @@ impl ZygotePlan {
         let asked = Mechanism::ALL.iter().filter(|mechanism| self.asks_for(**mechanism));
         asked.map(|mechanism| mechanism.as_str()).collect()
     }
+
+    /// What its guests are.
+    pub fn guests(&self) -> Guests {
+        self.guests
+    }
+
+    /// What its guests see of the host's software.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(crate) fn view_mut(&mut self) -> &mut View {
+        &mut self.view
+    }
 }
 
 /// What one cell may use, as far as the kernel can say so.
@@ -58,8 +112,60 @@ pub struct CellLimits {
     pub processes: u64,
     /// Open files.
     pub open_files: u64,
-    /// Bytes in `/tmp`.
+    /// Bytes in `/work` and `/tmp` together.
     pub disk_bytes: u64,
-    /// Files in `/tmp`.
+    /// Files in `/work` and `/tmp` together.
     pub inodes: u64,
+}
+
+/// What one cell is granted of the host's files. The trees themselves travel as descriptors, in
+/// the same order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CellGrants {
+    /// Granted trees.
+    pub trees: Vec<GrantedTree>,
+    /// Granted commands, as `(name, program)`.
+    pub commands: Vec<(String, PathBuf)>,
+}
+
+impl CellGrants {
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.trees.is_empty() && self.commands.is_empty()
+    }
+}
+
+/// A tree of the host's that one cell is granted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantedTree {
+    /// Where it is on the host, and in the cell; a workspace is at `/work`.
+    pub path: PathBuf,
+    /// What may be done with it.
+    pub access: TreeAccess,
+    /// A directory, or a single file.
+    pub is_directory: bool,
+}
+
+/// What may be done with a granted tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TreeAccess {
+    /// Read it.
+    Read,
+    /// Read it and write to it.
+    Write,
+    /// Read it; writes go to a layer of the cell's own.
+    Workspace,
+}
+
+impl GrantedTree {
+    /// Where it appears in the cell.
+    pub fn target(&self) -> &Path {
+        match self.access {
+            TreeAccess::Workspace => Path::new("/work"),
+            TreeAccess::Read | TreeAccess::Write => &self.path,
+        }
+    }
 }

@@ -7,37 +7,41 @@ use std::{fs, io};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::CellLimits;
+use crate::{CellLimits, Guests};
 
 /// What a cell already has when it is cloned; limits on memory come on top.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inherited {
+    guests: Guests,
     address_space: u64,
     data: u64,
 }
 
-/// The guest's stack: deep enough for a parser that recurses, small enough to bound.
+/// A script's stack: deep enough for a parser that recurses, small enough to bound.
 const STACK_BYTES: u64 = 64 << 20;
+/// A program's: every thread gets as much.
+const PROGRAM_STACK_BYTES: u64 = 8 << 20;
 /// Room for allocator overhead, so that an engine's own, friendlier limit is reached first.
 const DATA_SLACK: u64 = 32 << 20;
 
 impl Inherited {
     /// That of the calling process.
-    pub(crate) fn current() -> io::Result<Self> {
+    pub(crate) fn current(guests: Guests) -> io::Result<Self> {
         let statm = fs::read_to_string("/proc/self/statm")?;
         let page = rustix::param::page_size() as u64;
         let mut pages = statm.split_whitespace().map(|field| field.parse::<u64>());
         let (Some(Ok(size)), Some(Ok(data))) = (pages.next(), pages.nth(4)) else {
             return Err(io::ErrorKind::InvalidData.into());
         };
-        Ok(Self { address_space: size * page, data: data * page })
+        Ok(Self { guests, address_space: size * page, data: data * page })
     }
 }
 
 /// Lets the stack of this process and its copies grow as deep as cells may need it.
-pub(crate) fn raise_stack() -> io::Result<()> {
+pub(crate) fn size_stack(guests: Guests) -> io::Result<()> {
     let now = getrlimit(Resource::Stack);
-    let stack = now.maximum.map_or(STACK_BYTES, |maximum| maximum.min(STACK_BYTES));
+    let stack = stack_bytes(guests);
+    let stack = now.maximum.map_or(stack, |maximum| maximum.min(stack));
     Ok(setrlimit(Resource::Stack, Rlimit { current: Some(stack), maximum: now.maximum })?)
 }
 
@@ -49,6 +53,12 @@ pub(crate) fn forbid_core_dumps() -> io::Result<()> {
 /// Puts every limit in force for the calling process, soft and hard.
 pub(crate) fn apply(limits: &CellLimits, inherited: Inherited) -> io::Result<()> {
     let memory = limits.memory_bytes;
+    let stack = stack_bytes(inherited.guests);
+    let address_space = match inherited.guests {
+        Guests::Script => inherited.address_space + memory + stack + DATA_SLACK,
+        // Allocators reserve far more than they use, per thread; what is used is data.
+        Guests::Programs => inherited.address_space + memory.saturating_mul(4) + (16 << 30),
+    };
     let fixed = [
         (Resource::Core, 0),
         (Resource::Memlock, 0),
@@ -56,9 +66,9 @@ pub(crate) fn apply(limits: &CellLimits, inherited: Inherited) -> io::Result<()>
         (Resource::Nice, 0),
         (Resource::Rtprio, 0),
         (Resource::Sigpending, 64),
-        (Resource::Stack, STACK_BYTES),
+        (Resource::Stack, stack),
         (Resource::Data, inherited.data + memory + DATA_SLACK),
-        (Resource::As, inherited.address_space + memory + STACK_BYTES + DATA_SLACK),
+        (Resource::As, address_space),
         (Resource::Fsize, limits.disk_bytes),
         (Resource::Nofile, limits.open_files),
         // The keeper is one of the processes of the cell's user.
@@ -66,6 +76,13 @@ pub(crate) fn apply(limits: &CellLimits, inherited: Inherited) -> io::Result<()>
         (Resource::Cpu, limits.cpu_seconds),
     ];
     fixed.into_iter().try_for_each(|(resource, value)| lower(resource, value))
+}
+
+fn stack_bytes(guests: Guests) -> u64 {
+    match guests {
+        Guests::Script => STACK_BYTES,
+        Guests::Programs => PROGRAM_STACK_BYTES,
+    }
 }
 
 /// Never above what is in force already, so that it works without privilege.

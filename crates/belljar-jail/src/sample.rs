@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::sys;
+use crate::{Guests, sys};
 
 /// The processes of a cell, as the host numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct CellProcesses {
     pub keeper: u32,
     /// Pid 2 of the cell.
     pub guest: u32,
+    /// What the guest is: a script starts no others.
+    pub guests: Guests,
 }
 
 /// What a cell's guest and everything it started use right now.
@@ -28,7 +30,7 @@ pub struct Usage {
 
 impl CellProcesses {
     /// Finds them by the keeper's pidfd. The guest must have been started.
-    pub fn find(keeper: &impl AsFd) -> io::Result<Self> {
+    pub fn find(keeper: &impl AsFd, guests: Guests) -> io::Result<Self> {
         let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", keeper.as_fd().as_raw_fd()))?;
         let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"));
         let keeper = pid.and_then(|pid| pid.trim().parse().ok()).ok_or(io::ErrorKind::NotFound)?;
@@ -36,7 +38,7 @@ impl CellProcesses {
         let children = fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children"))?;
         let guest = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
         let guest = guest.ok_or(io::ErrorKind::NotFound)?;
-        Ok(Self { keeper, guest })
+        Ok(Self { keeper, guest, guests })
     }
 
     /// What the guest and all its descendants use. Processes that end meanwhile count for nothing.
@@ -45,21 +47,37 @@ impl CellProcesses {
         let mut pending = vec![self.guest];
         while let Some(pid) = pending.pop() {
             usage.cpu += sys::process::cpu_time(pid).unwrap_or_default();
+            usage.cpu += ended_children_cpu(pid).unwrap_or_default();
             usage.memory_bytes += memory_bytes(pid).unwrap_or_default();
             pending.extend(children(pid).unwrap_or_default());
         }
         usage
     }
 
-    /// CPU time of the guest; `None` when it is gone.
+    /// CPU time of the guest and of what it started and has seen end; `None` when it is gone.
     pub fn cpu_time(&self) -> Option<Duration> {
-        sys::process::cpu_time(self.guest).ok()
+        let own = sys::process::cpu_time(self.guest).ok()?;
+        Some(match self.guests {
+            Guests::Script => own,
+            Guests::Programs => own + ended_children_cpu(self.guest).unwrap_or_default(),
+        })
     }
 
     /// The most memory the guest was ever resident with; `None` when it is gone.
     pub fn peak_memory_bytes(&self) -> Option<u64> {
         field(&status(self.guest)?, "VmHWM:")
     }
+}
+
+/// CPU time of a process's children that have ended and been waited for.
+fn ended_children_cpu(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field, the program's name, is in brackets and may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut ticks = rest.split_whitespace().skip(13).map(str::parse::<u64>);
+    let (user, system) = (ticks.next()?.ok()?, ticks.next()?.ok()?);
+    let per_second = rustix::param::clock_ticks_per_second();
+    Some(Duration::from_millis((user + system) * 1000 / per_second.max(1)))
 }
 
 /// Pages and the tables that map them: a sparse mapping is small in the one and large in the other.

@@ -1,5 +1,6 @@
 //! System calls no crate wraps safely: one call, one wrapper, one reason.
 
+pub(crate) mod mount;
 pub(crate) mod process;
 pub(crate) mod seccomp;
 pub(crate) mod signals;

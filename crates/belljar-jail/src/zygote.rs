@@ -5,14 +5,21 @@
 //! pid 1 of its own pid namespace, so whatever ends it ends every cell.
 
 use std::{
+    cell::Cell,
+    ffi::OsString,
     fs, io,
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+        unix::process::CommandExt,
+    },
+    path::PathBuf,
+    process::Command,
 };
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{CWD, Mode, OFlags, openat},
-    io::Errno,
+    io::{Errno, FdFlags, fcntl_setfd},
     pipe::{PipeFlags, pipe_with},
     process::{
         Pid, Signal, WaitId, WaitIdOptions, set_parent_process_death_signal, setsid, waitid,
@@ -22,57 +29,175 @@ use rustix::{
         set_no_new_privs,
     },
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    ConfineError, Guest, Mechanism, ZygotePlan,
-    cell::{CONFINED, CellTemplate, close_all_but, drop_capabilities, wait_until_told},
-    control::{self, Answer, Order},
+    ConfineError, Guest, Guests, Mechanism, ZygotePlan,
+    cell::{CONFINED, CellOrder, CellTemplate, close_all_but, drop_capabilities, wait_until_told},
+    control::{self, Answer, Ids, Order},
     error::During,
     identity::{self, OuterIds},
-    mounts,
+    landlock::Place,
+    mounts::{self, Furniture},
     rlimits::{self, Inherited},
     seccomp::{Policy, Program},
     sys::{
         self,
-        process::{Cloned, assert_single_threaded, exit_now},
+        process::{Cloned, assert_single_threaded, exit_now, inherited_descriptor},
         signals::{EndedChildren, ended_children_are},
     },
+    trees,
 };
+
+/// Directories whose files everybody may read anyway.
+const PUBLIC: [&str; 6] = ["/usr", "/lib", "/lib64", "/bin", "/etc", "/opt"];
 
 /// Becomes a zygote that takes orders from standard input, a packet socket.
 ///
 /// `warm` is called once the zygote is confined. The calling process must be single-threaded and
 /// have nothing left to do: this never returns.
 pub fn serve<G: Guest>(warm: impl FnOnce() -> Result<G, String>) -> ! {
-    let _ = try_serve(warm);
+    let _ = begin(|_| Ok(Vec::new()), |stage| stage.make_cells(warm));
     exit_now(0)
 }
 
-fn try_serve<G: Guest>(warm: impl FnOnce() -> Result<G, String>) -> io::Result<()> {
-    let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    let Some((Order::Confine(plan), _)) = control::receive::<Order>(&control)? else {
-        return Ok(());
-    };
-    let (told_by_warden, tell_zygote) =
-        match pipe_with(PipeFlags::CLOEXEC).during(Mechanism::PidNamespace) {
-            Ok(ends) => ends,
-            Err(error) => return refuse(&control, &error),
-        };
-    match enter_namespaces(&plan, [&control, &told_by_warden, &tell_zygote]) {
-        Err(error) => refuse(&control, &error),
-        Ok(Cloned::Parent { pidfd, pid }) => {
-            drop(told_by_warden);
-            watch_over(&plan, &control, &pidfd, pid, tell_zygote)
-        }
-        Ok(Cloned::Child) => {
-            drop(tell_zygote);
-            match confine_zygote(&plan, told_by_warden) {
-                Err(error) => refuse(&control, &error),
-                Ok(()) => match warm() {
-                    Err(message) => control::send(&control, &Answer::NotWarm { message }, &[]),
-                    Ok(guest) => make_cells(&control, plan, guest),
-                },
+/// A program of the view that takes over a confined zygote, and calls [`resume`].
+#[derive(Debug)]
+pub struct Successor {
+    /// Its path on the host, which is part of the view.
+    pub path: PathBuf,
+    /// Its arguments. One more is added, for [`resume`].
+    pub arguments: Vec<OsString>,
+    /// Files it finds in its root.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// The same as [`serve`] for cells whose guests are programs: once confined, the process becomes
+/// another program, which was found within its root, and goes on there.
+pub fn serve_by(successor: impl FnOnce() -> Result<Successor, String>) -> ! {
+    let found = Cell::new(None);
+    let _ = begin(
+        |plan| {
+            let Successor { path, arguments, files } = successor()?;
+            if !plan.view().trees.iter().any(|tree| path.starts_with(tree)) {
+                plan.view_mut().trees.push(path.clone());
             }
+            found.set(Some((path, arguments)));
+            Ok(files)
+        },
+        |stage| stage.hand_to(found.take()),
+    );
+    exit_now(0)
+}
+
+/// Goes on as the zygote in the program that [`serve_by`] handed to, given its last argument.
+pub fn resume<G: Guest>(argument: &str, warm: impl FnOnce() -> Result<G, String>) -> ! {
+    let _ = try_resume(argument, warm);
+    exit_now(0)
+}
+
+fn try_resume<G: Guest>(
+    argument: &str,
+    warm: impl FnOnce() -> Result<G, String>,
+) -> io::Result<()> {
+    let Handover { plan, ids, control } = serde_json::from_str(argument)?;
+    let control = inherited_descriptor(control).ok_or(io::ErrorKind::NotFound)?;
+    let guest = match warm() {
+        Ok(guest) => guest,
+        Err(message) => return control::send(&control, &Answer::NotWarm { message }, &[]),
+    };
+    Stage { plan, ids, control }.make_cells(|| Ok(guest))
+}
+
+/// What a zygote goes on with once it is confined but for its filter.
+#[derive(Debug)]
+struct Stage {
+    plan: ZygotePlan,
+    ids: Ids,
+    control: OwnedFd,
+}
+
+/// A [`Stage`] as it goes to a [`Successor`].
+#[derive(Debug, Serialize, Deserialize)]
+struct Handover {
+    plan: ZygotePlan,
+    ids: Ids,
+    control: RawFd,
+}
+
+fn begin(
+    files: impl FnOnce(&mut ZygotePlan) -> Result<Vec<(PathBuf, Vec<u8>)>, String>,
+    proceed: impl FnOnce(Stage) -> io::Result<()>,
+) -> io::Result<()> {
+    let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let mut plan = match control::receive_plan(&control)? {
+        Some((Order::Confine(plan), _)) => plan,
+        Some((Order::Detach { trees, cells }, _)) => {
+            return trees::hand_over(&control, &trees, cells);
+        }
+        Some((Order::MakeCell { .. }, _)) | None => return Ok(()),
+    };
+    let files = match files(&mut plan) {
+        Ok(files) => files,
+        Err(message) => return control::send(&control, &Answer::NotWarm { message }, &[]),
+    };
+    let mut furniture = Furniture { files, links: plan.view().links.clone(), trees: Vec::new() };
+    match confine(&plan, &control, &mut furniture) {
+        Err(error) => refuse(&control, &error),
+        Ok(None) => Ok(()),
+        Ok(Some(ids)) => proceed(Stage { plan, ids, control }),
+    }
+}
+
+/// Puts every layer in force but the filter. `None` in the warden, when it is all over.
+fn confine(
+    plan: &ZygotePlan,
+    control: &OwnedFd,
+    furniture: &mut Furniture,
+) -> Result<Option<Ids>, ConfineError> {
+    let (told_by_warden, tell_zygote) =
+        pipe_with(PipeFlags::CLOEXEC).during(Mechanism::PidNamespace)?;
+    let keep = [control, &told_by_warden, &tell_zygote];
+    let (cloned, ids) = enter_namespaces(plan, keep, furniture)?;
+    match cloned {
+        Cloned::Parent { pidfd, pid } => {
+            drop(told_by_warden);
+            let _ = watch_over(plan, control, &pidfd, pid, tell_zygote);
+            Ok(None)
+        }
+        Cloned::Child => {
+            drop(tell_zygote);
+            confine_zygote(plan, told_by_warden, furniture)?;
+            Ok(Some(ids))
+        }
+    }
+}
+
+impl Stage {
+    fn hand_to(self, successor: Option<(PathBuf, Vec<OsString>)>) -> io::Result<()> {
+        let Self { plan, ids, control } = self;
+        let Some((path, arguments)) = successor else { return Ok(()) };
+        fcntl_setfd(&control, FdFlags::empty())?;
+        let handover = Handover { plan, ids, control: control.as_raw_fd() };
+        let handover = serde_json::to_string(&handover)?;
+        #[expect(clippy::disallowed_methods, reason = "it starts nothing: it becomes the program")]
+        let error = Command::new(&path).args(arguments).arg(handover).env_clear().exec();
+        let message = format!("could not start {}: {error}", path.display());
+        control::send(&control, &Answer::NotWarm { message }, &[])
+    }
+
+    fn make_cells<G: Guest>(self, warm: impl FnOnce() -> Result<G, String>) -> io::Result<()> {
+        let Self { plan, ids, control } = self;
+        let guests = plan.guests();
+        if plan.asks_for(Mechanism::Seccomp) {
+            let filter = Program::compile(&Policy::zygote(guests));
+            if let Err(error) = sys::seccomp::load(&filter).during(Mechanism::Seccomp) {
+                return refuse(&control, &error);
+            }
+        }
+        match warm() {
+            Err(message) => control::send(&control, &Answer::NotWarm { message }, &[]),
+            Ok(guest) => make_cells(&control, plan, ids, guest),
         }
     }
 }
@@ -91,12 +216,21 @@ fn refuse(control: &OwnedFd, error: &ConfineError) -> io::Result<()> {
     control::send(control, &Answer::Refused { mechanism: error.mechanism, message }, &[])
 }
 
-fn enter_namespaces(plan: &ZygotePlan, keep: [&OwnedFd; 3]) -> Result<Cloned, ConfineError> {
+fn enter_namespaces(
+    plan: &ZygotePlan,
+    keep: [&OwnedFd; 3],
+    furniture: &mut Furniture,
+) -> Result<(Cloned, Ids), ConfineError> {
     assert_single_threaded().during(Mechanism::PidNamespace)?;
     silence_standard_streams().during(Mechanism::ClosedDescriptors)?;
-    close_all_but(keep.map(AsRawFd::as_raw_fd)).during(Mechanism::ClosedDescriptors)?;
+    close_all_but(keep.map(AsRawFd::as_raw_fd).to_vec()).during(Mechanism::ClosedDescriptors)?;
+    if let Some(ids) = identity::private_ids() {
+        // Root sees the whole tree only as long as it is root.
+        furniture.trees = detach_view(plan, Some(ids)).during(Mechanism::ReadOnlyRoot)?;
+    }
     identity::drop_root().during(Mechanism::UnprivilegedUser)?;
-    rlimits::raise_stack().during(Mechanism::ResourceLimits)?;
+    rlimits::size_stack(plan.guests()).during(Mechanism::ResourceLimits)?;
+    let cells = identity::own_ids();
     let ids = OuterIds::current();
     sys::process::unshare_user().during(Mechanism::UserNamespace)?;
     ids.map_inside().during(Mechanism::UserNamespace)?;
@@ -110,10 +244,44 @@ fn enter_namespaces(plan: &ZygotePlan, keep: [&OwnedFd; 3]) -> Result<Cloned, Co
     let asked = optional.iter().filter(|(mechanism, _)| plan.asks_for(*mechanism));
     let always = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
     let flags = asked.fold(always, |flags, (_, flag)| flags | flag);
-    sys::process::clone(flags).during(Mechanism::MountNamespace)
+    let cloned = sys::process::clone(flags).during(Mechanism::MountNamespace)?;
+    Ok((cloned, cells))
 }
 
-fn confine_zygote(plan: &ZygotePlan, told_by_warden: OwnedFd) -> Result<(), ConfineError> {
+/// Detaches what the plan shows of the host's software, and devices with it.
+fn detach_view(plan: &ZygotePlan, owner: Option<Ids>) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
+    if plan.guests() == Guests::Script {
+        return Ok(Vec::new());
+    }
+    let mut detached = Vec::new();
+    for path in &plan.view().trees {
+        // What everybody may read anyway needs no map; a private home does, where it can be had.
+        let owner = owner.filter(|_| !PUBLIC.iter().any(|public| path.starts_with(public)));
+        let mapped = owner.map(|owner| trees::detach(path, mounts::SOFTWARE, Some(owner)));
+        let tree = match mapped {
+            Some(Ok(tree)) => tree,
+            Some(Err(_)) | None => {
+                trees::detach(path, mounts::SOFTWARE, None).map_err(|error| {
+                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                })?
+            }
+        };
+        detached.push((path.clone(), tree));
+    }
+    for device in mounts::DEVICES {
+        let path = PathBuf::from(device);
+        let tree = trees::detach(&path, mounts::DEVICE, None)
+            .map_err(|error| io::Error::new(error.kind(), format!("{device}: {error}")))?;
+        detached.push((path, tree));
+    }
+    Ok(detached)
+}
+
+fn confine_zygote(
+    plan: &ZygotePlan,
+    told_by_warden: OwnedFd,
+    furniture: &mut Furniture,
+) -> Result<(), ConfineError> {
     // Belt to the warden's braces: should the warden be killed, so is this.
     set_parent_process_death_signal(Some(Signal::KILL)).during(Mechanism::PidNamespace)?;
     // A session of its own: no terminal, and no signal meant for the host's process group.
@@ -124,18 +292,18 @@ fn confine_zygote(plan: &ZygotePlan, told_by_warden: OwnedFd) -> Result<(), Conf
         rustix::system::sethostname(b"belljar").during(Mechanism::UtsNamespace)?;
     }
     if plan.asks_for(Mechanism::ReadOnlyRoot) {
-        mounts::pivot_to_minimal_root().during(Mechanism::ReadOnlyRoot)?;
+        if furniture.trees.is_empty() {
+            furniture.trees = detach_view(plan, None).during(Mechanism::ReadOnlyRoot)?;
+        }
+        mounts::pivot_to_minimal_root(plan.guests(), furniture).during(Mechanism::ReadOnlyRoot)?;
+        furniture.trees.clear();
     }
     ended_children_are(EndedChildren::Reaped).during(Mechanism::PidNamespace)?;
     if plan.asks_for(Mechanism::Capabilities) {
         drop_bounding_set().during(Mechanism::Capabilities)?;
         drop_capabilities().during(Mechanism::Capabilities)?;
     }
-    wait_until_told(&told_by_warden).during(Mechanism::PidNamespace)?;
-    if plan.asks_for(Mechanism::Seccomp) {
-        sys::seccomp::load(&Program::compile(&Policy::zygote())).during(Mechanism::Seccomp)?;
-    }
-    Ok(())
+    wait_until_told(&told_by_warden).during(Mechanism::PidNamespace)
 }
 
 fn drop_bounding_set() -> io::Result<()> {
@@ -151,19 +319,32 @@ fn drop_bounding_set() -> io::Result<()> {
     Ok(())
 }
 
-fn make_cells<G: Guest>(control: &OwnedFd, plan: ZygotePlan, mut guest: G) -> io::Result<()> {
-    let filter = Program::compile(&Policy::script());
-    let keeper_filter = Program::compile(&Policy::keeper());
-    let mut template =
-        CellTemplate { plan, inherited: Inherited::current()?, filter, keeper_filter };
+fn make_cells<G: Guest>(
+    control: &OwnedFd,
+    plan: ZygotePlan,
+    ids: Ids,
+    mut guest: G,
+) -> io::Result<()> {
+    let guests = plan.guests();
+    let mut template = CellTemplate {
+        inherited: Inherited::current(guests)?,
+        filter: Program::compile(&Policy::guest(guests)),
+        keeper_filter: Program::compile(&Policy::keeper()),
+        places: match guests {
+            Guests::Script => Vec::new(),
+            Guests::Programs => Place::of_view(plan.view()),
+        },
+        plan,
+    };
     assert_single_threaded()?;
-    control::send(control, &Answer::Ready, &[])?;
+    control::send(control, &Answer::Ready { ids }, &[])?;
     let mut is_first = true;
-    while let Some((order, _)) = control::receive::<Order>(control)? {
-        let Order::MakeCell { serial, limits } = order else {
+    while let Some((order, trees)) = control::receive::<Order>(control)? {
+        let Order::MakeCell { serial, limits, grants } = order else {
             return Err(io::ErrorKind::InvalidData.into());
         };
-        match template.make(&limits, &mut guest) {
+        let order = CellOrder { limits, grants, trees };
+        match template.make(&order, &mut guest) {
             Ok(cell) => {
                 let fds = [cell.guest.as_fd(), cell.keeper.as_fd(), cell.pidfd.as_fd()];
                 control::send(control, &Answer::Cell { serial }, &fds)?;
@@ -177,7 +358,7 @@ fn make_cells<G: Guest>(control: &OwnedFd, plan: ZygotePlan, mut guest: G) -> io
             is_first = false;
             guest.warm_further();
             assert_single_threaded()?;
-            template.inherited = Inherited::current()?;
+            template.inherited = Inherited::current(guests)?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 use belljar_jail::{
     CellLimits, KeeperReport,
     cgroup::{Delegation, Leaf},
-    kill_by_pidfd, receive_report, request_resize,
+    kill_by_pidfd, receive_report, request_resize, request_work,
     sample::CellProcesses,
 };
 use belljar_wire::{Caps, Command, Event, Header, Message, ReadError};
@@ -64,13 +64,14 @@ impl Cell {
             Ok(_) | Err(ReadError::Decode(_)) => return Err(LaunchError::Protocol),
             Err(ReadError::Ended | ReadError::Io(_)) => return Err(LaunchError::NoHandshake),
         }
-        let processes = CellProcesses::find(&pidfd).map_err(|_| LaunchError::NoHandshake)?;
+        let processes =
+            CellProcesses::find(&pidfd, zygote.guests()).map_err(|_| LaunchError::NoHandshake)?;
         Ok(Self { stream, keeper, pidfd, processes, limits, cgroup: None, zygote })
     }
 
     /// Puts the cell into a control group of its own.
     pub(crate) fn hold_in(&mut self, cgroups: &Delegation, number: u64) -> Result<(), LaunchError> {
-        let CellProcesses { keeper, guest } = self.processes;
+        let CellProcesses { keeper, guest, .. } = self.processes;
         let held = cgroups.hold(number, &self.limits, &[keeper, guest]);
         let refused = |error: io::Error| LaunchError::Refused {
             mechanism: "memory-cgroup".to_owned(),
@@ -110,8 +111,8 @@ impl Cell {
         read_event(&mut self.stream, caps).await
     }
 
-    /// Brings `/tmp` to another size, if it has not got it.
-    pub(crate) async fn resize_tmp(&mut self, bytes: u64, inodes: u64) -> io::Result<()> {
+    /// Brings `/work` and `/tmp` to another size, if it has not got it.
+    pub(crate) async fn resize_scratch(&mut self, bytes: u64, inodes: u64) -> io::Result<()> {
         if (self.limits.disk_bytes, self.limits.inodes) == (bytes, inodes) {
             return Ok(());
         }
@@ -119,13 +120,19 @@ impl Cell {
         match timeout(RESIZE, self.report()).await?? {
             Some(KeeperReport::Resized) => Ok(()),
             Some(KeeperReport::NotResized { message }) => Err(io::Error::other(message)),
-            Some(KeeperReport::Ended { .. }) | None => Err(io::ErrorKind::UnexpectedEof.into()),
+            Some(KeeperReport::Ended { .. } | KeeperReport::Work | KeeperReport::NoWork { .. })
+            | None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
     /// How the guest ended, once its stream has; `None` when the keeper does not say so soon.
     pub(crate) async fn guest_end(&self) -> Option<KeeperReport> {
         timeout(REPORT, self.report()).await.ok()?.ok()?
+    }
+
+    /// A handle on the keeper, by which to wait for the cell's end.
+    pub(crate) fn keeper(&self) -> io::Result<OwnedFd> {
+        self.pidfd.try_clone()
     }
 
     /// Kills every process in the cell. Also done when it is dropped.
@@ -150,8 +157,20 @@ impl Cell {
         timeout(ZYGOTE_GONE, self.zygote.gone()).await.is_ok()
     }
 
+    /// A handle on what the guest has written to `/work`.
+    pub(crate) async fn work(&self) -> io::Result<OwnedFd> {
+        request_work(&self.keeper)?;
+        let received = self.keeper.async_io(Interest::READABLE, || receive_report(&self.keeper));
+        match timeout(RESIZE, received).await?? {
+            Some((KeeperReport::Work, Some(work))) => Ok(work),
+            Some((KeeperReport::NoWork { message }, _)) => Err(io::Error::other(message)),
+            Some(_) | None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
     async fn report(&self) -> io::Result<Option<KeeperReport>> {
-        self.keeper.async_io(Interest::READABLE, || receive_report(&self.keeper)).await
+        let received = self.keeper.async_io(Interest::READABLE, || receive_report(&self.keeper));
+        Ok(received.await?.map(|(report, _)| report))
     }
 }
 

@@ -5,11 +5,11 @@ use std::{
     future::Future,
     pin::pin,
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use belljar_jail::{CellLimits, ZygotePlan};
-use belljar_wire::{Command, ErrorCode, GuestGrants, GuestLimits, RunCommand};
+use belljar_wire::{Command, ErrorCode, GuestGrants, GuestLimits, Language, RunCommand};
 use serde_json::value::RawValue;
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
@@ -17,22 +17,27 @@ use tokio::{
 };
 
 use crate::{
-    Isolation, LaunchError, Limits, Metrics, RunError, RunRequest, RunResult, Status,
-    ZygoteProgram,
+    EngineKind, EngineSource, Isolation, LaunchError, Limits, Metrics, RunError, RunRequest,
+    RunResult, Status,
     cell::Cell,
+    files::{Leftovers, Settled},
+    grants::{self, Checked, OpenWorkspace},
     pool::Pool,
-    run::{self, Finished},
+    pools::Pools,
+    run::{self, Driven, Files, Finished},
     transcript::Transcript,
 };
 
 /// How a host is set up.
 #[derive(Debug, Clone)]
 pub struct HostConfig {
-    /// The program that becomes the zygote, normally the running one.
-    pub zygote: ZygoteProgram,
+    /// Where engines come from.
+    pub engines: Arc<dyn EngineSource>,
+    /// Languages whose engines are started right away; others are when they are first needed.
+    pub ready: Vec<Language>,
     /// How cells are confined; anything but the full plan shows in every result.
     pub plan: ZygotePlan,
-    /// Parked cells; 0 makes every run use a fresh one.
+    /// Parked cells of each engine; 0 makes every run use a fresh one.
     pub pool_size: usize,
     /// The most a run may ask for.
     pub maximum: Limits,
@@ -41,7 +46,7 @@ pub struct HostConfig {
 /// Runs guest code in cells. Cheap to clone; all clones share one pool.
 #[derive(Debug, Clone)]
 pub struct Host {
-    pool: Arc<Pool>,
+    pools: Arc<Pools>,
     cells: Arc<Semaphore>,
     maximum: Limits,
 }
@@ -51,13 +56,26 @@ const REFILL_DELAY: Duration = Duration::from_millis(5);
 /// Cells in use at once; further runs wait. Each has three descriptors here and two processes.
 const MAX_CELLS: usize = 256;
 
+/// A run that was let in, and the cell it got.
+struct Admitted<'a> {
+    cell: Cell,
+    /// Its place among the cells in use.
+    permit: SemaphorePermit<'a>,
+    pool: Arc<Pool>,
+    guest: GuestGrants,
+    workspace: Option<OpenWorkspace>,
+}
+
 impl Host {
-    /// Starts the zygote, waits until it is confined, and fills the pool.
+    /// Starts zygotes, waits until they are confined, and fills their pools.
     pub async fn start(config: HostConfig) -> Result<Self, LaunchError> {
-        let HostConfig { zygote, plan, pool_size, maximum } = config;
-        let pool = Pool::start(zygote, plan, pool_size, parked_limits(&maximum)).await?;
-        pool.refill().await;
-        Ok(Self { pool: Arc::new(pool), cells: Arc::new(Semaphore::new(MAX_CELLS)), maximum })
+        let HostConfig { engines, ready, plan, pool_size, maximum } = config;
+        let pools = Pools::new(engines, plan, pool_size, parked_limits(&maximum));
+        for language in ready {
+            pools.of(pools.engines().choose(language, "")).await?.refill().await;
+        }
+        let cells = Arc::new(Semaphore::new(MAX_CELLS));
+        Ok(Self { pools: Arc::new(pools), cells, maximum })
     }
 
     /// Runs guest code to its end. Whatever goes wrong is in the result.
@@ -73,39 +91,53 @@ impl Host {
         request: RunRequest,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let admitted = Instant::now();
+        let (admitted, began) = (Instant::now(), SystemTime::now());
         let mut abort = pin!(abort);
-        let mut report = Report::new(self.pool.memory_bound());
+        let engine = self.pools.engines().choose(request.language, &request.code);
+        let mut report = Report::new(engine);
         let mut transcript = Transcript::new(&request.limits);
         let prepared = tokio::select! {
             biased;
             () = &mut abort => Err(run::aborted()),
-            prepared = self.prepare(&request) => prepared,
+            prepared = self.prepare(&request, engine) => prepared,
         };
-        let outcome = match prepared {
+        let mut outcome = match prepared {
             Err(refusal) => Err(refusal),
-            Ok((mut cell, permit)) => {
+            Ok(Admitted { mut cell, permit, pool, guest, workspace }) => {
                 report.metrics.startup_ms = milliseconds_since(admitted);
-                report.confined(self.pool.plan());
-                let running = self.refill_once_dropped();
+                report.confined(&pool);
+                let running = refill_once_dropped(pool);
                 let limits = request.limits;
-                let command = command(request);
+                let files = if engine.runs_programs() || workspace.is_some() {
+                    Files::Wanted
+                } else {
+                    Files::WantedIfNamed
+                };
+                let command = command(request, guest);
                 let started = Instant::now();
-                let (outcome, measured) =
-                    run::drive(&mut cell, &command, &limits, &mut transcript, abort).await;
+                let Driven { outcome, measured, work, named } =
+                    run::drive(&mut cell, &command, &limits, &mut transcript, files, abort).await;
                 report.metrics.execution_ms = milliseconds_since(started);
                 report.metrics.cpu_ms = milliseconds(measured.cpu);
                 report.metrics.memory_mb = megabytes(measured.peak_memory_bytes);
+                if let (Some(work), Ok(keeper)) = (work, cell.keeper()) {
+                    let success = outcome.is_ok();
+                    let leftovers = Leftovers { work, keeper, named, workspace, began, success };
+                    report.settle(leftovers).await;
+                }
                 drop((cell, permit, running));
                 outcome
             }
         };
+        if let Some(error) = report.settled.error.take().filter(|_| outcome.is_ok()) {
+            outcome = Err(error);
+        }
         report.into_result(outcome, transcript)
     }
 
-    /// Ends every cell and the zygote, and waits until they are gone.
+    /// Ends every cell and every zygote, and waits until they are gone.
     pub async fn shutdown(self) {
-        self.pool.shutdown().await;
+        self.pools.shutdown().await;
     }
 
     fn admit(&self, request: &RunRequest) -> Result<(), RunError> {
@@ -135,34 +167,51 @@ impl Host {
     }
 
     /// Admits the request and gets it a cell of its own.
-    async fn prepare(&self, request: &RunRequest) -> Result<(Cell, SemaphorePermit<'_>), RunError> {
+    async fn prepare(
+        &self,
+        request: &RunRequest,
+        engine: EngineKind,
+    ) -> Result<Admitted<'_>, RunError> {
         self.admit(request)?;
+        let Checked { cell: grants, guest, workspace } =
+            grants::check(request, self.pools.engines())?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
-        let mut cell = self.pool.take().await.map_err(|error| {
-            tracing::error!(error = &error as &dyn std::error::Error, "no cell");
-            refused(&error)
-        })?;
+        let pool = self.pools.of(engine).await.map_err(|error| no_cell(&error))?;
         let limits = cell_limits(&request.limits);
+        let mut cell = if grants.is_empty() {
+            pool.take().await.map_err(|error| no_cell(&error))?
+        } else {
+            pool.make_granted(grants, limits).await?
+        };
         let failed = |what: &str, error: std::io::Error| {
             RunError::new(ErrorCode::SandboxFailed, format!("could not size {what}: {error}"))
         };
-        let resized = cell.resize_tmp(limits.disk_bytes, limits.inodes).await;
-        resized.map_err(|error| failed("/tmp", error))?;
+        let resized = cell.resize_scratch(limits.disk_bytes, limits.inodes).await;
+        resized.map_err(|error| failed("/work and /tmp", error))?;
         cell.limit_cgroup(&limits).map_err(|error| failed("the control group", error))?;
-        Ok((cell, permit))
+        Ok(Admitted { cell, permit, pool, guest, workspace })
     }
+}
 
-    /// Parks a cell for the one that is used: when what this returns is dropped, at the end of a
-    /// short run, so that refilling does not compete with it; soon, during a long one.
-    fn refill_once_dropped(&self) -> oneshot::Sender<Infallible> {
-        let (running, ended) = oneshot::channel();
-        let pool = self.pool.clone();
-        tokio::spawn(async move {
-            let _ = timeout(REFILL_DELAY, ended).await;
-            pool.refill().await;
-        });
-        running
+/// Parks a cell for the one that is used: when what this returns is dropped, at the end of a
+/// short run, so that refilling does not compete with it; soon, during a long one.
+fn refill_once_dropped(pool: Arc<Pool>) -> oneshot::Sender<Infallible> {
+    let (running, ended) = oneshot::channel();
+    tokio::spawn(async move {
+        let _ = timeout(REFILL_DELAY, ended).await;
+        pool.refill().await;
+    });
+    running
+}
+
+/// Why there is no cell, for the operator and for the caller.
+pub(crate) fn no_cell(error: &LaunchError) -> RunError {
+    tracing::error!(error = error as &dyn std::error::Error, "no cell");
+    let refused = RunError::new(error.code(), error.to_string());
+    match error {
+        LaunchError::NoEngine(_) => refused,
+        _ => refused.with_hint("nothing was run; `belljar doctor` says what this machine lacks"),
     }
 }
 
@@ -187,7 +236,7 @@ fn cell_limits(limits: &Limits) -> CellLimits {
     }
 }
 
-fn command(request: RunRequest) -> Command {
+fn command(request: RunRequest, grants: GuestGrants) -> Command {
     let limits = &request.limits;
     let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let limits = GuestLimits {
@@ -200,19 +249,7 @@ fn command(request: RunRequest) -> Command {
     };
     let RunRequest { code, language, file_name, context, .. } = request;
     let context = context.map_or_else(Vec::new, |json| String::from(Box::<str>::from(json)).into());
-    Command::Run(RunCommand {
-        language,
-        file_name,
-        limits,
-        grants: GuestGrants::default(),
-        code,
-        context,
-    })
-}
-
-fn refused(error: &LaunchError) -> RunError {
-    RunError::new(error.code(), error.to_string())
-        .with_hint("nothing was run; `belljar doctor` says what this machine lacks")
+    Command::Run(RunCommand { language, file_name, limits, grants, code, context })
 }
 
 fn milliseconds_since(start: Instant) -> f64 {
@@ -238,23 +275,45 @@ struct Report {
     id: String,
     metrics: Metrics,
     isolation: Isolation,
+    settled: Settled,
 }
 
 impl Report {
-    fn new(memory: &'static str) -> Self {
+    fn new(engine: EngineKind) -> Self {
         let RunResult { id, metrics, isolation, .. } = RunResult::blank();
-        Self { id, metrics, isolation: Isolation { memory, ..isolation } }
+        let isolation = Isolation { engine: engine.as_str(), ..isolation };
+        Self { id, metrics, isolation, settled: Settled::default() }
     }
 
-    fn confined(&mut self, plan: &ZygotePlan) {
+    fn confined(&mut self, pool: &Pool) {
+        let plan = pool.plan();
         self.isolation.tier = if plan.is_full() { "full" } else { "weakened" };
         self.isolation.layers = plan.layers();
+        self.isolation.memory = pool.memory_bound();
     }
 
-    fn into_result(self, outcome: Result<Finished, RunError>, transcript: Transcript) -> RunResult {
-        let texts = transcript.finish();
+    async fn settle(&mut self, leftovers: Leftovers) {
+        if leftovers.is_anything() {
+            let settled = tokio::task::spawn_blocking(|| leftovers.settle()).await;
+            self.settled = settled.unwrap_or_default();
+        }
+    }
+
+    fn into_result(
+        self,
+        outcome: Result<Finished, RunError>,
+        mut transcript: Transcript,
+    ) -> RunResult {
+        for note in &self.settled.notes {
+            // The run is over: what does not fit is left out like any other line.
+            let _ = transcript.log(note.as_bytes());
+        }
+        let mut texts = transcript.finish();
         let (value, lossy, error) = match outcome {
-            Ok(Finished { value, lossy }) => (value, lossy, None),
+            Ok(Finished { value, lossy, cut }) => {
+                texts.truncated.result = cut;
+                (value, lossy, None)
+            }
             Err(error) => (RawValue::NULL.to_owned(), false, Some(error)),
         };
         let status = match &error {
@@ -262,7 +321,7 @@ impl Report {
             Some(error) if error.code == ErrorCode::RunAborted => Status::Aborted,
             Some(_) => Status::Failed,
         };
-        let exit_code = i32::from(error.is_some());
+        let exit_code = error.as_ref().map_or(0, |error| error.exit_code.unwrap_or(1));
         RunResult {
             id: self.id,
             status,
@@ -276,6 +335,8 @@ impl Report {
             metrics: self.metrics,
             isolation: self.isolation,
             truncated: texts.truncated,
+            artifacts: self.settled.artifacts,
+            changes: self.settled.changes,
             lossy,
             ..RunResult::blank()
         }

@@ -19,6 +19,9 @@ pub enum LaunchError {
         /// What the operating system said.
         message: String,
     },
+    /// The engine is not on this machine.
+    #[error("{0}")]
+    NoEngine(String),
     /// The engine could not be warmed.
     #[error("the engine could not be warmed: {message}")]
     NotWarm {
@@ -43,7 +46,7 @@ impl LaunchError {
     /// Stable code for callers.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Refused { .. } => ErrorCode::SandboxUnsupported,
+            Self::Refused { .. } | Self::NoEngine(_) => ErrorCode::SandboxUnsupported,
             Self::Spawn(_) | Self::TooSlow { .. } | Self::Protocol | Self::NotWarm { .. } => {
                 ErrorCode::SandboxFailed
             }

@@ -4,11 +4,15 @@
 //! reader, metrics are measured from outside, and a malformed frame ends the cell.
 
 mod cell;
+mod engine;
 mod examine;
+mod files;
+mod grants;
 mod host;
 mod launch_error;
 mod limits;
 mod pool;
+mod pools;
 mod request;
 mod result;
 mod run;
@@ -16,14 +20,15 @@ mod transcript;
 mod value;
 mod zygote;
 
-pub use belljar_jail::{Mechanism, ZygotePlan};
+pub use belljar_jail::{Mechanism, View, ZygotePlan};
+pub use engine::{EngineKind, EngineLaunch, EngineSource};
 pub use examine::{Finding, FindingState, examine};
 pub use host::{Host, HostConfig};
 pub use launch_error::LaunchError;
 pub use limits::Limits;
-pub use request::{Language, RunRequest};
+pub use request::{Grants, Language, RunRequest, Workspace};
 pub use result::{
-    ErrorCode, ErrorKind, Isolation, Metrics, RunError, RunResult, Status, ToolReport, Truncated,
-    unrun,
+    Artifact, Change, ErrorCode, ErrorKind, Isolation, Metrics, RunError, RunResult, Status,
+    ToolReport, Truncated, unrun,
 };
 pub use zygote::ZygoteProgram;

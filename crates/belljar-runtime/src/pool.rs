@@ -11,12 +11,14 @@ use std::{
     },
 };
 
-use belljar_jail::{CellLimits, ZygotePlan, cgroup::Delegation};
+use belljar_jail::{CellGrants, CellLimits, ZygotePlan, cgroup::Delegation};
+use belljar_wire::ErrorCode;
 
 use crate::{
-    LaunchError,
+    LaunchError, RunError,
     cell::Cell,
-    zygote::{Zygote, ZygoteProgram},
+    host::no_cell,
+    zygote::{DetachError, Granted, Zygote, ZygoteProgram, detach_trees},
 };
 
 /// Where cells come from.
@@ -101,9 +103,37 @@ impl Pool {
         if self.cgroups.is_some() { "cgroup" } else { "rlimit" }
     }
 
+    /// A fresh cell that is granted something.
+    pub(crate) async fn make_granted(
+        &self,
+        grants: CellGrants,
+        limits: CellLimits,
+    ) -> Result<Cell, RunError> {
+        let zygote = self.live_zygote().await.map_err(|error| no_cell(&error))?;
+        let trees = if grants.trees.is_empty() {
+            Vec::new()
+        } else {
+            let detached = detach_trees(&self.program, grants.trees.clone(), zygote.ids()).await;
+            detached.map_err(|error| not_granted(&error))?
+        };
+        let granted = Granted { grants, trees };
+        let limits = CellLimits { memory_bytes: self.limits.memory_bytes, ..limits };
+        let cell = self.make_in(&zygote, limits, granted).await;
+        cell.map_err(|error| no_cell(&error))
+    }
+
     async fn make(&self) -> Result<Cell, LaunchError> {
         let zygote = self.live_zygote().await?;
-        let mut cell = zygote.make_cell(self.limits).await?;
+        self.make_in(&zygote, self.limits, Granted::default()).await
+    }
+
+    async fn make_in(
+        &self,
+        zygote: &Arc<Zygote>,
+        limits: CellLimits,
+        granted: Granted,
+    ) -> Result<Cell, LaunchError> {
+        let mut cell = zygote.make_cell(limits, granted).await?;
         if let Some(cgroups) = &self.cgroups {
             let number = self.next_cell.fetch_add(1, Ordering::Relaxed);
             cell.hold_in(cgroups, number)?;
@@ -133,5 +163,16 @@ impl Pool {
 
     fn parked(&self) -> MutexGuard<'_, Parked> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a grant could not be had, in the caller's words.
+fn not_granted(error: &DetachError) -> RunError {
+    let hint = "belljar can only grant what the user it runs as may reach";
+    match error {
+        DetachError::Tree { .. } => {
+            RunError::new(ErrorCode::PermissionFile, error.to_string()).with_hint(hint)
+        }
+        DetachError::Io(_) => RunError::new(ErrorCode::SandboxFailed, error.to_string()),
     }
 }

@@ -1,5 +1,7 @@
 //! What a caller asks for.
 
+use std::{collections::BTreeMap, path::PathBuf};
+
 pub use belljar_wire::Language;
 use serde_json::value::RawValue;
 
@@ -18,6 +20,36 @@ pub struct RunRequest {
     pub context: Option<Box<RawValue>>,
     /// What it may use.
     pub limits: Limits,
+    /// What it may reach.
+    pub grants: Grants,
+    /// The directory it works in; `None` is an empty one of its own.
+    pub workspace: Option<Workspace>,
+}
+
+/// What a run may reach beyond nothing (A5).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grants {
+    /// Files and directories of the host it may read, at their own paths.
+    pub read: Vec<PathBuf>,
+    /// Files and directories of the host it may change, at their own paths.
+    pub write: Vec<PathBuf>,
+    /// Environment variables it sees.
+    pub env: BTreeMap<String, String>,
+    /// Python modules and builtins that restricted mode would refuse.
+    pub modules: Vec<String>,
+    /// Commands beyond the default set.
+    pub commands: Vec<String>,
+    /// Nothing is refused at the level of the language; the jail stays as it is.
+    pub permissive: bool,
+}
+
+/// A directory of the host that a run works on a copy-on-write view of (C1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// The directory.
+    pub path: PathBuf,
+    /// Whether what the run changed goes to the directory if it succeeds. Otherwise it is only told.
+    pub commit: bool,
 }
 
 impl RunRequest {
@@ -26,7 +58,7 @@ impl RunRequest {
         Self::new(Language::TypeScript, code)
     }
 
-    /// Code with the default limits and no context.
+    /// Code with the default limits, no context and no grants.
     pub fn new(language: Language, code: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -34,6 +66,8 @@ impl RunRequest {
             file_name: language.file_name().to_owned(),
             context: None,
             limits: Limits::DEFAULT,
+            grants: Grants::default(),
+            workspace: None,
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct RunResult {
     pub stderr: String,
     /// One entry per print, log or denied attempt, in order.
     pub logs: Vec<String>,
-    /// 0 on success, 1 otherwise.
+    /// 0 on success; otherwise what the code ended with itself, or 1.
     pub exit_code: i32,
     /// What went wrong.
     pub error: Option<RunError>,
@@ -32,10 +32,10 @@ pub struct RunResult {
     pub isolation: Isolation,
     /// What was cut.
     pub truncated: Truncated,
-    /// Files that came back. None yet.
-    pub artifacts: Vec<serde_json::Value>,
-    /// Changes to the workspace. None yet.
-    pub changes: Vec<serde_json::Value>,
+    /// Files that came back.
+    pub artifacts: Vec<Artifact>,
+    /// Changes to the workspace.
+    pub changes: Vec<Change>,
     /// Tools found and offered. None yet.
     pub tools: ToolReport,
     /// Whether the answer came from the cache. Never yet.
@@ -125,6 +125,9 @@ pub struct RunError {
     pub tool_name: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
+    /// What the code ended with, when it ended itself.
+    #[serde(skip)]
+    pub exit_code: Option<i32>,
 }
 
 impl RunError {
@@ -152,6 +155,7 @@ impl From<GuestError> for RunError {
             column: error.column,
             tool_name: None,
             hint: error.hint,
+            exit_code: error.exit_code,
         }
     }
 }
@@ -189,6 +193,38 @@ pub struct Isolation {
     pub memory: &'static str,
 }
 
+/// A file that came back beside the value (C2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Artifact {
+    /// Where it was, relative to the workspace.
+    pub path: String,
+    /// What it looks like.
+    pub media_type: &'static str,
+    /// Its size.
+    pub bytes: u64,
+    /// Its content, in base64.
+    pub data: String,
+}
+
+/// A path of the workspace that differs from what it was (C1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Relative to the workspace.
+    pub path: String,
+    /// `added`, `modified` or `deleted`.
+    pub kind: &'static str,
+    /// `file`, `directory`, `link` or `other`.
+    pub entry: &'static str,
+    /// Size of what is there now.
+    pub bytes: u64,
+    /// Whether it has gone to the real directory.
+    pub committed: bool,
+    /// What there is to know about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
 /// What was cut to its cap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Truncated {
@@ -198,7 +234,7 @@ pub struct Truncated {
     pub stderr: bool,
     /// Log entries were left out.
     pub logs: bool,
-    /// Never: a value over its cap is an error.
+    /// A table in the value had more rows than came back.
     pub result: bool,
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    os::fd::OwnedFd,
     pin::{Pin, pin},
     time::Duration,
 };
@@ -27,6 +28,8 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 const RESIDENT_SLACK: u64 = 96 << 20;
 /// The largest text of one print; engines send longer ones in pieces.
 const MAX_PRINT_BYTES: u32 = 512 << 10;
+/// Artifacts a run may name.
+const MAX_NAMED_ARTIFACTS: usize = 256;
 /// Denials the operator hears of, per run; all of them are in the run's own log.
 const MAX_DENIALS_TRACED: u32 = 20;
 
@@ -35,6 +38,28 @@ const MAX_DENIALS_TRACED: u32 = 20;
 pub(crate) struct Finished {
     pub(crate) value: Box<RawValue>,
     pub(crate) lossy: bool,
+    /// A table in it had more rows than came back.
+    pub(crate) cut: bool,
+}
+
+/// All that came of a run in its cell.
+#[derive(Debug)]
+pub(crate) struct Driven {
+    pub(crate) outcome: Result<Finished, RunError>,
+    pub(crate) measured: Measured,
+    /// A handle on what the guest wrote to `/work`, when that was wanted and the guest answered.
+    pub(crate) work: Option<OwnedFd>,
+    /// Artifacts the code named.
+    pub(crate) named: Vec<String>,
+}
+
+/// Whether a run's files are of interest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// In any case.
+    Wanted,
+    /// If the code names one.
+    WantedIfNamed,
 }
 
 /// What the guest used, as the kernel counted it.
@@ -50,21 +75,29 @@ pub(crate) async fn drive(
     command: &Command,
     limits: &Limits,
     transcript: &mut Transcript,
+    files: Files,
     abort: Pin<&mut impl Future<Output = ()>>,
-) -> (Result<Finished, RunError>, Measured) {
+) -> Driven {
     let mut measured = Measured::default();
+    let mut named = Vec::new();
     let processes = cell.processes();
-    let exchange = exchange(cell, command, limits, transcript);
+    let exchange = exchange(cell, command, limits, transcript, &mut named);
     let ended = watch(exchange, processes, limits, &mut measured, abort).await;
     // Before anything else: what the guest does from here on is not part of its run.
     let still_there = measured.update(processes);
     let report =
         if still_there && !matches!(ended, Ended::Silent) { None } else { cell.guest_end().await };
+    let work = match (&ended, files) {
+        (Ended::Answered(_), Files::Wanted) => cell.work().await.ok(),
+        (Ended::Answered(_), Files::WantedIfNamed) if !named.is_empty() => cell.work().await.ok(),
+        _ => None,
+    };
     cell.kill();
     if let Some(KeeperReport::Ended { cpu_us, peak_memory_bytes, .. }) = report {
         measured.raise(Duration::from_micros(cpu_us), peak_memory_bytes);
     }
-    (judge(ended, report, cell, limits).await, measured)
+    let outcome = judge(ended, report, cell, limits).await;
+    Driven { outcome, measured, work, named }
 }
 
 impl Measured {
@@ -134,6 +167,7 @@ async fn exchange(
     command: &Command,
     limits: &Limits,
     transcript: &mut Transcript,
+    named: &mut Vec<String>,
 ) -> Ended {
     if cell.send(command).await.is_err() {
         return Ended::Silent;
@@ -158,7 +192,13 @@ async fn exchange(
                 }
                 transcript.log(format!("[blocked] {attempt}").as_bytes())
             }
-            Event::Artifact { .. } => Ok(()),
+            Event::Artifact { path } => {
+                // Naming more than come back is harmless, and so is forgetting them.
+                if named.len() < MAX_NAMED_ARTIFACTS {
+                    named.push(path);
+                }
+                Ok(())
+            }
             event @ (Event::Done { .. } | Event::Failed(_)) => return Ended::Answered(event),
             Event::Ready | Event::Refused { .. } => {
                 return Ended::Malformed("a second greeting".to_owned());
@@ -182,8 +222,8 @@ async fn judge(
     limits: &Limits,
 ) -> Result<Finished, RunError> {
     Err(match ended {
-        Ended::Answered(Event::Done { lossy, value, .. }) => {
-            return value::checked(value, limits).map(|value| Finished { value, lossy });
+        Ended::Answered(Event::Done { lossy, cut, value }) => {
+            return value::checked(value, limits).map(|value| Finished { value, lossy, cut });
         }
         Ended::Answered(Event::Failed(error)) => error.into(),
         Ended::Answered(event) => malformed(&format!("unexpected {event:?}")),
@@ -224,9 +264,13 @@ async fn explain_silence(report: Option<KeeperReport>, cell: &Cell, limits: &Lim
             RunError::new(ErrorCode::SandboxZygoteLost, "the zygote died and took the run with it")
                 .with_hint("run it again: a new zygote is started by itself")
         }
-        Some(KeeperReport::Resized | KeeperReport::NotResized { .. }) | None => {
-            crashed("the cell ended without an answer".to_owned())
-        }
+        Some(
+            KeeperReport::Resized
+            | KeeperReport::NotResized { .. }
+            | KeeperReport::Work
+            | KeeperReport::NoWork { .. },
+        )
+        | None => crashed("the cell ended without an answer".to_owned()),
     }
 }
 

@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     io,
-    os::{fd::OwnedFd, unix::process::CommandExt},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Stdio},
     sync::{
@@ -14,9 +17,10 @@ use std::{
 };
 
 use belljar_jail::{
-    CellLimits, ZygotePlan,
-    control::{self, Answer, Order},
+    CellGrants, CellLimits, GrantedTree, Guests, ZygotePlan,
+    control::{self, Answer, Ids, Order},
 };
+use thiserror::Error;
 use tokio::{
     io::Interest,
     net::UnixDatagram,
@@ -41,6 +45,45 @@ pub struct ZygoteProgram {
     pub arguments: Vec<String>,
 }
 
+/// What a cell is granted, and the trees of it.
+#[derive(Debug, Default)]
+pub(crate) struct Granted {
+    pub(crate) grants: CellGrants,
+    pub(crate) trees: Vec<OwnedFd>,
+}
+
+/// Detaches trees of the host's for cells of these ids, by a process started for that alone.
+pub(crate) async fn detach_trees(
+    program: &ZygoteProgram,
+    trees: Vec<GrantedTree>,
+    cells: Ids,
+) -> Result<Vec<OwnedFd>, DetachError> {
+    let (ours, theirs) = control::pair()?;
+    let control = packet_socket(ours)?;
+    let child = spawn(program, theirs)?;
+    let exchange = async {
+        send(&control, &Order::Detach { trees, cells }, &[]).await?;
+        receive(&control).await
+    };
+    let answer = timeout(CELL_MADE, exchange).await;
+    drop(control);
+    reap(child).await;
+    match answer.map_err(io::Error::from)?? {
+        Some((Answer::Trees, fds)) => Ok(fds),
+        Some((Answer::NoTree { path, message }, _)) => Err(DetachError::Tree { path, message }),
+        _ => Err(DetachError::Io(io::ErrorKind::InvalidData.into())),
+    }
+}
+
+/// Why a grant cannot be had.
+#[derive(Debug, Error)]
+pub(crate) enum DetachError {
+    #[error("{}: {message}", path.display())]
+    Tree { path: PathBuf, message: String },
+    #[error("could not reach the file system: {0}")]
+    Io(#[from] io::Error),
+}
+
 /// A running zygote. Dropping it ends it and all its cells.
 #[derive(Debug)]
 pub(crate) struct Zygote {
@@ -49,6 +92,8 @@ pub(crate) struct Zygote {
     next_serial: AtomicU64,
     reader: Mutex<Option<JoinHandle<()>>>,
     gone: watch::Receiver<bool>,
+    ids: Ids,
+    guests: Guests,
 }
 
 /// Orders not answered yet; `None` once the zygote is gone.
@@ -63,12 +108,15 @@ impl Zygote {
         let (ours, theirs) = control::pair().map_err(LaunchError::Spawn)?;
         let control = Arc::new(packet_socket(ours).map_err(LaunchError::Spawn)?);
         let child = spawn(program, theirs).map_err(LaunchError::Spawn)?;
-        if let Err(error) = handshake(&control, plan).await {
-            // The end of the stream ends whatever is there; only the reaping is left.
-            drop(control);
-            reap(child).await;
-            return Err(error);
-        }
+        let ids = match handshake(&control, plan).await {
+            Ok(ids) => ids,
+            Err(error) => {
+                // The end of the stream ends whatever is there; only the reaping is left.
+                drop(control);
+                reap(child).await;
+                return Err(error);
+            }
+        };
         let orders = Arc::new(Mutex::new(Some(HashMap::new())));
         let (tell, gone) = watch::channel(false);
         let reader = tokio::spawn({
@@ -82,7 +130,25 @@ impl Zygote {
             }
         });
         let reader = Mutex::new(Some(reader));
-        Ok(Self { control, orders, next_serial: AtomicU64::new(0), reader, gone })
+        Ok(Self {
+            control,
+            orders,
+            next_serial: AtomicU64::new(0),
+            reader,
+            gone,
+            ids,
+            guests: plan.guests(),
+        })
+    }
+
+    /// Whom its cells run as.
+    pub(crate) fn ids(&self) -> Ids {
+        self.ids
+    }
+
+    /// What the guests of its cells are.
+    pub(crate) fn guests(&self) -> Guests {
+        self.guests
     }
 
     /// Whether it still takes orders.
@@ -99,16 +165,21 @@ impl Zygote {
     pub(crate) async fn make_cell(
         self: &Arc<Self>,
         limits: CellLimits,
+        granted: Granted,
     ) -> Result<Cell, LaunchError> {
         let made = async {
-            let fds = self.order_cell(limits).await?;
+            let fds = self.order_cell(limits, granted).await?;
             Cell::confined(fds, limits, self.clone()).await
         };
         let too_slow = |_| LaunchError::TooSlow { seconds: CELL_MADE.as_secs() };
         timeout(CELL_MADE, made).await.map_err(too_slow)?
     }
 
-    async fn order_cell(&self, limits: CellLimits) -> Result<Vec<OwnedFd>, LaunchError> {
+    async fn order_cell(
+        &self,
+        limits: CellLimits,
+        granted: Granted,
+    ) -> Result<Vec<OwnedFd>, LaunchError> {
         let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         let Some(()) = lock(&self.orders).as_mut().map(|orders| {
@@ -116,8 +187,9 @@ impl Zygote {
         }) else {
             return Err(LaunchError::NoHandshake);
         };
-        let order = Order::MakeCell { serial, limits };
-        send(&self.control, &order).await.map_err(|_| LaunchError::NoHandshake)?;
+        let Granted { grants, trees } = granted;
+        let order = Order::MakeCell { serial, limits, grants };
+        send(&self.control, &order, &trees).await.map_err(|_| LaunchError::NoHandshake)?;
         let fds = answer.await.map_err(|_| LaunchError::NoHandshake)?;
         fds.map_err(|message| LaunchError::Refused { mechanism: "cell".to_owned(), message })
     }
@@ -145,19 +217,22 @@ impl Drop for Zygote {
 }
 
 /// Tells the zygote its plan and waits until it is confined and warm.
-async fn handshake(control: &UnixDatagram, plan: &ZygotePlan) -> Result<(), LaunchError> {
+async fn handshake(control: &UnixDatagram, plan: &ZygotePlan) -> Result<Ids, LaunchError> {
     let order = Order::Confine(plan.clone());
-    send(control, &order).await.map_err(|_| LaunchError::NoHandshake)?;
+    send(control, &order, &[]).await.map_err(|_| LaunchError::NoHandshake)?;
     let answer = timeout(HANDSHAKE, receive(control)).await;
     let answer = answer.map_err(|_| LaunchError::TooSlow { seconds: HANDSHAKE.as_secs() })?;
     match answer.map_err(|_| LaunchError::Protocol)? {
         None => Err(LaunchError::NoHandshake),
-        Some((Answer::Ready, _)) => Ok(()),
+        Some((Answer::Ready { ids }, _)) => Ok(ids),
         Some((Answer::Refused { mechanism, message }, _)) => {
             Err(LaunchError::Refused { mechanism: mechanism.to_string(), message })
         }
         Some((Answer::NotWarm { message }, _)) => Err(LaunchError::NotWarm { message }),
-        Some((Answer::Cell { .. } | Answer::NoCell { .. }, _)) => Err(LaunchError::Protocol),
+        Some((
+            Answer::Cell { .. } | Answer::NoCell { .. } | Answer::Trees | Answer::NoTree { .. },
+            _,
+        )) => Err(LaunchError::Protocol),
     }
 }
 
@@ -192,8 +267,9 @@ async fn receive(control: &UnixDatagram) -> io::Result<Option<(Answer, Vec<Owned
     control.async_io(Interest::READABLE, || control::receive(control)).await
 }
 
-async fn send(control: &UnixDatagram, order: &Order) -> io::Result<()> {
-    control.async_io(Interest::WRITABLE, || control::send(control, order, &[])).await
+async fn send(control: &UnixDatagram, order: &Order, fds: &[OwnedFd]) -> io::Result<()> {
+    let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+    control.async_io(Interest::WRITABLE, || control::send(control, order, &fds)).await
 }
 
 /// Hands answers to whoever waits for them, until the zygote is gone.
@@ -202,7 +278,11 @@ async fn read_answers(control: &UnixDatagram, orders: &Mutex<Orders>) {
         let (serial, result) = match answer {
             Answer::Cell { serial } => (serial, Ok(fds)),
             Answer::NoCell { serial, message } => (serial, Err(message)),
-            Answer::Ready | Answer::Refused { .. } | Answer::NotWarm { .. } => break,
+            Answer::Ready { .. }
+            | Answer::Refused { .. }
+            | Answer::NotWarm { .. }
+            | Answer::Trees
+            | Answer::NoTree { .. } => break,
         };
         let waiting = lock(orders).as_mut().and_then(|orders| orders.remove(&serial));
         // Nobody waits any more: the descriptors close and the cell ends.

@@ -103,6 +103,10 @@ error_codes! {
     SerializationUnsupported = "serialization.unsupported" => SerializationError,
     /// The value is nested too deeply.
     SerializationDepth = "serialization.depth" => SerializationError,
+    /// The workspace was changed by someone else meanwhile; those files were not committed.
+    WorkspaceConflict = "workspace.conflict" => RuntimeError,
+    /// The workspace could not be read or committed.
+    WorkspaceFailed = "workspace.failed" => SandboxError,
     /// This host cannot enforce a layer of the plan; nothing ran.
     SandboxUnsupported = "sandbox.unsupported" => SandboxError,
     /// A layer could not be put in force; nothing ran.
@@ -152,6 +156,8 @@ impl ErrorCode {
             | Self::LimitCode
             | Self::LimitOutput
             | Self::LimitMaximum
+            | Self::WorkspaceConflict
+            | Self::WorkspaceFailed
             | Self::SandboxUnsupported
             | Self::SandboxFailed
             | Self::SandboxCrashed

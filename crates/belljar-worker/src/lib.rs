@@ -3,7 +3,9 @@
 //! Nothing here knows policy, secrets or the network, and nothing here is trusted by the host:
 //! once guest code has run, this process belongs to it.
 
+pub mod bash;
 mod cell;
+pub mod cpython;
 mod engine;
 mod link;
 pub mod quickjs;
@@ -11,4 +13,7 @@ mod zygote;
 
 pub use engine::{Done, Engine};
 pub use link::HostLink;
-pub use zygote::{ZYGOTE_ARGUMENT, become_zygote, become_zygote_if_asked};
+pub use zygote::{
+    BASH_ARGUMENT, COMMANDS_DIRECTORY, CPYTHON_ARGUMENT, ZYGOTE_ARGUMENT, become_zygote,
+    become_zygote_if_asked, become_zygote_of_programs, resume_zygote,
+};

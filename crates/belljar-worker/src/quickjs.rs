@@ -8,6 +8,7 @@ mod current;
 mod encoding;
 mod event_loop;
 mod failure;
+mod files;
 mod frames;
 mod hints;
 mod library;
@@ -115,7 +116,7 @@ impl QuickJs {
             if let Some(attempt) = attempt {
                 self.current.send(&Event::Denied { attempt });
             }
-            error
+            *error
         })?;
         // Zero would mean no limit.
         self.runtime.set_memory_limit(to_usize(limits.memory_bytes).max(1));
@@ -249,6 +250,7 @@ fn warm_library<'js>(ctx: &Ctx<'js>, current: &Rc<Current>) -> rquickjs::Result<
     encoding::install(ctx, &native)?;
     url::install(ctx, &native)?;
     zone::install(ctx, &native)?;
+    files::install(ctx, &native, current)?;
     prelude::evaluate(ctx, &native)?;
     Library::save(&native)
 }

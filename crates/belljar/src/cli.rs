@@ -4,12 +4,14 @@
 //! Exit status: 0 success, 1 a run that failed, 2 arguments that make no sense, 128 + n a signal.
 
 mod arguments;
+mod artifacts;
 mod bench;
 mod code_frame;
 mod config;
 mod demo;
 mod dice;
 mod doctor;
+mod granted;
 mod interrupt;
 mod json_text;
 mod limit_key;

@@ -13,11 +13,13 @@
 //! code did, the host is unharmed. The code sees nothing of the machine: no file, no network, no
 //! environment, no other process.
 
+mod engines;
 mod sandbox;
 
 pub use belljar_runtime::{
-    ErrorCode, ErrorKind, Finding, FindingState, Isolation, Language, LaunchError, Limits, Metrics,
-    RunError, RunRequest, RunResult, Status, Truncated, examine,
+    Artifact, Change, ErrorCode, ErrorKind, Finding, FindingState, Grants, Isolation, Language,
+    LaunchError, Limits, Metrics, RunError, RunRequest, RunResult, Status, Truncated, Workspace,
+    examine,
 };
 pub use sandbox::{
     BuildError, Run, RunResultExt, Sandbox, SandboxBuilder, ValueError, init, unrun,

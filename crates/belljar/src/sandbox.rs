@@ -63,6 +63,16 @@ impl Sandbox {
         Run::new(self, Language::JavaScript, code.into())
     }
 
+    /// Python to run, with what it may use still to be said.
+    pub fn python(&self, code: impl Into<String>) -> Run<'_> {
+        Run::new(self, Language::Python, code.into())
+    }
+
+    /// A shell script to run, with what it may use still to be said.
+    pub fn bash(&self, code: impl Into<String>) -> Run<'_> {
+        Run::new(self, Language::Bash, code.into())
+    }
+
     /// Ends every cell and the zygote, and waits until they are gone.
     ///
     /// Dropping the last clone ends them too, without waiting.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::Guests;
+
 /// What happens to one system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
@@ -19,6 +21,8 @@ pub enum Rule {
 pub enum Test {
     /// None of these bits is set.
     NoneOf(u32),
+    /// At least one of these bits is not set.
+    NotAllOf(u32),
     /// It is one of these values.
     OneOf(&'static [u32]),
 }
@@ -72,9 +76,44 @@ const REPLACE: &[u32] = numbers! { SYS_dup2 };
 #[cfg(not(target_arch = "x86_64"))]
 const REPLACE: &[u32] = numbers! { SYS_dup3 };
 
+/// Links, modes and times of files, and other ways of copying them. Programs were started from
+/// read-only mounts, so their `/proc` leads to nothing that could be changed.
+const MORE_FILES: &[u32] = numbers! {
+    SYS_symlinkat SYS_readlinkat SYS_linkat SYS_utimensat SYS_renameat SYS_truncate SYS_statfs
+    SYS_fstatfs SYS_copy_file_range SYS_sendfile SYS_preadv SYS_pwritev SYS_preadv2 SYS_pwritev2
+    SYS_readahead SYS_sync_file_range SYS_syncfs
+};
+
+/// Starting, ending and waiting for processes and threads. All of them stay in the cell, and the
+/// number of them is limited.
+const PROCESSES: &[u32] = numbers! {
+    SYS_execve SYS_wait4 SYS_waitid SYS_kill SYS_tkill SYS_tgkill SYS_set_tid_address
+    SYS_setpgid SYS_getpgid SYS_getsid SYS_setsid SYS_getgroups SYS_getresuid SYS_getresgid
+    SYS_rt_sigsuspend SYS_rt_sigtimedwait SYS_rt_sigpending SYS_rt_sigqueueinfo
+    SYS_setitimer SYS_getitimer SYS_get_robust_list SYS_getpriority SYS_sched_getparam
+    SYS_sched_getscheduler SYS_sched_get_priority_max SYS_sched_get_priority_min SYS_sysinfo
+    SYS_setrlimit SYS_getrlimit SYS_capget SYS_membarrier SYS_pidfd_open SYS_pidfd_send_signal
+};
+
+/// Pipes, and waiting for several of them at once.
+const PIPES: &[u32] = numbers! {
+    SYS_pipe2 SYS_dup SYS_dup3 SYS_pselect6 SYS_epoll_create1 SYS_epoll_ctl SYS_epoll_pwait
+    SYS_eventfd2 SYS_shutdown
+};
+
+/// All of these by their older names.
+#[cfg(target_arch = "x86_64")]
+const OLDER_NAMES_OF_PROGRAMS: &[u32] = numbers! {
+    SYS_fork SYS_vfork SYS_pipe SYS_dup2 SYS_select SYS_epoll_create SYS_epoll_wait SYS_eventfd
+    SYS_symlink SYS_readlink SYS_link SYS_utime SYS_utimes SYS_futimesat SYS_getpgrp SYS_alarm
+    SYS_pause SYS_arch_prctl
+};
+#[cfg(not(target_arch = "x86_64"))]
+const OLDER_NAMES_OF_PROGRAMS: &[u32] = &[];
+
 /// What a keeper needs: mounting for its cell, making and reaping the guest.
 const KEEP: &[u32] = numbers! {
-    SYS_wait4 SYS_waitid SYS_fsopen SYS_fsconfig SYS_fsmount SYS_fspick SYS_move_mount SYS_ppoll
+    SYS_sendmsg SYS_wait4 SYS_waitid SYS_fsopen SYS_fsconfig SYS_fsmount SYS_fspick SYS_move_mount SYS_ppoll
     SYS_sendto SYS_recvfrom SYS_read SYS_write SYS_close SYS_openat SYS_exit_group SYS_munmap
     SYS_rt_sigprocmask SYS_rt_sigreturn SYS_brk SYS_futex SYS_madvise
 };
@@ -85,6 +124,7 @@ const CLONE_CELLS: &[u32] = numbers! {
     SYS_close_range SYS_signalfd4 SYS_landlock_create_ruleset SYS_landlock_add_rule
     SYS_landlock_restrict_self SYS_prlimit64 SYS_fcntl SYS_mmap SYS_mprotect SYS_madvise
     SYS_sendto SYS_recvfrom SYS_pipe2
+    SYS_open_tree SYS_mount_setattr SYS_pivot_root SYS_umount2 SYS_symlinkat SYS_readlinkat
 };
 
 const OWN_PROCESS: &[u32] = &[0];
@@ -125,7 +165,117 @@ const GUARDED: &[(libc::c_long, Rule)] = &[
     (libc::SYS_clone3, Rule::Refuse(libc::ENOSYS as u16)),
 ];
 
+/// Own process tree only: no new namespace, and the caller is nobody's ptracer.
+const CLONE_FLAGS: u32 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_PARENT
+    | libc::CLONE_PTRACE
+    | libc::CLONE_IO) as u32;
+/// No file of a guest's is ever setuid or setgid, not even on a granted tree of the host's.
+const PLAIN_MODE: Test = Test::NoneOf((libc::S_ISUID | libc::S_ISGID) as u32);
+/// Memory that is shared and belongs to no file is kept when it is all but unmapped, and then no
+/// limit counts it; huge pages are counted elsewhere.
+const COUNTED: (u8, Test) = (3, Test::NotAllOf((libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32));
+const SMALL_PAGES: (u8, Test) = (3, Test::NoneOf(libc::MAP_HUGETLB as u32));
+/// What programs ask of their descriptors. No locks and no leases: kernel memory nothing counts.
+const PROGRAM_FCNTL_COMMANDS: &[u32] = &[
+    libc::F_DUPFD as u32,
+    libc::F_DUPFD_CLOEXEC as u32,
+    libc::F_GETFD as u32,
+    libc::F_SETFD as u32,
+    libc::F_GETFL as u32,
+    libc::F_SETFL as u32,
+    libc::F_GETPIPE_SZ as u32,
+];
+/// Questions about terminals, which nothing in a cell is, and what a descriptor's flags can too.
+const IOCTLS: &[u32] = &[
+    libc::TCGETS as u32,
+    libc::TIOCGWINSZ as u32,
+    libc::TIOCGPGRP as u32,
+    libc::FIONREAD as u32,
+    libc::FIONBIO as u32,
+    libc::FIOCLEX as u32,
+    libc::FIONCLEX as u32,
+];
+const PRCTLS: &[u32] = &[
+    libc::PR_SET_NAME as u32,
+    libc::PR_GET_NAME as u32,
+    libc::PR_SET_PDEATHSIG as u32,
+    libc::PR_GET_PDEATHSIG as u32,
+    libc::PR_GET_DUMPABLE as u32,
+    libc::PR_CAPBSET_READ as u32,
+    libc::PR_GET_NO_NEW_PRIVS as u32,
+];
+const NOT_SUPPORTED: Rule = Rule::Refuse(libc::EOPNOTSUPP as u16);
+/// A file made with a mode, which comes where the file was opened to be made.
+const OPEN_MODE: &[(u8, Test)] = &[(2, PLAIN_MODE)];
+const OPENAT_MODE: &[(u8, Test)] = &[(3, PLAIN_MODE)];
+const FIFO: u32 = !(libc::S_IFIFO | 0o777);
+
+/// Calls a program may make with some arguments only.
+const GUARDED_FOR_PROGRAMS: &[(libc::c_long, Rule)] = &[
+    (libc::SYS_mmap, Rule::AllowIf(&[COUNTED, SMALL_PAGES])),
+    (libc::SYS_mprotect, Rule::Allow),
+    (libc::SYS_madvise, Rule::AllowIf(&[(2, Test::OneOf(MADVISE_ADVICE))])),
+    (libc::SYS_fcntl, Rule::AllowIf(&[(1, Test::OneOf(PROGRAM_FCNTL_COMMANDS))])),
+    (libc::SYS_ioctl, Rule::AllowIf(&[(1, Test::OneOf(IOCTLS))])),
+    (libc::SYS_prctl, Rule::AllowIf(&[(0, Test::OneOf(PRCTLS))])),
+    (libc::SYS_clone, Rule::AllowIf(&[(0, Test::NoneOf(CLONE_FLAGS))])),
+    (libc::SYS_openat, Rule::AllowIf(OPENAT_MODE)),
+    (libc::SYS_fchmod, Rule::AllowIf(&[(1, PLAIN_MODE)])),
+    (libc::SYS_fchmodat, Rule::AllowIf(&[(2, PLAIN_MODE)])),
+    (libc::SYS_mkdirat, Rule::AllowIf(&[(2, PLAIN_MODE)])),
+    (libc::SYS_mknodat, Rule::AllowIf(&[(2, Test::NoneOf(FIFO))])),
+    // `tar` and `cp -p` do without.
+    (libc::SYS_getxattr, NOT_SUPPORTED),
+    (libc::SYS_lgetxattr, NOT_SUPPORTED),
+    (libc::SYS_fgetxattr, NOT_SUPPORTED),
+    (libc::SYS_listxattr, NOT_SUPPORTED),
+    (libc::SYS_llistxattr, NOT_SUPPORTED),
+    (libc::SYS_flistxattr, NOT_SUPPORTED),
+    (libc::SYS_setxattr, NOT_SUPPORTED),
+    (libc::SYS_lsetxattr, NOT_SUPPORTED),
+    (libc::SYS_fsetxattr, NOT_SUPPORTED),
+    // Their arguments are in memory, where a filter cannot see them.
+    (libc::SYS_openat2, Rule::Refuse(libc::ENOSYS as u16)),
+];
+#[cfg(target_arch = "x86_64")]
+const GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES: &[(libc::c_long, Rule)] = &[
+    (libc::SYS_open, Rule::AllowIf(OPEN_MODE)),
+    (libc::SYS_creat, Rule::AllowIf(&[(1, PLAIN_MODE)])),
+    (libc::SYS_chmod, Rule::AllowIf(&[(1, PLAIN_MODE)])),
+    (libc::SYS_mkdir, Rule::AllowIf(&[(1, PLAIN_MODE)])),
+    (libc::SYS_mknod, Rule::AllowIf(&[(1, Test::NoneOf(FIFO))])),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES: &[(libc::c_long, Rule)] = &[];
+
 impl Policy {
+    /// For a guest of this kind.
+    pub fn guest(guests: Guests) -> Self {
+        match guests {
+            Guests::Script => Self::script(),
+            Guests::Programs => Self::programs(),
+        }
+    }
+
+    /// For guests that are programs of the host: processes, threads, libraries and pipes, but no
+    /// socket, no namespace, no lock, no setuid file, no shared memory without a file.
+    pub fn programs() -> Self {
+        let lists = [COMPUTE, TALK, FILES, OLDER_NAMES, MORE_FILES, PROCESSES, PIPES];
+        let mut policy = Self::of(&lists);
+        policy.add(OLDER_NAMES_OF_PROGRAMS);
+        for rules in [GUARDED, GUARDED_FOR_PROGRAMS, GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES] {
+            policy.rules.extend(rules.iter().map(|(number, rule)| (*number as u32, *rule)));
+        }
+        policy
+    }
+
     /// For a guest that is one process of one thread: no new process, no exec, no socket, no
     /// executable or shared memory.
     pub fn script() -> Self {
@@ -139,10 +289,15 @@ impl Policy {
         Self::of(&[KEEP])
     }
 
-    /// For a zygote: what its cells and keepers need, and cloning them. No exec, no ptrace, no
-    /// `unshare`, no `setns`, no network socket.
-    pub fn zygote() -> Self {
-        Self::of(&[COMPUTE, TALK, FILES, OLDER_NAMES, KEEP, REPLACE, CLONE_CELLS])
+    /// For a zygote: what its cells and keepers need, and cloning them. No ptrace, no `unshare`, no
+    /// `setns`, no network socket; no exec, unless its guests are programs.
+    pub fn zygote(guests: Guests) -> Self {
+        let mut policy = match guests {
+            Guests::Script => Self::of(&[COMPUTE, TALK, FILES, OLDER_NAMES]),
+            Guests::Programs => Self::programs(),
+        };
+        [KEEP, REPLACE, CLONE_CELLS].into_iter().for_each(|list| policy.add(list));
+        policy
     }
 
     /// For the process that only watches over a zygote.
@@ -164,7 +319,12 @@ impl Policy {
     }
 
     fn of(lists: &[&[u32]]) -> Self {
-        let rules = lists.iter().flat_map(|list| list.iter());
-        Self { rules: rules.map(|number| (*number, Rule::Allow)).collect() }
+        let mut policy = Self { rules: BTreeMap::new() };
+        lists.iter().for_each(|list| policy.add(list));
+        policy
+    }
+
+    fn add(&mut self, list: &[u32]) {
+        self.rules.extend(list.iter().map(|number| (*number, Rule::Allow)));
     }
 }

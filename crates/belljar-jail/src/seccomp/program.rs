@@ -26,6 +26,7 @@ const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const JUMP_IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
 const JUMP_IF_BITS: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+const KEEP_BITS: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 // Offsets in `struct seccomp_data`.
@@ -113,6 +114,10 @@ fn check(argument: u8, test: Test) -> Vec<Instruction> {
     let mut code = vec![load(ARGUMENTS_AT + 8 * u32::from(argument))];
     match test {
         Test::NoneOf(bits) => code.push(jump_if(JUMP_IF_BITS, bits, 0, 1)),
+        Test::NotAllOf(bits) => {
+            code.push(Instruction { code: KEEP_BITS, jt: 0, jf: 0, k: bits });
+            code.push(jump_if(JUMP_IF_EQUAL, bits, 0, 1));
+        }
         Test::OneOf(values) => {
             let count = u8::try_from(values.len()).unwrap_or(u8::MAX);
             // On a hit skip the remaining comparisons and the refusal.

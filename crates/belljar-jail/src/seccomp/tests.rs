@@ -1,5 +1,7 @@
 //! The compiled filter says, for every number and argument, what the table says (K2).
 
+use crate::Guests;
+
 use super::{
     Instruction, Policy, Program, Rule, Test,
     program::{FIRST_FOREIGN_NUMBER, NATIVE_ARCHITECTURE},
@@ -35,6 +37,10 @@ fn judge(program: &Program, call: Call) -> u32 {
                 at += k as usize;
                 continue;
             }
+            0x54 => {
+                accumulator &= k;
+                continue;
+            }
             0x15 => accumulator == k,
             0x35 => accumulator >= k,
             0x45 => accumulator & k != 0,
@@ -48,11 +54,13 @@ const ALLOW: u32 = 0x7fff_0000;
 const KILL: u32 = 0x8000_0000;
 const EPERM: u32 = 0x0005_0001;
 
-fn policies() -> [(&'static str, Policy); 4] {
+fn policies() -> [(&'static str, Policy); 6] {
     [
         ("script", Policy::script()),
+        ("programs", Policy::programs()),
+        ("zygote of programs", Policy::zygote(Guests::Programs)),
         ("keeper", Policy::keeper()),
-        ("zygote", Policy::zygote()),
+        ("zygote", Policy::zygote(Guests::Script)),
         ("warden", Policy::warden()),
     ]
 }
@@ -60,6 +68,7 @@ fn policies() -> [(&'static str, Policy); 4] {
 fn passes(test: Test, low: u32) -> bool {
     match test {
         Test::NoneOf(bits) => low & bits == 0,
+        Test::NotAllOf(bits) => low & bits != bits,
         Test::OneOf(values) => values.contains(&low),
     }
 }

@@ -75,6 +75,24 @@ pub(crate) fn unshare_user() -> io::Result<()> {
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Moves the calling, single-threaded process into a new mount namespace.
+pub(crate) fn unshare_mounts() -> io::Result<()> {
+    // SAFETY: the flag concerns mounts only; no descriptor table is unshared.
+    let status = unsafe { libc::unshare(libc::CLONE_NEWNS) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Takes over a descriptor this program was started with. `None` if there is none of that number.
+pub(crate) fn inherited_descriptor(number: RawFd) -> Option<OwnedFd> {
+    // SAFETY: the call takes integers and follows no pointer.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        return None;
+    }
+    // SAFETY: it is open, as the call above has shown, and callers take over what they were started
+    // with, once, before anything else could own it.
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
 /// Closes every descriptor from `first` on.
 pub(crate) fn close_from(first: RawFd) -> io::Result<()> {
     close_between(first, RawFd::MAX)

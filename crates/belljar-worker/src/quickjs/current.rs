@@ -23,6 +23,7 @@ pub(super) struct Current {
     began: Cell<Instant>,
     deadline: Cell<Option<Instant>>,
     overdue: Cell<bool>,
+    memory_bytes: Cell<u64>,
     pub(super) random: Generator,
 }
 
@@ -34,6 +35,7 @@ impl Current {
             began: Cell::new(Instant::now()),
             deadline: Cell::new(None),
             overdue: Cell::new(false),
+            memory_bytes: Cell::new(0),
             random: Generator::default(),
         })
     }
@@ -52,6 +54,7 @@ impl Current {
         self.began.set(now);
         self.deadline.set(now.checked_add(Duration::from_millis(limits.wall_ms)));
         self.overdue.set(false);
+        self.memory_bytes.set(limits.memory_bytes);
         Ok(())
     }
 
@@ -67,6 +70,11 @@ impl Current {
         if let Some(host) = self.host.borrow().as_ref() {
             let _ = host.send(event);
         }
+    }
+
+    /// How much memory the code may use.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.get()
     }
 
     /// Milliseconds since the run began.

@@ -92,7 +92,7 @@ fn windows_1252(byte: u8) -> char {
     special.copied().unwrap_or(char::from(byte))
 }
 
-fn bytes_of(hex: &str) -> Vec<u8> {
+pub(super) fn bytes_of(hex: &str) -> Vec<u8> {
     let digit = |character: u8| char::from(character).to_digit(16).unwrap_or(0) as u8;
     hex.as_bytes()
         .chunks_exact(2)

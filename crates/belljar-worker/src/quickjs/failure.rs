@@ -147,6 +147,8 @@ impl<'js> Reporter<'_, 'js> {
         let mut error = GuestError::new(code, message);
         if let Some((code, hint)) = self.thrown.permission(object) {
             (error.code, error.hint) = (code, hint);
+        } else if let Some((name, hint)) = self.thrown.file_error(object) {
+            (error.code, error.hint) = (of_file_error(&name).unwrap_or(code), Some(hint));
         } else if let Some(name) = undefined_name(&error.message)
             && let Some(missing) = missing::lookup(name)
         {
@@ -226,6 +228,15 @@ impl<'js> Reporter<'_, 'js> {
         let Some(top) = frames.first() else { return error };
         let (line, column) = locator.position(top);
         error.at(line, column)
+    }
+}
+
+/// The code of a run that ends in this error of `fs`, if it is one of Belljar's.
+fn of_file_error(name: &str) -> Option<ErrorCode> {
+    match name {
+        "EACCES" | "EPERM" | "EROFS" => Some(ErrorCode::PermissionFile),
+        "ENOSPC" | "EDQUOT" => Some(ErrorCode::LimitDisk),
+        _ => None,
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the agent can do about an error, in words a model can act on.
 
 /// For every attempt to get at a module.
-pub(super) const MODULE: &str = "There are no modules in this run, neither Node's nor npm's. Use \
-    what is built in: console, JSON, Math, Intl, URL, TextEncoder, crypto.randomUUID, \
-    structuredClone, atob/btoa, timers, the `data` helpers. Pass data in with `context`.";
+pub(super) const MODULE: &str = "Only fs, fs/promises and path can be imported, no other module of \
+    Node's, none of npm's. Use what is built in: console, JSON, Math, Intl, URL, TextEncoder, \
+    crypto.randomUUID, structuredClone, atob/btoa, timers, the `data` helpers. Pass data in with \
+    `context`.";
 
 /// For code that is still running when its time is up.
 pub(super) const TIMEOUT_RUNNING: &str =
@@ -42,6 +43,13 @@ pub(super) fn for_message(message: &str) -> Option<&'static str> {
         return Some(
             "Check the value before the dot: the name may be wrong, or an `await` missing. Use \
              `?.` where it may be absent.",
+        );
+    }
+    if is("TypeError: fs.", "is not a function") {
+        return Some(
+            "fs has readFile, writeFile, appendFile, readdir, stat, lstat, access, exists, mkdir, \
+             mkdtemp, rm, rmdir, unlink, rename, copyFile, cp and truncate, as …Sync, with a \
+             callback, and in fs.promises.",
         );
     }
     if is("TypeError: ", "not a function") {

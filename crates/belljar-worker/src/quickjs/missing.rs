@@ -17,8 +17,7 @@ pub(super) struct Missing {
 
 const NO_BROWSER: &str = "This is no browser: there is no page, no storage and no user to ask. \
     Input is in `context`, output is console.log and `return`.";
-const NO_FILES: &str = "Code here sees no files. Pass the data in with `context`, and give results \
-    back with `return`.";
+const NO_DIRECTORY: &str = "The code is not in a file. Relative paths begin at /work.";
 const NO_EXPORTS: &str = "Nothing can import from this code. Use `return value`.";
 const NO_HOST: &str = "There is no access to the host here: no process, no environment, no \
     subprocess. Input is in `context`.";
@@ -26,8 +25,9 @@ const NO_HOST: &str = "There is no access to the host here: no process, no envir
 /// What is known about a name that is not defined.
 pub(super) fn lookup(name: &str) -> Option<Missing> {
     let (code, hint) = match name {
-        "fs" | "fsPromises" | "path" => (ErrorCode::PermissionFile, NO_FILES),
-        "__dirname" | "__filename" => (ErrorCode::PermissionFile, NO_FILES),
+        "fsPromises" => (ErrorCode::RuntimeThrown, "Use fs.promises."),
+        "path" => (ErrorCode::RuntimeThrown, "Write: import path from \"node:path\"."),
+        "__dirname" | "__filename" => (ErrorCode::PermissionFile, NO_DIRECTORY),
         "Deno" | "Bun" | "os" | "child_process" | "exec" | "spawn" | "execSync" => {
             (ErrorCode::PermissionHost, NO_HOST)
         }

@@ -79,6 +79,12 @@ impl<'js> Thrown<'_, 'js> {
         Some((*code, self.text(error, "hint")))
     }
 
+    /// Name and hint of an error of `fs`, which says itself what to do about it.
+    pub(super) fn file_error(&self, error: &Object<'js>) -> Option<(String, String)> {
+        self.text(error, "syscall")?;
+        Some((self.text(error, "code")?, self.text(error, "hint")?))
+    }
+
     /// The errors behind this one, each with its own frames, as lines of text.
     pub(super) fn related(&self, error: &Object<'js>) -> String {
         let mut text = String::new();

@@ -55,14 +55,14 @@ impl Source {
 /// Why there is no script.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    pub(super) error: GuestError,
+    pub(super) error: Box<GuestError>,
     /// What the code reached for, if it was that.
     pub(super) attempt: Option<String>,
 }
 
 impl From<GuestError> for Refusal {
     fn from(error: GuestError) -> Self {
-        Self { error, attempt: None }
+        Self { error: Box::new(error), attempt: None }
     }
 }
 
@@ -113,7 +113,7 @@ fn lower<'a>(allocator: &'a Allocator, source: &'a Source) -> Result<Program<'a>
     }
     let mut program = parsed.program;
     let builder = AstBuilder::new(allocator);
-    modules::settle(&mut program, source, &builder)?;
+    modules::settle(&mut program, source, allocator, &builder)?;
     let analysed = SemanticBuilder::new_compiler().with_enum_eval(true).build(&program);
     if let Some(diagnostic) = analysed.diagnostics.errors().next() {
         return Err(syntax::explain(source, diagnostic).into());

@@ -1,6 +1,12 @@
 //! Runs a snippet through the engine as a cell would, and collects all it said.
 
-use std::{os::unix::net::UnixStream, thread};
+use std::{
+    fs,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
+};
 
 use belljar_wire::{
     Caps, ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand, Stream,
@@ -23,6 +29,8 @@ pub(crate) struct Outcome {
     pub(crate) prints: Vec<(Stream, String)>,
     /// What was refused, in order.
     pub(crate) denied: Vec<String>,
+    /// Files that are to come back, in order.
+    pub(crate) artifacts: Vec<String>,
     /// Why the run failed.
     pub(crate) error: Option<GuestError>,
 }
@@ -97,42 +105,91 @@ pub(crate) fn values(expressions: &[&str]) -> Value {
 
 /// Runs a whole command.
 pub(crate) fn run_command(command: RunCommand) -> Outcome {
+    run_on(|| QuickJs::warm().expect("the engine warms"), command)
+}
+
+/// Runs a whole command on any engine.
+pub(crate) fn run_on<E: Engine>(
+    warm: impl FnOnce() -> E + Send + 'static,
+    command: RunCommand,
+) -> Outcome {
     let (cell, host) = UnixStream::pair().expect("a socket pair");
     let reader = thread::spawn(move || drain(host));
     let engine = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
         let link = HostLink::new(cell);
-        QuickJs::warm().expect("the engine warms").run(command, &link)
+        warm().run(command, &link)
     });
     let result = engine.expect("a thread").join().expect("the engine does not panic");
-    let (prints, denied) = reader.join().expect("the reader does not panic");
-    match result {
+    let Heard { prints, denied, artifacts } = reader.join().expect("the reader does not panic");
+    let (value, lossy, error) = match result {
         Ok(done) => {
             let value = serde_json::from_slice(&done.value).expect("the value is JSON");
-            Outcome { value, lossy: done.lossy, prints, denied, error: None }
+            (value, done.lossy, None)
         }
-        Err(error) => {
-            Outcome { value: Value::Null, lossy: false, prints, denied, error: Some(error) }
-        }
-    }
+        Err(error) => (Value::Null, false, Some(error)),
+    };
+    Outcome { value, lossy, prints, denied, artifacts, error }
 }
 
-fn drain(mut host: UnixStream) -> (Vec<(Stream, String)>, Vec<String>) {
-    let (mut prints, mut denied) = (Vec::new(), Vec::new());
+#[derive(Default)]
+struct Heard {
+    prints: Vec<(Stream, String)>,
+    denied: Vec<String>,
+    artifacts: Vec<String>,
+}
+
+fn drain(mut host: UnixStream) -> Heard {
+    let mut heard = Heard::default();
     let caps = Caps { body_bytes: 1 << 26, text_bytes: 1 << 20 };
     while let Ok(event) = read_message::<Event>(&mut host, caps) {
         match event {
             Event::Print { stream, text } => {
-                prints.push((stream, String::from_utf8(text).expect("prints are UTF-8")));
+                let text = String::from_utf8(text).expect("prints are UTF-8");
+                heard.prints.push((stream, text));
             }
-            Event::Denied { attempt } => denied.push(attempt),
+            Event::Denied { attempt } => heard.denied.push(attempt),
+            Event::Artifact { path } => heard.artifacts.push(path),
             other @ (Event::Ready
             | Event::Refused { .. }
-            | Event::Artifact { .. }
             | Event::Done { .. }
             | Event::Failed(_)) => {
                 unreachable!("an engine does not send {other:?}");
             }
         }
     }
-    (prints, denied)
+    heard
+}
+
+/// A directory of a test's own, removed when the test is over.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+}
+
+impl Place {
+    /// Makes one.
+    pub(crate) fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("belljar-place-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).expect("a directory can be made");
+        Self { path }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of something in it, as code has to write it.
+    pub(crate) fn at(&self, name: &str) -> String {
+        self.path.join(name).to_str().expect("a path is UTF-8").to_owned()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
 }

@@ -1,5 +1,13 @@
 //! The engines, driven as a cell drives them.
 
+mod bash_cell;
+mod bash_errors;
+mod bash_output;
+mod bash_refused;
+mod bash_values;
+mod fs_errors;
+mod fs_files;
+mod fs_modules;
 mod guest_console;
 mod guest_data;
 mod guest_docs;

@@ -20,9 +20,13 @@ Examples:
   belljar run report.ts --context '{\"year\": 2026}' --timeout 5s --memory 64MiB
   curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
   echo 'return 6 * 7' | belljar run - --json
+  belljar run -l python -c 'sum(range(10))'
+  belljar run fix.py --workspace . --commit      let it edit this directory, if it succeeds
+  belljar run -l bash -c 'wc -l /work/*.md' --workspace docs
 
-The value is what the code returns, or else its last expression. The code sees no file, no network,
-no environment and no other process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the
+The value is what the code returns, or else its last expression; of a shell script, its last line if
+that is JSON. Beyond what is granted, the code sees no file, no network, no environment and no other
+process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the
 arguments make no sense, 130 if it was interrupted.";
 
 const BENCH_EXAMPLES: &str = "\
@@ -48,7 +52,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run TypeScript or JavaScript in a fresh, sealed cell
+    /// Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArguments),
     /// Show the idea in one command: 1.2 MB of commits in, 500 bytes out
@@ -68,7 +72,8 @@ pub(crate) struct RunArguments {
     /// The code itself, taken literally
     #[arg(short, long, value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Option<String>,
-    /// typescript (ts) or javascript (js) [default: by file name, else typescript]
+    /// typescript (ts), javascript (js), python (py) or bash (sh) [default: by file name, else
+    /// typescript]
     #[arg(short, long, value_parser = source::language)]
     pub(crate) language: Option<Language>,
     /// What the code sees as `context`: JSON, or @FILE (`@-`: standard input)
@@ -77,8 +82,42 @@ pub(crate) struct RunArguments {
     /// Print the whole result as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write the files that come back into this directory, which is made if need be
+    #[arg(long, value_name = "DIR")]
+    pub(crate) artifacts: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) grants: GrantArguments,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
+}
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Grants")]
+pub(crate) struct GrantArguments {
+    /// Directory the code works on a copy-on-write view of, at /work
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// If the run succeeds, bring what it changed to the workspace's directory
+    #[arg(long, requires = "workspace")]
+    pub(crate) commit: bool,
+    /// File or directory the code may read, at its own path
+    #[arg(long, value_name = "PATH")]
+    pub(crate) read: Vec<PathBuf>,
+    /// File or directory the code may change, at its own path, right away
+    #[arg(long, value_name = "PATH")]
+    pub(crate) write: Vec<PathBuf>,
+    /// Environment variable the code sees; without a value, its value here
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+    /// Python module or builtin that restricted mode would refuse, e.g. subprocess, eval
+    #[arg(long, value_name = "NAME")]
+    pub(crate) module: Vec<String>,
+    /// Command beyond the default set, e.g. rm, git
+    #[arg(long, value_name = "NAME")]
+    pub(crate) command: Vec<String>,
+    /// Refuse nothing at the level of Python itself; the sandbox stays as it is
+    #[arg(long)]
+    pub(crate) permissive: bool,
 }
 
 #[derive(Debug, Default, Args)]

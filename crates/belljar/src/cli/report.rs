@@ -67,6 +67,7 @@ pub(crate) fn about(result: &RunResult, shown: Shown<'_>, look: Look) -> String 
     if let Some(error) = &result.error {
         text.push_str(&error_text(error, shown, look));
     }
+    text.push_str(&files_text(result, look));
     for note in notes(result) {
         text.push_str(&look.paint(Role::Caution, &format!("note: {note}")));
         text.push('\n');
@@ -108,6 +109,36 @@ fn error_text(error: &RunError, shown: Shown<'_>, look: Look) -> String {
     lines.join("\n") + "\n"
 }
 
+/// What the run changed in its workspace, and the files it gave back.
+fn files_text(result: &RunResult, look: Look) -> String {
+    let mut lines = Vec::new();
+    let changes = &result.changes;
+    if !changes.is_empty() {
+        let fate = if changes.iter().any(|change| change.committed) {
+            "committed"
+        } else {
+            "not committed: --commit brings them to the directory"
+        };
+        lines.push(look.paint(Role::Dim, &format!("changes ({fate}):")));
+    }
+    for change in changes {
+        let sign = match change.kind {
+            "added" => '+',
+            "deleted" => '-',
+            _ => '~',
+        };
+        let note = change.note.as_ref().map_or_else(String::new, |note| format!("  ({note})"));
+        let path = for_stream(&change.path, look);
+        lines.push(format!("  {sign} {}{note}", path.escape_debug()));
+    }
+    for artifact in &result.artifacts {
+        let path = for_stream(&artifact.path, look);
+        let (kind, bytes) = (artifact.media_type, artifact.bytes);
+        lines.push(format!("artifact: {} ({kind}, {bytes} bytes)", path.escape_debug()));
+    }
+    if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
+}
+
 /// The frames of a stack, if there are more than the place already shown.
 fn frames(stack: &str) -> Option<String> {
     let frames: Vec<String> = stack
@@ -124,6 +155,7 @@ fn notes(result: &RunResult) -> Vec<&'static str> {
         (result.truncated.stdout, "standard output was cut; --max-output keeps more of it"),
         (result.truncated.stderr, "standard error was cut; --max-output keeps more of it"),
         (result.truncated.logs, "log lines were dropped; --max-output keeps more of them"),
+        (result.truncated.result, "a table in the value had more rows than are shown"),
         (result.lossy, "numbers in the value that JSON cannot hold (NaN, Infinity) became null"),
     ];
     all.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note).collect()

@@ -8,7 +8,9 @@ use belljar::{
 
 use super::{
     arguments::RunArguments,
+    artifacts,
     config::Settings,
+    granted::{Granted, granted},
     interrupt::{Interrupt, Stop},
     is_broken_pipe,
     look::Look,
@@ -22,19 +24,25 @@ use super::{
 pub(crate) fn run(arguments: &RunArguments, settings: &Settings) -> anyhow::Result<ExitCode> {
     let source = Source::load(arguments)?;
     let context = source::context(arguments, settings.maximum.context_bytes)?;
+    let Granted { grants, workspace } = granted(&arguments.grants)?;
     let request = RunRequest {
         code: source.code.clone(),
         language: source.language,
         file_name: source.file_name.clone(),
         context,
         limits: settings.limits(&arguments.limits.given()),
+        grants,
+        workspace,
     };
-    let builder = Sandbox::builder().pool(0).maximum(settings.maximum);
+    let builder = Sandbox::builder().pool(0).ready([]).maximum(settings.maximum);
     runtime()?.block_on(async {
         let mut interrupt = Interrupt::listen()?;
         let (sandbox, result, stop) = start_and_run(builder, request, &mut interrupt).await;
         // Told before the cell is cleared away: whoever waits for the answer has it sooner.
         let told = tell(&result, &source, arguments.json);
+        if let Some(directory) = &arguments.artifacts {
+            artifacts::save(&result.artifacts, directory)?;
+        }
         if let Some(sandbox) = sandbox {
             sandbox.shutdown().await;
         }

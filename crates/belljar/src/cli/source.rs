@@ -125,10 +125,11 @@ pub(crate) fn language(name: &str) -> Result<Language, String> {
     match name {
         "typescript" | "ts" => Ok(Language::TypeScript),
         "javascript" | "js" => Ok(Language::JavaScript),
-        "python" | "py" | "bash" | "sh" | "shell" => Err(format!(
-            "{name} comes in a later release; this one runs typescript (ts) and javascript (js)"
-        )),
-        _ => Err("this release runs typescript (ts) and javascript (js)".to_owned()),
+        "python" | "py" => Ok(Language::Python),
+        "bash" | "sh" | "shell" => Ok(Language::Bash),
+        _ => {
+            Err("there are typescript (ts), javascript (js), python (py) and bash (sh)".to_owned())
+        }
     }
 }
 
@@ -139,11 +140,8 @@ fn language_of(path: &Path) -> anyhow::Result<Language> {
         Some(extension @ ("tsx" | "jsx")) => {
             bail!("{}: .{extension} files are not run: JSX has no meaning here", path.display())
         }
-        Some(extension @ ("py" | "sh" | "bash")) => bail!(
-            "{}: .{extension} files come in a later release; this one runs TypeScript and \
-             JavaScript",
-            path.display()
-        ),
+        Some("py") => Ok(Language::Python),
+        Some("sh" | "bash") => Ok(Language::Bash),
         _ => Ok(Language::TypeScript),
     }
 }

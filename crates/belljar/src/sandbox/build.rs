@@ -3,14 +3,18 @@
 use std::{
     ffi::OsStr,
     path::PathBuf,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use belljar_runtime::{Host, HostConfig, LaunchError, Limits, ZygotePlan, ZygoteProgram};
+use belljar_runtime::{Host, HostConfig, Language, LaunchError, Limits, ZygotePlan};
 use belljar_worker::{ZYGOTE_ARGUMENT, become_zygote_if_asked};
 use thiserror::Error;
 
 use super::Sandbox;
+use crate::engines::MachineEngines;
 
 /// Enough that a few requests at once find a parked cell, small enough to idle cheaply.
 const DEFAULT_POOL: usize = 4;
@@ -51,6 +55,7 @@ pub enum BuildError {
 #[derive(Debug, Clone)]
 pub struct SandboxBuilder {
     program: Option<PathBuf>,
+    ready: Vec<Language>,
     pool: usize,
     limits: Limits,
     maximum: Limits,
@@ -60,6 +65,7 @@ impl Default for SandboxBuilder {
     fn default() -> Self {
         Self {
             program: None,
+            ready: vec![Language::TypeScript],
             pool: DEFAULT_POOL,
             limits: Limits::DEFAULT,
             maximum: Limits::MAXIMUM,
@@ -72,6 +78,14 @@ impl SandboxBuilder {
     #[must_use]
     pub fn pool(mut self, cells: usize) -> Self {
         self.pool = cells;
+        self
+    }
+
+    /// Languages whose engines are started right away [default: TypeScript]. Others are when they
+    /// are first needed, which takes longer once.
+    #[must_use]
+    pub fn ready(mut self, languages: impl IntoIterator<Item = Language>) -> Self {
+        self.ready = languages.into_iter().collect();
         self
     }
 
@@ -102,12 +116,10 @@ impl SandboxBuilder {
     pub async fn build(self) -> Result<Sandbox, BuildError> {
         let second = std::env::args_os().nth(1);
         check(self.program.is_some(), second.as_deref(), INITIALISED.load(Ordering::Relaxed))?;
-        let zygote = ZygoteProgram {
-            path: self.program.unwrap_or_else(|| PathBuf::from(THIS_PROGRAM)),
-            arguments: vec![ZYGOTE_ARGUMENT.to_owned()],
-        };
+        let program = self.program.unwrap_or_else(|| PathBuf::from(THIS_PROGRAM));
         let host = Host::start(HostConfig {
-            zygote,
+            engines: Arc::new(MachineEngines::new(program)),
+            ready: self.ready,
             plan: ZygotePlan::full(),
             pool_size: self.pool,
             maximum: self.maximum,

@@ -1,8 +1,10 @@
 //! One run being described: code, context and limits, then `run()`.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
-use belljar_runtime::{ErrorCode, Language, Limits, RunError, RunRequest, RunResult, Status};
+use belljar_runtime::{
+    ErrorCode, Grants, Language, Limits, RunError, RunRequest, RunResult, Status, Workspace,
+};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -70,6 +72,45 @@ impl<'a> Run<'a> {
     /// Every limit at once.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.request.limits = limits;
+        self
+    }
+
+    /// A file or directory of the host that the code may read, at its own path.
+    pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.request.grants.read.push(path.into());
+        self
+    }
+
+    /// A file or directory of the host that the code may change, at its own path.
+    pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.request.grants.write.push(path.into());
+        self
+    }
+
+    /// The directory the code works in, at `/work`. What it changes there is told in the result
+    /// and goes no further, unless [`commit`](Self::commit) says so.
+    pub fn workspace(mut self, path: impl Into<PathBuf>) -> Self {
+        self.request.workspace = Some(Workspace { path: path.into(), commit: false });
+        self
+    }
+
+    /// If the run succeeds, its changes go to the workspace's directory.
+    pub fn commit(mut self) -> Self {
+        if let Some(workspace) = &mut self.request.workspace {
+            workspace.commit = true;
+        }
+        self
+    }
+
+    /// An environment variable the code sees.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.request.grants.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// All grants at once.
+    pub fn grants(mut self, grants: Grants) -> Self {
+        self.request.grants = grants;
         self
     }
 

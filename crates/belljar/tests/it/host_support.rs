@@ -1,14 +1,19 @@
 //! A host whose zygotes are the real binary.
 
-use belljar_runtime::{Host, HostConfig, Limits, RunRequest, RunResult, ZygotePlan, ZygoteProgram};
+use std::sync::Arc;
+
+use belljar_runtime::{
+    Host, HostConfig, Language, Limits, RunRequest, RunResult, ZygotePlan, ZygoteProgram,
+};
 
 /// Starts a host with this many parked cells.
 pub(crate) async fn host(pool_size: usize) -> Host {
     Host::start(HostConfig {
-        zygote: ZygoteProgram {
+        engines: Arc::new(ZygoteProgram {
             path: env!("CARGO_BIN_EXE_belljar").into(),
             arguments: vec!["__zygote".to_owned()],
-        },
+        }),
+        ready: vec![Language::TypeScript],
         plan: ZygotePlan::full(),
         pool_size,
         maximum: Limits::MAXIMUM,

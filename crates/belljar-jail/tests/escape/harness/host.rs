@@ -1,8 +1,10 @@
 //! The `__host` role: a host that runs attempts in cells, and what the test runner makes of it.
 
-use std::{io, io::Write};
+use std::{io, io::Write, sync::Arc};
 
-use belljar_runtime::{Host, HostConfig, Limits, RunRequest, RunResult, ZygotePlan, ZygoteProgram};
+use belljar_runtime::{
+    Host, HostConfig, Language, Limits, RunRequest, RunResult, ZygotePlan, ZygoteProgram,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use tokio::sync::oneshot;
@@ -168,7 +170,8 @@ pub(crate) fn runtime() -> io::Result<tokio::runtime::Runtime> {
 pub(crate) fn config(spec: &Spec) -> HostConfig {
     let zygote = ZygoteProgram { path: "/proc/self/exe".into(), arguments: spec.zygote.clone() };
     let (plan, pool_size) = (spec.plan.clone(), spec.pool_size);
-    HostConfig { zygote, plan, pool_size, maximum: Limits::MAXIMUM }
+    let (engines, ready) = (Arc::new(zygote), vec![Language::TypeScript]);
+    HostConfig { engines, ready, plan, pool_size, maximum: Limits::MAXIMUM }
 }
 
 fn print(verdict: Verdict) -> io::Result<()> {

@@ -51,13 +51,14 @@
   }
 
   expose("require", named("require", (name) => {
+    const found = native.moduleNamed(String(name));
+    if (found !== undefined) return found;
     const message = native.moduleRefused(String(name));
     refuse(`require(${shown(name)})`, "permission.module", message, native.moduleHint);
   }));
 
   const PROCESS_HINTS = {
     argv: "There is no command line. Input is in `context`.",
-    cwd: "There is no working directory to speak of; code sees no files of the host.",
     env: "No environment variable of the host is visible. Pass the value in with `context`.",
     exit: "Use `return value` to end the code, or throw an Error.",
     hrtime: "Use performance.now().",
@@ -90,5 +91,5 @@
   }
 
   const env = forbidden("process.env", () => PROCESS_HINTS.env);
-  expose("process", forbidden("process", (key) => PROCESS_HINTS[key] ?? PROCESS_HINT, { env }));
+  expose("process", forbidden("process", (key) => PROCESS_HINTS[key] ?? PROCESS_HINT, { env, cwd: () => "/work" }));
 })

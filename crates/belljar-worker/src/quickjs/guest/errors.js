@@ -1,7 +1,8 @@
 // Errors: the one the library throws at guest code, and the stacks of all of them.
 //
 // Offers `native.errors.PermissionError`, `native.errors.refuse(attempt, code, message, hint)`,
-// which tells the host and throws, `native.importModule`, which stands in for `import()`, and
+// which tells the host and throws, `native.importModule`, which stands in for `import()` and, by
+// its `now`, for `import` declarations of modules that are here, and
 // `native.rawStack(error)` and `native.agentFrames(error)`: the engine's frames, and those of
 // them that are the agent's, at the places the agent wrote.
 (function (native) {
@@ -30,11 +31,18 @@
 
   native.errors = { PermissionError, refuse };
 
+  /** As `import` sees a module: what `require` gives is its default. */
+  const namespaceOf = (module) => ({ __proto__: null, ...module, default: module });
+
   native.importModule = async function (name) {
     const module = String(name);
+    const found = native.moduleNamed(module);
+    if (found !== undefined) return namespaceOf(found);
     const attempt = `import(${JSON.stringify(module)})`;
     refuse(attempt, "permission.module", native.moduleRefused(module), native.moduleHint);
   };
+
+  native.importModule.now = (name) => namespaceOf(native.moduleNamed(name));
 
   // `stack` is an accessor of the prototype, whose value the engine sets when an error is made.
   // Agents know it as name, message and frames, the engine gives frames of what it runs.

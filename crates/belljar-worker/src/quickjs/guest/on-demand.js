@@ -53,12 +53,14 @@
     for (const name in values) exposed[name] = values[name];
   };
 
+  const FS = ["fs-bytes", "fs-errors", "fs-sync", "fs"];
   const GLOBALS = [
     [["encoding"], "TextEncoder", "TextDecoder"],
     [["url"], "URL", "URLSearchParams"],
     [["clone"], "structuredClone"],
     [["events"], "Event", "CustomEvent", "EventTarget", "AbortSignal", "AbortController"],
     [["crypto"], "crypto", "performance"],
+    [FS, "fs", "artifact"],
     [
       ["stdlib-items", "stdlib-tables", "stdlib-numbers", "stdlib-text", "stdlib-dates", "stdlib"],
       "data",
@@ -68,8 +70,23 @@
     for (const name of names) native.lazy(globalThis, name, files, () => exposed[name]);
   }
 
+  const MODULES = {
+    __proto__: null,
+    "fs": () => exposed.fs,
+    "fs/promises": () => exposed.fs.promises,
+    "path": () => exposed.path,
+  };
+
+  /** One of Node's modules that are here, as `require` gives it; undefined for any other. */
+  native.moduleNamed = (name) => {
+    const read = MODULES[name.startsWith("node:") ? name.slice("node:".length) : name];
+    if (read === undefined) return undefined;
+    native.need(...FS, "path");
+    return read();
+  };
+
   native.loadAll = () => {
-    native.need("console-table");
+    native.need("console-table", ...FS, "path");
     for (const [, ...names] of GLOBALS) names.forEach((name) => globalThis[name]);
     for (const name of Object.getOwnPropertyNames(globalThis.Intl)) globalThis.Intl[name];
   };

@@ -1,26 +1,33 @@
-//! There are no modules here: `export` loses its meaning, `import` is refused.
+//! There are next to no modules here: `export` loses its meaning, `import` of the few that exist
+//! becomes a declaration, and any other is refused.
 
 use belljar_wire::ErrorCode;
 use oxc::{
-    allocator::TakeIn,
+    allocator::{Allocator, TakeIn},
     ast::{
         ast::{ImportDeclaration, Program, Statement, TSModuleReference},
         builder::AstBuilder,
     },
-    span::{GetSpan, Span},
+    ast_visit::VisitMut,
+    span::{GetSpan, SourceType, Span},
 };
 
-use super::{Refusal, Source, syntax::error_at};
+use super::{IMPORT_PARAMETER, Refusal, Source, parse, syntax::error_at};
 use crate::quickjs::hints;
 
-/// Strips what only concerns types, unwraps exported declarations, refuses the rest.
+/// Modules that guest/on-demand.js has, apart from the `node:` before them.
+const MODULES: [&str; 3] = ["fs", "fs/promises", "path"];
+
+/// Strips what only concerns types, unwraps exported declarations, binds what is imported from
+/// modules there are, refuses the rest.
 pub(super) fn settle<'a>(
     program: &mut Program<'a>,
     source: &Source,
+    allocator: &'a Allocator,
     builder: &AstBuilder<'a>,
 ) -> Result<(), Refusal> {
     for statement in &mut program.body {
-        if let Some(settled) = settle_statement(statement, source, builder)? {
+        if let Some(settled) = settle_statement(statement, source, allocator, builder)? {
             *statement = settled;
         }
     }
@@ -32,6 +39,7 @@ pub(super) fn settle<'a>(
 fn settle_statement<'a>(
     statement: &mut Statement<'a>,
     source: &Source,
+    allocator: &'a Allocator,
     builder: &AstBuilder<'a>,
 ) -> Result<Option<Statement<'a>>, Refusal> {
     let span = statement.span();
@@ -39,11 +47,19 @@ fn settle_statement<'a>(
     match statement {
         Statement::ImportDeclaration(import) => match concerns_types_only(import) {
             true => Ok(Some(nothing())),
+            false if exists(&import.source.value) => {
+                Ok(Some(declare(&bindings(import), span, allocator).unwrap_or_else(nothing)))
+            }
             false => Err(refused(source, &import.source.value, span)),
         },
         Statement::TSImportEqualsDeclaration(import) => match &import.module_reference {
             TSModuleReference::ExternalModuleReference(module) if !import.import_kind.is_type() => {
-                Err(refused(source, &module.expression.value, span))
+                let name = &module.expression.value;
+                if !exists(name) {
+                    return Err(refused(source, name, span));
+                }
+                let binding = format!("{} = {}.default", import.id.name, module_now(name));
+                Ok(Some(declare(&[binding], span, allocator).unwrap_or_else(nothing)))
             }
             _ => Ok(None),
         },
@@ -81,10 +97,57 @@ fn concerns_types_only(import: &ImportDeclaration<'_>) -> bool {
         || import.specifiers.as_ref().is_some_and(|all| !all.is_empty() && all.iter().all(is_type))
 }
 
+fn exists(module: &str) -> bool {
+    MODULES.contains(&module.strip_prefix("node:").unwrap_or(module))
+}
+
+/// The module, in the script.
+fn module_now(module: &str) -> String {
+    format!("{IMPORT_PARAMETER}.now({module:?})")
+}
+
+/// What an import binds, as declarators.
+fn bindings(import: &ImportDeclaration<'_>) -> Vec<String> {
+    use oxc::ast::ast::ImportDeclarationSpecifier as Specifier;
+    let module = module_now(&import.source.value);
+    let specifiers = import.specifiers.iter().flatten();
+    let bound = specifiers.filter_map(|specifier| match specifier {
+        Specifier::ImportSpecifier(named) if named.import_kind.is_type() => None,
+        Specifier::ImportSpecifier(named) => {
+            let (name, local) = (named.imported.name(), &named.local.name);
+            Some(format!("{{ {name:?}: {local} }} = {module}"))
+        }
+        Specifier::ImportDefaultSpecifier(default) => {
+            Some(format!("{} = {module}.default", default.local.name))
+        }
+        Specifier::ImportNamespaceSpecifier(all) => Some(format!("{} = {module}", all.local.name)),
+    });
+    bound.collect()
+}
+
+/// A declaration with these declarators, at the place of the import; `None` without any.
+fn declare<'a>(bindings: &[String], span: Span, allocator: &'a Allocator) -> Option<Statement<'a>> {
+    let text = format!("const {};", bindings.join(", "));
+    let text = allocator.alloc_str(&text);
+    let mut statement = parse(allocator, text, SourceType::mjs()).program.body.pop()?;
+    MoveTo(span).visit_statement(&mut statement);
+    Some(statement)
+}
+
+/// Gives every node the same place.
+struct MoveTo(Span);
+
+impl VisitMut<'_> for MoveTo {
+    fn visit_span(&mut self, span: &mut Span) {
+        *span = self.0;
+    }
+}
+
 fn refused(source: &Source, module: &str, span: Span) -> Refusal {
     let message = format!("PermissionError: {}", hints::module_refused(module));
     let error = error_at(source, ErrorCode::PermissionModule, message, span.start);
-    Refusal { error: error.with_hint(hints::MODULE), attempt: Some(format!("import {module:?}")) }
+    let error = Box::new(error.with_hint(hints::MODULE));
+    Refusal { error, attempt: Some(format!("import {module:?}")) }
 }
 
 fn nobody_imports(source: &Source, span: Span) -> Refusal {

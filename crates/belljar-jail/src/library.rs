@@ -1,0 +1,96 @@
+//! The jail as a shared library, for a zygote that is a program of another language.
+//!
+//! The program is started by [`serve_by`](crate::zygote::serve_by), gets warm, and hands itself over
+//! with [`belljar_resume`]; cells are cloned and confined by the same code as any other's, and go on
+//! in the program's own language.
+#![expect(unsafe_code, reason = "the functions of a C library")]
+
+use std::{
+    ffi::{CStr, CString, c_char, c_int},
+    os::{fd::IntoRawFd, unix::net::UnixStream},
+    sync::{Mutex, PoisonError},
+};
+
+use crate::{CellLimits, ConfineError, Confined, Guest, OwnLimits, zygote};
+
+/// What the program does around the cloning of cells. Plain functions without a context.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Hooks {
+    /// In the zygote, before each clone.
+    pub before_clone: extern "C" fn(),
+    /// In the zygote, after each.
+    pub after_clone: extern "C" fn(),
+    /// In a clone, before it does anything else in the program's language.
+    pub in_clone: extern "C" fn(),
+    /// In a cell with every layer in force: its socket. The process ends on return.
+    pub confined: extern "C" fn(c_int),
+    /// A layer could not be put in force: the cell's socket, the layer, what the system said. The
+    /// process ends on return.
+    pub refused: extern "C" fn(c_int, *const c_char, *const c_char),
+}
+
+impl Guest for Hooks {
+    fn confined(&mut self, cell: Confined) {
+        let Confined { socket, limits } = cell;
+        *OWN_LIMITS.lock().unwrap_or_else(PoisonError::into_inner) = Some(limits);
+        (self.in_clone)();
+        (self.confined)(socket.into_raw_fd());
+    }
+
+    fn refused(&mut self, socket: UnixStream, error: &ConfineError) {
+        let mechanism = CString::new(error.mechanism.as_str()).unwrap_or_default();
+        let message = CString::new(error.source.to_string()).unwrap_or_default();
+        (self.in_clone)();
+        (self.refused)(socket.into_raw_fd(), mechanism.as_ptr(), message.as_ptr());
+    }
+
+    fn before_clone(&mut self) {
+        (self.before_clone)();
+    }
+
+    fn after_clone(&mut self) {
+        (self.after_clone)();
+    }
+}
+
+/// Of the cell this process is in.
+static OWN_LIMITS: Mutex<Option<OwnLimits>> = Mutex::new(None);
+
+/// Goes on as the zygote; never returns.
+///
+/// # Safety
+/// `handover` is the last argument the program was started with, as a C string; `hooks` points at
+/// [`Hooks`] that stay as they are. The calling thread is the only one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_resume(handover: *const c_char, hooks: *const Hooks) {
+    // SAFETY: the caller vouches for a C string that outlives the call.
+    let handover = unsafe { CStr::from_ptr(handover) };
+    // SAFETY: the caller vouches for the pointer.
+    let hooks = unsafe { *hooks };
+    zygote::resume(handover.to_str().unwrap_or_default(), || Ok(hooks))
+}
+
+/// Lowers the limits of the cell the calling process is in; 0, or an error number.
+#[unsafe(no_mangle)]
+pub extern "C" fn belljar_lower_limits(
+    memory_bytes: u64,
+    cpu_seconds: u64,
+    processes: u64,
+    open_files: u64,
+) -> c_int {
+    let limits = CellLimits {
+        memory_bytes,
+        cpu_seconds,
+        processes,
+        open_files,
+        disk_bytes: u64::MAX,
+        inodes: u64::MAX,
+    };
+    let own = OWN_LIMITS.lock().unwrap_or_else(PoisonError::into_inner);
+    match own.as_ref().map(|own| own.lower(&limits)) {
+        Some(Ok(())) => 0,
+        Some(Err(error)) => error.raw_os_error().unwrap_or(libc::EIO),
+        None => libc::EINVAL,
+    }
+}

@@ -1,0 +1,66 @@
+//! What each cell gets: room for files, bounded as a whole, and a `/proc`.
+
+use std::{io, os::fd::OwnedFd};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, mkdirat, openat},
+    mount::{FsPickFlags, MountAttrFlags, fsconfig_reconfigure, fsconfig_set_string, fspick},
+};
+
+use super::{INERT, attach, attach_as, bind};
+use crate::Guests;
+
+const PRIVATE: Mode = Mode::from_raw_mode(0o700);
+
+/// Gives this mount namespace a `/tmp` and a `/work` that share one bound on bytes and files.
+pub(crate) fn mount_scratch(bytes: u64, inodes: u64) -> io::Result<()> {
+    mount_scratch_base(bytes, inodes)?;
+    mkdirat(CWD, "/tmp/work", PRIVATE)?;
+    bind("/tmp/work", "/work")?;
+    hide_base()
+}
+
+/// The file system itself, on `/tmp`, with nothing in it but the `/tmp` to be.
+pub(super) fn mount_scratch_base(bytes: u64, inodes: u64) -> io::Result<()> {
+    let (bytes, inodes) = (bytes.to_string(), inodes.to_string());
+    let options = [("size", &*bytes), ("nr_inodes", &*inodes), ("mode", "0700")];
+    attach("tmpfs", &options, "/tmp")?;
+    Ok(mkdirat(CWD, "/tmp/tmp", PRIVATE)?)
+}
+
+/// Leaves of the file system on `/tmp` only its own `/tmp` in sight.
+pub(super) fn hide_base() -> io::Result<()> {
+    Ok(bind("/tmp/tmp", "/tmp")?)
+}
+
+/// A scratch file system, to see whether one can be had.
+pub(crate) fn scratch_for_trial() -> io::Result<()> {
+    mount_scratch(1 << 20, 64)
+}
+
+/// Changes the bounds of what [`mount_scratch`] made.
+pub(crate) fn resize_scratch(bytes: u64, inodes: u64) -> io::Result<()> {
+    let tmp = fspick(CWD, "/tmp", FsPickFlags::FSPICK_CLOEXEC)?;
+    fsconfig_set_string(&tmp, "size", bytes.to_string())?;
+    fsconfig_set_string(&tmp, "nr_inodes", inodes.to_string())?;
+    Ok(fsconfig_reconfigure(&tmp)?)
+}
+
+/// A handle on the cell's own `/work`.
+pub(crate) fn open_work() -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(CWD, "/work", flags, Mode::empty())?)
+}
+
+/// Gives this mount namespace a `/proc` of its own pid namespace, processes only.
+///
+/// Its links are not followed for a script: `/proc/self/exe` leads to the program's file on the
+/// host, past every mount, and its owner is the guest's own user where the host is an ordinary one.
+/// A program was started from a read-only mount of the zygote's, and `/dev/fd` needs the links.
+pub(crate) fn mount_private_proc(guests: Guests) -> io::Result<()> {
+    let attributes = match guests {
+        Guests::Script => INERT | MountAttrFlags::MOUNT_ATTR_NOSYMFOLLOW,
+        Guests::Programs => INERT,
+    };
+    Ok(attach_as("proc", &[("subset", "pid")], "/proc", attributes)?)
+}

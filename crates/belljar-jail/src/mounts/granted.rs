@@ -1,0 +1,109 @@
+//! The root of a cell that was granted something: the zygote's, with the grants in it.
+
+use std::{
+    fs, io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, mkdirat, openat, symlinkat},
+    mount::{MountAttrFlags, OpenTreeFlags, open_tree},
+    process::chdir,
+};
+
+use super::{
+    INERT, ROOT_DIRECTORIES, attach_as, become_root, bind, cell::mount_scratch_base, inside,
+    make_parents, place_tree,
+};
+use crate::{CellGrants, CellLimits, TreeAccess};
+
+/// Where commands granted to one cell are found.
+const GRANTED_COMMANDS: &str = "/commands";
+
+/// The layer that holds what a cell changed in its workspace.
+#[derive(Debug)]
+pub(crate) struct LayeredWork {
+    /// The upper directory.
+    pub(crate) changes: OwnedFd,
+}
+
+/// Makes a root like the present one with the grants in it, and room for files, and enters it.
+pub(crate) fn enter_granted_root(
+    limits: &CellLimits,
+    grants: &CellGrants,
+    trees: &[OwnedFd],
+) -> io::Result<Option<LayeredWork>> {
+    if grants.trees.len() != trees.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    mount_scratch_base(limits.disk_bytes, limits.inodes)?;
+    let options = [("size", "1m"), ("nr_inodes", "4096"), ("mode", "0755")];
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    attach_as("tmpfs", &options, "/work", attributes)?;
+    chdir("/work")?;
+    copy_root()?;
+    let workspace = grants.trees.iter().zip(trees);
+    let workspace = workspace.filter(|(tree, _)| tree.access == TreeAccess::Workspace);
+    let mut layered = None;
+    for (tree, handle) in workspace {
+        place_tree(handle, tree.target())?;
+        layered = Some(layer_work()?);
+    }
+    if layered.is_none() {
+        mkdirat(CWD, "/tmp/work", Mode::from_raw_mode(0o700))?;
+        bind("/tmp/work", "work")?;
+    }
+    bind("/tmp/tmp", "tmp")?;
+    for (tree, handle) in grants.trees.iter().zip(trees) {
+        if tree.access != TreeAccess::Workspace {
+            place_tree(handle, tree.target())?;
+        }
+    }
+    for (name, program) in &grants.commands {
+        let path = PathBuf::from(GRANTED_COMMANDS).join(name);
+        make_parents(inside(&path))?;
+        symlinkat(program, CWD, inside(&path))?;
+    }
+    become_root()?;
+    Ok(layered)
+}
+
+/// Repeats the present root's directories, mounts and links in the current directory.
+fn copy_root() -> io::Result<()> {
+    for entry in fs::read_dir("/")? {
+        let entry = entry?;
+        let (name, from) = (entry.file_name(), entry.path());
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            symlinkat(fs::read_link(&from)?, CWD, Path::new(&name))?;
+        } else if kind.is_dir() {
+            mkdirat(CWD, Path::new(&name), super::DIRECTORY)?;
+            if !ROOT_DIRECTORIES.iter().any(|own| name == **own) {
+                let flags = OpenTreeFlags::OPEN_TREE_CLONE
+                    | OpenTreeFlags::OPEN_TREE_CLOEXEC
+                    | OpenTreeFlags::AT_RECURSIVE;
+                let tree = open_tree(CWD, &from, flags)?;
+                place_tree(&tree, &from)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lays a writable layer over the tree on `work`.
+fn layer_work() -> io::Result<LayeredWork> {
+    for directory in ["/tmp/changes", "/tmp/overlay"] {
+        mkdirat(CWD, directory, Mode::from_raw_mode(0o700))?;
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let changes = openat(CWD, "/tmp/changes", flags, Mode::empty())?;
+    let options = [
+        ("userxattr", ""),
+        ("lowerdir", "work"),
+        ("upperdir", "/tmp/changes"),
+        ("workdir", "/tmp/overlay"),
+    ];
+    attach_as("overlay", &options, "work", INERT)?;
+    Ok(LayeredWork { changes })
+}

@@ -1,0 +1,108 @@
+//! Detached trees: parts of the host's file tree on their way into a cell.
+//!
+//! A pivoted zygote cannot see the host's files, and a directory's descriptor from outside cannot
+//! be mounted inside. A detached copy of its mount can: it is made where the host's tree is still
+//! seen, by root as itself, by an ordinary user in namespaces of a short-lived process's own.
+
+use std::{
+    fs, io,
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
+    path::Path,
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, openat},
+    mount::{MountAttrFlags, OpenTreeFlags, open_tree},
+    process::getuid,
+};
+
+use crate::{
+    GrantedTree, TreeAccess,
+    control::{self, Answer, Ids},
+    identity::OuterIds,
+    sys::{
+        self,
+        process::{Cloned, exit_now},
+    },
+};
+
+/// No grant brings programs, devices or setuid files with it.
+const GRANTED: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
+    .union(MountAttrFlags::MOUNT_ATTR_NODEV)
+    .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
+
+/// Detaches a copy of the mounts at a path and beneath, with attributes added.
+///
+/// With `owner`, whoever owns the path appears as that user.
+pub(crate) fn detach(
+    path: &Path,
+    attributes: MountAttrFlags,
+    owner: Option<Ids>,
+) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    let tree = open_tree(CWD, path, flags)?;
+    let map = owner.map(|shown| id_map(&tree, shown)).transpose()?;
+    sys::mount::add_attributes(&tree, attributes, map.as_ref().map(AsFd::as_fd))?;
+    Ok(tree)
+}
+
+/// A user namespace that maps the owner of a tree to the user it is to appear as.
+fn id_map(tree: &OwnedFd, shown: Ids) -> io::Result<OwnedFd> {
+    let real = fs::metadata(format!("/proc/self/fd/{}", tree.as_raw_fd()))?;
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    match sys::process::clone(libc::CLONE_NEWUSER)? {
+        Cloned::Child => {
+            drop(write);
+            let _ = rustix::io::read(&read, &mut [0; 1]);
+            exit_now(0)
+        }
+        Cloned::Parent { pid, .. } => {
+            let pid = pid.as_raw_pid();
+            fs::write(format!("/proc/{pid}/uid_map"), format!("{} {} 1", real.uid(), shown.uid))?;
+            fs::write(format!("/proc/{pid}/gid_map"), format!("{} {} 1", real.gid(), shown.gid))?;
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let map = openat(CWD, format!("/proc/{pid}/ns/user"), flags, Mode::empty());
+            drop(write);
+            Ok(map?)
+        }
+    }
+}
+
+/// Detaches what a cell is granted, for the host that asks over `control`, and ends.
+pub(crate) fn hand_over(control: &OwnedFd, trees: &[GrantedTree], cells: Ids) -> io::Result<()> {
+    let is_root = getuid().is_root();
+    let owner = is_root.then_some(cells);
+    let prepared = if is_root { Ok(()) } else { enter_own_namespaces() };
+    let mut detached = Vec::new();
+    for tree in trees {
+        let read_only = match tree.access {
+            TreeAccess::Read | TreeAccess::Workspace => MountAttrFlags::MOUNT_ATTR_RDONLY,
+            TreeAccess::Write => MountAttrFlags::empty(),
+        };
+        let made = match &prepared {
+            Ok(()) => detach(&tree.path, GRANTED | read_only, owner),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        };
+        match made {
+            Ok(tree) => detached.push(tree),
+            Err(error) => {
+                let (path, message) = (tree.path.clone(), error.to_string());
+                return control::send(control, &Answer::NoTree { path, message }, &[]);
+            }
+        }
+    }
+    let fds: Vec<_> = detached.iter().map(AsFd::as_fd).collect();
+    control::send(control, &Answer::Trees, &fds)
+}
+
+fn enter_own_namespaces() -> io::Result<()> {
+    let ids = OuterIds::current();
+    sys::process::unshare_user()?;
+    ids.map_inside()?;
+    sys::process::unshare_mounts()
+}

@@ -1,0 +1,285 @@
+//! Artifacts: the files a run hands back beside its value.
+//!
+//! Those it named, and all regular files beneath `out/`. Whatever cannot be handed back is said,
+//! with the reason.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::{self, Read},
+    os::fd::{BorrowedFd, OwnedFd},
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::{fs::fstat, io::Errno};
+
+use super::{
+    attributes::{Mark, mark},
+    beneath::{Tree, look, names},
+    change::{EntryKind, size_of},
+    media::media_type,
+    upper::Upper,
+};
+
+/// Where guest code sees its workspace.
+const WORKSPACE: &str = "/work";
+/// The directory whose files all are artifacts.
+const OUTPUT: &str = "out";
+/// Entries beneath it that are looked at.
+const MAX_ENTRIES: usize = 10_000;
+/// Reasons given, so that a flood of bad entries is not a flood of reasons.
+const MAX_REASONS: usize = 100;
+
+/// How much a run may hand back.
+#[derive(Debug, Clone)]
+pub struct ArtifactCaps {
+    /// Files.
+    pub count: usize,
+    /// Bytes of one file.
+    pub bytes_each: u64,
+    /// Bytes of all together.
+    pub bytes_total: u64,
+}
+
+impl Default for ArtifactCaps {
+    fn default() -> Self {
+        Self { count: 100, bytes_each: 16 << 20, bytes_total: 64 << 20 }
+    }
+}
+
+/// What a run handed back.
+#[derive(Debug, Default)]
+pub struct Artifacts {
+    /// The named ones in the order they were named, then those of `out/` by path.
+    pub list: Vec<Artifact>,
+    /// What was left out, up to a hundred.
+    pub skipped: Vec<SkippedArtifact>,
+}
+
+/// One file, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// Relative to the workspace; bytes that are not UTF-8 are replaced.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// What its content is, as far as can be told.
+    pub media_type: &'static str,
+    /// Its content.
+    pub data: Vec<u8>,
+}
+
+/// Something that is not handed back.
+#[derive(Debug)]
+pub struct SkippedArtifact {
+    /// As it was named, or where it is.
+    pub path: String,
+    /// Why.
+    pub reason: LeftOut,
+}
+
+/// Why a file is not handed back.
+#[derive(Debug, thiserror::Error)]
+pub enum LeftOut {
+    /// Absolute elsewhere, or with `..`.
+    #[error("not a path in the workspace")]
+    OutsideWorkspace,
+    /// Nothing is there.
+    #[error("no such file")]
+    Missing,
+    /// A directory, link, device, fifo or socket, or a path through a link.
+    #[error("not a regular file, or reached through a link")]
+    NotAFile,
+    /// Over [`ArtifactCaps::bytes_each`], or past what is left of [`ArtifactCaps::bytes_total`].
+    #[error("too large: {bytes} bytes, {allowed} allowed")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// What would have been accepted.
+        allowed: u64,
+    },
+    /// Past [`ArtifactCaps::count`], or too many entries beneath `out/`.
+    #[error("too many files")]
+    TooMany,
+    /// The system refused.
+    #[error(transparent)]
+    Refused(#[from] io::Error),
+}
+
+/// Reads the named files and all those beneath `out/`.
+///
+/// `work` is the upper directory of an overlay or a whole workspace. `lower` is the original, for
+/// named files that the run did not touch. The cell must be dead.
+pub fn collect(
+    work: BorrowedFd<'_>,
+    lower: Option<BorrowedFd<'_>>,
+    named: &[String],
+    caps: &ArtifactCaps,
+) -> Artifacts {
+    let work = Upper::new(work);
+    let lower = lower.map(Tree::new);
+    let mut collection = Collection {
+        work: &work,
+        lower: lower.as_ref(),
+        caps,
+        bytes_left: caps.bytes_total,
+        seen: BTreeSet::new(),
+        artifacts: Artifacts::default(),
+    };
+    for name in named {
+        collection.add_named(name);
+    }
+    collection.add_output();
+    collection.artifacts
+}
+
+struct Collection<'a> {
+    work: &'a Upper<'a>,
+    lower: Option<&'a Tree<'a>>,
+    caps: &'a ArtifactCaps,
+    bytes_left: u64,
+    seen: BTreeSet<PathBuf>,
+    artifacts: Artifacts,
+}
+
+impl Collection<'_> {
+    fn add_named(&mut self, name: &str) {
+        let Some(path) = in_workspace(name) else {
+            return self.skip(name.to_owned(), LeftOut::OutsideWorkspace);
+        };
+        let opened = match self.work.file(&path) {
+            Err(error) if is_missing(&error) => self.open_original(&path),
+            other => other.map_err(LeftOut::from),
+        };
+        self.add(path, opened);
+    }
+
+    /// A file that the run did not touch, unless it has hidden it.
+    fn open_original(&self, path: &Path) -> Result<OwnedFd, LeftOut> {
+        let lower = self.lower.ok_or(LeftOut::Missing)?;
+        for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+            match self.work.listing(above) {
+                Ok(directory) if mark(&directory) == Ok(Mark::None) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Ok(_) | Err(_) => return Err(LeftOut::Missing),
+            }
+        }
+        Ok(lower.file(path)?)
+    }
+
+    /// All regular files beneath `out/`, one directory at a time.
+    fn add_output(&mut self) {
+        let mut left = MAX_ENTRIES;
+        let (mut files, mut pending) = (Vec::new(), vec![PathBuf::from(OUTPUT)]);
+        while let Some(directory) = pending.pop() {
+            match self.list(&directory, left) {
+                Ok(Some(entries)) => {
+                    left -= entries.len();
+                    for (path, kind) in entries {
+                        match kind {
+                            EntryKind::Directory => pending.push(path),
+                            EntryKind::File => files.push(path),
+                            EntryKind::Link | EntryKind::Other => self.skip_file(&path),
+                        }
+                    }
+                }
+                Ok(None) => self.skip(shown(&directory), LeftOut::TooMany),
+                Err(error) if is_missing(&error) && directory == Path::new(OUTPUT) => {}
+                Err(error) => self.skip(shown(&directory), error.into()),
+            }
+        }
+        files.sort_unstable();
+        for path in files {
+            let opened = self.work.file(&path).map_err(LeftOut::from);
+            self.add(path, opened);
+        }
+    }
+
+    fn list(&self, path: &Path, most: usize) -> io::Result<Option<Vec<(PathBuf, EntryKind)>>> {
+        let directory = self.work.listing(path)?;
+        let Some(names) = names(&directory, most)? else { return Ok(None) };
+        let mut entries = Vec::with_capacity(names.len());
+        for name in names {
+            if let Some(stat) = look(&directory, &name)? {
+                entries.push((path.join(name), EntryKind::of(&stat)));
+            }
+        }
+        Ok(Some(entries))
+    }
+
+    fn add(&mut self, path: PathBuf, opened: Result<OwnedFd, LeftOut>) {
+        let name = shown(&path);
+        if !self.seen.insert(path) {
+            return;
+        }
+        match opened.and_then(|file| self.read(file)) {
+            Ok(data) => {
+                let bytes = data.len() as u64;
+                self.bytes_left -= bytes;
+                let media_type = media_type(&name, &data);
+                self.artifacts.list.push(Artifact { path: name, bytes, media_type, data });
+            }
+            Err(reason) => self.skip(name, reason),
+        }
+    }
+
+    fn read(&self, file: OwnedFd) -> Result<Vec<u8>, LeftOut> {
+        let stat = fstat(&file).map_err(io::Error::from)?;
+        // A file that the overlay marked has its content elsewhere.
+        let marked = self.lower.is_some() && mark(&file) != Ok(Mark::None);
+        if EntryKind::of(&stat) != EntryKind::File || marked {
+            return Err(LeftOut::NotAFile);
+        }
+        if self.artifacts.list.len() >= self.caps.count {
+            return Err(LeftOut::TooMany);
+        }
+        let (bytes, allowed) = (size_of(&stat), self.caps.bytes_each.min(self.bytes_left));
+        if bytes > allowed {
+            return Err(LeftOut::TooLarge { bytes, allowed });
+        }
+        let mut data = Vec::new();
+        File::from(file).take(bytes).read_to_end(&mut data)?;
+        Ok(data)
+    }
+
+    fn skip_file(&mut self, path: &Path) {
+        if !self.seen.contains(path) {
+            self.skip(shown(path), LeftOut::NotAFile);
+        }
+    }
+
+    fn skip(&mut self, path: String, reason: LeftOut) {
+        if self.artifacts.skipped.len() < MAX_REASONS {
+            self.artifacts.skipped.push(SkippedArtifact { path, reason });
+        }
+    }
+}
+
+impl From<Errno> for LeftOut {
+    fn from(error: Errno) -> Self {
+        io::Error::from(error).into()
+    }
+}
+
+/// A path the guest named, relative to its workspace and of plain names only.
+fn in_workspace(name: &str) -> Option<PathBuf> {
+    let path = Path::new(name);
+    let path = if path.is_absolute() { path.strip_prefix(WORKSPACE).ok()? } else { path };
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => plain.push(name),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(plain)
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,56 @@
+//! The attributes by which an overlay marks what it wrote to its upper directory.
+
+use std::{io, os::fd::AsFd};
+
+use rustix::{
+    fs::{fgetxattr, flistxattr},
+    io::Errno,
+};
+
+use super::change::Withheld;
+
+/// As much as the kernel ever answers.
+const MAX_LIST: usize = 64 << 10;
+const PREFIXES: [&[u8]; 2] = [b"user.overlay.", b"trusted.overlay."];
+/// Book-keeping of the kernel's that changes nothing about what the merged tree looks like.
+const HARMLESS: [&[u8]; 4] = [b"origin", b"impure", b"nlink", b"uuid"];
+/// How the kernel stores attributes that a guest named like the overlay's own.
+const ESCAPED: &[u8] = b"overlay.";
+
+/// What an overlay says about an entry of its upper directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Nothing of importance.
+    None,
+    /// A directory that hides the one beneath it.
+    Opaque,
+}
+
+/// Reads the marks of an open file or directory. Redirections, files without their content and
+/// whatever else a cell's overlay does not do are refused, for their meaning lies elsewhere.
+pub(super) fn mark(handle: impl AsFd) -> Result<Mark, Withheld> {
+    let mut mark = Mark::None;
+    let names = list(&handle).map_err(|error| Withheld::Unreadable(error.to_string()))?;
+    for name in names.split(|byte| *byte == 0) {
+        let Some(own) = PREFIXES.iter().find_map(|prefix| name.strip_prefix(*prefix)) else {
+            continue;
+        };
+        if HARMLESS.contains(&own) || own.starts_with(ESCAPED) {
+            continue;
+        }
+        let mut value = [0_u8; 2];
+        if own != b"opaque" || fgetxattr(&handle, name, &mut value) != Ok(1) || value[0] != b'y' {
+            return Err(Withheld::OverlayAttribute(String::from_utf8_lossy(name).into_owned()));
+        }
+        mark = Mark::Opaque;
+    }
+    Ok(mark)
+}
+
+fn list(handle: impl AsFd) -> io::Result<Vec<u8>> {
+    let mut names = Vec::with_capacity(MAX_LIST);
+    match flistxattr(handle, rustix::buffer::spare_capacity(&mut names)) {
+        Ok(_) | Err(Errno::OPNOTSUPP) => Ok(names),
+        Err(error) => Err(error.into()),
+    }
+}

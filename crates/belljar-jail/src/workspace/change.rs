@@ -1,0 +1,246 @@
+//! The change list as a value: what differs, how, and what of it a commit would leave alone.
+
+use std::{
+    fmt,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
+
+use rustix::fs::{FileType, Stat};
+
+/// What a change list may cost. The default suits a cell with 50,000 inodes.
+#[derive(Debug, Clone)]
+pub struct ChangeCaps {
+    /// Entries of the upper directory that are looked at; past it the list is cut.
+    pub entries: usize,
+    /// Entries beneath removed directories that are remembered, so that a commit removes these
+    /// and no others. A directory past it is listed and withheld.
+    pub removed: usize,
+    /// Bytes read to tell whether copied-up files differ at all. Past it, a file that was copied up
+    /// counts as modified.
+    pub compared_bytes: u64,
+    /// When the run was admitted. Originals whose inode changed later are withheld as
+    /// [`Withheld::ChangedMeanwhile`]: the cell may not have seen what is there now.
+    pub began: Option<SystemTime>,
+}
+
+impl Default for ChangeCaps {
+    fn default() -> Self {
+        Self { entries: 50_000, removed: 200_000, compared_bytes: 1 << 30, began: None }
+    }
+}
+
+/// What a run changed in its workspace, sorted by path, parents before what they hold.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// One for each path that differs.
+    pub list: Vec<Change>,
+    /// Whether a cap cut the list short. A cut list cannot be committed.
+    pub cut: bool,
+}
+
+/// One path that differs between the original directory and what the run left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Relative to the workspace. May be any bytes; see [`shown_path`](Self::shown_path).
+    pub path: PathBuf,
+    /// What happened to it.
+    pub kind: ChangeKind,
+    /// What is there now; for a deletion, what was there.
+    pub entry: EntryKind,
+    /// Size of the new content (for a link, of its target); zero for directories and deletions.
+    pub bytes: u64,
+    /// Why a commit will leave it alone; `None` if it will be committed.
+    pub withheld: Option<Withheld>,
+    /// Permissions of the new entry, of which only `rwx` are ever committed.
+    pub(super) mode: u32,
+    /// What was in the original directory when the list was made.
+    pub(super) before: Option<Before>,
+}
+
+/// What happened to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChangeKind {
+    /// There was nothing before.
+    Added,
+    /// Content, permissions, target or kind of entry differ.
+    Modified,
+    /// There is nothing any more. A directory is listed once, without what it held.
+    Deleted,
+}
+
+/// Kinds of entries, as far as a commit tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A device, fifo or socket.
+    Other,
+}
+
+/// Why a change is listed but not committed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Withheld {
+    /// A device, fifo or socket.
+    #[error("devices, fifos and sockets are not committed")]
+    Special,
+    /// A link to an absolute path, or one that leaves the workspace through `..` or another link.
+    #[error("the link leads out of the workspace")]
+    LinkLeadsOutside,
+    /// Where the link leads took too many steps to find out.
+    #[error("the link is too tangled to tell where it leads")]
+    LinkTooTangled,
+    /// An overlay attribute that a cell's overlay never sets.
+    #[error("unexpected overlay attribute {0}")]
+    OverlayAttribute(String),
+    /// Too many levels down, or too long a path. What lies beneath is not listed.
+    #[error("nested too deeply")]
+    TooDeep,
+    /// A removed directory holds more than is remembered.
+    #[error("the removed directory holds too many entries")]
+    TooManyRemoved,
+    /// The original was changed by someone else during the run.
+    #[error("the original changed during the run")]
+    ChangedMeanwhile,
+    /// The entry or its original could not be examined.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The only difference are set-user-ID, set-group-ID or sticky bits.
+    #[error("set-ID and sticky bits are not committed")]
+    SpecialBits,
+}
+
+impl Change {
+    /// The path as text, with replacement characters for bytes that are not UTF-8.
+    pub fn shown_path(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
+    /// What a reader of the list should know about this entry.
+    pub fn note(&self) -> Option<String> {
+        if let Some(withheld) = &self.withheld {
+            return Some(format!("will not be committed: {withheld}"));
+        }
+        if self.mode & 0o7000 != 0 && self.entry == EntryKind::File {
+            return Some("set-ID and sticky bits will be dropped".to_owned());
+        }
+        self.path.to_str().is_none().then(|| "the name is not UTF-8 and shown inexactly".to_owned())
+    }
+}
+
+impl ChangeKind {
+    /// The word used in results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl EntryKind {
+    /// The word used in results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Directory => "directory",
+            Self::Link => "link",
+            Self::Other => "other",
+        }
+    }
+
+    pub(super) fn of(stat: &Stat) -> Self {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Directory,
+            FileType::Symlink => Self::Link,
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Self::Other,
+        }
+    }
+}
+
+/// An entry of the original directory, and if it is a directory that has to go, all it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Before {
+    pub(super) seen: Seen,
+    /// Paths relative to the workspace, parents first.
+    pub(super) contents: Vec<(PathBuf, Seen)>,
+}
+
+/// Enough of an inode to tell later whether it is the same and unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    device: u64,
+    inode: u64,
+    size: u64,
+    mode: u32,
+    modified: (i64, u64),
+    pub(super) owner: u32,
+    pub(super) group: u32,
+}
+
+impl Seen {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: size_of(stat),
+            mode: stat.st_mode,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            owner: stat.st_uid,
+            group: stat.st_gid,
+        }
+    }
+
+    pub(super) fn mode(&self) -> u32 {
+        self.mode & 0o7777
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        FileType::from_raw_mode(self.mode) == FileType::RegularFile
+    }
+
+    pub(super) fn is_directory(&self) -> bool {
+        FileType::from_raw_mode(self.mode) == FileType::Directory
+    }
+
+    /// Whether this is still the same. Of a directory only its identity counts: its times and size
+    /// change with its entries, which are looked at one by one.
+    pub(super) fn matches(&self, stat: &Stat) -> bool {
+        let now = Self::of(stat);
+        if self.is_directory() {
+            return now.is_directory() && (self.device, self.inode) == (now.device, now.inode);
+        }
+        *self == now
+    }
+}
+
+/// The size of a file; the kernel never reports a negative one.
+pub(super) fn size_of(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or_default()
+}
+
+/// Whether the inode changed after a moment. File systems stamp with a coarser clock than the
+/// one `moment` comes from, so a change within some milliseconds of it may go unseen.
+pub(super) fn changed_after(stat: &Stat, moment: Option<SystemTime>) -> bool {
+    let Some(moment) = moment.and_then(|it| it.duration_since(SystemTime::UNIX_EPOCH).ok()) else {
+        return false;
+    };
+    let Ok(seconds) = u64::try_from(stat.st_ctime) else { return false };
+    Duration::from_secs(seconds) + Duration::from_nanos(stat.st_ctime_nsec) > moment
+}

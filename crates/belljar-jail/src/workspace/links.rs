@@ -1,0 +1,128 @@
+//! Where a symbolic link leads, without ever following one.
+//!
+//! A link is committed only if it stays inside twice over: as it is written, and as it resolves
+//! through the other links of the tree. Nothing the host does itself depends on the answer; it
+//! protects whoever follows the link afterwards.
+
+use std::{
+    cell::Cell,
+    collections::VecDeque,
+    ffi::{OsStr, OsString},
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::{
+    fs::{FileType, fstat, readlinkat},
+    io::Errno,
+};
+
+use super::{
+    beneath::{MAX_DEPTH, Tree},
+    change::Withheld,
+    upper::Upper,
+};
+
+/// As many links as the kernel follows in one path.
+const MAX_LINKS: usize = 40;
+/// Components looked up for all links of a workspace together.
+const MAX_LOOKUPS: u32 = 200_000;
+
+/// The one or two trees that together are the workspace.
+///
+/// What the upper one hides of the lower one is not left out: that can only add links to what
+/// a path may run into, and so withhold a link that could have been committed.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    upper: Option<&'a Upper<'a>>,
+    lower: Option<&'a Tree<'a>>,
+    lookups: Cell<u32>,
+}
+
+enum Found {
+    Link(OsString),
+    Other,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(upper: Option<&'a Upper<'a>>, lower: Option<&'a Tree<'a>>) -> Self {
+        Self { upper, lower, lookups: Cell::new(MAX_LOOKUPS) }
+    }
+
+    /// Whether a link at `path` with this target stays inside.
+    pub(super) fn check(&self, path: &Path, target: &OsStr) -> Result<(), Withheld> {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        stays_inside_as_written(parent, Path::new(target))?;
+        let mut here: Vec<OsString> = parent.iter().map(OsStr::to_owned).collect();
+        let mut todo = VecDeque::new();
+        push_front(&mut todo, Path::new(target))?;
+        let mut links = 0;
+        while let Some(name) = todo.pop_front() {
+            if name == ".." {
+                here.pop().ok_or(Withheld::LinkLeadsOutside)?;
+                continue;
+            }
+            here.push(name);
+            if here.len() > MAX_DEPTH {
+                return Err(Withheld::LinkTooTangled);
+            }
+            if let Found::Link(target) = self.look(&here)? {
+                here.pop();
+                links += 1;
+                if links > MAX_LINKS {
+                    // A circle leads nowhere, for the kernel gives up as well.
+                    return Ok(());
+                }
+                push_front(&mut todo, Path::new(&target))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&self, path: &[OsString]) -> Result<Found, Withheld> {
+        let left = self.lookups.get().checked_sub(1).ok_or(Withheld::LinkTooTangled)?;
+        self.lookups.set(left);
+        let path: PathBuf = path.iter().collect();
+        let upper = self.upper.and_then(|upper| upper.entry(&path).ok());
+        let lower = || self.lower.and_then(|lower| lower.entry(&path).ok());
+        let Some(entry) = upper.or_else(lower) else { return Ok(Found::Other) };
+        let unreadable = |error: Errno| Withheld::Unreadable(error.to_string());
+        let stat = fstat(&entry).map_err(unreadable)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+            return Ok(Found::Other);
+        }
+        let target = readlinkat(&entry, "", Vec::new()).map_err(unreadable)?;
+        Ok(Found::Link(OsString::from_vec(target.into_bytes())))
+    }
+}
+
+fn stays_inside_as_written(parent: &Path, target: &Path) -> Result<(), Withheld> {
+    let mut depth = parent.components().count();
+    for component in target.components() {
+        match component {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir => {
+                depth = depth.checked_sub(1).ok_or(Withheld::LinkLeadsOutside)?;
+            }
+            Component::RootDir | Component::Prefix(_) => return Err(Withheld::LinkLeadsOutside),
+        }
+    }
+    Ok(())
+}
+
+/// Puts the components of a link's target before what is left to resolve.
+fn push_front(todo: &mut VecDeque<OsString>, target: &Path) -> Result<(), Withheld> {
+    if target.as_os_str().as_bytes().starts_with(b"/") {
+        return Err(Withheld::LinkLeadsOutside);
+    }
+    for component in target.components().rev() {
+        match component {
+            Component::Normal(_) | Component::ParentDir => {
+                todo.push_front(component.as_os_str().to_owned());
+            }
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! New entries of a directory, made out of sight and put in place in one step.
+//!
+//! What is already in that place is never lost: either the step fails because something is there,
+//! or the two change places and the old one goes only after it was recognised.
+
+use std::{
+    ffi::OsStr,
+    fmt::Write as _,
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with,
+        symlinkat, unlinkat,
+    },
+    io::Errno,
+    rand::{GetRandomFlags, getrandom},
+};
+
+use super::{
+    beneath::{look, proc_path},
+    change::Seen,
+    commit::NotCommitted,
+};
+
+/// A file that nobody sees yet.
+#[derive(Debug)]
+pub(super) struct StagedFile<'fd> {
+    directory: BorrowedFd<'fd>,
+    file: OwnedFd,
+    /// Where the file system has no files without a name.
+    temporary: Option<Temporary<'fd>>,
+}
+
+/// An entry under a name that nobody can guess; removed when dropped.
+#[derive(Debug)]
+pub(super) struct Temporary<'fd> {
+    directory: BorrowedFd<'fd>,
+    name: String,
+}
+
+impl<'fd> StagedFile<'fd> {
+    pub(super) fn new(directory: BorrowedFd<'fd>) -> io::Result<Self> {
+        let (flags, mode) = (OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+        match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
+            Ok(file) => return Ok(Self { directory, file, temporary: None }),
+            // How file systems and kernels say that they have no such thing.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let name = temporary_name()?;
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let file = openat(directory, &name, flags, mode)?;
+        Ok(Self { directory, file, temporary: Some(Temporary { directory, name }) })
+    }
+
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Puts the file in place of `expected`, or of nothing.
+    pub(super) fn place(self, name: &OsStr, expected: Option<&Seen>) -> Result<(), NotCommitted> {
+        let Self { directory, file, temporary } = self;
+        match (temporary, expected) {
+            (Some(temporary), _) => temporary.place(name, expected),
+            (None, None) => match link(&file, directory, name) {
+                Err(Errno::EXIST) => Err(NotCommitted::Conflict),
+                other => Ok(other?),
+            },
+            (None, Some(_)) => {
+                let temporary = temporary_name()?;
+                link(&file, directory, OsStr::new(&temporary))?;
+                Temporary { directory, name: temporary }.place(name, expected)
+            }
+        }
+    }
+}
+
+/// Gives a name to a file without one.
+fn link(file: &OwnedFd, directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
+    linkat(CWD, proc_path(file.as_fd()), directory, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+impl<'fd> Temporary<'fd> {
+    /// A symbolic link that is not in place yet.
+    pub(super) fn symlink(directory: BorrowedFd<'fd>, target: &OsStr) -> io::Result<Self> {
+        let name = temporary_name()?;
+        symlinkat(target, directory, &name)?;
+        Ok(Self { directory, name })
+    }
+
+    /// A handle on it, to look at.
+    pub(super) fn entry(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(self.directory, &self.name, flags, Mode::empty())?)
+    }
+
+    /// Puts the entry in place of `expected`, or of nothing.
+    pub(super) fn place(self, name: &OsStr, expected: Option<&Seen>) -> Result<(), NotCommitted> {
+        match expected {
+            None => self.place_new(name),
+            Some(seen) => self.place_instead(name, seen),
+        }
+    }
+
+    fn place_new(self, name: &OsStr) -> Result<(), NotCommitted> {
+        let directory = self.directory;
+        let mut placed =
+            renameat_with(directory, &self.name, directory, name, RenameFlags::NOREPLACE);
+        if is_unsupported(placed) {
+            placed = linkat(directory, &self.name, directory, name, AtFlags::empty());
+        } else if placed.is_ok() {
+            self.forget();
+        }
+        match placed {
+            Err(Errno::EXIST) => Err(NotCommitted::Conflict),
+            other => Ok(other?),
+        }
+    }
+
+    fn place_instead(self, name: &OsStr, seen: &Seen) -> Result<(), NotCommitted> {
+        let directory = self.directory;
+        let holds = |wanted: &Seen| {
+            let found = look(directory, OsStr::new(&self.name));
+            found.is_ok_and(|found| found.is_some_and(|found| wanted.matches(&found)))
+        };
+        let new = look(directory, OsStr::new(&self.name))?.ok_or(NotCommitted::Conflict)?;
+        let exchange =
+            || renameat_with(directory, &self.name, directory, name, RenameFlags::EXCHANGE);
+        let exchanged = exchange();
+        if is_unsupported(exchanged) {
+            if !look(directory, name)?.is_some_and(|now| seen.matches(&now)) {
+                return Err(NotCommitted::Conflict);
+            }
+            renameat(directory, &self.name, directory, name)?;
+            self.forget();
+            return Ok(());
+        }
+        match exchanged {
+            Err(Errno::NOENT) => return Err(NotCommitted::Conflict),
+            other => other?,
+        }
+        if holds(seen) {
+            return Ok(());
+        }
+        let mut undone = exchange();
+        if undone.is_ok() && !holds(&Seen::of(&new)) {
+            // Someone replaced it once more before it was undone, and theirs is the latest.
+            undone = exchange();
+        }
+        if let Err(error) = undone {
+            // What someone else put there meanwhile is under our name now: better a stray file.
+            self.forget();
+            return Err(error.into());
+        }
+        Err(NotCommitted::Conflict)
+    }
+
+    /// Leaves what has this name alone.
+    fn forget(mut self) {
+        self.name.clear();
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.name.is_empty() {
+            let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+fn is_unsupported(outcome: Result<(), Errno>) -> bool {
+    matches!(outcome, Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP))
+}
+
+/// A name that nobody can guess.
+pub(super) fn temporary_name() -> io::Result<String> {
+    let mut random = [0_u8; 16];
+    getrandom(&mut random, GetRandomFlags::empty())?;
+    let mut name = String::from(".belljar-");
+    for byte in random {
+        let _ = write!(name, "{byte:02x}");
+    }
+    Ok(name)
+}

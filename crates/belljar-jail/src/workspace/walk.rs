@@ -1,0 +1,356 @@
+//! The change list: an upper directory compared with the original it was laid over.
+//!
+//! It says what `diff -r` would of the original and of what the cell saw in the end, with added
+//! directories spelt out and permissions compared too. One directory of each tree is open at a time.
+
+use std::{
+    collections::HashSet,
+    ffi::{OsStr, OsString},
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{FileType, Stat, fstat, readlinkat};
+
+use super::{
+    attributes::{Mark, mark},
+    beneath::{Tree, check_plain, look, names},
+    change::{Before, Change, ChangeCaps, ChangeKind, Changes, EntryKind, Seen, Withheld, size_of},
+    compare::same_content,
+    links::View,
+    remove::remember,
+    upper::Upper,
+};
+
+/// Bytes of all paths together: 50,000 entries may not turn into gigabytes of text.
+const MAX_PATH_BYTES: usize = 32 << 20;
+/// The permissions that are ever committed.
+const PERMISSIONS: u32 = 0o777;
+
+/// Lists what a run changed in its workspace.
+///
+/// `upper` is the directory its writes went to, `lower` the original; without one (a workspace of
+/// its own, in memory) everything is added. The cell must be dead. An error means that the upper
+/// directory itself cannot be read; what is wrong with single entries is said there.
+///
+/// A file that was copied up but is the same byte for byte, with the same permissions, is no
+/// change. Owners, times, other attributes and the workspace's own permissions are not compared.
+/// A removed directory is listed once; so is one that a file or link has replaced.
+pub fn changes(
+    upper: BorrowedFd<'_>,
+    lower: Option<BorrowedFd<'_>>,
+    caps: &ChangeCaps,
+) -> io::Result<Changes> {
+    let upper = Upper::new(upper);
+    let lower = lower.map(Tree::new);
+    let mut walk = Walk {
+        upper: &upper,
+        lower: lower.as_ref(),
+        view: View::new(Some(&upper), lower.as_ref()),
+        left: caps.clone(),
+        path_bytes: MAX_PATH_BYTES,
+        pending: Vec::new(),
+        changes: Changes::default(),
+    };
+    walk.run()?;
+    let mut changes = walk.changes;
+    // What was listed and then found unreadable is there twice, and the reason to withhold it wins.
+    let key = |change: &Change| (change.path.clone(), change.withheld.is_none());
+    changes.list.sort_by_cached_key(key);
+    changes.list.dedup_by(|later, earlier| later.path == earlier.path);
+    Ok(changes)
+}
+
+struct Walk<'a> {
+    upper: &'a Upper<'a>,
+    lower: Option<&'a Tree<'a>>,
+    view: View<'a>,
+    left: ChangeCaps,
+    path_bytes: usize,
+    pending: Vec<Pending>,
+    changes: Changes,
+}
+
+/// A directory of the upper tree that is still to be looked at.
+struct Pending {
+    path: PathBuf,
+    mode: u32,
+    before: Option<Stat>,
+    shows: Shows,
+}
+
+/// Whether the original directory shines through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    Original,
+    Nothing,
+}
+
+/// The directory whose entries are being looked at.
+struct Here {
+    path: PathBuf,
+    upper: OwnedFd,
+    lower: Option<OwnedFd>,
+    shows: Shows,
+}
+
+/// An entry of it, and what the original has in its place.
+struct Entry<'a> {
+    here: &'a Here,
+    name: &'a OsStr,
+    path: PathBuf,
+    stat: Stat,
+    mode: u32,
+    before: Option<Stat>,
+}
+
+impl Walk<'_> {
+    fn run(&mut self) -> io::Result<()> {
+        let root = self.upper.listing(Path::new(""))?;
+        let lower = self.lower.map(|lower| lower.directory(Path::new(""))).transpose()?;
+        let shows = Shows::Original;
+        self.look_into(&Here { path: PathBuf::new(), upper: root, lower, shows })?;
+        while let Some(pending) = self.pending.pop() {
+            let path = pending.path.clone();
+            let done = match self.enter(pending) {
+                Ok(Some(here)) => self.look_into(&here),
+                other => other.map(drop),
+            };
+            if let Err(error) = done {
+                self.list_unreadable(path, &error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a directory and lists it itself, if it differs. `None` if nothing beneath it counts.
+    fn enter(&mut self, pending: Pending) -> io::Result<Option<Here>> {
+        let Pending { path, mode, before, mut shows } = pending;
+        let upper = self.upper.listing(&path)?;
+        let was_directory = before.is_some_and(|it| EntryKind::of(&it) == EntryKind::Directory);
+        let mut change = Change::new(path.clone(), EntryKind::Directory, 0, mode);
+        match self.mark(&upper) {
+            Ok(Mark::None) => {}
+            Ok(Mark::Opaque) => shows = Shows::Nothing,
+            Err(withheld) => {
+                change.kind = if before.is_some() { ChangeKind::Modified } else { change.kind };
+                change.withheld = Some(withheld);
+                self.changes.list.push(change);
+                return Ok(None);
+            }
+        }
+        let lower = self.lower.filter(|_| was_directory);
+        let lower = lower.map(|lower| lower.directory(&path)).transpose()?;
+        match before {
+            Some(before) if was_directory => {
+                let differs = mode ^ (before.st_mode & 0o7777);
+                change.kind = ChangeKind::Modified;
+                change.withheld = (differs & PERMISSIONS == 0).then_some(Withheld::SpecialBits);
+                change.before = Some(Before { seen: Seen::of(&before), contents: Vec::new() });
+                if differs != 0 {
+                    self.changes.list.push(change);
+                }
+            }
+            before => {
+                self.remember(&mut change, before.as_ref());
+                let withheld = change.withheld.is_some();
+                self.changes.list.push(change);
+                if withheld {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(Here { path, upper, lower, shows }))
+    }
+
+    fn look_into(&mut self, here: &Here) -> io::Result<()> {
+        let Some(names) = names(&here.upper, self.left.entries)? else {
+            self.cut();
+            return Ok(());
+        };
+        self.left.entries -= names.len();
+        if let (Shows::Nothing, Some(_)) = (here.shows, &here.lower) {
+            self.list_hidden(here, &names);
+        }
+        for name in &names {
+            let path = here.path.join(name);
+            let Some(left) = self.path_bytes.checked_sub(path.as_os_str().len()) else {
+                self.cut();
+                return Ok(());
+            };
+            self.path_bytes = left;
+            if let Err(error) = self.look_at(here, name, &path) {
+                self.list_unreadable(path, &error);
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, here: &Here, name: &OsStr, path: &Path) -> io::Result<()> {
+        let Some(stat) = look(&here.upper, name)? else { return Ok(()) };
+        let before = match &here.lower {
+            Some(lower) => look(lower, name)?,
+            None => None,
+        };
+        let mode = self.upper.mode(path, &stat);
+        let path = path.to_owned();
+        if check_plain(&path).is_err() {
+            let mut change = Change::new(path, EntryKind::of(&stat), 0, mode);
+            change.withheld = Some(Withheld::TooDeep);
+            self.changes.list.push(change);
+            return Ok(());
+        }
+        if self.lower.is_some() && is_whiteout(&stat) {
+            self.list_deleted(path, before.as_ref());
+            return Ok(());
+        }
+        let entry = Entry { here, name, path, stat, mode, before };
+        match EntryKind::of(&stat) {
+            EntryKind::File => self.look_at_file(entry)?,
+            EntryKind::Link => self.look_at_link(entry)?,
+            EntryKind::Other => self.look_at_other(entry),
+            EntryKind::Directory => {
+                let Entry { path, mode, before, .. } = entry;
+                self.pending.push(Pending { path, mode, before, shows: here.shows });
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_file(&mut self, entry: Entry<'_>) -> io::Result<()> {
+        let Entry { path, stat, mode, before, .. } = entry;
+        let handle = self.upper.file(&path)?;
+        let marked = match self.mark(&handle) {
+            Ok(Mark::None) => None,
+            Ok(Mark::Opaque) => Some(Withheld::OverlayAttribute("opaque".to_owned())),
+            Err(withheld) => Some(withheld),
+        };
+        let mut change = Change::new(path, EntryKind::File, size_of(&stat), mode);
+        if let Some(before) = before
+            && marked.is_none()
+            && self.same_file(&change.path, handle, &stat, &before)
+        {
+            let differs = mode ^ (before.st_mode & 0o7777);
+            if differs == 0 {
+                return Ok(());
+            }
+            change.withheld = (differs & PERMISSIONS == 0).then_some(Withheld::SpecialBits);
+        }
+        change.withheld = marked.or(change.withheld);
+        self.remember(&mut change, before.as_ref());
+        self.changes.list.push(change);
+        Ok(())
+    }
+
+    /// Whether a file has the content of its original. When in doubt it has not.
+    fn same_file(&mut self, path: &Path, handle: OwnedFd, stat: &Stat, before: &Stat) -> bool {
+        if EntryKind::of(before) != EntryKind::File || before.st_size != stat.st_size {
+            return false;
+        }
+        let Some(original) = self.lower.and_then(|lower| lower.file(path).ok()) else {
+            return false;
+        };
+        if !fstat(&original).is_ok_and(|now| Seen::of(before).matches(&now)) {
+            return false;
+        }
+        let budget = &mut self.left.compared_bytes;
+        matches!(same_content(handle, original, size_of(stat), budget), Ok(Some(true)))
+    }
+
+    fn look_at_link(&mut self, entry: Entry<'_>) -> io::Result<()> {
+        let Entry { here, name, path, stat, mode, before } = entry;
+        let target = readlinkat(&here.upper, name, Vec::new())?;
+        if let (Some(before), Some(lower)) = (&before, &here.lower)
+            && EntryKind::of(before) == EntryKind::Link
+            && readlinkat(lower, name, Vec::new()).is_ok_and(|original| original == target)
+        {
+            return Ok(());
+        }
+        let mut change = Change::new(path, EntryKind::Link, size_of(&stat), mode);
+        let target: OsString = std::os::unix::ffi::OsStringExt::from_vec(target.into_bytes());
+        change.withheld = self.view.check(&change.path, &target).err();
+        self.remember(&mut change, before.as_ref());
+        self.changes.list.push(change);
+        Ok(())
+    }
+
+    fn look_at_other(&mut self, entry: Entry<'_>) {
+        let Entry { path, stat, mode, before, .. } = entry;
+        let same = |before: Stat| before.st_mode == stat.st_mode && before.st_rdev == stat.st_rdev;
+        if before.is_some_and(same) {
+            return;
+        }
+        let mut change = Change::new(path, EntryKind::Other, 0, mode);
+        change.kind = if before.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        change.withheld = Some(Withheld::Special);
+        self.changes.list.push(change);
+    }
+
+    /// Lists what an opaque directory has hidden of the original and not put back.
+    fn list_hidden(&mut self, here: &Here, kept: &[OsString]) {
+        let (Some(lower), Some(directory)) = (self.lower, &here.lower) else { return };
+        let originals = lower.listing(&here.path).and_then(|it| names(it, self.left.removed));
+        let originals = match originals {
+            Ok(Some(originals)) => originals,
+            Ok(None) => return self.cut(),
+            Err(error) => return self.list_unreadable(here.path.clone(), &error),
+        };
+        let kept: HashSet<&OsString> = kept.iter().collect();
+        for name in originals.iter().filter(|name| !kept.contains(name)) {
+            let path = here.path.join(name);
+            match look(directory, name) {
+                Ok(before) => self.list_deleted(path, before.as_ref()),
+                Err(error) => self.list_unreadable(path, &error),
+            }
+        }
+    }
+
+    fn list_deleted(&mut self, path: PathBuf, before: Option<&Stat>) {
+        let Some(stat) = before else { return };
+        let mut change = Change::new(path, EntryKind::of(stat), 0, 0);
+        self.remember(&mut change, before);
+        change.kind = ChangeKind::Deleted;
+        self.changes.list.push(change);
+    }
+
+    fn list_unreadable(&mut self, path: PathBuf, error: &io::Error) {
+        let mut change = Change::new(path, EntryKind::Other, 0, 0);
+        change.kind = ChangeKind::Modified;
+        change.withheld = Some(Withheld::Unreadable(error.to_string()));
+        self.changes.list.push(change);
+    }
+
+    /// Notes what the original has in this place, which a commit would have to replace.
+    fn remember(&mut self, change: &mut Change, before: Option<&Stat>) {
+        let (Some(stat), Some(lower)) = (before, self.lower) else { return };
+        change.kind = ChangeKind::Modified;
+        let (began, budget) = (self.left.began, &mut self.left.removed);
+        match remember(lower, &change.path, stat, began, budget) {
+            Ok(before) => change.before = Some(before),
+            Err(withheld) => change.withheld = change.withheld.take().or(Some(withheld)),
+        }
+    }
+
+    /// Without an overlay, attributes that look like one's mean nothing.
+    fn mark(&self, handle: impl AsFd) -> Result<Mark, Withheld> {
+        if self.lower.is_some() { mark(handle) } else { Ok(Mark::None) }
+    }
+
+    fn cut(&mut self) {
+        self.changes.cut = true;
+        self.pending.clear();
+    }
+}
+
+impl Change {
+    fn new(path: PathBuf, entry: EntryKind, bytes: u64, mode: u32) -> Self {
+        let kind = ChangeKind::Added;
+        Self { path, kind, entry, bytes, withheld: None, mode, before: None }
+    }
+}
+
+/// How an overlay says that an entry of the original is gone: a character device 0:0.
+fn is_whiteout(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
+}

@@ -1,0 +1,259 @@
+//! Workspaces to test with: a lower directory, an upper one, and a real overlay of the two.
+#![expect(clippy::disallowed_methods, reason = "the oracles are programs: diff, find, cp")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    fs::{self, File},
+    io::{BufRead, BufReader, Write as _},
+    os::{
+        fd::AsFd,
+        unix::{ffi::OsStrExt, fs::PermissionsExt},
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use belljar_jail::workspace::{
+    Change, ChangeCaps, ChangeKind, Changes, CommitOptions, CommitReport, changes, commit,
+};
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
+
+const CHILD: &str = "BELLJAR_WORKSPACE_CHILD";
+
+/// A lower directory, and an upper one that is empty at first.
+pub(crate) struct Workspace {
+    pub(crate) root: tempfile::TempDir,
+    pub(crate) lower: PathBuf,
+    pub(crate) upper: PathBuf,
+}
+
+impl Workspace {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let (lower, upper) = (root.path().join("lower"), root.path().join("upper"));
+        fs::create_dir(&lower).unwrap();
+        fs::create_dir(&upper).unwrap();
+        Self { root, lower, upper }
+    }
+
+    pub(crate) fn changes(&self) -> Changes {
+        self.changes_within(&ChangeCaps::default())
+    }
+
+    pub(crate) fn changes_within(&self, caps: &ChangeCaps) -> Changes {
+        let (upper, lower) = (File::open(&self.upper).unwrap(), File::open(&self.lower).unwrap());
+        changes(upper.as_fd(), Some(lower.as_fd()), caps).unwrap()
+    }
+
+    pub(crate) fn commit(&self, changes: &Changes) -> CommitReport {
+        self.commit_with(changes, &CommitOptions::default())
+    }
+
+    pub(crate) fn commit_with(&self, changes: &Changes, options: &CommitOptions) -> CommitReport {
+        let (upper, lower) = (File::open(&self.upper).unwrap(), File::open(&self.lower).unwrap());
+        commit(changes, upper.as_fd(), lower.as_fd(), options)
+    }
+
+    /// Lays an overlay over the lower directory, and remembers what that was before.
+    pub(crate) fn mount(&self) -> Overlay {
+        let before = self.root.path().join("before");
+        copy(&self.lower, &before);
+        let script = r#"cd "$1" && mkdir -p work merged &&
+            mount -t overlay overlay merged \
+                -o userxattr,lowerdir=lower,upperdir=upper,workdir=work &&
+            echo mounted && read end"#;
+        let mut child = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"])
+            .arg(self.root.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "mounted\n", "no overlay in a user namespace");
+        let inside = format!("/proc/{}/root{}", child.id(), self.root.path().display());
+        let merged = Path::new(&inside).join("merged");
+        Overlay { child, merged, before, after: self.root.path().join("after") }
+    }
+}
+
+/// A mounted overlay, reached through the process that holds it.
+pub(crate) struct Overlay {
+    child: Child,
+    pub(crate) merged: PathBuf,
+    before: PathBuf,
+    after: PathBuf,
+}
+
+impl Overlay {
+    /// Ends the overlay, and keeps copies of what it showed before and in the end.
+    pub(crate) fn end(mut self) -> Snapshots {
+        copy(&self.merged, &self.after);
+        self.child.stdin.take().unwrap().write_all(b"\n").unwrap();
+        self.child.wait().unwrap();
+        Snapshots { before: self.before.clone(), after: self.after.clone() }
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a workspace looked like before and after.
+pub(crate) struct Snapshots {
+    pub(crate) before: PathBuf,
+    pub(crate) after: PathBuf,
+}
+
+impl Snapshots {
+    /// What a change list must say, by `diff` for content and `find` for existence and modes.
+    pub(crate) fn expected(&self) -> BTreeSet<(PathBuf, ChangeKind)> {
+        let mut expected: BTreeSet<_> = self.by_diff().into_iter().collect();
+        let (before, after) = (listing(&self.before), listing(&self.after));
+        for (path, mode) in after {
+            match before.get(&path) {
+                None => expected.insert((path, ChangeKind::Added)),
+                Some(other) if *other != mode => expected.insert((path, ChangeKind::Modified)),
+                Some(_) => false,
+            };
+        }
+        expected
+    }
+
+    fn by_diff(&self) -> Vec<(PathBuf, ChangeKind)> {
+        let diff = Command::new("diff")
+            .args(["-rq", "--no-dereference"])
+            .args([&self.before, &self.after])
+            .env("LC_ALL", "C")
+            .output()
+            .unwrap();
+        let text = String::from_utf8(diff.stdout).unwrap();
+        text.lines().map(|line| self.parse(line)).collect()
+    }
+
+    fn parse(&self, line: &str) -> (PathBuf, ChangeKind) {
+        if let Some(rest) = line.strip_prefix("Only in ") {
+            let (directory, name) = rest.split_once(": ").unwrap();
+            let path = Path::new(directory).join(name);
+            return match path.strip_prefix(&self.before) {
+                Ok(path) => (path.to_owned(), ChangeKind::Deleted),
+                Err(_) => (path.strip_prefix(&self.after).unwrap().to_owned(), ChangeKind::Added),
+            };
+        }
+        let words =
+            line.split(' ').find_map(|word| Path::new(word).strip_prefix(&self.before).ok());
+        (words.expect(line).to_owned(), ChangeKind::Modified)
+    }
+}
+
+/// What a change list says, in the same form.
+pub(crate) fn said(changes: &Changes) -> BTreeSet<(PathBuf, ChangeKind)> {
+    let said: BTreeSet<_> = changes.list.iter().map(|it| (it.path.clone(), it.kind)).collect();
+    assert_eq!(said.len(), changes.list.len(), "a path is listed twice");
+    assert!(changes.list.is_sorted_by(|one, other| one.path < other.path), "not sorted");
+    said
+}
+
+/// The entry for a path.
+pub(crate) fn find<'a>(changes: &'a Changes, path: impl AsRef<Path>) -> &'a Change {
+    let path = path.as_ref();
+    let found = changes.list.iter().find(|change| change.path == path);
+    found.unwrap_or_else(|| panic!("{} is not in {changes:?}", path.display()))
+}
+
+/// Fails unless two trees are the same, by `diff` and by the modes of what they hold.
+pub(crate) fn assert_same(one: &Path, other: &Path) {
+    let mut diff = Command::new("diff");
+    let diff = diff_output(diff.args(["-r", "--no-dereference"]).args([one, other]));
+    assert_eq!(diff, "", "{} and {} differ", one.display(), other.display());
+    assert_eq!(listing(one), listing(other));
+}
+
+fn diff_output(command: &mut Command) -> String {
+    let output = command.env("LC_ALL", "C").output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// What a tree holds: kind, and mode where it means something.
+pub(crate) fn listing(root: &Path) -> BTreeMap<PathBuf, String> {
+    let format = ["-mindepth", "1", "-printf", r"%P\0%y %m\0"];
+    let output = Command::new("find").arg(root).args(format).output().unwrap();
+    assert!(output.status.success(), "find: {}", String::from_utf8_lossy(&output.stderr));
+    let fields: Vec<&[u8]> = output.stdout.split(|byte| *byte == 0).collect();
+    let pairs = fields.chunks_exact(2);
+    pairs.map(|pair| (path(pair[0]), String::from_utf8_lossy(pair[1]).into_owned())).collect()
+}
+
+pub(crate) fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// A copy of a tree with all that an owner can copy.
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(status.success(), "cp of {}", from.display());
+}
+
+/// Writes a file and whatever directories lead there.
+pub(crate) fn put(root: &Path, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+pub(crate) fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+pub(crate) fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+/// What is said of a whiteout: a character device 0:0, which any user may make.
+pub(crate) fn put_whiteout(path: &Path) {
+    mknodat(CWD, path, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
+}
+
+pub(crate) fn put_attribute(path: &Path, name: &str, value: &[u8]) {
+    lsetxattr(path, name, value, XattrFlags::empty()).unwrap();
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Says that a test is skipped, or fails where everything must be tested.
+pub(crate) fn skip(what: &str) {
+    assert!(
+        std::env::var_os("BELLJAR_REQUIRE_SANDBOX").is_none(),
+        "{what} needs root, and BELLJAR_REQUIRE_SANDBOX is set"
+    );
+    eprintln!("!!! SKIPPED: {what} needs root. Set BELLJAR_REQUIRE_SANDBOX=1 to make this fail.");
+}
+
+/// What was not committed, as text.
+pub(crate) fn skipped(report: &CommitReport) -> Vec<String> {
+    report.skipped.iter().map(ToString::to_string).collect()
+}
+
+/// Runs one test of this program again in a process of its own, with a word before it and the
+/// variable `BELLJAR_WORKSPACE_CHILD` set.
+pub(crate) fn run_again(prefix: &[&str], test: &str) {
+    let status = Command::new(prefix[0])
+        .args(&prefix[1..])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, "1")
+        .status()
+        .unwrap();
+    assert!(status.success(), "{test} failed under {prefix:?}");
+}
+
+pub(crate) fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
+}

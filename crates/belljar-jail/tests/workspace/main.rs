@@ -1,0 +1,15 @@
+//! Change lists, commits and artifacts, with real overlays and hostile upper directories.
+//!
+//! What a change list says is compared with what `diff` and `find` say of the same trees. All of it
+//! works as root and as an ordinary user; what needs root says so when it is skipped.
+
+mod artifacts;
+mod conflicts;
+mod edits;
+mod harness;
+mod hostile;
+mod links;
+mod lists;
+mod owners;
+mod races;
+mod random;

@@ -1,0 +1,185 @@
+//! From what a run asks to reach to what its cell is given.
+
+use std::{
+    fs, io,
+    os::fd::OwnedFd,
+    path::{Component, Path, PathBuf},
+};
+
+use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
+use belljar_wire::{ErrorCode, GuestGrants, Language};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::{EngineSource, RunError, RunRequest, Workspace};
+
+/// Places of a cell's own that no grant may take.
+const OWN: [&str; 9] =
+    ["/", "/tmp", "/work", "/proc", "/dev", "/sys", "/belljar", "/commands", "/usr"];
+const MAX_GRANTED_COMMANDS: usize = 64;
+
+/// A request's grants, checked.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// What the cell itself is given.
+    pub(crate) cell: CellGrants,
+    /// What the guest's side is told.
+    pub(crate) guest: GuestGrants,
+    /// The workspace's directory.
+    pub(crate) workspace: Option<OpenWorkspace>,
+}
+
+/// A workspace's directory, held open: it stays the same one whatever happens to its path.
+#[derive(Debug)]
+pub(crate) struct OpenWorkspace {
+    pub(crate) directory: OwnedFd,
+    pub(crate) commit: bool,
+}
+
+/// Checks a request's grants. Looks at the file system.
+pub(crate) fn check(request: &RunRequest, engines: &dyn EngineSource) -> Result<Checked, RunError> {
+    let grants = &request.grants;
+    let mut checked = Checked {
+        guest: GuestGrants {
+            env: grants.env.clone(),
+            modules: grants.modules.clone(),
+            commands: grants.commands.clone(),
+            permissive: grants.permissive,
+        },
+        ..Checked::default()
+    };
+    check_names(request)?;
+    if let Some(workspace) = &request.workspace {
+        let (tree, open) = open_workspace(workspace)?;
+        checked.cell.trees.push(tree);
+        checked.workspace = Some(open);
+    }
+    let read = grants.read.iter().map(|path| (path, TreeAccess::Read, "--read"));
+    let write = grants.write.iter().map(|path| (path, TreeAccess::Write, "--write"));
+    for (path, access, flag) in read.chain(write) {
+        checked.cell.trees.push(tree(path, access, flag)?);
+    }
+    // Outer ones first, so that inner ones are not covered by them.
+    checked.cell.trees.sort_by(|a, b| a.target().cmp(b.target()));
+    if checked.cell.trees.len() > MAX_DESCRIPTORS {
+        return Err(invalid(format!(
+            "{} paths granted, {MAX_DESCRIPTORS} are the most",
+            checked.cell.trees.len()
+        ))
+        .with_hint("grant a directory that has them all"));
+    }
+    if grants.commands.len() > MAX_GRANTED_COMMANDS {
+        return Err(invalid(format!(
+            "{} commands granted, {MAX_GRANTED_COMMANDS} are the most",
+            grants.commands.len()
+        )));
+    }
+    for name in &grants.commands {
+        checked.cell.commands.push((name.clone(), command(name, engines)?));
+    }
+    Ok(checked)
+}
+
+fn check_names(request: &RunRequest) -> Result<(), RunError> {
+    let grants = &request.grants;
+    if let Some(name) = grants.env.keys().find(|name| !is_variable(name)) {
+        return Err(invalid(format!("{name:?} is no name of an environment variable")));
+    }
+    if let Some((name, _)) = grants.env.iter().find(|(_, value)| value.contains('\0')) {
+        return Err(invalid(format!("the value of {name} holds a NUL byte")));
+    }
+    let sizes = grants.env.iter().map(|(name, value)| name.len() + value.len());
+    if sizes.sum::<usize>() > 32 * 1024 {
+        return Err(invalid("more than 32 KiB of environment".to_owned())
+            .with_hint("pass data in with --context"));
+    }
+    if grants.modules.len() > 256 || grants.modules.iter().any(|name| name.len() > 100) {
+        return Err(invalid("too many or too long names of modules".to_owned()));
+    }
+    let is_script = matches!(request.language, Language::TypeScript | Language::JavaScript);
+    let unfit = [
+        (!grants.commands.is_empty() && is_script, "commands", "JavaScript starts no processes"),
+        (
+            !grants.modules.is_empty() && request.language != Language::Python,
+            "modules",
+            "only Python has modules to grant",
+        ),
+    ];
+    match unfit.into_iter().find(|(is_unfit, ..)| *is_unfit) {
+        Some((_, what, why)) => Err(invalid(format!("{what} were granted, but {why}"))),
+        None => Ok(()),
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn tree(path: &Path, access: TreeAccess, flag: &str) -> Result<GrantedTree, RunError> {
+    let path = plain(path).ok_or_else(|| {
+        invalid(format!("{flag} {}: not an absolute path without `..`", path.display()))
+    })?;
+    if OWN.iter().any(|own| path == Path::new(own)) {
+        return Err(invalid(format!(
+            "{flag} {}: this is a place of the cell's own",
+            path.display()
+        ))
+        .with_hint("grant something inside it, or another directory"));
+    }
+    let found = fs::metadata(&path).map_err(|error| unreachable(flag, &path, &error))?;
+    let is_directory = found.is_dir();
+    if !is_directory && !found.is_file() {
+        let message = format!("{flag} {}: neither a file nor a directory", path.display());
+        return Err(invalid(message));
+    }
+    Ok(GrantedTree { path, access, is_directory })
+}
+
+fn open_workspace(workspace: &Workspace) -> Result<(GrantedTree, OpenWorkspace), RunError> {
+    let Workspace { path, commit } = workspace;
+    let flag = "--workspace";
+    let plain = plain(path).ok_or_else(|| {
+        invalid(format!("{flag} {}: not an absolute path without `..`", path.display()))
+    })?;
+    if plain == Path::new("/") {
+        return Err(invalid(format!("{flag} /: the whole machine is no workspace")));
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = openat(CWD, &plain, flags, Mode::empty())
+        .map_err(|errno| unreachable(flag, &plain, &errno.into()))?;
+    let tree = GrantedTree { path: plain, access: TreeAccess::Workspace, is_directory: true };
+    Ok((tree, OpenWorkspace { directory, commit: *commit }))
+}
+
+/// The path without `.` and doubled slashes, if it is absolute and nothing in it leads upwards.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let fits = |part: &Component<'_>| {
+        matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir)
+    };
+    let is_plain = path.is_absolute() && path.components().all(|part| fits(&part));
+    is_plain.then(|| path.components().filter(|part| *part != Component::CurDir).collect())
+}
+
+fn command(name: &str, engines: &dyn EngineSource) -> Result<PathBuf, RunError> {
+    if name.is_empty() || name.len() > 100 || name.contains(['/', '\0']) || name.starts_with('.') {
+        return Err(invalid(format!("{name:?} is no name of a command"))
+            .with_hint("name it as it is typed, without its path"));
+    }
+    engines.command(name).ok_or_else(|| {
+        invalid(format!("the command {name} is not on this machine, or not beneath /usr"))
+            .with_hint("cells can be given the commands of /usr/bin, /usr/sbin and /usr/local/bin")
+    })
+}
+
+fn unreachable(flag: &str, path: &Path, error: &io::Error) -> RunError {
+    let code = match error.kind() {
+        io::ErrorKind::PermissionDenied => ErrorCode::PermissionFile,
+        _ => ErrorCode::RequestInvalid,
+    };
+    RunError::new(code, format!("{flag} {}: {error}", path.display()))
+}
+
+fn invalid(message: String) -> RunError {
+    RunError::new(ErrorCode::RequestInvalid, message)
+}

@@ -1,0 +1,77 @@
+//! The `bash` engine: shell scripts, by the machine's own bash.
+//!
+//! The engine itself stays in the cell's guest process: it starts bash as a child, forwards what
+//! the script prints as it happens, and turns the way it ended into a value or an error. Which
+//! commands exist, and which files, is the jail's business; this module only makes good messages
+//! of what the jail refuses.
+
+mod commands;
+mod json_line;
+mod launch;
+mod lines;
+mod outcome;
+mod pump;
+mod refusals;
+mod said;
+
+use std::path::PathBuf;
+
+use belljar_wire::{ErrorCode, GuestError, RunCommand};
+
+use crate::{Done, Engine, HostLink};
+use outcome::Outcome;
+
+pub use commands::DEFAULT_COMMANDS;
+
+/// Where things are in the cell.
+#[derive(Debug, Clone)]
+pub struct BashSetup {
+    /// The program.
+    pub bash: PathBuf,
+    /// `PATH`: the directory of the granted commands.
+    pub default_path: String,
+    /// The directory the script starts in, which is also its `HOME`.
+    pub work: PathBuf,
+    /// `TMPDIR`, where the context is put too.
+    pub tmp: PathBuf,
+}
+
+impl BashSetup {
+    /// The paths every cell has, and these two.
+    pub fn new(bash: impl Into<PathBuf>, default_path: impl Into<String>) -> Self {
+        Self {
+            bash: bash.into(),
+            default_path: default_path.into(),
+            work: "/work".into(),
+            tmp: "/tmp".into(),
+        }
+    }
+}
+
+/// The engine. There is nothing to warm: bash starts when the code is there.
+#[derive(Debug)]
+pub struct Bash {
+    setup: BashSetup,
+}
+
+impl Bash {
+    /// An engine that will run this bash.
+    pub fn new(setup: BashSetup) -> Self {
+        Self { setup }
+    }
+}
+
+impl Engine for Bash {
+    fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError> {
+        if run.code.contains('\0') {
+            let message = "the code holds a NUL byte, which no shell script can";
+            return Err(GuestError::new(ErrorCode::SyntaxInvalid, message));
+        }
+        let running = launch::launch(&self.setup, &run)?;
+        let ended = pump::pump(running, &run, host).map_err(|error| {
+            let message = format!("could not follow what bash does: {error}");
+            GuestError::new(ErrorCode::SandboxEngine, message)
+        })?;
+        Outcome { run: &run, ended }.conclude()
+    }
+}

@@ -1,0 +1,40 @@
+//! The last line is the value if it is JSON, whatever pieces it came in (A3).
+
+use super::{JsonLine, LastLine};
+
+fn last(max: usize, chunks: &[&str]) -> LastLine {
+    let mut line = JsonLine::new(max);
+    chunks.iter().for_each(|chunk| line.push(chunk.as_bytes()));
+    line.finish()
+}
+
+#[test]
+fn json_is_a_value() {
+    for (chunks, value) in [
+        (&["one\n{\"a\"", ": 1}\n"][..], "{\"a\": 1}"),
+        (&["[1]\n\n  \n"], "[1]"),
+        (&["7"], "7"),
+        (&["x\n\"text\"\n"], "\"text\""),
+        (&["true\r\n"], "true"),
+        (&["null\n"], "null"),
+    ] {
+        assert_eq!(last(100, chunks), LastLine::Json(value.into()), "{chunks:?}");
+    }
+}
+
+#[test]
+fn other_text_is_not() {
+    for text in ["", "\n", "hello\n", "{a: 1}\n", "007\n", "NaN\n", "1 2\n", "[1]\ndone\n", "1e999"]
+    {
+        assert_eq!(last(100, &[text]), LastLine::Text, "{text}");
+    }
+    assert_eq!(last(100, &[&"[".repeat(90), "\n"]), LastLine::Text);
+}
+
+#[test]
+fn a_large_line_is_not_kept() {
+    assert_eq!(last(5, &["[1,2]\n"]), LastLine::Json(b"[1,2]".to_vec()));
+    assert_eq!(last(5, &["[1,", "23]\n"]), LastLine::TooLarge);
+    assert_eq!(last(5, &["plain text\n"]), LastLine::Text);
+    assert_eq!(last(5, &["[1, 2, 3, 4]\n1\n"]), LastLine::Json(b"1".to_vec()));
+}

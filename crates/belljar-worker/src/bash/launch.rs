@@ -1,0 +1,132 @@
+//! Starting bash with the code.
+//!
+//! The code is the argument of `-c`, so there is no script file for the code to find, standard
+//! input is free, and `$0` is the name that errors are to show. Code too large for an argument
+//! is read by the same bash from a file that has no name any more, and evaluated there. Either
+//! way it begins with [`PREFIX`], on the line of the code's own first line.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Seek, Write},
+    os::fd::{AsRawFd, OwnedFd},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use belljar_wire::{ErrorCode, GuestError, RunCommand};
+use rustix::{
+    io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd},
+    pipe::{PipeFlags, pipe_with},
+};
+
+use super::{BashSetup, commands};
+
+/// An argument or variable may have 128 KiB; this leaves room for the prefix.
+const MAX_ARGUMENT_BYTES: usize = 100 << 10;
+/// The descriptor refusals are written to is out of the way of those scripts like to use.
+const MARKER_AT_LEAST: [i32; 2] = [100, 10];
+
+/// What precedes the code: children are not to inherit the handler, which they could not explain,
+/// and `REPLY` is how large code arrives.
+pub(super) const PREFIX: &str = "export -nf command_not_found_handle;unset -v REPLY;";
+
+/// A bash that has been started.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) child: Child,
+    /// Where refused commands are told.
+    pub(super) refused: OwnedFd,
+}
+
+/// Starts bash with the code.
+pub(super) fn launch(setup: &BashSetup, run: &RunCommand) -> Result<Running, GuestError> {
+    put_context(setup, &run.context).map_err(|error| {
+        let message = format!("could not put the context into context.json: {error}");
+        GuestError::new(disk_or_engine(&error), message)
+    })?;
+    spawn(setup, run).map_err(|error| could_not_start(&error, run))
+}
+
+fn spawn(setup: &BashSetup, run: &RunCommand) -> io::Result<Running> {
+    let (refused, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    let [high, low] = MARKER_AT_LEAST;
+    let marker =
+        fcntl_dupfd_cloexec(&writer, high).or_else(|_| fcntl_dupfd_cloexec(&writer, low))?;
+    fcntl_setfd(&marker, FdFlags::empty())?;
+    let mut command = command(setup, run)?;
+    command.env(commands::HANDLER_VARIABLE, commands::handler(marker.as_raw_fd()));
+    let child = command.spawn()?;
+    Ok(Running { child, refused })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the engine of a shell is a process of its own")]
+fn command(setup: &BashSetup, run: &RunCommand) -> io::Result<Command> {
+    let mut command = Command::new(&setup.bash);
+    command.args(["--noprofile", "--norc", "-c"]);
+    if run.code.len() <= MAX_ARGUMENT_BYTES {
+        command.arg(format!("{PREFIX}{}", run.code)).stdin(Stdio::null());
+    } else {
+        let read_and_evaluate = "IFS= read -r -d ''; exec </dev/null; eval \"";
+        command
+            .arg(format!("{read_and_evaluate}{PREFIX}$REPLY\""))
+            .stdin(nameless(setup, &run.code)?);
+    }
+    command.arg(run.file_name.replace('\0', ""));
+    set_environment(&mut command, setup, run);
+    command.current_dir(&setup.work).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Ok(command)
+}
+
+/// Nothing is inherited. A granted variable may replace any of these but `PATH`, without which
+/// no command is found.
+fn set_environment(command: &mut Command, setup: &BashSetup, run: &RunCommand) {
+    command.env_clear();
+    command.env("HOME", &setup.work).env("PWD", &setup.work).env("TMPDIR", &setup.tmp);
+    command.env("LANG", "C.UTF-8");
+    if !run.context.is_empty() && run.context.len() <= MAX_ARGUMENT_BYTES {
+        command.env("BELLJAR_CONTEXT", String::from_utf8_lossy(&run.context).replace('\0', ""));
+    }
+    let can_be_set = |name: &str, value: &str| {
+        !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
+    };
+    let granted = run.grants.env.iter();
+    command.envs(granted.filter(|(name, value)| can_be_set(name, value)));
+    command.env("PATH", &setup.default_path);
+}
+
+fn put_context(setup: &BashSetup, context: &[u8]) -> io::Result<()> {
+    if context.is_empty() { Ok(()) } else { fs::write(setup.tmp.join("context.json"), context) }
+}
+
+/// An open file with this text that nobody else can open.
+fn nameless(setup: &BashSetup, text: &str) -> io::Result<fs::File> {
+    let path: &Path = &setup.tmp.join(format!(".code-{}", std::process::id()));
+    let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    fs::remove_file(path)?;
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
+}
+
+fn could_not_start(error: &io::Error, run: &RunCommand) -> GuestError {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        return too_many_processes(run);
+    }
+    GuestError::new(disk_or_engine(error), format!("could not start bash: {error}"))
+}
+
+/// No process could be made.
+pub(super) fn too_many_processes(run: &RunCommand) -> GuestError {
+    let limit = run.limits.processes;
+    let message = format!("too many processes: the limit is {limit}");
+    GuestError::new(ErrorCode::LimitProcesses, message).with_hint(
+        "Start fewer at a time (shorter pipelines, `wait` after some `&`), or raise --processes.",
+    )
+}
+
+fn disk_or_engine(error: &io::Error) -> ErrorCode {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorCode::LimitDisk,
+        _ => ErrorCode::SandboxEngine,
+    }
+}

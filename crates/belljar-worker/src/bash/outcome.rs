@@ -1,0 +1,225 @@
+//! What a script's end means: a value, or an error that says what to do.
+
+use std::os::unix::process::ExitStatusExt;
+
+use belljar_wire::{ErrorCode, GuestError, RunCommand};
+
+use super::{
+    commands,
+    json_line::LastLine,
+    launch,
+    pump::Ended,
+    refusals::Refusal,
+    said::{Complaint, complaint},
+};
+use crate::Done;
+
+/// A shell says with these that a command may not be executed, or is not there.
+const REFUSED: [i32; 2] = [126, NOT_FOUND];
+const NOT_FOUND: i32 = 127;
+/// bash ends with this when the code does not parse.
+const UNPARSED: i32 = 2;
+/// A shell reports a command that was killed by signal n as 128 + n.
+const SIGNALLED: i32 = 128;
+
+/// A run that has ended.
+#[derive(Debug)]
+pub(super) struct Outcome<'a> {
+    pub(super) run: &'a RunCommand,
+    pub(super) ended: Ended,
+}
+
+impl Outcome<'_> {
+    /// The value of a script that ended with 0, and the error of any other.
+    pub(super) fn conclude(self) -> Result<Done, GuestError> {
+        let Ended { status, .. } = &self.ended;
+        let code = status.code().or_else(|| status.signal().map(|signal| SIGNALLED + signal));
+        let code = match code.unwrap_or(-1) {
+            // A script in a file would end with 1; `-c` makes this one exception.
+            NOT_FOUND if self.is_unbound() => 1,
+            code => code,
+        };
+        if code == 0 {
+            return self.value();
+        }
+        let mut error = match status.signal() {
+            Some(signal) => {
+                let message = format!("bash was killed by {}", signal_name(signal));
+                self.limit().unwrap_or_else(|| GuestError::new(ErrorCode::RuntimeExit, message))
+            }
+            None => self.explain(code),
+        };
+        error.exit_code = Some(code);
+        Err(error)
+    }
+
+    /// `set -u` ended the script.
+    fn is_unbound(&self) -> bool {
+        self.ended.said.last().is_some_and(|last| last.ends_with(": unbound variable"))
+    }
+
+    fn value(self) -> Result<Done, GuestError> {
+        let value = match self.ended.last_line {
+            LastLine::Json(value) => value,
+            LastLine::Text => b"null".to_vec(),
+            LastLine::TooLarge => {
+                let limit = self.run.limits.result_bytes;
+                let message = format!("the value is larger than {limit} bytes of JSON");
+                return Err(GuestError::new(ErrorCode::LimitResult, message)
+                    .with_hint("Print a summary as the last line: filter, count, or use head."));
+            }
+        };
+        Ok(Done { lossy: false, cut: false, value })
+    }
+
+    fn explain(&self, code: i32) -> GuestError {
+        self.syntax(code)
+            .or_else(|| self.refused(code))
+            .or_else(|| self.limit())
+            .unwrap_or_else(|| self.exited(code))
+    }
+
+    /// The code does not parse.
+    fn syntax(&self, code: i32) -> Option<GuestError> {
+        if code != UNPARSED {
+            return None;
+        }
+        let file_name = &self.run.file_name;
+        let Complaint { line, what } = self.ended.said.recent().find_map(|text| {
+            complaint(text, file_name).filter(|complaint| {
+                complaint.what.starts_with("syntax error")
+                    || complaint.what.starts_with("unexpected EOF while looking for")
+            })
+        })?;
+        let mut error = GuestError::new(ErrorCode::SyntaxInvalid, format!("SyntaxError: {what}"));
+        // What is missing at the end is missing on a line after the last.
+        let last = u32::try_from(self.run.code.lines().count()).unwrap_or(u32::MAX);
+        error.line = Some(line.min(last.max(1)));
+        if what.contains("end of file") || what.contains("EOF") {
+            let hint = "Close what is open: a quote, a parenthesis, fi, done, esac or }.";
+            error = error.with_hint(hint);
+        }
+        Some(error)
+    }
+
+    /// The code ended with a command that was refused.
+    fn refused(&self, code: i32) -> Option<GuestError> {
+        let Refusal { name, .. } =
+            self.ended.refusals.last().filter(|_| REFUSED.contains(&code))?;
+        let message = format!("PermissionError: command {name} is not granted");
+        let error = GuestError::new(ErrorCode::PermissionCommand, message);
+        Some(self.placed(error).with_hint(match name.rsplit_once('/') {
+            Some(("/bin" | "/sbin" | "/usr/bin" | "/usr/sbin" | "/usr/local/bin", name)) => {
+                commands::hint_for(name)
+            }
+            Some(_) => format!("Files cannot be executed. A script can be read: bash {name}"),
+            None => commands::hint_for(name),
+        }))
+    }
+
+    /// A limit the last words of the script tell of.
+    fn limit(&self) -> Option<GuestError> {
+        let said = |words: &[&str]| {
+            self.ended.said.recent().any(|line| words.iter().any(|word| line.contains(word)))
+        };
+        let error = if said(&["fork: Resource temporarily", "fork: retry", "Cannot fork"]) {
+            launch::too_many_processes(self.run)
+        } else if said(&["No space left on device", "Disk quota exceeded"]) {
+            let message = "the disk is full: files in /work and /tmp share one limit";
+            GuestError::new(ErrorCode::LimitDisk, message).with_hint("Write less, or raise --disk.")
+        } else if said(&["Cannot allocate memory", "memory exhausted", "cannot allocate"]) {
+            let mib = self.run.limits.memory_bytes >> 20;
+            GuestError::new(
+                ErrorCode::LimitMemory,
+                format!("out of memory: the limit is {mib} MiB"),
+            )
+            .with_hint("Handle the data in smaller pieces, or raise --memory.")
+        } else {
+            return None;
+        };
+        Some(self.placed(error))
+    }
+
+    /// Any other end.
+    fn exited(&self, code: i32) -> GuestError {
+        let mut message = format!("bash exited with status {code}");
+        if let Some(signal) = code.checked_sub(SIGNALLED).filter(|signal| (1..=64).contains(signal))
+        {
+            message.push_str(&format!(" (a command was ended by {})", signal_name(signal)));
+        }
+        if let Some(last) = self.ended.said.last() {
+            message.push_str(&format!(": {last}"));
+        }
+        let error = self.placed(GuestError::new(ErrorCode::RuntimeExit, message));
+        match self.hint(code) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+
+    fn hint(&self, code: i32) -> Option<String> {
+        let last = self.ended.said.last().unwrap_or_default();
+        if let Some(path) = path_outside(last, ": No such file or directory") {
+            return Some(format!(
+                "Only /work, /tmp and granted paths exist here. Grant it with --read {path}"
+            ));
+        }
+        let denied =
+            [": Permission denied", ": Read-only file system", ": Operation not permitted"];
+        if denied.iter().any(|words| last.ends_with(words)) {
+            let hint = "Files can be written in /work, /tmp and paths granted with --write.";
+            return Some(hint.to_owned());
+        }
+        if let Some(Refusal { name, .. }) = self.ended.refusals.last() {
+            return Some(format!("{name} was refused on the way. {}", commands::hint_for(name)));
+        }
+        (code == NOT_FOUND).then(|| {
+            "The command does not exist here, or was not granted (--command NAME).".to_owned()
+        })
+    }
+
+    /// With the line the last message is about.
+    fn placed(&self, mut error: GuestError) -> GuestError {
+        let last = self.ended.said.last();
+        let complaint = last.and_then(|last| complaint(last, &self.run.file_name));
+        error.line = complaint.map(|complaint| complaint.line);
+        error
+    }
+}
+
+/// The absolute path a message ends with, if the cell does not have it by itself.
+fn path_outside<'a>(message: &'a str, ending: &str) -> Option<&'a str> {
+    let rest = message.strip_suffix(ending)?.trim_end_matches(['\'', '’', '"']);
+    let path = rest.get(rest.find('/')?..)?;
+    let is_own = ["/work", "/tmp"].iter().any(|own| {
+        path.strip_prefix(own).is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    });
+    let begins_a_word = rest.strip_suffix(path)?.ends_with([' ', '\'', '‘', '"']);
+    (begins_a_word && !is_own).then_some(path)
+}
+
+/// Signals a script is likely to meet, by name.
+fn signal_name(number: i32) -> String {
+    const NAMES: &[(i32, &str)] = &[
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (3, "SIGQUIT"),
+        (4, "SIGILL"),
+        (5, "SIGTRAP"),
+        (6, "SIGABRT"),
+        (7, "SIGBUS"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (10, "SIGUSR1"),
+        (11, "SIGSEGV"),
+        (12, "SIGUSR2"),
+        (13, "SIGPIPE"),
+        (14, "SIGALRM"),
+        (15, "SIGTERM"),
+        (24, "SIGXCPU"),
+        (25, "SIGXFSZ"),
+        (31, "SIGSYS"),
+    ];
+    let known = NAMES.iter().find(|(known, _)| *known == number);
+    known.map_or_else(|| format!("signal {number}"), |(_, name)| (*name).to_owned())
+}

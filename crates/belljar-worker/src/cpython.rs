@@ -1,0 +1,47 @@
+//! The `cpython` engine: the machine's own Python, warmed inside the jail.
+//!
+//! The zygote is a Python process. It is confined before it starts, imports what agents use, loads
+//! the jail as a library, and hands itself over to it: its cells are cloned and confined by the same
+//! code as those of any other engine, and go on in Python. What runs there is in `guest/`.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use belljar_jail::zygote::Successor;
+use serde::{Deserialize, Serialize};
+
+/// The Python of this machine, as the host found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PythonSetup {
+    /// The interpreter itself, no link and no script.
+    pub program: PathBuf,
+    /// Where it finds modules.
+    pub paths: Vec<PathBuf>,
+    /// Whether numpy and pandas are imported in the zygote.
+    pub data: bool,
+}
+
+/// The jail, as a shared library.
+const LIBRARY: &[u8] = include_bytes!(env!("BELLJAR_JAIL_LIBRARY"));
+
+/// The modules of the guest's side, by file name.
+const GUEST: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/guest.rs"));
+
+const START: &str = "import sys; sys.path.insert(0, '/belljar/lib'); \
+                     from belljar_guest.zygote import main; main(*sys.argv[1:])";
+
+/// The Python process that takes over a confined zygote.
+pub(crate) fn successor(setup: &str) -> Result<Successor, String> {
+    let PythonSetup { program, .. } =
+        serde_json::from_str(setup).map_err(|error| format!("no Python to start: {error}"))?;
+    let modules = GUEST.iter().map(|(name, source)| {
+        let path = PathBuf::from("/belljar/lib/belljar_guest").join(name);
+        (path, source.as_bytes().to_vec())
+    });
+    let library = ("/belljar/libjail.so".into(), LIBRARY.to_vec());
+    let arguments = ["-I", "-B", "-X", "utf8", "-c", START, setup];
+    Ok(Successor {
+        path: program,
+        arguments: arguments.into_iter().map(OsString::from).collect(),
+        files: modules.chain([library]).collect(),
+    })
+}

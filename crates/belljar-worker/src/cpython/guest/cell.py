@@ -1,0 +1,90 @@
+"""A cell's main: say ready, take one run, answer, and wait to be ended."""
+
+import os
+import random
+import sys
+
+from .errors import guest_error
+from .run import Run
+from .wire import Ended, Link
+
+WORK = "/work"
+# A cell that has waited this long for its code is parked.
+PARKED_SECONDS = 0.001
+
+_REHEARSAL_HEAD = {
+    "file_name": "main.py",
+    "limits": {
+        "memory_bytes": 1 << 29,
+        "wall_ms": 1000,
+        "cpu_ms": 1000,
+        "result_bytes": 1 << 20,
+        "processes": 1,
+        "open_files": 16,
+    },
+    "grants": {},
+}
+_REHEARSAL_CODE = """\
+import json, math
+def double(values):
+    return [value * 2 for value in values]
+print("rehearsal", len(context))
+total = sum(double(range(10)))
+{"total": total, "items": [1, 2.5, "a", None, True], "root": math.sqrt(total)}
+"""
+
+
+def cell_main(fd: int, lower_limits, work: str = WORK) -> None:
+    """Serves one run over the socket `fd`; returns when the host has closed it."""
+    _reseed()
+    link = Link(fd)
+    _keep_from_children(fd)
+    link.ready()
+    try:
+        if not link.hears_within(PARKED_SECONDS):
+            rehearse(work)
+        head, code, context = link.receive_run()
+    except (Ended, OSError):
+        # The host is gone, or let go of a cell it never used.
+        return
+    try:
+        lower_limits(head["limits"])
+    except OSError as error:
+        message = f"could not lower the limits of the run: {error}"
+        link.failed(guest_error("sandbox.engine", message))
+    else:
+        run = Run(link, head, code, context, work)
+        run.settle()
+        run.perform()
+    link.wait_for_end()
+
+
+def rehearse(work: str = WORK) -> None:
+    """Runs a small program whose frames go nowhere, so that what a run touches is warm."""
+    kept = (sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__)
+    main, path = sys.modules.get("__main__"), list(sys.path)
+    try:
+        Run(Link(None), _REHEARSAL_HEAD, _REHEARSAL_CODE, b'{"a": [1]}', work).perform()
+    finally:
+        (sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__) = kept
+        sys.path[:] = path
+        sys.path_importer_cache.pop(work, None)
+        if main is not None:
+            sys.modules["__main__"] = main
+
+
+def _reseed() -> None:
+    """Cells are copies of one process: without this they would all draw the same numbers."""
+    random.seed()
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()
+
+
+def _keep_from_children(fd: int) -> None:
+    import fcntl
+
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+    except OSError:
+        os.set_inheritable(fd, False)

@@ -1,0 +1,30 @@
+"""Open matplotlib figures at the end of a run: saved, and handed over as artifacts."""
+
+import os
+import sys
+
+
+def save_all(work: str):
+    """Saves each open figure as `out/figure-N.png` below the workspace; gives the paths."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None or not hasattr(pyplot, "get_fignums"):
+        return []
+    paths = []
+    for number in pyplot.get_fignums():
+        path = os.path.join(work, "out", f"figure-{number}.png")
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            pyplot.figure(number).savefig(path)
+        except Exception as error:  # a picture less is no reason to lose the value
+            sys.stderr.write(f"figure {number} could not be saved: {error}\n")
+        else:
+            paths.append(path)
+    pyplot.close("all")
+    return paths
+
+
+def is_artist(value) -> bool:
+    """Whether this is what a plotting call happens to give, which nobody means as the value."""
+    if isinstance(value, (list, tuple)) and value:
+        return all(map(is_artist, value))
+    return type(value).__module__.partition(".")[0] in ("matplotlib", "mpl_toolkits", "seaborn")

@@ -1,0 +1,67 @@
+"""The functions guest code finds beside the builtins (A11): output, debug, artifact."""
+
+import errno
+import json
+import os
+import pprint
+import sys
+
+from .value import Attributes, ValueProblem, encode
+
+_MAX_SHOWN_BYTES = 1 << 20
+
+
+def parse_context(data: bytes):
+    """The caller's context; raises ValueError."""
+    if not data:
+        return Attributes()
+    return json.loads(data, object_hook=Attributes)
+
+
+def make_helpers(link, work: str) -> dict:
+    """The helpers of one run."""
+
+    def output(value):
+        """Prints a value for whoever reads standard output, and goes on with it."""
+        sys.stdout.write(f"{_shown(value)}\n")
+        return value
+
+    def debug(value, label=None):
+        """Notes a value in the log, and goes on with it."""
+        text = _inspected(value)
+        text = text if label is None else f"{label}: {text}"
+        link.print("log", text.encode("utf-8", "backslashreplace"))
+        return value
+
+    def artifact(path):
+        """Hands a file of /work or /tmp over, to come back beside the value."""
+        full = os.path.realpath(os.path.join(work, os.fsdecode(os.fspath(path))))
+        if not os.path.exists(full):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        if not full.startswith((f"{os.path.realpath(work)}/", "/tmp/")):
+            raise ValueError(f"artifact() takes a file under {work} or /tmp, not {full}")
+        if not os.path.isfile(full):
+            raise ValueError(f"artifact() takes a file, and {full} is none")
+        link.artifact(full)
+        return full
+
+    return {"output": output, "debug": debug, "artifact": artifact}
+
+
+def _shown(value) -> str:
+    if isinstance(value, str):
+        return value
+    if type(value).__module__.partition(".")[0] in ("pandas", "numpy"):
+        return str(value)
+    try:
+        encoded = encode(value, _MAX_SHOWN_BYTES)
+        return json.dumps(json.loads(encoded.json), indent=2, ensure_ascii=False)
+    except ValueProblem:
+        # No JSON, but it can be looked at.
+        return _inspected(value)
+
+
+def _inspected(value) -> str:
+    if isinstance(value, (dict, list, tuple, set, frozenset)):
+        return pprint.pformat(value, width=100, sort_dicts=False)
+    return repr(value)

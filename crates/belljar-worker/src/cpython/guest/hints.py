@@ -1,0 +1,247 @@
+"""What an agent can do about an error, in words it can act on (A7)."""
+
+import ast
+import difflib
+import linecache
+import os
+import sys
+
+MEMORY = (
+    "Work on smaller pieces, and keep only what is needed for the result instead of copies of the "
+    "data; or ask for more with --memory."
+)
+STACK_OVERFLOW = (
+    "Look for a recursion that does not end; for deep data use a loop with a stack of its own."
+)
+TIMEOUT_RUNNING = (
+    "The code was still running there: look for a loop that does not end. Do less per run, or ask "
+    "for more time with --timeout."
+)
+TIMEOUT_WAITING = (
+    "The code was waiting there. Wait for less time, or ask for more time with --timeout."
+)
+DISK = "Workspace and /tmp are full: write less, delete what is done with, or ask for more with --disk."
+NETWORK = "There is no network in this run. Pass data in with `context`, or have the host granted."
+COMMAND = "That command may not be run here; have it granted, or do it in Python."
+HOST = "The cell does not allow this. Keep to computing, /work and /tmp."
+
+_POPULAR = (
+    "numpy", "pandas", "matplotlib", "scipy", "sklearn", "PIL", "yaml", "requests", "httpx", "bs4",
+    "lxml", "openpyxl", "pydantic", "dateutil", "pytz", "tabulate", "seaborn", "sympy", "networkx",
+    "pyarrow", "polars", "jinja2", "tqdm",
+)  # fmt: skip
+_NETWORKING = ("requests", "httpx", "aiohttp", "urllib3", "websockets", "boto3", "openai")
+_OTHER_LANGUAGES = {
+    "null": "None", "undefined": "None", "nil": "None", "true": "True", "false": "False",
+    "console": "print", "NaN": "float('nan')", "Infinity": "float('inf')", "require": "import",
+}  # fmt: skip
+
+
+def line_text(place):
+    """The source line of a place, without its indentation."""
+    return linecache.getline(place.file_name, place.line).strip()
+
+
+def processes(limits: dict) -> str:
+    return (
+        f"At most {limits.get('processes')} processes and threads at a time: use a pool with fewer "
+        "workers, join what is done, or ask for more with --processes."
+    )
+
+
+def for_syntax(error: SyntaxError):
+    """What is known about messages of the compiler."""
+    message = str(error.msg)
+    if "'return' outside function" in message or "'yield' outside function" in message:
+        return "Only functions can do this here; put the code into a function and call it."
+    if "inconsistent use of tabs" in message or isinstance(error, IndentationError):
+        return "Check the indentation of this line and the one before; use four spaces a level."
+    if "was never closed" in message or "unexpected EOF" in message:
+        return "The code ends too early: close the bracket or string, or send the rest of it."
+    return None
+
+
+def for_error(error, place, tree, source):
+    """A hint for an uncaught exception, or None."""
+    try:
+        if isinstance(error, ModuleNotFoundError):
+            return _module(error)
+        if isinstance(error, NameError):
+            return _name(error, place)
+        if isinstance(error, AttributeError):
+            return _attribute(error)
+        if isinstance(error, KeyError):
+            return _key(error, place, tree, source)
+        if isinstance(error, FileNotFoundError):
+            return _file(error)
+        if isinstance(error, RuntimeError):
+            return _runtime(error)
+    except Exception:
+        # A hostile object of the agent's stands in the way; an error without a hint will do.
+        pass
+    return None
+
+
+def for_file(error: OSError) -> str:
+    """A file the cell does not let the code touch."""
+    path = os.fsdecode(error.filename)
+    if os.path.exists(path) and os.access(path, os.R_OK):
+        return f"{path} may only be read: have it granted with --write {path}, or write to /work."
+    return f"Have it granted with --read {path} (or --write {path}), or use files in /work."
+
+
+def _module(error):
+    name = (error.name or "").partition(".")[0]
+    if name in getattr(sys, "stdlib_module_names", ()):
+        return f"This Python was built without `{name}`."
+    there = ", ".join(found for found in _POPULAR if _is_installed(found))
+    there = f"the standard library and {there}" if there else "only the standard library"
+    network = " There is no network in a run either." if name in _NETWORKING else ""
+    return (
+        f"`{name}` is not installed here, and nothing can be installed during a run.{network} "
+        f"There is: {there}."
+    )
+
+
+def _is_installed(name: str) -> bool:
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError, AttributeError):
+        return False
+
+
+def _name(error, place):
+    name = getattr(error, "name", None) or _quoted(str(error))
+    if not name:
+        return None
+    if name in _OTHER_LANGUAGES:
+        return f"In Python it is `{_OTHER_LANGUAGES[name]}`."
+    if name in getattr(sys, "stdlib_module_names", ()) or name in sys.modules:
+        return f"Add `import {name}` first."
+    if name in ("np", "pd", "plt"):
+        module = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot"}[name]
+        return f"Add `import {module} as {name}` first."
+    known = []
+    if place is not None and place.frame is not None:
+        frame = place.frame
+        known = [*frame.f_locals, *frame.f_globals, *frame.f_builtins]
+    close = _close(name, known)
+    did_you_mean = f"Did you mean {close}? " if close else ""
+    return f"{did_you_mean}Define it first, or check its spelling. Input is in `context`."
+
+
+def _attribute(error):
+    message = str(error)
+    if "'NoneType' object" in message:
+        return "The value before the dot is None: check what gave it, and that it returns something."
+    if "'coroutine' object" in message:
+        return "An `await` is missing before the call."
+    name, owner = getattr(error, "name", None), getattr(error, "obj", None)
+    if name and owner is not None and "no key" not in message:
+        close = _close(name, dir(owner))
+        return f"Did you mean {close}?" if close else None
+    return None
+
+
+def _key(error, place, tree, source):
+    key = error.args[0] if error.args else None
+    if _is_environment(error):
+        return f"The environment of a run is empty but for what was granted: --env {key}."
+    keys = _keys_there(key, place, tree, source)
+    if keys is None:
+        return "Check that the key is there first: `key in d`, or d.get(key)."
+    if not keys:
+        return "It has no keys at all."
+    names = ", ".join(repr(one) for one in keys[:20])
+    more = f" and {len(keys) - 20} more" if len(keys) > 20 else ""
+    close = _close(key, keys) if isinstance(key, str) else None
+    did_you_mean = f" Did you mean {close}?" if close else ""
+    return f"The keys are: {names}{more}.{did_you_mean}"
+
+
+def _is_environment(error) -> bool:
+    step = error.__traceback__
+    last = None
+    while step is not None:
+        last, step = step.tb_frame, step.tb_next
+    return last is not None and last.f_globals.get("__name__") == "os"
+
+
+def _keys_there(key, place, tree, source):
+    """The keys of what was subscripted on the line, read without running any of its code."""
+    if place is None or tree is None or place.file_name != source.file_name:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and node.lineno <= place.line <= node.end_lineno:
+            owner = _resolve(node.value, place.frame)
+            if isinstance(owner, dict) and not dict.__contains__(owner, key):
+                return list(dict.keys(owner))
+            columns = getattr(owner, "columns", None)
+            if columns is not None and type(owner).__module__.startswith("pandas"):
+                return list(columns)
+    return None
+
+
+def _resolve(node, frame):
+    if isinstance(node, ast.Name):
+        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    if isinstance(node, ast.Subscript):
+        owner, index = _resolve(node.value, frame), node.slice
+        if isinstance(index, ast.Constant):
+            index = index.value
+        elif isinstance(index, ast.Name):
+            index = _resolve(index, frame)
+        else:
+            return None
+        if isinstance(owner, dict):
+            return dict.get(owner, index)
+        if isinstance(owner, (list, tuple)) and isinstance(index, int):
+            return owner[index]
+    return None
+
+
+def _file(error):
+    if not isinstance(error.filename, (str, bytes)):
+        return None
+    name = os.fsdecode(error.filename)
+    path = os.path.abspath(name)
+    work = os.getcwd()
+    if not path.startswith((work, "/work", "/tmp")):
+        if "/" not in name:
+            return f"There is no command `{name}` here."
+        return (
+            f"Only /work and /tmp are there for the code. A path of the machine is seen when it is "
+            f"granted with --read {path}."
+        )
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        return f"The folder {folder} is not there; make it with os.makedirs(folder, exist_ok=True)."
+    there = sorted(os.listdir(folder))
+    if not there:
+        return f"{folder} is empty. Files of the machine are seen when granted with --read."
+    more = f" and {len(there) - 20} more" if len(there) > 20 else ""
+    close = _close(os.path.basename(path), there)
+    did_you_mean = f" Did you mean {close}?" if close else ""
+    return f"In {folder} there is: {', '.join(there[:20])}{more}.{did_you_mean}"
+
+
+def _runtime(error):
+    message = str(error)
+    if "asyncio.run() cannot be called from a running event loop" in message:
+        return "The code already runs in an event loop: write `await main()` at the top level."
+    if "dictionary changed size during iteration" in message:
+        return "Loop over a copy: for key in list(d)."
+    return None
+
+
+def _quoted(message: str):
+    parts = message.split("'")
+    return parts[1] if len(parts) > 2 else None
+
+
+def _close(name: str, known):
+    names = [one for one in known if isinstance(one, str) and not one.startswith("__belljar")]
+    found = difflib.get_close_matches(name, names, 1, 0.75)
+    return f"`{found[0]}`" if found else None

@@ -1,0 +1,122 @@
+"""Restricted mode (A2): what guest code is told not to use unless it was granted.
+
+Guest code gets a table of builtins of its own, in which `__import__` and a few calls refuse. The
+standard library and installed packages keep the real ones and import what they like. This is
+advice, given early and in plain words; what bounds guest code is the cell around the process.
+"""
+
+import builtins
+import importlib.machinery
+import sys
+
+_REFUSED_MODULES = {
+    "subprocess": "subprocess",
+    "_posixsubprocess": "subprocess",
+    "socket": "socket",
+    "_socket": "socket",
+    "ctypes": "ctypes",
+    "_ctypes": "ctypes",
+    "multiprocessing": "multiprocessing",
+    "_multiprocessing": "multiprocessing",
+    "importlib": "importlib",
+    "_imp": "importlib",
+    "_frozen_importlib": "importlib",
+    "_frozen_importlib_external": "importlib",
+    "pickle": "pickle",
+    "_pickle": "pickle",
+}
+_REFUSED_CALLS = ("exec", "eval", "compile", "input")
+_INSTEAD = {
+    "socket": "There is no network in a run; pass data in with `context`.",
+    "pickle": "json, or DataFrame.to_csv and to_parquet, store data without it.",
+    "importlib": "Use a plain import statement.",
+    "multiprocessing": "concurrent.futures.ThreadPoolExecutor is there.",
+    "eval": "ast.literal_eval and json.loads read data.",
+    "input": "Nobody answers during a run; input is in `context`.",
+}
+
+
+class Refusal(PermissionError):
+    """A refusal of restricted mode; agents see it as the PermissionError it is."""
+
+    def __init__(self, what: str, grant: str):
+        super().__init__(
+            f"{what} is refused in restricted mode; grant it with --module {grant}"
+        )
+        self.grant = grant
+
+
+Refusal.__module__ = "builtins"
+Refusal.__name__ = Refusal.__qualname__ = "PermissionError"
+
+
+def hint_for(refusal: Refusal) -> str:
+    """What to do about a refusal."""
+    instead = _INSTEAD.get(refusal.grant)
+    ask = f"Ask for --module {refusal.grant} if there is no other way."
+    return f"{instead} {ask}" if instead else ask
+
+
+def guest_builtins(grants: dict, link) -> dict:
+    """The builtins of guest code."""
+    table = dict(vars(builtins))
+    if grants.get("permissive"):
+        return table
+    granted = set(grants.get("modules", ()))
+    table["__import__"] = _importer(granted, link)
+    for name in _REFUSED_CALLS:
+        if name not in granted:
+            table[name] = _refused_call(name, link)
+    return table
+
+
+def _importer(granted: set, link):
+    real = builtins.__import__
+
+    def __import__(name, globals=None, locals=None, fromlist=(), level=0):
+        top = name.partition(".")[0] if isinstance(name, str) else ""
+        grant = _REFUSED_MODULES.get(top)
+        if grant and level == 0 and not _is_granted(name, top, grant, granted):
+            link.denied(f"import {name}")
+            raise Refusal(f"import {name}", grant)
+        return real(name, globals, locals, fromlist, level)
+
+    return __import__
+
+
+def _is_granted(name: str, top: str, grant: str, granted: set) -> bool:
+    if top in granted or grant in granted:
+        return True
+    return any(name == one or name.startswith(f"{one}.") for one in granted)
+
+
+def _refused_call(name: str, link):
+    def refused(*_arguments, **_options):
+        link.denied(f"{name}()")
+        raise Refusal(f"{name}()", name)
+
+    refused.__name__ = refused.__qualname__ = name
+    return refused
+
+
+def import_from_workspace(work: str, table: dict) -> None:
+    """Lets guest code import modules it wrote, under the same rules.
+
+    They are looked up afresh each time: a file written a moment ago may leave the modification
+    time of its directory as it was, which a caching finder takes for "nothing new".
+    """
+
+    class Loader(importlib.machinery.SourceFileLoader):
+        def exec_module(self, module):
+            module.__dict__["__builtins__"] = table
+            super().exec_module(module)
+
+    class Finder(importlib.machinery.FileFinder):
+        def find_spec(self, fullname, target=None):
+            self.invalidate_caches()
+            return super().find_spec(fullname, target)
+
+    sources = (Loader, importlib.machinery.SOURCE_SUFFIXES)
+    native = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
+    sys.path[:] = [work] + [path for path in sys.path if path not in ("", ".", work)]
+    sys.path_importer_cache[work] = Finder(work, native, sources)

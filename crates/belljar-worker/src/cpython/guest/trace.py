@@ -1,0 +1,125 @@
+"""Where in the agent's own code something happened (A7).
+
+Tracebacks are Python's own, chained causes and groups included, without the frames of the runtime
+and of libraries: an agent can only change its own lines.
+"""
+
+import os
+import traceback
+
+MAX_FRAMES = 60
+
+
+class Source:
+    """Which files are the agent's."""
+
+    def __init__(self, file_name: str, work: str):
+        self.file_name = file_name
+        self._folder = os.path.join(work, "")
+
+    def owns(self, file_name: str) -> bool:
+        return file_name == self.file_name or file_name.startswith(self._folder)
+
+
+class Place:
+    """A line of the agent's, 1-based, and the frame that was there."""
+
+    __slots__ = ("line", "column", "file_name", "frame")
+
+    def __init__(self, line, column=None, file_name=None, frame=None):
+        self.line = line
+        self.column = column
+        self.file_name = file_name
+        self.frame = frame
+
+
+def place_of(error: BaseException, source: Source):
+    """The innermost line of the agent's that the error passed through, or None."""
+    found = None
+    for frame, line, instruction in _steps(error.__traceback__):
+        code = frame.f_code
+        if source.owns(code.co_filename):
+            found = Place(line, _column(code, instruction, line), code.co_filename, frame)
+    return found
+
+
+def place_of_frame(frame, source: Source):
+    """The innermost line of the agent's below a running frame, or None."""
+    while frame is not None:
+        code = frame.f_code
+        if source.owns(code.co_filename):
+            column = _column(code, frame.f_lasti, frame.f_lineno)
+            return Place(frame.f_lineno, column, code.co_filename, frame)
+        frame = frame.f_back
+    return None
+
+
+def modules_passed(error: BaseException):
+    """Names of the modules whose frames the error passed through, outermost first."""
+    return [
+        frame.f_globals.get("__name__", "") for frame, _, _ in _steps(error.__traceback__)
+    ]
+
+
+def _steps(step):
+    while step is not None:
+        yield step.tb_frame, step.tb_lineno, step.tb_lasti
+        step = step.tb_next
+
+
+def _column(code, instruction: int, line: int):
+    positions = getattr(code, "co_positions", None)
+    if positions is None or instruction < 0:
+        return None
+    for index, (start_line, _, column, _) in enumerate(positions()):
+        if index == instruction // 2:
+            if column is None or start_line != line:
+                return None
+            return _characters(code.co_filename, line, column) + 1
+    return None
+
+
+def _characters(file_name: str, line: int, column: int) -> int:
+    """Columns are counted in bytes of UTF-8; people count characters."""
+    import linecache
+
+    text = linecache.getline(file_name, line).encode("utf-8", "replace")
+    return len(text[:column].decode("utf-8", "replace"))
+
+
+def format_error(error: BaseException, source: Source) -> str:
+    """The traceback, with the agent's frames only."""
+    told = traceback.TracebackException.from_exception(error)
+    _prune(told, source, set())
+    text = "".join(told.format())
+    # Without a frame of the agent's there is nothing below this line.
+    return text.rstrip("\n")
+
+
+def headline(error: BaseException) -> str:
+    """`ValueError: bad`, as Python puts it."""
+    kind = type(error)
+    name = kind.__qualname__
+    module = kind.__module__
+    if isinstance(module, str) and module not in ("__main__", "builtins"):
+        name = f"{module}.{name}"
+    try:
+        text = str(error)
+    except Exception:
+        text = "<exception str() failed>"
+    return f"{name}: {text}" if text else name
+
+
+def _prune(told, source: Source, seen: set) -> None:
+    if told is None or id(told) in seen:
+        return
+    seen.add(id(told))
+    frames = [frame for frame in told.stack if source.owns(frame.filename)]
+    if len(frames) > MAX_FRAMES:
+        half = MAX_FRAMES // 2
+        frames = frames[:half] + frames[-half:]
+    told.stack[:] = frames
+    _prune(told.__cause__, source, seen)
+    _prune(told.__context__, source, seen)
+    for inner in getattr(told, "exceptions", None) or ():
+        _prune(inner, source, seen)

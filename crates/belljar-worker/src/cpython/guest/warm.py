@@ -1,0 +1,100 @@
+"""Warming, in the zygote, before any cell exists: imports, patches, a rehearsal.
+
+What is imported here costs a run nothing. It must end with one thread and no open file.
+"""
+
+import gc
+import importlib
+import os
+import warnings
+
+_STDLIB = """
+    abc argparse array ast asyncio base64 binascii bisect calendar cmath codecs collections
+    collections.abc colorsys concurrent.futures concurrent.futures.thread configparser contextlib
+    contextvars copy csv dataclasses datetime decimal difflib email.message email.mime.text
+    encodings.idna enum errno fnmatch fractions functools gc getpass glob gzip hashlib heapq hmac
+    html html.parser http inspect io ipaddress itertools json keyword linecache locale logging
+    lzma bz2 math mimetypes numbers operator os pathlib platform pprint queue random re reprlib
+    secrets select selectors shlex shutil signal socket sqlite3 stat statistics string struct
+    subprocess sys tarfile tempfile textwrap threading time timeit tokenize tomllib traceback types
+    typing unicodedata unittest urllib.parse urllib.request uuid warnings weakref
+    xml.etree.ElementTree zipfile zlib zoneinfo pickle importlib.util importlib.metadata _strptime
+""".split()
+_ONE_THREAD = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+
+
+def warm(data: bool) -> None:
+    """Imports what guest code is likely to use; with `data` numpy and pandas too."""
+    for name in _STDLIB:
+        _import(name)
+    from . import patches
+    from .cell import rehearse
+
+    patches.apply()
+    if data:
+        _warm_data()
+    warnings.filterwarnings("ignore", message=".*non-interactive, and thus cannot be shown")
+    rehearse(os.sep)
+    _warm_errors()
+    gc.collect()
+    gc.freeze()
+
+
+def _import(name: str):
+    try:
+        return importlib.import_module(name)
+    except Exception:  # what is not there, or broken, is not there for guest code either
+        return None
+
+
+def _warm_data() -> None:
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    try:
+        numpy = _import("numpy")
+        pandas = _import("pandas")
+        if numpy is not None:
+            numpy.random.seed(0)
+            numpy.linalg.norm(numpy.arange(4.0).reshape(2, 2) @ numpy.ones((2, 2)))
+        if pandas is not None:
+            _exercise_pandas(pandas)
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _exercise_pandas(pandas) -> None:
+    import io
+
+    text = "city,day,n\nRome,2024-01-01,1\nOslo,2024-01-02,2\nRome,2024-01-03,3\n"
+    frame = pandas.read_csv(io.StringIO(text), parse_dates=["day"])
+    frame["m"] = frame["n"] * 1.5
+    grouped = frame.groupby("city").agg({"n": "sum", "m": "mean"}).reset_index()
+    merged = frame.merge(grouped, on="city", suffixes=("", "_all")).sort_values("n")
+    merged.pivot_table(index="city", columns="n", values="m")
+    merged.to_csv(io.StringIO())
+    merged.to_dict("records")
+    merged.describe()
+    str(merged)
+    frame.set_index("day").resample("D").sum(numeric_only=True)
+
+
+def _warm_errors() -> None:
+    """Goes through the words for an error once: many a run needs them."""
+    from .errors import Reporter
+    from .trace import Source
+    from .wire import Link
+
+    reporter = Reporter(Source(__file__, os.sep), {}, Link(None))
+    try:
+        int("x")
+    except ValueError as error:
+        reporter.thrown(error)

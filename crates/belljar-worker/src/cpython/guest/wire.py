@@ -1,0 +1,199 @@
+"""Frames to and from the host, over the one socket of the cell.
+
+A frame is a header of twelve bytes (kind, three zeros, two little-endian lengths), a JSON head
+and a raw body; `belljar-wire` is the other end's idea of the same. Any thread may send; a frame
+is never torn by another one. After the last frame nothing more goes out.
+"""
+
+import json
+import os
+import select
+import struct
+import threading
+
+RUN = 1
+READY = 65
+PRINT = 67
+DENIED = 68
+DONE = 69
+FAILED = 70
+ARTIFACT = 71
+
+MAX_HEAD_BYTES = 64 * 1024
+MAX_TEXT_BYTES = 64 * 1024
+MAX_ATTEMPT_CHARS = 300
+
+_HEADER = struct.Struct("<B3xII")
+_PRINT_HEADS = {
+    name: json.dumps({"stream": name}).encode() for name in ("stdout", "stderr", "log")
+}
+
+
+class Ended(Exception):
+    """The host closed its end."""
+
+
+def utf8(text: str) -> bytes:
+    """UTF-8 whatever the text holds: halves of surrogate pairs are joined, or become U+FFFD."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return whole.encode()
+
+
+def frame(kind: int, head: dict, body: bytes = b"") -> bytes:
+    """One frame as bytes."""
+    head_bytes = utf8(json.dumps(head, ensure_ascii=False))
+    return b"".join((_HEADER.pack(kind, len(head_bytes), len(body)), head_bytes, body))
+
+
+class Link:
+    """The socket. `fd` is None for a rehearsal, whose frames go nowhere."""
+
+    def __init__(self, fd):
+        self.fd = fd
+        self._lock = threading.Lock()
+        self._owner = None
+        self._is_over = False
+        self._overdue = None
+
+    def send(self, data: bytes, last: bool = False) -> None:
+        """Writes whole frames. With `last`, whatever is sent afterwards is dropped."""
+        me = threading.get_ident()
+        with self._lock:
+            self._owner = me
+            try:
+                if not self._is_over:
+                    self._is_over = last
+                    self._write(data)
+            finally:
+                self._owner = None
+        if self._overdue is not None:
+            self._overdue()
+
+    def interrupt(self, report) -> None:
+        """For a signal handler: runs `report`, which sends, as soon as that tears no frame."""
+        if self._owner == threading.get_ident():
+            # The very code that was interrupted is in the middle of a frame: it goes on, and
+            # `send` calls the report when the frame is out.
+            self._overdue = report
+        else:
+            report()
+
+    def _write(self, data: bytes) -> None:
+        if self.fd is None:
+            return
+        try:
+            written = os.write(self.fd, data)
+            if written < len(data):
+                rest = memoryview(data)
+                while written < len(data):
+                    written += os.write(self.fd, rest[written:])
+        except OSError:
+            # The host is gone, and with it anybody who could be told.
+            self._is_over = True
+
+    def ready(self) -> None:
+        self.send(frame(READY, {}))
+
+    def print(self, stream: str, text: bytes) -> None:
+        """Sends a printed text, in pieces if it is long."""
+        head = _PRINT_HEADS[stream]
+        if len(text) <= MAX_TEXT_BYTES:
+            self.send(_HEADER.pack(PRINT, len(head), len(text)) + head + text)
+            return
+        start = 0
+        while start < len(text):
+            end = _boundary(text, start + MAX_TEXT_BYTES)
+            piece = text[start:end]
+            self.send(_HEADER.pack(PRINT, len(head), len(piece)) + head + piece)
+            start = end
+
+    def denied(self, attempt: str) -> None:
+        self.send(frame(DENIED, {"attempt": attempt[:MAX_ATTEMPT_CHARS]}))
+
+    def artifact(self, path: str) -> None:
+        self.send(frame(ARTIFACT, {"path": path}))
+
+    def done(self, value: bytes, lossy: bool, cut: bool) -> None:
+        self.send(frame(DONE, {"lossy": lossy, "cut": cut}, value), last=True)
+
+    def failed(self, error: dict) -> None:
+        self.send(failed_frame(error), last=True)
+
+    def forget(self) -> None:
+        """In a forked child: it must not speak for the cell."""
+        self._lock = threading.Lock()
+        self._owner = None
+        self._is_over = True
+        if self.fd is not None:
+            try:
+                os.close(self.fd)
+            except OSError:
+                pass
+            self.fd = None
+
+    def hears_within(self, seconds: float) -> bool:
+        """Whether something arrives in this time."""
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+    def receive_run(self):
+        """Waits for the run: its head, its code, its context."""
+        kind, head_len, body_len = _HEADER.unpack(self._read(_HEADER.size))
+        if kind != RUN:
+            raise Ended
+        head = json.loads(self._read(head_len))
+        body = self._read(body_len)
+        code = body[: head["code_bytes"]]
+        return head, code.decode(), body[head["code_bytes"] :]
+
+    def wait_for_end(self) -> None:
+        """Returns when the host closes its end; usually it kills the cell before that."""
+        try:
+            while self.fd is not None and os.read(self.fd, 4096):
+                pass
+        except OSError:
+            pass
+
+    def block_for_ever(self) -> None:
+        """The run is over; the process waits for its end and does nothing else."""
+        self.wait_for_end()
+        os._exit(0)
+
+    def _read(self, size: int) -> bytes:
+        parts = []
+        while size > 0:
+            part = os.read(self.fd, min(size, 1 << 20))
+            if not part:
+                raise Ended
+            parts.append(part)
+            size -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def failed_frame(error: dict) -> bytes:
+    """The frame of an error, made smaller until its head is one the host takes."""
+    data = frame(FAILED, error)
+    for name in ("stack", "hint", "message"):
+        if len(data) <= MAX_HEAD_BYTES:
+            break
+        # Text of control characters takes six bytes for each of them.
+        error = dict(error)
+        error[name] = (error.get(name) or "")[:2000]
+        data = frame(FAILED, error)
+    return data
+
+
+def _boundary(text: bytes, end: int) -> int:
+    """The nearest place at or before `end` that does not split a character of UTF-8."""
+    if end >= len(text):
+        return len(text)
+    for back in range(4):
+        if text[end - back] & 0xC0 != 0x80:
+            return end - back
+    return end
+
+

@@ -1,0 +1,66 @@
+"""The zygote: becomes warm, then hands itself to the jail, which clones cells from it.
+
+The jail is a shared library of the host program, loaded with `ctypes`; cells are cloned and
+confined by its code, and come back here as `cell_main`.
+"""
+
+import ctypes
+import json
+import os
+import sys
+
+LIBRARY = "/belljar/libjail.so"
+
+
+class Hooks(ctypes.Structure):
+    """What happens around the cloning of cells; the layout is the library's."""
+
+    _fields_ = [
+        ("before_clone", ctypes.c_void_p),
+        ("after_clone", ctypes.c_void_p),
+        ("in_clone", ctypes.c_void_p),
+        ("confined", ctypes.c_void_p),
+        ("refused", ctypes.c_void_p),
+    ]
+
+
+def main(setup: str, handover: str) -> None:
+    """Becomes a zygote for good. `handover` is what the library wants to be given."""
+    wanted = json.loads(setup)
+    sys.path[:] = ["/belljar/lib", *wanted["paths"]]
+    sys.argv = [""]
+    from . import cell_main, warm, wire
+
+    # Calls through PyDLL keep the interpreter's lock: there is one thread, and it is here.
+    library = ctypes.PyDLL(LIBRARY)
+    library.belljar_lower_limits.argtypes = [ctypes.c_uint64] * 4
+    library.belljar_resume.argtypes = [ctypes.c_char_p, ctypes.POINTER(Hooks)]
+
+    def lower_limits(limits: dict) -> None:
+        cpu_seconds = (limits["cpu_ms"] + 999) // 1000 + 1
+        status = library.belljar_lower_limits(
+            limits["memory_bytes"], cpu_seconds, limits["processes"], limits["open_files"]
+        )
+        if status != 0:
+            raise OSError(status, os.strerror(status))
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_int)
+    def confined(fd: int) -> None:
+        cell_main(fd, lower_limits)
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
+    def refused(fd: int, mechanism: bytes, message: bytes) -> None:
+        wire.refused(fd, mechanism.decode(), message.decode("utf-8", "replace"))
+
+    def address(function) -> int:
+        return ctypes.cast(function, ctypes.c_void_p).value
+
+    hooks = Hooks(
+        address(ctypes.pythonapi.PyOS_BeforeFork),
+        address(ctypes.pythonapi.PyOS_AfterFork_Parent),
+        address(ctypes.pythonapi.PyOS_AfterFork_Child),
+        address(confined),
+        address(refused),
+    )
+    warm(wanted["data"])
+    library.belljar_resume(handover.encode(), ctypes.byref(hooks))

@@ -1,0 +1,103 @@
+//! Files that are written, piece by piece, and copied.
+//!
+//! One file is open for writing at a time: nothing else of the guest's runs between the pieces.
+
+use std::{
+    cell::RefCell,
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::Path,
+    rc::Rc,
+};
+
+use rquickjs::{Ctx, Function, Object, Result, String as JsString};
+
+use super::{add, at, errors};
+use crate::quickjs::text::text_of;
+
+const COPY_BYTES: usize = 64 << 10;
+
+/// Adds `begin`, `putText`, `putHex`, `end`, `truncate` and `copy` to `files`.
+pub(super) fn install<'js>(ctx: &Ctx<'js>, files: &Object<'js>) -> Result<()> {
+    let open: Rc<RefCell<Option<File>>> = Rc::default();
+    let slot = open.clone();
+    let begin = move |fail: Function<'js>, path: JsString<'js>, flag: String, mode: u32| {
+        let file = options(&flag).mode(mode).open(at(&path)?);
+        slot.replace(Some(file.map_err(|error| errors::raise(&fail, &error, "open"))?));
+        Ok::<_, rquickjs::Error>(())
+    };
+    files.set("begin", Function::new(ctx.clone(), begin)?)?;
+    let slot = open.clone();
+    let put_text = move |fail: Function<'js>, text: JsString<'js>| {
+        put(&slot, text_of(&text)?.as_bytes())
+            .map_err(|error| errors::raise(&fail, &error, "write"))
+    };
+    files.set("putText", Function::new(ctx.clone(), put_text)?)?;
+    let slot = open.clone();
+    let put_hex = move |fail: Function<'js>, hex: String| {
+        let bytes = super::super::encoding::bytes_of(&hex);
+        put(&slot, &bytes).map_err(|error| errors::raise(&fail, &error, "write"))
+    };
+    files.set("putHex", Function::new(ctx.clone(), put_hex)?)?;
+    let end = move || drop(open.take());
+    files.set("end", Function::new(ctx.clone(), end)?)?;
+    add(files, "truncate", |fail: Function<'js>, path: JsString<'js>, length: f64| {
+        let file = OpenOptions::new().write(true).open(at(&path)?);
+        let file = file.map_err(|error| errors::raise(&fail, &error, "open"))?;
+        // A cast of a float saturates, and the system refuses what is too large.
+        file.set_len(length as u64).map_err(|error| errors::raise(&fail, &error, "ftruncate"))
+    })?;
+    add(files, "copy", copy_file)
+}
+
+fn put(open: &RefCell<Option<File>>, bytes: &[u8]) -> io::Result<()> {
+    match open.borrow_mut().as_mut() {
+        Some(file) => file.write_all(bytes),
+        None => Err(io::Error::from(rustix::io::Errno::BADF)),
+    }
+}
+
+/// How Node's flags open a file; guest/fs-sync.js knows which there are.
+fn options(flag: &str) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(flag.contains('+'));
+    match flag.chars().find(|letter| "rwa".contains(*letter)) {
+        Some('a') => options.append(true).create(true),
+        Some('w') => options.write(true).create(true).truncate(!flag.contains('x')),
+        _ => options.write(true),
+    };
+    options.create_new(flag.contains('x'));
+    options
+}
+
+fn copy_file<'js>(
+    fail: Function<'js>,
+    from: JsString<'js>,
+    to: JsString<'js>,
+    is_exclusive: bool,
+) -> Result<()> {
+    copy(&at(&from)?, &at(&to)?, is_exclusive)
+        .map_err(|error| errors::raise(&fail, &error, "copyfile"))
+}
+
+fn copy(from: &Path, to: &Path, is_exclusive: bool) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let found = source.metadata()?;
+    let mut buffer = vec![0; COPY_BYTES];
+    // Read before the target is made: a directory cannot be copied.
+    let mut count = source.read(&mut buffer)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).create_new(is_exclusive).mode(found.mode() & 0o777);
+    let mut target = options.open(to)?;
+    let same = target.metadata()?;
+    if (same.dev(), same.ino()) == (found.dev(), found.ino()) {
+        return Ok(());
+    }
+    target.set_len(0)?;
+    while count > 0 {
+        target.write_all(buffer.get(..count).unwrap_or_default())?;
+        count = source.read(&mut buffer)?;
+    }
+    Ok(())
+}

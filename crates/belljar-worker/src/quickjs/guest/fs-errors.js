@@ -1,0 +1,113 @@
+// Errors of `fs`: Node's words, and a hint about what the cell grants.
+//
+// Offers `native.fileErrors`: `failure(path, dest, intent)` makes the function that throws for one
+// operation, `pathText(path)` checks an argument that names a file, and `invalid` are the errors
+// about arguments. The hint is read by the engine when nobody catches the error.
+(function (native) {
+  "use strict";
+
+  const { defineProperty } = Reflect;
+  const { inspect } = native;
+  const quote = (path) => `'${path}'`;
+
+  const isBelow = (path, directory) => path === directory || path.startsWith(`${directory}/`);
+  const isOutside = (path) => path.startsWith("/")
+    && !isBelow(path, "/work") && !isBelow(path, "/tmp");
+  const parentOf = (path) => path.replace(/\/+[^/]*\/*$/, "");
+
+  const REFUSALS = ["EACCES", "EPERM", "EROFS"];
+
+  function hintFor(code, path, intent) {
+    const flag = intent === "write" ? "--write" : "--read";
+    if (code === "ENOENT" && isOutside(path)) {
+      return `Only /work, /tmp and granted paths exist here. Grant it with ${flag} ${path}`;
+    }
+    if (code === "ENOENT" && intent === "write" && path.includes("/")) {
+      const parent = JSON.stringify(parentOf(path));
+      return `Make the directory first: fs.mkdirSync(${parent}, { recursive: true })`;
+    }
+    if (code === "ENOENT") {
+      return "See what is there with fs.readdirSync(\"/work\"); relative paths begin at /work.";
+    }
+    if (REFUSALS.includes(code)) {
+      return intent === "write"
+        ? `Write in /work or /tmp, or grant the path with --write ${path}`
+        : `Grant it with --read ${path}`;
+    }
+    if (code === "ENOSPC" || code === "EDQUOT") {
+      return "Files in /work and /tmp are at the limit: write less, remove some, or raise --disk.";
+    }
+    return code === "EISDIR" ? "That is a directory: fs.readdirSync lists it." : undefined;
+  }
+
+  /** The function by which one operation fails. */
+  function failure(path, dest, intent) {
+    return (code, words, errno, syscall) => {
+      // As in Node: once a file is open, errors do not say which.
+      const named = syscall !== "read" && syscall !== "write";
+      let message = `${code}: ${words}, ${syscall}`;
+      if (named) message += ` ${quote(path)}`;
+      if (named && dest !== undefined) message += ` -> ${quote(dest)}`;
+      const error = new Error(message);
+      error.errno = errno;
+      error.code = code;
+      error.syscall = syscall;
+      if (named) error.path = path;
+      if (named && dest !== undefined) error.dest = dest;
+      const hint = hintFor(code, dest ?? path, intent);
+      if (hint !== undefined) defineProperty(error, "hint", { value: hint, configurable: true });
+      if (REFUSALS.includes(code)) native.denied(`${syscall} ${quote(dest ?? path)}`);
+      throw error;
+    };
+  }
+
+  function coded(error, code) {
+    error.code = code;
+    return error;
+  }
+
+  function received(value) {
+    if (value === null || value === undefined) return `Received ${value}`;
+    if (typeof value === "function") return `Received function ${value.name}`;
+    if (typeof value === "object") {
+      const name = value.constructor?.name;
+      return name ? `Received an instance of ${name}` : `Received ${inspect(value)}`;
+    }
+    return `Received type ${typeof value} (${inspect(value).slice(0, 28)})`;
+  }
+
+  const invalid = {
+    __proto__: null,
+    type: (name, expected, value) => coded(
+      new TypeError(`The "${name}" argument must be ${expected}. ${received(value)}`),
+      "ERR_INVALID_ARG_TYPE",
+    ),
+    value: (name, reason, value) => coded(
+      new TypeError(`The argument '${name}' ${reason}. Received ${inspect(value)}`),
+      "ERR_INVALID_ARG_VALUE",
+    ),
+    plain: (code, message) => coded(new Error(message), code),
+  };
+
+  /** A path as text: a string, a `file:` URL, or bytes. */
+  function pathText(path, name = "path") {
+    let text = path;
+    if (native.fileBytes.isView(path)) {
+      text = native.fileBytes.decode(native.fileBytes.viewOf(path), "utf8");
+    } else if (typeof path === "object" && path !== null && typeof path.href === "string") {
+      if (path.protocol !== "file:") {
+        throw coded(new TypeError("The URL must be of scheme file"), "ERR_INVALID_URL_SCHEME");
+      }
+      text = decodeURIComponent(path.pathname);
+    }
+    if (typeof text !== "string") {
+      throw invalid.type(name, "of type string or an instance of Buffer or URL", path);
+    }
+    if (text.includes("\0")) {
+      throw invalid.value(name, "must be a string without null bytes", text);
+    }
+    return text;
+  }
+
+  native.fileErrors = { __proto__: null, failure, invalid, pathText };
+});

@@ -1,0 +1,65 @@
+//! A directory laid out as a cell is, and scripts run in it by the machine's own bash.
+
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+use belljar_wire::{Language, RunCommand};
+use belljar_worker::bash::{Bash, BashSetup, DEFAULT_COMMANDS};
+
+use crate::harness::{Outcome, Place, command, run_on};
+
+const BASH: &str = "/bin/bash";
+
+/// What a script finds: `work`, `tmp`, and the default commands this machine has.
+#[derive(Debug)]
+pub(crate) struct ShellCell {
+    place: Place,
+}
+
+impl ShellCell {
+    pub(crate) fn new() -> Self {
+        let place = Place::new();
+        for directory in ["work", "tmp", "bin"] {
+            fs::create_dir(place.path().join(directory)).expect("a directory can be made");
+        }
+        let cell = Self { place };
+        DEFAULT_COMMANDS.iter().for_each(|name| cell.grant(name));
+        cell
+    }
+
+    /// Makes a command available, if the machine has it.
+    pub(crate) fn grant(&self, name: &str) {
+        let found = ["/usr/bin", "/bin"].iter().map(|at| Path::new(at).join(name));
+        if let Some(program) = found.into_iter().find(|program| program.exists()) {
+            symlink(program, self.place.path().join("bin").join(name)).expect("a link can be made");
+        }
+    }
+
+    /// The path of something in the cell.
+    pub(crate) fn at(&self, name: &str) -> String {
+        self.place.at(name)
+    }
+
+    pub(crate) fn run_command(&self, command: RunCommand) -> Outcome {
+        let setup = BashSetup {
+            bash: BASH.into(),
+            default_path: self.at("bin"),
+            work: self.at("work").into(),
+            tmp: self.at("tmp").into(),
+        };
+        run_on(|| Bash::new(setup), command)
+    }
+
+    pub(crate) fn run(&self, code: &str) -> Outcome {
+        self.run_command(script(code))
+    }
+}
+
+/// A script with limits nothing here reaches.
+pub(crate) fn script(code: &str) -> RunCommand {
+    RunCommand { language: Language::Bash, file_name: "main.sh".into(), ..command(code) }
+}
+
+/// Runs a script in a cell of its own.
+pub(crate) fn run(code: &str) -> Outcome {
+    ShellCell::new().run(code)
+}

@@ -1,0 +1,111 @@
+//! The Python of this machine: wherever it lives, and what it needs to run elsewhere.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use belljar_runtime::View;
+use belljar_worker::cpython::PythonSetup;
+use serde::Deserialize;
+
+use super::software;
+
+const OLDEST: (u32, u32) = (3, 9);
+
+/// What an interpreter says of itself.
+const QUESTIONS: &str = r#"
+import importlib.util, json, os, sys, sysconfig
+paths = [path for path in sys.path if path and os.path.exists(path)]
+print(json.dumps({
+    "version": list(sys.version_info[:2]),
+    "program": os.path.realpath(sys.executable),
+    "paths": paths,
+    "library": os.path.dirname(sysconfig.get_path("stdlib")),
+    "has_data": importlib.util.find_spec("numpy") is not None,
+    "has_ctypes": importlib.util.find_spec("_ctypes") is not None,
+}))
+"#;
+
+/// A Python that can become a zygote.
+#[derive(Debug, Deserialize)]
+pub(super) struct FoundPython {
+    version: (u32, u32),
+    program: PathBuf,
+    paths: Vec<PathBuf>,
+    /// The directory its library is in, and the shared libraries that came with it.
+    library: PathBuf,
+    has_data: bool,
+    has_ctypes: bool,
+}
+
+/// The first `python3` on the path that works.
+pub(super) fn find() -> Result<FoundPython, String> {
+    let path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let mut reason = "no python3 on the path".to_owned();
+    for directory in env::split_paths(&path) {
+        let program = directory.join("python3");
+        if !program.is_file() {
+            continue;
+        }
+        match ask(&program) {
+            Ok(found) => return Ok(found),
+            Err(error) => reason = format!("{}: {error}", program.display()),
+        }
+    }
+    Err(format!(
+        "Python is not usable on this machine ({reason}): install python3, 3.9 or newer (Debian: \
+         apt-get install python3)"
+    ))
+}
+
+/// Asks an interpreter what it needs. It runs here as the operator's own program, with no code of
+/// anybody else's.
+fn ask(program: &Path) -> Result<FoundPython, String> {
+    #[expect(clippy::disallowed_methods, reason = "it is asked once, before any cell exists")]
+    let output = Command::new(program)
+        .args(["-E", "-B", "-c", QUESTIONS])
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(said.lines().last().unwrap_or("it fails").to_owned());
+    }
+    let found: FoundPython =
+        serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    if found.version < OLDEST {
+        return Err(format!("it is {}.{}", found.version.0, found.version.1));
+    }
+    if !found.has_ctypes {
+        return Err("it was built without ctypes (install libffi and build it again)".to_owned());
+    }
+    Ok(found)
+}
+
+impl FoundPython {
+    /// Shows cells what this Python needs.
+    pub(super) fn add_to(&self, view: &mut View) {
+        let needed = [&self.library, &self.program].into_iter().chain(&self.paths);
+        for path in needed.filter(|path| path.exists()) {
+            let real = software::real(path);
+            for path in [Some(path), real.as_ref()].into_iter().flatten() {
+                if !view.trees.iter().any(|tree| path.starts_with(tree)) {
+                    view.trees.push(path.clone());
+                }
+                if !view.readable.iter().any(|tree| path.starts_with(tree)) {
+                    view.readable.push(path.clone());
+                }
+            }
+        }
+    }
+
+    /// What its zygote is told.
+    pub(super) fn setup(self, data: bool) -> Result<String, String> {
+        let data = data && self.has_data;
+        let setup = PythonSetup { program: self.program, paths: self.paths, data };
+        serde_json::to_string(&setup).map_err(|error| error.to_string())
+    }
+}
