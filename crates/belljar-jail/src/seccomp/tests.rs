@@ -117,7 +117,8 @@ fn foreign_architectures_and_x32_numbers_end_the_process() {
 fn filters_stay_small() {
     let sizes = policies().map(|(name, policy)| {
         let length = Program::compile(&policy).instructions().len();
-        assert!(length < 300, "{name} has {length} instructions");
+        let most = if name.contains("programs") { 400 } else { 300 };
+        assert!(length < most, "{name} has {length} instructions");
         length
     });
     assert!(sizes.iter().all(|length| *length > 6));

@@ -102,8 +102,22 @@ pub enum LeftOut {
     #[error("too many files")]
     TooMany,
     /// The system refused.
-    #[error(transparent)]
-    Refused(#[from] io::Error),
+    #[error("{0}")]
+    Refused(io::Error),
+}
+
+impl From<io::Error> for LeftOut {
+    fn from(error: io::Error) -> Self {
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::NOENT) => Self::Missing,
+            // What opening a link, a socket, a device, or something beneath a file comes to.
+            Some(Errno::LOOP | Errno::NXIO | Errno::NODEV | Errno::NOTDIR | Errno::XDEV) => {
+                Self::NotAFile
+            }
+            Some(Errno::INVAL | Errno::NAMETOOLONG) => Self::OutsideWorkspace,
+            _ => Self::Refused(error),
+        }
+    }
 }
 
 /// Reads the named files and all those beneath `out/`.
@@ -252,12 +266,6 @@ impl Collection<'_> {
         if self.artifacts.skipped.len() < MAX_REASONS {
             self.artifacts.skipped.push(SkippedArtifact { path, reason });
         }
-    }
-}
-
-impl From<Errno> for LeftOut {
-    fn from(error: Errno) -> Self {
-        io::Error::from(error).into()
     }
 }
 

@@ -23,9 +23,23 @@ const CHILD: &str = "BELLJAR_WORKSPACE_CHILD";
 
 /// A lower directory, and an upper one that is empty at first.
 pub(crate) struct Workspace {
-    pub(crate) root: tempfile::TempDir,
+    pub(crate) root: Root,
     pub(crate) lower: PathBuf,
     pub(crate) upper: PathBuf,
+}
+
+pub(crate) enum Root {
+    Own(tempfile::TempDir),
+    Existing(PathBuf),
+}
+
+impl Root {
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Own(root) => root.path(),
+            Self::Existing(root) => root,
+        }
+    }
 }
 
 impl Workspace {
@@ -34,7 +48,13 @@ impl Workspace {
         let (lower, upper) = (root.path().join("lower"), root.path().join("upper"));
         fs::create_dir(&lower).unwrap();
         fs::create_dir(&upper).unwrap();
-        Self { root, lower, upper }
+        Self { root: Root::Own(root), lower, upper }
+    }
+
+    /// One that another process has made and will remove.
+    pub(crate) fn existing(root: &Path) -> Self {
+        let (lower, upper) = (root.join("lower"), root.join("upper"));
+        Self { root: Root::Existing(root.to_owned()), lower, upper }
     }
 
     pub(crate) fn changes(&self) -> Changes {
@@ -197,6 +217,11 @@ pub(crate) fn path(bytes: &[u8]) -> PathBuf {
 fn copy(from: &Path, to: &Path) {
     let status = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
     assert!(status.success(), "cp of {}", from.display());
+}
+
+/// Removes a tree too deep for the standard library, which takes a descriptor a level.
+pub(crate) fn remove_tree(root: &Path) {
+    assert!(Command::new("rm").arg("-rf").arg(root).status().unwrap().success());
 }
 
 /// Writes a file and whatever directories lead there.

@@ -2,6 +2,13 @@
 //!
 //! What a change list says is compared with what `diff` and `find` say of the same trees. All of it
 //! works as root and as an ordinary user; what needs root says so when it is skipped.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test program: a broken assumption should end it, loudly"
+)]
 
 mod artifacts;
 mod conflicts;

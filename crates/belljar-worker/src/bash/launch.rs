@@ -125,8 +125,7 @@ pub(super) fn too_many_processes(run: &RunCommand) -> GuestError {
 }
 
 fn disk_or_engine(error: &io::Error) -> ErrorCode {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorCode::LimitDisk,
-        _ => ErrorCode::SandboxEngine,
-    }
+    let is_full =
+        [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
+    if is_full { ErrorCode::LimitDisk } else { ErrorCode::SandboxEngine }
 }

@@ -94,7 +94,7 @@ fn missing_paths_have_hints() {
     let expected =
         "Only /work, /tmp and granted paths exist here. Grant it with --read /nowhere/data.csv";
     assert_eq!(hint.as_deref(), Some(expected));
-    assert_eq!(failed("wc -l < /nowhere/x").hint.is_some(), true);
+    assert!(failed("wc -l < /nowhere/x").hint.is_some());
     assert_eq!(failed("cat /tmp/nothing-of-that-name").hint, None);
     assert_eq!(failed("cat missing").hint, None);
 }

@@ -9,7 +9,8 @@ use crate::harness::{Place, run};
 /// Runs code in which `$DIR` is a directory of its own.
 #[track_caller]
 pub(crate) fn value_in(place: &Place, code: &str) -> Value {
-    let outcome = run(&code.replace("$DIR", &place.at("").trim_end_matches('/').replace('\\', "")));
+    let directory = place.path().to_str().expect("a path is UTF-8");
+    let outcome = run(&code.replace("$DIR", directory));
     assert_eq!(outcome.error, None, "{code}");
     outcome.value
 }

@@ -1,10 +1,12 @@
 //! The engines, driven as a cell drives them.
 
 mod bash_cell;
+mod bash_docs;
 mod bash_errors;
 mod bash_output;
 mod bash_refused;
 mod bash_values;
+mod fs_docs;
 mod fs_errors;
 mod fs_files;
 mod fs_modules;

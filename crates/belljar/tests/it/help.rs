@@ -10,7 +10,7 @@ fn help_shows_the_commands_and_examples() {
     Usage: belljar [OPTIONS] <COMMAND>
 
     Commands:
-      run     Run TypeScript or JavaScript in a fresh, sealed cell
+      run     Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
       demo    Show the idea in one command: 1.2 MB of commits in, 500 bytes out
       doctor  Find out what this machine can enforce, by trying it
       bench   Measure Belljar side by side with the peers found on this machine
@@ -29,7 +29,7 @@ fn help_shows_the_commands_and_examples() {
       belljar doctor                                 what this machine can enforce
     ");
     insta::assert_snapshot!(belljar(&["run", "--help"]).stdout, @r#"
-    Run TypeScript or JavaScript in a fresh, sealed cell
+    Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
 
     Usage: belljar run [OPTIONS] [FILE]
 
@@ -38,13 +38,26 @@ fn help_shows_the_commands_and_examples() {
 
     Options:
       -c, --code <CODE>           The code itself, taken literally
-      -l, --language <LANGUAGE>   typescript (ts) or javascript (js) [default: by file name, else
-                                  typescript]
+      -l, --language <LANGUAGE>   typescript (ts), javascript (js), python (py) or bash (sh) [default:
+                                  by file name, else typescript]
           --context <JSON|@FILE>  What the code sees as `context`: JSON, or @FILE (`@-`: standard input)
           --json                  Print the whole result as JSON
+          --artifacts <DIR>       Write the files that come back into this directory, which is made if
+                                  need be
           --config <PATH>         Configuration to use instead of the user's belljar.toml
       -v, --verbose...            Log to standard error what is being done (-vv: everything)
       -h, --help                  Print help
+
+    Grants:
+          --workspace <DIR>     Directory the code works on a copy-on-write view of, at /work
+          --commit              If the run succeeds, bring what it changed to the workspace's directory
+          --read <PATH>         File or directory the code may read, at its own path
+          --write <PATH>        File or directory the code may change, at its own path, right away
+          --env <NAME[=VALUE]>  Environment variable the code sees; without a value, its value here
+          --module <NAME>       Python module or builtin that restricted mode would refuse, e.g.
+                                subprocess, eval
+          --command <NAME>      Command beyond the default set, e.g. rm, git
+          --permissive          Refuse nothing at the level of Python itself; the sandbox stays as it is
 
     Limits:
           --timeout <TIME>      Wall time, e.g. 300ms, 30s, 5m [default: 30s]
@@ -62,9 +75,13 @@ fn help_shows_the_commands_and_examples() {
       belljar run report.ts --context '{"year": 2026}' --timeout 5s --memory 64MiB
       curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
       echo 'return 6 * 7' | belljar run - --json
+      belljar run -l python -c 'sum(range(10))'
+      belljar run fix.py --workspace . --commit      let it edit this directory, if it succeeds
+      belljar run -l bash -c 'wc -l /work/*.md' --workspace docs
 
-    The value is what the code returns, or else its last expression. The code sees no file, no network,
-    no environment and no other process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the
+    The value is what the code returns, or else its last expression; of a shell script, its last line if
+    that is JSON. Beyond what is granted, the code sees no file, no network, no environment and no other
+    process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the
     arguments make no sense, 130 if it was interrupted.
     "#);
 }

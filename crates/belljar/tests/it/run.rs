@@ -214,8 +214,8 @@ fn arguments_that_make_no_sense_end_with_status_two_and_say_why() {
 
     For more information, try '--help'.
     ");
-    insta::assert_snapshot!(told(&["-l", "python", "-c", "1"]), @r"
-    error: invalid value 'python' for '--language <LANGUAGE>': python comes in a later release; this one runs typescript (ts) and javascript (js)
+    insta::assert_snapshot!(told(&["-l", "cobol", "-c", "1"]), @r"
+    error: invalid value 'cobol' for '--language <LANGUAGE>': there are typescript (ts), javascript (js), python (py) and bash (sh)
 
     For more information, try '--help'.
     ");

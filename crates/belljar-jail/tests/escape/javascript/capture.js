@@ -78,7 +78,7 @@ const touch = [
   () => output({ a: 1 }),
   () => debug({ a: 1 }),
   () => fetch("https://example.org").catch(() => {}),
-  () => require("fs"),
+  () => require("net"),
   () => process.env,
   () => new Error("x").stack,
 ];

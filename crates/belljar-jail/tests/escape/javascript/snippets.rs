@@ -22,15 +22,15 @@ const REFUSALS: &[Snippet] = &[
     snippet("environment_by_name", "return process.env['PATH']", HOST),
     snippet("all_of_the_environment", "return { ...process.env }", HOST),
     snippet("exit", "process.exit(0)", HOST),
-    snippet("binding", "process.binding('fs')", HOST),
-    snippet("main_module", "process.mainModule.require('fs')", HOST),
+    snippet("binding", "process.binding('net')", HOST),
+    snippet("main_module", "process.mainModule.require('net')", HOST),
     snippet("deno", "return Deno.readTextFileSync('/etc/passwd')", HOST),
     snippet("bun", "return Bun.file('/etc/passwd')", HOST),
     snippet("worker", "new Worker('data:text/javascript,1')", HOST),
     snippet("web_assembly", "await WebAssembly.instantiate(new Uint8Array(8))", HOST),
     snippet("require", "return require('child_process').execSync('id')", MODULE),
-    snippet("import_expression", "return await import('fs')", MODULE),
-    snippet("import_statement", "import fs from 'node:fs'; return fs", MODULE),
+    snippet("import_expression", "return await import('net')", MODULE),
+    snippet("import_statement", "import net from 'node:net'; return net", MODULE),
     snippet("import_of_engine_module", "return await import('std')", MODULE),
     snippet("import_of_url", "return await import('https://example.org/x.js')", MODULE),
     snippet("import_of_data", "return await import('data:text/javascript,1')", MODULE),
@@ -60,11 +60,11 @@ const REFUSALS: &[Snippet] = &[
     snippet("import_in_indirect_eval", "return await (0, eval)(\"import('bjson')\")", MODULE),
     snippet(
         "in_a_timer",
-        "await new Promise((_, no) => setTimeout(() => { try { require('fs') } \
+        "await new Promise((_, no) => setTimeout(() => { try { require('net') } \
          catch (error) { no(error) } }))",
         MODULE,
     ),
-    snippet("in_a_getter", "return { get a() { return require('fs') } }", MODULE),
+    snippet("in_a_getter", "return { get a() { return require('net') } }", MODULE),
     snippet("in_to_json", "return { toJSON() { return process.env.HOME } }", HOST),
 ];
 
@@ -143,7 +143,7 @@ const TRICKS: &[Snippet] = &[
     ),
     snippet(
         "refusal_with_a_code_of_the_host",
-        "try { require('fs') } catch (error) { error.code = 'sandbox.zygote_lost'; throw error }",
+        "try { require('net') } catch (error) { error.code = 'sandbox.zygote_lost'; throw error }",
         Code(&["runtime.thrown", "permission.module"]),
     ),
     snippet(
@@ -155,7 +155,7 @@ const TRICKS: &[Snippet] = &[
     snippet(
         "sites_of_a_stack",
         "let sites; Error.prepareStackTrace = (_, all) => { sites = all; return '' }; try { \
-         require('fs') } catch (error) { error.stack } return (sites ?? []).filter((site) => typeof \
+         require('net') } catch (error) { error.stack } return (sites ?? []).filter((site) => typeof \
          site.getThis?.() === 'object' || typeof site.getFunction?.() === 'function').length > 100",
         Value("false"),
     ),
@@ -238,7 +238,7 @@ const EXHAUSTION: &[Snippet] = &[
     snippet("flood_of_errors", "for (;;) console.error('x'.repeat(1000))", Code(&["limit.output"])),
     snippet(
         "flood_of_refusals",
-        "for (;;) { try { require('fs') } catch {} }",
+        "for (;;) { try { require('net') } catch {} }",
         Code(&["limit.output", "limit.timeout", "limit.cpu"]),
     ),
     snippet("large_value", "return 'x'.repeat(20_000_000)", Code(&["limit.result"])),

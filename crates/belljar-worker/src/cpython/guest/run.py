@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import linecache
+import mmap
 import os
 import signal
 import sys
@@ -35,7 +36,7 @@ class Run:
         self._code = code
         self._context = context
         self._pid = os.getpid()
-        self._reserve = bytes(RESERVE_BYTES)
+        self._reserve = None
         self._file_name = head["file_name"]
         self._namespace = {}
         self.source = trace.Source(self._file_name, work)
@@ -50,6 +51,7 @@ class Run:
             os.chdir(self.work)
         except OSError:
             pass
+        self._reserve = mmap.mmap(-1, RESERVE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         sys.argv = [self._file_name]
         sys.dont_write_bytecode = True
         os.register_at_fork(before=self.capture.start, after_in_child=self.link.forget)
@@ -80,7 +82,8 @@ class Run:
             encoded = self._run()
             return ("done", encoded.json, encoded.lossy, encoded.cut)
         except BaseException as error:  # whatever it is, it is what the host is told
-            self._reserve = None
+            if self._reserve is not None:
+                self._reserve.close()
             return self._failure(error)
 
     def _failure(self, error):

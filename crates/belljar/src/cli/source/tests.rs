@@ -14,15 +14,17 @@ fn a1_the_file_name_tells_the_language() {
     for name in ["a.js", "a.mjs", "a.cjs"] {
         assert_eq!(language_of(Path::new(name)).unwrap(), Language::JavaScript, "{name}");
     }
+    for name in ["a.sh", "a.bash"] {
+        assert_eq!(language_of(Path::new(name)).unwrap(), Language::Bash, "{name}");
+    }
+    assert_eq!(language_of(Path::new("job.py")).unwrap(), Language::Python);
 }
 
 #[test]
 fn a1_what_cannot_be_run_is_told() {
     let told = |name: &str| language_of(Path::new(name)).unwrap_err().to_string();
     insta::assert_snapshot!(told("view.tsx"), @"view.tsx: .tsx files are not run: JSX has no meaning here");
-    insta::assert_snapshot!(told("job.py"), @"job.py: .py files come in a later release; this one runs TypeScript and JavaScript");
-    insta::assert_snapshot!(language("python").unwrap_err(), @"python comes in a later release; this one runs typescript (ts) and javascript (js)");
-    insta::assert_snapshot!(language("cobol").unwrap_err(), @"this release runs typescript (ts) and javascript (js)");
+    insta::assert_snapshot!(language("cobol").unwrap_err(), @"there are typescript (ts), javascript (js), python (py) and bash (sh)");
 }
 
 #[test]
