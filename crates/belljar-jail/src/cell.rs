@@ -209,18 +209,20 @@ impl CellTemplate {
     /// The cell's own mounts.
     fn mount_own(&self, order: &CellOrder) -> Result<Option<LayeredWork>, ConfineError> {
         let CellOrder { limits, grants, trees } = order;
-        let mut layered = None;
+        let mount_proc = |at| match self.plan.asks_for(Mechanism::PrivateProc) {
+            true => mounts::mount_private_proc(self.plan.guests(), at),
+            false => Ok(()),
+        };
         if !grants.is_empty() {
-            layered = mounts::enter_granted_root(limits, grants, trees)
-                .during(Mechanism::ReadOnlyRoot)?;
-        } else if self.plan.asks_for(Mechanism::PrivateTmp) {
+            return mounts::enter_granted_root(limits, grants, trees, || mount_proc("proc"))
+                .during(Mechanism::ReadOnlyRoot);
+        }
+        if self.plan.asks_for(Mechanism::PrivateTmp) {
             mounts::mount_scratch(limits.disk_bytes, limits.inodes)
                 .during(Mechanism::PrivateTmp)?;
         }
-        if self.plan.asks_for(Mechanism::PrivateProc) {
-            mounts::mount_private_proc(self.plan.guests()).during(Mechanism::PrivateProc)?;
-        }
-        Ok(layered)
+        mount_proc("/proc").during(Mechanism::PrivateProc)?;
+        Ok(None)
     }
 
     /// Pid 2: locks itself down, waits for the keeper to have done so too, and is handed over.

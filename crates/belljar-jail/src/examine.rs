@@ -68,7 +68,7 @@ const TRIALS: [(Mechanism, Trial); 18] = [
     (Mechanism::ReadOnlyRoot, || in_new_root(|| Ok(String::new()))),
     (Mechanism::PrivateTmp, || in_new_root(|| mounts::scratch_for_trial().map(quiet))),
     (Mechanism::PrivateProc, || {
-        in_new_root(|| mounts::mount_private_proc(Guests::Script).map(quiet))
+        in_new_root(|| mounts::mount_private_proc(Guests::Script, "/proc").map(quiet))
     }),
     (Mechanism::Capabilities, || drop_capabilities().map(quiet)),
     (Mechanism::NoNewPrivileges, || Ok(set_no_new_privs(true).map(quiet)?)),

@@ -143,11 +143,10 @@ fn answer(socket: &OwnedFd, request: &Request, layered: Option<&LayeredWork>) ->
             send_packet(socket, &report)
         }
         Request::Work => {
-            let work = match layered {
-                Some(LayeredWork { changes }) => changes.try_clone(),
-                None => mounts::open_work(),
-            };
-            match work {
+            if let Some(LayeredWork { changes }) = layered {
+                return control::send(socket, &KeeperReport::Work, &[changes.as_fd()]);
+            }
+            match mounts::open_work() {
                 Ok(work) => control::send(socket, &KeeperReport::Work, &[work.as_fd()]),
                 Err(error) => {
                     send_packet(socket, &KeeperReport::NoWork { message: error.to_string() })

@@ -57,10 +57,10 @@ pub(crate) fn open_work() -> io::Result<OwnedFd> {
 /// Its links are not followed for a script: `/proc/self/exe` leads to the program's file on the
 /// host, past every mount, and its owner is the guest's own user where the host is an ordinary one.
 /// A program was started from a read-only mount of the zygote's, and `/dev/fd` needs the links.
-pub(crate) fn mount_private_proc(guests: Guests) -> io::Result<()> {
+pub(crate) fn mount_private_proc(guests: Guests, at: &str) -> io::Result<()> {
     let attributes = match guests {
         Guests::Script => INERT | MountAttrFlags::MOUNT_ATTR_NOSYMFOLLOW,
         Guests::Programs => INERT,
     };
-    Ok(attach_as("proc", &[("subset", "pid")], "/proc", attributes)?)
+    Ok(attach_as("proc", &[("subset", "pid")], at, attributes)?)
 }

@@ -29,10 +29,14 @@ pub(crate) struct LayeredWork {
 }
 
 /// Makes a root like the present one with the grants in it, and room for files, and enters it.
+///
+/// `finish` is called with the root to be as the current directory, while the old one is still
+/// there: without a `/proc` in sight the kernel would not mount another.
 pub(crate) fn enter_granted_root(
     limits: &CellLimits,
     grants: &CellGrants,
     trees: &[OwnedFd],
+    finish: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<Option<LayeredWork>> {
     if grants.trees.len() != trees.len() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -65,6 +69,7 @@ pub(crate) fn enter_granted_root(
         make_parents(inside(&path))?;
         symlinkat(program, CWD, inside(&path))?;
     }
+    finish()?;
     become_root()?;
     Ok(layered)
 }

@@ -124,7 +124,7 @@ impl Outcome<'_> {
         };
         let error = if said(&["fork: Resource temporarily", "fork: retry", "Cannot fork"]) {
             launch::too_many_processes(self.run)
-        } else if said(&["No space left on device", "Disk quota exceeded"]) {
+        } else if said(&["No space left on device", "Disk quota exceeded", "File size limit"]) {
             let message = "the disk is full: files in /work and /tmp share one limit";
             GuestError::new(ErrorCode::LimitDisk, message).with_hint("Write less, or raise --disk.")
         } else if said(&["Cannot allocate memory", "memory exhausted", "cannot allocate"]) {
@@ -167,7 +167,8 @@ impl Outcome<'_> {
         let denied =
             [": Permission denied", ": Read-only file system", ": Operation not permitted"];
         if denied.iter().any(|words| last.ends_with(words)) {
-            let hint = "Files can be written in /work, /tmp and paths granted with --write.";
+            let hint = "Files can be read and written in /work and /tmp; other paths are granted \
+                with --read and --write.";
             return Some(hint.to_owned());
         }
         if let Some(Refusal { name, .. }) = self.ended.refusals.last() {

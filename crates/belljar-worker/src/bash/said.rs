@@ -55,8 +55,14 @@ pub(super) fn complaint<'a>(text: &'a str, file_name: &str) -> Option<Complaint<
 }
 
 /// A line of standard error as it would be if the code were a file: bash names the way the code
-/// came in syntax errors, and quotes the first line with our prefix.
+/// came in syntax errors, quotes the first line with our prefix, and calls the place of functions
+/// that are in no file "environment".
 pub(super) fn as_if_a_file(line: &[u8], file_name: &str) -> Option<Vec<u8>> {
+    if let Some(rest) = line.strip_prefix(b"environment: ")
+        && [&b"line "[..], b"fork: "].iter().any(|how| rest.starts_with(how))
+    {
+        return Some([file_name.as_bytes(), b": ", rest].concat());
+    }
     let rest = line.strip_prefix(file_name.as_bytes())?.strip_prefix(b": ")?;
     let rest = rest.strip_prefix(b"-c: ").or_else(|| rest.strip_prefix(b"eval: "))?;
     let quoted = format!("`{PREFIX}");

@@ -39,16 +39,16 @@ fn errors_are_nodes() {
 /// A directory with a file `f`, and a directory `d` with a file `g`.
 fn furnished() -> Place {
     let place = Place::new();
-    fs::create_dir(place.path().join("d")).unwrap();
-    fs::write(place.path().join("f"), "x").unwrap();
-    fs::write(place.path().join("d/g"), "x").unwrap();
+    fs::create_dir(place.path().join("d")).expect("a place can be furnished");
+    fs::write(place.path().join("f"), "x").expect("a place can be furnished");
+    fs::write(place.path().join("d/g"), "x").expect("a place can be furnished");
     place
 }
 
 #[track_caller]
 fn assert_messages(cases: &[(&str, &str)]) {
     let place = furnished();
-    let directory = place.path().to_str().unwrap();
+    let directory = place.path().to_str().expect("a path is UTF-8");
     for (call, message) in cases {
         let code = format!("try {{ fs.{call}; 'nothing thrown' }} catch (e) {{ e.message }}");
         assert_eq!(value_in(&place, &code), json!(message.replace("$DIR", directory)), "{call}");

@@ -6,6 +6,8 @@ mod bash_errors;
 mod bash_output;
 mod bash_refused;
 mod bash_values;
+mod cpython_harness;
+mod cpython_language;
 mod fs_docs;
 mod fs_errors;
 mod fs_files;

@@ -23,6 +23,9 @@ fn syntax_errors_read_as_of_a_file() {
             "m.sh: -c: line 1: `export -nf command_not_found_handle;unset -v REPLY;)'\n",
             Some("m.sh: line 1: `)'\n"),
         ),
+        ("environment: line 3: x: unbound\n", Some("m.sh: line 3: x: unbound\n")),
+        ("environment: fork: retry\n", Some("m.sh: fork: retry\n")),
+        ("environment: green\n", None),
         ("m.sh: line 2: x\n", None),
         ("other\n", None),
     ] {

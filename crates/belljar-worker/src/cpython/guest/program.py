@@ -25,7 +25,8 @@ class Program:
     def __init__(self, source: str, file_name: str):
         self.file_name = file_name
         self.tree = ast.parse(source, file_name)
-        survey = Survey(self.tree)
+        # Without the word there is no `return`, and nothing else to know.
+        survey = Survey(self.tree if "return" in source else ast.Module([], []))
         # A `yield` would turn the function into a generator: the module's own error is better.
         self._is_function = survey.has_return and not survey.has_yield
         if self._is_function:

@@ -99,24 +99,29 @@ def _refused_call(name: str, link):
     return refused
 
 
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Runs a module of the agent's with the builtins of guest code."""
+
+    table: dict = {}
+
+    def exec_module(self, module):
+        module.__dict__["__builtins__"] = self.table
+        super().exec_module(module)
+
+
+class _Finder(importlib.machinery.FileFinder):
+    """Looks afresh each time: a file written a moment ago may leave the modification time of its
+    folder as it was, which a caching finder takes for "nothing new"."""
+
+    def find_spec(self, fullname, target=None):
+        self.invalidate_caches()
+        return super().find_spec(fullname, target)
+
+
 def import_from_workspace(work: str, table: dict) -> None:
-    """Lets guest code import modules it wrote, under the same rules.
-
-    They are looked up afresh each time: a file written a moment ago may leave the modification
-    time of its directory as it was, which a caching finder takes for "nothing new".
-    """
-
-    class Loader(importlib.machinery.SourceFileLoader):
-        def exec_module(self, module):
-            module.__dict__["__builtins__"] = table
-            super().exec_module(module)
-
-    class Finder(importlib.machinery.FileFinder):
-        def find_spec(self, fullname, target=None):
-            self.invalidate_caches()
-            return super().find_spec(fullname, target)
-
-    sources = (Loader, importlib.machinery.SOURCE_SUFFIXES)
+    """Lets guest code import modules it wrote, under the same rules."""
+    _Loader.table = table
+    sources = (_Loader, importlib.machinery.SOURCE_SUFFIXES)
     native = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
     sys.path[:] = [work] + [path for path in sys.path if path not in ("", ".", work)]
-    sys.path_importer_cache[work] = Finder(work, native, sources)
+    sys.path_importer_cache[work] = _Finder(work, native, sources)

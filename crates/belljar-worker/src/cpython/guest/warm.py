@@ -41,6 +41,7 @@ def warm(data: bool) -> None:
     warnings.filterwarnings("ignore", message=".*non-interactive, and thus cannot be shown")
     rehearse(os.sep)
     _warm_errors()
+    gc.set_threshold(10_000, 20, 20)
     gc.collect()
     gc.freeze()
 

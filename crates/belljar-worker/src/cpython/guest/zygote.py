@@ -10,6 +10,8 @@ import os
 import sys
 
 LIBRARY = "/belljar/libjail.so"
+# The kind of a frame that says why a cell is not to be.
+REFUSED = 66
 
 
 class Hooks(ctypes.Structure):
@@ -50,7 +52,8 @@ def main(setup: str, handover: str) -> None:
 
     @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
     def refused(fd: int, mechanism: bytes, message: bytes) -> None:
-        wire.refused(fd, mechanism.decode(), message.decode("utf-8", "replace"))
+        head = {"mechanism": mechanism.decode(), "message": message.decode("utf-8", "replace")}
+        os.write(fd, wire.frame(REFUSED, head))
 
     def address(function) -> int:
         return ctypes.cast(function, ctypes.c_void_p).value

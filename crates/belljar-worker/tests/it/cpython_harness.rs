@@ -1,0 +1,236 @@
+//! Runs Python snippets through the guest runtime, in the machine's own Python and without a jail.
+//!
+//! One Python per test process is warmed as a zygote would be; it forks a cell for every
+//! connection to its socket. The package is laid out in a folder of the test's own, as the worker
+//! does for real.
+
+#![expect(clippy::disallowed_methods, reason = "the tests start the machine's Python themselves")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    process::{Child, Command as Process, Stdio},
+    sync::OnceLock,
+};
+
+use belljar_wire::{
+    Caps, Command, ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand,
+    Stream, read_message, write_message,
+};
+use serde_json::Value;
+
+const LAUNCHER: &str = include_str!("cpython_launcher.py");
+const GUEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cpython/guest");
+const TARGET: &str = env!("CARGO_TARGET_TMPDIR");
+
+/// All that came of a run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Outcome {
+    /// The value; null when the run failed.
+    pub(crate) value: Value,
+    /// Whether the value lost something.
+    pub(crate) lossy: bool,
+    /// Whether a table was cut.
+    pub(crate) cut: bool,
+    /// What was printed, in order.
+    pub(crate) prints: Vec<(Stream, String)>,
+    /// What was refused, in order.
+    pub(crate) denied: Vec<String>,
+    /// The files that were handed over, in order.
+    pub(crate) artifacts: Vec<String>,
+    /// Why the run failed.
+    pub(crate) error: Option<GuestError>,
+}
+
+impl Outcome {
+    /// All that went to one stream.
+    pub(crate) fn printed(&self, stream: Stream) -> String {
+        let texts = self.prints.iter().filter(|(to, _)| *to == stream);
+        texts.map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// The error; the run must have failed.
+    #[track_caller]
+    pub(crate) fn failure(&self) -> &GuestError {
+        self.error.as_ref().unwrap_or_else(|| panic!("the run fails: {self:?}"))
+    }
+
+    /// Code, message, line and column of the error.
+    #[track_caller]
+    pub(crate) fn place(&self) -> (ErrorCode, &str, Option<u32>, Option<u32>) {
+        let error = self.failure();
+        (error.code, &error.message, error.line, error.column)
+    }
+
+    /// Code and message of the error.
+    #[track_caller]
+    pub(crate) fn told(&self) -> (ErrorCode, &str) {
+        let error = self.failure();
+        (error.code, &error.message)
+    }
+
+    /// The hint of the error.
+    #[track_caller]
+    pub(crate) fn hint(&self) -> &str {
+        self.failure().hint.as_deref().expect("the error has a hint")
+    }
+}
+
+/// Which Python runs the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Python {
+    /// The machine's own, with its standard library.
+    Plain,
+    /// One with numpy, pandas and matplotlib.
+    Data,
+}
+
+/// A run with limits nothing here reaches.
+pub(crate) fn command(code: &str) -> RunCommand {
+    RunCommand {
+        language: Language::Python,
+        file_name: "main.py".into(),
+        limits: GuestLimits {
+            memory_bytes: 2 << 30,
+            wall_ms: 20_000,
+            cpu_ms: 20_000,
+            result_bytes: 16 << 20,
+            processes: 32,
+            open_files: 256,
+        },
+        grants: GuestGrants::default(),
+        code: code.into(),
+        context: Vec::new(),
+    }
+}
+
+/// A run that was granted these modules and builtins.
+pub(crate) fn granted(modules: &[&str], code: &str) -> RunCommand {
+    let mut command = command(code);
+    command.grants.modules = modules.iter().map(|&name| name.to_owned()).collect();
+    command
+}
+
+/// Runs Python.
+pub(crate) fn run(code: &str) -> Outcome {
+    run_command(Python::Plain, &command(code))
+}
+
+/// Runs Python that must succeed, and gives its value.
+#[track_caller]
+pub(crate) fn value(code: &str) -> Value {
+    value_in(Python::Plain, code)
+}
+
+/// Runs code that must succeed in this Python, and gives its value.
+#[track_caller]
+pub(crate) fn value_in(python: Python, code: &str) -> Value {
+    let outcome = run_command(python, &command(code));
+    assert_eq!(outcome.error, None, "{code}");
+    outcome.value
+}
+
+/// Runs a whole command.
+pub(crate) fn run_command(python: Python, command: &RunCommand) -> Outcome {
+    let mut socket = launcher(python).connect();
+    let caps = Caps { body_bytes: 1 << 26, text_bytes: 64 * 1024 };
+    let ready = read_message::<Event>(&mut socket, caps).expect("the cell says it is ready");
+    assert_eq!(ready, Event::Ready);
+    write_message(&mut socket, &Command::Run(command.clone())).expect("the cell takes a run");
+    let mut outcome = Outcome {
+        value: Value::Null,
+        lossy: false,
+        cut: false,
+        prints: Vec::new(),
+        denied: Vec::new(),
+        artifacts: Vec::new(),
+        error: None,
+    };
+    loop {
+        match read_message::<Event>(&mut socket, caps).expect("the cell goes on to its end") {
+            Event::Print { stream, text } => {
+                outcome.prints.push((stream, String::from_utf8(text).expect("prints are UTF-8")));
+            }
+            Event::Denied { attempt } => outcome.denied.push(attempt),
+            Event::Artifact { path } => outcome.artifacts.push(path),
+            Event::Failed(error) => {
+                outcome.error = Some(error);
+                return outcome;
+            }
+            Event::Done { lossy, cut, value } => {
+                outcome.value = serde_json::from_slice(&value).expect("the value is JSON");
+                (outcome.lossy, outcome.cut) = (lossy, cut);
+                return outcome;
+            }
+            other @ (Event::Ready | Event::Refused { .. }) => {
+                unreachable!("a cell with code does not send {other:?}");
+            }
+        }
+    }
+}
+
+/// A warmed Python. It ends when this process does, which closes its input.
+struct Launcher {
+    socket: PathBuf,
+    _process: Child,
+}
+
+impl Launcher {
+    fn start(python: &Path, kind: Python) -> Self {
+        let folder = PathBuf::from(TARGET).join(format!("cpython-{}-{kind:?}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder for the launcher");
+        let (script, socket) = (folder.join("launcher.py"), folder.join("socket"));
+        fs::write(&script, LAUNCHER).expect("the launcher is written");
+        let mut process = Process::new(python)
+            .args(["-I", "-B"])
+            .args([&script, Path::new(GUEST), &folder])
+            .arg(if kind == Python::Data { "data" } else { "plain" })
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("Python starts");
+        let mut line = String::new();
+        let output = process.stdout.take().expect("its output is a pipe");
+        BufReader::new(output).read_line(&mut line).expect("the launcher says it is warm");
+        assert_eq!(line, "warm, 1 thread\n");
+        Self { socket, _process: process }
+    }
+
+    fn connect(&self) -> UnixStream {
+        UnixStream::connect(&self.socket).expect("the launcher listens")
+    }
+}
+
+fn launcher(python: Python) -> &'static Launcher {
+    static PLAIN: OnceLock<Launcher> = OnceLock::new();
+    static DATA: OnceLock<Launcher> = OnceLock::new();
+    match python {
+        Python::Plain => {
+            PLAIN.get_or_init(|| Launcher::start(Path::new("/usr/bin/python3"), python))
+        }
+        Python::Data => DATA.get_or_init(|| Launcher::start(&data_python(), python)),
+    }
+}
+
+/// A Python with the data packages, made once below the target folder.
+fn data_python() -> PathBuf {
+    let home = PathBuf::from(TARGET).join("../python-data");
+    let python = home.join("bin/python");
+    let lock = fs::File::create(PathBuf::from(TARGET).join("python-data.lock")).expect("a lock");
+    lock.lock().expect("one test at a time makes it");
+    let is_there = Process::new(&python).args(["-c", "import numpy, pandas, matplotlib"]).status();
+    if !is_there.is_ok_and(|status| status.success()) {
+        must(Process::new("/usr/bin/python3").args(["-m", "venv"]).arg(&home));
+        let packages = ["numpy", "pandas", "matplotlib"];
+        must(Process::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages));
+    }
+    python
+}
+
+fn must(process: &mut Process) {
+    let status = process.status().expect("it starts");
+    assert!(status.success(), "{process:?}: {status}");
+}
