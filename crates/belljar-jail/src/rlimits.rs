@@ -69,7 +69,8 @@ pub(crate) fn apply(limits: &CellLimits, inherited: Inherited) -> io::Result<()>
         (Resource::Stack, stack),
         (Resource::Data, inherited.data + memory + DATA_SLACK),
         (Resource::As, address_space),
-        (Resource::Fsize, limits.disk_bytes),
+        // Reached only on a granted tree: a cell's own files are bounded together, a little sooner.
+        (Resource::Fsize, limits.disk_bytes.saturating_add(1 << 20)),
         (Resource::Nofile, limits.open_files),
         // The keeper is one of the processes of the cell's user.
         (Resource::Nproc, limits.processes + 1),

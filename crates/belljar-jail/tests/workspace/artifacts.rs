@@ -130,7 +130,7 @@ fn caps_hold() {
 
 #[test]
 fn floods_are_bounded() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::in_memory();
     put(&workspace.upper, "out/d/file", "");
     for number in 0..300 {
         symlink("x", workspace.upper.join(format!("out/{number}"))).unwrap();

@@ -37,7 +37,7 @@ pub(crate) fn check(edit: impl FnOnce(&Path)) -> (Workspace, belljar_jail::works
     assert!(!changes.cut);
     assert_eq!(said(&changes), snapshots.expected());
     let report = workspace.commit(&changes);
-    assert_eq!(crate::harness::skipped(&report), [String::new(); 0]);
+    assert_eq!(crate::harness::skipped(&report), [""; 0]);
     assert_eq!(report.committed, changes.list.len());
     assert_same(&workspace.lower, &snapshots.after);
     (workspace, changes)

@@ -44,7 +44,15 @@ impl Root {
 
 impl Workspace {
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap())
+    }
+
+    /// One in memory, for tests with more files than a disk is fast enough for.
+    pub(crate) fn in_memory() -> Self {
+        Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
+    fn at(root: tempfile::TempDir) -> Self {
         let (lower, upper) = (root.path().join("lower"), root.path().join("upper"));
         fs::create_dir(&lower).unwrap();
         fs::create_dir(&upper).unwrap();
@@ -180,7 +188,7 @@ pub(crate) fn said(changes: &Changes) -> BTreeSet<(PathBuf, ChangeKind)> {
 }
 
 /// The entry for a path.
-pub(crate) fn find<'a>(changes: &'a Changes, path: impl AsRef<Path>) -> &'a Change {
+pub(crate) fn find(changes: &Changes, path: impl AsRef<Path>) -> &Change {
     let path = path.as_ref();
     let found = changes.list.iter().find(|change| change.path == path);
     found.unwrap_or_else(|| panic!("{} is not in {changes:?}", path.display()))

@@ -45,7 +45,7 @@ fn odd_names_are_listed_and_committed_to_the_byte() {
     let changes = workspace.changes();
     assert_eq!(changes.list.len(), 1 + 3 * names.len());
     let report = workspace.commit(&changes);
-    assert_eq!(skipped(&report), [String::new(); 0]);
+    assert_eq!(skipped(&report), [""; 0]);
     assert_same(&workspace.lower, &workspace.upper);
 }
 
@@ -67,7 +67,7 @@ fn deep_trees_take_few_descriptors_and_bounded_time() {
         let test = "hostile::deep_trees_take_few_descriptors_and_bounded_time";
         return run_again(&["prlimit", "--nofile=17:17"], test);
     }
-    let workspace = Workspace::new();
+    let workspace = Workspace::in_memory();
     dig(&workspace.upper, 5000, "d");
     dig(&workspace.upper, 300, &"n".repeat(255));
     dig(&workspace.lower, 5000, "gone");
@@ -94,7 +94,7 @@ fn deep_trees_take_few_descriptors_and_bounded_time() {
 
 #[test]
 fn too_many_entries_cut_the_list() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::in_memory();
     for directory in 0..501 {
         let directory = workspace.upper.join(directory.to_string());
         fs::create_dir(&directory).unwrap();
@@ -114,7 +114,7 @@ fn too_many_entries_cut_the_list() {
 
 #[test]
 fn fifty_thousand_entries_are_listed_and_committed() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::in_memory();
     for directory in 0..250 {
         let directory = workspace.upper.join(directory.to_string());
         fs::create_dir(&directory).unwrap();

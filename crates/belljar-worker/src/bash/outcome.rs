@@ -124,7 +124,12 @@ impl Outcome<'_> {
         };
         let error = if said(&["fork: Resource temporarily", "fork: retry", "Cannot fork"]) {
             launch::too_many_processes(self.run)
-        } else if said(&["No space left on device", "Disk quota exceeded", "File size limit"]) {
+        } else if said(&[
+            "No space left on device",
+            "Disk quota exceeded",
+            "File size limit",
+            "File too large",
+        ]) {
             let message = "the disk is full: files in /work and /tmp share one limit";
             GuestError::new(ErrorCode::LimitDisk, message).with_hint("Write less, or raise --disk.")
         } else if said(&["Cannot allocate memory", "memory exhausted", "cannot allocate"]) {

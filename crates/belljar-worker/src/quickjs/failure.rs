@@ -235,7 +235,7 @@ impl<'js> Reporter<'_, 'js> {
 fn of_file_error(name: &str) -> Option<ErrorCode> {
     match name {
         "EACCES" | "EPERM" | "EROFS" => Some(ErrorCode::PermissionFile),
-        "ENOSPC" | "EDQUOT" => Some(ErrorCode::LimitDisk),
+        "ENOSPC" | "EDQUOT" | "EFBIG" => Some(ErrorCode::LimitDisk),
         _ => None,
     }
 }

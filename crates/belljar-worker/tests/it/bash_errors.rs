@@ -46,6 +46,11 @@ fn errors_have_lines() {
             Some(2),
             "bash exited with status 127: main.sh: line 2: nonsense: command not found",
         ),
+        (
+            "f() {\n  : ${x:?is not set}\n}\nf",
+            Some(2),
+            "bash exited with status 1: main.sh: line 2: x: is not set",
+        ),
         ("cat missing", None, "bash exited with status 1: cat: missing: No such file or directory"),
     ] {
         let error = failed(code);
@@ -104,6 +109,7 @@ fn missing_paths_have_hints() {
 fn limits_are_recognised() {
     for (words, code) in [
         ("tee: x: No space left on device", ErrorCode::LimitDisk),
+        ("main.sh: line 1: 4 File size limit exceeded head", ErrorCode::LimitDisk),
         ("bash: fork: retry: Resource temporarily unavailable", ErrorCode::LimitProcesses),
         ("awk: cannot allocate 100 bytes", ErrorCode::LimitMemory),
     ] {

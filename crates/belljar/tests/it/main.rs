@@ -17,5 +17,7 @@ mod help;
 mod host_limits;
 mod host_pool;
 mod host_support;
+mod languages;
 mod run;
 mod signals;
+mod workspace;

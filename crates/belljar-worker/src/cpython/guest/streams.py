@@ -8,8 +8,8 @@ of. The streams look like those of any other Python.
 import io
 import threading
 
-# A line that is longer goes out in pieces.
-MAX_HELD_CHARS = 16 * 1024
+# A line that is longer goes out before it ends.
+MAX_HELD_CHARS = 256 * 1024
 
 
 class GuestStream(io.TextIOBase):

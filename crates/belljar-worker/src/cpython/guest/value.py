@@ -114,7 +114,7 @@ def _is_plain_tree(value, max_items: int) -> bool:
     Goes level by level, so that a cycle ends at the depth limit; types are collected by C code.
     """
     level, items = [value], 0
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         below = []
         for container in level:
             kind = type(container)

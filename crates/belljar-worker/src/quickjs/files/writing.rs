@@ -5,13 +5,19 @@
 use std::{
     cell::RefCell,
     fs::{File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Read, Seek, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
     rc::Rc,
 };
 
 use rquickjs::{Ctx, Function, Object, Result, String as JsString};
+
+use rustix::{
+    fs::{OFlags, fcntl_getfl},
+    io::Errno,
+    process::{Resource, getrlimit},
+};
 
 use super::{add, at, errors};
 use crate::quickjs::text::text_of;
@@ -46,15 +52,36 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, files: &Object<'js>) -> Result<()> {
         let file = OpenOptions::new().write(true).open(at(&path)?);
         let file = file.map_err(|error| errors::raise(&fail, &error, "open"))?;
         // A cast of a float saturates, and the system refuses what is too large.
-        file.set_len(length as u64).map_err(|error| errors::raise(&fail, &error, "ftruncate"))
+        let length = length as u64;
+        let resized = bounded(length).and_then(|()| file.set_len(length));
+        resized.map_err(|error| errors::raise(&fail, &error, "ftruncate"))
     })?;
     add(files, "copy", copy_file)
 }
 
 fn put(open: &RefCell<Option<File>>, bytes: &[u8]) -> io::Result<()> {
     match open.borrow_mut().as_mut() {
-        Some(file) => file.write_all(bytes),
-        None => Err(io::Error::from(rustix::io::Errno::BADF)),
+        Some(file) => put_within(file, bytes),
+        None => Err(io::Error::from(Errno::BADF)),
+    }
+}
+
+/// Writes, unless the file would grow beyond what a file may have.
+fn put_within(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    let start = match fcntl_getfl(&*file)?.contains(OFlags::APPEND) {
+        true => file.metadata()?.len(),
+        false => file.stream_position()?,
+    };
+    bounded(start.saturating_add(bytes.len() as u64))?;
+    file.write_all(bytes)
+}
+
+/// The limit on the size of a file comes with a signal that ends the process, so it is not tried.
+fn bounded(size: u64) -> io::Result<()> {
+    let limit = getrlimit(Resource::Fsize).current;
+    match limit.is_some_and(|limit| size > limit) {
+        true => Err(io::Error::from(Errno::FBIG)),
+        false => Ok(()),
     }
 }
 
@@ -96,7 +123,7 @@ fn copy(from: &Path, to: &Path, is_exclusive: bool) -> io::Result<()> {
     }
     target.set_len(0)?;
     while count > 0 {
-        target.write_all(buffer.get(..count).unwrap_or_default())?;
+        put_within(&mut target, buffer.get(..count).unwrap_or_default())?;
         count = source.read(&mut buffer)?;
     }
     Ok(())

@@ -29,12 +29,15 @@
     if (code === "ENOENT") {
       return "See what is there with fs.readdirSync(\"/work\"); relative paths begin at /work.";
     }
+    if (REFUSALS.includes(code) && path === "/") {
+      return "Look in /work, /tmp and the paths that were granted.";
+    }
     if (REFUSALS.includes(code)) {
       return intent === "write"
         ? `Write in /work or /tmp, or grant the path with --write ${path}`
         : `Grant it with --read ${path}`;
     }
-    if (code === "ENOSPC" || code === "EDQUOT") {
+    if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG") {
       return "Files in /work and /tmp are at the limit: write less, remove some, or raise --disk.";
     }
     return code === "EISDIR" ? "That is a directory: fs.readdirSync lists it." : undefined;

@@ -1,0 +1,127 @@
+//! The process and the standard library as Python code finds them (A2, A5, A10).
+
+use serde_json::{Value, json};
+
+use crate::cpython_harness::{Python, command, granted, run, run_command, value};
+
+#[track_caller]
+fn check(cases: &[(&str, Value)]) {
+    for (code, expected) in cases {
+        assert_eq!(value(code), *expected, "{code}");
+    }
+}
+
+/// A5: the environment is what was granted and a few harmless names.
+#[test]
+fn environment() {
+    let mut command = command("import os, time\n[dict(os.environ), time.tzname[0]]");
+    command.grants.env = [("TOKEN".into(), "t".into()), ("TZ".into(), "Asia/Tokyo".into())].into();
+    let outcome = run_command(Python::Plain, &command);
+    assert_eq!(outcome.value[1], json!("JST"));
+    let mut names: Vec<_> = outcome.value[0].as_object().expect("a dict").keys().collect();
+    names.sort();
+    let expected = ["HOME", "LANG", "MPLBACKEND", "MPLCONFIGDIR", "PATH", "TMPDIR", "TOKEN", "TZ"];
+    assert_eq!(names, expected);
+}
+
+/// A2: folder, arguments, modules of the workspace.
+#[test]
+fn workspace() {
+    check(&[
+        (
+            "import os, sys\n[os.environ['HOME'] == os.getcwd(), sys.argv, sys.path[0] == os.getcwd(), '' in sys.path]",
+            json!([true, ["main.py"], true, false]),
+        ),
+        (
+            "for n in range(3):\n    open(f'mod{n}.py', 'w').write(f'x = {n}')\n    __import__(f'mod{n}')\nimport mod2, os\n[mod2.x, os.path.exists('__pycache__')]",
+            json!([2, false]),
+        ),
+        (
+            "import inspect\ndef f():\n    return 1\ninspect.getsource(f)",
+            json!("def f():\n    return 1\n"),
+        ),
+        ("import os.path\nos.path.basename(__file__)", json!("main.py")),
+        (
+            "import tempfile\nwith tempfile.NamedTemporaryFile() as f:\n    f.name.startswith('/tmp/')\n'ok'",
+            json!("ok"),
+        ),
+    ]);
+}
+
+/// A2: cells do not share their random numbers.
+#[test]
+fn random_numbers_differ() {
+    let code =
+        "import random, uuid, tempfile\n[random.random(), str(uuid.uuid4()), tempfile.mktemp()]";
+    let (one, two) = (value(code), value(code));
+    for index in 0..3 {
+        assert_ne!(one[index], two[index]);
+    }
+}
+
+/// A2: asyncio works without sockets: threads wake the loop through a pipe.
+#[test]
+fn asyncio_without_sockets() {
+    let no_sockets = "m = __import__('asyncio').selector_events.socket\ndef no(*a, **k): raise PermissionError(1, 'no')\nm.socketpair = m.socket.__init__ = no\n";
+    let code = format!(
+        "{no_sockets}import asyncio, time\nasync def main():\n    loop = asyncio.get_running_loop()\n    a = loop.run_in_executor(None, time.sleep, 0.01)\n    b = asyncio.to_thread(lambda: 'b')\n    return [await a, await b, await asyncio.wait_for(asyncio.sleep(0, 1), 1)]\nasyncio.run(main())"
+    );
+    assert_eq!(value(&code), json!([null, "b", 1]));
+    let code = format!(
+        "{no_sockets}import asyncio\np = await asyncio.create_subprocess_exec('cat', stdin=-1, stdout=-1)\nout, _ = await p.communicate(b'through')\n[out.decode(), p.returncode]"
+    );
+    let outcome = run_command(Python::Plain, &granted(&["subprocess"], &code));
+    assert_eq!((outcome.error, outcome.value), (None, json!(["through", 0])));
+}
+
+/// A2: sqlite3 keeps databases in files, with no lock taken.
+#[test]
+fn sqlite_without_locks() {
+    let no_locks = "import fcntl, sqlite3, pathlib\n";
+    for target in
+        ["'my db?.sqlite'", "pathlib.Path('a.db')", "'file:b.db?mode=rwc', uri=True", "':memory:'"]
+    {
+        let code = format!(
+            "{no_locks}db = sqlite3.connect({target})\ndb.execute('create table t (x)')\ndb.execute('insert into t values (1)')\ndb.commit()\ndb.execute('select * from t').fetchall()"
+        );
+        assert_eq!(value(&code), json!([[1]]), "{target}");
+    }
+    let code = "import os, sqlite3\nsqlite3.connect('a b.db').execute('create table t (x)')\nsqlite3.connect('a b.db').execute('select count(*) from t').fetchone()[0], os.path.exists('a b.db')";
+    assert_eq!(value(code), json!([0, true]));
+}
+
+/// A2, A10: threads end with the code: others are joined, daemons are not waited for.
+#[test]
+fn threads() {
+    check(&[
+        (
+            "import threading, time\nseen = []\ndef work():\n    time.sleep(0.05)\n    seen.append(1)\nthreading.Thread(target=work).start()\nseen",
+            json!([1]),
+        ),
+        (
+            "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n'done'",
+            json!("done"),
+        ),
+        (
+            "from concurrent.futures import ThreadPoolExecutor\nex = ThreadPoolExecutor(2)\nf = ex.submit(sum, [1, 2])\nf.result()",
+            json!(3),
+        ),
+        (
+            "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(4) as ex:\n    r = list(ex.map(str, range(3)))\nr",
+            json!(["0", "1", "2"]),
+        ),
+    ]);
+    let outcome = run(
+        "import threading\ndef f(): raise ValueError('in thread')\nt = threading.Thread(target=f)\nt.start()\nt.join()\n'ok'",
+    );
+    assert_eq!(outcome.value, json!("ok"));
+    assert!(outcome.prints.iter().any(|(_, text)| text.contains("ValueError: in thread")));
+}
+
+/// A10: a value is not delayed by a fork that goes on.
+#[test]
+fn multiprocessing_children_do_not_answer() {
+    let code = "import multiprocessing as mp\np = mp.get_context('fork').Process(target=print, args=('child',))\np.start()\np.join()\np.exitcode";
+    let outcome = run_command(Python::Plain, &granted(&["multiprocessing"], code));
+    assert_eq!((outcome.error, outcome.value), (None, json!(0)));
+}

@@ -1,0 +1,204 @@
+//! Python and bash through the whole program (A2, A3, A4, A5, A6, A10).
+
+use serde_json::{Value, json};
+
+use crate::command::{Place, belljar, no_sandbox};
+
+/// The result of a run in a place of its own.
+fn run(arguments: &[&str]) -> Value {
+    belljar(&[&["run", "--json"], arguments].concat()).json()
+}
+
+fn python(code: &str, more: &[&str]) -> Value {
+    run(&[&["-l", "python", "-c", code], more].concat())
+}
+
+fn bash(code: &str, more: &[&str]) -> Value {
+    run(&[&["-l", "bash", "-c", code], more].concat())
+}
+
+/// Type and code of the error.
+fn error(result: &Value) -> (&str, &str) {
+    let text = |key: &str| result["error"][key].as_str().unwrap_or("none");
+    (text("type"), text("code"))
+}
+
+#[test]
+fn a2_python_gives_its_last_expression() {
+    if no_sandbox() {
+        return;
+    }
+    let result = python("x=[1,2,3]\nsum(x)", &[]);
+    assert_eq!((&result["result"], &result["success"]), (&json!(6), &json!(true)), "{result:#}");
+    assert_eq!(result["isolation"]["engine"], "cpython");
+    assert_eq!(result["isolation"]["tier"], "full");
+    let layers = result["isolation"]["layers"].as_array().unwrap().len();
+    let script = run(&["-c", "1"]);
+    assert_eq!(layers, script["isolation"]["layers"].as_array().unwrap().len());
+}
+
+#[test]
+fn a3_bash_prints_and_its_last_line_is_the_value() {
+    if no_sandbox() {
+        return;
+    }
+    let result = bash("printf \"%s\\n\" b a | sort", &[]);
+    assert_eq!((&result["stdout"], &result["result"]), (&json!("a\nb\n"), &json!(null)));
+    let result = bash("echo working; echo '{\"n\": [1, 2]}'", &[]);
+    assert_eq!((&result["result"], &result["exit_code"]), (&json!({"n": [1, 2]}), &json!(0)));
+    let result = bash("exit 3", &[]);
+    assert_eq!((error(&result), &result["exit_code"]), (("RuntimeError", "runtime.exit"), &json!(3)));
+}
+
+/// What is asked for is refused, and with the grant it is had: the control.
+#[test]
+fn a4_a5_what_python_is_not_granted_it_cannot_reach() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    let secret = place.file("secret.txt", "host data");
+    let secret = secret.to_str().unwrap();
+    let read = format!("open({secret:?}).read()");
+    let denied = python(&read, &[]);
+    assert_eq!(error(&denied), ("RuntimeError", "runtime.thrown"), "{denied:#}");
+    assert!(denied["error"]["message"].as_str().unwrap().starts_with("FileNotFoundError"));
+    let elsewhere = python("open('/etc/hostname').read()", &[]);
+    assert!(elsewhere["error"]["hint"].as_str().unwrap().contains("--read"), "{elsewhere:#}");
+    assert_eq!(python(&read, &["--read", secret])["result"], "host data");
+
+    let write = format!("open({secret:?}, 'w').write('x')");
+    let denied = python(&write, &["--read", secret]);
+    assert_eq!(error(&denied).0, "PermissionError", "{denied:#}");
+    assert_eq!(std::fs::read_to_string(secret).unwrap(), "host data");
+    assert_eq!(python(&write, &["--write", secret])["result"], 1);
+    assert_eq!(std::fs::read_to_string(secret).unwrap(), "x");
+
+    let environment = "import os\nos.environ['TOKEN']";
+    let denied = python(environment, &[]);
+    assert!(denied["error"]["hint"].as_str().unwrap().contains("--env TOKEN"), "{denied:#}");
+    assert_eq!(python(environment, &["--env", "TOKEN=abc"])["result"], "abc");
+}
+
+#[test]
+fn a2_restricted_mode_refuses_by_name_and_the_jail_holds_without_it() {
+    if no_sandbox() {
+        return;
+    }
+    let remove = "import subprocess\nsubprocess.run(['rm', '-rf', '/'])";
+    let refused = python(remove, &[]);
+    assert_eq!(error(&refused), ("PermissionError", "permission.module"));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("--module subprocess"));
+    let refused = python(remove, &["--permissive"]);
+    assert_eq!(error(&refused), ("PermissionError", "permission.command"), "{refused:#}");
+    // The control: what was granted runs.
+    let echo = "import subprocess\nsubprocess.run(['echo', 'hi'], capture_output=True).stdout";
+    let granted = python(echo, &["--module", "subprocess", "--command", "echo"]);
+    assert_eq!(granted["result"], "aGkK", "{granted:#}");
+
+    let connect = "import socket\nsocket.create_connection(('127.0.0.1', 1))";
+    assert_eq!(error(&python(connect, &[])), ("PermissionError", "permission.module"));
+    let refused = python(connect, &["--module", "socket"]);
+    assert_eq!(error(&refused), ("PermissionError", "permission.network"));
+
+    let raw = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+               [libc.syscall(41, 2, 1, 0), libc.syscall(39) > 0]";
+    assert_eq!(error(&python(raw, &[])), ("PermissionError", "permission.module"));
+    assert_eq!(python(raw, &["--permissive"])["result"], json!([-1, true]));
+}
+
+#[test]
+fn a3_a4_bash_has_the_commands_it_was_granted() {
+    if no_sandbox() {
+        return;
+    }
+    for (code, reason) in [("rm x", "--command rm"), ("sudo id", "no other user")] {
+        let result = bash(code, &[]);
+        assert_eq!(error(&result), ("PermissionError", "permission.command"), "{result:#}");
+        assert!(result["stderr"].as_str().unwrap().contains(reason), "{result:#}");
+    }
+    let by_path = bash("/bin/rm x", &[]);
+    assert_eq!(error(&by_path), ("PermissionError", "permission.command"), "{by_path:#}");
+    let granted = bash("touch x; rm x; ls", &["--command", "rm"]);
+    assert_eq!((&granted["success"], &granted["stdout"]), (&json!(true), &json!("")));
+    for path in ["/etc/x", "/usr/x", "/x", "/usr/bin/x", "/belljar/x"] {
+        let result = bash(&format!("echo x > {path}"), &[]);
+        let said = result["stderr"].as_str().unwrap();
+        assert!(said.contains("Read-only file system") || said.contains("Permission denied"), "{said}");
+    }
+    assert_eq!(bash("echo x > /work/x; cat x", &[])["stdout"], "x\n");
+}
+
+#[test]
+fn a6_python_and_bash_end_at_their_limits() {
+    if no_sandbox() {
+        return;
+    }
+    let bomb = python("x = []\nwhile True: x.append('a' * 10_000_000)", &["--memory", "64MiB"]);
+    assert_eq!(error(&bomb), ("MemoryError", "limit.memory"), "{bomb:#}");
+    let deaf = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n\
+                while True: pass";
+    let spin = python(deaf, &["--timeout", "500ms"]);
+    assert_eq!(error(&spin), ("TimeoutError", "limit.timeout"), "{spin:#}");
+    let kept = python("print('before')\nwhile True: pass", &["--timeout", "300ms"]);
+    assert_eq!((&kept["stdout"], &kept["error"]["line"]), (&json!("before\n"), &json!(2)));
+    let forks = python("import os\nwhile True: os.fork()", &["--timeout", "2s"]);
+    assert_eq!(forks["success"], false, "{forks:#}");
+    let forks = bash(":(){ :|:& };:; sleep 30", &["--timeout", "1s"]);
+    assert_eq!(error(&forks), ("TimeoutError", "limit.timeout"), "{forks:#}");
+    for flood in [python("while True: print('x' * 1000)", &[]), bash("yes", &[])] {
+        assert_eq!(error(&flood), ("LimitError", "limit.output"), "{flood:#}");
+        assert_eq!(flood["stdout"].as_str().unwrap().len(), 64 << 10);
+        assert_eq!(flood["truncated"]["stdout"], true);
+    }
+    // Memory of all processes together.
+    let many = "for i in 1 2 3 4 5 6; do head -c 40000000 /dev/zero | tail & done; wait";
+    let many = bash(many, &["--memory", "64MiB"]);
+    assert_eq!(error(&many), ("MemoryError", "limit.memory"), "{many:#}");
+}
+
+#[test]
+fn a5_bad_grants_are_told() {
+    if no_sandbox() {
+        return;
+    }
+    let told = |arguments: &[&str]| {
+        let result = run(arguments);
+        let text = |key: &str| result["error"][key].as_str().unwrap_or("none").to_owned();
+        format!("{}: {}", text("code"), text("message"))
+    };
+    insta::assert_snapshot!(told(&["-c", "1", "--read", "/no/such"]), @"request.invalid: --read /no/such: No such file or directory (os error 2)");
+    insta::assert_snapshot!(told(&["-c", "1", "--read", "/tmp"]), @"request.invalid: --read /tmp: this is a place of the cell's own");
+    insta::assert_snapshot!(told(&["-c", "1", "--write", "/"]), @"request.invalid: --write /: this is a place of the cell's own");
+    insta::assert_snapshot!(told(&["-c", "1", "--workspace", "/"]), @"request.invalid: --workspace /: the whole machine is no workspace");
+    insta::assert_snapshot!(told(&["-c", "1", "--command", "ls"]), @"request.invalid: commands were granted, but JavaScript starts no processes");
+    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "no-such"]), @"request.invalid: the command no-such is not on this machine, or not beneath /usr");
+    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "../x"]), @r#"request.invalid: "../x" is no name of a command"#);
+    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--module", "os"]), @"request.invalid: modules were granted, but only Python has modules to grant");
+    insta::assert_snapshot!(told(&["-l", "py", "-c", "1", "--env", "A-B=1"]), @r#"request.invalid: "A-B" is no name of an environment variable"#);
+}
+
+#[test]
+fn c2_files_come_back_from_every_language() {
+    if no_sandbox() {
+        return;
+    }
+    let javascript = "fs.mkdirSync('/work/out'); fs.writeFileSync('/work/out/a.txt', 'hi')";
+    let python_code = "import os\nos.mkdir('out')\nopen('out/a.txt', 'w').write('hi')";
+    let results = [
+        run(&["-c", javascript]),
+        python(python_code, &[]),
+        bash("mkdir out; printf hi > out/a.txt", &[]),
+    ];
+    for result in results {
+        let expected =
+            json!([{"path": "out/a.txt", "mediaType": "text/plain", "bytes": 2, "data": "aGk="}]);
+        assert_eq!(result["artifacts"], expected, "{result:#}");
+        assert_eq!(result["changes"], json!([]));
+    }
+    let place = Place::new();
+    let named = "open('/work/b.csv', 'w').write('x')\nartifact('/work/b.csv')";
+    let arguments = ["run", "-l", "python", "-c", named, "--artifacts", "got"];
+    assert_eq!(place.belljar(&arguments).status, Some(0));
+    assert_eq!(std::fs::read_to_string(place.path().join("work/got/b.csv")).unwrap(), "x");
+}

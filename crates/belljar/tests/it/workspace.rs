@@ -1,0 +1,231 @@
+//! Workspaces through the whole program (C1, C3): what is told is what `diff` sees, and nothing
+//! reaches the directory before it is committed.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, chown, symlink},
+    path::Path,
+    process::Stdio,
+};
+
+use serde_json::Value;
+
+use crate::command::{BELLJAR, Place, no_sandbox, outcome};
+
+/// A directory to work on, in a place of its own.
+fn project() -> Place {
+    let place = Place::new();
+    place.file("project/a.txt", "one\n");
+    place.file("project/b.txt", "two\n");
+    place.file("project/sub/c.txt", "three\n");
+    place.file("project/gone/d.txt", "four\n");
+    fs::set_permissions(place.path().join("project/a.txt"), PermissionsExt::from_mode(0o600))
+        .unwrap();
+    place
+}
+
+const EDITS: &str = "import os, shutil
+open('a.txt', 'a').write('more\\n')
+os.remove('b.txt')
+os.makedirs('new/deep')
+open('new/deep/e.txt', 'w').write('five')
+shutil.rmtree('gone')
+os.symlink('/etc/passwd', 'outside')
+os.symlink('a.txt', 'inside')
+sorted(os.listdir('.'))";
+
+fn run(place: &Place, arguments: &[&str]) -> Value {
+    let project = place.path().join("project");
+    let more = ["run", "--json", "--workspace", project.to_str().unwrap()];
+    place.belljar(&[&more, arguments].concat()).json()
+}
+
+/// Every path with its kind, content or target, as an independent look at a directory.
+fn listing(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            let kind = fs::symlink_metadata(&path).unwrap();
+            if kind.is_symlink() {
+                found.push(format!("{name} -> {}", fs::read_link(&path).unwrap().display()));
+            } else if kind.is_dir() {
+                found.push(format!("{name}/"));
+                pending.push(path);
+            } else {
+                let mode = kind.permissions().mode() & 0o7777;
+                found.push(format!("{name} {mode:o} {:?}", fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn changes(result: &Value) -> Vec<String> {
+    let list = result["changes"].as_array().unwrap_or_else(|| panic!("{result:#}"));
+    let text = |change: &Value| format!("{} {}", change["kind"], change["path"]).replace('"', "");
+    list.iter().map(text).collect()
+}
+
+const CHANGED: [&str; 8] = [
+    "modified a.txt",
+    "deleted b.txt",
+    "deleted gone",
+    "added inside",
+    "added new",
+    "added new/deep",
+    "added new/deep/e.txt",
+    "added outside",
+
+];
+
+#[test]
+fn c1_nothing_reaches_the_directory_until_it_is_committed() {
+    if no_sandbox() {
+        return;
+    }
+    let place = project();
+    let before = listing(&place.path().join("project"));
+    let result = run(&place, &["-l", "python", "-c", EDITS]);
+    assert_eq!(result["success"], true, "{result:#}");
+    assert_eq!(changes(&result), CHANGED);
+    assert_eq!(listing(&place.path().join("project")), before);
+
+    let result = run(&place, &["-l", "python", "-c", EDITS, "--commit"]);
+    assert_eq!(result["success"], true, "{result:#}");
+    let after = listing(&place.path().join("project"));
+    let expected = [
+        "a.txt 600 [111, 110, 101, 10, 109, 111, 114, 101, 10]",
+        "inside -> a.txt",
+        "new/",
+        "new/deep/",
+        "new/deep/e.txt 644 [102, 105, 118, 101]",
+        "sub/",
+        "sub/c.txt 644 [116, 104, 114, 101, 101, 10]",
+    ];
+    assert_eq!(after, expected);
+    let outside = result["changes"].as_array().unwrap().iter().find(|c| c["path"] == "outside");
+    let outside = outside.unwrap();
+    assert_eq!(outside["committed"], false);
+    assert!(outside["note"].as_str().unwrap().contains("leads out of the workspace"), "{outside}");
+}
+
+#[test]
+fn c1_a_run_that_fails_or_is_stopped_commits_nothing() {
+    if no_sandbox() {
+        return;
+    }
+    let place = project();
+    let before = listing(&place.path().join("project"));
+    for end in ["raise ValueError('no')", "while True: pass"] {
+        let code = format!("{EDITS}\n{end}");
+        let arguments = ["-l", "python", "-c", &code, "--commit", "--timeout", "1s"];
+        let result = run(&place, &arguments);
+        assert_eq!(result["success"], false);
+        assert_eq!(listing(&place.path().join("project")), before, "{end}");
+    }
+}
+
+#[test]
+fn c1_every_language_works_on_the_same_view() {
+    if no_sandbox() {
+        return;
+    }
+    let place = project();
+    let javascript = "fs.writeFileSync('a.txt', fs.readFileSync('b.txt', 'utf8'));
+                      fs.unlinkSync('b.txt'); fs.rmSync('gone', {recursive: true})";
+    let expected = ["modified a.txt", "deleted b.txt", "deleted gone"];
+    assert_eq!(changes(&run(&place, &["-c", javascript])), expected);
+    let shell = "cat b.txt > a.txt; rm b.txt; rm -r gone";
+    let result = run(&place, &["-l", "bash", "-c", shell, "--command", "rm"]);
+    assert_eq!(changes(&result), expected);
+    let same = "cat a.txt > t; cat t > a.txt; rm t; mkdir x; rmdir x; touch b.txt";
+    let commands = ["--command", "rm", "--command", "rmdir"];
+    let result = run(&place, &[&["-l", "bash", "-c", same], &commands[..]].concat());
+    assert_eq!((changes(&result), &result["success"]), (Vec::new(), &Value::Bool(true)));
+}
+
+#[test]
+fn a6_the_layer_is_bounded_in_bytes_and_files() {
+    if no_sandbox() {
+        return;
+    }
+    let place = project();
+    let fill = "open('big', 'wb').write(b'x' * 3_000_000)";
+    let result = run(&place, &["-l", "python", "-c", fill, "--disk", "1MiB", "--commit"]);
+    assert_eq!(result["error"]["code"], "limit.disk", "{result:#}");
+    assert!(!place.path().join("project/big").exists());
+    assert_eq!(run(&place, &["-l", "python", "-c", fill])["result"], 3_000_000);
+}
+
+/// A root host, and files that belong to root or to somebody else (facts about id maps).
+#[test]
+fn c1_a_root_host_works_on_files_of_others() {
+    if no_sandbox() || !rustix::process::getuid().is_root() {
+        return;
+    }
+    for owner in [0, 12_345] {
+        let place = project();
+        let project = place.path().join("project");
+        for path in ["", "a.txt", "b.txt", "sub", "sub/c.txt", "gone", "gone/d.txt"] {
+            chown(project.join(path), Some(owner), Some(owner)).unwrap();
+        }
+        let result = run(&place, &["-l", "python", "-c", EDITS, "--commit"]);
+        assert_eq!(result["success"], true, "{owner}: {result:#}");
+        for path in ["a.txt", "new/deep/e.txt", "new"] {
+            let found = fs::metadata(project.join(path)).unwrap();
+            assert_eq!(std::os::unix::fs::MetadataExt::uid(&found), owner, "{path}");
+        }
+    }
+}
+
+/// An ordinary user's host: its own files work, others' are named.
+#[test]
+fn c1_an_ordinary_user_is_told_what_may_not_be_touched() {
+    if no_sandbox() || !rustix::process::getuid().is_root() {
+        return;
+    }
+    let place = project();
+    let (project, user) = (place.path().join("project"), 12_346);
+    fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    for path in ["", "a.txt", "sub", "sub/c.txt", "gone", "gone/d.txt"] {
+        chown(project.join(path), Some(user), Some(user)).unwrap();
+    }
+    // Of the program under test, a copy the user can reach.
+    let program = place.path().join("belljar");
+    fs::copy(BELLJAR, &program).unwrap();
+    let as_user = |code: &str| {
+        let id = user.to_string();
+        let mut command = place.command("setpriv");
+        command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(&program);
+        command.args(["run", "--json", "-l", "bash", "--commit", "-c", code, "--workspace"]);
+        command.arg(&project).current_dir("/").env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        outcome(command.output().unwrap()).json()
+    };
+    let result = as_user("echo more >> a.txt; mkdir new; echo x > new/y");
+    assert_eq!(result["success"], true, "{result:#}");
+    assert_eq!(fs::read_to_string(project.join("a.txt")).unwrap(), "one\nmore\n");
+    let result = as_user("echo more >> b.txt");
+    assert_eq!(result["success"], false, "{result:#}");
+    assert!(result["stderr"].as_str().unwrap().contains("b.txt"), "{result:#}");
+    assert_eq!(fs::read_to_string(project.join("b.txt")).unwrap(), "two\n");
+}
+
+#[test]
+fn c3_a_link_in_the_way_is_never_followed() {
+    if no_sandbox() {
+        return;
+    }
+    let place = project();
+    let victim = place.file("victim/secret.txt", "mine");
+    let project = place.path().join("project");
+    symlink(place.path().join("victim"), project.join("link")).unwrap();
+    let code = "import os\nos.remove('link'); os.mkdir('link'); open('link/secret.txt', 'w').write('x')";
+    let result = run(&place, &["-l", "python", "-c", code, "--commit"]);
+    assert_eq!(result["success"], true, "{result:#}");
+    assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(project.join("link/secret.txt")).unwrap(), "x");
+}
