@@ -11,7 +11,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use rustix::{fs::fstat, io::Errno};
+use rustix::{fs::fstat, io::Errno, process::geteuid};
 
 use super::{
     attributes::{Mark, mark},
@@ -178,7 +178,18 @@ impl Collection<'_> {
                 Ok(_) | Err(_) => return Err(LeftOut::Missing),
             }
         }
-        Ok(lower.file(path)?)
+        let file = lower.file(path)?;
+        if Self::is_roots_alone(lower, &file)? {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied).into());
+        }
+        Ok(file)
+    }
+
+    /// Whether root could read what the workspace's owner cannot. The guest named the file and may
+    /// not have had a way to read it itself.
+    fn is_roots_alone(lower: &Tree<'_>, file: &OwnedFd) -> io::Result<bool> {
+        let (file, root) = (fstat(file)?, fstat(lower.directory(Path::new(""))?)?);
+        Ok(geteuid().is_root() && file.st_uid != root.st_uid && file.st_mode & 0o004 == 0)
     }
 
     /// All regular files beneath `out/`, one directory at a time.

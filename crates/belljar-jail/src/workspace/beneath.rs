@@ -61,11 +61,6 @@ impl<'fd> Tree<'fd> {
         Self { root, resolution }
     }
 
-    #[cfg(test)]
-    pub(super) fn without_openat2(root: BorrowedFd<'fd>) -> Self {
-        Self { root, resolution: Resolution::ByComponent }
-    }
-
     /// A directory to work in; it need not be readable.
     pub(super) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         self.open(path, OFlags::PATH | OFlags::DIRECTORY)
@@ -169,3 +164,6 @@ pub(super) fn change_mode(handle: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
 pub(super) fn proc_path(handle: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", handle.as_raw_fd())
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,9 @@ use super::{
     commit::NotCommitted,
 };
 
+/// Nobody else's until it is in place.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
 /// A file that nobody sees yet.
 #[derive(Debug)]
 pub(super) struct StagedFile<'fd> {
@@ -43,16 +46,21 @@ pub(super) struct Temporary<'fd> {
 
 impl<'fd> StagedFile<'fd> {
     pub(super) fn new(directory: BorrowedFd<'fd>) -> io::Result<Self> {
-        let (flags, mode) = (OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-        match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
-            Ok(file) => return Ok(Self { directory, file, temporary: None }),
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::TMPFILE;
+        match openat(directory, ".", flags, PRIVATE) {
+            Ok(file) => Ok(Self { directory, file, temporary: None }),
             // How file systems and kernels say that they have no such thing.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+                Self::named(directory)
+            }
+            Err(error) => Err(error.into()),
         }
+    }
+
+    fn named(directory: BorrowedFd<'fd>) -> io::Result<Self> {
         let name = temporary_name()?;
-        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let file = openat(directory, &name, flags, mode)?;
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = openat(directory, &name, flags | OFlags::CREATE | OFlags::EXCL, PRIVATE)?;
         Ok(Self { directory, file, temporary: Some(Temporary { directory, name }) })
     }
 
@@ -131,12 +139,7 @@ impl<'fd> Temporary<'fd> {
             || renameat_with(directory, &self.name, directory, name, RenameFlags::EXCHANGE);
         let exchanged = exchange();
         if is_unsupported(exchanged) {
-            if !look(directory, name)?.is_some_and(|now| seen.matches(&now)) {
-                return Err(NotCommitted::Conflict);
-            }
-            renameat(directory, &self.name, directory, name)?;
-            self.forget();
-            return Ok(());
+            return self.place_over(name, seen);
         }
         match exchanged {
             Err(Errno::NOENT) => return Err(NotCommitted::Conflict),
@@ -156,6 +159,17 @@ impl<'fd> Temporary<'fd> {
             return Err(error.into());
         }
         Err(NotCommitted::Conflict)
+    }
+
+    /// Where entries cannot change places: what is put there between the look and the step is lost.
+    fn place_over(self, name: &OsStr, seen: &Seen) -> Result<(), NotCommitted> {
+        let directory = self.directory;
+        if !look(directory, name)?.is_some_and(|now| seen.matches(&now)) {
+            return Err(NotCommitted::Conflict);
+        }
+        renameat(directory, &self.name, directory, name)?;
+        self.forget();
+        Ok(())
     }
 
     /// Leaves what has this name alone.
@@ -186,3 +200,6 @@ pub(super) fn temporary_name() -> io::Result<String> {
     }
     Ok(name)
 }
+
+#[cfg(test)]
+mod tests;

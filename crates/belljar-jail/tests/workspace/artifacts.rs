@@ -2,13 +2,16 @@
 
 use std::{
     fs::File,
-    os::{fd::AsFd, unix::fs::symlink},
+    os::{
+        fd::AsFd,
+        unix::fs::{chown, symlink},
+    },
 };
 
 use belljar_jail::workspace::{ArtifactCaps, Artifacts, collect};
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use crate::harness::{Workspace, path, put, put_attribute, put_whiteout, set_mode};
+use crate::harness::{Workspace, is_root, path, put, put_attribute, put_whiteout, set_mode, skip};
 
 fn collected(workspace: &Workspace, named: &[&str], caps: &ArtifactCaps) -> Artifacts {
     let (upper, lower) =
@@ -102,6 +105,23 @@ fn what_cannot_be_handed_back_is_said() {
     let mut said = reasons(&artifacts);
     said[13..].sort_unstable();
     assert_eq!(said, expected.map(|(path, reason)| format!("{path}: {reason}")));
+}
+
+#[test]
+fn root_reads_no_originals_that_only_root_can() {
+    if !is_root() {
+        return skip("files of another user's");
+    }
+    let workspace = Workspace::new();
+    chown(&workspace.lower, Some(1000), Some(1000)).unwrap();
+    for (name, mode) in [("open", 0o644), ("closed", 0o600), ("own", 0o600)] {
+        put(&workspace.lower, name, "");
+        set_mode(&workspace.lower.join(name), mode);
+    }
+    chown(workspace.lower.join("own"), Some(1000), Some(1000)).unwrap();
+    let artifacts = collected(&workspace, &["open", "closed", "own"], &ArtifactCaps::default());
+    assert_eq!(paths(&artifacts), ["open", "own"]);
+    assert_eq!(reasons(&artifacts), ["closed: permission denied"]);
 }
 
 #[test]

@@ -107,6 +107,15 @@ impl Workspace {
     }
 }
 
+impl Drop for Workspace {
+    /// Lets the owner in everywhere, so that all of it can be removed.
+    fn drop(&mut self) {
+        if let Root::Own(root) = &self.root {
+            let _ = Command::new("chmod").args(["-R", "u+rwX"]).arg(root.path()).status();
+        }
+    }
+}
+
 /// A mounted overlay, reached through the process that holds it.
 pub(crate) struct Overlay {
     child: Child,

@@ -1,10 +1,22 @@
 //! Change lists of workspaces without an original, and what they say for people.
 
-use std::{fs, fs::File, os::fd::AsFd, os::unix::fs::symlink};
+use std::{
+    fs::{self, File},
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::fs::symlink,
+    },
+    path::PathBuf,
+};
 
-use belljar_jail::workspace::{ChangeCaps, ChangeKind, Changes, EntryKind, Withheld, changes};
+use belljar_jail::workspace::{
+    ChangeCaps, ChangeKind, Changes, CommitOptions, EntryKind, Withheld, changes, commit,
+};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-use crate::harness::{Workspace, find, listing, path, put, put_attribute, put_whiteout, set_mode};
+use crate::harness::{
+    Workspace, find, is_root, listing, path, put, put_attribute, put_whiteout, set_mode, skip,
+};
 
 fn without_original(workspace: &Workspace) -> Changes {
     let upper = File::open(&workspace.upper).unwrap();
@@ -87,4 +99,35 @@ fn looking_leaves_the_upper_directory_as_it_was() {
         let held = listing(root);
         assert_eq!(held[&path(b"locked/inner/file")], "f 0");
     }
+}
+
+/// What the host holds of a cell's upper directory: a handle on a tmpfs that is mounted nowhere.
+#[test]
+fn a_tmpfs_that_is_mounted_nowhere_will_do() {
+    if !is_root() {
+        return skip("mounting a tmpfs");
+    }
+    let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).unwrap();
+    fsconfig_create(&context).unwrap();
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSYMFOLLOW | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let upper = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).unwrap();
+    let path = PathBuf::from(format!("/proc/self/fd/{}", upper.as_raw_fd()));
+    let workspace = Workspace::new();
+    put(&workspace.lower, "d/gone", "");
+    put(&path, "d/file", "new");
+    symlink("file", path.join("d/link")).unwrap();
+    put_attribute(&path.join("d"), "user.overlay.opaque", b"y");
+    let lower = File::open(&workspace.lower).unwrap();
+    let changes = changes(upper.as_fd(), Some(lower.as_fd()), &ChangeCaps::default()).unwrap();
+    let listed: Vec<_> = changes.list.iter().map(|it| (it.shown_path(), it.kind)).collect();
+    let expected = [
+        ("d/file", ChangeKind::Added),
+        ("d/gone", ChangeKind::Deleted),
+        ("d/link", ChangeKind::Added),
+    ];
+    assert_eq!(listed, expected.map(|(path, kind)| (path.to_owned(), kind)));
+    let report = commit(&changes, upper.as_fd(), lower.as_fd(), &CommitOptions::default());
+    assert_eq!(report.committed, 3, "{report:?}");
+    let held: Vec<_> = listing(&workspace.lower).into_keys().collect();
+    assert_eq!(held, ["d", "d/file", "d/link"].map(PathBuf::from));
 }

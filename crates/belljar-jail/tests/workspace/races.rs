@@ -183,7 +183,7 @@ fn control_a_commit_by_path_is_led_astray() {
 fn what_others_save_meanwhile_is_never_lost() {
     let (mut committed, mut refused) = (0, 0);
     for round in 0..600_u32 {
-        let workspace = Workspace::new();
+        let workspace = Workspace::in_memory();
         put(&workspace.lower, "file", "original");
         put(&workspace.lower, "gone", "original");
         put(&workspace.upper, "file", "from the guest");

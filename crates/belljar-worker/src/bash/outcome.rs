@@ -36,7 +36,7 @@ impl Outcome<'_> {
         let code = status.code().or_else(|| status.signal().map(|signal| SIGNALLED + signal));
         let code = match code.unwrap_or(-1) {
             // A script in a file would end with 1; `-c` makes this one exception.
-            NOT_FOUND if self.is_unbound() => 1,
+            NOT_FOUND if self.is_expansion() => 1,
             code => code,
         };
         if code == 0 {
@@ -53,9 +53,12 @@ impl Outcome<'_> {
         Err(error)
     }
 
-    /// `set -u` ended the script.
-    fn is_unbound(&self) -> bool {
-        self.ended.said.last().is_some_and(|last| last.ends_with(": unbound variable"))
+    /// An expansion ended the script: `set -u`, or `${x:?}`.
+    fn is_expansion(&self) -> bool {
+        let about_commands = ["not found", "No such file or directory", "not granted"];
+        let last = self.ended.said.last();
+        last.and_then(|last| complaint(last, &self.run.file_name))
+            .is_some_and(|said| !about_commands.iter().any(|words| said.what.contains(words)))
     }
 
     fn value(self) -> Result<Done, GuestError> {

@@ -7,7 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests start the machine's Python themselves")]
 
 use std::{
-    fs,
+    env, fs,
     io::{BufRead, BufReader},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
@@ -190,6 +190,7 @@ impl Launcher {
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(fs::File::create(folder.join("stderr")).expect("a file for its errors"))
             .spawn()
             .expect("Python starts");
         let mut line = String::new();
@@ -208,11 +209,14 @@ fn launcher(python: Python) -> &'static Launcher {
     static PLAIN: OnceLock<Launcher> = OnceLock::new();
     static DATA: OnceLock<Launcher> = OnceLock::new();
     match python {
-        Python::Plain => {
-            PLAIN.get_or_init(|| Launcher::start(Path::new("/usr/bin/python3"), python))
-        }
+        Python::Plain => PLAIN.get_or_init(|| Launcher::start(&plain_python(), python)),
         Python::Data => DATA.get_or_init(|| Launcher::start(&data_python(), python)),
     }
+}
+
+/// The machine's Python; `BELLJAR_TEST_PYTHON` names another one.
+fn plain_python() -> PathBuf {
+    env::var_os("BELLJAR_TEST_PYTHON").unwrap_or("/usr/bin/python3".into()).into()
 }
 
 /// A Python with the data packages, made once below the target folder.

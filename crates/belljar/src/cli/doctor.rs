@@ -34,6 +34,8 @@ struct Diagnosis {
     uid: u32,
     findings: Vec<Finding>,
     run: RunResult,
+    /// What else was tried, none of it needed for TypeScript and JavaScript.
+    extras: Vec<Finding>,
     verdict: Verdict,
 }
 
@@ -67,7 +69,7 @@ async fn diagnose() -> Diagnosis {
             remedy: Some("nothing could be tried; is /proc mounted here?".to_owned()),
         }]
     });
-    let run = try_run().await;
+    let (run, extras) = try_runs().await;
     let verdict = verdict(&findings, &run);
     Diagnosis {
         version: env!("CARGO_PKG_VERSION"),
@@ -76,19 +78,56 @@ async fn diagnose() -> Diagnosis {
         uid: rustix::process::getuid().as_raw(),
         findings,
         run,
+        extras,
         verdict,
     }
 }
 
-async fn try_run() -> RunResult {
+async fn try_runs() -> (RunResult, Vec<Finding>) {
     match Sandbox::builder().pool(0).build().await {
         Ok(sandbox) => {
             let result = sandbox.run("return 1 + 1").await;
+            let extras = if result.success { try_extras(&sandbox).await } else { Vec::new() };
             sandbox.shutdown().await;
-            result
+            (result, extras)
         }
-        Err(error) => run::refused(&error),
+        Err(error) => (run::refused(&error), Vec::new()),
     }
+}
+
+/// The other languages, and a workspace, each by a run.
+async fn try_extras(sandbox: &Sandbox) -> Vec<Finding> {
+    let python = sandbox.python("import sys\n'.'.join(map(str, sys.version_info[:3]))").run().await;
+    let bash = sandbox.bash("printf '\"%s\"' \"${BASH_VERSION%%(*}\"").run().await;
+    let workspace = match tempfile::tempdir() {
+        Ok(directory) => {
+            let code = "fs.writeFileSync('/work/x', ''); return 'copy-on-write'";
+            let run = sandbox.typescript(code).workspace(directory.path()).run().await;
+            extra("workspace", &run, "needs overlayfs in user namespaces (Linux 5.11 or newer)")
+        }
+        Err(error) => Finding {
+            layer: "workspace".to_owned(),
+            state: FindingState::Substituted,
+            detail: format!("not tried: {error}"),
+            remedy: None,
+        },
+    };
+    vec![
+        extra("python", &python, "only needed for Python: apt-get install python3"),
+        extra("bash", &bash, "only needed for shell scripts: apt-get install bash"),
+        workspace,
+    ]
+}
+
+fn extra(name: &str, run: &RunResult, remedy: &str) -> Finding {
+    let (state, detail, remedy) = match &run.error {
+        None => {
+            let said: String = serde_json::from_str(run.result.get()).unwrap_or_default();
+            (FindingState::Works, said, None)
+        }
+        Some(error) => (FindingState::Substituted, error.message.clone(), Some(remedy.to_owned())),
+    };
+    Finding { layer: name.to_owned(), state, detail, remedy }
 }
 
 fn verdict(findings: &[Finding], run: &RunResult) -> Verdict {
@@ -120,6 +159,9 @@ fn text(diagnosis: &Diagnosis, look: Look) -> String {
         said.extend(remedy);
     }
     text.push_str(&run_text(&diagnosis.run, width, look));
+    for finding in &diagnosis.extras {
+        text.push_str(&finding_text(finding, finding.remedy.as_deref(), width, look));
+    }
     text.push('\n');
     text.push_str(&verdict_text(diagnosis, look));
     text

@@ -28,6 +28,10 @@ fn i3_a_machine_that_can_is_told_so() {
     for finding in findings {
         assert_ne!(finding["state"], "missing", "{finding}");
     }
+    for extra in diagnosis["extras"].as_array().unwrap() {
+        assert_eq!(extra["state"], "works", "{extra}");
+    }
+    assert_eq!(diagnosis["extras"].as_array().unwrap().len(), 3);
     assert_eq!(belljar(&["doctor"]).status, Some(0));
 }
 

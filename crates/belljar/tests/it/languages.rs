@@ -47,7 +47,10 @@ fn a3_bash_prints_and_its_last_line_is_the_value() {
     let result = bash("echo working; echo '{\"n\": [1, 2]}'", &[]);
     assert_eq!((&result["result"], &result["exit_code"]), (&json!({"n": [1, 2]}), &json!(0)));
     let result = bash("exit 3", &[]);
-    assert_eq!((error(&result), &result["exit_code"]), (("RuntimeError", "runtime.exit"), &json!(3)));
+    assert_eq!(
+        (error(&result), &result["exit_code"]),
+        (("RuntimeError", "runtime.exit"), &json!(3))
+    );
 }
 
 /// What is asked for is refused, and with the grant it is had: the control.
@@ -124,7 +127,10 @@ fn a3_a4_bash_has_the_commands_it_was_granted() {
     for path in ["/etc/x", "/usr/x", "/x", "/usr/bin/x", "/belljar/x"] {
         let result = bash(&format!("echo x > {path}"), &[]);
         let said = result["stderr"].as_str().unwrap();
-        assert!(said.contains("Read-only file system") || said.contains("Permission denied"), "{said}");
+        assert!(
+            said.contains("Read-only file system") || said.contains("Permission denied"),
+            "{said}"
+        );
     }
     assert_eq!(bash("echo x > /work/x; cat x", &[])["stdout"], "x\n");
 }

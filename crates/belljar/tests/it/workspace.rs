@@ -79,7 +79,6 @@ const CHANGED: [&str; 8] = [
     "added new/deep",
     "added new/deep/e.txt",
     "added outside",
-
 ];
 
 #[test]
@@ -223,7 +222,8 @@ fn c3_a_link_in_the_way_is_never_followed() {
     let victim = place.file("victim/secret.txt", "mine");
     let project = place.path().join("project");
     symlink(place.path().join("victim"), project.join("link")).unwrap();
-    let code = "import os\nos.remove('link'); os.mkdir('link'); open('link/secret.txt', 'w').write('x')";
+    let code =
+        "import os\nos.remove('link'); os.mkdir('link'); open('link/secret.txt', 'w').write('x')";
     let result = run(&place, &["-l", "python", "-c", code, "--commit"]);
     assert_eq!(result["success"], true, "{result:#}");
     assert_eq!(fs::read_to_string(victim).unwrap(), "mine");

@@ -3,6 +3,8 @@
 import os
 import sys
 
+_PLOTTING = ("matplotlib", "mpl_toolkits", "seaborn")
+
 
 def save_all(work: str):
     """Saves each open figure as `out/figure-N.png` below the workspace; gives the paths."""
@@ -25,6 +27,7 @@ def save_all(work: str):
 
 def is_artist(value) -> bool:
     """Whether this is what a plotting call happens to give, which nobody means as the value."""
-    if isinstance(value, (list, tuple)) and value:
-        return all(map(is_artist, value))
-    return type(value).__module__.partition(".")[0] in ("matplotlib", "mpl_toolkits", "seaborn")
+    if "matplotlib" not in sys.modules:
+        return False
+    items = value if isinstance(value, (list, tuple)) and value else [value]
+    return all(type(item).__module__.partition(".")[0] in _PLOTTING for item in items)

@@ -91,5 +91,6 @@
   }
 
   const env = forbidden("process.env", () => PROCESS_HINTS.env);
-  expose("process", forbidden("process", (key) => PROCESS_HINTS[key] ?? PROCESS_HINT, { env, cwd: () => "/work" }));
+  const open = { env, cwd: () => "/work" };
+  expose("process", forbidden("process", (key) => PROCESS_HINTS[key] ?? PROCESS_HINT, open));
 })

@@ -32,7 +32,16 @@ fn bad_run() -> RunResult {
 fn diagnosis(findings: Vec<Finding>, run: RunResult) -> Diagnosis {
     let verdict = verdict(&findings, &run);
     let (kernel, machine) = ("6.18.0".to_owned(), "x86_64");
-    Diagnosis { version: "0.1.0", kernel, machine, uid: 1000, findings, run, verdict }
+    Diagnosis {
+        version: "0.1.0",
+        kernel,
+        machine,
+        uid: 1000,
+        findings,
+        run,
+        extras: Vec::new(),
+        verdict,
+    }
 }
 
 #[test]
