@@ -21,6 +21,9 @@ use rustix::{
 
 use crate::{Artifact, Change, RunError, grants::OpenWorkspace};
 
+/// Files in here come back by themselves. A script's engine names it when it is there.
+const OUTPUT_DIRECTORY: &str = "/work/out";
+
 /// What of a run's files is to be looked at.
 #[derive(Debug)]
 pub(crate) struct Leftovers {
@@ -72,7 +75,9 @@ impl Leftovers {
     fn look(&self, settled: &mut Settled) -> io::Result<()> {
         let lower = self.workspace.as_ref().map(|workspace| workspace.directory.as_fd());
         let caps = ArtifactCaps::default();
-        let found = workspace::collect(self.work.as_fd(), lower, &self.named, &caps);
+        let named: Vec<String> =
+            self.named.iter().filter(|path| *path != OUTPUT_DIRECTORY).cloned().collect();
+        let found = workspace::collect(self.work.as_fd(), lower, &named, &caps);
         settled.artifacts = found.list.into_iter().map(artifact).collect();
         let skipped = found.skipped.iter();
         settled.notes = skipped

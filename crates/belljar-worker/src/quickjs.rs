@@ -26,7 +26,7 @@ mod url;
 mod value;
 mod zone;
 
-use std::rc::Rc;
+use std::{path::Path, rc::Rc};
 
 use belljar_wire::{ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand};
 use rquickjs::{
@@ -51,6 +51,9 @@ const STACK_BYTES: usize = 16 << 20;
 const SPARE_BYTES: u64 = 16 << 20;
 /// The collector does not run before this much is allocated.
 const MAX_GC_THRESHOLD: usize = 16 << 20;
+
+/// Files in here come back beside the value.
+const OUTPUT_DIRECTORY: &str = "/work/out";
 
 /// A little of everything most runs do; it prints nothing and leaves nothing behind.
 const REHEARSAL: &str = "const rows: { n: number }[] = [{ n: 1 }, { n: 2 }];
@@ -200,14 +203,18 @@ impl QuickJs {
 
 impl Engine for QuickJs {
     fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError> {
-        let RunCommand { language, file_name, limits, code, context, .. } = run;
+        let RunCommand { language, file_name, limits, grants, code, context } = run;
         // QuickJS takes the name as a C string.
         let file_name = file_name.replace('\0', "");
         let locator = Rc::new(Locator::new(Source { language, file_name, text: code }));
-        self.current.begin(host, &limits, &locator).map_err(|error| {
+        self.current.begin(host, &limits, grants, &locator).map_err(|error| {
             GuestError::new(ErrorCode::SandboxEngine, format!("no randomness to be had: {error}"))
         })?;
         let done = self.run_source(&locator, &limits, context);
+        if Path::new(OUTPUT_DIRECTORY).is_dir() {
+            // The host does not look for files a script may have written unless it is told.
+            let _ = host.send(&Event::Artifact { path: OUTPUT_DIRECTORY.to_owned() });
+        }
         self.current.end();
         self.rejections.clear();
         done

@@ -5,12 +5,13 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeMap,
     io,
     rc::Rc,
     time::{Duration, Instant},
 };
 
-use belljar_wire::{Event, GuestLimits};
+use belljar_wire::{Event, GuestGrants, GuestLimits};
 
 use super::{frames::Locator, random::Generator};
 use crate::HostLink;
@@ -24,6 +25,7 @@ pub(super) struct Current {
     deadline: Cell<Option<Instant>>,
     overdue: Cell<bool>,
     memory_bytes: Cell<u64>,
+    env: RefCell<BTreeMap<String, String>>,
     pub(super) random: Generator,
 }
 
@@ -36,6 +38,7 @@ impl Current {
             deadline: Cell::new(None),
             overdue: Cell::new(false),
             memory_bytes: Cell::new(0),
+            env: RefCell::default(),
             random: Generator::default(),
         })
     }
@@ -45,6 +48,7 @@ impl Current {
         &self,
         host: &HostLink,
         limits: &GuestLimits,
+        grants: GuestGrants,
         locator: &Rc<Locator>,
     ) -> io::Result<()> {
         self.random.reseed()?;
@@ -55,6 +59,7 @@ impl Current {
         self.deadline.set(now.checked_add(Duration::from_millis(limits.wall_ms)));
         self.overdue.set(false);
         self.memory_bytes.set(limits.memory_bytes);
+        self.env.replace(grants.env);
         Ok(())
     }
 
@@ -70,6 +75,16 @@ impl Current {
         if let Some(host) = self.host.borrow().as_ref() {
             let _ = host.send(event);
         }
+    }
+
+    /// The value of a granted environment variable.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        self.env.borrow().get(name).cloned()
+    }
+
+    /// The names of all of them.
+    pub(super) fn variables(&self) -> Vec<String> {
+        self.env.borrow().keys().cloned().collect()
     }
 
     /// How much memory the code may use.

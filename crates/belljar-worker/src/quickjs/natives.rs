@@ -21,6 +21,11 @@ pub(super) fn install<'js>(
     install_output(ctx, native, current)?;
     install_random(ctx, native, current)?;
     install_stacks(ctx, native, current)?;
+    let granted = current.clone();
+    let variable = move |name: JsString<'js>| Ok::<_, Error>(granted.variable(&text_of(&name)?));
+    native.set("variable", Function::new(ctx.clone(), variable)?)?;
+    let granted = current.clone();
+    native.set("variables", Function::new(ctx.clone(), move || granted.variables())?)?;
     let clock = current.clone();
     native.set("now", Function::new(ctx.clone(), move || clock.elapsed_ms())?)?;
     native.set("moduleHint", hints::MODULE)?;

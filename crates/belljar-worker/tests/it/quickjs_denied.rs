@@ -91,7 +91,8 @@ fn hints_say_what_to_do_instead() {
         ),
         (
             "process.env.API_KEY",
-            "No environment variable of the host is visible. Pass the value in with `context`.",
+            "No environment variable of the host is visible unless it is granted with --env API_KEY. \
+             Or pass the value in with `context`.",
         ),
         ("process.stdout.write('x')", "Use console.log(...)."),
         ("process.exit()", "Use `return value` to end the code, or throw an Error."),

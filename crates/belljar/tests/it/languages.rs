@@ -208,3 +208,19 @@ fn c2_files_come_back_from_every_language() {
     assert_eq!(place.belljar(&arguments).status, Some(0));
     assert_eq!(std::fs::read_to_string(place.path().join("work/got/b.csv")).unwrap(), "x");
 }
+
+#[test]
+fn a5_javascript_sees_the_variables_it_was_granted() {
+    if no_sandbox() {
+        return;
+    }
+    let code = "return [process.env.TOKEN, 'TOKEN' in process.env, Object.keys(process.env)]";
+    let granted = run(&["-c", code, "--env", "TOKEN=abc"]);
+    assert_eq!(granted["result"], json!(["abc", true, ["TOKEN"]]), "{granted:#}");
+    let refused = run(&["-c", "return process.env.TOKEN"]);
+    assert_eq!(error(&refused), ("PermissionError", "permission.host"), "{refused:#}");
+    assert!(refused["error"]["hint"].as_str().unwrap().contains("--env TOKEN"));
+    // The grant of one is not the grant of another.
+    let refused = run(&["-c", "return process.env.OTHER", "--env", "TOKEN=abc"]);
+    assert_eq!(error(&refused), ("PermissionError", "permission.host"), "{refused:#}");
+}

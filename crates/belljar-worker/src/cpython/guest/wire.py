@@ -53,34 +53,39 @@ class Link:
 
     def __init__(self, fd):
         self.fd = fd
-        self._lock = threading.Lock()
-        self._owner = None
+        # Reentrant only because such a lock knows its owner from the very moment it is taken.
+        self._lock = threading.RLock()
+        self._later = []
         self._is_over = False
         self._overdue = None
         self._is_child = False
 
     def send(self, data: bytes, last: bool = False) -> None:
         """Writes whole frames. With `last`, whatever is sent afterwards is dropped."""
-        me = threading.get_ident()
+        if self._lock._is_owned():
+            # A destructor or a signal handler of guest code prints in the middle of a frame.
+            self._later.append((data, last))
+            return
         with self._lock:
-            self._owner = me
-            try:
-                if not self._is_over:
-                    self._is_over = last
-                    self._write(data)
-            finally:
-                self._owner = None
+            self._put(data, last)
+            while self._later:
+                self._put(*self._later.pop(0))
         if self._overdue is not None:
             self._overdue()
 
     def interrupt(self, report) -> None:
         """For a signal handler: runs `report`, which sends, as soon as that tears no frame."""
-        if self._owner == threading.get_ident():
+        if self._lock._is_owned():
             # The very code that was interrupted is in the middle of a frame: it goes on, and
             # `send` calls the report when the frame is out.
             self._overdue = report
         else:
             report()
+
+    def _put(self, data: bytes, last: bool) -> None:
+        if not self._is_over:
+            self._is_over = last
+            self._write(data)
 
     def _write(self, data: bytes) -> None:
         if self.fd is None:
@@ -135,8 +140,8 @@ class Link:
 
     def forget(self) -> None:
         """In a forked child: it must not speak for the cell."""
-        self._lock = threading.Lock()
-        self._owner = None
+        self._lock = threading.RLock()
+        self._later = []
         self._is_over = self._is_child = True
         if self.fd is not None:
             try:

@@ -59,7 +59,6 @@
 
   const PROCESS_HINTS = {
     argv: "There is no command line. Input is in `context`.",
-    env: "No environment variable of the host is visible. Pass the value in with `context`.",
     exit: "Use `return value` to end the code, or throw an Error.",
     hrtime: "Use performance.now().",
     nextTick: "Use queueMicrotask(callback).",
@@ -90,7 +89,27 @@
     });
   }
 
-  const env = forbidden("process.env", () => PROCESS_HINTS.env);
+  const envHint = (key) => "No environment variable of the host is visible unless it is granted"
+    + (key === undefined ? "" : ` with --env ${String(key)}`)
+    + ". Or pass the value in with `context`.";
+  const closed = forbidden("process.env", envHint);
+  const isGranted = (key) => typeof key === "string" && native.variable(key) !== undefined;
+  /** Granted variables, and refusals for all others. */
+  const env = new Proxy(Object.create(null), {
+    get: (target, key) => (isGranted(key) ? native.variable(key) : closed[key]),
+    has: (target, key) => isGranted(key) || key in closed,
+    ownKeys: () => {
+      const names = native.variables();
+      return names.length > 0 ? names : Reflect.ownKeys(closed);
+    },
+    getOwnPropertyDescriptor: (target, key) => (isGranted(key)
+      ? { value: native.variable(key), enumerable: true, configurable: true }
+      : Reflect.getOwnPropertyDescriptor(closed, key)),
+    set: (target, key, value) => Reflect.set(closed, key, value),
+    deleteProperty: (target, key) => Reflect.deleteProperty(closed, key),
+    defineProperty: (target, key, to) => Reflect.defineProperty(closed, key, to),
+    getPrototypeOf: () => null,
+  });
   const open = { env, cwd: () => "/work" };
   expose("process", forbidden("process", (key) => PROCESS_HINTS[key] ?? PROCESS_HINT, open));
 })
