@@ -24,7 +24,7 @@ pub struct CellProcesses {
 pub struct Usage {
     /// CPU time so far.
     pub cpu: Duration,
-    /// Resident memory, and the page tables for it.
+    /// Resident memory of its own, and the page tables for it.
     pub memory_bytes: u64,
 }
 
@@ -80,10 +80,15 @@ fn ended_children_cpu(pid: u32) -> Option<Duration> {
     Some(Duration::from_millis((user + system) * 1000 / per_second.max(1)))
 }
 
-/// Pages and the tables that map them: a sparse mapping is small in the one and large in the other.
+/// Pages of the process's own and the tables that map them: a sparse mapping is small in the one and
+/// large in the other. Pages of programs and libraries are there once for the whole machine.
 fn memory_bytes(pid: u32) -> Option<u64> {
-    let status = status(pid)?;
-    Some(field(&status, "VmRSS:")? + field(&status, "VmPTE:")?)
+    counted(&status(pid)?)
+}
+
+fn counted(status: &str) -> Option<u64> {
+    let parts = ["RssAnon:", "RssShmem:", "VmPTE:"];
+    parts.iter().map(|name| field(status, name)).sum()
 }
 
 fn status(pid: u32) -> Option<String> {
@@ -103,4 +108,18 @@ fn children(pid: u32) -> io::Result<Vec<u32>> {
         children.extend(list.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
     }
     Ok(children)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sparse mapping is small in pages and large in the tables that map them (A6).
+    #[test]
+    fn page_tables_are_memory_too() {
+        let pages = "RssAnon:\t  90 kB\nRssFile:\t 500 kB\nRssShmem:\t  10 kB\n";
+        assert_eq!(counted(&format!("{pages}VmPTE:\t  40 kB\n")), Some(140 * 1024));
+        assert_eq!(counted(pages), None);
+        assert!(memory_bytes(std::process::id()).is_some_and(|bytes| bytes > 0));
+    }
 }

@@ -66,65 +66,70 @@ fn stacks_show_the_agents_lines() {
     assert!(stack.contains("| ValueError: 1") && stack.contains("| TypeError: 2"), "{stack}");
 }
 
+/// Code, error code, how the message starts.
+const ENDS: &[(&str, ErrorCode, &str)] = &[
+    (
+        "def f(): return f()\nf()",
+        ErrorCode::RuntimeStackOverflow,
+        "RecursionError: maximum recursion depth exceeded",
+    ),
+    (
+        "import sys\nsys.setrecursionlimit(10**6)\nclass A:\n    def __add__(self, o): return self + o\nA() + A()",
+        ErrorCode::RuntimeStackOverflow,
+        "RecursionError: maximum recursion depth exceeded",
+    ),
+    (
+        "import sys\nsys.setrecursionlimit(10**6)\nimport functools\n@functools.lru_cache(None)\ndef f(n): return f(n + 1)\nf(0)",
+        ErrorCode::RuntimeStackOverflow,
+        "RecursionError: maximum recursion depth exceeded",
+    ),
+    (
+        "import sys\nsys.exit(3)",
+        ErrorCode::RuntimeExit,
+        "SystemExit: the code ended itself with status 3",
+    ),
+    ("exit('no input')", ErrorCode::RuntimeExit, "SystemExit: no input"),
+    (
+        "import os\nos._exit(4)",
+        ErrorCode::RuntimeExit,
+        "os._exit: the code ended itself with status 4",
+    ),
+    (
+        "import asyncio\nasync def f(): raise ValueError('lost')\nt = asyncio.create_task(f())\nawait asyncio.sleep(0.01)\n1",
+        ErrorCode::RuntimeUnhandledRejection,
+        "ValueError: lost",
+    ),
+    (
+        "import asyncio\nasync def f(): raise ValueError('lost')\nasync def main():\n    asyncio.create_task(f())\n    await asyncio.sleep(0.01)\nasyncio.run(main())",
+        ErrorCode::RuntimeUnhandledRejection,
+        "ValueError: lost",
+    ),
+    (
+        "raise OSError(28, 'No space left on device')",
+        ErrorCode::LimitDisk,
+        "OSError: [Errno 28] No space left on device",
+    ),
+    (
+        "raise RuntimeError(\"can't start new thread\")",
+        ErrorCode::LimitProcesses,
+        "RuntimeError: can't start new thread",
+    ),
+    (
+        "raise PermissionError(13, 'Permission denied', '/etc/shadow')",
+        ErrorCode::PermissionFile,
+        "PermissionError: [Errno 13] Permission denied: '/etc/shadow'",
+    ),
+    (
+        "raise PermissionError(1, 'Operation not permitted')",
+        ErrorCode::PermissionHost,
+        "PermissionError: [Errno 1] Operation not permitted",
+    ),
+];
+
 /// A7: each kind of end has its code.
 #[test]
 fn codes() {
-    use ErrorCode as E;
-    let cases: &[(&str, ErrorCode, &str)] = &[
-        (
-            "def f(): return f()\nf()",
-            E::RuntimeStackOverflow,
-            "RecursionError: maximum recursion depth exceeded",
-        ),
-        (
-            "import sys\nsys.setrecursionlimit(10**6)\nclass A:\n    def __add__(self, o): return self + o\nA() + A()",
-            E::RuntimeStackOverflow,
-            "RecursionError: maximum recursion depth exceeded",
-        ),
-        (
-            "import sys\nsys.setrecursionlimit(10**6)\nimport functools\n@functools.lru_cache(None)\ndef f(n): return f(n + 1)\nf(0)",
-            E::RuntimeStackOverflow,
-            "RecursionError: maximum recursion depth exceeded",
-        ),
-        (
-            "import sys\nsys.exit(3)",
-            E::RuntimeExit,
-            "SystemExit: the code ended itself with status 3",
-        ),
-        ("exit('no input')", E::RuntimeExit, "SystemExit: no input"),
-        ("import os\nos._exit(4)", E::RuntimeExit, "os._exit: the code ended itself with status 4"),
-        (
-            "import asyncio\nasync def f(): raise ValueError('lost')\nt = asyncio.create_task(f())\nawait asyncio.sleep(0.01)\n1",
-            E::RuntimeUnhandledRejection,
-            "ValueError: lost",
-        ),
-        (
-            "import asyncio\nasync def f(): raise ValueError('lost')\nasync def main():\n    asyncio.create_task(f())\n    await asyncio.sleep(0.01)\nasyncio.run(main())",
-            E::RuntimeUnhandledRejection,
-            "ValueError: lost",
-        ),
-        (
-            "raise OSError(28, 'No space left on device')",
-            E::LimitDisk,
-            "OSError: [Errno 28] No space left on device",
-        ),
-        (
-            "raise RuntimeError(\"can't start new thread\")",
-            E::LimitProcesses,
-            "RuntimeError: can't start new thread",
-        ),
-        (
-            "raise PermissionError(13, 'Permission denied', '/etc/shadow')",
-            E::PermissionFile,
-            "PermissionError: [Errno 13] Permission denied: '/etc/shadow'",
-        ),
-        (
-            "raise PermissionError(1, 'Operation not permitted')",
-            E::PermissionHost,
-            "PermissionError: [Errno 1] Operation not permitted",
-        ),
-    ];
-    for (code, expected, message) in cases {
+    for (code, expected, message) in ENDS {
         let outcome = run(code);
         let (told, said) = outcome.told();
         assert_eq!(told, *expected, "{code}: {outcome:?}");
@@ -198,7 +203,7 @@ fn timeouts_name_the_line() {
         ("x = 1\nwhile True:\n    pass", 0),
         ("import time\ntry:\n    time.sleep(60)\nexcept BaseException:\n    pass", 3),
         (
-            "def f():\n    while True:\n        try:\n            x = 1\n        except: pass\nf()",
+            "def f():\n    while True:\n        try:\n            x = len('a')\n        except: pass\nf()",
             0,
         ),
         ("import asyncio\nasync def f():\n    await asyncio.sleep(60)\nawait f()", 3),

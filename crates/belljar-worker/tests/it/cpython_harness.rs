@@ -54,7 +54,7 @@ impl Outcome {
     /// The error; the run must have failed.
     #[track_caller]
     pub(crate) fn failure(&self) -> &GuestError {
-        self.error.as_ref().unwrap_or_else(|| panic!("the run fails: {self:?}"))
+        self.error.as_ref().expect("the run fails")
     }
 
     /// Code, message, line and column of the error.

@@ -14,6 +14,7 @@ mod cpython_language;
 mod cpython_library;
 mod cpython_output;
 mod cpython_restricted;
+mod cpython_robust;
 mod cpython_values;
 mod fs_docs;
 mod fs_errors;

@@ -224,3 +224,29 @@ fn a5_javascript_sees_the_variables_it_was_granted() {
     let refused = run(&["-c", "return process.env.OTHER", "--env", "TOKEN=abc"]);
     assert_eq!(error(&refused), ("PermissionError", "permission.host"), "{refused:#}");
 }
+
+/// What a guest used is known even if it ends itself before it could be measured.
+#[test]
+fn a9_a_guest_that_kills_itself_is_measured_all_the_same() {
+    if no_sandbox() {
+        return;
+    }
+    let code = "import os, time\nx = 'x' * 50_000_000\n\
+                while time.process_time() < 0.2: pass\nos.kill(os.getpid(), 9)";
+    let result = python(code, &[]);
+    assert_eq!(error(&result), ("SandboxError", "sandbox.crashed"), "{result:#}");
+    let metric = |name: &str| result["metrics"][name].as_f64().unwrap();
+    assert!(metric("cpuTimeMs") >= 190.0, "{result:#}");
+    assert!(metric("memoryUsedMB") >= 50.0, "{result:#}");
+}
+
+/// A flood of small frames does not keep the host from looking at the clock.
+#[test]
+fn a6_the_clock_is_looked_at_during_a_flood() {
+    if no_sandbox() {
+        return;
+    }
+    let limits = ["--timeout", "500ms", "--max-output", "16MiB"];
+    let result = python("while True: print()", &limits);
+    assert_eq!(error(&result), ("TimeoutError", "limit.timeout"), "{result:#}");
+}

@@ -54,8 +54,12 @@ def cell_main(fd: int, lower_limits, work: str = WORK) -> None:
         link.failed(guest_error("sandbox.engine", message))
     else:
         run = Run(link, head, code, context, work)
-        run.settle()
-        run.perform()
+        try:
+            run.settle()
+            run.perform()
+        except BaseException as error:  # guest code broke something the runtime stands on
+            message = f"the runtime could not go on: {type(error).__name__}: {error}"
+            link.failed(guest_error("runtime.thrown", message))
     link.wait_for_end()
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import types
+from os import getpid
 
 from . import figures, patches, restrict, trace
 from .capture import FdCapture
@@ -35,7 +36,7 @@ class Run:
         self.work = work
         self._code = code
         self._context = context
-        self._pid = os.getpid()
+        self._pid = getpid()
         self._reserve = None
         self._file_name = head["file_name"]
         self._namespace = {}
@@ -66,7 +67,7 @@ class Run:
         """Runs the code and answers."""
         self.streams.install(sys)
         answer = self._answer()
-        if os.getpid() != self._pid:
+        if getpid() != self._pid:
             # A child the code forked came to the end of the program: it is none of the host's.
             self.streams.flush()
             os._exit(0 if answer[0] == "done" else 1)
@@ -87,6 +88,7 @@ class Run:
             return self._failure(error)
 
     def _failure(self, error):
+        _restore_recursion_limit()
         for _ in range(2):
             try:
                 return ("failed", self._told(error))
@@ -94,7 +96,7 @@ class Run:
                 # The frames hold what used up the memory.
                 error = MemoryError()
                 self._namespace.clear()
-            except Exception as broken:
+            except BaseException as broken:  # what the agent's classes raise meanwhile
                 name = type(broken).__name__
                 message = f"{type(error).__name__}: the error could not be shown ({name})"
                 return ("failed", guest_error("runtime.thrown", message))
@@ -165,6 +167,7 @@ class Run:
         _join_threads()
         for path in figures.save_all(self.work):
             self.link.artifact(path)
+        _restore_recursion_limit()
         encoded = encode(self._value(outcome), self.limits["result_bytes"])
         self._run_exit_functions()
         return encoded
@@ -201,7 +204,7 @@ class Run:
 
     def _exit_process(self, real):
         def _exit(status=0):
-            if os.getpid() != self._pid or threading.current_thread() is not threading.main_thread():
+            if getpid() != self._pid or threading.current_thread() is not threading.main_thread():
                 real(status)
             self.streams.flush()
             if status:
@@ -230,6 +233,11 @@ def set_environment(granted: dict, work: str) -> None:
     os.environ.update(granted)
     if "TZ" in granted:
         time.tzset()
+
+
+def _restore_recursion_limit() -> None:
+    """Guest code may have left less room than its own end takes."""
+    sys.setrecursionlimit(max(1000, sys.getrecursionlimit()))
 
 
 def _after(first, then):

@@ -105,7 +105,7 @@ def headline(error: BaseException) -> str:
         name = f"{module}.{name}"
     try:
         text = str(error)
-    except Exception:
+    except BaseException:  # the agent's own __str__ may raise anything
         text = "<exception str() failed>"
     return f"{name}: {text}" if text else name
 

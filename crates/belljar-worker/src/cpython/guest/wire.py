@@ -10,6 +10,8 @@ import os
 import select
 import struct
 import threading
+from os import read as _os_read
+from os import write as _os_write
 
 RUN = 1
 READY = 65
@@ -24,8 +26,10 @@ MAX_TEXT_BYTES = 64 * 1024
 MAX_ATTEMPT_CHARS = 300
 
 _HEADER = struct.Struct("<B3xII")
+# Bound here, as guest code may put others in their places.
+_dumps = json.JSONEncoder(ensure_ascii=False).encode
 _PRINT_HEADS = {
-    name: json.dumps({"stream": name}).encode() for name in ("stdout", "stderr", "log")
+    name: _dumps({"stream": name}).encode() for name in ("stdout", "stderr", "log")
 }
 
 
@@ -44,7 +48,7 @@ def utf8(text: str) -> bytes:
 
 def frame(kind: int, head: dict, body: bytes = b"") -> bytes:
     """One frame as bytes."""
-    head_bytes = utf8(json.dumps(head, ensure_ascii=False))
+    head_bytes = utf8(_dumps(head))
     return b"".join((_HEADER.pack(kind, len(head_bytes), len(body)), head_bytes, body))
 
 
@@ -91,11 +95,11 @@ class Link:
         if self.fd is None:
             return
         try:
-            written = os.write(self.fd, data)
+            written = _os_write(self.fd, data)
             if written < len(data):
                 rest = memoryview(data)
                 while written < len(data):
-                    written += os.write(self.fd, rest[written:])
+                    written += _os_write(self.fd, rest[written:])
         except OSError:
             # The host is gone, and with it anybody who could be told.
             self._is_over = True
@@ -122,7 +126,7 @@ class Link:
     def _print_as_child(self, stream: str, text: bytes) -> None:
         # The parent reads these descriptors, if anybody does.
         try:
-            os.write(1 if stream == "stdout" else 2, text)
+            _os_write(1 if stream == "stdout" else 2, text)
         except OSError:
             pass
 
@@ -169,7 +173,7 @@ class Link:
     def wait_for_end(self) -> None:
         """Returns when the host closes its end; usually it kills the cell before that."""
         try:
-            while self.fd is not None and os.read(self.fd, 4096):
+            while self.fd is not None and _os_read(self.fd, 4096):
                 pass
         except OSError:
             pass
@@ -182,7 +186,7 @@ class Link:
     def _read(self, size: int) -> bytes:
         parts = []
         while size > 0:
-            part = os.read(self.fd, min(size, 1 << 20))
+            part = _os_read(self.fd, min(size, 1 << 20))
             if not part:
                 raise Ended
             parts.append(part)
