@@ -2,7 +2,7 @@
 
 use belljar_wire::ErrorCode;
 
-use crate::cpython_harness::{Python, command, run, run_command};
+use crate::cpython_harness::{Python, command, granted, run, run_command};
 
 /// A7: message, line and column of what was raised.
 #[test]
@@ -194,6 +194,16 @@ fn hints() {
         let outcome = run(code);
         assert!(outcome.hint().starts_with(hint), "{code}: {}", outcome.hint());
     }
+}
+
+/// A7: a command that is not there is told as a command, not as a file.
+#[test]
+fn missing_commands_are_told() {
+    let code = "import subprocess\nsubprocess.run(['nosuchcommand'])";
+    let outcome = run_command(Python::Plain, &granted(&["subprocess"], code));
+    let hint =
+        "There is no command `nosuchcommand` here. Do it in Python, or have the command granted.";
+    assert_eq!(outcome.hint(), hint);
 }
 
 /// A6: time that runs out is told with the line that was running.

@@ -106,9 +106,11 @@ pub(crate) fn command(code: &str) -> RunCommand {
     }
 }
 
-/// A run that was granted these modules and builtins.
+/// A run that was granted these modules and builtins. Outside of a cell there are no folders of
+/// granted commands, so it gets the machine's.
 pub(crate) fn granted(modules: &[&str], code: &str) -> RunCommand {
     let mut command = command(code);
+    command.grants.env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
     command.grants.modules = modules.iter().map(|&name| name.to_owned()).collect();
     command
 }

@@ -29,7 +29,7 @@ fn environment() {
 fn workspace() {
     check(&[
         (
-            "import os, sys\n[os.environ['HOME'] == os.getcwd(), sys.argv, sys.path[0] == os.getcwd(), '' in sys.path]",
+            "import os, sys\n[os.environ['HOME'] in (os.getcwd(), '/work'), sys.argv, sys.path[0] == os.getcwd(), '' in sys.path]",
             json!([true, ["main.py"], true, false]),
         ),
         (

@@ -5,7 +5,8 @@ import random
 import sys
 
 from .errors import guest_error
-from .run import Run
+from .run import Run, prepare_cell
+from .streams import Streams
 from .wire import Ended, Link
 
 WORK = "/work"
@@ -25,12 +26,8 @@ _REHEARSAL_HEAD = {
     "grants": {},
 }
 _REHEARSAL_CODE = """\
-import json, math
-def double(values):
-    return [value * 2 for value in values]
-print("rehearsal", len(context))
-total = sum(double(range(10)))
-{"total": total, "items": [1, 2.5, "a", None, True], "root": math.sqrt(total)}
+print(1)
+{"a": [1]}
 """
 
 
@@ -39,6 +36,7 @@ def cell_main(fd: int, lower_limits, work: str = WORK) -> None:
     _reseed()
     link = Link(fd)
     _keep_from_children(fd)
+    streams = prepare_cell(link, work)
     link.ready()
     try:
         if not link.hears_within(PARKED_SECONDS):
@@ -53,7 +51,7 @@ def cell_main(fd: int, lower_limits, work: str = WORK) -> None:
         message = f"could not lower the limits of the run: {error}"
         link.failed(guest_error("sandbox.engine", message))
     else:
-        run = Run(link, head, code, context, work)
+        run = Run(link, head, code, context, work, streams)
         try:
             run.settle()
             run.perform()
@@ -68,7 +66,10 @@ def rehearse(work: str = WORK) -> None:
     kept = (sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__)
     main, path = sys.modules.get("__main__"), list(sys.path)
     try:
-        Run(Link(None), _REHEARSAL_HEAD, _REHEARSAL_CODE, b'{"a": [1]}', work).perform()
+        link = Link(None)
+        run = Run(link, _REHEARSAL_HEAD, _REHEARSAL_CODE, b'{"a": [1]}', work, Streams(link))
+        run.perform()
+        run.rehearse_clock()
     finally:
         (sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__) = kept
         sys.path[:] = path

@@ -6,6 +6,8 @@ import linecache
 import os
 import sys
 
+from . import trace
+
 MEMORY = (
     "Work on smaller pieces, and keep only what is needed for the result instead of copies of the "
     "data; or ask for more with --memory."
@@ -206,11 +208,11 @@ def _file(error):
     if not isinstance(error.filename, (str, bytes)):
         return None
     name = os.fsdecode(error.filename)
+    if "subprocess" in trace.modules_passed(error):
+        return f"There is no command `{name}` here. Do it in Python, or have the command granted."
     path = os.path.abspath(name)
     work = os.getcwd()
     if not path.startswith((work, "/work", "/tmp")):
-        if "/" not in name:
-            return f"There is no command `{name}` here."
         return (
             f"Only /work and /tmp are there for the code. A path of the machine is seen when it is "
             f"granted with --read {path}."

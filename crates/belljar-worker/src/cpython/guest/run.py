@@ -1,11 +1,11 @@
 """One run: from the frame that asks for it to the frame that answers (A2, A9)."""
 
+import _signal
 import asyncio
 import atexit
 import linecache
 import mmap
 import os
-import signal
 import sys
 import threading
 import time
@@ -29,7 +29,7 @@ _NOT_VALUES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, 
 class Run:
     """A run of guest code. It is used once."""
 
-    def __init__(self, link, head: dict, code: str, context: bytes, work: str):
+    def __init__(self, link, head: dict, code: str, context: bytes, work: str, streams):
         self.link = link
         self.limits = head["limits"]
         self.grants = head["grants"]
@@ -41,31 +41,39 @@ class Run:
         self._file_name = head["file_name"]
         self._namespace = {}
         self.source = trace.Source(self._file_name, work)
-        self.streams = Streams(link)
+        self.streams = streams
         self.capture = FdCapture(link)
         self.reporter = Reporter(self.source, self.limits, link)
 
     def settle(self) -> None:
-        """Makes the process that of this run: environment, folder, streams, forks, the clock."""
-        set_environment(self.grants.get("env", {}), self.work)
-        try:
-            os.chdir(self.work)
-        except OSError:
-            pass
+        """Makes the process that of this run: what it was granted, forks, the clock."""
+        granted = self.grants.get("env")
+        if granted:
+            os.environ.update(granted)
+            if "TZ" in granted:
+                time.tzset()
         self._reserve = mmap.mmap(-1, RESERVE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         sys.argv = [self._file_name]
-        sys.dont_write_bytecode = True
         os.register_at_fork(before=self.capture.start, after_in_child=self.link.forget)
         os._exit = self._exit_process(os._exit)
         os.system = _after(self.capture.start, os.system)
         if self.grants.get("permissive") or "subprocess" in self.grants.get("modules", ()):
             self.capture.start()
-        signal.signal(signal.SIGALRM, self._overdue)
-        signal.setitimer(signal.ITIMER_REAL, self.limits["wall_ms"] / 1000)
+        self._set_clock(self.limits["wall_ms"] / 1000)
+
+    def rehearse_clock(self) -> None:
+        """Sets the clock and stops it at once."""
+        self._set_clock(0)
+
+    def _set_clock(self, seconds: float) -> None:
+        # The module underneath: `signal` itself makes enumerations of what are plain numbers.
+        _signal.signal(_signal.SIGALRM, self._overdue)
+        _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
     def perform(self) -> None:
         """Runs the code and answers."""
-        self.streams.install(sys)
+        if sys.stdout is not self.streams.out:
+            self.streams.install(sys)
         answer = self._answer()
         if getpid() != self._pid:
             # A child the code forked came to the end of the program: it is none of the host's.
@@ -176,6 +184,9 @@ class Run:
         if self.link.fd is None:
             # A rehearsal: the functions are still to be run by the real thing.
             return
+        if atexit._ncallbacks() == _exit_functions_of_ours:
+            # Those of the library have nothing to do: there is no thread, and no stream but ours.
+            return
         try:
             atexit._run_exitfuncs()
         except BaseException:  # Python prints it and goes on ending
@@ -219,20 +230,36 @@ class Run:
         return _exit
 
 
-def set_environment(granted: dict, work: str) -> None:
-    """The environment of guest code: what was granted, and what programs cannot do without."""
+def prepare_zygote() -> None:
+    """What all runs have in common: the environment programs cannot do without."""
+    global _exit_functions_of_ours
     os.environ.clear()
     os.environ.update(
-        PATH="/usr/local/bin:/usr/bin:/bin",
-        HOME=work,
+        PATH="/commands:/usr/local/bin:/usr/bin:/bin",
+        HOME="/work",
         TMPDIR="/tmp",
         LANG="C.UTF-8",
         MPLBACKEND="Agg",
         MPLCONFIGDIR="/tmp",
     )
-    os.environ.update(granted)
-    if "TZ" in granted:
-        time.tzset()
+    sys.dont_write_bytecode = True
+    _exit_functions_of_ours = atexit._ncallbacks()
+
+
+def prepare_cell(link, work: str) -> Streams:
+    """What can be done before there is a run: folder and streams."""
+    try:
+        os.chdir(work)
+    except OSError:
+        pass
+    if work != "/work":
+        os.environ["HOME"] = work
+    streams = Streams(link)
+    streams.install(sys)
+    return streams
+
+
+_exit_functions_of_ours = -1
 
 
 def _restore_recursion_limit() -> None:

@@ -34,10 +34,12 @@ def warm(data: bool) -> None:
         _import(name)
     from . import patches
     from .cell import rehearse
+    from .run import prepare_zygote
 
     patches.apply()
     if data:
         _warm_data()
+    prepare_zygote()
     warnings.filterwarnings("ignore", message=".*non-interactive, and thus cannot be shown")
     rehearse(os.sep)
     _warm_errors()
