@@ -66,6 +66,16 @@ impl Swapper {
     }
 }
 
+/// Ends the swaps when dropped.
+struct Stop<'a>(&'a Swapper);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.go.store(false, Ordering::SeqCst);
+        self.0.stop.store(true, Ordering::SeqCst);
+    }
+}
+
 /// All there is to know about a tree.
 fn state(root: &Path) -> BTreeMap<PathBuf, (String, Vec<u8>)> {
     let read = |path: &Path| fs::read(root.join(path)).unwrap_or_default();
@@ -73,14 +83,16 @@ fn state(root: &Path) -> BTreeMap<PathBuf, (String, Vec<u8>)> {
     entries.map(|(path, kind)| (path.clone(), (kind, read(&path)))).collect()
 }
 
-/// What the run changed in `d`: one file of each kind, and a directory.
+/// What the run changed in `d`, and the same further down: an entry of each kind.
 fn change_everything(workspace: &Workspace) {
-    put(&workspace.upper, "d/modified", "from the guest");
-    put(&workspace.upper, "d/added", "from the guest");
-    put(&workspace.upper, "d/sub/added", "from the guest");
-    symlink("added", workspace.upper.join("d/link")).unwrap();
-    put_whiteout(&workspace.upper.join("d/deleted"));
-    put_whiteout(&workspace.upper.join("d/tree"));
+    for directory in ["d", "d/inner"].map(|path| workspace.upper.join(path)) {
+        put(&directory, "modified", "from the guest");
+        put(&directory, "added", "from the guest");
+        put(&directory, "sub/added", "from the guest");
+        symlink("added", directory.join("link")).unwrap();
+        put_whiteout(&directory.join("deleted"));
+        put_whiteout(&directory.join("tree"));
+    }
 }
 
 /// What is in `d` and in the victim before each commit.
@@ -89,9 +101,11 @@ fn furnish(directory: &Path) {
         let path = entry.unwrap().path();
         fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)).unwrap();
     }
-    put(directory, "modified", "original");
-    put(directory, "deleted", "original");
-    put(directory, "tree/file", "original");
+    for directory in [directory.to_owned(), directory.join("inner")] {
+        put(&directory, "modified", "original");
+        put(&directory, "deleted", "original");
+        put(&directory, "tree/file", "original");
+    }
 }
 
 struct Race {
@@ -125,11 +139,12 @@ impl Race {
         let original = PathBuf::from(format!("/proc/self/fd/{}", original.as_raw_fd()));
         thread::scope(|scope| {
             scope.spawn(|| self.swapper.run());
+            // However this ends: the scope waits for the swapper.
+            let _stop = Stop(&self.swapper);
             while self.swapper.swaps.load(Ordering::SeqCst) < SWAPS && !is_over() {
                 commit(&|work| self.swapper.during(work));
                 furnish(&original);
             }
-            self.swapper.stop.store(true, Ordering::SeqCst);
         });
     }
 }
@@ -141,7 +156,7 @@ fn a_directory_swapped_for_a_link_leads_nobody_astray() {
     let (mut made, mut refused, mut commits) = (0, 0, 0);
     let commit = |during: &dyn Fn(&mut dyn FnMut())| {
         let changes = race.workspace.changes();
-        assert_eq!(changes.list.len(), 7);
+        assert_eq!(changes.list.len(), 14);
         during(&mut || {
             let report = race.workspace.commit(&changes);
             made += report.committed;

@@ -1,3 +1,5 @@
+//! Both ways of resolving a path open what is inside, and nothing else.
+
 use std::{
     fs::{self, File},
     os::unix::fs::symlink,

@@ -1,3 +1,5 @@
+//! What is staged replaces nothing but what was expected, and leaves no name behind.
+
 use std::{
     fs::{self, File},
     os::{fd::AsFd, unix::fs::symlink},
