@@ -151,7 +151,10 @@ fn incomplete(report: &CommitReport) -> Option<RunError> {
             NotCommitted::Refused(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 ErrorCode::PermissionFile
             }
-            _ => ErrorCode::WorkspaceFailed,
+            NotCommitted::NoDirectory
+            | NotCommitted::TooLarge
+            | NotCommitted::ListCut
+            | NotCommitted::Refused(_) => ErrorCode::WorkspaceFailed,
         };
         Some((code, skipped))
     });

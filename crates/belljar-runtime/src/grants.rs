@@ -173,10 +173,8 @@ fn command(name: &str, engines: &dyn EngineSource) -> Result<PathBuf, RunError> 
 }
 
 fn unreachable(flag: &str, path: &Path, error: &io::Error) -> RunError {
-    let code = match error.kind() {
-        io::ErrorKind::PermissionDenied => ErrorCode::PermissionFile,
-        _ => ErrorCode::RequestInvalid,
-    };
+    let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+    let code = if is_denied { ErrorCode::PermissionFile } else { ErrorCode::RequestInvalid };
     RunError::new(code, format!("{flag} {}: {error}", path.display()))
 }
 

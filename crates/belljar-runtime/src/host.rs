@@ -209,10 +209,10 @@ fn refill_once_dropped(pool: Arc<Pool>) -> oneshot::Sender<Infallible> {
 pub(crate) fn no_cell(error: &LaunchError) -> RunError {
     tracing::error!(error = error as &dyn std::error::Error, "no cell");
     let refused = RunError::new(error.code(), error.to_string());
-    match error {
-        LaunchError::NoEngine(_) => refused,
-        _ => refused.with_hint("nothing was run; `belljar doctor` says what this machine lacks"),
+    if matches!(error, LaunchError::NoEngine(_)) {
+        return refused;
     }
+    refused.with_hint("nothing was run; `belljar doctor` says what this machine lacks")
 }
 
 /// Cells are parked at the operator's maxima, which each run lowers to its own. `/tmp` is the

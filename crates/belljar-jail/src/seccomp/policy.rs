@@ -177,7 +177,7 @@ const CLONE_FLAGS: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_PTRACE
     | libc::CLONE_IO) as u32;
 /// No file of a guest's is ever setuid or setgid, not even on a granted tree of the host's.
-const PLAIN_MODE: Test = Test::NoneOf((libc::S_ISUID | libc::S_ISGID) as u32);
+const PLAIN_MODE: Test = Test::NoneOf(libc::S_ISUID | libc::S_ISGID);
 /// Memory that is shared and belongs to no file is kept when it is all but unmapped, and then no
 /// limit counts it; huge pages are counted elsewhere.
 const COUNTED: (u8, Test) = (3, Test::NotAllOf((libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32));

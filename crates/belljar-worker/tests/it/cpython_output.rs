@@ -60,6 +60,13 @@ fn warnings_name_the_line() {
     assert_eq!(outcome.printed(Stream::Stderr), text);
 }
 
+/// A9: log records a handler holds back are flushed at the end, as Python does.
+#[test]
+fn held_log_records_are_flushed() {
+    let code = "import logging, logging.handlers\nh = logging.handlers.MemoryHandler(100, target=logging.StreamHandler())\nlogging.getLogger().addHandler(h)\nlogging.warning('kept')";
+    assert_eq!(run(code).prints, vec![err("kept\n")]);
+}
+
 /// A9: a long text comes in pieces that split no character.
 #[test]
 fn long_texts_come_in_pieces() {

@@ -31,8 +31,8 @@ arguments make no sense, 130 if it was interrupted.";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
-  scripts/peers && belljar bench                 everything, side by side with Deno, Bun and Node
-  belljar bench start --n 200                    one benchmark, shorter
+  scripts/peers && belljar bench                 everything, side by side with the peers
+  belljar bench python bash --n 200              two benchmarks, shorter
   belljar bench --json > before.json
   belljar bench --compare before.json            marks what became more than 10 % worse";
 
@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
     #[command(after_help = RUN_EXAMPLES)]
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Show the idea in one command: 1.2 MB of commits in, 500 bytes out
     Demo(DemoArguments),
     /// Find out what this machine can enforce, by trying it
@@ -219,6 +219,14 @@ pub(crate) enum BenchName {
     Throughput,
     /// 10 MB of JSON parsed, filtered, grouped
     Json,
+    /// Request to result of 1+1 in Python
+    Python,
+    /// A small data frame built, grouped and summed
+    Pandas,
+    /// Request to result of `echo hi`
+    Bash,
+    /// 8 of a directory's 1,000 files edited, and what changed
+    Workspace,
     /// Memory of an idle host with a pool of 4 cells
     Memory,
 }

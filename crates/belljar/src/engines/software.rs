@@ -61,8 +61,8 @@ pub(super) fn view() -> View {
 pub(super) fn command(name: &str) -> Option<PathBuf> {
     let found = COMMAND_DIRECTORIES.iter().map(|directory| Path::new(directory).join(name));
     let program = found.filter(|path| path.is_file()).find_map(|path| real(&path))?;
-    let is_shown = |top: &&str| program.starts_with(top) && is_plain_directory(top);
-    let is_software = program.starts_with("/usr") || TOP_LEVEL.iter().any(|top| is_shown(&top));
+    let is_shown = |top: &str| program.starts_with(top) && is_plain_directory(top);
+    let is_software = program.starts_with("/usr") || TOP_LEVEL.iter().any(|top| is_shown(top));
     is_software.then_some(program)
 }
 

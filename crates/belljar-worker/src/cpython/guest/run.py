@@ -4,6 +4,7 @@ import _signal
 import asyncio
 import atexit
 import linecache
+import logging
 import mmap
 import os
 import sys
@@ -184,8 +185,9 @@ class Run:
         if self.link.fd is None:
             # A rehearsal: the functions are still to be run by the real thing.
             return
-        if atexit._ncallbacks() == _exit_functions_of_ours:
-            # Those of the library have nothing to do: there is no thread, and no stream but ours.
+        if _exit_state() == _exit_state_of_ours:
+            # Those of the library have nothing to do: there is no thread, no stream but ours, and
+            # no handler of the agent's that holds log records back.
             return
         try:
             atexit._run_exitfuncs()
@@ -232,7 +234,7 @@ class Run:
 
 def prepare_zygote() -> None:
     """What all runs have in common: the environment programs cannot do without."""
-    global _exit_functions_of_ours
+    global _exit_state_of_ours
     os.environ.clear()
     os.environ.update(
         PATH="/commands:/usr/local/bin:/usr/bin:/bin",
@@ -243,7 +245,7 @@ def prepare_zygote() -> None:
         MPLCONFIGDIR="/tmp",
     )
     sys.dont_write_bytecode = True
-    _exit_functions_of_ours = atexit._ncallbacks()
+    _exit_state_of_ours = _exit_state()
 
 
 def prepare_cell(link, work: str) -> Streams:
@@ -259,7 +261,12 @@ def prepare_cell(link, work: str) -> Streams:
     return streams
 
 
-_exit_functions_of_ours = -1
+_exit_state_of_ours = None
+
+
+def _exit_state():
+    """How much there is to do when a program ends: exit functions, log handlers to flush."""
+    return atexit._ncallbacks(), len(logging._handlerList)
 
 
 def _restore_recursion_limit() -> None:
