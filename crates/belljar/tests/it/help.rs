@@ -28,6 +28,10 @@ fn help_shows_the_commands_and_examples() {
       belljar run analyse.ts --context @data.json    run a file on data
       belljar doctor                                 what this machine can enforce
     ");
+}
+
+#[test]
+fn help_of_run_shows_its_flags_by_kind() {
     insta::assert_snapshot!(belljar(&["run", "--help"]).stdout, @r#"
     Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
 
