@@ -40,6 +40,9 @@ pub enum Guests {
 pub struct View {
     /// Directories and files that appear at the path they have on the host.
     pub trees: Vec<PathBuf>,
+    /// The same at another path, as `(path on the host, path in the cell)`.
+    #[serde(default)]
+    pub moved: Vec<(PathBuf, PathBuf)>,
     /// Symbolic links, as `(path, what it leads to)`.
     pub links: Vec<(PathBuf, PathBuf)>,
     /// What guests may read of all that.

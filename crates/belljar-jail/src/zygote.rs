@@ -254,7 +254,9 @@ fn detach_view(plan: &ZygotePlan, owner: Option<Ids>) -> io::Result<Vec<(PathBuf
         return Ok(Vec::new());
     }
     let mut detached = Vec::new();
-    for path in &plan.view().trees {
+    let in_place = plan.view().trees.iter().map(|path| (path, path));
+    let moved = plan.view().moved.iter().map(|(from, to)| (from, to));
+    for (path, target) in in_place.chain(moved) {
         // What everybody may read anyway needs no map; a private home does, where it can be had.
         let owner = owner.filter(|_| !PUBLIC.iter().any(|public| path.starts_with(public)));
         let mapped = owner.map(|owner| trees::detach(path, mounts::SOFTWARE, Some(owner)));
@@ -266,7 +268,7 @@ fn detach_view(plan: &ZygotePlan, owner: Option<Ids>) -> io::Result<Vec<(PathBuf
                 })?
             }
         };
-        detached.push((path.clone(), tree));
+        detached.push((target.clone(), tree));
     }
     for device in mounts::DEVICES {
         let path = PathBuf::from(device);

@@ -49,7 +49,7 @@ impl MachineEngines {
     }
 
     fn python(&self, data: bool) -> Result<EngineLaunch, String> {
-        let found = python::find()?;
+        let mut found = python::find()?;
         let mut view = software::view();
         found.add_to(&mut view);
         let setup = found.setup(data)?;

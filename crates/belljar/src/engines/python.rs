@@ -12,6 +12,10 @@ use serde::Deserialize;
 
 use super::software;
 
+/// A Python in here would be out of sight in a cell.
+const CELLS_OWN: [&str; 4] = ["/tmp", "/work", "/proc", "/dev"];
+/// Where modules from such places are shown instead.
+const MOVED: &str = "/belljar/modules";
 const OLDEST: (u32, u32) = (3, 9);
 
 /// What an interpreter says of itself.
@@ -79,6 +83,12 @@ fn ask(program: &Path) -> Result<FoundPython, String> {
     if found.version < OLDEST {
         return Err(format!("it is {}.{}", found.version.0, found.version.1));
     }
+    let needed = [&found.program, &found.library];
+    if let Some(hidden) =
+        needed.into_iter().find(|path| CELLS_OWN.iter().any(|own| path.starts_with(own)))
+    {
+        return Err(format!("{} is where cells have files of their own", hidden.display()));
+    }
     if !found.has_ctypes {
         return Err("it was built without ctypes (install libffi and build it again)".to_owned());
     }
@@ -87,8 +97,16 @@ fn ask(program: &Path) -> Result<FoundPython, String> {
 
 impl FoundPython {
     /// Shows cells what this Python needs.
-    pub(super) fn add_to(&self, view: &mut View) {
-        let needed = [&self.library, &self.program].into_iter().chain(&self.paths);
+    pub(super) fn add_to(&mut self, view: &mut View) {
+        for (number, path) in self.paths.iter_mut().enumerate() {
+            if CELLS_OWN.iter().any(|own| path.starts_with(own)) {
+                let target = Path::new(MOVED).join(number.to_string());
+                view.readable.push(target.clone());
+                view.moved.push((std::mem::replace(path, target.clone()), target));
+            }
+        }
+        let in_place = self.paths.iter().filter(|path| !path.starts_with(MOVED));
+        let needed = [&self.library, &self.program].into_iter().chain(in_place);
         for path in needed.filter(|path| path.exists()) {
             let real = software::real(path);
             for path in [Some(path), real.as_ref()].into_iter().flatten() {
