@@ -229,7 +229,7 @@ fn data_python() -> PathBuf {
     lock.lock().expect("one test at a time makes it");
     let is_there = Process::new(&python).args(["-c", "import numpy, pandas, matplotlib"]).status();
     if !is_there.is_ok_and(|status| status.success()) {
-        must(Process::new("/usr/bin/python3").args(["-m", "venv"]).arg(&home));
+        must(Process::new("python3").args(["-m", "venv"]).arg(&home));
         let packages = ["numpy", "pandas", "matplotlib"];
         must(Process::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages));
     }

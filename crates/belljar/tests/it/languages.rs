@@ -1,8 +1,10 @@
 //! Python and bash through the whole program (A2, A3, A4, A5, A6, A10).
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
-use crate::command::{Place, belljar, no_sandbox};
+use crate::command::{BELLJAR, Place, belljar, no_sandbox, outcome};
 
 /// The result of a run in a place of its own.
 fn run(arguments: &[&str]) -> Value {
@@ -249,4 +251,41 @@ fn a6_the_clock_is_looked_at_during_a_flood() {
     let limits = ["--timeout", "500ms", "--max-output", "16MiB"];
     let result = python("while True: print()", &limits);
     assert_eq!(error(&result), ("TimeoutError", "limit.timeout"), "{result:#}");
+}
+
+/// Runs Python that has numpy, pandas and matplotlib; `scripts/test` sets it up.
+fn data_python(code: &str) -> Value {
+    let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../python-data/bin");
+    assert!(programs.is_dir(), "{}: run scripts/test once, it sets this up", programs.display());
+    let path = std::env::var("PATH").unwrap_or_default();
+    let place = Place::new();
+    let mut command = place.command(BELLJAR);
+    command.env("PATH", format!("{}:{path}", programs.display()));
+    command.args(["run", "--json", "-l", "python", "-c", code]);
+    outcome(command.output().unwrap()).json()
+}
+
+#[test]
+fn a2_a8_tables_come_back_as_records_and_figures_as_files() {
+    if no_sandbox() {
+        return;
+    }
+    let code = "import pandas as pd\n\
+                sales = pd.DataFrame({'city': ['Rome', 'Oslo', 'Rome'], 'n': [1, 2, 3]})\n\
+                sales.groupby('city').n.sum().reset_index()";
+    let result = data_python(code);
+    let expected = json!([{"city": "Oslo", "n": 2}, {"city": "Rome", "n": 4}]);
+    assert_eq!((&result["result"], &result["success"]), (&expected, &json!(true)), "{result:#}");
+    let long = data_python("import pandas as pd\npd.DataFrame({'n': range(5000)})");
+    assert_eq!(
+        (long["result"].as_array().unwrap().len(), &long["truncated"]["result"]),
+        (1000, &json!(true))
+    );
+    let threads = "import numpy, threading\n\
+                   [threading.active_count(), float(numpy.ones((50, 50)).dot(numpy.ones(50))[0])]";
+    assert_eq!(data_python(threads)["result"], json!([1, 50.0]));
+    let figure = data_python("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()");
+    let artifact = &figure["artifacts"][0];
+    assert_eq!(artifact["path"], "out/figure-1.png", "{figure:#}");
+    assert_eq!(artifact["mediaType"], "image/png");
 }
