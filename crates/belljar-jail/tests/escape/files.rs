@@ -22,6 +22,9 @@ use crate::harness::{
 
 const HERE: i32 = libc::AT_FDCWD;
 
+const SHOWN: &str = "programs are shown at the paths they have, all of it read-only";
+const DEVICE: &str = "leads nowhere, on a read-only mount, and cannot be mapped";
+
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt::new("read_secret", User, |bait| opened(fs::read(&bait.secret_path))),
     Attempt::new("write_beside_secret", User, |bait| {
@@ -51,14 +54,16 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     Attempt::new("read_own_program", User, |_| opened(File::open(own("exe")))),
     // A link that leads past every mount: its target's mode could be changed through it once.
-    Attempt::new("follow_own_program", User, |_| opened(fs::metadata(own("exe")))),
+    Attempt::new("follow_own_program", User, |_| opened(fs::metadata(own("exe"))))
+        .harmless_for_programs(SHOWN),
     Attempt::new("change_mode", User, |bait| {
         let path = bait.scratch("mode");
         let _ = fs::write(&path, "x");
         let outcome = opened(fs::set_permissions(&path, Permissions::from_mode(0o777)));
         let _ = fs::remove_file(path);
         outcome
-    }),
+    })
+    .harmless_for_programs("never setuid or setgid, and nothing on a read-only mount"),
     // The program's file is outside, and an ordinary host's user owns it.
     Attempt::new("change_mode_of_own_program", User, |_| {
         let path = path_text(&own("exe"));
@@ -68,9 +73,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let path = path_text(&own("exe"));
         refused_by(call!(SYS_utimensat, HERE, &*path, 0, 0), NO_FILE)
     }),
-    Attempt::new("link_to_own_program", User, |_| opened(fs::read_link(own("exe")))),
+    Attempt::new("link_to_own_program", User, |_| opened(fs::read_link(own("exe"))))
+        .harmless_for_programs(SHOWN),
     Attempt::new("see_environment", User, see_environment),
-    Attempt::new("see_host_paths", User, see_host_paths),
+    Attempt::new("see_host_paths", User, see_host_paths).harmless_for_programs(SHOWN),
     Attempt::new("write_root", Root, |bait| {
         let path = format!("/{}", bait.marker);
         let outcome = opened(fs::write(&path, "x"));
@@ -87,8 +93,9 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt::new("write_oom_score", User, |_| writable(&own("oom_score_adj"))),
     Attempt::new("read_kernel_symbols", User, |_| opened(File::open("/proc/kallsyms"))),
     Attempt::new("read_kernel_messages", Root, |_| opened(File::open("/dev/kmsg"))),
-    Attempt::new("open_null_device", User, |_| writable("/dev/null")),
-    Attempt::new("open_random_device", User, |_| opened(File::open("/dev/random"))),
+    Attempt::new("open_null_device", User, |_| writable("/dev/null")).harmless_for_programs(DEVICE),
+    Attempt::new("open_random_device", User, |_| opened(File::open("/dev/random")))
+        .harmless_for_programs(DEVICE),
     Attempt::new("open_terminal_maker", User, |_| writable("/dev/ptmx")),
     Attempt::new("open_fuse", Root, |_| opened(File::open("/dev/fuse"))),
     Attempt::new("make_device", Root, |bait| {
@@ -101,7 +108,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt::new("make_fifo", User, |bait| {
         let path = bait.scratch("fifo");
         reached(call!(SYS_mknodat, HERE, &*path_text(&path), libc::S_IFIFO | 0o600, 0))
-    }),
+    })
+    .harmless_for_programs("a file of the cell's own, counted among its inodes"),
     Attempt::new("open_by_handle", Root, open_by_handle),
     Attempt::new("change_owner", Namespaces, |bait| {
         let path = written(bait, "owned");
@@ -112,7 +120,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         // Version 2, every permitted capability, effective.
         let value = [[1, 0, 0, 2], [255; 4], [0; 4], [255; 4], [0; 4]].concat();
         let name = c"security.capability";
-        reached(call!(SYS_setxattr, &*path_text(&path), name, &value, value.len(), 0))
+        let set = call!(SYS_setxattr, &*path_text(&path), name, &value, value.len(), 0);
+        refused_by(set, &[libc::EPERM, libc::EOPNOTSUPP])
     }),
     // Streams that lead to the host's null device lead to something everybody shares.
     Attempt::new("touch_null_device", User, touch_null_device),

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     harness::{
+        bait::Bait,
         host::{self, Spec},
         spawn::{self, Who},
     },
@@ -202,7 +203,8 @@ pub(crate) fn main(scripts: &str) -> io::Result<()> {
     let zygote = vec!["__javascript".to_owned()];
     let spec = Spec { pool_size: scripts.pool_size, zygote, ..Spec::full([] as [&str; 0]) };
     let ended = host::runtime()?.block_on(async {
-        let host = Host::start(host::config(&spec)).await.map_err(io::Error::other)?;
+        let host =
+            Host::start(host::config(&spec, &Bait::nothing())).await.map_err(io::Error::other)?;
         let mut ended = Vec::new();
         for (code, milliseconds) in scripts.codes {
             ended.push(run_one(&host, code, Duration::from_millis(milliseconds)).await);

@@ -95,7 +95,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt::new("segment_bases", User, |_| {
         const ARCH_GET_FS: i32 = 0x1003;
         reached(call!(SYS_arch_prctl, ARCH_GET_FS, &mut [0; 8][..]))
-    }),
+    })
+    .harmless_for_programs("registers of the calling thread"),
     #[cfg(target_arch = "x86_64")]
     Attempt::new("local_descriptor_table", User, |_| {
         reached(call!(SYS_modify_ldt, 0, &mut [0; 16][..], 16))

@@ -25,6 +25,7 @@ mod namespaces;
 mod neighbours;
 mod network;
 mod processes;
+mod programs;
 mod survivors;
 mod sweep;
 mod weakened;
@@ -39,6 +40,10 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.get(1..).unwrap_or_default() {
         ["__zygote", ..] => belljar_worker::become_zygote(|| Ok(Probe)),
+        ["__programs", rest @ ..] => {
+            belljar_worker::become_zygote_of_programs(&[&["__resume"], rest].concat())
+        }
+        ["__resume", .., handover] => belljar_worker::resume_zygote(handover, || Ok(Probe)),
         ["__host", spec] => host::main(spec),
         ["__fault", name, errno, "--", rest @ ..] => faults::main(name, errno, rest),
         ["__sweep", place, file, "--", rest @ ..] => sweep::main(place, file, rest),

@@ -53,7 +53,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let _ = call!(SYS_prlimit64, 0, libc::RLIMIT_STACK, &much, 0);
         Outcome::succeeded(format!("{} frames", descend(96 << 4)))
     })
-    .ends(&[Ending::Killed(libc::SIGSEGV)]),
+    // A program that was started as such has a handler that says so first.
+    .ends(&[Ending::Killed(libc::SIGSEGV), Ending::Killed(libc::SIGABRT)]),
     Attempt::new("reserve_addresses", User, |_| {
         refused_by(raw::map(4 << 30, READ_WRITE, PRIVATE | libc::MAP_NORESERVE), &[libc::ENOMEM])
     })
@@ -61,7 +62,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     // Counted by no limit of a process.
     Attempt::new("memory_file", User, |_| reached(call!(SYS_memfd_create, c"x", 0))),
     Attempt::new("secret_memory_file", User, |_| reached(call!(SYS_memfd_secret, 0))),
-    Attempt::new("pipe", User, |_| reached(call!(SYS_pipe2, &mut [0; 8][..], 0))),
+    Attempt::new("pipe", User, |_| reached(call!(SYS_pipe2, &mut [0; 8][..], 0)))
+        .harmless_for_programs(
+            "as many as RLIMIT_NOFILE allows, of 64 KiB, which cannot be raised",
+        ),
     Attempt::new("splice", User, |_| reached(call!(SYS_vmsplice, -1, 0, 0, 0))),
     Attempt::new("lock_memory", User, |_| {
         let page = vec![0u8; 4096];
@@ -70,12 +74,16 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt::new("lock_all_memory", Root, |_| reached(call!(SYS_mlockall, libc::MCL_CURRENT))),
     Attempt::new("map_executable", User, |_| {
         reached(raw::map(4096, READ_WRITE | libc::PROT_EXEC, PRIVATE))
-    }),
+    })
+    .harmless_for_programs("programs load libraries; whatever they execute, the filter is theirs"),
     Attempt::new("map_executable_high_bits", User, |_| {
         let protection = (READ_WRITE | libc::PROT_EXEC) as u64 | 1 << 40;
         reached(raw::map_at(0, 4096, protection, PRIVATE, -1))
-    }),
-    Attempt::new("make_executable", User, |_| protect(libc::SYS_mprotect)),
+    })
+    .harmless_for_programs("programs load libraries; whatever they execute, the filter is theirs"),
+    Attempt::new("make_executable", User, |_| protect(libc::SYS_mprotect)).harmless_for_programs(
+        "programs load libraries; whatever they execute, the filter is theirs",
+    ),
     Attempt::new("make_executable_by_key", User, |_| protect(libc::SYS_pkey_mprotect)),
     Attempt::new("read_implies_execute", User, |_| {
         const READ_IMPLIES_EXEC: u64 = 0x0040_0000;
@@ -89,7 +97,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt::new("merge_pages", User, |_| advise(libc::MADV_MERGEABLE)),
     Attempt::new("page_out", User, |_| advise(libc::MADV_PAGEOUT)),
     Attempt::new("interrupt_all_processors", User, |_| reached(call!(SYS_membarrier, 2, 0, 0))),
-    Attempt::new("see_memory_of_host", User, |_| reached(call!(SYS_sysinfo, &mut [0; 128][..]))),
+    Attempt::new("see_memory_of_host", User, |_| reached(call!(SYS_sysinfo, &mut [0; 128][..])))
+        .harmless_for_programs("a number every program asks for; nothing of anybody's"),
     Attempt::new("move_pages_of_victim", User, |bait| {
         reached(call!(SYS_migrate_pages, bait.victim, 8, &vec![0; 8], &vec![0; 8]))
     }),

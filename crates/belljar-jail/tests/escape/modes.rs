@@ -2,6 +2,7 @@
 
 use std::io;
 
+use belljar_jail::Guests;
 use libtest_mimic::{Failed, Trial};
 
 use crate::harness::{
@@ -13,6 +14,7 @@ use crate::harness::{
     raw::call,
     spawn::{self, Who},
 };
+use crate::programs;
 
 /// Who runs the host and where its cells come from.
 #[derive(Debug, Clone, Copy)]
@@ -20,28 +22,49 @@ struct Mode {
     name: &'static str,
     root: bool,
     pool_size: usize,
+    guests: Guests,
 }
 
-const MODES: [Mode; 4] = [
-    Mode { name: "root_pooled", root: true, pool_size: 2 },
-    Mode { name: "root_fresh", root: true, pool_size: 0 },
-    Mode { name: "user_pooled", root: false, pool_size: 2 },
-    Mode { name: "user_fresh", root: false, pool_size: 0 },
+const fn mode(name: &'static str, root: bool, pool_size: usize, guests: Guests) -> Mode {
+    Mode { name, root, pool_size, guests }
+}
+
+const MODES: [Mode; 8] = [
+    mode("root_pooled", true, 2, Guests::Script),
+    mode("root_fresh", true, 0, Guests::Script),
+    mode("user_pooled", false, 2, Guests::Script),
+    mode("user_fresh", false, 0, Guests::Script),
+    mode("programs_root_pooled", true, 2, Guests::Programs),
+    mode("programs_root_fresh", true, 0, Guests::Programs),
+    mode("programs_user_pooled", false, 2, Guests::Programs),
+    mode("programs_user_fresh", false, 0, Guests::Programs),
 ];
 
 /// What a control answers where the kernel was built without what it needs.
 pub(crate) const UNAVAILABLE_HERE: &[i32] = &[libc::ENOSYS];
 
+/// Attempts by what they are aimed at.
+type Table = &'static [(&'static str, &'static [Attempt])];
+
 /// One trial per mode and mechanism, and the controls.
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for (mechanism, attempts) in MECHANISMS {
-        for mode in MODES {
-            let name = format!("{}::{mechanism}", mode.name);
-            trials.push(Trial::test(name, move || inside(mode, attempts)));
+    let of_programs = |mode: &Mode| mode.guests == Guests::Programs;
+    let tables: [(Table, fn(&Mode) -> bool); 3] = [
+        (MECHANISMS, |_| true),
+        (programs::MECHANISMS, of_programs),
+        // A cell that is granted something is never a parked one.
+        (programs::GRANTED, |mode| mode.guests == Guests::Programs && mode.pool_size == 0),
+    ];
+    for (table, has) in tables {
+        for (mechanism, attempts) in table {
+            for mode in MODES.into_iter().filter(has) {
+                let name = format!("{}::{mechanism}", mode.name);
+                trials.push(Trial::test(name, move || inside(mode, attempts)));
+            }
+            let name = format!("controls::{mechanism}");
+            trials.push(Trial::test(name, move || controls(attempts)));
         }
-        let name = format!("controls::{mechanism}");
-        trials.push(Trial::test(name, move || controls(attempts)));
     }
     trials.push(Trial::test("controls::names_are_unique", names_are_unique));
     trials
@@ -49,7 +72,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// Probes find an attempt by its name.
 fn names_are_unique() -> Result<(), Failed> {
-    let attempts = MECHANISMS.iter().flat_map(|(_, attempts)| *attempts);
+    let tables = [MECHANISMS, programs::MECHANISMS, programs::GRANTED].into_iter().flatten();
+    let attempts = tables.flat_map(|(_, attempts)| *attempts);
     let mut names: Vec<&str> = attempts.map(|attempt| attempt.name).collect();
     let all = names.len();
     names.sort_unstable();
@@ -62,9 +86,14 @@ fn names_are_unique() -> Result<(), Failed> {
 fn inside(mode: Mode, attempts: &'static [Attempt]) -> Result<(), Failed> {
     let Some(who) = who(mode)? else { return Ok(()) };
     let names = attempts.iter().map(|attempt| attempt.name).chain(["honest_frame"]);
-    let spec = Spec { pool_size: mode.pool_size, ..Spec::full(names) };
+    let spec = match mode.guests {
+        Guests::Script => Spec::full(names),
+        Guests::Programs => Spec::of_programs(names),
+    };
+    let spec = Spec { pool_size: mode.pool_size, ..spec };
     let verdicts = host::run(who, &spec)?;
-    let checked = attempts.iter().zip(&verdicts).map(|(attempt, verdict)| verdict.check(attempt));
+    let checked = attempts.iter().zip(&verdicts);
+    let checked = checked.map(|(attempt, verdict)| verdict.check(attempt, mode.guests));
     let mut failures: Vec<String> = checked.filter_map(Result::err).collect();
     let weak = verdicts.iter().filter(|verdict| verdict.tier != "full");
     failures.extend(weak.map(|verdict| format!("{}: tier {}", verdict.name, verdict.tier)));
@@ -125,7 +154,12 @@ fn controls(attempts: &'static [Attempt]) -> Result<(), Failed> {
             needs_root::<()>(attempt.name)?;
             continue;
         }
-        match control::run(attempt, &bait) {
+        let outcome = if programs::is_on_files(attempt) {
+            control::run_on_files(attempt)
+        } else {
+            control::run(attempt, &bait)
+        };
+        match outcome {
             Ok(Outcome { outcome: Conclusion::Succeeded, .. }) => {}
             Ok(Outcome { errno: Some(errno), .. }) if UNAVAILABLE_HERE.contains(&errno) => {
                 eprintln!("{}: this kernel has no such thing to attack", attempt.name);

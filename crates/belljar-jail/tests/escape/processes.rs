@@ -13,20 +13,25 @@ use crate::harness::{
 };
 use belljar_runtime::ErrorCode;
 
+const OWN_TREE: &str = "own process tree only, counted by RLIMIT_NPROC";
+
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     #[cfg(target_arch = "x86_64")]
-    Attempt::new("fork", User, |_| reached(raw::fork_and_end())),
-    Attempt::new("clone", User, |_| reached(raw::clone_and_end(0))),
+    Attempt::new("fork", User, |_| reached(raw::fork_and_end())).harmless_for_programs(OWN_TREE),
+    Attempt::new("clone", User, |_| reached(raw::clone_and_end(0))).harmless_for_programs(OWN_TREE),
     Attempt::new("clone3", User, |_| reached(raw::clone3_and_end(0))),
     // A child of the keeper would outlive the guest unnoticed.
     Attempt::new("clone_parent", User, |_| reached(raw::clone_and_end(libc::CLONE_PARENT))),
-    Attempt::new("thread", User, |_| permitted(std::thread::Builder::new().spawn(|| ()))),
+    Attempt::new("thread", User, |_| permitted(std::thread::Builder::new().spawn(|| ())))
+        .harmless_for_programs(OWN_TREE),
     Attempt::new("fork_bomb", User, |_| bomb(64)).limits(|limits| limits.processes = 8),
     Attempt::new("daemonise", User, |_| match call!(SYS_setsid) {
         Ok(_) => reached(raw::clone_and_end(0)),
         Err(errno) => refused_by::<()>(Err(errno), &[libc::EPERM]),
-    }),
-    Attempt::new("run_program", User, |_| reached(call!(SYS_execve, c"/no/such/program", 0, 0))),
+    })
+    .harmless_for_programs(OWN_TREE),
+    Attempt::new("run_program", User, |_| reached(call!(SYS_execve, c"/no/such/program", 0, 0)))
+        .harmless_for_programs("Landlock says which programs; a filter is inherited by them"),
     Attempt::new("run_descriptor", User, |_| {
         reached(call!(SYS_execveat, -1, c"no-such-program", 0, 0, 0))
     }),
@@ -45,7 +50,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let (local, remote) = (words(&[data.as_ptr() as u64, 64]), words(&[here, 64]));
         reached(call!(SYS_process_vm_writev, bait.victim, &local, 1, &remote, 1, 0))
     }),
-    Attempt::new("handle_of_victim", User, |bait| reached(call!(SYS_pidfd_open, bait.victim, 0))),
+    Attempt::new("handle_of_victim", User, |bait| reached(call!(SYS_pidfd_open, bait.victim, 0)))
+        .harmless_for_programs(
+            "the keeper can be waited for, but neither signalled nor looked into",
+        ),
     Attempt::new("descriptor_of_victim", User, |bait| {
         match call!(SYS_pidfd_open, bait.victim, 0) {
             Ok(pidfd) => reached(call!(SYS_pidfd_getfd, pidfd, 0, 0)),
@@ -57,8 +65,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         reached(call!(SYS_kcmp, own, bait.victim, 1, 0, 0))
     }),
     Attempt::new("signal_victim", User, |bait| reached(call!(SYS_kill, bait.victim, 0))),
-    Attempt::new("signal_everybody", User, |_| reached(call!(SYS_kill, -1, 0))),
-    Attempt::new("signal_group", User, |_| reached(call!(SYS_kill, 0, 0))),
+    Attempt::new("signal_everybody", User, |_| reached(call!(SYS_kill, -1, 0)))
+        .harmless_for_programs("the cell has processes of its own and reaches no others"),
+    Attempt::new("signal_group", User, |_| reached(call!(SYS_kill, 0, 0)))
+        .harmless_for_programs("the cell has processes of its own and reaches no others"),
     Attempt::new("signal_thread_of_victim", User, |bait| {
         reached(call!(SYS_tgkill, bait.victim, bait.victim, 0))
     }),

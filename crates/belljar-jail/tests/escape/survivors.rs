@@ -145,8 +145,8 @@ fn kill(victim: &str, held: &Held) -> Result<(), String> {
 pub(crate) fn main(mark: &str) -> io::Result<()> {
     let spec = Spec { pool_size: 2, ..Spec::full([] as [&str; 0]) };
     let zygote = [spec.zygote.clone(), vec![mark.to_owned()]].concat();
-    let config = host::config(&Spec { zygote, ..spec });
     let nothing = Bait::nothing();
+    let config = host::config(&Spec { zygote, ..spec }, &nothing);
     host::runtime()?.block_on(async {
         let host = Host::start(config).await.map_err(io::Error::other)?;
         let code = ["honest_frame", "spin_without_end", "hold"];

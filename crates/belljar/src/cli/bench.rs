@@ -3,18 +3,27 @@
 //! Everything is measured in one go, interleaved where it can be, so that noise hits all alike; what
 //! counts are the ratios. A peer that is missing is named, never silently left out.
 
+mod absent;
+mod bash;
 mod compare;
+mod driver;
 mod footprint;
 mod json;
 mod memory;
+mod ours;
+mod pandas;
 mod peers;
 mod processes;
 mod progress;
+mod python;
+mod python_peer;
+mod rounds;
 mod row;
 mod start;
 mod stats;
 mod table;
 mod throughput;
+mod workspace;
 
 use std::{
     io::{self, Write as _},
@@ -22,7 +31,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar::{RunResult, Sandbox};
+use belljar::{Language, RunResult, Sandbox};
 use tempfile::TempDir;
 
 use super::{
@@ -30,12 +39,21 @@ use super::{
     look::Look,
     print_json, run,
 };
+use absent::Absent;
 use peers::Peers;
 use progress::Progress;
 use row::Row;
 
-const ALL: [BenchName; 4] =
-    [BenchName::Start, BenchName::Throughput, BenchName::Json, BenchName::Memory];
+const ALL: [BenchName; 8] = [
+    BenchName::Start,
+    BenchName::Throughput,
+    BenchName::Json,
+    BenchName::Python,
+    BenchName::Pandas,
+    BenchName::Bash,
+    BenchName::Workspace,
+    BenchName::Memory,
+];
 
 /// Parked cells in every benchmark of a warm host.
 const POOL: usize = 4;
@@ -44,6 +62,7 @@ const POOL: usize = 4;
 struct Bench<'a> {
     arguments: &'a BenchArguments,
     peers: Peers,
+    absent: Absent,
     /// Scripts and data for the peers.
     scratch: TempDir,
     progress: Progress,
@@ -51,10 +70,12 @@ struct Bench<'a> {
 
 /// Runs the benchmarks that were asked for.
 pub(crate) fn bench(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
+    python_peer::use_python_of(&arguments.peers)?;
     let earlier = arguments.compare.as_deref().map(compare::read).transpose()?;
     let bench = Bench {
         arguments,
         peers: Peers::find(&arguments.peers),
+        absent: Absent::default(),
         scratch: tempfile::tempdir().context("could not make a directory for the peers' files")?,
         progress: Progress::new(),
     };
@@ -76,10 +97,18 @@ pub(crate) fn bench(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
 
 impl Bench<'_> {
     fn one(&self, name: BenchName) -> anyhow::Result<Vec<Row>> {
+        use BenchName::{Json, Memory, Start, Throughput};
+        if matches!(name, Start | Throughput | Json | Memory) {
+            self.peers.missing().for_each(|peer| self.absent.missing(peer));
+        }
         let mut rows = match name {
             BenchName::Start => start::measure(self),
             BenchName::Throughput => throughput::measure(self),
             BenchName::Json => json::measure(self),
+            BenchName::Python => python::measure(self),
+            BenchName::Pandas => pandas::measure(self),
+            BenchName::Bash => bash::measure(self),
+            BenchName::Workspace => workspace::measure(self),
             BenchName::Memory => memory::measure(self),
         }?;
         row::add_ratios(&mut rows);
@@ -87,7 +116,7 @@ impl Bench<'_> {
     }
 
     fn tell(&self, rows: &[Row], machine: &str) -> anyhow::Result<()> {
-        let missing = self.peers.missing_text();
+        let missing = self.absent.text();
         if self.arguments.json {
             io::stderr().write_all(missing.as_bytes())?;
             return print_json(&rows);
@@ -105,10 +134,18 @@ impl Bench<'_> {
     }
 }
 
-/// A warm host. It does so little itself that one thread is the quickest way to run it.
+/// A warm host of the default language.
 fn warm_host() -> anyhow::Result<(tokio::runtime::Runtime, Sandbox)> {
+    warm_host_of([Language::TypeScript])
+}
+
+/// A warm host. It does so little itself that one thread is the quickest way to run it.
+fn warm_host_of(
+    ready: impl IntoIterator<Item = Language>,
+) -> anyhow::Result<(tokio::runtime::Runtime, Sandbox)> {
     let runtime = super::runtime()?;
-    let sandbox = runtime.block_on(Sandbox::builder().pool(POOL).build()).map_err(|error| {
+    let builder = Sandbox::builder().pool(POOL).ready(ready);
+    let sandbox = runtime.block_on(builder.build()).map_err(|error| {
         anyhow::anyhow!("there is no sandbox to measure: {}", run::chain(&error))
     })?;
     Ok((runtime, sandbox))

@@ -2,7 +2,25 @@
 
 use serde_json::json;
 
-use crate::command::{Place, no_sandbox};
+use crate::command::{Outcome, Place, no_sandbox};
+
+/// Benchmarks without any peer of `scripts/peers`, and with this path.
+fn bench(place: &Place, path: Option<&str>, arguments: &[&str]) -> Outcome {
+    let mut command = place.command(crate::command::BELLJAR);
+    command.arg("bench").args(arguments).args(["--json", "--peers", "none"]);
+    if let Some(path) = path {
+        command.env("PATH", path);
+    }
+    let outcome = crate::command::outcome(command.output().unwrap());
+    assert_eq!(outcome.status, Some(0), "{outcome:#?}");
+    outcome
+}
+
+fn cases(outcome: &Outcome) -> Vec<String> {
+    let rows = outcome.json();
+    let cases = rows.as_array().unwrap().iter().filter_map(|row| row["case"].as_str());
+    cases.map(str::to_owned).collect()
+}
 
 #[test]
 fn k1_rows_have_the_stable_shape_and_missing_peers_are_named() {
@@ -10,11 +28,7 @@ fn k1_rows_have_the_stable_shape_and_missing_peers_are_named() {
         return;
     }
     let place = Place::new();
-    let arguments = ["bench", "start", "--n", "5", "--json", "--peers", "none"];
-    let mut command = place.command(crate::command::BELLJAR);
-    let output = command.args(arguments).env("PATH", "/nonexistent").output().unwrap();
-    let outcome = crate::command::outcome(output);
-    assert_eq!(outcome.status, Some(0), "{outcome:#?}");
+    let outcome = bench(&place, Some("/nonexistent"), &["start", "--n", "5"]);
     insta::assert_snapshot!(outcome.stderr, @"missing: deno, node, bun (to install what can be installed: scripts/peers)");
     let rows = outcome.json();
     let first = &rows[0];
@@ -24,12 +38,45 @@ fn k1_rows_have_the_stable_shape_and_missing_peers_are_named() {
     );
     assert!(first["p50_ms"].is_number() && first["p95_ms"].is_number());
     assert!(first["rate_per_s"].is_number());
-    let cases: Vec<&str> =
-        rows.as_array().unwrap().iter().filter_map(|row| row["case"].as_str()).collect();
     assert_eq!(
-        cases,
+        cases(&outcome),
         ["belljar typescript", "belljar typescript, back to back", "belljar one-shot"]
     );
+}
+
+#[test]
+fn k1_programs_are_measured_against_themselves_outside() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    let outcome = bench(&place, None, &["python", "bash", "workspace", "--n", "3"]);
+    let cases = cases(&outcome);
+    for case in [
+        "belljar python",
+        "belljar python, back to back",
+        "python3 -c",
+        "belljar bash",
+        "belljar bash, back to back",
+        "bash -c",
+        "belljar workspace",
+        "cp -a and diff -r",
+    ] {
+        assert!(cases.iter().any(|found| found == case), "{case} is not in {cases:?}");
+    }
+    let rows = outcome.json();
+    assert!(rows[0]["ratio"]["python3 -c"].is_number(), "{}", rows[0]);
+}
+
+/// What cannot be measured is left out aloud, and is no failure.
+#[test]
+fn k1_without_python_its_benchmarks_are_left_out_aloud() {
+    if no_sandbox() {
+        return;
+    }
+    let outcome = bench(&Place::new(), Some("/nonexistent"), &["python", "pandas", "--n", "1"]);
+    insta::assert_snapshot!(outcome.stderr, @"missing: python3 (to install what can be installed: scripts/peers)");
+    assert_eq!(outcome.json(), json!([]));
 }
 
 #[test]
@@ -44,10 +91,8 @@ fn k1_an_earlier_run_is_compared_with() {
         "memory": {"total_mb": 0.1, "private_each_mb": 0.0001, "exact": true}
     });
     place.file("work/before.json", json!([row]).to_string());
-    let arguments = ["bench", "memory", "--json", "--compare", "before.json", "--peers", "none"];
-    let mut command = place.command(crate::command::BELLJAR);
-    let output = command.args(arguments).env("PATH", "/nonexistent").output().unwrap();
-    let outcome = crate::command::outcome(output);
+    let arguments = ["memory", "--compare", "before.json"];
+    let outcome = bench(&place, Some("/nonexistent"), &arguments);
     assert_eq!(outcome.json()[0]["change"]["regressed"], true, "{outcome:#?}");
 }
 

@@ -10,6 +10,7 @@
 mod bench;
 mod command;
 mod config;
+mod corpus;
 mod demo;
 mod doctor;
 mod embed;

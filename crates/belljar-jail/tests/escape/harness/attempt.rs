@@ -5,7 +5,7 @@ use belljar_runtime::{ErrorCode, Limits};
 use super::{bait::Bait, outcome::Outcome};
 use crate::{
     descriptors, files, frames, ipc, kernel, memory, mounts, namespaces, neighbours, network,
-    processes,
+    processes, programs,
 };
 
 /// The weakest setting in which an attempt has to succeed.
@@ -33,6 +33,15 @@ pub(crate) enum Ending {
     Error(ErrorCode),
 }
 
+/// What tells whether an attempt on granted files got through. Outside either is enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judge {
+    /// It says that it was refused, and the host's files are as they should be.
+    ReportAndFiles,
+    /// It may say that it succeeded, as long as the host's files are as they should be.
+    Files,
+}
+
 /// One attempt to get out, or at something.
 pub(crate) struct Attempt {
     pub(crate) name: &'static str,
@@ -42,6 +51,10 @@ pub(crate) struct Attempt {
     pub(crate) limits: fn(&mut Limits),
     /// What another cell does meanwhile, for attempts to find a neighbour.
     pub(crate) plant: Option<fn(&Bait) -> Outcome>,
+    /// Whether the cell is granted what is in [`Bait::home`].
+    pub(crate) granted: Option<Judge>,
+    /// Why it may succeed in a cell of programs. What still bounds it there is an attempt of its own.
+    pub(crate) harmless_for_programs: Option<&'static str>,
 }
 
 impl Attempt {
@@ -50,7 +63,16 @@ impl Attempt {
         control: Setting,
         run: fn(&Bait) -> Outcome,
     ) -> Self {
-        Self { name, control, run, ends: &[Ending::Blocked], limits: |_| {}, plant: None }
+        Self {
+            name,
+            control,
+            run,
+            ends: &[Ending::Blocked],
+            limits: |_| {},
+            plant: None,
+            granted: None,
+            harmless_for_programs: None,
+        }
     }
 
     /// Other ways to end than by a report.
@@ -65,6 +87,18 @@ impl Attempt {
         self
     }
 
+    /// In a cell with grants.
+    pub(crate) const fn granted(mut self, judge: Judge) -> Self {
+        self.granted = Some(judge);
+        self
+    }
+
+    /// Allowed where guests are programs, for this reason.
+    pub(crate) const fn harmless_for_programs(mut self, reason: &'static str) -> Self {
+        self.harmless_for_programs = Some(reason);
+        self
+    }
+
     /// While a neighbour does this.
     pub(crate) const fn beside(mut self, plant: fn(&Bait) -> Outcome) -> Self {
         self.plant = Some(plant);
@@ -72,7 +106,7 @@ impl Attempt {
     }
 }
 
-/// Every attempt, by what it is aimed at.
+/// Every attempt on any cell, by what it is aimed at. Cells of programs have more.
 pub(crate) const MECHANISMS: &[(&str, &[Attempt])] = &[
     ("namespaces", namespaces::ATTEMPTS),
     ("mounts", mounts::ATTEMPTS),
@@ -89,6 +123,7 @@ pub(crate) const MECHANISMS: &[(&str, &[Attempt])] = &[
 
 /// An attempt by its name, wherever it is listed.
 pub(crate) fn find(name: &str) -> Option<&'static Attempt> {
-    let attempts = MECHANISMS.iter().flat_map(|(_, attempts)| *attempts);
+    let tables = [MECHANISMS, programs::MECHANISMS, programs::GRANTED].into_iter().flatten();
+    let attempts = tables.flat_map(|(_, attempts)| *attempts);
     attempts.chain(frames::HONEST).find(|attempt| attempt.name == name)
 }

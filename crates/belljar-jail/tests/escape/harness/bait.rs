@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::{
+    home::{self, Home},
     raw::call,
     spawn::{self, Who},
 };
@@ -48,6 +49,10 @@ pub(crate) struct Bait {
     pub(crate) shared_path: PathBuf,
     /// Where the program itself lies.
     pub(crate) program_directory: String,
+    /// Files of the host's user: see [`Home`].
+    pub(crate) home: PathBuf,
+    /// A program that is setuid root, which they may execute. Only a root runner can make one.
+    pub(crate) privileged: Option<PathBuf>,
     /// Listeners on the loopback interface.
     pub(crate) tcp_port: u16,
     pub(crate) udp_port: u16,
@@ -74,6 +79,7 @@ pub(crate) const DISGUISE: u8 = 0xa5;
 #[derive(Debug)]
 pub(crate) struct Laid {
     _directory: TempDir,
+    pub(crate) home: Home,
     _tcp: TcpListener,
     _udp: UdpSocket,
     _unix: [UnixListener; 2],
@@ -83,7 +89,7 @@ pub(crate) struct Laid {
 }
 
 impl Bait {
-    /// Lays everything out. `sleeper` is who the process to attack belongs to.
+    /// Lays everything out. `sleeper` is who the process to attack and the home belong to.
     pub(crate) fn lay(sleeper: Who) -> io::Result<(Self, Laid)> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let marker = format!("belljar-bait-{}-{}", std::process::id(), now.as_nanos());
@@ -103,6 +109,7 @@ impl Bait {
         let key = i32::try_from(now.as_nanos() % 0x7fff_0000).unwrap_or(7) | 1;
         let queue = CString::new(marker.clone())?;
         let segments = lay_segments(key, &queue).map_err(io::Error::from_raw_os_error)?;
+        let home = Home::lay(sleeper, &marker)?;
         let program = fs::read_link("/proc/self/exe")?;
         let parent = program.parent().map_or_else(String::new, |path| path.display().to_string());
         let sleeper = spawn::this_program(sleeper, &["__sleep"])?
@@ -115,6 +122,8 @@ impl Bait {
             socket_path,
             shared_path,
             program_directory: parent,
+            home: home.path().to_owned(),
+            privileged: spawn::privileged(),
             tcp_port: tcp.local_addr()?.port(),
             udp_port: udp.local_addr()?.port(),
             abstract_name: marker.clone(),
@@ -129,6 +138,7 @@ impl Bait {
         };
         let laid = Laid {
             _directory: directory,
+            home,
             _tcp: tcp,
             _udp: udp,
             _unix: unix,
@@ -149,6 +159,8 @@ impl Bait {
             socket_path: PathBuf::new(),
             shared_path: PathBuf::new(),
             program_directory: String::new(),
+            home: PathBuf::new(),
+            privileged: None,
             tcp_port: 0,
             udp_port: 0,
             abstract_name: String::new(),
@@ -170,6 +182,11 @@ impl Bait {
     /// Whether whoever holds this is in a cell.
     pub(crate) fn is_inside(&self) -> bool {
         self.victim == 1
+    }
+
+    /// The workspace: in its place in a cell.
+    pub(crate) fn work(&self) -> PathBuf {
+        if self.is_inside() { "/work".into() } else { self.home.join(home::WORK) }
     }
 
     /// A path to write to: in `/tmp` in a cell, in the bait's own directory outside.

@@ -17,6 +17,14 @@ use super::{
     spawn::{self, Who},
 };
 
+/// Makes an attempt on files outside, on files of its own: one that changed them has succeeded.
+pub(crate) fn run_on_files(attempt: &Attempt) -> Result<Outcome, String> {
+    let (bait, laid) = Bait::lay(spawn::ordinary()).map_err(|error| error.to_string())?;
+    let outcome = run(attempt, &bait)?;
+    let damage = laid.home.damage().map_err(|error| error.to_string())?;
+    Ok(damage.map_or(outcome, Outcome::succeeded))
+}
+
 /// Makes the attempt outside and says how it went.
 pub(crate) fn run(attempt: &Attempt, bait: &Bait) -> Result<Outcome, String> {
     let who = match attempt.control {

@@ -1,9 +1,11 @@
 //! The `__host` role: a host that runs attempts in cells, and what the test runner makes of it.
 
-use std::{io, io::Write, sync::Arc};
+use std::{io, io::Write, path::PathBuf, sync::Arc};
 
+use belljar_jail::Guests;
 use belljar_runtime::{
-    Host, HostConfig, Language, Limits, RunRequest, RunResult, ZygotePlan, ZygoteProgram,
+    ErrorCode, Grants, Host, HostConfig, Language, Limits, RunRequest, RunResult, ZygotePlan,
+    ZygoteProgram,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
@@ -12,10 +14,12 @@ use tokio::sync::oneshot;
 use crate::frames;
 
 use super::{
-    attempt::{self, Attempt, Ending},
+    attempt::{self, Attempt, Ending, Judge},
     bait::{self, Bait},
+    home,
     outcome::Outcome,
     probe::Report,
+    software,
     spawn::{self, Who},
 };
 
@@ -23,6 +27,9 @@ use super::{
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub(crate) plan: ZygotePlan,
+    /// What the guests are; the view of programs is the host's to make.
+    pub(crate) guests: Guests,
+    pub(crate) privileged: Option<PathBuf>,
     pub(crate) pool_size: usize,
     /// How this program becomes a zygote.
     pub(crate) zygote: Vec<String>,
@@ -35,10 +42,18 @@ impl Spec {
     pub(crate) fn full(attempts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             plan: ZygotePlan::full(),
+            guests: Guests::Script,
+            privileged: spawn::privileged(),
             pool_size: 0,
             zygote: vec!["__zygote".to_owned()],
             attempts: attempts.into_iter().map(Into::into).collect(),
         }
+    }
+
+    /// The same for guests that are programs.
+    pub(crate) fn of_programs(attempts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let zygote = vec!["__programs".to_owned()];
+        Self { guests: Guests::Programs, zygote, ..Self::full(attempts) }
     }
 }
 
@@ -49,6 +64,9 @@ pub(crate) struct Verdict {
     pub(crate) report: Option<Report>,
     pub(crate) error: Option<Failure>,
     pub(crate) tier: String,
+    /// What has become of files of the host's that should not have.
+    #[serde(default)]
+    pub(crate) damage: Option<String>,
 }
 
 /// Why a run gave no value.
@@ -68,7 +86,8 @@ impl Verdict {
             message: error.message.clone(),
         });
         let report = serde_json::from_str(result.result.get()).ok();
-        Self { name: name.to_owned(), report, error, tier: result.isolation.tier.to_owned() }
+        let tier = result.isolation.tier.to_owned();
+        Self { name: name.to_owned(), report, error, tier, damage: None }
     }
 
     /// Nothing could be started at all.
@@ -78,7 +97,8 @@ impl Verdict {
             code: error.code().as_str().to_owned(),
             message: error.to_string(),
         };
-        Self { name: name.to_owned(), report: None, error: Some(failure), tier: "refused".into() }
+        let (name, error, tier) = (name.to_owned(), Some(failure), "refused".to_owned());
+        Self { name, report: None, error, tier, damage: None }
     }
 
     /// What the probe said, if it said something.
@@ -87,7 +107,19 @@ impl Verdict {
     }
 
     /// Whether this is one of the ways the attempt is allowed to end.
-    pub(crate) fn check(&self, attempt: &Attempt) -> Result<(), String> {
+    pub(crate) fn check(&self, attempt: &Attempt, guests: Guests) -> Result<(), String> {
+        if let Some(damage) = &self.damage {
+            return Err(format!("{}: {damage}", attempt.name));
+        }
+        if attempt.granted == Some(Judge::Files) {
+            let reported = self.report.is_some() && self.error.is_none();
+            return if reported { Ok(()) } else { Err(format!("{}: {self}", attempt.name)) };
+        }
+        if guests == Guests::Programs && attempt.harmless_for_programs.is_some() {
+            let succeeded = self.outcome().is_some_and(Outcome::has_succeeded);
+            let stale = || format!("{}: marked as harmless, yet {self}", attempt.name);
+            return if succeeded { Ok(()) } else { Err(stale()) };
+        }
         let ended = attempt.ends.iter().any(|ending| match (ending, &self.error) {
             (Ending::Blocked, None) => self.outcome().is_some_and(Outcome::is_blocked),
             (Ending::Killed(signal), Some(error)) => {
@@ -136,9 +168,10 @@ pub(crate) fn run(who: Who, spec: &Spec) -> Result<Vec<Verdict>, String> {
 /// The role itself.
 pub(crate) fn main(spec: &str) -> io::Result<()> {
     let spec: Spec = serde_json::from_str(spec)?;
+    spawn::privileged_is_at(spec.privileged.clone());
     // A host that may be killed lays no bait, which would outlive it.
     let needs_bait = |name: &String| !frames::HONEST.iter().any(|attempt| attempt.name == name);
-    let (bait, _laid, _leaked) = if spec.attempts.iter().any(needs_bait) {
+    let (bait, mut laid, _leaked) = if spec.attempts.iter().any(needs_bait) {
         let (bait, laid) = Bait::lay(Who::Same)?;
         let leaked = bait::leak_directory(&bait)?;
         (bait, Some(laid), Some(leaked))
@@ -146,7 +179,7 @@ pub(crate) fn main(spec: &str) -> io::Result<()> {
         (Bait::nothing(), None, None)
     };
     runtime()?.block_on(async {
-        let host = match Host::start(config(&spec)).await {
+        let host = match Host::start(config(&spec, &bait)).await {
             Ok(host) => host,
             Err(error) => {
                 let names = spec.attempts.iter();
@@ -154,7 +187,12 @@ pub(crate) fn main(spec: &str) -> io::Result<()> {
             }
         };
         for name in &spec.attempts {
-            print(make(&host, name, &bait).await)?;
+            let mut verdict = make(&host, name, &bait).await;
+            if let Some(laid) = laid.as_mut() {
+                verdict.damage = laid.home.damage()?;
+                laid.home.restore(&bait.marker)?;
+            }
+            print(verdict)?;
         }
         host.shutdown().await;
         Ok(())
@@ -167,9 +205,13 @@ pub(crate) fn runtime() -> io::Result<tokio::runtime::Runtime> {
 }
 
 /// How a host of this suite is set up.
-pub(crate) fn config(spec: &Spec) -> HostConfig {
+pub(crate) fn config(spec: &Spec, bait: &Bait) -> HostConfig {
     let zygote = ZygoteProgram { path: "/proc/self/exe".into(), arguments: spec.zygote.clone() };
-    let (plan, pool_size) = (spec.plan.clone(), spec.pool_size);
+    let plan = match spec.guests {
+        Guests::Script => spec.plan.clone(),
+        Guests::Programs => spec.plan.clone().for_programs(software::view(bait)),
+    };
+    let pool_size = spec.pool_size;
     let (engines, ready) = (Arc::new(zygote), vec![Language::TypeScript]);
     HostConfig { engines, ready, plan, pool_size, maximum: Limits::MAXIMUM }
 }
@@ -204,6 +246,11 @@ async fn beside_a_neighbour(host: &Host, attempt: &Attempt, bait: &Bait) -> Verd
         drop(enough);
         let mut verdict = Verdict::of(attempt.name, &look);
         let Ok(neighbour) = neighbour.await else { continue };
+        if let Some(error) = neighbour.error.filter(|error| error.code != ErrorCode::RunAborted) {
+            let outcome = Outcome::succeeded(format!("the neighbour ended: {}", error.message));
+            verdict.report = Some(Report { outcome, at: 0 });
+            return verdict;
+        }
         let planted: Option<Report> = serde_json::from_str(&neighbour.stdout).ok();
         let Some(planted) = planted else {
             // Killed before it had planted anything: try again.
@@ -219,7 +266,8 @@ async fn beside_a_neighbour(host: &Host, attempt: &Attempt, bait: &Bait) -> Verd
     }
     let outcome = Outcome::inconclusive("the neighbour never planted in time");
     let report = Some(Report { outcome, at: 0 });
-    Verdict { name: attempt.name.to_owned(), report, error: None, tier: "full".to_owned() }
+    let (name, tier) = (attempt.name.to_owned(), "full".to_owned());
+    Verdict { name, report, error: None, tier, damage: None }
 }
 
 fn limits_of(attempt: &Attempt) -> Limits {
@@ -231,5 +279,9 @@ fn limits_of(attempt: &Attempt) -> Limits {
 /// A run of the probe.
 pub(crate) fn request(code: &str, bait: &Bait, limits: Limits) -> RunRequest {
     let context = to_raw_value(&bait.for_cell()).ok();
-    RunRequest { context, limits, ..RunRequest::typescript(code) }
+    let name = code.strip_prefix("plant ").unwrap_or(code);
+    let is_granted = attempt::find(name).is_some_and(|attempt| attempt.granted.is_some());
+    let (grants, workspace) =
+        if is_granted { home::grants(&bait.home) } else { (Grants::default(), None) };
+    RunRequest { context, limits, grants, workspace, ..RunRequest::typescript(code) }
 }

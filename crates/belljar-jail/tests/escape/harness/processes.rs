@@ -14,7 +14,10 @@ pub(crate) struct Tree {
     pub(crate) cells: Vec<(i32, i32)>,
 }
 
-/// Every process of a zygote that was started with this mark as its last argument, as
+/// The roles of zygotes, before and after they start themselves again.
+const ZYGOTES: [&str; 3] = ["__zygote", "__programs", "__resume"];
+
+/// Every process of a zygote that was started with this mark as an argument, as
 /// `(pid, parent)`. One that is ending has no command line, and holds nothing either.
 pub(crate) fn marked(mark: &str) -> Vec<(i32, i32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -24,8 +27,8 @@ pub(crate) fn marked(mark: &str) -> Vec<(i32, i32)> {
 
 fn has_mark(pid: i32, mark: &str) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    line.ends_with(format!("\0__zygote\0{mark}\0").as_bytes())
-        && !line.split(|byte| *byte == 0).any(|argument| argument == b"--")
+    let has = |wanted: &str| line.split(|byte| *byte == 0).any(|part| part == wanted.as_bytes());
+    has(mark) && ZYGOTES.iter().any(|role| has(role)) && !has("--")
 }
 
 fn parent(pid: i32) -> Option<i32> {

@@ -238,3 +238,12 @@ pub(crate) fn load_filter(filter: &mut [libc::sock_filter], flags: u64) -> Resul
     let status = unsafe { libc::syscall(libc::SYS_seccomp, operation, flags, program) };
     if status == -1 { Err(last_errno()) } else { Ok(status.cast_unsigned()) }
 }
+
+/// Reads from every page of memory that [`map`] made.
+pub(crate) fn read_pages(address: u64, bytes: usize) {
+    for offset in (0..bytes).step_by(4096) {
+        let page = (address as usize + offset) as *const u8;
+        // SAFETY: the page is inside a readable mapping no reference points into.
+        let _ = unsafe { page.read_volatile() };
+    }
+}

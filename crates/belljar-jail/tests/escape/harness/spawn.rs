@@ -8,11 +8,13 @@ use std::{
         process::CommandExt,
     },
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
     sync::OnceLock,
 };
 
 use tempfile::TempDir;
+
+use super::software::UNGRANTED_PROGRAM;
 
 /// An unused id: what this suite means by an ordinary user.
 pub(crate) const ORDINARY: u32 = 61_999;
@@ -57,18 +59,48 @@ pub(crate) fn become_role(arguments: &[&str]) -> io::Error {
 /// Where the copy is that ordinary users run.
 static COPY: OnceLock<PathBuf> = OnceLock::new();
 
+/// Where a setuid program is.
+static PRIVILEGED: OnceLock<PathBuf> = OnceLock::new();
+
+/// A program that is setuid root and says who it runs as.
+pub(crate) fn privileged() -> Option<PathBuf> {
+    PRIVILEGED.get().cloned()
+}
+
+/// Tells this process where the runner put the setuid program.
+pub(crate) fn privileged_is_at(path: Option<PathBuf>) {
+    if let Some(path) = path {
+        PRIVILEGED.get_or_init(|| path);
+    }
+}
+
 /// Makes a copy of this program that belongs to the ordinary user, as an ordinary user's own
 /// program does, wherever this one lies. It is there until what this returns is dropped. Called
 /// before there are threads: a program cannot be started while some child still has it open.
 pub(crate) fn prepare() -> io::Result<TempDir> {
-    let directory = tempfile::Builder::new().prefix("belljar-escape-").tempdir()?;
+    let directory = tempfile::Builder::new().prefix("belljar-escape-").tempdir_in("/var/tmp")?;
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
     let path = directory.path().join("escape");
     fs::copy("/proc/self/exe", &path)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     if is_root() {
         chown(&path, Some(ORDINARY), Some(ORDINARY))?;
+        let privileged = directory.path().join("privileged");
+        fs::copy(UNGRANTED_PROGRAM, &privileged)?;
+        fs::set_permissions(&privileged, fs::Permissions::from_mode(0o4755))?;
+        privileged_is_at(Some(privileged));
     }
     COPY.get_or_init(|| path);
     Ok(directory)
+}
+
+/// A program of the machine's, run to its end.
+pub(crate) fn program(
+    path: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> io::Result<Output> {
+    let mut command = Command::new(path);
+    command.args(arguments).env_clear().envs(variables.iter().copied());
+    command.stdin(Stdio::null()).output()
 }

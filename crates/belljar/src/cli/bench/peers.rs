@@ -3,7 +3,7 @@
 //! Peers get no sandbox of ours and every quick path they have; what is timed is their whole answer.
 
 use std::{
-    env,
+    env, fs,
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
@@ -30,6 +30,23 @@ pub(super) struct Peers {
     pub(super) deno: Option<Peer>,
     pub(super) node: Option<Peer>,
     pub(super) bun: Option<Peer>,
+    pub(super) pyodide: Option<Pyodide>,
+    pub(super) bash: Option<Tool>,
+    pub(super) bubblewrap: Option<Tool>,
+}
+
+/// A program to be measured against that runs no scripts of ours.
+#[derive(Debug, Clone)]
+pub(super) struct Tool {
+    pub(super) version: String,
+    pub(super) program: PathBuf,
+}
+
+/// `CPython` as `WebAssembly`: a package that a JavaScript runtime loads.
+#[derive(Debug, Clone)]
+pub(super) struct Pyodide {
+    pub(super) version: String,
+    pub(super) directory: PathBuf,
 }
 
 impl Peers {
@@ -40,30 +57,37 @@ impl Peers {
             let version = version(&program)?;
             Some(Peer { name, version, program, arguments })
         };
-        Self { deno: find("deno", &DENO_RUN), node: find("node", &[]), bun: find("bun", &[]) }
+        let tool = |name| {
+            let program = locate(directory, name)?;
+            Some(Tool { version: version(&program)?, program })
+        };
+        Self {
+            deno: find("deno", &DENO_RUN),
+            node: find("node", &[]),
+            bun: find("bun", &[]),
+            pyodide: pyodide(directory),
+            bash: tool("bash"),
+            bubblewrap: tool("bwrap"),
+        }
     }
 
-    /// The peers there are.
+    /// The JavaScript runtimes there are.
     pub(super) fn found(&self) -> impl Iterator<Item = &Peer> {
         [&self.deno, &self.node, &self.bun].into_iter().flatten()
     }
 
-    /// Names what is missing and how to get it; empty if nothing is.
-    pub(super) fn missing_text(&self) -> String {
+    /// The JavaScript runtimes there are not.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &'static str> {
         let peers = [("deno", &self.deno), ("node", &self.node), ("bun", &self.bun)];
-        let missing: Vec<&str> =
-            peers.iter().filter(|(_, peer)| peer.is_none()).map(|(name, _)| *name).collect();
-        if missing.is_empty() {
-            return String::new();
-        }
-        format!(
-            "missing: {} (to install what can be installed: scripts/peers)\n",
-            missing.join(", ")
-        )
+        peers.into_iter().filter(|(_, peer)| peer.is_none()).map(|(name, _)| name)
     }
 }
 
 impl Peer {
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Runs a script in a new process and gives its whole time and output.
     pub(super) fn cold(&self, script: &Path, input: &[u8]) -> anyhow::Result<(Duration, String)> {
         let began = Instant::now();
@@ -165,15 +189,28 @@ fn finish(child: &mut Child, input: &[u8]) -> anyhow::Result<String> {
 }
 
 fn locate(directory: &Path, name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
     let installed = [directory.join("bin"), directory.to_owned()];
-    let program = installed
-        .into_iter()
-        .chain(env::split_paths(&path))
-        .map(|directory| directory.join(name))
-        .find(|program| program.is_file())?;
+    let installed = installed.into_iter().map(|directory| directory.join(name));
+    let program = installed.chain(on_path(name)).find(|program| program.is_file())?;
     // Relative to the current directory it would be looked up along the PATH.
     std::path::absolute(program).ok()
+}
+
+/// The files a name may mean along the PATH, in order.
+pub(super) fn on_path(name: &str) -> impl Iterator<Item = PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let directories: Vec<PathBuf> = env::split_paths(&path).collect();
+    directories
+        .into_iter()
+        .map(move |directory| directory.join(name))
+        .filter(|program| program.is_file())
+}
+
+fn pyodide(directory: &Path) -> Option<Pyodide> {
+    let directory = std::path::absolute(directory.join("pyodide/node_modules/pyodide")).ok()?;
+    let text = fs::read_to_string(directory.join("package.json")).ok()?;
+    let package: serde_json::Value = serde_json::from_str(&text).ok()?;
+    Some(Pyodide { version: package.get("version")?.as_str()?.to_owned(), directory })
 }
 
 fn version(program: &Path) -> Option<String> {
@@ -183,6 +220,6 @@ fn version(program: &Path) -> Option<String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark has to start what it compares with")]
-fn command(program: &Path) -> Command {
+pub(super) fn command(program: &Path) -> Command {
     Command::new(program)
 }

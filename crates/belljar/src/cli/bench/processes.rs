@@ -60,7 +60,9 @@ impl Family {
 pub(super) fn memory_of(pid: u32) -> ProcessMemory {
     exact_memory(pid).unwrap_or_else(|| {
         let (resident, shared) = statm(pid).unwrap_or_default();
-        ProcessMemory { share: resident, private: resident.saturating_sub(shared), exact: false }
+        // One that has ended and only waits to be noticed has no memory, and that is exact.
+        let exact = resident == 0;
+        ProcessMemory { share: resident, private: resident.saturating_sub(shared), exact }
     })
 }
 

@@ -17,6 +17,7 @@ use belljar::{RunRequest, Sandbox};
 use super::{
     Bench, expect_value,
     peers::{Peer, time_program},
+    rounds::{Often, share},
     row::Row,
     stats::Times,
     warm_host,
@@ -48,8 +49,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     for round in 0..rounds {
         bench.progress.say(&format!("start: round {} of {rounds}", round + 1));
         let ours = share(n, round, rounds);
-        // Two of five: still 200 of each by default, and cold peers are slow.
-        let theirs = share(n.saturating_mul(2).div_ceil(5), round, rounds);
+        let theirs = share(Often::Less.of(n), round, rounds);
         let times = runtime.block_on(runs(&sandbox, ours, Pace::BackToBack))?;
         cases.back_to_back.extend(times);
         let times = runtime.block_on(runs(&sandbox, ours, Pace::Apart))?;
@@ -58,12 +58,6 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     }
     runtime.block_on(sandbox.shutdown());
     Ok(cases.into_rows())
-}
-
-/// How many of `n` fall into this round.
-fn share(n: u32, round: u32, rounds: u32) -> u32 {
-    let until = |round: u32| u64::from(n) * u64::from(round) / u64::from(rounds);
-    u32::try_from(until(round + 1) - until(round)).unwrap_or(u32::MAX)
 }
 
 /// How requests follow each other.
