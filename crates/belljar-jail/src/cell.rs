@@ -13,7 +13,7 @@ use std::{
 };
 
 use rustix::{
-    process::{DumpableBehavior, set_dumpable_behavior},
+    process::{DumpableBehavior, set_dumpable_behavior, setsid},
     thread::{CapabilitySet, CapabilitySets, set_capabilities},
 };
 
@@ -250,6 +250,8 @@ impl CellTemplate {
         keeper_is_confined: &impl AsFd,
     ) -> Result<(), ConfineError> {
         unblock_all().during(Mechanism::PidNamespace)?;
+        // A cell is born into its zygote's process group, and a signal to a group knows no namespace.
+        setsid().during(Mechanism::PidNamespace)?;
         let plan = &self.plan;
         if plan.asks_for(Mechanism::Capabilities) {
             drop_capabilities().during(Mechanism::Capabilities)?;

@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{CellGrants, CellLimits, GrantedTree, Mechanism, ZygotePlan};
 
-/// No packet is larger.
+/// No answer or report is larger.
 const MAX_PACKET_BYTES: usize = 8192;
-/// But for the first order, which has the whole plan in it.
-const MAX_PLAN_BYTES: usize = 64 * 1024;
+/// No order is larger: it may have a whole plan in it, or the paths of many grants.
+const MAX_ORDER_BYTES: usize = 64 * 1024;
 /// The most trees a cell can be granted, and more than the descriptors a cell comes with.
 pub const MAX_DESCRIPTORS: usize = 16;
 
@@ -113,7 +113,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Sends one packet with descriptors attached.
 pub fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let packet = serde_json::to_vec(message)?;
-    if packet.len() > MAX_PLAN_BYTES {
+    if packet.len() > MAX_ORDER_BYTES {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
@@ -130,9 +130,9 @@ pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(M, 
     receive_into(socket, &mut [0; MAX_PACKET_BYTES])
 }
 
-/// The same for the first order, which is larger.
-pub(crate) fn receive_plan(socket: impl AsFd) -> io::Result<Option<(Order, Vec<OwnedFd>)>> {
-    receive_into(socket, &mut vec![0; MAX_PLAN_BYTES])
+/// The same for orders, which are larger.
+pub(crate) fn receive_order(socket: impl AsFd) -> io::Result<Option<(Order, Vec<OwnedFd>)>> {
+    receive_into(socket, &mut vec![0; MAX_ORDER_BYTES])
 }
 
 fn receive_into<M: DeserializeOwned>(

@@ -61,7 +61,7 @@ impl Place {
         let execute = view.executable.iter().map(|path| (path, Reach::Execute));
         let of_view = read.chain(execute).filter_map(|(path, reach)| Self::at(path, reach).ok());
         let devices = mounts::DEVICES.iter();
-        let devices = devices.filter_map(|path| Self::at(path, Reach::Device).ok());
+        let devices = devices.filter_map(|(path, _)| Self::at(path, Reach::Device).ok());
         // The root itself holds nothing but what is listed here, and a cell's own directories.
         let root = Self::at("/", Reach::List).ok();
         of_view.chain(devices).chain(root).collect()

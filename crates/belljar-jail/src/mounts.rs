@@ -43,8 +43,16 @@ pub(crate) const DEVICE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC)
     .union(MountAttrFlags::MOUNT_ATTR_RDONLY);
 
-/// Devices programs cannot do without; none of them leads anywhere.
-pub(crate) const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"];
+/// Devices programs cannot do without, and which of the host's each is; none of them leads anywhere.
+///
+/// A shared mapping of `/dev/zero` is memory that no limit counts once it is all but unmapped.
+/// `/dev/full` gives zeros as well and cannot be mapped.
+pub(crate) const DEVICES: [(&str, &str); 4] = [
+    ("/dev/null", "/dev/null"),
+    ("/dev/zero", "/dev/full"),
+    ("/dev/full", "/dev/full"),
+    ("/dev/urandom", "/dev/urandom"),
+];
 const DEVICE_LINKS: [(&str, &str); 5] = [
     ("dev/random", "urandom"),
     ("dev/fd", "/proc/self/fd"),
@@ -126,7 +134,7 @@ fn furnish(furniture: &Furniture) -> io::Result<()> {
     if furniture
         .trees
         .iter()
-        .any(|(path, _)| DEVICES.iter().any(|device| path.as_os_str() == *device))
+        .any(|(path, _)| DEVICES.iter().any(|(device, _)| path.as_os_str() == *device))
     {
         for (path, to) in DEVICE_LINKS {
             symlinkat(to, CWD, path)?;

@@ -149,6 +149,9 @@ pub struct GrantedTree {
     pub access: TreeAccess,
     /// A directory, or a single file.
     pub is_directory: bool,
+    /// Which one, as the host saw it when the run was admitted: device and inode. A path that leads
+    /// to another one by the time the cell is made is refused.
+    pub identity: (u64, u64),
 }
 
 /// What may be done with a granted tree.

@@ -41,10 +41,17 @@ impl CellProcesses {
         Ok(Self { keeper, guest, guests })
     }
 
-    /// What the guest and all its descendants use. Processes that end meanwhile count for nothing.
+    /// What the guest and everything it started use, those included whose parent has ended: they
+    /// are the keeper's then. Processes that end meanwhile count for nothing.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
-        let mut pending = vec![self.guest];
+        let mut pending = match self.guests {
+            Guests::Script => vec![self.guest],
+            Guests::Programs => {
+                usage.cpu += ended_children_cpu(self.keeper).unwrap_or_default();
+                children(self.keeper).unwrap_or_default()
+            }
+        };
         while let Some(pid) = pending.pop() {
             usage.cpu += sys::process::cpu_time(pid).unwrap_or_default();
             usage.cpu += ended_children_cpu(pid).unwrap_or_default();

@@ -85,7 +85,8 @@ pub(crate) fn hand_over(control: &OwnedFd, trees: &[GrantedTree], cells: Ids) ->
             TreeAccess::Write => MountAttrFlags::empty(),
         };
         let made = match &prepared {
-            Ok(()) => detach(&tree.path, GRANTED | read_only, owner),
+            Ok(()) => detach(&tree.path, GRANTED | read_only, owner)
+                .and_then(|detached| same(detached, tree.identity)),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         };
         match made {
@@ -98,6 +99,15 @@ pub(crate) fn hand_over(control: &OwnedFd, trees: &[GrantedTree], cells: Ids) ->
     }
     let fds: Vec<_> = detached.iter().map(AsFd::as_fd).collect();
     control::send(control, &Answer::Trees, &fds)
+}
+
+/// The tree, if it is the one that was granted.
+fn same(tree: OwnedFd, identity: (u64, u64)) -> io::Result<OwnedFd> {
+    let found = rustix::fs::fstat(&tree)?;
+    if (found.st_dev, found.st_ino) == identity {
+        return Ok(tree);
+    }
+    Err(io::Error::other("it was replaced by another one while the run was being prepared"))
 }
 
 fn enter_own_namespaces() -> io::Result<()> {

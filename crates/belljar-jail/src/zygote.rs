@@ -12,7 +12,7 @@ use std::{
         fd::{AsFd, AsRawFd, OwnedFd, RawFd},
         unix::process::CommandExt,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -130,7 +130,7 @@ fn begin(
     proceed: impl FnOnce(Stage) -> io::Result<()>,
 ) -> io::Result<()> {
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    let mut plan = match control::receive_plan(&control)? {
+    let mut plan = match control::receive_order(&control)? {
         Some((Order::Confine(plan), _)) => plan,
         Some((Order::Detach { trees, cells }, _)) => {
             return trees::hand_over(&control, &trees, cells);
@@ -270,11 +270,10 @@ fn detach_view(plan: &ZygotePlan, owner: Option<Ids>) -> io::Result<Vec<(PathBuf
         };
         detached.push((target.clone(), tree));
     }
-    for device in mounts::DEVICES {
-        let path = PathBuf::from(device);
-        let tree = trees::detach(&path, mounts::DEVICE, None)
+    for (path, device) in mounts::DEVICES {
+        let tree = trees::detach(Path::new(device), mounts::DEVICE, None)
             .map_err(|error| io::Error::new(error.kind(), format!("{device}: {error}")))?;
-        detached.push((path, tree));
+        detached.push((path.into(), tree));
     }
     Ok(detached)
 }
@@ -341,7 +340,7 @@ fn make_cells<G: Guest>(
     assert_single_threaded()?;
     control::send(control, &Answer::Ready { ids }, &[])?;
     let mut is_first = true;
-    while let Some((order, trees)) = control::receive::<Order>(control)? {
+    while let Some((order, trees)) = control::receive_order(control)? {
         let Order::MakeCell { serial, limits, grants } = order else {
             return Err(io::ErrorKind::InvalidData.into());
         };

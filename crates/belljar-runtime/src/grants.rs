@@ -2,13 +2,13 @@
 
 use std::{
     fs, io,
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::fs::MetadataExt as _},
     path::{Component, Path, PathBuf},
 };
 
 use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
 use belljar_wire::{ErrorCode, GuestGrants, Language};
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 
 use crate::{EngineSource, RunError, RunRequest, Workspace};
 
@@ -133,7 +133,7 @@ fn tree(path: &Path, access: TreeAccess, flag: &str) -> Result<GrantedTree, RunE
         let message = format!("{flag} {}: neither a file nor a directory", path.display());
         return Err(invalid(message));
     }
-    Ok(GrantedTree { path, access, is_directory })
+    Ok(GrantedTree { path, access, is_directory, identity: (found.dev(), found.ino()) })
 }
 
 fn open_workspace(workspace: &Workspace) -> Result<(GrantedTree, OpenWorkspace), RunError> {
@@ -148,7 +148,9 @@ fn open_workspace(workspace: &Workspace) -> Result<(GrantedTree, OpenWorkspace),
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = openat(CWD, &plain, flags, Mode::empty())
         .map_err(|errno| unreachable(flag, &plain, &errno.into()))?;
-    let tree = GrantedTree { path: plain, access: TreeAccess::Workspace, is_directory: true };
+    let found = fstat(&directory).map_err(|errno| unreachable(flag, &plain, &errno.into()))?;
+    let (access, identity) = (TreeAccess::Workspace, (found.st_dev, found.st_ino));
+    let tree = GrantedTree { path: plain, access, is_directory: true, identity };
     Ok((tree, OpenWorkspace { directory, commit: *commit }))
 }
 

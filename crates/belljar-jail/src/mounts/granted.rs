@@ -2,8 +2,8 @@
 
 use std::{
     fs, io,
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    path::PathBuf,
 };
 
 use rustix::{
@@ -46,7 +46,7 @@ pub(crate) fn enter_granted_root(
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     attach_as("tmpfs", &options, "/work", attributes)?;
     chdir("/work")?;
-    copy_root()?;
+    copy_root(grants)?;
     let workspace = grants.trees.iter().zip(trees);
     let workspace = workspace.filter(|(tree, _)| tree.access == TreeAccess::Workspace);
     let mut layered = None;
@@ -75,25 +75,35 @@ pub(crate) fn enter_granted_root(
 }
 
 /// Repeats the present root's directories, mounts and links in the current directory.
-fn copy_root() -> io::Result<()> {
+fn copy_root(grants: &CellGrants) -> io::Result<()> {
     for entry in fs::read_dir("/")? {
         let entry = entry?;
-        let (name, from) = (entry.file_name(), entry.path());
-        let kind = entry.file_type()?;
-        if kind.is_symlink() {
-            symlinkat(fs::read_link(&from)?, CWD, Path::new(&name))?;
-        } else if kind.is_dir() {
-            mkdirat(CWD, Path::new(&name), super::DIRECTORY)?;
-            if !ROOT_DIRECTORIES.iter().any(|own| name == **own) {
-                let flags = OpenTreeFlags::OPEN_TREE_CLONE
-                    | OpenTreeFlags::OPEN_TREE_CLOEXEC
-                    | OpenTreeFlags::AT_RECURSIVE;
-                let tree = open_tree(CWD, &from, flags)?;
-                place_tree(&tree, &from)?;
-            }
+        if ROOT_DIRECTORIES.iter().any(|own| entry.file_name() == **own) {
+            mkdirat(CWD, inside(&entry.path()), super::DIRECTORY)?;
+        } else {
+            copy_entry(&entry, grants)?;
         }
     }
     Ok(())
+}
+
+/// Repeats one entry as it is, but for a directory of the root's own that leads to a grant: there
+/// must be room in it for what else leads there.
+fn copy_entry(entry: &fs::DirEntry, grants: &CellGrants) -> io::Result<()> {
+    let (from, kind) = (entry.path(), entry.file_type()?);
+    if kind.is_symlink() {
+        return Ok(symlinkat(fs::read_link(&from)?, CWD, inside(&from))?);
+    }
+    let leads_to_grant = grants.trees.iter().any(|tree| tree.target().starts_with(&from));
+    if kind.is_dir() && leads_to_grant && entry.metadata()?.dev() == fs::metadata("/")?.dev() {
+        mkdirat(CWD, inside(&from), super::DIRECTORY)?;
+        return fs::read_dir(&from)?.try_for_each(|entry| copy_entry(&entry?, grants));
+    }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    let tree = open_tree(CWD, &from, flags)?;
+    place_tree(&tree, &from)
 }
 
 /// Lays a writable layer over the tree on `work`.

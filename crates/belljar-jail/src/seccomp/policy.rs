@@ -81,7 +81,7 @@ const REPLACE: &[u32] = numbers! { SYS_dup3 };
 const MORE_FILES: &[u32] = numbers! {
     SYS_symlinkat SYS_readlinkat SYS_linkat SYS_utimensat SYS_renameat SYS_truncate SYS_statfs
     SYS_fstatfs SYS_copy_file_range SYS_sendfile SYS_preadv SYS_pwritev SYS_preadv2 SYS_pwritev2
-    SYS_readahead SYS_sync_file_range SYS_syncfs
+    SYS_readahead SYS_sync_file_range
 };
 
 /// Starting, ending and waiting for processes and threads. All of them stay in the cell, and the
@@ -92,7 +92,7 @@ const PROCESSES: &[u32] = numbers! {
     SYS_rt_sigsuspend SYS_rt_sigtimedwait SYS_rt_sigpending SYS_rt_sigqueueinfo
     SYS_setitimer SYS_getitimer SYS_get_robust_list SYS_getpriority SYS_sched_getparam
     SYS_sched_getscheduler SYS_sched_get_priority_max SYS_sched_get_priority_min SYS_sysinfo
-    SYS_setrlimit SYS_getrlimit SYS_capget SYS_membarrier SYS_pidfd_open SYS_pidfd_send_signal
+    SYS_setrlimit SYS_getrlimit SYS_capget SYS_pidfd_open SYS_pidfd_send_signal
 };
 
 /// Pipes, and waiting for several of them at once.
@@ -123,7 +123,7 @@ const CLONE_CELLS: &[u32] = numbers! {
     SYS_clone3 SYS_socketpair SYS_sendmsg SYS_recvmsg SYS_capset SYS_capget SYS_prctl SYS_seccomp
     SYS_close_range SYS_signalfd4 SYS_landlock_create_ruleset SYS_landlock_add_rule
     SYS_landlock_restrict_self SYS_prlimit64 SYS_fcntl SYS_mmap SYS_mprotect SYS_madvise
-    SYS_sendto SYS_recvfrom SYS_pipe2
+    SYS_sendto SYS_recvfrom SYS_pipe2 SYS_setsid
     SYS_open_tree SYS_mount_setattr SYS_pivot_root SYS_umount2 SYS_symlinkat SYS_readlinkat
 };
 
@@ -181,7 +181,9 @@ const PLAIN_MODE: Test = Test::NoneOf(libc::S_ISUID | libc::S_ISGID);
 /// Memory that is shared and belongs to no file is kept when it is all but unmapped, and then no
 /// limit counts it; huge pages are counted elsewhere.
 const COUNTED: (u8, Test) = (3, Test::NotAllOf((libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32));
-const SMALL_PAGES: (u8, Test) = (3, Test::NoneOf(libc::MAP_HUGETLB as u32));
+/// What grows down is counted as a stack, whose limit only says how far it grows by itself.
+const SMALL_PAGES: (u8, Test) =
+    (3, Test::NoneOf((libc::MAP_HUGETLB | libc::MAP_GROWSDOWN) as u32));
 /// What programs ask of their descriptors. No locks and no leases: kernel memory nothing counts.
 const PROGRAM_FCNTL_COMMANDS: &[u32] = &[
     libc::F_DUPFD as u32,
@@ -211,6 +213,14 @@ const PRCTLS: &[u32] = &[
     libc::PR_CAPBSET_READ as u32,
     libc::PR_GET_NO_NEW_PRIVS as u32,
 ];
+/// Barriers among the caller's own threads; the others interrupt every processor.
+const MEMBARRIERS: &[u32] = &[
+    libc::MEMBARRIER_CMD_QUERY as u32,
+    libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED as u32,
+    libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as u32,
+    libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE as u32,
+    libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE as u32,
+];
 const NOT_SUPPORTED: Rule = Rule::Refuse(libc::EOPNOTSUPP as u16);
 /// A file made with a mode, which comes where the file was opened to be made.
 const OPEN_MODE: &[(u8, Test)] = &[(2, PLAIN_MODE)];
@@ -226,6 +236,7 @@ const GUARDED_FOR_PROGRAMS: &[(libc::c_long, Rule)] = &[
     (libc::SYS_ioctl, Rule::AllowIf(&[(1, Test::OneOf(IOCTLS))])),
     (libc::SYS_prctl, Rule::AllowIf(&[(0, Test::OneOf(PRCTLS))])),
     (libc::SYS_clone, Rule::AllowIf(&[(0, Test::NoneOf(CLONE_FLAGS))])),
+    (libc::SYS_membarrier, Rule::AllowIf(&[(0, Test::OneOf(MEMBARRIERS))])),
     (libc::SYS_openat, Rule::AllowIf(OPENAT_MODE)),
     (libc::SYS_fchmod, Rule::AllowIf(&[(1, PLAIN_MODE)])),
     (libc::SYS_fchmodat, Rule::AllowIf(&[(2, PLAIN_MODE)])),

@@ -9,6 +9,9 @@ use std::{
 use rustix::mount::MountAttrFlags;
 
 /// Adds attributes to a mount and all mounts beneath it; with a user namespace, also its id map.
+///
+/// They are cut off from the mounts they are copies of: what is mounted there later does not appear
+/// here without the attributes, and what is mounted here does not appear there.
 pub(crate) fn add_attributes(
     tree: impl AsFd,
     attributes: MountAttrFlags,
@@ -17,17 +20,23 @@ pub(crate) fn add_attributes(
     let map_flag = if id_map.is_some() { libc::MOUNT_ATTR_IDMAP } else { 0 };
     let id_map = id_map.map_or(0, |fd| u64::from(fd.as_raw_fd().unsigned_abs()));
     let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
-    set(tree, u64::from(attributes.bits()) | map_flag, id_map, flags)
+    set(tree, u64::from(attributes.bits()) | map_flag, libc::MS_PRIVATE, id_map, flags)
 }
 
 /// Adds attributes to one mount.
 pub(crate) fn add_attributes_here(mount: impl AsFd, attributes: MountAttrFlags) -> io::Result<()> {
-    set(mount, u64::from(attributes.bits()), 0, libc::AT_EMPTY_PATH)
+    set(mount, u64::from(attributes.bits()), 0, 0, libc::AT_EMPTY_PATH)
 }
 
-fn set(mount: impl AsFd, attributes: u64, id_map: u64, flags: libc::c_int) -> io::Result<()> {
+fn set(
+    mount: impl AsFd,
+    attributes: u64,
+    propagation: u64,
+    id_map: u64,
+    flags: libc::c_int,
+) -> io::Result<()> {
     let arguments =
-        libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: id_map };
+        libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation, userns_fd: id_map };
     let (size, empty) = (size_of::<libc::mount_attr>(), c"".as_ptr());
     let (mount, arguments) = (mount.as_fd().as_raw_fd(), &raw const arguments);
     // SAFETY: the path is an empty C string, the kernel reads `size` bytes of `arguments`, and both
