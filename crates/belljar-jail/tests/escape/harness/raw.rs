@@ -172,8 +172,11 @@ pub(crate) fn map_at(
     flags: i32,
     fd: RawFd,
 ) -> Result<u64, Errno> {
+    // In full width: the last argument goes by the stack, where the upper half is anything.
+    let offset = 0u64;
     // SAFETY: the address is 0, the kernel's choice, or page 0, where nothing of ours can be.
-    let status = unsafe { libc::syscall(libc::SYS_mmap, address, bytes, protection, flags, fd, 0) };
+    let status =
+        unsafe { libc::syscall(libc::SYS_mmap, address, bytes, protection, flags, fd, offset) };
     if status == -1 { Err(last_errno()) } else { Ok(status.cast_unsigned()) }
 }
 
