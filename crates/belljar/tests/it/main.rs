@@ -19,6 +19,7 @@ mod host_limits;
 mod host_pool;
 mod host_support;
 mod languages;
+mod mixed;
 mod run;
 mod signals;
 mod workspace;

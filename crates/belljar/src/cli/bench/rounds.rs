@@ -1,0 +1,96 @@
+//! Cases that take turns, so that a busy moment of the machine hits all of them.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::{Bench, row::Row, stats::Times};
+
+const ROUNDS: u32 = 50;
+/// Before anything counts: files are cached, pools are full.
+const WARM_UP: u32 = 20;
+
+/// How often a case is timed, of the number that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Often {
+    /// Every time: ours.
+    Always,
+    /// Two of five: still 200 by default. Peers are slow.
+    Less,
+    /// One of twenty-five, for what takes a good part of a second.
+    Seldom,
+}
+
+impl Often {
+    /// How many of `n`.
+    pub(super) fn of(self, n: u32) -> u32 {
+        match self {
+            Self::Always => n,
+            Self::Less => n.saturating_mul(2).div_ceil(5),
+            Self::Seldom => n.div_ceil(25),
+        }
+    }
+}
+
+/// One thing to be timed again and again.
+pub(super) struct Case<'a> {
+    row: Row,
+    often: Often,
+    /// Does it once, checks the answer and tells the time.
+    once: Box<dyn FnMut() -> anyhow::Result<Duration> + 'a>,
+    times: Times,
+}
+
+impl<'a> Case<'a> {
+    /// A case; its name says whether it is one of ours.
+    pub(super) fn new(
+        name: &str,
+        version: &str,
+        often: Often,
+        once: impl FnMut() -> anyhow::Result<Duration> + 'a,
+    ) -> Self {
+        let row = Row::new("", name, version);
+        Self { row, often, once: Box::new(once), times: Times::default() }
+    }
+
+    fn warm_up(&mut self, n: u32) -> anyhow::Result<()> {
+        let warm_up = if self.often == Often::Always { WARM_UP.min(n) } else { 1 };
+        (0..warm_up).try_for_each(|_| (self.once)().map(drop))
+    }
+}
+
+/// Times all cases in turns. A peer that fails at once is named and left out.
+pub(super) fn measure(
+    bench: &Bench<'_>,
+    name: &str,
+    cases: Vec<Case<'_>>,
+) -> anyhow::Result<Vec<Row>> {
+    let n = bench.arguments.n;
+    let rounds = ROUNDS.min(n);
+    let mut working = Vec::new();
+    for mut case in cases {
+        bench.progress.say(&format!("{name}: {}", case.row.case));
+        match case.warm_up(n) {
+            Ok(()) => working.push(case),
+            Err(error) if case.row.is_ours() => return Err(error).context(case.row.case),
+            Err(error) => bench.absent.left_out(&case.row.case, &format!("{error:#}")),
+        }
+    }
+    for round in 0..rounds {
+        bench.progress.say(&format!("{name}: round {} of {rounds}", round + 1));
+        for case in &mut working {
+            for _ in 0..share(case.often.of(n), round, rounds) {
+                let time = (case.once)().with_context(|| case.row.case.clone())?;
+                case.times.add(time);
+            }
+        }
+    }
+    let rows = working.iter();
+    Ok(rows.map(|case| Row::timed(name, &case.row.case, &case.row.version, &case.times)).collect())
+}
+
+/// How many of `n` fall into this round.
+pub(super) fn share(n: u32, round: u32, rounds: u32) -> u32 {
+    let until = |round: u32| u64::from(n) * u64::from(round) / u64::from(rounds);
+    u32::try_from(until(round + 1) - until(round)).unwrap_or(u32::MAX)
+}
