@@ -16,7 +16,7 @@ use std::{
 use rustix::{
     fs::{CWD, Mode, OFlags, openat},
     mount::{MountAttrFlags, OpenTreeFlags, open_tree},
-    process::getuid,
+    process::{WaitId, WaitIdOptions, getuid, waitid},
 };
 
 use crate::{
@@ -62,12 +62,13 @@ fn id_map(tree: &OwnedFd, shown: Ids) -> io::Result<OwnedFd> {
             exit_now(0)
         }
         Cloned::Parent { pid, .. } => {
-            let pid = pid.as_raw_pid();
-            fs::write(format!("/proc/{pid}/uid_map"), format!("{} {} 1", real.uid(), shown.uid))?;
-            fs::write(format!("/proc/{pid}/gid_map"), format!("{} {} 1", real.gid(), shown.gid))?;
+            let of_child = |file: &str| format!("/proc/{}/{file}", pid.as_raw_pid());
+            fs::write(of_child("uid_map"), format!("{} {} 1", real.uid(), shown.uid))?;
+            fs::write(of_child("gid_map"), format!("{} {} 1", real.gid(), shown.gid))?;
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            let map = openat(CWD, format!("/proc/{pid}/ns/user"), flags, Mode::empty());
+            let map = openat(CWD, of_child("ns/user"), flags, Mode::empty());
             drop(write);
+            waitid(WaitId::Pid(pid), WaitIdOptions::EXITED)?;
             Ok(map?)
         }
     }

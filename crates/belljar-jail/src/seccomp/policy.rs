@@ -182,8 +182,7 @@ const PLAIN_MODE: Test = Test::NoneOf(libc::S_ISUID | libc::S_ISGID);
 /// limit counts it; huge pages are counted elsewhere.
 const COUNTED: (u8, Test) = (3, Test::NotAllOf((libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32));
 /// What grows down is counted as a stack, whose limit only says how far it grows by itself.
-const SMALL_PAGES: (u8, Test) =
-    (3, Test::NoneOf((libc::MAP_HUGETLB | libc::MAP_GROWSDOWN) as u32));
+const SMALL_PAGES: (u8, Test) = (3, Test::NoneOf((libc::MAP_HUGETLB | libc::MAP_GROWSDOWN) as u32));
 /// What programs ask of their descriptors. No locks and no leases: kernel memory nothing counts.
 const PROGRAM_FCNTL_COMMANDS: &[u32] = &[
     libc::F_DUPFD as u32,
