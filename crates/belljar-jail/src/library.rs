@@ -28,6 +28,8 @@ pub struct Hooks {
     /// A layer could not be put in force: the cell's socket, the layer, what the system said. The
     /// process ends on return.
     pub refused: extern "C" fn(c_int, *const c_char, *const c_char),
+    /// In the zygote, once, after its first cell.
+    pub warm_further: extern "C" fn(),
 }
 
 impl Guest for Hooks {
@@ -43,6 +45,10 @@ impl Guest for Hooks {
         let message = CString::new(error.source.to_string()).unwrap_or_default();
         (self.in_clone)();
         (self.refused)(socket.into_raw_fd(), mechanism.as_ptr(), message.as_ptr());
+    }
+
+    fn warm_further(&mut self) {
+        (self.warm_further)();
     }
 
     fn before_clone(&mut self) {

@@ -19,6 +19,7 @@ sys.path.insert(0, package)
 import belljar_guest  # noqa: E402
 
 belljar_guest.warm(kind == "data")
+belljar_guest.warm_further()
 
 
 def lower_limits(limits):

@@ -29,9 +29,7 @@ _ONE_THREAD = (
 
 
 def warm(data: bool) -> None:
-    """Imports what guest code is likely to use; with `data` numpy and pandas too."""
-    for name in _STDLIB:
-        _import(name)
+    """Makes the first cell possible; with `data` numpy and pandas are imported."""
     from . import patches
     from .cell import rehearse
     from .run import prepare_zygote
@@ -44,6 +42,18 @@ def warm(data: bool) -> None:
     rehearse(os.sep)
     _warm_errors()
     gc.set_threshold(10_000, 20, 20)
+    _settle()
+
+
+def warm_further() -> None:
+    """Imports what guest code is likely to use: after the first cell, which may be the only one."""
+    for name in _STDLIB:
+        _import(name)
+    _settle()
+
+
+def _settle() -> None:
+    """What is there now is there for good, and is not looked at again in every cell."""
     gc.collect()
     gc.freeze()
 

@@ -23,6 +23,7 @@ class Hooks(ctypes.Structure):
         ("in_clone", ctypes.c_void_p),
         ("confined", ctypes.c_void_p),
         ("refused", ctypes.c_void_p),
+        ("warm_further", ctypes.c_void_p),
     ]
 
 
@@ -31,7 +32,7 @@ def main(setup: str, handover: str) -> None:
     wanted = json.loads(setup)
     sys.path[:] = ["/belljar/lib", *wanted["paths"]]
     sys.argv = [""]
-    from . import cell_main, warm, wire
+    from . import cell_main, warm, warm_further, wire
 
     # Calls through PyDLL keep the interpreter's lock: there is one thread, and it is here.
     library = ctypes.PyDLL(LIBRARY)
@@ -55,6 +56,8 @@ def main(setup: str, handover: str) -> None:
         head = {"mechanism": mechanism.decode(), "message": message.decode("utf-8", "replace")}
         os.write(fd, wire.frame(REFUSED, head))
 
+    warmed = ctypes.CFUNCTYPE(None)(warm_further)
+
     def address(function) -> int:
         return ctypes.cast(function, ctypes.c_void_p).value
 
@@ -64,6 +67,7 @@ def main(setup: str, handover: str) -> None:
         address(ctypes.pythonapi.PyOS_AfterFork_Child),
         address(confined),
         address(refused),
+        address(warmed),
     )
     warm(wanted["data"])
     library.belljar_resume(handover.encode(), ctypes.byref(hooks))
