@@ -7,7 +7,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -33,6 +33,8 @@ pub(crate) struct Pool {
     /// Held while a zygote is being replaced, so that only one request does it.
     zygote: tokio::sync::Mutex<Arc<Zygote>>,
     parked: Mutex<Parked>,
+    /// Set by [`shutdown`](Self::shutdown): a refill that was under way starts no other zygote.
+    is_closed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +57,8 @@ impl Pool {
         let zygote = Arc::new(Zygote::start(&program, &plan).await?);
         let (zygote, parked) = (tokio::sync::Mutex::new(zygote), Mutex::default());
         let next_cell = AtomicU64::new(0);
-        Ok(Self { program, plan, size, limits, cgroups, next_cell, zygote, parked })
+        let is_closed = AtomicBool::new(false);
+        Ok(Self { program, plan, size, limits, cgroups, next_cell, zygote, parked, is_closed })
     }
 
     /// A confined cell: a parked one if there is one, else a fresh one.
@@ -86,6 +89,7 @@ impl Pool {
 
     /// Ends every parked cell and the zygote, and waits until they are gone.
     pub(crate) async fn shutdown(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
         self.parked().cells.clear();
         self.zygote.lock().await.shutdown().await;
         if let Some(cgroups) = &self.cgroups {
@@ -143,6 +147,9 @@ impl Pool {
 
     async fn live_zygote(&self) -> Result<Arc<Zygote>, LaunchError> {
         let mut zygote = self.zygote.lock().await;
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(LaunchError::NoHandshake);
+        }
         if !zygote.is_alive() {
             tracing::warn!("the zygote died, starting another");
             *zygote = Arc::new(Zygote::start(&self.program, &self.plan).await?);

@@ -197,3 +197,14 @@ async fn a_result_has_the_canonical_shape() {
     assert_eq!(shape, expected);
     host.shutdown().await;
 }
+
+/// A pool that is being refilled when its host is shut down starts nothing any more (A10).
+#[tokio::test(flavor = "multi_thread")]
+async fn a10_shutting_down_ends_everything_also_while_cells_are_being_parked() {
+    for _ in 0..20 {
+        let host = host(2).await;
+        assert_eq!(run(&host, "return 1").await.result.get(), "1");
+        host.shutdown().await;
+        assert_eq!(descendants(std::process::id()), Vec::<u32>::new());
+    }
+}
