@@ -106,7 +106,8 @@ pub(crate) fn confine(plan: &ZygotePlan, filter: &Program) -> Result<(), Confine
     Ok(())
 }
 
-/// Serves the cell until the host lets go of it or the guest ends.
+/// Serves the cell until the host lets go of it. What the guest left can still be asked for when it
+/// has ended.
 pub(crate) fn watch(
     socket: &OwnedFd,
     ended_children: &OwnedFd,
@@ -122,7 +123,7 @@ pub(crate) fn watch(
         };
         let [from_host, children] = ready.map(|fd| !fd.revents().is_empty());
         if children && let Some(report) = reap(ended_children, guest)? {
-            return send_packet(socket, &report);
+            send_packet(socket, &report)?;
         }
         if from_host {
             match receive_packet::<Request>(socket)? {

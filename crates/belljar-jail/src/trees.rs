@@ -16,7 +16,7 @@ use std::{
 use rustix::{
     fs::{CWD, Mode, OFlags, openat},
     mount::{MountAttrFlags, OpenTreeFlags, open_tree},
-    process::{WaitId, WaitIdOptions, getuid, waitid},
+    process::{Pid, WaitId, WaitIdOptions, getuid, waitid},
 };
 
 use crate::{
@@ -62,16 +62,21 @@ fn id_map(tree: &OwnedFd, shown: Ids) -> io::Result<OwnedFd> {
             exit_now(0)
         }
         Cloned::Parent { pid, .. } => {
-            let of_child = |file: &str| format!("/proc/{}/{file}", pid.as_raw_pid());
-            fs::write(of_child("uid_map"), format!("{} {} 1", real.uid(), shown.uid))?;
-            fs::write(of_child("gid_map"), format!("{} {} 1", real.gid(), shown.gid))?;
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            let map = openat(CWD, of_child("ns/user"), flags, Mode::empty());
+            let map = map_ids(pid, (real.uid(), real.gid()), shown);
             drop(write);
             waitid(WaitId::Pid(pid), WaitIdOptions::EXITED)?;
-            Ok(map?)
+            map
         }
     }
+}
+
+/// Maps one user and one group in the user namespace of a process, and opens it.
+fn map_ids(pid: Pid, (uid, gid): (u32, u32), shown: Ids) -> io::Result<OwnedFd> {
+    let of_child = |file: &str| format!("/proc/{}/{file}", pid.as_raw_pid());
+    fs::write(of_child("uid_map"), format!("{uid} {} 1", shown.uid))?;
+    fs::write(of_child("gid_map"), format!("{gid} {} 1", shown.gid))?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(openat(CWD, of_child("ns/user"), flags, Mode::empty())?)
 }
 
 /// Detaches what a cell is granted, for the host that asks over `control`, and ends.

@@ -160,12 +160,21 @@ impl Cell {
     /// A handle on what the guest has written to `/work`.
     pub(crate) async fn work(&self) -> io::Result<OwnedFd> {
         request_work(&self.keeper)?;
-        let received = self.keeper.async_io(Interest::READABLE, || receive_report(&self.keeper));
-        match timeout(RESIZE, received).await?? {
-            Some((KeeperReport::Work, Some(work))) => Ok(work),
-            Some((KeeperReport::NoWork { message }, _)) => Err(io::Error::other(message)),
-            Some(_) | None => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        let answer = async {
+            loop {
+                let receive = || receive_report(&self.keeper);
+                match self.keeper.async_io(Interest::READABLE, receive).await? {
+                    Some((KeeperReport::Work, Some(work))) => return Ok(work),
+                    Some((KeeperReport::NoWork { message }, _)) => {
+                        return Err(io::Error::other(message));
+                    }
+                    // The guest may have ended just before it was asked for.
+                    Some((KeeperReport::Ended { .. }, _)) => {}
+                    Some(_) | None => return Err(io::ErrorKind::UnexpectedEof.into()),
+                }
+            }
+        };
+        timeout(RESIZE, answer).await?
     }
 
     async fn report(&self) -> io::Result<Option<KeeperReport>> {

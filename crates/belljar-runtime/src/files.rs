@@ -3,8 +3,14 @@
 //! All of it happens once every process of the cell is dead: nobody is left to race with.
 
 use std::{
-    io,
+    collections::HashMap,
+    fmt, io,
     os::fd::{AsFd, OwnedFd},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::SystemTime,
 };
 
@@ -14,15 +20,20 @@ use belljar_jail::workspace::{
 };
 use belljar_wire::ErrorCode;
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags, openat},
     io::Errno,
 };
 
-use crate::{Artifact, Change, RunError, grants::OpenWorkspace};
+use crate::{Artifact, Change, Limits, RunError, grants::OpenWorkspace, run};
 
 /// Files in here come back by themselves. A script's engine names it when it is there.
 const OUTPUT_DIRECTORY: &str = "/work/out";
+
+/// Changes a result lists.
+const MAX_LISTED: usize = 10_000;
+/// Longer than any machine that still works takes to end a cell.
+const DEATH: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// What of a run's files is to be looked at.
 #[derive(Debug)]
@@ -38,6 +49,20 @@ pub(crate) struct Leftovers {
     pub(crate) began: SystemTime,
     /// Whether the run succeeded: only then is anything committed.
     pub(crate) success: bool,
+    /// The most a commit may write, and the most that may come back.
+    pub(crate) limits: Limits,
+    /// Set when nobody waits for the run any more: then nothing is committed either.
+    pub(crate) is_abandoned: Arc<AtomicBool>,
+}
+
+/// Marks a run as abandoned when it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct AbandonOnDrop(pub(crate) Arc<AtomicBool>);
+
+impl Drop for AbandonOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// What became of them.
@@ -63,18 +88,17 @@ impl Leftovers {
     pub(crate) fn settle(self) -> Settled {
         let mut settled = Settled::default();
         let result = wait_until_dead(&self.keeper).and_then(|()| self.look(&mut settled));
-        if let Err(error) = result {
-            settled.error = Some(RunError::new(
-                ErrorCode::WorkspaceFailed,
-                format!("what the run left in /work could not be read: {error}"),
-            ));
+        match result {
+            Ok(()) => settled,
+            Err(error) => Settled { error: Settled::failed(&error).error, ..settled },
         }
-        settled
     }
 
     fn look(&self, settled: &mut Settled) -> io::Result<()> {
         let lower = self.workspace.as_ref().map(|workspace| workspace.directory.as_fd());
-        let caps = ArtifactCaps::default();
+        let bytes = self.limits.result_bytes;
+        let caps =
+            ArtifactCaps { bytes_each: bytes, bytes_total: bytes, ..ArtifactCaps::default() };
         let named: Vec<String> =
             self.named.iter().filter(|path| *path != OUTPUT_DIRECTORY).cloned().collect();
         let found = workspace::collect(self.work.as_fd(), lower, &named, &caps);
@@ -86,26 +110,40 @@ impl Leftovers {
         let Some(OpenWorkspace { directory, commit }) = &self.workspace else { return Ok(()) };
         let caps = ChangeCaps { began: Some(self.began), ..ChangeCaps::default() };
         let changes = workspace::changes(self.work.as_fd(), lower, &caps)?;
-        settled.changes = changes.list.iter().map(change).collect();
-        if changes.cut {
-            settled.notes.push("[workspace] too many changes to list them all".to_owned());
-        }
+        let mut report = None;
         if *commit && self.success {
-            let options = CommitOptions::default();
-            let report =
-                workspace::commit(&changes, self.work.as_fd(), directory.as_fd(), &options);
-            mark_committed(&mut settled.changes, &report);
-            settled.error = incomplete(&report);
+            if self.is_abandoned.load(Ordering::SeqCst) {
+                settled.error = Some(run::aborted());
+            } else {
+                let options = CommitOptions { bytes: self.limits.disk, ..CommitOptions::default() };
+                let (work, directory) = (self.work.as_fd(), directory.as_fd());
+                report = Some(workspace::commit(&changes, work, directory, &options));
+            }
+        }
+        settled.error = settled.error.take().or_else(|| incomplete(report.as_ref()?));
+        settled.changes = told(&changes, report.as_ref());
+        if changes.cut || changes.list.len() > MAX_LISTED {
+            settled.notes.push("[workspace] too many changes to list them all".to_owned());
         }
         Ok(())
     }
 }
 
+impl Settled {
+    /// The files could not be looked at.
+    pub(crate) fn failed(error: &dyn fmt::Display) -> Self {
+        let message = format!("what the run left in /work could not be read: {error}");
+        let error = RunError::new(ErrorCode::WorkspaceFailed, message);
+        Self { error: Some(error), ..Self::default() }
+    }
+}
+
 fn wait_until_dead(keeper: &OwnedFd) -> io::Result<()> {
     loop {
-        match poll(&mut [PollFd::new(keeper, PollFlags::IN)], None) {
+        match poll(&mut [PollFd::new(keeper, PollFlags::IN)], Some(&DEATH)) {
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
+            Ok(0) => return Err(io::Error::other("the cell does not end")),
             Ok(_) => return Ok(()),
         }
     }
@@ -116,28 +154,27 @@ fn artifact(found: workspace::Artifact) -> Artifact {
     Artifact { path, media_type, bytes, data: BASE64.encode(data) }
 }
 
-fn change(found: &workspace::Change) -> Change {
-    Change {
-        path: found.shown_path(),
-        kind: found.kind.as_str(),
-        entry: found.entry.as_str(),
-        bytes: found.bytes,
-        committed: false,
-        note: found.note(),
-    }
-}
-
-fn mark_committed(changes: &mut [Change], report: &CommitReport) {
-    for change in &mut *changes {
-        change.committed = true;
-    }
-    for skipped in &report.skipped {
-        let path = skipped.path.to_string_lossy();
-        for change in changes.iter_mut().filter(|change| change.path == path) {
-            change.committed = false;
-            change.note = Some(format!("not committed: {}", skipped.reason));
+/// The change list as it is told, with what became of each.
+fn told(changes: &workspace::Changes, report: Option<&CommitReport>) -> Vec<Change> {
+    let skipped: HashMap<&Path, &NotCommitted> = report
+        .iter()
+        .flat_map(|report| &report.skipped)
+        .map(|skipped| (skipped.path.as_path(), &skipped.reason))
+        .collect();
+    let list = changes.list.iter().take(MAX_LISTED);
+    let tell = |found: &workspace::Change| {
+        let skipped = skipped.get(found.path.as_path());
+        Change {
+            path: found.shown_path(),
+            kind: found.kind.as_str(),
+            entry: found.entry.as_str(),
+            bytes: found.bytes,
+            // Of a list that was cut, nothing is committed.
+            committed: report.is_some() && !changes.cut && skipped.is_none(),
+            note: skipped.map(|reason| format!("not committed: {reason}")).or_else(|| found.note()),
         }
-    }
+    };
+    list.map(tell).collect()
 }
 
 /// The error when something that should have been committed was not.
@@ -163,7 +200,8 @@ fn incomplete(report: &CommitReport) -> Option<RunError> {
         0 => String::new(),
         more => format!(" ({more} more: see changes)"),
     };
-    let message =
-        format!("{} was not committed: {}{more}", first.path.to_string_lossy(), first.reason);
+    let path = first.path.to_string_lossy();
+    let path = if path.is_empty() { "the workspace".into() } else { path };
+    let message = format!("{path} was not committed: {}{more}", first.reason);
     Some(RunError::new(code, message).with_hint("`changes` says of each path what became of it"))
 }

@@ -1,6 +1,7 @@
 //! From what a run asks to reach to what its cell is given.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     os::{fd::OwnedFd, unix::fs::MetadataExt as _},
     path::{Component, Path, PathBuf},
@@ -8,13 +9,20 @@ use std::{
 
 use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
 use belljar_wire::{ErrorCode, GuestGrants, Language};
-use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2},
+    io::Errno,
+};
 
 use crate::{EngineSource, RunError, RunRequest, Workspace};
 
 /// Places of a cell's own that no grant may take.
-const OWN: [&str; 9] =
-    ["/", "/tmp", "/work", "/proc", "/dev", "/sys", "/belljar", "/commands", "/usr"];
+const OWN: [&str; 11] = [
+    "/", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+    "/libx32",
+];
+/// And nothing beneath these either.
+const CLOSED: [&str; 6] = ["/work", "/proc", "/dev", "/sys", "/belljar", "/commands"];
 const MAX_GRANTED_COMMANDS: usize = 64;
 
 /// A request's grants, checked.
@@ -73,7 +81,7 @@ pub(crate) fn check(request: &RunRequest, engines: &dyn EngineSource) -> Result<
             grants.commands.len()
         )));
     }
-    for name in &grants.commands {
+    for name in grants.commands.iter().collect::<BTreeSet<_>>() {
         checked.cell.commands.push((name.clone(), command(name, engines)?));
     }
     Ok(checked)
@@ -118,16 +126,20 @@ fn is_variable(name: &str) -> bool {
 
 fn tree(path: &Path, access: TreeAccess, flag: &str) -> Result<GrantedTree, RunError> {
     let path = plain(path).ok_or_else(|| {
-        invalid(format!("{flag} {}: not an absolute path without `..`", path.display()))
+        invalid(format!("{flag} {}: not an absolute path of text without `..`", path.display()))
     })?;
-    if OWN.iter().any(|own| path == Path::new(own)) {
+    let is_own = OWN.iter().any(|own| path == Path::new(own))
+        || CLOSED.iter().any(|closed| path.starts_with(closed));
+    if is_own {
         return Err(invalid(format!(
             "{flag} {}: this is a place of the cell's own",
             path.display()
         ))
         .with_hint("grant something inside it, or another directory"));
     }
-    let found = fs::metadata(&path).map_err(|error| unreachable(flag, &path, &error))?;
+    let handle = open(&path, OFlags::PATH, flag)?;
+    let found = fs::File::from(handle).metadata();
+    let found = found.map_err(|error| unreachable(flag, &path, &error))?;
     let is_directory = found.is_dir();
     if !is_directory && !found.is_file() {
         let message = format!("{flag} {}: neither a file nor a directory", path.display());
@@ -140,18 +152,34 @@ fn open_workspace(workspace: &Workspace) -> Result<(GrantedTree, OpenWorkspace),
     let Workspace { path, commit } = workspace;
     let flag = "--workspace";
     let plain = plain(path).ok_or_else(|| {
-        invalid(format!("{flag} {}: not an absolute path without `..`", path.display()))
+        invalid(format!("{flag} {}: not an absolute path of text without `..`", path.display()))
     })?;
     if plain == Path::new("/") {
         return Err(invalid(format!("{flag} /: the whole machine is no workspace")));
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = openat(CWD, &plain, flags, Mode::empty())
-        .map_err(|errno| unreachable(flag, &plain, &errno.into()))?;
+    let directory = open(&plain, OFlags::RDONLY | OFlags::DIRECTORY, flag)?;
     let found = fstat(&directory).map_err(|errno| unreachable(flag, &plain, &errno.into()))?;
     let (access, identity) = (TreeAccess::Workspace, (found.st_dev, found.st_ino));
     let tree = GrantedTree { path: plain, access, is_directory: true, identity };
     Ok((tree, OpenWorkspace { directory, commit: *commit }))
+}
+
+/// Opens what is to be granted. No link leads there: a guest that could write to a directory once
+/// may have left one in it.
+fn open(path: &Path, flags: OFlags, flag: &str) -> Result<OwnedFd, RunError> {
+    let (flags, how) = (flags | OFlags::CLOEXEC, ResolveFlags::NO_SYMLINKS);
+    let opened = match openat2(CWD, path, flags, Mode::empty(), how) {
+        // A kernel or a filter without it: the last component at least is no link.
+        Err(Errno::NOSYS) => openat(CWD, path, flags | OFlags::NOFOLLOW, Mode::empty()),
+        other => other,
+    };
+    opened.map_err(|errno| match errno {
+        Errno::LOOP => {
+            let message = format!("{flag} {}: a symbolic link leads there", path.display());
+            invalid(message).with_hint("grant the path it leads to: links are not followed")
+        }
+        _ => unreachable(flag, path, &errno.into()),
+    })
 }
 
 /// The path without `.` and doubled slashes, if it is absolute and nothing in it leads upwards.
@@ -159,7 +187,8 @@ fn plain(path: &Path) -> Option<PathBuf> {
     let fits = |part: &Component<'_>| {
         matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir)
     };
-    let is_plain = path.is_absolute() && path.components().all(|part| fits(&part));
+    let is_plain =
+        path.is_absolute() && path.to_str().is_some() && path.components().all(|part| fits(&part));
     is_plain.then(|| path.components().filter(|part| *part != Component::CurDir).collect())
 }
 

@@ -3,8 +3,9 @@
 use std::{
     convert::Infallible,
     future::Future,
-    pin::pin,
-    sync::Arc,
+    io,
+    pin::{Pin, pin},
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -20,7 +21,7 @@ use crate::{
     EngineKind, EngineSource, Isolation, LaunchError, Limits, Metrics, RunError, RunRequest,
     RunResult, Status,
     cell::Cell,
-    files::{Leftovers, Settled},
+    files::{AbandonOnDrop, Leftovers, Settled},
     grants::{self, Checked, OpenWorkspace},
     pool::Pool,
     pools::Pools,
@@ -48,6 +49,7 @@ pub struct HostConfig {
 pub struct Host {
     pools: Arc<Pools>,
     cells: Arc<Semaphore>,
+    settling: Arc<Semaphore>,
     maximum: Limits,
 }
 
@@ -55,6 +57,9 @@ pub struct Host {
 const REFILL_DELAY: Duration = Duration::from_millis(5);
 /// Cells in use at once; further runs wait. Each has three descriptors here and two processes.
 const MAX_CELLS: usize = 256;
+
+/// Runs whose files are looked at at the same time.
+const MAX_SETTLING: usize = 8;
 
 /// A run that was let in, and the cell it got.
 struct Admitted<'a> {
@@ -75,7 +80,8 @@ impl Host {
             pools.of(pools.engines().choose(language, "")).await?.refill().await;
         }
         let cells = Arc::new(Semaphore::new(MAX_CELLS));
-        Ok(Self { pools: Arc::new(pools), cells, maximum })
+        let settling = Arc::new(Semaphore::new(MAX_SETTLING));
+        Ok(Self { pools: Arc::new(pools), cells, settling, maximum })
     }
 
     /// Runs guest code to its end. Whatever goes wrong is in the result.
@@ -115,15 +121,33 @@ impl Host {
                 };
                 let command = command(request, guest);
                 let started = Instant::now();
-                let Driven { outcome, measured, work, named } =
-                    run::drive(&mut cell, &command, &limits, &mut transcript, files, abort).await;
+                let Driven { outcome, measured, work, named } = run::drive(
+                    &mut cell,
+                    &command,
+                    &limits,
+                    &mut transcript,
+                    files,
+                    abort.as_mut(),
+                )
+                .await;
                 report.metrics.execution_ms = milliseconds_since(started);
                 report.metrics.cpu_ms = milliseconds(measured.cpu);
                 report.metrics.memory_mb = megabytes(measured.peak_memory_bytes);
-                if let (Some(work), Ok(keeper)) = (work, cell.keeper()) {
-                    let success = outcome.is_ok();
-                    let leftovers = Leftovers { work, keeper, named, workspace, began, success };
-                    report.settle(leftovers).await;
+                if let Some(work) = work {
+                    let abandoned = AbandonOnDrop::default();
+                    let (success, is_abandoned) = (outcome.is_ok(), abandoned.0.clone());
+                    let left = work.and_then(|work| Ok((work, cell.keeper()?)));
+                    let left = left.map(|(work, keeper)| Leftovers {
+                        work,
+                        keeper,
+                        named,
+                        workspace,
+                        began,
+                        success,
+                        limits,
+                        is_abandoned,
+                    });
+                    report.settled = self.settle(left, &abandoned, abort).await;
                 }
                 drop((cell, permit, running));
                 outcome
@@ -166,6 +190,31 @@ impl Host {
         Ok(())
     }
 
+    /// Looks at what a run left in `/work`. An abort comes too late for a commit that has begun.
+    async fn settle(
+        &self,
+        left: io::Result<Leftovers>,
+        abandoned: &AbandonOnDrop,
+        abort: Pin<&mut impl Future<Output = ()>>,
+    ) -> Settled {
+        let left = match left {
+            Ok(left) if left.is_anything() => left,
+            Ok(_) => return Settled::default(),
+            Err(error) => return Settled::failed(&error),
+        };
+        // What comes back is held in memory: of few runs at a time.
+        let _turn = self.settling.acquire().await;
+        let mut settling = tokio::task::spawn_blocking(|| left.settle());
+        let settled = tokio::select! {
+            settled = &mut settling => settled,
+            () = abort => {
+                abandoned.0.store(true, Ordering::SeqCst);
+                settling.await
+            }
+        };
+        settled.unwrap_or_else(|error| Settled::failed(&error))
+    }
+
     /// Admits the request and gets it a cell of its own.
     async fn prepare(
         &self,
@@ -184,7 +233,7 @@ impl Host {
         } else {
             pool.make_granted(grants, limits).await?
         };
-        let failed = |what: &str, error: std::io::Error| {
+        let failed = |what: &str, error: io::Error| {
             RunError::new(ErrorCode::SandboxFailed, format!("could not size {what}: {error}"))
         };
         let resized = cell.resize_scratch(limits.disk_bytes, limits.inodes).await;
@@ -290,13 +339,6 @@ impl Report {
         self.isolation.tier = if plan.is_full() { "full" } else { "weakened" };
         self.isolation.layers = plan.layers();
         self.isolation.memory = pool.memory_bound();
-    }
-
-    async fn settle(&mut self, leftovers: Leftovers) {
-        if leftovers.is_anything() {
-            let settled = tokio::task::spawn_blocking(|| leftovers.settle()).await;
-            self.settled = settled.unwrap_or_default();
-        }
     }
 
     fn into_result(

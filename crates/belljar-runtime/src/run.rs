@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    io,
     os::fd::OwnedFd,
     pin::{Pin, pin},
     time::Duration,
@@ -48,7 +49,7 @@ pub(crate) struct Driven {
     pub(crate) outcome: Result<Finished, RunError>,
     pub(crate) measured: Measured,
     /// A handle on what the guest wrote to `/work`, when that was wanted and the guest answered.
-    pub(crate) work: Option<OwnedFd>,
+    pub(crate) work: Option<io::Result<OwnedFd>>,
     /// Artifacts the code named.
     pub(crate) named: Vec<String>,
 }
@@ -88,8 +89,8 @@ pub(crate) async fn drive(
     let report =
         if still_there && !matches!(ended, Ended::Silent) { None } else { cell.guest_end().await };
     let work = match (&ended, files) {
-        (Ended::Answered(_), Files::Wanted) => cell.work().await.ok(),
-        (Ended::Answered(_), Files::WantedIfNamed) if !named.is_empty() => cell.work().await.ok(),
+        (Ended::Answered(_), Files::Wanted) => Some(cell.work().await),
+        (Ended::Answered(_), Files::WantedIfNamed) if !named.is_empty() => Some(cell.work().await),
         _ => None,
     };
     cell.kill();

@@ -60,14 +60,14 @@ pub(crate) async fn detach_trees(
 ) -> Result<Vec<OwnedFd>, DetachError> {
     let (ours, theirs) = control::pair()?;
     let control = packet_socket(ours)?;
-    let child = spawn(program, theirs)?;
+    let reaper = tokio::spawn(reap(spawn(program, theirs)?));
     let exchange = async {
         send(&control, &Order::Detach { trees, cells }, &[]).await?;
         receive(&control).await
     };
     let answer = timeout(CELL_MADE, exchange).await;
     drop(control);
-    reap(child).await;
+    let _ = reaper.await;
     match answer.map_err(io::Error::from)?? {
         Some((Answer::Trees, fds)) => Ok(fds),
         Some((Answer::NoTree { path, message }, _)) => Err(DetachError::Tree { path, message }),
@@ -107,13 +107,14 @@ impl Zygote {
     ) -> Result<Self, LaunchError> {
         let (ours, theirs) = control::pair().map_err(LaunchError::Spawn)?;
         let control = Arc::new(packet_socket(ours).map_err(LaunchError::Spawn)?);
-        let child = spawn(program, theirs).map_err(LaunchError::Spawn)?;
+        // Reaped whatever becomes of this call.
+        let reaper = tokio::spawn(reap(spawn(program, theirs).map_err(LaunchError::Spawn)?));
         let ids = match handshake(&control, plan).await {
             Ok(ids) => ids,
             Err(error) => {
                 // The end of the stream ends whatever is there; only the reaping is left.
                 drop(control);
-                reap(child).await;
+                let _ = reaper.await;
                 return Err(error);
             }
         };
@@ -124,7 +125,7 @@ impl Zygote {
             async move {
                 read_answers(&control, &orders).await;
                 *lock(&orders) = None;
-                reap(child).await;
+                let _ = reaper.await;
                 tracing::debug!("zygote gone");
                 tell.send_replace(true);
             }

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeSet,
     fs::File,
     io::{self, Read},
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Component, Path, PathBuf},
 };
 
@@ -179,17 +179,22 @@ impl Collection<'_> {
             }
         }
         let file = lower.file(path)?;
-        if Self::is_roots_alone(lower, &file)? {
+        let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+        let mut closed = Self::is_roots_alone(lower, &file, 0o004)?;
+        for directory in above {
+            closed |= Self::is_roots_alone(lower, lower.directory(directory)?, 0o001)?;
+        }
+        if closed {
             return Err(io::Error::from(io::ErrorKind::PermissionDenied).into());
         }
         Ok(file)
     }
 
-    /// Whether root could read what the workspace's owner cannot. The guest named the file and may
+    /// Whether root could pass where the workspace's owner cannot. The guest named the file and may
     /// not have had a way to read it itself.
-    fn is_roots_alone(lower: &Tree<'_>, file: &OwnedFd) -> io::Result<bool> {
-        let (file, root) = (fstat(file)?, fstat(lower.directory(Path::new(""))?)?);
-        Ok(geteuid().is_root() && file.st_uid != root.st_uid && file.st_mode & 0o004 == 0)
+    fn is_roots_alone(lower: &Tree<'_>, entry: impl AsFd, needed: u32) -> io::Result<bool> {
+        let (entry, root) = (fstat(entry)?, fstat(lower.directory(Path::new(""))?)?);
+        Ok(geteuid().is_root() && entry.st_uid != root.st_uid && entry.st_mode & needed == 0)
     }
 
     /// All regular files beneath `out/`, one directory at a time.

@@ -1,14 +1,17 @@
 //! `--artifacts DIR`: the files a run gave back, on disk.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::Write,
-    path::Path,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use belljar::Artifact;
+
+/// With a number before it, it still is a file name.
+const MAX_NAME_BYTES: usize = 200;
 
 /// Writes them beneath the directory. Their names come from guest code: they are flattened, so that
 /// none leads anywhere else, and a file that is there already is never replaced.
@@ -16,21 +19,38 @@ pub(crate) fn save(artifacts: &[Artifact], directory: &Path) -> anyhow::Result<(
     fs::create_dir_all(directory)
         .with_context(|| format!("could not make {}", directory.display()))?;
     for artifact in artifacts {
-        let path = directory.join(file_name(&artifact.path));
         let data = BASE64.decode(&artifact.data).context("an artifact is not base64")?;
-        let file = OpenOptions::new().write(true).create_new(true).open(&path);
-        let mut file = file.with_context(|| format!("could not make {}", path.display()))?;
+        let (mut file, path) = create(directory, &file_name(&artifact.path))?;
         file.write_all(&data).with_context(|| format!("could not write {}", path.display()))?;
     }
     Ok(())
+}
+
+/// A new file of this name, or with a number before it where the name is taken.
+fn create(directory: &Path, name: &str) -> anyhow::Result<(File, PathBuf)> {
+    for number in 1..1000 {
+        let path = match number {
+            1 => directory.join(name),
+            _ => directory.join(format!("{number}-{name}")),
+        };
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => {
+                let made = made.with_context(|| format!("could not make {}", path.display()))?;
+                return Ok((made, path));
+            }
+        }
+    }
+    bail!("{}: too many files of that name", directory.join(name).display())
 }
 
 /// One plain name for a path of the workspace: `out/plots/a.png` is `plots-a.png`.
 fn file_name(path: &str) -> String {
     let inner = path.strip_prefix("out/").unwrap_or(path);
     let plain = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' };
-    let name: String = inner.chars().map(plain).take(100).collect();
+    let name: String = inner.chars().map(plain).collect();
     let name = name.trim_start_matches(['.', '-']);
+    let (name, _) = name.split_at(name.floor_char_boundary(MAX_NAME_BYTES));
     if name.is_empty() { "artifact".to_owned() } else { name.to_owned() }
 }
 
@@ -51,6 +71,25 @@ mod tests {
             ("a\nb\u{1b}[0m", "a-b--0m"),
         ] {
             assert_eq!(file_name(path), expected, "{path:?}");
+        }
+        assert_eq!(file_name(&"ä".repeat(300)).len(), MAX_NAME_BYTES);
+    }
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let artifact = |path: &str, data: &str| Artifact {
+            path: path.to_owned(),
+            media_type: "text/plain",
+            bytes: 1,
+            data: BASE64.encode(data),
+        };
+        let artifacts =
+            [artifact("out/a-b", "1"), artifact("out/a/b", "2"), artifact("out/z", "3")];
+        save(&artifacts, directory.path()).unwrap();
+        save(&artifacts[2..], directory.path()).unwrap();
+        for (name, content) in [("a-b", "1"), ("2-a-b", "2"), ("z", "3"), ("2-z", "3")] {
+            assert_eq!(fs::read_to_string(directory.path().join(name)).unwrap(), content, "{name}");
         }
     }
 }

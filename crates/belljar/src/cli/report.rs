@@ -116,8 +116,10 @@ fn files_text(result: &RunResult, look: Look) -> String {
     if !changes.is_empty() {
         let fate = if changes.iter().any(|change| change.committed) {
             "committed"
-        } else {
+        } else if result.success {
             "not committed: --commit brings them to the directory"
+        } else {
+            "not committed"
         };
         lines.push(look.paint(Role::Dim, &format!("changes ({fate}):")));
     }

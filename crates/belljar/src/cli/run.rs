@@ -40,12 +40,14 @@ pub(crate) fn run(arguments: &RunArguments, settings: &Settings) -> anyhow::Resu
         let (sandbox, result, stop) = start_and_run(builder, request, &mut interrupt).await;
         // Told before the cell is cleared away: whoever waits for the answer has it sooner.
         let told = tell(&result, &source, arguments.json);
-        if let Some(directory) = &arguments.artifacts {
-            artifacts::save(&result.artifacts, directory)?;
-        }
+        let saved = match &arguments.artifacts {
+            Some(directory) => artifacts::save(&result.artifacts, directory),
+            None => Ok(()),
+        };
         if let Some(sandbox) = sandbox {
             sandbox.shutdown().await;
         }
+        saved?;
         match told {
             // Whoever read our output has seen enough; the run ended as it ended.
             Err(error) if !is_broken_pipe(&error) => Err(error),

@@ -20,8 +20,12 @@ const OLDEST: (u32, u32) = (3, 9);
 
 /// What an interpreter says of itself.
 const QUESTIONS: &str = r#"
-import importlib.util, json, os, sys, sysconfig
+import importlib.util, json, os, site, sys, sysconfig
+# Only what belongs to this Python: what else is on the path is somebody's project.
+homes = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
+homes = tuple(os.path.join(home, "") for home in homes)
 paths = [path for path in sys.path if path and os.path.exists(path)]
+paths = [path for path in paths if os.path.join(path, "").startswith(homes)]
 print(json.dumps({
     "version": list(sys.version_info[:2]),
     "program": os.path.realpath(sys.executable),
@@ -69,7 +73,7 @@ pub(super) fn find() -> Result<FoundPython, String> {
 fn ask(program: &Path) -> Result<FoundPython, String> {
     #[expect(clippy::disallowed_methods, reason = "it is asked once, before any cell exists")]
     let output = Command::new(program)
-        .args(["-E", "-B", "-c", QUESTIONS])
+        .args(["-I", "-B", "-c", QUESTIONS])
         .current_dir("/")
         .stdin(Stdio::null())
         .output()

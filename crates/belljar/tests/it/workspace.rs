@@ -229,3 +229,64 @@ fn c3_a_link_in_the_way_is_never_followed() {
     assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
     assert_eq!(fs::read_to_string(project.join("link/secret.txt")).unwrap(), "x");
 }
+
+/// A guest that answers and is gone at once has not thereby kept its changes to itself.
+#[test]
+fn c1_a_guest_that_ends_right_after_its_answer_is_committed_all_the_same() {
+    if no_sandbox() {
+        return;
+    }
+    let code = "import os, struct\nopen('/work/new.txt', 'w').write('x')\n\
+                head = b'{\"lossy\":false,\"cut\":false}'\n\
+                frame = struct.pack('<B3xII', 69, len(head), 1) + head + b'1'\n\
+                for fd in range(3, 64):\n    try: os.write(fd, frame)\n    except OSError: pass\n\
+                os.kill(os.getpid(), 9)";
+    for _ in 0..5 {
+        let place = project();
+        let result = run(&place, &["-l", "python", "-c", code, "--permissive", "--commit"]);
+        let committed = place.path().join("project/new.txt").exists();
+        assert_eq!(result["success"], committed, "{result:#}");
+        assert!(committed, "{result:#}");
+    }
+}
+
+/// What is granted is what was named: a link in its place is not followed, whoever left it there.
+#[test]
+fn a5_grants_do_not_follow_links() {
+    if no_sandbox() {
+        return;
+    }
+    let place = project();
+    place.file("outside/secret.txt", "mine");
+    let link = place.path().join("project/link");
+    symlink(place.path().join("outside"), &link).unwrap();
+    let read = |path: &Path| {
+        let inside = path.join("secret.txt");
+        let code = format!("open({:?}).read()", inside.to_str().unwrap());
+        let path = path.to_str().unwrap();
+        place.belljar(&["run", "--json", "-l", "python", "-c", &code, "--read", path]).json()
+    };
+    let refused = read(&link);
+    assert_eq!(refused["error"]["code"], "request.invalid", "{refused:#}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("symbolic link"));
+    assert_eq!(read(&place.path().join("outside"))["result"], "mine");
+}
+
+/// A commit writes no more than the run could have had in its layer.
+#[test]
+fn a6_a_commit_is_bounded_like_the_layer() {
+    if no_sandbox() {
+        return;
+    }
+    let place = project();
+    let code = "import os\nopen('big', 'wb').write(b'x' * 3_000_000)\n\
+                for i in range(9): os.link('big', f'big{i}')";
+    let result = run(&place, &["-l", "python", "-c", code, "--disk", "4MiB", "--commit"]);
+    assert_eq!(result["success"], false, "{result:#}");
+    let names = fs::read_dir(place.path().join("project")).unwrap();
+    let big = names
+        .filter(|name| name.as_ref().unwrap().file_name().to_string_lossy().starts_with("big"));
+    assert!(big.count() <= 1);
+    let committed = result["changes"].as_array().unwrap().iter().filter(|c| c["committed"] == true);
+    assert!(committed.count() <= 1, "{result:#}");
+}
