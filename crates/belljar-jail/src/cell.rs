@@ -18,7 +18,7 @@ use rustix::{
 };
 
 use crate::{
-    CellGrants, CellLimits, ConfineError, Mechanism, TreeAccess, ZygotePlan, control,
+    CellGrants, CellLimits, ConfineError, Guests, Mechanism, TreeAccess, ZygotePlan, control,
     error::During,
     identity::OuterIds,
     keeper,
@@ -277,6 +277,10 @@ impl CellTemplate {
 
     fn restrict_files(&self, grants: &CellGrants) -> io::Result<()> {
         let mut own = vec![Place::at("/tmp", Reach::Own)?, Place::at("/work", Reach::Own)?];
+        if self.plan.guests() == Guests::Programs && !grants.is_empty() {
+            // A root of the cell's own, to be listed like the zygote's.
+            own.push(Place::at("/", Reach::List)?);
+        }
         for tree in &grants.trees {
             let reach = match (tree.access, tree.is_directory) {
                 (TreeAccess::Read, _) => Reach::Read,

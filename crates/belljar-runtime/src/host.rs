@@ -25,7 +25,7 @@ use crate::{
     grants::{self, Checked, OpenWorkspace},
     pool::Pool,
     pools::Pools,
-    run::{self, Driven, Files, Finished},
+    run::{self, Driven, Files, Finished, Measured},
     transcript::Transcript,
 };
 
@@ -130,9 +130,7 @@ impl Host {
                     abort.as_mut(),
                 )
                 .await;
-                report.metrics.execution_ms = milliseconds_since(started);
-                report.metrics.cpu_ms = milliseconds(measured.cpu);
-                report.metrics.memory_mb = megabytes(measured.peak_memory_bytes);
+                report.measured(started, measured);
                 if let Some(work) = work {
                     let abandoned = AbandonOnDrop::default();
                     let (success, is_abandoned) = (outcome.is_ok(), abandoned.0.clone());
@@ -339,6 +337,12 @@ impl Report {
         self.isolation.tier = if plan.is_full() { "full" } else { "weakened" };
         self.isolation.layers = plan.layers();
         self.isolation.memory = pool.memory_bound();
+    }
+
+    fn measured(&mut self, started: Instant, measured: Measured) {
+        self.metrics.execution_ms = milliseconds_since(started);
+        self.metrics.cpu_ms = milliseconds(measured.cpu);
+        self.metrics.memory_mb = megabytes(measured.peak_memory_bytes);
     }
 
     fn into_result(

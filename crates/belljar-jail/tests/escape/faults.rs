@@ -2,11 +2,12 @@
 
 use std::io;
 
-use belljar_jail::Mechanism;
+use belljar_jail::{Guests, Mechanism};
 use libtest_mimic::{Failed, Trial};
 
 use crate::{
     harness::{
+        home::Home,
         host::{self, Spec, Verdict},
         raw::{self, call},
         spawn::{self, Who},
@@ -31,10 +32,12 @@ struct Fault {
     when: When,
     /// Only a root host makes it.
     root_only: bool,
+    /// Only what is needed for programs makes it.
+    programs_only: bool,
 }
 
 const fn fault(name: &'static str, number: libc::c_long) -> Fault {
-    Fault { name, number, when: When::Always, root_only: false }
+    Fault { name, number, when: When::Always, root_only: false, programs_only: false }
 }
 
 const fn when(name: &'static str, number: libc::c_long, argument: u8, value: u32) -> Fault {
@@ -42,6 +45,10 @@ const fn when(name: &'static str, number: libc::c_long, argument: u8, value: u32
 }
 
 const FAULTS: &[Fault] = &[
+    Fault { programs_only: true, ..fault("open_tree", libc::SYS_open_tree) },
+    Fault { programs_only: true, ..fault("mount_setattr", libc::SYS_mount_setattr) },
+    Fault { programs_only: true, ..fault("symlinkat", libc::SYS_symlinkat) },
+    fault("setsid", libc::SYS_setsid),
     Fault { root_only: true, ..fault("setgroups", libc::SYS_setgroups) },
     Fault { root_only: true, ..fault("setresgid", libc::SYS_setresgid) },
     Fault { root_only: true, ..fault("setresuid", libc::SYS_setresuid) },
@@ -83,12 +90,20 @@ const ERRNO: i32 = libc::EPERM;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |fault: &'static Fault| {
-        Trial::test(format!("faults::{}", fault.name), move || leads_to_refusal(fault))
+        Trial::test(format!("faults::{}", fault.name), move || {
+            leads_to_refusal(fault, Guests::Script)
+        })
     };
-    FAULTS.iter().map(trial).collect()
+    let of_programs = |fault: &'static Fault| {
+        Trial::test(format!("faults::programs_{}", fault.name), move || {
+            leads_to_refusal(fault, Guests::Programs)
+        })
+    };
+    let of_scripts = FAULTS.iter().filter(|fault| !fault.programs_only);
+    of_scripts.map(trial).chain(FAULTS.iter().map(of_programs)).collect()
 }
 
-fn leads_to_refusal(fault: &Fault) -> Result<(), Failed> {
+fn leads_to_refusal(fault: &Fault, guests: Guests) -> Result<(), Failed> {
     let mut who = Vec::new();
     if spawn::is_root() {
         who.push(Who::Same);
@@ -101,9 +116,24 @@ fn leads_to_refusal(fault: &Fault) -> Result<(), Failed> {
     let mut failures = Vec::new();
     for who in who {
         let errno = ERRNO.to_string();
-        let zygote = ["__fault", fault.name, &errno, "--", "__zygote"];
-        let zygote = zygote.map(str::to_owned).to_vec();
-        let verdicts = host::run(who, &Spec { zygote, ..Spec::full(["honest_frame"]) })?;
+        let wrap =
+            |role: &str| ["__fault", fault.name, &errno, "--", role].map(str::to_owned).to_vec();
+        let verdicts = match guests {
+            Guests::Script => {
+                let zygote = wrap("__zygote");
+                host::run(who, &Spec { zygote, ..Spec::full(["honest_frame"]) })?
+            }
+            Guests::Programs => {
+                let home = Home::lay(who, "nothing to find here")?;
+                let (zygote, granted) = (wrap("__programs"), Some(home.path().to_owned()));
+                let spec = Spec::of_programs(["honest_frame_with_grants"]);
+                host::run(who, &Spec { zygote, home: granted, ..spec })?
+            }
+        };
+        let refused = |verdict: &Verdict| match guests {
+            Guests::Script => refused(verdict),
+            Guests::Programs => refused(verdict).or_else(|_| not_granted(verdict)),
+        };
         failures.extend(verdicts.iter().filter_map(|verdict| refused(verdict).err()));
     }
     report(failures)
@@ -123,6 +153,21 @@ pub(crate) fn refused(verdict: &Verdict) -> Result<(), String> {
     } else {
         Err(format!("refused, but names no mechanism: {verdict}"))
     }
+}
+
+/// Nothing ran either if a grant could not be had.
+fn not_granted(verdict: &Verdict) -> Result<(), String> {
+    let code = verdict.error.as_ref().map_or("", |error| &error.code);
+    if verdict.report.is_none() && verdict.tier == "refused" && code == "permission.file" {
+        return Ok(());
+    }
+    Err(format!("neither refused nor not granted: {verdict} (tier {})", verdict.tier))
+}
+
+/// Whether a call is one of those that confine, but for limits, of which there are many.
+pub(crate) fn confines(number: i32) -> bool {
+    let named = FAULTS.iter().any(|fault| fault.number == i64::from(number));
+    named && i64::from(number) != libc::SYS_prlimit64
 }
 
 /// The `__fault` role: makes a call fail for good (or, with errno 0, do nothing and say it did),

@@ -8,7 +8,7 @@ use belljar_runtime::{ErrorCode, Limits};
 use crate::{
     descriptors::cell_socket,
     harness::{
-        attempt::{Attempt, Ending, Setting::Cell},
+        attempt::{Attempt, Ending, Judge, Setting::Cell},
         outcome::Outcome,
         raw::{self, call},
     },
@@ -36,14 +36,28 @@ pub(crate) const HONEST: &[Attempt] = &[
         say(&result("succeeded"));
         wait()
     }),
-    Attempt::new("hold", Cell, |_| {
-        let held = std::fs::read(crate::harness::outcome::own("stat")).is_err();
-        let note = if held { "landlock holds" } else { "landlock does not hold" };
-        let _ = std::fs::write("/tmp/draft", note);
-        let _ = std::fs::rename("/tmp/draft", "/tmp/holding");
+    Attempt::new("honest_frame_with_grants", Cell, |_| {
+        say(&result("succeeded"));
+        wait()
+    })
+    .granted(Judge::Files),
+    Attempt::new("hold", Cell, |_| hold()),
+    Attempt::new("hold_with_grants", Cell, |_| hold()).granted(Judge::Files),
+    Attempt::new("leave_daemons", Cell, |_| {
+        crate::programs::leave_daemons();
+        say(&result("succeeded"));
         wait()
     }),
 ];
+
+/// Leaves a note for whoever looks from outside, and waits.
+fn hold() -> Outcome {
+    let held = std::fs::read(crate::harness::outcome::own("stat")).is_err();
+    let note = if held { "landlock holds" } else { "landlock does not hold" };
+    let _ = std::fs::write("/tmp/draft", note);
+    let _ = std::fs::rename("/tmp/draft", "/tmp/holding");
+    wait()
+}
 
 /// A guest that says something it should not, and then sits and waits.
 macro_rules! hostile {

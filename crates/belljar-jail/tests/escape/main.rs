@@ -9,6 +9,7 @@
     reason = "a test program: a broken assumption should end it, loudly"
 )]
 
+mod cells;
 mod descriptors;
 mod faults;
 mod files;
@@ -32,6 +33,7 @@ mod weakened;
 
 use std::process::ExitCode;
 
+use belljar_jail::Guests;
 use harness::{control, host, probe::Probe, spawn};
 use libtest_mimic::{Arguments, Trial};
 
@@ -47,7 +49,8 @@ fn main() -> ExitCode {
         ["__host", spec] => host::main(spec),
         ["__fault", name, errno, "--", rest @ ..] => faults::main(name, errno, rest),
         ["__sweep", place, file, "--", rest @ ..] => sweep::main(place, file, rest),
-        ["__churn", mark] => survivors::main(mark),
+        ["__churn", mark, _] => survivors::main(mark, "", Guests::Script),
+        ["__churn_programs", mark, home] => survivors::main(mark, home, Guests::Programs),
         ["__javascript"] => javascript::become_zygote(),
         ["__scripts", spec] => javascript::main(spec),
         ["__control", role, name, setting, bait] => control::main(role, name, setting, bait),
@@ -87,6 +90,7 @@ fn trials() -> Vec<Trial> {
     let all = [
         modes::trials(),
         layers::trials(),
+        cells::trials(),
         weakened::trials(),
         faults::trials(),
         sweep::trials(),

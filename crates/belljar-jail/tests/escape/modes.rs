@@ -45,12 +45,14 @@ pub(crate) const UNAVAILABLE_HERE: &[i32] = &[libc::ENOSYS];
 
 /// Attempts by what they are aimed at.
 type Table = &'static [(&'static str, &'static [Attempt])];
+/// Whether they are made in a mode.
+type Has = fn(&Mode) -> bool;
 
 /// One trial per mode and mechanism, and the controls.
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     let of_programs = |mode: &Mode| mode.guests == Guests::Programs;
-    let tables: [(Table, fn(&Mode) -> bool); 3] = [
+    let tables: [(Table, Has); 3] = [
         (MECHANISMS, |_| true),
         (programs::MECHANISMS, of_programs),
         // A cell that is granted something is never a parked one.

@@ -8,7 +8,7 @@ use crate::harness::{
         Setting::{Namespaces, Root, User},
     },
     bait::Bait,
-    outcome::{Outcome, opened, own, permitted, reached, refused_by},
+    outcome::{Outcome, opened, own, permitted, reached},
     raw::{self, call, words},
 };
 use belljar_runtime::ErrorCode;
@@ -25,9 +25,17 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt::new("thread", User, |_| permitted(std::thread::Builder::new().spawn(|| ())))
         .harmless_for_programs(OWN_TREE),
     Attempt::new("fork_bomb", User, |_| bomb(64)).limits(|limits| limits.processes = 8),
-    Attempt::new("daemonise", User, |_| match call!(SYS_setsid) {
-        Ok(_) => reached(raw::clone_and_end(0)),
-        Err(errno) => refused_by::<()>(Err(errno), &[libc::EPERM]),
+    Attempt::new("daemonise", User, |_| match raw::fork() {
+        Ok(None) => {
+            let done = call!(SYS_setsid).is_ok() && raw::clone_and_end(0).is_ok();
+            raw::end_now(i32::from(!done))
+        }
+        Ok(Some(child)) => {
+            let mut status = [0; 4];
+            let _ = call!(SYS_wait4, child, &mut status[..], 0, 0);
+            Outcome::succeeded_if(status == [0; 4], format!("status {status:?}"))
+        }
+        Err(errno) => reached::<()>(Err(errno)),
     })
     .harmless_for_programs(OWN_TREE),
     Attempt::new("run_program", User, |_| reached(call!(SYS_execve, c"/no/such/program", 0, 0)))

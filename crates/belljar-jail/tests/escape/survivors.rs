@@ -5,6 +5,7 @@ use std::{
     collections::BTreeSet, fs, io, os::unix::fs::MetadataExt, path::PathBuf, time::Duration,
 };
 
+use belljar_jail::Guests;
 use belljar_runtime::{Host, Limits};
 use libtest_mimic::{Failed, Trial};
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,6 +14,7 @@ use crate::{
     harness::{
         bait::Bait,
         held::{self, Held, Started},
+        home::{self, Home},
         host::{self, Spec},
         outcome::Outcome,
         processes,
@@ -28,9 +30,13 @@ const KILLS: u64 = 40;
 const LONGEST_LIFE_MS: u64 = 60;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let root = Trial::test("survivors::of_a_root_host", || hosts_killed(Who::Same));
-    let user = Trial::test("survivors::of_an_ordinary_host", || hosts_killed(Who::Other(SURVIVOR)));
-    let mut trials = vec![root, user];
+    let mut trials = Vec::new();
+    for (name, who) in [("a_root_host", Who::Same), ("an_ordinary_host", Who::Other(SURVIVOR))] {
+        for (of, guests) in [("", Guests::Script), ("programs_with_grants_of_", Guests::Programs)] {
+            let name = format!("survivors::of_{of}{name}");
+            trials.push(Trial::test(name, move || hosts_killed(who, guests)));
+        }
+    }
     for victim in ["warden", "zygote", "keeper", "guest"] {
         for (mode, pool_size) in [("fresh", 0), ("pooled", 2)] {
             let name = format!("survivors::of_a_killed_{victim}_{mode}");
@@ -40,20 +46,27 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials
 }
 
-fn hosts_killed(who: Who) -> Result<(), Failed> {
+fn hosts_killed(who: Who, guests: Guests) -> Result<(), Failed> {
     if !spawn::is_root() {
         return needs_root::<()>("killing hosts of others").map(|_| ());
     }
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let files = foreign_files();
+    // Belongs to the runner: what is left of a host is to be seen, not what it was granted.
+    let home = Home::lay(Who::Same, "nothing to find here")?;
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(home.path().join(home::WRITE), open)?;
+    let granted = home.path().display().to_string();
+    let longest = if guests == Guests::Programs { 3 * LONGEST_LIFE_MS } else { LONGEST_LIFE_MS };
     let mut failures = Vec::new();
     let mut moment = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..KILLS {
         // A small generator with a fixed seed: the same moments in every run.
         moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let life = Duration::from_micros((moment >> 33) % (LONGEST_LIFE_MS * 1000));
+        let life = Duration::from_micros((moment >> 33) % (longest * 1000));
         let mark = processes::new_mark();
-        let mut host = spawn::this_program(who, &["__churn", &mark])?.spawn()?;
+        let role = if guests == Guests::Programs { "__churn_programs" } else { "__churn" };
+        let mut host = spawn::this_program(who, &[role, &mark, &granted])?.spawn()?;
         std::thread::sleep(life);
         host.kill()?;
         host.wait()?;
@@ -141,16 +154,27 @@ fn kill(victim: &str, held: &Held) -> Result<(), String> {
     kill_process(pid, Signal::KILL).map_err(|errno| errno.to_string())
 }
 
-/// The `__churn` role: a host that makes and ends cells as fast as it can, busy and idle ones.
-pub(crate) fn main(mark: &str) -> io::Result<()> {
-    let spec = Spec { pool_size: 2, ..Spec::full([] as [&str; 0]) };
+/// The `__churn` roles: a host that makes and ends cells as fast as it can, busy and idle ones.
+pub(crate) fn main(mark: &str, granted: &str, guests: Guests) -> io::Result<()> {
+    let none = [] as [&str; 0];
+    let spec = match guests {
+        Guests::Script => Spec::full(none),
+        Guests::Programs => Spec::of_programs(none),
+    };
+    let spec = Spec { pool_size: 2, ..spec };
     let zygote = [spec.zygote.clone(), vec![mark.to_owned()]].concat();
-    let nothing = Bait::nothing();
+    let nothing = Bait { home: granted.into(), ..Bait::nothing() };
     let config = host::config(&Spec { zygote, ..spec }, &nothing);
     host::runtime()?.block_on(async {
         let host = Host::start(config).await.map_err(io::Error::other)?;
-        let code = ["honest_frame", "spin_without_end", "hold"];
-        let churns = code.map(|code| tokio::spawn(churn(host.clone(), code, nothing.clone())));
+        let code: &[&str] = match guests {
+            Guests::Script => &["honest_frame", "spin_without_end", "hold"],
+            Guests::Programs => &["honest_frame_with_grants", "leave_daemons", "hold_with_grants"],
+        };
+        let churns: Vec<_> = code
+            .iter()
+            .map(|code| tokio::spawn(churn(host.clone(), code, nothing.clone())))
+            .collect();
         for churn in churns {
             let _ = churn.await;
         }
@@ -159,9 +183,11 @@ pub(crate) fn main(mark: &str) -> io::Result<()> {
 }
 
 async fn churn(host: Host, code: &'static str, bait: Bait) {
+    // What is granted takes a while to get there.
+    let life = Duration::from_millis(if bait.home.is_absolute() { 40 } else { 5 });
     loop {
-        let limits = Limits { timeout: Duration::from_millis(5), ..Limits::DEFAULT };
-        let enough = tokio::time::sleep(Duration::from_millis(5));
+        let limits = Limits { timeout: life, ..Limits::DEFAULT };
+        let enough = tokio::time::sleep(life);
         let _ = host.run_until(host::request(code, &bait, limits), enough).await;
     }
 }

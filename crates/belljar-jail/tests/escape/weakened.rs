@@ -2,6 +2,7 @@
 //! through; with only those others out, this layer alone still stops it.
 
 use belljar_jail::{
+    Guests,
     Mechanism::{
         self, Capabilities, CgroupNamespace, ClosedDescriptors, IpcNamespace, Landlock,
         NetworkNamespace, PrivateProc, PrivateTmp, ReadOnlyRoot, ResourceLimits, Seccomp,
@@ -22,12 +23,14 @@ use crate::{
 };
 
 /// A layer, what hides it, and what it stops all by itself.
+#[derive(Clone, Copy)]
 struct Layer {
     layer: Mechanism,
     hidden_by: &'static [Mechanism],
     stops: &'static [&'static str],
     /// How the zygote is started, if not plainly.
     zygote: &'static [&'static str],
+    guests: Guests,
 }
 
 const LAYERS: &[Layer] = &[
@@ -94,8 +97,70 @@ const fn layer(
     hidden_by: &'static [Mechanism],
     stops: &'static [&'static str],
 ) -> Layer {
-    Layer { layer, hidden_by, stops, zygote: &["__zygote"] }
+    Layer { layer, hidden_by, stops, zygote: &["__zygote"], guests: Guests::Script }
 }
+
+const fn for_programs(layer: Layer) -> Layer {
+    Layer { zygote: &["__programs"], guests: Guests::Programs, ..layer }
+}
+
+/// What is different where guests are programs: more calls, more to see, grants.
+const LAYERS_OF_PROGRAMS: &[Layer] = &[
+    layer(NetworkNamespace, &[Seccomp, Landlock], &["connect_to_loopback", "see_host_sockets"]),
+    layer(IpcNamespace, &[Seccomp, Landlock], &["find_segment", "open_message_queue"]),
+    layer(ReadOnlyRoot, &[Landlock], &["read_passwd", "read_sys"]),
+    layer(PrivateProc, &[Landlock], &["see_other_processes", "find_neighbour_process"]),
+    layer(PrivateTmp, &[Seccomp], &["lock_of_neighbour_on_tmp"]),
+    layer(Capabilities, &[Seccomp, Landlock], &["mount_tmpfs", "fsopen", "remount_read_grant"]),
+    layer(
+        ResourceLimits,
+        &[],
+        &[
+            "fork_bomb",
+            "thread_bomb",
+            "bomb_of_orphans",
+            "too_many_pipes",
+            "larger_file_than_allowed",
+        ],
+    ),
+    layer(Undumpable, &[Landlock], &["read_own_memory_file", "write_own_memory_file"]),
+    layer(ClosedDescriptors, &[Seccomp], &["inherited_descriptors", "stream_flags_of_neighbour"]),
+    layer(
+        Landlock,
+        &[],
+        &[
+            "execute_ungranted",
+            "execute_ungranted_by_loader",
+            "write_fifo_in_read_grant",
+            "command_line_of_keeper",
+            "mounts_of_keeper",
+            "interrupt_keeper",
+        ],
+    ),
+    layer(
+        Seccomp,
+        &[],
+        &[
+            "clone_user",
+            "shared_memory_of_no_file",
+            "memory_that_grows_down",
+            "sync_host_file_system",
+            "socket_pair",
+            "memory_file",
+            "larger_pipe",
+            "setuid_in_tmp",
+            "setuid_by_openat_in_tmp",
+            "setuid_on_write_grant",
+            "setgid_on_write_grant",
+            "setuid_by_openat_on_write_grant",
+            "setuid_by_openat2_on_write_grant",
+            "setuid_by_fchmodat2_on_write_grant",
+            "setuid_by_mknodat_on_write_grant",
+            "setuid_nameless_on_write_grant",
+            "overlay_mark_on_write_grant",
+        ],
+    ),
+];
 
 /// Layers no plan can do without; everything else is in [`LAYERS`].
 const ALWAYS: &[Mechanism] = &[
@@ -110,7 +175,13 @@ pub(crate) fn trials() -> Vec<Trial> {
     let each = LAYERS
         .iter()
         .map(|layer| Trial::test(format!("weakened::{}", layer.layer), move || matters(layer)));
-    each.chain([Trial::test("weakened::no_layer_is_missing_here", covers_all)]).collect()
+    let of_programs = LAYERS_OF_PROGRAMS.iter().map(|layer| {
+        let name = format!("weakened::programs_{}", layer.layer);
+        Trial::test(name, move || matters(&for_programs(*layer)))
+    });
+    let covered = Trial::test("weakened::no_layer_is_missing_here", covers_all);
+    let apart = Trial::test("weakened::programs_are_apart_without_landlock", apart);
+    each.chain(of_programs).chain([covered, apart]).collect()
 }
 
 fn covers_all() -> Result<(), Failed> {
@@ -130,6 +201,14 @@ fn matters(layer: &Layer) -> Result<(), Failed> {
     report(failures.collect::<Result<Vec<_>, String>>()?.concat())
 }
 
+/// Older kernels' Landlock knows no signals: process groups have to be apart without it.
+fn apart() -> Result<(), Failed> {
+    let plan = ZygotePlan::full().without(Landlock);
+    let spec = Spec { plan, ..Spec::of_programs(["end_neighbour_by_group"]) };
+    let verdicts = host::run(spawn::ordinary(), &spec)?;
+    report(verdicts.iter().filter(|it| !is_stopped(it)).map(Verdict::to_string).collect())
+}
+
 fn shows(layer: &Layer, who: Who) -> Result<Vec<String>, String> {
     let hidden_by = layer.hidden_by.iter().copied();
     let with = hidden_by.fold(ZygotePlan::full(), ZygotePlan::without);
@@ -137,7 +216,7 @@ fn shows(layer: &Layer, who: Who) -> Result<Vec<String>, String> {
     let blocked = run(layer, who, with)?.into_iter().filter(|verdict| !is_stopped(verdict));
     let through = run(layer, who, without)?
         .into_iter()
-        .filter(|verdict| !verdict.outcome().is_some_and(is_through));
+        .filter(|verdict| !verdict.outcome().is_some_and(is_through) && verdict.damage.is_none());
     let say = |what: &str, verdict: Verdict| format!("{who:?}: {} {what}: {verdict}", verdict.name);
     let blocked = blocked.map(|verdict| say("is not stopped by the layer alone", verdict));
     Ok(blocked.chain(through.map(|verdict| say("fails without the layer", verdict))).collect())
@@ -156,5 +235,6 @@ fn is_stopped(verdict: &Verdict) -> bool {
 
 fn run(layer: &Layer, who: Who, plan: ZygotePlan) -> Result<Vec<Verdict>, String> {
     let zygote = layer.zygote.iter().map(|&argument| argument.to_owned()).collect();
-    host::run(who, &Spec { plan, zygote, ..Spec::full(layer.stops.iter().copied()) })
+    let guests = layer.guests;
+    host::run(who, &Spec { plan, zygote, guests, ..Spec::full(layer.stops.iter().copied()) })
 }

@@ -27,6 +27,13 @@ pub(crate) struct Held {
     pub(crate) said: String,
 }
 
+/// When a cell is to be held, among the attempts of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    First,
+    Last,
+}
+
 /// What became of a host that was to hold a cell.
 #[derive(Debug)]
 pub(crate) enum Started {
@@ -39,10 +46,17 @@ pub(crate) enum Started {
 const NOTE: &str = "tmp/holding";
 
 /// Starts a host as somebody; returns when its cell holds, or when it has ended.
-pub(crate) fn start(who: Who, mut spec: Spec) -> Result<Started, String> {
+pub(crate) fn start(who: Who, spec: Spec) -> Result<Started, String> {
+    start_at(who, spec, When::First)
+}
+
+/// The same, and when the cell is held. With files to grant, they are granted to it.
+pub(crate) fn start_at(who: Who, mut spec: Spec, when: When) -> Result<Started, String> {
     let mark = processes::new_mark();
     spec.zygote.push(mark.clone());
-    spec.attempts.insert(0, "hold".to_owned());
+    let hold = if spec.home.is_some() { "hold_with_grants" } else { "hold" };
+    let at = if when == When::First { 0 } else { spec.attempts.len() };
+    spec.attempts.insert(at, hold.to_owned());
     let text = serde_json::to_string(&spec).map_err(|error| error.to_string())?;
     let mut host = spawn::this_program(who, &["__host", &text])
         .and_then(|mut command| command.stdout(Stdio::piped()).spawn())
@@ -79,6 +93,17 @@ fn verdicts(host: &mut Child) -> Vec<Verdict> {
 }
 
 impl Held {
+    /// The mounts of the host itself.
+    pub(crate) fn mounts_of_host(&self) -> Result<String, String> {
+        let path = format!("/proc/{}/mountinfo", self.host.id());
+        fs::read_to_string(path).map_err(|error| error.to_string())
+    }
+
+    /// How many processes there are of the zygote, everything in its cells included.
+    pub(crate) fn count(&self) -> usize {
+        processes::marked(&self.mark).len()
+    }
+
     /// Waits for the host to end by itself, and checks that nothing is left.
     pub(crate) fn finish(mut self) -> Result<Vec<Verdict>, String> {
         let ended = processes::until(Duration::from_secs(20), || self.host.try_wait().ok()?);
@@ -170,7 +195,9 @@ fn mount_out(line: &str) -> String {
         !option.starts_with("uid=") && !option.starts_with("gid=") && !option.starts_with("inode")
     });
     let options = options.collect::<Vec<_>>().join(",");
-    format!("{} {} {} {options}\n", field(4), field(5), field(kind + 1))
+    // Software that is not mapped to the guest's user is a stranger's to it, and as read-only.
+    let attributes = field(5).replace(",idmapped", "");
+    format!("{} {attributes} {} {options}\n", field(4), field(kind + 1))
 }
 
 fn descriptors(pid: i32) -> Result<String, String> {

@@ -19,6 +19,7 @@ use super::{
     home,
     outcome::Outcome,
     probe::Report,
+    raw::call,
     software,
     spawn::{self, Who},
 };
@@ -30,6 +31,10 @@ pub(crate) struct Spec {
     /// What the guests are; the view of programs is the host's to make.
     pub(crate) guests: Guests,
     pub(crate) privileged: Option<PathBuf>,
+    /// Files to grant, for a host that lays no bait.
+    pub(crate) home: Option<PathBuf>,
+    /// In a mount namespace whose mounts are shared, as those of most machines are.
+    pub(crate) mounts_are_shared: bool,
     pub(crate) pool_size: usize,
     /// How this program becomes a zygote.
     pub(crate) zygote: Vec<String>,
@@ -44,6 +49,8 @@ impl Spec {
             plan: ZygotePlan::full(),
             guests: Guests::Script,
             privileged: spawn::privileged(),
+            home: None,
+            mounts_are_shared: false,
             pool_size: 0,
             zygote: vec!["__zygote".to_owned()],
             attempts: attempts.into_iter().map(Into::into).collect(),
@@ -176,8 +183,12 @@ pub(crate) fn main(spec: &str) -> io::Result<()> {
         let leaked = bait::leak_directory(&bait)?;
         (bait, Some(laid), Some(leaked))
     } else {
-        (Bait::nothing(), None, None)
+        let home = spec.home.clone().unwrap_or_default();
+        (Bait { home, ..Bait::nothing() }, None, None)
     };
+    if spec.mounts_are_shared {
+        share_mounts()?;
+    }
     runtime()?.block_on(async {
         let host = match Host::start(config(&spec, &bait)).await {
             Ok(host) => host,
@@ -197,6 +208,14 @@ pub(crate) fn main(spec: &str) -> io::Result<()> {
         host.shutdown().await;
         Ok(())
     })
+}
+
+/// Enters a mount namespace in which whatever is mounted shows wherever it is copied to.
+fn share_mounts() -> io::Result<()> {
+    let failed = io::Error::from_raw_os_error;
+    call!(SYS_unshare, libc::CLONE_NEWNS).map_err(failed)?;
+    let shared = libc::MS_SHARED | libc::MS_REC;
+    call!(SYS_mount, c"none", c"/", 0, shared, 0).map(drop).map_err(failed)
 }
 
 /// The runtime hosts of this suite use.
