@@ -32,14 +32,6 @@ impl EngineKind {
             Self::Bash => "bash",
         }
     }
-
-    /// Whether its guests are programs of the host, which start other programs and use files.
-    pub(crate) const fn runs_programs(self) -> bool {
-        match self {
-            Self::QuickJs => false,
-            Self::CPython | Self::CPythonData | Self::Bash => true,
-        }
-    }
 }
 
 /// How to start a zygote of an engine.

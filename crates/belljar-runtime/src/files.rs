@@ -27,7 +27,7 @@ use rustix::{
 
 use crate::{Artifact, Change, Limits, RunError, grants::OpenWorkspace, run};
 
-/// Files in here come back by themselves. A script's engine names it when it is there.
+/// Files in here come back by themselves. Engines name it when it is there.
 const OUTPUT_DIRECTORY: &str = "/work/out";
 
 /// Changes a result lists.

@@ -114,11 +114,7 @@ impl Host {
                 report.confined(&pool);
                 let running = refill_once_dropped(pool);
                 let limits = request.limits;
-                let files = if engine.runs_programs() || workspace.is_some() {
-                    Files::Wanted
-                } else {
-                    Files::WantedIfNamed
-                };
+                let files = if workspace.is_some() { Files::Wanted } else { Files::WantedIfNamed };
                 let command = command(request, guest);
                 let started = Instant::now();
                 let Driven { outcome, measured, work, named } = run::drive(

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use belljar_wire::{ErrorCode, GuestError, RunCommand};
 
-use crate::{Done, Engine, HostLink};
+use crate::{Done, Engine, HostLink, engine::name_output};
 use outcome::Outcome;
 
 pub use commands::DEFAULT_COMMANDS;
@@ -72,6 +72,7 @@ impl Engine for Bash {
             let message = format!("could not follow what bash does: {error}");
             GuestError::new(ErrorCode::SandboxEngine, message)
         })?;
+        name_output(host);
         Outcome { run: &run, ended }.conclude()
     }
 }

@@ -1,6 +1,8 @@
 //! The port every language implements.
 
-use belljar_wire::{GuestError, RunCommand};
+use std::path::Path;
+
+use belljar_wire::{Event, GuestError, RunCommand};
 
 use crate::HostLink;
 
@@ -22,6 +24,17 @@ pub trait Engine {
     /// Called once in the zygote, after its first cell was cloned: what the first run can do
     /// without is prepared here, so that a single run starts sooner and later ones have it warm.
     fn warm_further(&mut self) {}
+}
+
+/// Files in here come back beside the value.
+const OUTPUT_DIRECTORY: &str = "/work/out";
+
+/// Tells the host at the end of a run that there are files to come back, if there are: it does not
+/// look for them unless it is told.
+pub(crate) fn name_output(host: &HostLink) {
+    if Path::new(OUTPUT_DIRECTORY).is_dir() {
+        let _ = host.send(&Event::Artifact { path: OUTPUT_DIRECTORY.to_owned() });
+    }
 }
 
 /// How a run ended well.

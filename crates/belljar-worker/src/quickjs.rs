@@ -26,7 +26,7 @@ mod url;
 mod value;
 mod zone;
 
-use std::{path::Path, rc::Rc};
+use std::rc::Rc;
 
 use belljar_wire::{ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand};
 use rquickjs::{
@@ -34,7 +34,7 @@ use rquickjs::{
     context::EvalOptions, object::Property,
 };
 
-use crate::{Done, Engine, HostLink};
+use crate::{Done, Engine, HostLink, engine::name_output};
 use current::Current;
 use event_loop::EventLoop;
 use failure::{Failure, Occasion, Reporter};
@@ -51,9 +51,6 @@ const STACK_BYTES: usize = 16 << 20;
 const SPARE_BYTES: u64 = 16 << 20;
 /// The collector does not run before this much is allocated.
 const MAX_GC_THRESHOLD: usize = 16 << 20;
-
-/// Files in here come back beside the value.
-const OUTPUT_DIRECTORY: &str = "/work/out";
 
 /// A little of everything most runs do; it prints nothing and leaves nothing behind.
 const REHEARSAL: &str = "const rows: { n: number }[] = [{ n: 1 }, { n: 2 }];
@@ -211,10 +208,7 @@ impl Engine for QuickJs {
             GuestError::new(ErrorCode::SandboxEngine, format!("no randomness to be had: {error}"))
         })?;
         let done = self.run_source(&locator, &limits, context);
-        if Path::new(OUTPUT_DIRECTORY).is_dir() {
-            // The host does not look for files a script may have written unless it is told.
-            let _ = host.send(&Event::Artifact { path: OUTPUT_DIRECTORY.to_owned() });
-        }
+        name_output(host);
         self.current.end();
         self.rejections.clear();
         done

@@ -3,8 +3,7 @@
 import sys
 
 from .errors import guest_error
-from .run import Run, prepare_cell
-from .streams import Streams
+from .run import Prepared, Run, prepare_cell
 from .wire import Ended, Link
 
 WORK = "/work"
@@ -31,7 +30,7 @@ def cell_main(fd: int, lower_limits, work: str = WORK) -> None:
     """Serves one run over the socket `fd`; returns when the host has closed it."""
     _reseed()
     link = Link(fd)
-    streams = prepare_cell(link, work)
+    prepared = prepare_cell(link, work)
     link.ready()
     try:
         if not link.hears_within(PARKED_SECONDS):
@@ -46,7 +45,7 @@ def cell_main(fd: int, lower_limits, work: str = WORK) -> None:
         message = f"could not lower the limits of the run: {error}"
         link.failed(guest_error("sandbox.engine", message))
     else:
-        run = Run(link, head, code, context, work, streams)
+        run = Run(link, head, code, context, work, prepared)
         try:
             run.settle()
             run.perform()
@@ -62,7 +61,7 @@ def rehearse(work: str = WORK) -> None:
     main, path = sys.modules.get("__main__"), list(sys.path)
     try:
         link = Link(None)
-        run = Run(link, _REHEARSAL_HEAD, _REHEARSAL_CODE, b'{"a": [1]}', work, Streams(link))
+        run = Run(link, _REHEARSAL_HEAD, _REHEARSAL_CODE, b'{"a": [1]}', work, Prepared(link))
         run.perform()
         run.rehearse_clock()
     finally:

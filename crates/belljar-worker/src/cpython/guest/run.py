@@ -21,6 +21,9 @@ from .program import STAR_IMPORT, Program, star_import
 from .streams import Streams
 from .value import encode
 
+WORK = "/work"
+# Files in here come back beside the value.
+OUTPUT = "/work/out"
 # Freed when memory has run out, so that there is some to say so with. Never written to, so it
 # takes up address space only.
 RESERVE_BYTES = 2 << 20
@@ -30,7 +33,7 @@ _NOT_VALUES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, 
 class Run:
     """A run of guest code. It is used once."""
 
-    def __init__(self, link, head: dict, code: str, context: bytes, work: str, streams):
+    def __init__(self, link, head: dict, code: str, context: bytes, work: str, prepared):
         self.link = link
         self.limits = head["limits"]
         self.grants = head["grants"]
@@ -38,12 +41,12 @@ class Run:
         self._code = code
         self._context = context
         self._pid = getpid()
-        self._reserve = None
+        self._reserve = prepared.reserve
         self._file_name = head["file_name"]
         self._namespace = {}
         self.source = trace.Source(self._file_name, work)
-        self.streams = streams
-        self.capture = FdCapture(link)
+        self.streams = prepared.streams
+        self.capture = prepared.capture
         self.reporter = Reporter(self.source, self.limits, link)
 
     def settle(self) -> None:
@@ -53,9 +56,7 @@ class Run:
             os.environ.update(granted)
             if "TZ" in granted:
                 time.tzset()
-        self._reserve = mmap.mmap(-1, RESERVE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         sys.argv = [self._file_name]
-        os.register_at_fork(before=self.capture.start, after_in_child=self.link.forget)
         os._exit = self._exit_process(os._exit)
         os.system = _after(self.capture.start, os.system)
         if self.grants.get("permissive") or "subprocess" in self.grants.get("modules", ()):
@@ -82,6 +83,9 @@ class Run:
             os._exit(0 if answer[0] == "done" else 1)
         self.streams.flush()
         self.capture.stop()
+        if self.work == WORK and os.path.isdir(OUTPUT):
+            # The host does not look for files unless it is told of them.
+            self.link.artifact(OUTPUT)
         if answer[0] == "done":
             self.link.done(*answer[1:])
         else:
@@ -238,7 +242,7 @@ def prepare_zygote() -> None:
     os.environ.clear()
     os.environ.update(
         PATH="/commands:/usr/local/bin:/usr/bin:/bin",
-        HOME="/work",
+        HOME=WORK,
         TMPDIR="/tmp",
         LANG="C.UTF-8",
         MPLBACKEND="Agg",
@@ -248,17 +252,29 @@ def prepare_zygote() -> None:
     _exit_state_of_ours = _exit_state()
 
 
-def prepare_cell(link, work: str) -> Streams:
-    """What can be done before there is a run: folder and streams."""
+class Prepared:
+    """What a run finds ready."""
+
+    def __init__(self, link):
+        self.streams = Streams(link)
+        self.capture = FdCapture(link)
+        self.reserve = None
+
+
+def prepare_cell(link, work: str) -> Prepared:
+    """What can be done before there is a run: folder, streams, forks, some memory put aside."""
     try:
         os.chdir(work)
     except OSError:
         pass
-    if work != "/work":
+    if work != WORK:
         os.environ["HOME"] = work
-    streams = Streams(link)
-    streams.install(sys)
-    return streams
+    prepared = Prepared(link)
+    prepared.streams.install(sys)
+    os.register_at_fork(before=prepared.capture.start, after_in_child=link.forget)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    prepared.reserve = mmap.mmap(-1, RESERVE_BYTES, flags)
+    return prepared
 
 
 _exit_state_of_ours = None
