@@ -85,6 +85,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     hostile!("head_with_a_field_twice", frame(DONE, r#"{"lossy":false,"lossy":true}"#, b"1")),
     hostile!("head_that_is_deep", frame(FAILED, &"[".repeat(60_000), b"")),
     hostile!("stream_that_is_not_one", frame(PRINT, r#"{"stream":"host"}"#, b"x")),
+    hostile!(
+        "print_larger_than_the_cap",
+        frame(PRINT, r#"{"stream":"stdout"}"#, &[b'x'; 600 << 10])
+    ),
     hostile!("body_where_none_belongs", frame(DENIED, r#"{"attempt":"x"}"#, b"smuggled")),
     hostile!("value_that_is_not_json", frame(DONE, r#"{"lossy":false}"#, b"{]")),
     hostile!("value_that_is_two_values", frame(DONE, r#"{"lossy":false}"#, b"1 2")),
