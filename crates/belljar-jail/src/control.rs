@@ -12,7 +12,7 @@ use std::{
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg,
     sendmsg, socketpair,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -130,9 +130,11 @@ pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(M, 
     receive_into(socket, &mut [0; MAX_PACKET_BYTES])
 }
 
-/// The same for orders, which are larger.
+/// The same for orders, which may be larger. Only as much memory is touched as the order takes: what
+/// a zygote writes to between two cells it has to copy first, page by page.
 pub(crate) fn receive_order(socket: impl AsFd) -> io::Result<Option<(Order, Vec<OwnedFd>)>> {
-    receive_into(socket, &mut vec![0; MAX_ORDER_BYTES])
+    let (_, bytes) = recv(&socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::TRUNC)?;
+    receive_into(socket, &mut vec![0; bytes.clamp(1, MAX_ORDER_BYTES)])
 }
 
 fn receive_into<M: DeserializeOwned>(
