@@ -16,67 +16,16 @@ use std::{
 };
 
 use belljar_wire::{
-    Caps, Command, ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand,
-    Stream, read_message, write_message,
+    Caps, Command, Event, GuestGrants, GuestLimits, Language, RunCommand, read_message,
+    write_message,
 };
 use serde_json::Value;
+
+pub(crate) use crate::harness::Outcome;
 
 const LAUNCHER: &str = include_str!("cpython_launcher.py");
 const GUEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cpython/guest");
 const TARGET: &str = env!("CARGO_TARGET_TMPDIR");
-
-/// All that came of a run.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Outcome {
-    /// The value; null when the run failed.
-    pub(crate) value: Value,
-    /// Whether the value lost something.
-    pub(crate) lossy: bool,
-    /// Whether a table was cut.
-    pub(crate) cut: bool,
-    /// What was printed, in order.
-    pub(crate) prints: Vec<(Stream, String)>,
-    /// What was refused, in order.
-    pub(crate) denied: Vec<String>,
-    /// The files that were handed over, in order.
-    pub(crate) artifacts: Vec<String>,
-    /// Why the run failed.
-    pub(crate) error: Option<GuestError>,
-}
-
-impl Outcome {
-    /// All that went to one stream.
-    pub(crate) fn printed(&self, stream: Stream) -> String {
-        let texts = self.prints.iter().filter(|(to, _)| *to == stream);
-        texts.map(|(_, text)| text.as_str()).collect()
-    }
-
-    /// The error; the run must have failed.
-    #[track_caller]
-    pub(crate) fn failure(&self) -> &GuestError {
-        self.error.as_ref().expect("the run fails")
-    }
-
-    /// Code, message, line and column of the error.
-    #[track_caller]
-    pub(crate) fn place(&self) -> (ErrorCode, &str, Option<u32>, Option<u32>) {
-        let error = self.failure();
-        (error.code, &error.message, error.line, error.column)
-    }
-
-    /// Code and message of the error.
-    #[track_caller]
-    pub(crate) fn told(&self) -> (ErrorCode, &str) {
-        let error = self.failure();
-        (error.code, &error.message)
-    }
-
-    /// The hint of the error.
-    #[track_caller]
-    pub(crate) fn hint(&self) -> &str {
-        self.failure().hint.as_deref().expect("the error has a hint")
-    }
-}
 
 /// Which Python runs the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

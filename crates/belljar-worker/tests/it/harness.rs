@@ -25,6 +25,8 @@ pub(crate) struct Outcome {
     pub(crate) value: Value,
     /// Whether the value lost something.
     pub(crate) lossy: bool,
+    /// Whether a table was cut.
+    pub(crate) cut: bool,
     /// What was printed, in order.
     pub(crate) prints: Vec<(Stream, String)>,
     /// What was refused, in order.
@@ -58,6 +60,19 @@ impl Outcome {
     pub(crate) fn place(&self) -> (ErrorCode, &str, Option<u32>, Option<u32>) {
         let error = self.failure();
         (error.code, &error.message, error.line, error.column)
+    }
+
+    /// Code and message of the error.
+    #[track_caller]
+    pub(crate) fn told(&self) -> (ErrorCode, &str) {
+        let error = self.failure();
+        (error.code, &error.message)
+    }
+
+    /// The hint of the error.
+    #[track_caller]
+    pub(crate) fn hint(&self) -> &str {
+        self.failure().hint.as_deref().expect("the error has a hint")
     }
 }
 
@@ -121,14 +136,14 @@ pub(crate) fn run_on<E: Engine>(
     });
     let result = engine.expect("a thread").join().expect("the engine does not panic");
     let Heard { prints, denied, artifacts } = reader.join().expect("the reader does not panic");
-    let (value, lossy, error) = match result {
+    let (value, (lossy, cut), error) = match result {
         Ok(done) => {
             let value = serde_json::from_slice(&done.value).expect("the value is JSON");
-            (value, done.lossy, None)
+            (value, (done.lossy, done.cut), None)
         }
-        Err(error) => (Value::Null, false, Some(error)),
+        Err(error) => (Value::Null, (false, false), Some(error)),
     };
-    Outcome { value, lossy, prints, denied, artifacts, error }
+    Outcome { value, lossy, cut, prints, denied, artifacts, error }
 }
 
 #[derive(Default)]

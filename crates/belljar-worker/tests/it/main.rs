@@ -16,6 +16,7 @@ mod cpython_output;
 mod cpython_restricted;
 mod cpython_robust;
 mod cpython_values;
+mod documents;
 mod fs_docs;
 mod fs_errors;
 mod fs_files;
