@@ -21,7 +21,6 @@ use belljar_jail::workspace::{
 use belljar_wire::ErrorCode;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fs::{Mode, OFlags, openat},
     io::Errno,
 };
 
@@ -76,14 +75,6 @@ pub(crate) struct Settled {
 }
 
 impl Leftovers {
-    /// Whether there is anything to look at.
-    pub(crate) fn is_anything(&self) -> bool {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.workspace.is_some()
-            || !self.named.is_empty()
-            || openat(&self.work, "out", flags, Mode::empty()).is_ok()
-    }
-
     /// Waits until the cell is dead, then collects, lists and commits. Blocks.
     pub(crate) fn settle(self) -> Settled {
         let mut settled = Settled::default();

@@ -192,8 +192,7 @@ impl Host {
         abort: Pin<&mut impl Future<Output = ()>>,
     ) -> Settled {
         let left = match left {
-            Ok(left) if left.is_anything() => left,
-            Ok(_) => return Settled::default(),
+            Ok(left) => left,
             Err(error) => return Settled::failed(&error),
         };
         // What comes back is held in memory: of few runs at a time.
