@@ -99,6 +99,28 @@ error_codes! {
     PermissionFile = "permission.file" => PermissionError,
     /// A command that was not granted.
     PermissionCommand = "permission.command" => PermissionError,
+    /// A tool the run may not call.
+    PermissionTool = "permission.tool" => PermissionError,
+    /// A person refused the call.
+    ApprovalDenied = "approval.denied" => PermissionError,
+    /// Nobody approved the call in time.
+    ApprovalExpired = "approval.expired" => PermissionError,
+    /// The tool says that it failed.
+    ToolFailed = "tool.failed" => ToolError,
+    /// The arguments are not what the tool takes; the call was not made.
+    ToolArguments = "tool.arguments" => ToolError,
+    /// There is no such tool.
+    ToolUnknown = "tool.unknown" => ToolError,
+    /// The tool did not answer in time.
+    ToolTimeout = "tool.timeout" => ToolError,
+    /// The tool's server cannot be reached.
+    ToolUnavailable = "tool.unavailable" => ToolError,
+    /// Nobody knows whether the call happened.
+    ToolInDoubt = "tool.in_doubt" => ToolError,
+    /// Too many tool calls in one run.
+    LimitToolCalls = "limit.tool_calls" => LimitError,
+    /// The code asked for something else than when it ran before.
+    ReplayDiverged = "replay.diverged" => RuntimeError,
     /// A live object, cycle, BigInt or other value JSON has no place for.
     SerializationUnsupported = "serialization.unsupported" => SerializationError,
     /// The value is nested too deeply.
@@ -148,6 +170,16 @@ impl ErrorCode {
             | Self::PermissionHost
             | Self::PermissionFile
             | Self::PermissionCommand
+            | Self::PermissionTool
+            | Self::ApprovalDenied
+            | Self::ApprovalExpired
+            | Self::ToolFailed
+            | Self::ToolArguments
+            | Self::ToolUnknown
+            | Self::ToolTimeout
+            | Self::ToolUnavailable
+            | Self::ToolInDoubt
+            | Self::LimitToolCalls
             | Self::SerializationUnsupported
             | Self::SerializationDepth
             | Self::SandboxEngine
@@ -156,6 +188,7 @@ impl ErrorCode {
             | Self::LimitCode
             | Self::LimitOutput
             | Self::LimitMaximum
+            | Self::ReplayDiverged
             | Self::WorkspaceConflict
             | Self::WorkspaceFailed
             | Self::SandboxUnsupported
@@ -191,6 +224,9 @@ pub struct GuestError {
     /// What to do about it.
     #[serde(default)]
     pub hint: Option<String>,
+    /// The tool that failed, when that is what nobody caught.
+    #[serde(default)]
+    pub tool_name: Option<String>,
 }
 
 /// A frame's head is bounded, so the texts in it are too.
@@ -202,7 +238,16 @@ impl GuestError {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let mut message = message.into();
         shorten(&mut message, MAX_MESSAGE_BYTES);
-        Self { code, message, stack: None, line: None, column: None, exit_code: None, hint: None }
+        Self {
+            code,
+            message,
+            stack: None,
+            line: None,
+            column: None,
+            exit_code: None,
+            hint: None,
+            tool_name: None,
+        }
     }
 
     /// Adds what to do about it.

@@ -59,6 +59,9 @@ pub enum DecodeError {
     /// An error code that is the host's to give.
     #[error("a cell cannot fail with {0:?}")]
     ForeignCode(ErrorCode),
+    /// A name that is longer than any name.
+    #[error("a name of {0} bytes")]
+    Name(usize),
     /// Head and body do not fit each other.
     #[error("body does not fit its head")]
     Body,

@@ -9,6 +9,7 @@ mod error;
 mod frame;
 mod message;
 mod stream;
+mod tool;
 
 pub use error::{ErrorCode, ErrorKind, GuestError};
 pub use frame::{Caps, DecodeError, Header, MAX_HEAD_BYTES};
@@ -16,6 +17,7 @@ pub use message::{
     Command, Event, GuestGrants, GuestLimits, Language, Message, RunCommand, Stream,
 };
 pub use stream::{ReadError, read_message, write_message};
+pub use tool::{Durable, ToolCall, ToolFault, ToolReply};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DecodeError, GuestError, Header, frame::PRINT};
+use crate::{
+    DecodeError, GuestError, Header,
+    frame::PRINT,
+    tool::{Durable, ReplyHead, ToolCall, ToolReply},
+};
 
 /// A message of one direction.
 pub trait Message: Sized {
@@ -81,7 +85,7 @@ pub struct GuestGrants {
 }
 
 /// One piece of guest code to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RunCommand {
     /// What the code is written in.
     pub language: Language,
@@ -95,6 +99,8 @@ pub struct RunCommand {
     pub code: String,
     /// The global `context`, as JSON; empty means an empty object.
     pub context: Vec<u8>,
+    /// What makes the run repeatable, if it is to be.
+    pub durable: Option<Durable>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -105,13 +111,21 @@ struct RunHead {
     limits: GuestLimits,
     grants: GuestGrants,
     code_bytes: u32,
+    durable: Option<Durable>,
 }
 
 /// Host → cell.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Run this; a cell gets it once.
     Run(RunCommand),
+    /// How a tool call ended.
+    ToolReply(ToolReply),
+    /// The time the guest waited for has come. Only in durable runs.
+    Timer {
+        /// What the guest's clock shows from here on, in milliseconds since 1970.
+        now_ms: f64,
+    },
 }
 
 /// Where a printed text belongs.
@@ -127,7 +141,7 @@ pub enum Stream {
 }
 
 /// Cell → host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// Every layer of the plan is in force; the cell waits for code.
     Ready,
@@ -154,6 +168,13 @@ pub enum Event {
     Artifact {
         /// Where it is, in the cell.
         path: String,
+    },
+    /// The code calls a tool, and goes on meanwhile.
+    ToolCall(ToolCall),
+    /// The code waits for a time and for nothing else. Only in durable runs.
+    TimerWanted {
+        /// By the guest's clock, in milliseconds since 1970.
+        at_ms: f64,
     },
     /// The run ended with a value.
     Done {
@@ -205,42 +226,80 @@ struct DoneHead {
     cut: bool,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TimerHead {
+    now_ms: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TimerWantedHead {
+    at_ms: f64,
+}
+
 const RUN: u8 = 1;
+const TOOL_REPLY: u8 = 2;
+const TIMER: u8 = 3;
 const READY: u8 = 65;
 const REFUSED: u8 = 66;
 const DENIED: u8 = 68;
 const DONE: u8 = 69;
 const FAILED: u8 = 70;
 const ARTIFACT: u8 = 71;
+const TOOL_CALL: u8 = 72;
+const TIMER_WANTED: u8 = 73;
 
 impl Message for Command {
     fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)> {
-        let Self::Run(run) = self;
-        let head = RunHead {
-            language: run.language,
-            file_name: run.file_name.clone(),
-            limits: run.limits,
-            grants: run.grants.clone(),
-            code_bytes: u32::try_from(run.code.len()).ok()?,
-        };
-        frame(RUN, &head, vec![run.code.as_bytes(), &run.context])
+        match self {
+            Self::Run(run) => {
+                let head = RunHead {
+                    language: run.language,
+                    file_name: run.file_name.clone(),
+                    limits: run.limits,
+                    grants: run.grants.clone(),
+                    code_bytes: u32::try_from(run.code.len()).ok()?,
+                    durable: run.durable.clone(),
+                };
+                frame(RUN, &head, vec![run.code.as_bytes(), &run.context])
+            }
+            Self::ToolReply(reply) => {
+                let (head, body) = reply.parts();
+                frame(TOOL_REPLY, &head, vec![body])
+            }
+            Self::Timer { now_ms } => frame(TIMER, &TimerHead { now_ms: *now_ms }, vec![]),
+        }
     }
 
     fn decode(header: Header, head: &[u8], body: Vec<u8>) -> Result<Self, DecodeError> {
-        if header.kind() != RUN {
-            return Err(DecodeError::UnknownKind(header.kind()));
+        match header.kind() {
+            RUN => decode_run(head, body).map(Self::Run),
+            TOOL_REPLY => {
+                let head: ReplyHead = serde_json::from_slice(head)?;
+                Ok(Self::ToolReply(ToolReply::from_parts(head, body)))
+            }
+            TIMER if body.is_empty() => {
+                let TimerHead { now_ms } = serde_json::from_slice(head)?;
+                Ok(Self::Timer { now_ms })
+            }
+            TIMER => Err(DecodeError::Body),
+            other => Err(DecodeError::UnknownKind(other)),
         }
-        let head: RunHead = serde_json::from_slice(head)?;
-        let mut code = body;
-        let code_bytes = head.code_bytes as usize;
-        if code_bytes > code.len() {
-            return Err(DecodeError::Body);
-        }
-        let context = code.split_off(code_bytes);
-        let code = String::from_utf8(code).map_err(|_| DecodeError::Body)?;
-        let RunHead { language, file_name, limits, grants, .. } = head;
-        Ok(Self::Run(RunCommand { language, file_name, limits, grants, code, context }))
     }
+}
+
+fn decode_run(head: &[u8], body: Vec<u8>) -> Result<RunCommand, DecodeError> {
+    let head: RunHead = serde_json::from_slice(head)?;
+    let mut code = body;
+    let code_bytes = head.code_bytes as usize;
+    if code_bytes > code.len() {
+        return Err(DecodeError::Body);
+    }
+    let context = code.split_off(code_bytes);
+    let code = String::from_utf8(code).map_err(|_| DecodeError::Body)?;
+    let RunHead { language, file_name, limits, grants, durable, .. } = head;
+    Ok(RunCommand { language, file_name, limits, grants, code, context, durable })
 }
 
 impl Message for Event {
@@ -260,6 +319,13 @@ impl Message for Event {
             Self::Artifact { path } => {
                 frame(ARTIFACT, &ArtifactHead { path: path.clone() }, vec![])
             }
+            Self::ToolCall(call) => {
+                let (head, body) = call.parts();
+                frame(TOOL_CALL, &head, vec![body])
+            }
+            Self::TimerWanted { at_ms } => {
+                frame(TIMER_WANTED, &TimerWantedHead { at_ms: *at_ms }, vec![])
+            }
             Self::Done { lossy, cut, value } => {
                 frame(DONE, &DoneHead { lossy: *lossy, cut: *cut }, vec![value])
             }
@@ -276,6 +342,11 @@ impl Message for Event {
             DONE => {
                 let DoneHead { lossy, cut } = serde_json::from_slice(head)?;
                 return Ok(Self::Done { lossy, cut, value: body });
+            }
+            TOOL_CALL => return Ok(Self::ToolCall(ToolCall::from_parts(head, body)?)),
+            TIMER_WANTED => {
+                let TimerWantedHead { at_ms } = serde_json::from_slice(head)?;
+                Self::TimerWanted { at_ms }
             }
             READY => {
                 let Nothing {} = serde_json::from_slice(head)?;
@@ -302,7 +373,7 @@ impl Message for Event {
             }
             other => return Err(DecodeError::UnknownKind(other)),
         };
-        // Only prints and values have a body; one anywhere else is smuggled data.
+        // Only prints, calls and values have a body; one anywhere else is smuggled data.
         if body.is_empty() { Ok(event) } else { Err(DecodeError::Body) }
     }
 }

@@ -5,8 +5,9 @@ use std::io::Cursor;
 use proptest::prelude::*;
 
 use crate::{
-    Caps, Command, DecodeError, ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Header,
-    Language, Message, ReadError, RunCommand, Stream, read_message, write_message,
+    Caps, Command, DecodeError, Durable, ErrorCode, Event, GuestError, GuestGrants, GuestLimits,
+    Header, Language, Message, ReadError, RunCommand, Stream, ToolCall, ToolReply, read_message,
+    write_message,
 };
 
 const CAPS: Caps = Caps { body_bytes: 1 << 20, text_bytes: 1 << 20 };
@@ -37,9 +38,33 @@ fn command() -> impl Strategy<Value = Command> {
         Language::Python,
         Language::Bash,
     ]);
-    (language, "\\PC{0,40}", limits(), grants(), "\\PC{0,400}", any::<Vec<u8>>()).prop_map(
-        |(language, file_name, limits, grants, code, context)| {
-            Command::Run(RunCommand { language, file_name, limits, grants, code, context })
+    let durable = proptest::option::of(
+        ("[0-9a-f]{64}", any::<u32>())
+            .prop_map(|(seed, now)| Durable { seed, now_ms: f64::from(now) }),
+    );
+    let run =
+        (language, "\\PC{0,40}", limits(), grants(), "\\PC{0,400}", any::<Vec<u8>>(), durable);
+    let run = run.prop_map(|(language, file_name, limits, grants, code, context, durable)| {
+        Command::Run(RunCommand { language, file_name, limits, grants, code, context, durable })
+    });
+    let now_ms = || any::<u32>().prop_map(f64::from);
+    let reply = (any::<u32>(), proptest::option::of(now_ms()), any::<bool>(), any::<Vec<u8>>());
+    let reply = reply.prop_map(|(call, now_ms, ok, body)| {
+        Command::ToolReply(ToolReply {
+            call,
+            now_ms,
+            outcome: if ok { Ok(body) } else { Err(body) },
+        })
+    });
+    prop_oneof![run, reply, now_ms().prop_map(|now_ms| Command::Timer { now_ms })]
+}
+
+fn tool_call() -> impl Strategy<Value = Event> {
+    let server = proptest::option::of("\\PC{0,20}");
+    let line = proptest::option::of(any::<u32>());
+    (any::<u32>(), server, "\\PC{0,20}", line, any::<Vec<u8>>()).prop_map(
+        |(call, server, tool, line, arguments)| {
+            Event::ToolCall(ToolCall { call, server, tool, line, arguments })
         },
     )
 }
@@ -63,6 +88,8 @@ fn event() -> impl Strategy<Value = Event> {
         (stream, any::<Vec<u8>>()).prop_map(|(stream, text)| Event::Print { stream, text }),
         "\\PC{0,80}".prop_map(|attempt| Event::Denied { attempt }),
         "\\PC{0,80}".prop_map(|path| Event::Artifact { path }),
+        tool_call(),
+        any::<u32>().prop_map(|at| Event::TimerWanted { at_ms: f64::from(at) }),
         (any::<bool>(), any::<bool>(), any::<Vec<u8>>())
             .prop_map(|(lossy, cut, value)| Event::Done { lossy, cut, value }),
         (code, "\\PC{0,80}", any::<u32>(), any::<u32>()).prop_map(|(code, text, line, column)| {

@@ -1,0 +1,135 @@
+//! Tool calls between a cell and its host, and what makes a run repeatable.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DecodeError, ErrorCode};
+
+/// The seed and the clock of a durable run: with the same inputs in the same order, the code does
+/// the same again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Durable {
+    /// Where all randomness comes from: 32 bytes in hexadecimal.
+    pub seed: String,
+    /// What the guest's clock shows when it starts, in milliseconds since 1970.
+    pub now_ms: f64,
+}
+
+/// A call of a tool, as guest code wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Number of the call, unique in its run.
+    pub call: u32,
+    /// The server, in `mcp.server.tool()`; `None` when the name says it all.
+    pub server: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// 1-based line of the call in the source as written.
+    pub line: Option<u32>,
+    /// The arguments, as JSON that nobody has checked.
+    pub arguments: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CallHead {
+    call: u32,
+    server: Option<String>,
+    tool: String,
+    line: Option<u32>,
+}
+
+/// Longer names are nobody's.
+const MAX_NAME_BYTES: usize = 1024;
+
+impl ToolCall {
+    pub(crate) fn parts(&self) -> (CallHead, &[u8]) {
+        let Self { call, server, tool, line, arguments } = self;
+        let (server, tool) = (server.clone(), tool.clone());
+        (CallHead { call: *call, server, tool, line: *line }, arguments)
+    }
+
+    pub(crate) fn from_parts(head: &[u8], arguments: Vec<u8>) -> Result<Self, DecodeError> {
+        let CallHead { call, server, tool, line } = serde_json::from_slice(head)?;
+        let longest = tool.len().max(server.as_ref().map_or(0, String::len));
+        if longest > MAX_NAME_BYTES {
+            return Err(DecodeError::Name(longest));
+        }
+        Ok(Self { call, server, tool, line, arguments })
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolReply {
+    /// Which call.
+    pub call: u32,
+    /// What the guest's clock shows from here on; only in durable runs.
+    pub now_ms: Option<f64>,
+    /// What came of it, as JSON: the value, or a [`ToolFault`].
+    pub outcome: Result<Vec<u8>, Vec<u8>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReplyHead {
+    call: u32,
+    ok: bool,
+    now_ms: Option<f64>,
+}
+
+impl ToolReply {
+    pub(crate) fn parts(&self) -> (ReplyHead, &[u8]) {
+        let (ok, body) = match &self.outcome {
+            Ok(value) => (true, value),
+            Err(fault) => (false, fault),
+        };
+        (ReplyHead { call: self.call, ok, now_ms: self.now_ms }, body)
+    }
+
+    pub(crate) fn from_parts(head: ReplyHead, body: Vec<u8>) -> Self {
+        let ReplyHead { call, ok, now_ms } = head;
+        Self { call, now_ms, outcome: if ok { Ok(body) } else { Err(body) } }
+    }
+}
+
+/// Why a call did not give a value; guest code gets it as an exception.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolFault {
+    /// Stable code.
+    pub code: ErrorCode,
+    /// What happened.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The tool, as `server__tool`.
+    pub tool_name: Option<String>,
+}
+
+impl ToolFault {
+    /// A fault with a message and nothing else.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, tool_name: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the tool.
+    #[must_use]
+    pub fn of_tool(mut self, name: impl Into<String>) -> Self {
+        self.tool_name = Some(name.into());
+        self
+    }
+
+    /// The body of a reply.
+    pub fn to_json(&self) -> Vec<u8> {
+        // A struct of texts cannot fail to be JSON.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
