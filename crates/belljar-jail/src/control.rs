@@ -133,6 +133,13 @@ pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(M, 
 /// The same for orders, which may be larger. Only as much memory is touched as the order takes: what
 /// a zygote writes to between two cells it has to copy first, page by page.
 pub(crate) fn receive_order(socket: impl AsFd) -> io::Result<Option<(Order, Vec<OwnedFd>)>> {
+    receive_large(socket)
+}
+
+/// The same for anything of an order's size.
+pub(crate) fn receive_large<M: DeserializeOwned>(
+    socket: impl AsFd,
+) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
     let (_, bytes) = recv(&socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::TRUNC)?;
     receive_into(socket, &mut vec![0; bytes.clamp(1, MAX_ORDER_BYTES)])
 }

@@ -212,7 +212,8 @@ fn try_seccomp() -> io::Result<String> {
     Ok(format!("{} instructions", program.instructions().len()))
 }
 
-fn remedy(mechanism: Mechanism) -> &'static str {
+/// What to do where a layer is missing.
+pub(crate) fn remedy(mechanism: Mechanism) -> &'static str {
     match mechanism {
         Mechanism::UserNamespace => {
             "allow unprivileged user namespaces: `sysctl -w user.max_user_namespaces=15000`; on \

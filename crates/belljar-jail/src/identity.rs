@@ -64,8 +64,17 @@ impl OuterIds {
 
     /// Maps them, in the user namespace the calling process has just entered.
     pub(crate) fn map_inside(self) -> io::Result<()> {
+        self.map_to(Self { uid: INSIDE_ID, gid: INSIDE_ID })
+    }
+
+    /// The same for a process that is to remain who it is.
+    pub(crate) fn map_to_themselves(self) -> io::Result<()> {
+        self.map_to(self)
+    }
+
+    fn map_to(self, inside: Self) -> io::Result<()> {
         fs::write("/proc/self/setgroups", "deny")?;
-        fs::write("/proc/self/uid_map", format!("{INSIDE_ID} {} 1", self.uid))?;
-        fs::write("/proc/self/gid_map", format!("{INSIDE_ID} {} 1", self.gid))
+        fs::write("/proc/self/uid_map", format!("{} {} 1", inside.uid, self.uid))?;
+        fs::write("/proc/self/gid_map", format!("{} {} 1", inside.gid, self.gid))
     }
 }
