@@ -6,6 +6,7 @@
 //!
 //! This is the only crate with `unsafe`. It knows no engine, no tool and nothing asynchronous.
 
+pub mod brood;
 mod cell;
 pub mod cgroup;
 pub mod control;

@@ -4,6 +4,7 @@
 //! All of it lives in private mount namespaces made of memory, so it is gone with the processes.
 
 mod cell;
+mod covered;
 mod granted;
 
 use std::{
@@ -190,6 +191,16 @@ fn attach_as(
     target: &str,
     attributes: MountAttrFlags,
 ) -> Result<(), Errno> {
+    let mount = make_mount(kind, options, attributes)?;
+    move_mount(&mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+/// The same, without a place yet.
+fn make_mount(
+    kind: &str,
+    options: &[(&str, &str)],
+    attributes: MountAttrFlags,
+) -> Result<OwnedFd, Errno> {
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in options {
         if value.is_empty() {
@@ -199,8 +210,7 @@ fn attach_as(
         }
     }
     fsconfig_create(&context)?;
-    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
-    move_mount(&mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
 /// Copies a mount to another place of this mount namespace.

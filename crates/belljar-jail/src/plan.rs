@@ -152,6 +152,10 @@ pub struct GrantedTree {
     /// Which one, as the host saw it when the run was admitted: device and inode. A path that leads
     /// to another one by the time the cell is made is refused.
     pub identity: (u64, u64),
+    /// What of it the cell must not see, whether it is there or not: paths relative to it, of plain
+    /// names only, none of them beneath another. Never of a tree that is written to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub covered: Vec<PathBuf>,
 }
 
 /// What may be done with a granted tree.

@@ -68,6 +68,8 @@ pub struct Successor {
     pub path: PathBuf,
     /// Its arguments. One more is added, for [`resume`].
     pub arguments: Vec<OsString>,
+    /// All of its environment.
+    pub environment: Vec<(&'static str, &'static str)>,
     /// Files it finds in its root.
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
@@ -78,11 +80,12 @@ pub fn serve_by(successor: impl FnOnce() -> Result<Successor, String>) -> ! {
     let found = Cell::new(None);
     let _ = begin(
         |plan| {
-            let Successor { path, arguments, files } = successor()?;
-            if !plan.view().trees.iter().any(|tree| path.starts_with(tree)) {
-                plan.view_mut().trees.push(path.clone());
+            let mut successor = successor()?;
+            if !plan.view().trees.iter().any(|tree| successor.path.starts_with(tree)) {
+                plan.view_mut().trees.push(successor.path.clone());
             }
-            found.set(Some((path, arguments)));
+            let files = std::mem::take(&mut successor.files);
+            found.set(Some(successor));
             Ok(files)
         },
         |stage| stage.hand_to(found.take()),
@@ -174,14 +177,15 @@ fn confine(
 }
 
 impl Stage {
-    fn hand_to(self, successor: Option<(PathBuf, Vec<OsString>)>) -> io::Result<()> {
+    fn hand_to(self, successor: Option<Successor>) -> io::Result<()> {
         let Self { plan, ids, control } = self;
-        let Some((path, arguments)) = successor else { return Ok(()) };
+        let Some(Successor { path, arguments, environment, .. }) = successor else { return Ok(()) };
         fcntl_setfd(&control, FdFlags::empty())?;
         let handover = Handover { plan, ids, control: control.as_raw_fd() };
         let handover = serde_json::to_string(&handover)?;
         #[expect(clippy::disallowed_methods, reason = "it starts nothing: it becomes the program")]
-        let error = Command::new(&path).args(arguments).arg(handover).env_clear().exec();
+        let error =
+            Command::new(&path).args(arguments).arg(handover).env_clear().envs(environment).exec();
         let message = format!("could not start {}: {error}", path.display());
         control::send(&control, &Answer::NotWarm { message }, &[])
     }
@@ -203,7 +207,7 @@ impl Stage {
 }
 
 /// What guests inherit as standard streams leads nowhere.
-fn silence_standard_streams() -> io::Result<()> {
+pub(crate) fn silence_standard_streams() -> io::Result<()> {
     let null = openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;

@@ -13,8 +13,10 @@ use rustix::{
 };
 
 use super::{
-    INERT, ROOT_DIRECTORIES, attach_as, become_root, bind, cell::mount_scratch_base, inside,
-    make_parents, place_tree,
+    INERT, ROOT_DIRECTORIES, attach_as, become_root, bind,
+    cell::mount_scratch_base,
+    covered::{Cover, covered_view},
+    inside, make_parents, place_tree,
 };
 use crate::{CellGrants, CellLimits, TreeAccess};
 
@@ -52,16 +54,20 @@ pub(crate) fn enter_granted_root(
     let mut layered = None;
     for (tree, handle) in workspace {
         place_tree(handle, tree.target())?;
-        layered = Some(layer_work()?);
+        let cover = Cover::of(tree, handle, "workspace")?;
+        layered = Some(layer_work(cover.as_ref())?);
     }
     if layered.is_none() {
         mkdirat(CWD, "/tmp/work", Mode::from_raw_mode(0o700))?;
         bind("/tmp/work", "work")?;
     }
     bind("/tmp/tmp", "tmp")?;
-    for (tree, handle) in grants.trees.iter().zip(trees) {
+    for (number, (tree, handle)) in grants.trees.iter().zip(trees).enumerate() {
         if tree.access != TreeAccess::Workspace {
-            place_tree(handle, tree.target())?;
+            match Cover::of(tree, handle, &number.to_string())? {
+                Some(cover) => place_tree(&covered_view(&cover, handle)?, tree.target())?,
+                None => place_tree(handle, tree.target())?,
+            }
         }
     }
     for (name, program) in &grants.commands {
@@ -106,16 +112,17 @@ fn copy_entry(entry: &fs::DirEntry, grants: &CellGrants) -> io::Result<()> {
     place_tree(&tree, &from)
 }
 
-/// Lays a writable layer over the tree on `work`.
-fn layer_work() -> io::Result<LayeredWork> {
+/// Lays a writable layer over the tree on `work`, and over what covers parts of that.
+fn layer_work(cover: Option<&Cover>) -> io::Result<LayeredWork> {
     for directory in ["/tmp/changes", "/tmp/overlay"] {
         mkdirat(CWD, directory, Mode::from_raw_mode(0o700))?;
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let changes = openat(CWD, "/tmp/changes", flags, Mode::empty())?;
+    let lower = cover.map_or_else(|| "work".to_owned(), |cover| cover.over("work"));
     let options = [
         ("userxattr", ""),
-        ("lowerdir", "work"),
+        ("lowerdir", &*lower),
         ("upperdir", "/tmp/changes"),
         ("workdir", "/tmp/overlay"),
     ];

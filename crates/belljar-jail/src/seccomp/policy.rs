@@ -125,6 +125,7 @@ const CLONE_CELLS: &[u32] = numbers! {
     SYS_landlock_restrict_self SYS_prlimit64 SYS_fcntl SYS_mmap SYS_mprotect SYS_madvise
     SYS_sendto SYS_recvfrom SYS_pipe2 SYS_setsid
     SYS_open_tree SYS_mount_setattr SYS_pivot_root SYS_umount2 SYS_symlinkat SYS_readlinkat
+    SYS_mknodat
 };
 
 const OWN_PROCESS: &[u32] = &[0];

@@ -17,6 +17,7 @@ use super::{
     attributes::{Mark, mark},
     beneath::{Tree, look, names},
     change::{EntryKind, size_of},
+    kept::Kept,
     media::media_type,
     upper::Upper,
 };
@@ -39,11 +40,14 @@ pub struct ArtifactCaps {
     pub bytes_each: u64,
     /// Bytes of all together.
     pub bytes_total: u64,
+    /// What is never handed back, whoever made it.
+    pub kept: Kept,
 }
 
 impl Default for ArtifactCaps {
     fn default() -> Self {
-        Self { count: 100, bytes_each: 16 << 20, bytes_total: 64 << 20 }
+        let kept = Kept::default();
+        Self { count: 100, bytes_each: 16 << 20, bytes_total: 64 << 20, kept }
     }
 }
 
@@ -84,6 +88,9 @@ pub enum LeftOut {
     /// Absolute elsewhere, or with `..`.
     #[error("not a path in the workspace")]
     OutsideWorkspace,
+    /// One of [`ArtifactCaps::kept`], or beneath one.
+    #[error("protected: guest code may not have it")]
+    Protected,
     /// Nothing is there.
     #[error("no such file")]
     Missing,
@@ -161,6 +168,9 @@ impl Collection<'_> {
         let Some(path) = in_workspace(name) else {
             return self.skip(name.to_owned(), LeftOut::OutsideWorkspace);
         };
+        if self.caps.kept.holds(&path) {
+            return self.skip(name.to_owned(), LeftOut::Protected);
+        }
         let opened = match self.work.file(&path) {
             Err(error) if is_missing(&error) => self.open_original(&path),
             other => other.map_err(LeftOut::from),
@@ -220,6 +230,10 @@ impl Collection<'_> {
         }
         files.sort_unstable();
         for path in files {
+            if self.caps.kept.holds(&path) {
+                self.skip(shown(&path), LeftOut::Protected);
+                continue;
+            }
             let opened = self.work.file(&path).map_err(LeftOut::from);
             self.add(path, opened);
         }

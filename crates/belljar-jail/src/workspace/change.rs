@@ -8,6 +8,8 @@ use std::{
 
 use rustix::fs::{FileType, Stat};
 
+use super::kept::Kept;
+
 /// What a change list may cost. The default suits a cell with 50,000 inodes.
 #[derive(Debug, Clone)]
 pub struct ChangeCaps {
@@ -22,11 +24,14 @@ pub struct ChangeCaps {
     /// When the run was admitted. Originals whose inode changed later are withheld as
     /// [`Withheld::ChangedMeanwhile`]: the cell may not have seen what is there now.
     pub began: Option<SystemTime>,
+    /// What is withheld as [`Withheld::Protected`], whatever it holds.
+    pub kept: Kept,
 }
 
 impl Default for ChangeCaps {
     fn default() -> Self {
-        Self { entries: 50_000, removed: 200_000, compared_bytes: 1 << 30, began: None }
+        let kept = Kept::default();
+        Self { entries: 50_000, removed: 200_000, compared_bytes: 1 << 30, began: None, kept }
     }
 }
 
@@ -106,6 +111,10 @@ pub enum Withheld {
     /// The original was changed by someone else during the run.
     #[error("the original changed during the run")]
     ChangedMeanwhile,
+    /// A [kept](ChangeCaps::kept) path or something beneath, or what leads to one and would not do so
+    /// any more. What lies beneath is not listed.
+    #[error("protected: guest code may not change it")]
+    Protected,
     /// The entry or its original could not be examined.
     #[error("{0}")]
     Unreadable(String),

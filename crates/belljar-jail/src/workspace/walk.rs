@@ -144,7 +144,11 @@ impl Walk<'_> {
         let lower = lower.map(|lower| lower.directory(&path)).transpose()?;
         match before {
             Some(before) if was_directory => {
-                let differs = mode ^ (before.st_mode & 0o7777);
+                let mut differs = mode ^ (before.st_mode & 0o7777);
+                if self.left.kept.is_led_to_by(&path) {
+                    // The layer that covers what is kept has no other bits to show.
+                    differs &= PERMISSIONS;
+                }
                 change.kind = ChangeKind::Modified;
                 change.withheld = (differs & PERMISSIONS == 0).then_some(Withheld::SpecialBits);
                 change.before = Some(Before { seen: Seen::of(&before), contents: Vec::new() });
@@ -205,6 +209,14 @@ impl Walk<'_> {
             self.list_deleted(path, before.as_ref());
             return Ok(());
         }
+        if self.is_protected(&path, &stat, before.as_ref()) {
+            let bytes = if EntryKind::of(&stat) == EntryKind::File { size_of(&stat) } else { 0 };
+            let mut change = Change::new(path, EntryKind::of(&stat), bytes, mode);
+            change.kind = if before.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+            change.withheld = Some(Withheld::Protected);
+            self.changes.list.push(change);
+            return Ok(());
+        }
         let entry = Entry { here, name, path, stat, mode, before };
         match EntryKind::of(&stat) {
             EntryKind::File => self.look_at_file(entry)?,
@@ -216,6 +228,15 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a commit must leave this alone, without a look at what the original holds: a guest
+    /// that guesses right must not be told so. What leads to a kept path stays a directory, or else
+    /// the path would lead to something of the guest's.
+    fn is_protected(&self, path: &Path, now: &Stat, before: Option<&Stat>) -> bool {
+        let is_directory = |stat: &Stat| EntryKind::of(stat) == EntryKind::Directory;
+        let leads_on = is_directory(now) && before.is_none_or(is_directory);
+        self.left.kept.holds(path) || (self.left.kept.is_led_to_by(path) && !leads_on)
     }
 
     fn look_at_file(&mut self, entry: Entry<'_>) -> io::Result<()> {
@@ -299,6 +320,10 @@ impl Walk<'_> {
         let kept: HashSet<&OsString> = kept.iter().collect();
         for name in originals.iter().filter(|name| !kept.contains(name)) {
             let path = here.path.join(name);
+            if self.left.kept.holds(&path) {
+                // The cell never saw it.
+                continue;
+            }
             match look(directory, name) {
                 Ok(before) => self.list_deleted(path, before.as_ref()),
                 Err(error) => self.list_unreadable(path, &error),
@@ -309,7 +334,11 @@ impl Walk<'_> {
     fn list_deleted(&mut self, path: PathBuf, before: Option<&Stat>) {
         let Some(stat) = before else { return };
         let mut change = Change::new(path, EntryKind::of(stat), 0, 0);
-        self.remember(&mut change, before);
+        if self.left.kept.holds(&change.path) || self.left.kept.is_led_to_by(&change.path) {
+            change.withheld = Some(Withheld::Protected);
+        } else {
+            self.remember(&mut change, before);
+        }
         change.kind = ChangeKind::Deleted;
         self.changes.list.push(change);
     }

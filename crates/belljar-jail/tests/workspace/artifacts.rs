@@ -132,7 +132,8 @@ fn caps_hold() {
     }
     put(&workspace.upper, "out/5-large", vec![b'x'; 11]);
     File::create(workspace.upper.join("out/6-sparse")).unwrap().set_len(1 << 40).unwrap();
-    let caps = ArtifactCaps { count: 100, bytes_each: 10, bytes_total: 35 };
+    let caps =
+        ArtifactCaps { count: 100, bytes_each: 10, bytes_total: 35, ..ArtifactCaps::default() };
     let artifacts = collected(&workspace, &[], &caps);
     assert_eq!(paths(&artifacts), ["out/0", "out/1", "out/2"]);
     let expected = [
@@ -142,7 +143,8 @@ fn caps_hold() {
         "out/6-sparse: too large: 1099511627776 bytes, 5 allowed",
     ];
     assert_eq!(reasons(&artifacts), expected);
-    let caps = ArtifactCaps { count: 4, bytes_each: 10, bytes_total: 1000 };
+    let caps =
+        ArtifactCaps { count: 4, bytes_each: 10, bytes_total: 1000, ..ArtifactCaps::default() };
     let artifacts = collected(&workspace, &[], &caps);
     assert_eq!(artifacts.list.len(), 4);
     assert_eq!(artifacts.skipped.len(), 3);

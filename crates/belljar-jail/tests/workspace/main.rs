@@ -15,6 +15,7 @@ mod conflicts;
 mod edits;
 mod harness;
 mod hostile;
+mod kept;
 mod links;
 mod lists;
 mod owners;

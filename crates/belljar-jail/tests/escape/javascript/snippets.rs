@@ -73,7 +73,7 @@ const TRICKS: &[Snippet] = &[
     snippet(
         "globals_of_the_engine",
         "return ['std', 'os', 'bjson', 'scriptArgs', 'print', '__loadScript', 'native', 'Deno', \
-         'gc', 'navigator', 'load', 'read'].filter((name) => name in globalThis)",
+         'gc', 'navigator', 'read'].filter((name) => name in globalThis)",
         Value("[]"),
     ),
     // It finds one: its own decoy.

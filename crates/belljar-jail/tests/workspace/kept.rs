@@ -1,0 +1,182 @@
+//! What is kept: whatever an upper directory holds in its place, a commit does the rest.
+
+use std::{
+    fs::{self, File},
+    os::{fd::AsFd, unix::fs::symlink},
+};
+
+use belljar_jail::workspace::{
+    ArtifactCaps, ChangeCaps, ChangeKind, Changes, CommitReport, Kept, collect,
+};
+
+use crate::harness::{Workspace, find, mode, put, put_attribute, put_whiteout, set_mode, skipped};
+
+const WHY: &str = "protected: guest code may not change it";
+
+fn kept() -> Kept {
+    Kept::new([".belljar", "sub/project/.belljar", "sub/project/new"].map(Into::into))
+}
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    for path in [".belljar/db", "beside", "sub/project/.belljar/db", "sub/project/main"] {
+        put(&workspace.lower, path, "original");
+    }
+    workspace
+}
+
+fn committed(workspace: &Workspace, kept: Kept) -> (Changes, CommitReport) {
+    let changes = workspace.changes_within(&ChangeCaps { kept, ..ChangeCaps::default() });
+    let report = workspace.commit(&changes);
+    (changes, report)
+}
+
+fn assert_untouched(workspace: &Workspace) {
+    for path in [".belljar/db", "sub/project/.belljar/db"] {
+        assert_eq!(fs::read_to_string(workspace.lower.join(path)).unwrap(), "original", "{path}");
+    }
+    for path in [".belljar", "sub/project/.belljar"] {
+        assert_eq!(fs::read_dir(workspace.lower.join(path)).unwrap().count(), 1, "{path}");
+    }
+    assert!(!workspace.lower.join("sub/project/new").exists());
+}
+
+#[test]
+fn what_is_written_there_is_listed_and_left_out() {
+    let workspace = workspace();
+    put(&workspace.upper, ".belljar/db", "from the guest");
+    put(&workspace.upper, ".belljar-2/db", "from the guest");
+    put(&workspace.upper, "beside", "from the guest");
+    put(&workspace.upper, "sub/project/.belljar/more/and/more", "from the guest");
+    put(&workspace.upper, "sub/project/new", "from the guest");
+    put(&workspace.upper, "sub/project/main", "from the guest");
+    let (changes, report) = committed(&workspace, kept());
+    let left = [".belljar", "sub/project/.belljar", "sub/project/new"];
+    assert_eq!(skipped(&report), left.map(|path| format!("{path}: {WHY}")));
+    assert_eq!(find(&changes, "sub/project/new").kind, ChangeKind::Added);
+    assert!(find(&changes, ".belljar").note().unwrap().contains("protected"));
+    assert_untouched(&workspace);
+    for path in [".belljar-2/db", "beside", "sub/project/main"] {
+        let content = fs::read_to_string(workspace.lower.join(path)).unwrap();
+        assert_eq!(content, "from the guest", "{path}");
+    }
+}
+
+/// Else a list without it would tell the guest's caller, and so the next guest, that it is right.
+#[test]
+fn a_right_guess_is_listed_like_a_wrong_one() {
+    let listed = |content: &str| {
+        let workspace = workspace();
+        put(&workspace.lower, "sub/project/new", "a secret");
+        put(&workspace.upper, "sub/project/new", content);
+        let caps = ChangeCaps { kept: kept(), ..ChangeCaps::default() };
+        let changes = workspace.changes_within(&caps);
+        changes.list.iter().map(|it| (it.path.clone(), it.kind, it.note())).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("a secret"), listed("a guess!"));
+    assert_eq!(listed("a secret").len(), 1);
+}
+
+#[test]
+fn it_is_not_removed_nor_what_leads_there() {
+    for path in [".belljar", "sub", "sub/project", "sub/project/.belljar"] {
+        let workspace = workspace();
+        put(&workspace.upper, "fine", "");
+        fs::create_dir_all(workspace.upper.join(path).parent().unwrap()).unwrap();
+        put_whiteout(&workspace.upper.join(path));
+        let (_, report) = committed(&workspace, kept());
+        assert_eq!(skipped(&report), [format!("{path}: {WHY}")]);
+        assert_untouched(&workspace);
+        assert!(workspace.lower.join("fine").exists());
+        // The control.
+        let (_, report) = committed(&workspace, Kept::default());
+        assert_eq!(skipped(&report), [""; 0]);
+        assert!(!workspace.lower.join(path).exists());
+    }
+}
+
+#[test]
+fn what_leads_there_is_not_replaced() {
+    for path in ["sub", "sub/project"] {
+        for is_link in [true, false] {
+            let workspace = workspace();
+            put(&workspace.upper, "evil/project/.belljar/db", "from the guest");
+            let at = workspace.upper.join(path);
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            let target = if path == "sub" { "evil" } else { "../evil/project" };
+            if is_link {
+                symlink(target, &at).unwrap()
+            } else {
+                fs::write(&at, "").unwrap()
+            }
+            let (_, report) = committed(&workspace, kept());
+            assert_eq!(skipped(&report), [format!("{path}: {WHY}")]);
+            assert_untouched(&workspace);
+            let (_, report) = committed(&workspace, Kept::default());
+            assert_eq!(skipped(&report), [""; 0]);
+            assert!(!fs::symlink_metadata(workspace.lower.join(path)).unwrap().is_dir());
+        }
+    }
+}
+
+/// Where nothing leads there yet, a directory may, and nothing else.
+#[test]
+fn a_way_there_can_be_made_but_not_a_detour() {
+    let kept = || Kept::new(["a/b/.mcp.json".into()]);
+    let made = Workspace::new();
+    put(&made.upper, "a/b/.mcp.json", "from the guest");
+    put(&made.upper, "a/b/file", "");
+    let (_, report) = committed(&made, kept());
+    assert_eq!(skipped(&report), [format!("a/b/.mcp.json: {WHY}")]);
+    assert!(made.lower.join("a/b/file").exists() && !made.lower.join("a/b/.mcp.json").exists());
+    let detour = Workspace::new();
+    put(&detour.upper, "evil/.mcp.json", "from the guest");
+    fs::create_dir(detour.upper.join("a")).unwrap();
+    symlink("../evil", detour.upper.join("a/b")).unwrap();
+    let (_, report) = committed(&detour, kept());
+    assert_eq!(skipped(&report), [format!("a/b: {WHY}")]);
+    // And a link that leads there is not made into something else.
+    let link = Workspace::new();
+    fs::create_dir_all(link.lower.join("real")).unwrap();
+    fs::create_dir(link.lower.join("a")).unwrap();
+    symlink("../real", link.lower.join("a/b")).unwrap();
+    put(&link.upper, "a/b/file", "");
+    let (_, report) = committed(&link, kept());
+    assert_eq!(skipped(&report), [format!("a/b: {WHY}")]);
+    assert!(fs::symlink_metadata(link.lower.join("a/b")).unwrap().is_symlink());
+}
+
+#[test]
+fn a_directory_around_it_that_was_made_anew_keeps_it() {
+    let workspace = workspace();
+    put(&workspace.upper, "sub/project/other", "from the guest");
+    put_attribute(&workspace.upper.join("sub/project"), "user.overlay.opaque", b"y");
+    set_mode(&workspace.lower.join("sub/project"), 0o2755);
+    set_mode(&workspace.upper.join("sub/project"), 0o700);
+    let (changes, report) = committed(&workspace, kept());
+    assert_eq!(skipped(&report), [""; 0]);
+    assert_eq!(find(&changes, "sub/project/main").kind, ChangeKind::Deleted);
+    assert_untouched(&workspace);
+    assert!(!workspace.lower.join("sub/project/main").exists());
+    assert!(workspace.lower.join("sub/project/other").exists());
+    assert_eq!(mode(&workspace.lower.join("sub/project")), 0o2700);
+}
+
+#[test]
+fn it_is_not_handed_back() {
+    let workspace = workspace();
+    put(&workspace.upper, "sub/project/new", "from the guest");
+    put(&workspace.upper, "out/file", "");
+    put(&workspace.upper, "out/kept/file", "");
+    let named = [".belljar/db", "/work/sub/./project/new", "beside"].map(str::to_owned);
+    let (upper, lower) =
+        (File::open(&workspace.upper).unwrap(), File::open(&workspace.lower).unwrap());
+    let paths = |kept: Kept| {
+        let caps = ArtifactCaps { kept, ..ArtifactCaps::default() };
+        let found = collect(upper.as_fd(), Some(lower.as_fd()), &named, &caps);
+        found.list.into_iter().map(|artifact| artifact.path).collect::<Vec<_>>()
+    };
+    let kept = Kept::new([".belljar", "sub/project/new", "out/kept"].map(Into::into));
+    assert_eq!(paths(kept), ["beside", "out/file"]);
+    assert_eq!(paths(Kept::default()).len(), 5);
+}
