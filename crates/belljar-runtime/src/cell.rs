@@ -11,7 +11,10 @@ use belljar_jail::{
 use belljar_wire::{Caps, Command, Event, Header, Message, ReadError};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, BufReader, Interest},
-    net::{UnixDatagram, UnixStream},
+    net::{
+        UnixDatagram, UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
     time::timeout,
 };
 
@@ -35,7 +38,8 @@ const REPORT: Duration = Duration::from_millis(100);
 /// Dropping it kills every process in it.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    stream: BufReader<UnixStream>,
+    reader: BufReader<OwnedReadHalf>,
+    writer: OwnedWriteHalf,
     keeper: UnixDatagram,
     pidfd: OwnedFd,
     processes: CellProcesses,
@@ -55,8 +59,9 @@ impl Cell {
             return Err(LaunchError::Protocol);
         };
         let (stream, keeper) = adopt(guest, keeper).map_err(LaunchError::Spawn)?;
-        let mut stream = BufReader::new(stream);
-        match read_event(&mut stream, HANDSHAKE_CAPS).await.map(|(event, _)| event) {
+        let (reader, writer) = stream.into_split();
+        let mut reader = BufReader::new(reader);
+        match read_event(&mut reader, HANDSHAKE_CAPS).await.map(|(event, _)| event) {
             Ok(Event::Ready) => {}
             Ok(Event::Refused { mechanism, message }) => {
                 return Err(LaunchError::Refused { mechanism, message });
@@ -66,7 +71,7 @@ impl Cell {
         }
         let processes =
             CellProcesses::find(&pidfd, zygote.guests()).map_err(|_| LaunchError::NoHandshake)?;
-        Ok(Self { stream, keeper, pidfd, processes, limits, cgroup: None, zygote })
+        Ok(Self { reader, writer, keeper, pidfd, processes, limits, cgroup: None, zygote })
     }
 
     /// Puts the cell into a control group of its own.
@@ -91,24 +96,9 @@ impl Cell {
         self.cgroup.as_ref().is_some_and(Leaf::ran_out_of_memory)
     }
 
-    /// Sends the one command a cell gets.
-    pub(crate) async fn send(&mut self, command: &Command) -> io::Result<()> {
-        let (mut prefix, body) = command.encode().ok_or(io::ErrorKind::InvalidInput)?;
-        let stream = self.stream.get_mut();
-        if body.iter().map(|part| part.len()).sum::<usize>() <= 64 * 1024 {
-            body.iter().for_each(|part| prefix.extend_from_slice(part));
-            return stream.write_all(&prefix).await;
-        }
-        stream.write_all(&prefix).await?;
-        for part in body {
-            stream.write_all(part).await?;
-        }
-        Ok(())
-    }
-
-    /// The next event, and how many bytes it took.
-    pub(crate) async fn receive(&mut self, caps: Caps) -> Result<(Event, usize), ReadError> {
-        read_event(&mut self.stream, caps).await
+    /// Both directions of the connection, to be used side by side.
+    pub(crate) fn connection(&mut self) -> (CellReader<'_>, CellWriter<'_>) {
+        (CellReader { stream: &mut self.reader }, CellWriter { stream: &mut self.writer })
     }
 
     /// Brings `/work` and `/tmp` to another size, if it has not got it.
@@ -183,6 +173,41 @@ impl Cell {
     }
 }
 
+/// What comes out of a cell.
+#[derive(Debug)]
+pub(crate) struct CellReader<'a> {
+    stream: &'a mut BufReader<OwnedReadHalf>,
+}
+
+impl CellReader<'_> {
+    /// The next event, and how many bytes it took.
+    pub(crate) async fn receive(&mut self, caps: Caps) -> Result<(Event, usize), ReadError> {
+        read_event(self.stream, caps).await
+    }
+}
+
+/// What goes into a cell.
+#[derive(Debug)]
+pub(crate) struct CellWriter<'a> {
+    stream: &'a mut OwnedWriteHalf,
+}
+
+impl CellWriter<'_> {
+    /// Sends a command; a small one in a single call.
+    pub(crate) async fn send(&mut self, command: &Command) -> io::Result<()> {
+        let (mut prefix, body) = command.encode().ok_or(io::ErrorKind::InvalidInput)?;
+        if body.iter().map(|part| part.len()).sum::<usize>() <= 64 * 1024 {
+            body.iter().for_each(|part| prefix.extend_from_slice(part));
+            return self.stream.write_all(&prefix).await;
+        }
+        self.stream.write_all(&prefix).await?;
+        for part in body {
+            self.stream.write_all(part).await?;
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Cell {
     fn drop(&mut self) {
         self.kill();
@@ -196,7 +221,7 @@ fn adopt(guest: OwnedFd, keeper: OwnedFd) -> io::Result<(UnixStream, UnixDatagra
 }
 
 async fn read_event(
-    stream: &mut BufReader<UnixStream>,
+    stream: &mut BufReader<OwnedReadHalf>,
     caps: Caps,
 ) -> Result<(Event, usize), ReadError> {
     let mut header = [0; Header::SIZE];
@@ -212,7 +237,7 @@ async fn read_event(
 }
 
 /// Memory grows with what really arrives, not with what a header claims.
-async fn read_part(stream: &mut BufReader<UnixStream>, bytes: usize) -> io::Result<Vec<u8>> {
+async fn read_part(stream: &mut BufReader<OwnedReadHalf>, bytes: usize) -> io::Result<Vec<u8>> {
     let mut part = Vec::with_capacity(bytes.min(64 * 1024));
     stream.take(bytes as u64).read_to_end(&mut part).await?;
     if part.len() == bytes { Ok(part) } else { Err(io::ErrorKind::UnexpectedEof.into()) }

@@ -16,7 +16,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use belljar_jail::workspace::{
-    self, ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, NotCommitted,
+    self, ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, Kept, NotCommitted,
 };
 use belljar_wire::ErrorCode;
 use rustix::{
@@ -88,8 +88,14 @@ impl Leftovers {
     fn look(&self, settled: &mut Settled) -> io::Result<()> {
         let lower = self.workspace.as_ref().map(|workspace| workspace.directory.as_fd());
         let bytes = self.limits.result_bytes;
-        let caps =
-            ArtifactCaps { bytes_each: bytes, bytes_total: bytes, ..ArtifactCaps::default() };
+        let kept = self.workspace.as_ref().map(|workspace| workspace.kept.iter().cloned());
+        let kept = Kept::new(kept.into_iter().flatten());
+        let caps = ArtifactCaps {
+            bytes_each: bytes,
+            bytes_total: bytes,
+            kept: kept.clone(),
+            ..ArtifactCaps::default()
+        };
         let named: Vec<String> =
             self.named.iter().filter(|path| *path != OUTPUT_DIRECTORY).cloned().collect();
         let found = workspace::collect(self.work.as_fd(), lower, &named, &caps);
@@ -98,8 +104,10 @@ impl Leftovers {
         settled.notes = skipped
             .map(|skipped| format!("[artifact] {}: left out: {}", skipped.path, skipped.reason))
             .collect();
-        let Some(OpenWorkspace { directory, commit }) = &self.workspace else { return Ok(()) };
-        let caps = ChangeCaps { began: Some(self.began), ..ChangeCaps::default() };
+        let Some(OpenWorkspace { directory, commit, .. }) = &self.workspace else {
+            return Ok(());
+        };
+        let caps = ChangeCaps { began: Some(self.began), kept, ..ChangeCaps::default() };
         let changes = workspace::changes(self.work.as_fd(), lower, &caps)?;
         let mut report = None;
         if *commit && self.success {

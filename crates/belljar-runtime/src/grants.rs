@@ -14,7 +14,10 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{EngineSource, RunError, RunRequest, Workspace};
+use crate::{
+    EngineSource, RunError, RunRequest, Workspace,
+    protect::{Inner, Protected, Relation},
+};
 
 /// Places of a cell's own that no grant may take.
 const OWN: [&str; 11] = [
@@ -41,10 +44,16 @@ pub(crate) struct Checked {
 pub(crate) struct OpenWorkspace {
     pub(crate) directory: OwnedFd,
     pub(crate) commit: bool,
+    /// What of it a commit leaves alone, and what is never handed back.
+    pub(crate) kept: Vec<PathBuf>,
 }
 
-/// Checks a request's grants. Looks at the file system.
-pub(crate) fn check(request: &RunRequest, engines: &dyn EngineSource) -> Result<Checked, RunError> {
+/// Checks a request's grants against paths that no guest may reach. Looks at the file system.
+pub(crate) fn check(
+    request: &RunRequest,
+    engines: &dyn EngineSource,
+    protected: &[PathBuf],
+) -> Result<Checked, RunError> {
     let grants = &request.grants;
     let mut checked = Checked {
         guest: GuestGrants {
@@ -56,15 +65,22 @@ pub(crate) fn check(request: &RunRequest, engines: &dyn EngineSource) -> Result<
         ..Checked::default()
     };
     check_names(request)?;
+    let reaches_files =
+        request.workspace.is_some() || !grants.read.is_empty() || !grants.write.is_empty();
+    let protected = Protected::look(if reaches_files { protected } else { &[] });
+    let protected = protected.map_err(|error| {
+        let message = format!("could not look for what is protected: {error}");
+        RunError::new(ErrorCode::SandboxFailed, message)
+    })?;
     if let Some(workspace) = &request.workspace {
-        let (tree, open) = open_workspace(workspace)?;
+        let (tree, open) = open_workspace(workspace, &protected)?;
         checked.cell.trees.push(tree);
         checked.workspace = Some(open);
     }
     let read = grants.read.iter().map(|path| (path, TreeAccess::Read, "--read"));
     let write = grants.write.iter().map(|path| (path, TreeAccess::Write, "--write"));
     for (path, access, flag) in read.chain(write) {
-        checked.cell.trees.push(tree(path, access, flag)?);
+        checked.cell.trees.push(tree(path, access, flag, &protected)?);
     }
     // Outer ones first, so that inner ones are not covered by them.
     checked.cell.trees.sort_by(|a, b| a.target().cmp(b.target()));
@@ -124,7 +140,12 @@ fn is_variable(name: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn tree(path: &Path, access: TreeAccess, flag: &str) -> Result<GrantedTree, RunError> {
+fn tree(
+    path: &Path,
+    access: TreeAccess,
+    flag: &str,
+    protected: &Protected,
+) -> Result<GrantedTree, RunError> {
     let path = plain(path).ok_or_else(|| {
         invalid(format!("{flag} {}: not an absolute path of text without `..`", path.display()))
     })?;
@@ -145,10 +166,39 @@ fn tree(path: &Path, access: TreeAccess, flag: &str) -> Result<GrantedTree, RunE
         let message = format!("{flag} {}: neither a file nor a directory", path.display());
         return Err(invalid(message));
     }
-    Ok(GrantedTree { path, access, is_directory, identity: (found.dev(), found.ino()) })
+    let identity = (found.dev(), found.ino());
+    let Inner { covered, kept } = inner(&path, identity, flag, protected)?;
+    if let (TreeAccess::Write, Some(first)) = (access, kept.first()) {
+        let message = format!("{flag} {}: {} in it is protected", path.display(), first.display());
+        return Err(closed(message)
+            .with_hint("grant a directory that holds nothing of the kind, or use --workspace"));
+    }
+    Ok(GrantedTree { path, access, is_directory, identity, covered })
 }
 
-fn open_workspace(workspace: &Workspace) -> Result<(GrantedTree, OpenWorkspace), RunError> {
+/// What is protected of a tree, if it is not all of it.
+fn inner(
+    path: &Path,
+    identity: (u64, u64),
+    flag: &str,
+    protected: &Protected,
+) -> Result<Inner, RunError> {
+    match protected.relation(path, identity) {
+        Relation::Apart => Ok(Inner::default()),
+        Relation::Around(inner) => Ok(inner),
+        Relation::Inside(by) => {
+            let (path, by) = (path.display(), by.display());
+            let message = format!("{flag} {path}: {by} is protected, with all in it");
+            Err(closed(message)
+                .with_hint("a project's own state and configuration are not granted"))
+        }
+    }
+}
+
+fn open_workspace(
+    workspace: &Workspace,
+    protected: &Protected,
+) -> Result<(GrantedTree, OpenWorkspace), RunError> {
     let Workspace { path, commit } = workspace;
     let flag = "--workspace";
     let plain = plain(path).ok_or_else(|| {
@@ -160,8 +210,9 @@ fn open_workspace(workspace: &Workspace) -> Result<(GrantedTree, OpenWorkspace),
     let directory = open(&plain, OFlags::RDONLY | OFlags::DIRECTORY, flag)?;
     let found = fstat(&directory).map_err(|errno| unreachable(flag, &plain, &errno.into()))?;
     let (access, identity) = (TreeAccess::Workspace, (found.st_dev, found.st_ino));
-    let tree = GrantedTree { path: plain, access, is_directory: true, identity };
-    Ok((tree, OpenWorkspace { directory, commit: *commit }))
+    let Inner { covered, kept } = inner(&plain, identity, flag, protected)?;
+    let tree = GrantedTree { path: plain, access, is_directory: true, identity, covered };
+    Ok((tree, OpenWorkspace { directory, commit: *commit, kept }))
 }
 
 /// Opens what is to be granted. No link leads there: a guest that could write to a directory once
@@ -207,6 +258,10 @@ fn unreachable(flag: &str, path: &Path, error: &io::Error) -> RunError {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     let code = if is_denied { ErrorCode::PermissionFile } else { ErrorCode::RequestInvalid };
     RunError::new(code, format!("{flag} {}: {error}", path.display()))
+}
+
+fn closed(message: String) -> RunError {
+    RunError::new(ErrorCode::PermissionFile, message)
 }
 
 fn invalid(message: String) -> RunError {

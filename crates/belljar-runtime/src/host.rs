@@ -4,13 +4,14 @@ use std::{
     convert::Infallible,
     future::Future,
     io,
+    path::PathBuf,
     pin::{Pin, pin},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant, SystemTime},
 };
 
 use belljar_jail::{CellLimits, ZygotePlan};
-use belljar_wire::{Command, ErrorCode, GuestGrants, GuestLimits, Language, RunCommand};
+use belljar_wire::{Command, Durable, ErrorCode, GuestGrants, GuestLimits, Language, RunCommand};
 use serde_json::value::RawValue;
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
@@ -19,13 +20,13 @@ use tokio::{
 
 use crate::{
     EngineKind, EngineSource, Isolation, LaunchError, Limits, Metrics, RunError, RunRequest,
-    RunResult, Status,
+    RunResult, Status, ToolLink,
     cell::Cell,
     files::{AbandonOnDrop, Leftovers, Settled},
     grants::{self, Checked, OpenWorkspace},
     pool::Pool,
     pools::Pools,
-    run::{self, Driven, Files, Finished, Measured},
+    run::{self, Driven, Files, Finished, Task},
     transcript::Transcript,
 };
 
@@ -42,6 +43,9 @@ pub struct HostConfig {
     pub pool_size: usize,
     /// The most a run may ask for.
     pub maximum: Limits,
+    /// Paths that no grant and no workspace gives a guest any access to, whether or not anything is
+    /// there: the operator's own state and configuration.
+    pub protected: Vec<PathBuf>,
 }
 
 /// Runs guest code in cells. Cheap to clone; all clones share one pool.
@@ -51,6 +55,16 @@ pub struct Host {
     cells: Arc<Semaphore>,
     settling: Arc<Semaphore>,
     maximum: Limits,
+    protected: Arc<[PathBuf]>,
+}
+
+/// A run whose tool calls go over a bridge.
+#[derive(Debug)]
+pub struct Bridged {
+    /// The run's name, known to the bridge beforehand.
+    pub id: String,
+    /// The run's end of it.
+    pub tools: ToolLink,
 }
 
 /// A run that takes longer than this does not keep its place in the pool empty.
@@ -74,14 +88,15 @@ struct Admitted<'a> {
 impl Host {
     /// Starts zygotes, waits until they are confined, and fills their pools.
     pub async fn start(config: HostConfig) -> Result<Self, LaunchError> {
-        let HostConfig { engines, ready, plan, pool_size, maximum } = config;
+        let HostConfig { engines, ready, plan, pool_size, maximum, protected } = config;
         let pools = Pools::new(engines, plan, pool_size, parked_limits(&maximum));
         for language in ready {
             pools.of(pools.engines().choose(language, "")).await?.refill().await;
         }
         let cells = Arc::new(Semaphore::new(MAX_CELLS));
         let settling = Arc::new(Semaphore::new(MAX_SETTLING));
-        Ok(Self { pools: Arc::new(pools), cells, settling, maximum })
+        let protected = protected.into();
+        Ok(Self { pools: Arc::new(pools), cells, settling, maximum, protected })
     }
 
     /// Runs guest code to its end. Whatever goes wrong is in the result.
@@ -97,10 +112,21 @@ impl Host {
         request: RunRequest,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
+        self.run_bridged(request, None, abort).await
+    }
+
+    /// The same, with a bridge for its tool calls.
+    pub async fn run_bridged(
+        &self,
+        request: RunRequest,
+        bridged: Option<Bridged>,
+        abort: impl Future<Output = ()>,
+    ) -> RunResult {
         let (admitted, began) = (Instant::now(), SystemTime::now());
         let mut abort = pin!(abort);
         let engine = self.pools.engines().choose(request.language, &request.code);
-        let mut report = Report::new(engine);
+        let (id, tools) = bridged.map_or((None, None), |with| (Some(with.id), Some(with.tools)));
+        let mut report = Report::new(engine, id);
         let mut transcript = Transcript::new(&request.limits);
         let prepared = tokio::select! {
             biased;
@@ -115,18 +141,13 @@ impl Host {
                 let running = refill_once_dropped(pool);
                 let limits = request.limits;
                 let files = if workspace.is_some() { Files::Wanted } else { Files::WantedIfNamed };
-                let command = command(request, guest);
+                let durable = tools.as_ref().and_then(|tools| tools.durable.clone());
+                let command = command(request, guest, durable);
                 let started = Instant::now();
-                let Driven { outcome, measured, work, named } = run::drive(
-                    &mut cell,
-                    &command,
-                    &limits,
-                    &mut transcript,
-                    files,
-                    abort.as_mut(),
-                )
-                .await;
-                report.measured(started, measured);
+                let task = Task { command: &command, limits: &limits, files, tools };
+                let driven = run::drive(&mut cell, task, &mut transcript, abort.as_mut()).await;
+                report.measured(started, &driven);
+                let Driven { outcome, work, said, .. } = driven;
                 if let Some(work) = work {
                     let abandoned = AbandonOnDrop::default();
                     let (success, is_abandoned) = (outcome.is_ok(), abandoned.0.clone());
@@ -134,7 +155,7 @@ impl Host {
                     let left = left.map(|(work, keeper)| Leftovers {
                         work,
                         keeper,
-                        named,
+                        named: said.named,
                         workspace,
                         began,
                         success,
@@ -216,7 +237,7 @@ impl Host {
     ) -> Result<Admitted<'_>, RunError> {
         self.admit(request)?;
         let Checked { cell: grants, guest, workspace } =
-            grants::check(request, self.pools.engines())?;
+            grants::check(request, self.pools.engines(), &self.protected)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
         let pool = self.pools.of(engine).await.map_err(|error| no_cell(&error))?;
@@ -278,7 +299,7 @@ fn cell_limits(limits: &Limits) -> CellLimits {
     }
 }
 
-fn command(request: RunRequest, grants: GuestGrants) -> Command {
+fn command(request: RunRequest, grants: GuestGrants, durable: Option<Durable>) -> Command {
     let limits = &request.limits;
     let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let limits = GuestLimits {
@@ -291,7 +312,7 @@ fn command(request: RunRequest, grants: GuestGrants) -> Command {
     };
     let RunRequest { code, language, file_name, context, .. } = request;
     let context = context.map_or_else(Vec::new, |json| String::from(Box::<str>::from(json)).into());
-    Command::Run(RunCommand { language, file_name, limits, grants, code, context })
+    Command::Run(RunCommand { language, file_name, limits, grants, code, context, durable })
 }
 
 fn milliseconds_since(start: Instant) -> f64 {
@@ -318,13 +339,15 @@ struct Report {
     metrics: Metrics,
     isolation: Isolation,
     settled: Settled,
+    stopped: Option<Status>,
 }
 
 impl Report {
-    fn new(engine: EngineKind) -> Self {
-        let RunResult { id, metrics, isolation, .. } = RunResult::blank();
-        let isolation = Isolation { engine: engine.as_str(), ..isolation };
-        Self { id, metrics, isolation, settled: Settled::default() }
+    fn new(engine: EngineKind, id: Option<String>) -> Self {
+        let blank = RunResult::blank();
+        let isolation = Isolation { engine: engine.as_str(), ..blank.isolation };
+        let (id, metrics) = (id.unwrap_or(blank.id), blank.metrics);
+        Self { id, metrics, isolation, settled: Settled::default(), stopped: None }
     }
 
     fn confined(&mut self, pool: &Pool) {
@@ -334,7 +357,10 @@ impl Report {
         self.isolation.memory = pool.memory_bound();
     }
 
-    fn measured(&mut self, started: Instant, measured: Measured) {
+    fn measured(&mut self, started: Instant, driven: &Driven) {
+        let measured = driven.measured;
+        self.stopped = driven.stopped;
+        self.metrics.tool_calls = driven.said.calls;
         self.metrics.execution_ms = milliseconds_since(started);
         self.metrics.cpu_ms = milliseconds(measured.cpu);
         self.metrics.memory_mb = megabytes(measured.peak_memory_bytes);
@@ -359,6 +385,7 @@ impl Report {
         };
         let status = match &error {
             None => Status::Completed,
+            Some(_) if self.stopped.is_some() => self.stopped.unwrap_or(Status::Failed),
             Some(error) if error.code == ErrorCode::RunAborted => Status::Aborted,
             Some(_) => Status::Failed,
         };

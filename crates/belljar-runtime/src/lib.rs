@@ -4,8 +4,10 @@
 //! reader, metrics are measured from outside, and a malformed frame ends the cell.
 
 mod cell;
+mod clock;
 mod engine;
 mod examine;
+mod exchange;
 mod files;
 mod grants;
 mod host;
@@ -13,9 +15,11 @@ mod launch_error;
 mod limits;
 mod pool;
 mod pools;
+mod protect;
 mod request;
 mod result;
 mod run;
+mod tools;
 mod transcript;
 mod value;
 mod zygote;
@@ -23,12 +27,13 @@ mod zygote;
 pub use belljar_jail::{Mechanism, View, ZygotePlan};
 pub use engine::{EngineKind, EngineLaunch, EngineSource};
 pub use examine::{Finding, FindingState, examine};
-pub use host::{Host, HostConfig};
+pub use host::{Bridged, Host, HostConfig};
 pub use launch_error::LaunchError;
 pub use limits::Limits;
 pub use request::{Grants, Language, RunRequest, Workspace};
 pub use result::{
     Artifact, Change, ErrorCode, ErrorKind, Isolation, Metrics, RunError, RunResult, Status,
-    ToolReport, Truncated, unrun,
+    ToolReport, Truncated, run_id, unrun,
 };
+pub use tools::{Ask, BridgeLink, Durable, Input, Stop, ToolCall, ToolFault, ToolLink, ToolReply};
 pub use zygote::ZygoteProgram;

@@ -27,6 +27,10 @@ pub struct Limits {
     pub disk: u64,
     /// Files in workspace and `/tmp` together.
     pub inodes: u64,
+    /// Tool calls.
+    pub tool_calls: u32,
+    /// Wall time of one tool call, without the wait for a person.
+    pub tool_timeout: Duration,
 }
 
 const MIB: u64 = 1 << 20;
@@ -45,6 +49,8 @@ impl Limits {
         open_files: 256,
         disk: 256 * MIB,
         inodes: 50_000,
+        tool_calls: 100,
+        tool_timeout: Duration::from_secs(30),
     };
 
     /// The most a run may ask for, unless the operator says otherwise.
@@ -60,6 +66,8 @@ impl Limits {
         open_files: 4096,
         disk: 8192 * MIB,
         inodes: 1_000_000,
+        tool_calls: 1_000_000,
+        tool_timeout: Duration::from_secs(3600),
     };
 
     /// Output beyond this, on either stream, ends the run: at least 1 MB, so that a small
@@ -71,7 +79,7 @@ impl Limits {
     /// The first limit that is zero or above `maximum`, as `(name, asked, allowed)`.
     pub(crate) fn exceeds(&self, maximum: &Self) -> Option<(&'static str, String, String)> {
         type Row = (&'static str, &'static str, fn(&Limits) -> u128);
-        const ROWS: [Row; 11] = [
+        const ROWS: [Row; 13] = [
             ("timeout", " ms", |limits| limits.timeout.as_millis()),
             ("cpu", " ms", |limits| limits.cpu.as_millis()),
             ("memory", " bytes", |limits| limits.memory.into()),
@@ -83,6 +91,8 @@ impl Limits {
             ("open_files", "", |limits| limits.open_files.into()),
             ("disk", " bytes", |limits| limits.disk.into()),
             ("inodes", "", |limits| limits.inodes.into()),
+            ("tool_calls", "", |limits| limits.tool_calls.into()),
+            ("tool_timeout", " ms", |limits| limits.tool_timeout.as_millis()),
         ];
         ROWS.into_iter().find_map(|(name, unit, of)| {
             let (asked, allowed) = (of(self), of(maximum));

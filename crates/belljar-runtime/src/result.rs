@@ -85,7 +85,8 @@ pub fn unrun(status: Status, error: RunError) -> RunResult {
     RunResult { status, error: Some(error), ..RunResult::blank() }
 }
 
-fn run_id() -> String {
+/// A new name for a run.
+pub fn run_id() -> String {
     let mut bytes = [0; 10];
     // Without randomness the id is merely not unique; a run does not fail for it.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
@@ -102,6 +103,10 @@ pub enum Status {
     Failed,
     /// The caller stopped it.
     Aborted,
+    /// It waits for a person to approve a call.
+    ApprovalRequired,
+    /// Nobody knows whether a call of it happened; a person has to say.
+    InDoubt,
 }
 
 /// What went wrong, for people and models.
@@ -121,7 +126,7 @@ pub struct RunError {
     pub line: Option<u32>,
     /// 1-based column of the source as written.
     pub column: Option<u32>,
-    /// The tool that failed. None yet.
+    /// The tool that failed, as `server__tool`.
     pub tool_name: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
@@ -153,7 +158,7 @@ impl From<GuestError> for RunError {
             stack: error.stack,
             line: error.line,
             column: error.column,
-            tool_name: None,
+            tool_name: error.tool_name,
             hint: error.hint,
             exit_code: error.exit_code,
         }

@@ -9,13 +9,15 @@ use std::{
 };
 
 use belljar_jail::{GuestEnd, KeeperReport, sample::CellProcesses};
-use belljar_wire::{Caps, Command, ErrorCode, Event, ReadError};
+use belljar_wire::{Command, ErrorCode, Event};
 use serde_json::value::RawValue;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
-    Limits, RunError,
+    Limits, RunError, Status, Stop, ToolLink,
     cell::Cell,
+    clock::Clock,
+    exchange::{self, Said},
     transcript::{TooMuchOutput, Transcript},
     value,
 };
@@ -27,12 +29,6 @@ const GRACE: Duration = Duration::from_millis(75);
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 /// Resident memory a cell has before any guest code, and what its allocator may waste.
 const RESIDENT_SLACK: u64 = 96 << 20;
-/// The largest text of one print; engines send longer ones in pieces.
-const MAX_PRINT_BYTES: u32 = 512 << 10;
-/// Artifacts a run may name.
-const MAX_NAMED_ARTIFACTS: usize = 256;
-/// Denials the operator hears of, per run; all of them are in the run's own log.
-const MAX_DENIALS_TRACED: u32 = 20;
 
 /// How a run ended well.
 #[derive(Debug)]
@@ -47,11 +43,22 @@ pub(crate) struct Finished {
 #[derive(Debug)]
 pub(crate) struct Driven {
     pub(crate) outcome: Result<Finished, RunError>,
+    /// How the bridge ended it, if that is who did.
+    pub(crate) stopped: Option<Status>,
     pub(crate) measured: Measured,
     /// A handle on what the guest wrote to `/work`, when that was wanted and the guest answered.
     pub(crate) work: Option<io::Result<OwnedFd>>,
-    /// Artifacts the code named.
-    pub(crate) named: Vec<String>,
+    /// What the code said on its way.
+    pub(crate) said: Said,
+}
+
+/// What is to be run, and how.
+#[derive(Debug)]
+pub(crate) struct Task<'a> {
+    pub(crate) command: &'a Command,
+    pub(crate) limits: &'a Limits,
+    pub(crate) files: Files,
+    pub(crate) tools: Option<ToolLink>,
 }
 
 /// Whether a run's files are of interest.
@@ -70,35 +77,42 @@ pub(crate) struct Measured {
     pub(crate) peak_memory_bytes: u64,
 }
 
-/// Runs the command to its end. What was printed is in the transcript, however it ends.
+/// Runs the task to its end. What was printed is in the transcript, however it ends.
 pub(crate) async fn drive(
     cell: &mut Cell,
-    command: &Command,
-    limits: &Limits,
+    task: Task<'_>,
     transcript: &mut Transcript,
-    files: Files,
     abort: Pin<&mut impl Future<Output = ()>>,
 ) -> Driven {
+    let Task { command, limits, files, tools } = task;
     let mut measured = Measured::default();
-    let mut named = Vec::new();
+    let mut said = Said::default();
     let processes = cell.processes();
-    let exchange = exchange(cell, command, limits, transcript, &mut named);
-    let ended = watch(exchange, processes, limits, &mut measured, abort).await;
+    let waits = tools.as_ref().map(|tools| tools.waits_for_person.clone());
+    let exchange = exchange::exchange(cell, command, limits, tools, transcript, &mut said);
+    let clock = Clock::start(limits.timeout + GRACE, waits);
+    let ended = watch(exchange, processes, limits, clock, &mut measured, abort).await;
     // Before anything else: what the guest does from here on is not part of its run.
     let still_there = measured.update(processes);
     let report =
         if still_there && !matches!(ended, Ended::Silent) { None } else { cell.guest_end().await };
-    let work = match (&ended, files) {
-        (Ended::Answered(_), Files::Wanted) => Some(cell.work().await),
-        (Ended::Answered(_), Files::WantedIfNamed) if !named.is_empty() => Some(cell.work().await),
-        _ => None,
-    };
+    let wanted = files == Files::Wanted || !said.named.is_empty();
+    let has_answered = matches!(ended, Ended::Answered(_));
+    let work = if has_answered && wanted { Some(cell.work().await) } else { None };
     cell.kill();
     if let Some(KeeperReport::Ended { cpu_us, peak_memory_bytes, .. }) = report {
         measured.raise(Duration::from_micros(cpu_us), peak_memory_bytes);
     }
-    let outcome = judge(ended, report, cell, limits).await;
-    Driven { outcome, measured, work, named }
+    let stopped = if let Ended::Stopped(stop) = &ended { Some(stop.status) } else { None };
+    let mut outcome = judge(ended, report, cell, limits).await;
+    if let Err(error) = &outcome
+        && error.code == ErrorCode::RuntimeStalled
+        && measured.peak_memory_bytes > limits.memory
+    {
+        // What was to settle the promise was lost for want of memory.
+        outcome = Err(out_of_memory(limits));
+    }
+    Driven { outcome, stopped, measured, work, said }
 }
 
 impl Measured {
@@ -117,11 +131,13 @@ impl Measured {
 
 /// Why a run ended.
 #[derive(Debug)]
-enum Ended {
+pub(crate) enum Ended {
     Answered(Event),
     Silent,
     Malformed(String),
     TooMuchOutput(TooMuchOutput),
+    TooManyCalls,
+    Stopped(Stop),
     OutOfTime,
     OutOfCpu,
     OutOfMemory,
@@ -133,12 +149,13 @@ async fn watch(
     exchange: impl Future<Output = Ended>,
     processes: CellProcesses,
     limits: &Limits,
+    clock: Clock,
     measured: &mut Measured,
     mut abort: Pin<&mut impl Future<Output = ()>>,
 ) -> Ended {
     let started = Instant::now();
     let mut exchange = pin!(exchange);
-    let mut deadline = pin!(sleep_until(started + limits.timeout + GRACE));
+    let mut deadline = pin!(clock.run_out());
     let mut sample = interval_at(started + SAMPLE_EVERY, SAMPLE_EVERY);
     sample.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -165,59 +182,6 @@ async fn watch(
     }
 }
 
-async fn exchange(
-    cell: &mut Cell,
-    command: &Command,
-    limits: &Limits,
-    transcript: &mut Transcript,
-    named: &mut Vec<String>,
-) -> Ended {
-    if cell.send(command).await.is_err() {
-        return Ended::Silent;
-    }
-    let body_bytes = u32::try_from(limits.result_bytes).unwrap_or(u32::MAX);
-    let caps = Caps { body_bytes, text_bytes: MAX_PRINT_BYTES };
-    let mut denials = 0;
-    // Frames cost the host their whole size, not only that of the text in them.
-    let mut budget = limits.output_fatal_bytes().saturating_mul(64);
-    loop {
-        let (event, frame_bytes) = match cell.receive(caps).await {
-            Ok(received) => received,
-            Err(ReadError::Decode(error)) => return Ended::Malformed(error.to_string()),
-            Err(ReadError::Ended | ReadError::Io(_)) => return Ended::Silent,
-        };
-        let printed = match event {
-            Event::Print { stream, text } => transcript.print(stream, &text),
-            Event::Denied { attempt } => {
-                denials += 1;
-                if denials <= MAX_DENIALS_TRACED {
-                    tracing::warn!(attempt, "guest code was denied");
-                }
-                transcript.log(format!("[blocked] {attempt}").as_bytes())
-            }
-            Event::Artifact { path } => {
-                // Naming more than come back is harmless, and so is forgetting them.
-                if named.len() < MAX_NAMED_ARTIFACTS {
-                    named.push(path);
-                }
-                Ok(())
-            }
-            event @ (Event::Done { .. } | Event::Failed(_)) => return Ended::Answered(event),
-            Event::Ready | Event::Refused { .. } => {
-                return Ended::Malformed("a second greeting".to_owned());
-            }
-        };
-        budget = budget.saturating_sub(frame_bytes as u64);
-        match printed {
-            Err(too_much) => return Ended::TooMuchOutput(too_much),
-            Ok(()) if budget == 0 => {
-                return Ended::TooMuchOutput(TooMuchOutput { stream: "frames" });
-            }
-            Ok(()) => {}
-        }
-    }
-}
-
 async fn judge(
     ended: Ended,
     report: Option<KeeperReport>,
@@ -237,6 +201,12 @@ async fn judge(
             format!("{stream} went over {} bytes", limits.output_fatal_bytes()),
         )
         .with_hint("print less: return a summary, or filter before printing"),
+        Ended::TooManyCalls => RunError::new(
+            ErrorCode::LimitToolCalls,
+            format!("the run went over its {} tool calls", limits.tool_calls),
+        )
+        .with_hint("ask for more at once, or for more calls with --max-tool-calls"),
+        Ended::Stopped(stop) => stop.error,
         Ended::OutOfTime => out_of_time(limits),
         Ended::OutOfCpu => out_of_cpu(limits),
         Ended::OutOfMemory => out_of_memory(limits),
