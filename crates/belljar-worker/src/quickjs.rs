@@ -21,6 +21,7 @@ mod random;
 mod rejections;
 mod text;
 mod thrown;
+mod tools;
 mod transpile;
 mod url;
 mod value;
@@ -152,6 +153,9 @@ impl QuickJs {
                 let message = "context is not JSON: it holds a NUL byte";
                 return Err(Failure::Told(GuestError::new(ErrorCode::RequestInvalid, message)));
             }
+            if self.current.is_durable() {
+                self.library.make_durable(&ctx).map_err(caught(Occasion::Running))?;
+            }
             set_context(&ctx, context).map_err(caught(Occasion::Context))?;
             let mut options = EvalOptions::default();
             options.strict = false;
@@ -200,11 +204,12 @@ impl QuickJs {
 
 impl Engine for QuickJs {
     fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError> {
-        let RunCommand { language, file_name, limits, grants, code, context } = run;
+        let RunCommand { language, file_name, limits, grants, code, context, durable } = run;
         // QuickJS takes the name as a C string.
         let file_name = file_name.replace('\0', "");
         let locator = Rc::new(Locator::new(Source { language, file_name, text: code }));
-        self.current.begin(host, &limits, grants, &locator).map_err(|error| {
+        let begun = self.current.begin(host, &limits, grants, &locator, durable.as_ref());
+        begun.map_err(|error| {
             GuestError::new(ErrorCode::SandboxEngine, format!("no randomness to be had: {error}"))
         })?;
         let done = self.run_source(&locator, &limits, context);
@@ -231,6 +236,7 @@ impl Engine for QuickJs {
                 grants: GuestGrants::default(),
                 code: REHEARSAL.to_owned(),
                 context: b"{}".to_vec(),
+                durable: None,
             },
             host,
         );
@@ -252,6 +258,7 @@ fn warm_library<'js>(ctx: &Ctx<'js>, current: &Rc<Current>) -> rquickjs::Result<
     url::install(ctx, &native)?;
     zone::install(ctx, &native)?;
     files::install(ctx, &native, current)?;
+    tools::install(ctx, &native, current)?;
     prelude::evaluate(ctx, &native)?;
     Library::save(&native)
 }

@@ -11,10 +11,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_wire::{Event, GuestGrants, GuestLimits};
+use belljar_wire::{Command, Durable, Event, GuestGrants, GuestLimits, ToolCall, ToolReply};
 
 use super::{frames::Locator, random::Generator};
 use crate::HostLink;
+
+/// What the host said while the code waited.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Reply(ToolReply),
+    /// Time has passed.
+    Timer,
+}
 
 /// Shared by the engine, its natives and its handlers.
 #[derive(Debug)]
@@ -26,7 +34,25 @@ pub(super) struct Current {
     overdue: Cell<bool>,
     memory_bytes: Cell<u64>,
     env: RefCell<BTreeMap<String, String>>,
+    clock: Cell<Option<DurableClock>>,
+    calls: Cell<Calls>,
     pub(super) random: Generator,
+}
+
+/// Tool calls of a run.
+#[derive(Debug, Clone, Copy, Default)]
+struct Calls {
+    made: u32,
+    waiting: u32,
+}
+
+/// Time as a durable run sees it, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+struct DurableClock {
+    began: f64,
+    now: f64,
+    /// The time the host has been asked to tell of.
+    wanted: f64,
 }
 
 impl Current {
@@ -39,6 +65,8 @@ impl Current {
             overdue: Cell::new(false),
             memory_bytes: Cell::new(0),
             env: RefCell::default(),
+            clock: Cell::new(None),
+            calls: Cell::default(),
             random: Generator::default(),
         })
     }
@@ -50,8 +78,17 @@ impl Current {
         limits: &GuestLimits,
         grants: GuestGrants,
         locator: &Rc<Locator>,
+        durable: Option<&Durable>,
     ) -> io::Result<()> {
-        self.random.reseed()?;
+        match durable.map(|durable| seed_of(&durable.seed)) {
+            Some(seed) => self.random.restart(seed.ok_or(io::ErrorKind::InvalidInput)?),
+            None => self.random.reseed()?,
+        }
+        self.clock.set(durable.map(|durable| {
+            let now = durable.now_ms;
+            DurableClock { began: now, now, wanted: f64::NEG_INFINITY }
+        }));
+        self.calls.set(Calls::default());
         self.host.replace(Some(host.clone()));
         self.locator.replace(Some(locator.clone()));
         let now = Instant::now();
@@ -94,7 +131,88 @@ impl Current {
 
     /// Milliseconds since the run began.
     pub(super) fn elapsed_ms(&self) -> f64 {
-        self.began.get().elapsed().as_secs_f64() * 1e3
+        match self.clock.get() {
+            Some(clock) => clock.now - clock.began,
+            None => self.began.get().elapsed().as_secs_f64() * 1e3,
+        }
+    }
+
+    /// Whether the run is one that can be replayed.
+    pub(super) fn is_durable(&self) -> bool {
+        self.clock.get().is_some()
+    }
+
+    /// What the clock of a durable run shows.
+    pub(super) fn durable_now_ms(&self) -> f64 {
+        self.clock.get().map_or(0.0, |clock| clock.now)
+    }
+
+    /// The clock of a durable run moves on; never back.
+    fn advance(&self, now_ms: f64) {
+        let moved = |clock: DurableClock| DurableClock { now: clock.now.max(now_ms), ..clock };
+        self.clock.set(self.clock.get().map(moved));
+    }
+
+    /// Calls that have not been answered.
+    pub(super) fn waiting_calls(&self) -> u32 {
+        self.calls.get().waiting
+    }
+
+    /// Sends a call and gives its number.
+    pub(super) fn call(
+        &self,
+        server: Option<String>,
+        tool: String,
+        arguments: Vec<u8>,
+        line: Option<u32>,
+    ) -> u32 {
+        let Calls { made, waiting } = self.calls.get();
+        let call = made.saturating_add(1);
+        self.calls.set(Calls { made: call, waiting: waiting.saturating_add(1) });
+        self.send(&Event::ToolCall(ToolCall { call, server, tool, line, arguments }));
+        call
+    }
+
+    /// Whether the host has something to say within this time.
+    pub(super) fn hears_within(&self, time: Duration) -> bool {
+        self.host.borrow().as_ref().is_some_and(|host| host.hears_within(time))
+    }
+
+    /// Asks the host to tell when so much time has passed, unless it was asked for that already.
+    pub(super) fn want_timer(&self, delay: Duration) {
+        let Some(clock) = self.clock.get() else { return };
+        let at_ms = clock.now + delay.as_secs_f64() * 1e3;
+        if (at_ms - clock.wanted).abs() > f64::EPSILON * at_ms {
+            self.clock.set(Some(DurableClock { wanted: at_ms, ..clock }));
+            self.send(&Event::TimerWanted { at_ms });
+        }
+    }
+
+    /// Waits for what the host says next. In a durable run the wait is not on the guest's clock:
+    /// a person may take long, and the host keeps the time.
+    pub(super) fn receive(&self) -> Option<Heard> {
+        let host = self.host.borrow().clone()?;
+        let began = Instant::now();
+        let command = host.receive().ok()?;
+        if self.is_durable() {
+            let shifted = self.deadline.get().and_then(|at| at.checked_add(began.elapsed()));
+            self.deadline.set(shifted);
+        }
+        match command {
+            Command::ToolReply(reply) => {
+                if let Some(now_ms) = reply.now_ms {
+                    self.advance(now_ms);
+                }
+                let Calls { made, waiting } = self.calls.get();
+                self.calls.set(Calls { made, waiting: waiting.saturating_sub(1) });
+                Some(Heard::Reply(reply))
+            }
+            Command::Timer { now_ms } => {
+                self.advance(now_ms);
+                Some(Heard::Timer)
+            }
+            Command::Run(_) => None,
+        }
     }
 
     /// Time left before the deadline; `None` without one.
@@ -115,4 +233,16 @@ impl Current {
     pub(super) fn locator(&self) -> Option<Rc<Locator>> {
         self.locator.borrow().clone()
     }
+}
+
+fn seed_of(text: &str) -> Option<[u8; 32]> {
+    let mut seed = [0; 32];
+    let (digits, rest) = text.as_bytes().as_chunks::<2>();
+    if digits.len() != seed.len() || !rest.is_empty() {
+        return None;
+    }
+    for (byte, digits) in seed.iter_mut().zip(digits) {
+        *byte = u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(seed)
 }

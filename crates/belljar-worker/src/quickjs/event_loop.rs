@@ -1,8 +1,9 @@
 //! Jobs, timers, and when a run is over.
 //!
 //! A round: the promise jobs that are ready, then one timer callback. When neither is there, the
-//! loop waits for the next timer. (Waiting is [`EventLoop::wait`] alone, the place for a `poll`
-//! on the host's socket once answers can come from there.)
+//! loop waits for the next timer or for the outcome of a tool call, whichever comes first. In a
+//! durable run it takes exactly one input of the host's then, and only then: their order alone
+//! decides what happens.
 
 use std::{thread, time::Duration};
 
@@ -11,7 +12,7 @@ use rquickjs::{
 };
 
 use super::{
-    current::Current,
+    current::{Current, Heard},
     failure::{Failure, Occasion},
     library::Library,
     rejections::Rejections,
@@ -20,6 +21,8 @@ use super::{
 /// Jobs between two looks at the clock. Seldom: the engine looks itself while it runs bytecode,
 /// and then knows the line.
 const JOBS_PER_CHECK: u32 = 1 << 17;
+/// Callbacks after which a durable run takes an input, if it waits for one.
+const BUSY_ROUNDS: u32 = 1000;
 /// With less memory than this left, code cannot be expected to go on.
 static PROBE: [u8; 64 << 10] = [0; 64 << 10];
 
@@ -47,23 +50,48 @@ impl EventLoop<'_> {
         &self,
         body: &Persistent<Promise<'static>>,
     ) -> Result<Option<Persistent<Value<'static>>>, Failure> {
+        let mut busy = 0;
         loop {
             self.run_jobs()?;
             let is_done = match self.context.with(|ctx| self.look_at(&ctx, body))? {
-                Body::Value(value) => return Ok(Some(value)),
+                // A call that nobody waits for is made all the same: it has left already.
+                Body::Value(value) if self.current.waiting_calls() == 0 => return Ok(Some(value)),
+                Body::Value(_) => true,
                 Body::Done => true,
                 Body::Pending => false,
             };
             if self.try_with(|ctx| self.library.run_one(ctx))? {
+                busy += 1;
+                self.listen_meanwhile(&mut busy)?;
                 continue;
             }
+            busy = 0;
             let delay = self.try_with(|ctx| self.library.delay(ctx, is_done))?;
-            match Duration::try_from_secs_f64(delay / 1e3) {
-                Ok(delay) => self.wait(delay)?,
-                Err(_) if is_done => return Ok(None),
-                Err(_) => return Err(self.context.with(stalled)),
+            match (Duration::try_from_secs_f64(delay / 1e3).ok(), self.current.waiting_calls()) {
+                (None, 0) if is_done => return Ok(None),
+                // A job that was interrupted leaves nobody to settle what it was about to.
+                (None, 0) if self.current.is_overdue() => return Err(Failure::Overdue(None)),
+                (None, 0) => return Err(self.context.with(stalled)),
+                (delay, _) => self.wait(delay)?,
             }
         }
+    }
+
+    /// Timers that are always due must not keep outcomes from the code.
+    fn listen_meanwhile(&self, busy: &mut u32) -> Result<(), Failure> {
+        if self.current.waiting_calls() == 0 {
+            return Ok(());
+        }
+        if self.current.is_durable() {
+            // By count, because what has arrived by now is not the same in a replay.
+            if *busy >= BUSY_ROUNDS {
+                *busy = 0;
+                return self.take_input();
+            }
+        } else if self.current.hears_within(Duration::ZERO) {
+            return self.take_input();
+        }
+        Ok(())
     }
 
     /// Runs promise jobs until there are none.
@@ -105,11 +133,31 @@ impl EventLoop<'_> {
         Ok(Body::Value(Persistent::save(ctx, value)))
     }
 
-    /// Sleeps, though not past the deadline.
-    fn wait(&self, delay: Duration) -> Result<(), Failure> {
-        let left = self.current.left().unwrap_or(delay);
-        thread::sleep(delay.min(left));
+    /// Waits for a timer or an input, though not past the deadline.
+    fn wait(&self, delay: Option<Duration>) -> Result<(), Failure> {
+        if self.current.is_durable() {
+            if let Some(delay) = delay {
+                self.current.want_timer(delay);
+            }
+            return self.take_input();
+        }
+        let left = self.current.left();
+        let time = delay.into_iter().chain(left).min().unwrap_or(Duration::MAX);
+        if self.current.waiting_calls() == 0 {
+            thread::sleep(time);
+        } else if self.current.hears_within(time) {
+            return self.take_input();
+        }
         if self.current.is_overdue() { Err(Failure::Overdue(None)) } else { Ok(()) }
+    }
+
+    fn take_input(&self) -> Result<(), Failure> {
+        match self.current.receive() {
+            Some(Heard::Reply(reply)) => self.try_with(|ctx| self.library.settle(ctx, reply)),
+            Some(Heard::Timer) => Ok(()),
+            // The host is gone, and ends the cell.
+            None => Err(Failure::Stalled),
+        }
     }
 
     fn try_with<T>(
@@ -124,7 +172,8 @@ impl EventLoop<'_> {
 }
 
 /// Nothing is left to do while the body waits. A job that finds no memory is lost without a word,
-/// so that is asked first.
+/// so that is asked first. (What the lost job held may be free again by now: the host, which knows
+/// the most that was in use, looks too.)
 fn stalled(ctx: Ctx<'_>) -> Failure {
     match ArrayBuffer::new_copy(ctx.clone(), PROBE) {
         Ok(_) => Failure::Stalled,

@@ -8,7 +8,7 @@ use super::{
     frames::{Frame, Trace},
     hints,
     missing::{self, Missing},
-    thrown::Thrown,
+    thrown::{Thrown, Told},
 };
 
 /// Longer callees are expressions nobody would recognise.
@@ -145,8 +145,8 @@ impl<'js> Reporter<'_, 'js> {
         }
         self.name_missing_function(&mut message, &mut trace);
         let mut error = GuestError::new(code, message);
-        if let Some((code, hint)) = self.thrown.permission(object) {
-            (error.code, error.hint) = (code, hint);
+        if let Some(Told { code, hint, tool_name }) = self.thrown.told(object) {
+            (error.code, error.hint, error.tool_name) = (code, hint, tool_name);
         } else if let Some((name, hint)) = self.thrown.file_error(object) {
             (error.code, error.hint) = (of_file_error(&name).unwrap_or(code), Some(hint));
         } else if let Some(name) = undefined_name(&error.message)

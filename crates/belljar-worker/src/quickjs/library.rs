@@ -1,8 +1,9 @@
 //! Handles to those parts of the guest library that Rust calls back.
 
+use belljar_wire::ToolReply;
 use rquickjs::{Ctx, Function, Object, Persistent, Result, Value};
 
-use super::text::text_of;
+use super::{text::text_of, tools};
 
 /// Saved once the library is evaluated; must be dropped before the runtime is.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(super) struct Library {
     raw_stack: Persistent<Function<'static>>,
     values: Persistent<Object<'static>>,
     load_all: Persistent<Function<'static>>,
+    native: Persistent<Object<'static>>,
 }
 
 impl Library {
@@ -31,12 +33,29 @@ impl Library {
             raw_stack: native.get("rawStack")?,
             values: native.get("values")?,
             load_all: native.get("loadAll")?,
+            native: Persistent::save(native.ctx(), native.clone()),
         })
     }
 
     /// Evaluates those parts of the library that are otherwise evaluated when they are touched.
     pub(super) fn load_all(&self, ctx: &Ctx<'_>) -> Result<()> {
         self.load_all.clone().restore(ctx)?.call(())
+    }
+
+    /// Stops the clock, for a run that must do the same when it is replayed.
+    pub(super) fn make_durable(&self, ctx: &Ctx<'_>) -> Result<()> {
+        let need: Function = self.native.clone().restore(ctx)?.get("need")?;
+        need.call(("durable",))
+    }
+
+    /// Hands the outcome of a tool call to the code that waits for it.
+    pub(super) fn settle(&self, ctx: &Ctx<'_>, reply: ToolReply) -> Result<()> {
+        tools::settle(ctx, &self.native.clone().restore(ctx)?, reply)
+    }
+
+    /// What `ToolError` is made of, if any code has touched it.
+    pub(super) fn tool_prototype<'js>(&self, ctx: &Ctx<'js>) -> Result<Option<Value<'js>>> {
+        self.native.clone().restore(ctx)?.get("toolPrototype")
     }
 
     /// Runs one timer or immediate that is due; false when none is.

@@ -28,6 +28,10 @@ pub(super) fn install<'js>(
     native.set("variables", Function::new(ctx.clone(), move || granted.variables())?)?;
     let clock = current.clone();
     native.set("now", Function::new(ctx.clone(), move || clock.elapsed_ms())?)?;
+    let clock = current.clone();
+    native.set("clock", Function::new(ctx.clone(), move || clock.durable_now_ms())?)?;
+    let clock = current.clone();
+    native.set("isDurable", Function::new(ctx.clone(), move || clock.is_durable())?)?;
     native.set("moduleHint", hints::MODULE)?;
     let refused = |module: JsString<'js>| Ok::<_, Error>(hints::module_refused(&text_of(&module)?));
     native.set("moduleRefused", Function::new(ctx.clone(), refused)?)
@@ -73,10 +77,15 @@ fn install_random<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Curren
     let next = Function::new(ctx.clone(), move || generator.random.next())?.with_name("random")?;
     native.set("random", next.clone())?;
     ctx.globals().get::<_, Object>("Math")?.set("random", next)?;
-    let fill = |ctx: Ctx<'js>, array: TypedArray<'js, u8>| {
+    let generator = current.clone();
+    let fill = move |ctx: Ctx<'js>, array: TypedArray<'js, u8>| {
         let mut bytes = vec![0; array.as_object().get::<_, u32>("length")? as usize];
-        random::fill(&mut bytes)
-            .map_err(|_| Exception::throw_message(&ctx, "no randomness to be had"))?;
+        if generator.is_durable() {
+            generator.random.fill(&mut bytes);
+        } else {
+            random::fill(&mut bytes)
+                .map_err(|_| Exception::throw_message(&ctx, "no randomness to be had"))?;
+        }
         let fresh = TypedArray::<u8>::new(ctx, bytes)?;
         let set: Function = array.as_object().get("set")?;
         set.call::<_, ()>((rquickjs::function::This(array), fresh))

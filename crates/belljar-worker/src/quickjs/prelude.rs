@@ -46,6 +46,8 @@ const ON_DEMAND: &[(&str, &str)] = guest_files![
     "fs-sync",
     "fs",
     "path",
+    "tools",
+    "durable",
     "intl-locales",
     "intl-decimal",
     "intl-plural",

@@ -18,6 +18,12 @@ impl Generator {
     pub(super) fn reseed(&self) -> io::Result<()> {
         let mut seed = [0; 32];
         fill(&mut seed)?;
+        self.restart(seed);
+        Ok(())
+    }
+
+    /// Starts over from a seed that is known, to give the same again.
+    pub(super) fn restart(&self, seed: [u8; 32]) {
         let mut state = [0; 4];
         for (word, bytes) in state.iter_mut().zip(seed.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
@@ -25,7 +31,17 @@ impl Generator {
         // All zeros is the one state the generator cannot leave.
         state[0] |= 1;
         self.state.set(state);
-        Ok(())
+    }
+
+    /// Fills the buffer with what comes next.
+    pub(super) fn fill(&self, buffer: &mut [u8]) {
+        for chunk in buffer.chunks_mut(6) {
+            // The upper bits are the better ones; 48 of the 53 are used.
+            let bits = (self.next() * (1_u64 << 48) as f64) as u64;
+            for (byte, random) in chunk.iter_mut().zip(bits.to_le_bytes()) {
+                *byte = random;
+            }
+        }
     }
 
     /// A number in [0, 1).

@@ -23,6 +23,14 @@ pub(super) struct Thrown<'a, 'js> {
     pub(super) locator: &'a Locator,
 }
 
+/// What an error of the library's says of itself.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) code: ErrorCode,
+    pub(super) hint: Option<String>,
+    pub(super) tool_name: Option<String>,
+}
+
 impl<'js> Thrown<'_, 'js> {
     /// The value as an error: one of the engine's, or what looks like one, a `DOMException` say.
     pub(super) fn as_error<'v>(&self, value: &'v Value<'js>) -> Option<&'v Object<'js>> {
@@ -61,22 +69,25 @@ impl<'js> Thrown<'_, 'js> {
         self.locator.trace(&stack, &self.class_name(error).unwrap_or_default())
     }
 
-    /// Code and hint of a `PermissionError`, which names both itself.
-    pub(super) fn permission(&self, error: &Object<'js>) -> Option<(ErrorCode, Option<String>)> {
+    /// What an error of the library's own says of itself: a `PermissionError` or a `ToolError`.
+    pub(super) fn told(&self, error: &Object<'js>) -> Option<Told> {
         let library = self.library.values(self.ctx).ok()?;
-        let prototype: Value = library.get("permissionPrototype").ok()?;
+        let permission: Value = library.get("permissionPrototype").ok()?;
+        let tool = self.library.tool_prototype(self.ctx).ok()?;
         let mut own = error.get_prototype()?;
-        while *own.as_value() != prototype {
+        while *own.as_value() != permission && tool.as_ref() != Some(own.as_value()) {
             if own.is_proxy() {
                 return None;
             }
             own = own.get_prototype()?;
         }
         let code = self.text(error, "code")?;
-        let code = ErrorCode::ALL
-            .iter()
-            .find(|known| known.kind() == ErrorKind::PermissionError && known.as_str() == code)?;
-        Some((*code, self.text(error, "hint")))
+        let code = *ErrorCode::ALL.iter().find(|known| known.as_str() == code)?;
+        let kinds =
+            [ErrorKind::PermissionError, ErrorKind::ToolError, ErrorKind::SerializationError];
+        let is_own = kinds.contains(&code.kind()) && code.is_a_cells_own();
+        let (hint, tool_name) = (self.text(error, "hint"), self.text(error, "toolName"));
+        is_own.then_some(Told { code, hint, tool_name })
     }
 
     /// Name and hint of an error of `fs`, which says itself what to do about it.

@@ -9,8 +9,8 @@ use std::{
 };
 
 use belljar_wire::{
-    Caps, ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand, Stream,
-    read_message,
+    Caps, Command, ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand,
+    Stream, read_message, write_message,
 };
 use belljar_worker::{Engine, HostLink, quickjs::QuickJs};
 use serde_json::Value;
@@ -92,6 +92,7 @@ pub(crate) fn command(code: &str) -> RunCommand {
         grants: GuestGrants::default(),
         code: code.into(),
         context: Vec::new(),
+        durable: None,
     }
 }
 
@@ -128,8 +129,17 @@ pub(crate) fn run_on<E: Engine>(
     warm: impl FnOnce() -> E + Send + 'static,
     command: RunCommand,
 ) -> Outcome {
+    run_with(warm, command, |ask| unreachable!("nobody answers {ask:?}"))
+}
+
+/// Runs a whole command on any engine, with a host that answers what the code asks of it.
+pub(crate) fn run_with<E: Engine>(
+    warm: impl FnOnce() -> E + Send + 'static,
+    command: RunCommand,
+    answer: impl FnMut(Event) -> Vec<Command> + Send + 'static,
+) -> Outcome {
     let (cell, host) = UnixStream::pair().expect("a socket pair");
-    let reader = thread::spawn(move || drain(host));
+    let reader = thread::spawn(move || drain(host, answer));
     let engine = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
         let link = HostLink::new(cell);
         warm().run(command, &link)
@@ -153,7 +163,7 @@ struct Heard {
     artifacts: Vec<String>,
 }
 
-fn drain(mut host: UnixStream) -> Heard {
+fn drain(mut host: UnixStream, mut answer: impl FnMut(Event) -> Vec<Command>) -> Heard {
     let mut heard = Heard::default();
     let caps = Caps { body_bytes: 1 << 26, text_bytes: 1 << 20 };
     while let Ok(event) = read_message::<Event>(&mut host, caps) {
@@ -164,6 +174,12 @@ fn drain(mut host: UnixStream) -> Heard {
             }
             Event::Denied { attempt } => heard.denied.push(attempt),
             Event::Artifact { path } => heard.artifacts.push(path),
+            ask @ (Event::ToolCall(_) | Event::TimerWanted { .. }) => {
+                for command in answer(ask) {
+                    // The code may have ended without waiting for it.
+                    let _ = write_message(&mut host, &command);
+                }
+            }
             other @ (Event::Ready
             | Event::Refused { .. }
             | Event::Done { .. }

@@ -50,8 +50,13 @@
   const toHeadline = Error.prototype.toString;
   const isEngineStack = RegExp.prototype.test.bind(/^(?: +at [^\n]*\n)*$/);
 
+  // Errors that were made where they did not happen, and the frames of where they did.
+  const kept = new WeakMap();
+  const getKept = kept.get.bind(kept);
+  native.keepStack = kept.set.bind(kept);
+
   // A DOMException has a stack of its own instead.
-  native.rawStack = (error) => apply(engineStack.get, error, [])
+  native.rawStack = (error) => getKept(error) ?? apply(engineStack.get, error, [])
     ?? getOwnPropertyDescriptor(error, "stack")?.value;
 
   native.agentFrames = (error) => {
@@ -73,6 +78,8 @@
     const headline = apply(toHeadline, error, []);
     return frames === "" ? headline : `${headline}\n${frames}`;
   }
+
+  native.presentStack = present;
 
   defineProperty(Error.prototype, "stack", {
     ...engineStack,

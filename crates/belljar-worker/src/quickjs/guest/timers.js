@@ -218,7 +218,7 @@
   let next = 0;
 
   /** A delay of one millisecond, the shortest there is, is not worth sleeping for. */
-  const isDue = (entry, now) => entry.delay <= 1 || entry.at <= now;
+  const isDue = (entry, now) => (entry.delay <= 1 && !native.isDurable()) || entry.at <= now;
 
   function runTimer() {
     const entry = heap[0];
