@@ -26,7 +26,7 @@ const LIBRARY: &[u8] = include_bytes!(env!("BELLJAR_JAIL_LIBRARY"));
 /// The modules of the guest's side, by file name.
 const GUEST: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/guest.rs"));
 
-const START: &str = "import sys; sys.path.insert(0, '/belljar/lib'); \
+const START: &str = "import sys; sys.path[0] = '/belljar/lib'; \
                      from belljar_guest.zygote import main; main(*sys.argv[1:])";
 
 /// The Python process that takes over a confined zygote.
@@ -38,10 +38,14 @@ pub(crate) fn successor(setup: &str) -> Result<Successor, String> {
         (path, source.as_bytes().to_vec())
     });
     let library = ("/belljar/libjail.so".into(), LIBRARY.to_vec());
-    let arguments = ["-I", "-B", "-X", "utf8", "-c", START, setup];
+    // Not `-I`, which would ignore the seed with the rest of the environment; there is no rest.
+    let arguments = ["-s", "-B", "-X", "utf8", "-c", START, setup];
     Ok(Successor {
         path: program,
         arguments: arguments.into_iter().map(OsString::from).collect(),
+        // Sets of texts have one order, so that a run can be replayed. A guest that knows it can slow
+        // down nobody but itself.
+        environment: vec![("PYTHONHASHSEED", "0")],
         files: modules.chain([library]).collect(),
     })
 }

@@ -69,7 +69,7 @@ pub fn become_zygote_of_programs(arguments: &[&str]) -> ! {
     zygote::serve_by(|| {
         let path = env::current_exe().map_err(|error| format!("no program to start: {error}"))?;
         let arguments = arguments.iter().map(Into::into).collect();
-        Ok(Successor { path, arguments, files: Vec::new() })
+        Ok(Successor { path, arguments, environment: Vec::new(), files: Vec::new() })
     })
 }
 

@@ -32,6 +32,8 @@ const TARGET: &str = env!("CARGO_TARGET_TMPDIR");
 pub(crate) enum Python {
     /// The machine's own, with its standard library.
     Plain,
+    /// The same once more, in a process of its own: what depends on addresses differs there.
+    Again,
     /// One with numpy, pandas and matplotlib.
     Data,
 }
@@ -52,6 +54,7 @@ pub(crate) fn command(code: &str) -> RunCommand {
         grants: GuestGrants::default(),
         code: code.into(),
         context: Vec::new(),
+        durable: None,
     }
 }
 
@@ -115,11 +118,19 @@ pub(crate) fn run_command(python: Python, command: &RunCommand) -> Outcome {
                 (outcome.lossy, outcome.cut) = (lossy, cut);
                 return outcome;
             }
-            other @ (Event::Ready | Event::Refused { .. }) => {
+            other @ (Event::Ready
+            | Event::Refused { .. }
+            | Event::ToolCall(_)
+            | Event::TimerWanted { .. }) => {
                 unreachable!("a cell with code does not send {other:?}");
             }
         }
     }
+}
+
+/// A connection to a cell that has not said anything yet.
+pub(crate) fn connect(python: Python) -> UnixStream {
+    launcher(python).connect()
 }
 
 /// A warmed Python. It ends when this process does, which closes its input.
@@ -135,10 +146,12 @@ impl Launcher {
         let (script, socket) = (folder.join("launcher.py"), folder.join("socket"));
         fs::write(&script, LAUNCHER).expect("the launcher is written");
         let mut process = Process::new(python)
-            .args(["-I", "-B"])
+            // Not `-I`, which ignores the variable; a zygote has it too, for durable runs.
+            .args(["-s", "-B"])
             .args([&script, Path::new(GUEST), &folder])
             .arg(if kind == Python::Data { "data" } else { "plain" })
             .env_clear()
+            .env("PYTHONHASHSEED", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(fs::File::create(folder.join("stderr")).expect("a file for its errors"))
@@ -158,8 +171,10 @@ impl Launcher {
 
 fn launcher(python: Python) -> &'static Launcher {
     static PLAIN: OnceLock<Launcher> = OnceLock::new();
+    static AGAIN: OnceLock<Launcher> = OnceLock::new();
     static DATA: OnceLock<Launcher> = OnceLock::new();
     match python {
+        Python::Again => AGAIN.get_or_init(|| Launcher::start(&plain_python(), python)),
         Python::Plain => PLAIN.get_or_init(|| Launcher::start(&plain_python(), python)),
         Python::Data => DATA.get_or_init(|| Launcher::start(&data_python(), python)),
     }

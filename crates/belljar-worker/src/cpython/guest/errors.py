@@ -2,12 +2,13 @@
 
 import errno
 
-from . import hints, restrict, trace
+from . import hints, restrict, toolerrors, trace
 from .value import ValueProblem, size
 
 MAX_MESSAGE_BYTES = 8 * 1024
 MAX_STACK_BYTES = 16 * 1024
 MAX_HINT_BYTES = 4 * 1024
+MAX_TOOL_NAME_BYTES = 2 * 1024
 
 _SOCKET_MODULES = ("socket", "ssl", "http.client", "urllib.request", "asyncio.selector_events")
 _PROCESS_MODULES = ("subprocess", "multiprocessing.popen_fork", "pty")
@@ -21,9 +22,11 @@ class Failure(Exception):
         self.error = error
 
 
-def guest_error(code, message, *, stack=None, line=None, column=None, exit_code=None, hint=None):
+def guest_error(
+    code, message, *, stack=None, line=None, column=None, exit_code=None, hint=None, tool_name=None
+):
     """An error as the wire has it, within the caps of its head."""
-    return {
+    error = {
         "code": code,
         "message": _head(message, MAX_MESSAGE_BYTES),
         "stack": _middle(stack, MAX_STACK_BYTES) if stack else None,
@@ -32,6 +35,9 @@ def guest_error(code, message, *, stack=None, line=None, column=None, exit_code=
         "exit_code": exit_code,
         "hint": _head(hint, MAX_HINT_BYTES) if hint else None,
     }
+    if tool_name:
+        error["tool_name"] = _head(tool_name, MAX_TOOL_NAME_BYTES)
+    return error
 
 
 class Reporter:
@@ -75,6 +81,9 @@ class Reporter:
         if isinstance(error, restrict.Refusal):
             hint = restrict.hint_for(error)
             return self._placed(error, "permission.module", trace.headline(error), hint)
+        cause = toolerrors.cause_of(error)
+        if cause is not None:
+            return self._of_tool(error, cause)
         refused = self._refused(error)
         if refused is not None:
             return self._placed(error, refused[0], trace.headline(error), refused[1])
@@ -106,10 +115,21 @@ class Reporter:
             "limit.timeout", message, stack=stack, line=line, column=column, hint=hint
         )
 
+    def _of_tool(self, error, cause) -> dict:
+        """A tool call failed and nobody caught it; the error is the cause, or a group with it."""
+        code, hint, tool_name, line = toolerrors.told(cause)
+        message = trace.headline(error)
+        if cause is not error:
+            message = f"{message}: {trace.headline(cause)}"
+        result = self._placed(error, code, message, hint, tool_name=tool_name)
+        # Without a place in the traceback nobody waited for the call: it is where it was made.
+        result["line"] = result["line"] or line
+        return result
+
     def _out_of_memory(self) -> str:
         return f"out of memory: the limit is {size(self.limits['memory_bytes'])}"
 
-    def _placed(self, error, code, message, hint, exit_code=None) -> dict:
+    def _placed(self, error, code, message, hint, exit_code=None, tool_name=None) -> dict:
         place = trace.place_of(error, self.source)
         line = column = None
         if place is not None:
@@ -126,6 +146,7 @@ class Reporter:
             column=column,
             exit_code=exit_code,
             hint=hint,
+            tool_name=tool_name,
         )
 
     def _refused(self, error):

@@ -21,6 +21,7 @@ import types
 import uuid
 
 from . import tables
+from .toolnames import Server, Servers, Tool, Tools
 
 
 class Unsupported(Exception):
@@ -54,6 +55,8 @@ _FUNCTIONS = (
     types.MethodWrapperType,
     types.MethodDescriptorType,
 )
+
+_TOOLS = (Tool, Tools, Server, Servers)
 
 
 def convert(value, walker):
@@ -158,6 +161,8 @@ def describe(value) -> str:
         return "a module"
     if isinstance(value, _FUNCTIONS):
         return "a function"
+    if isinstance(value, _TOOLS):
+        return "a tool"
     if isinstance(value, types.CoroutineType):
         return "a coroutine"
     if isinstance(value, asyncio.Future):
@@ -183,6 +188,8 @@ def hint_for(kind: str) -> str:
     """What to do about a value JSON has no place for."""
     if kind in ("a coroutine", "a task"):
         return "Add `await` before it, or `await asyncio.gather(...)` for several."
+    if kind == "a tool":
+        return "Call it: mcp.server.tool(name=value)."
     if kind in ("a generator", "an iterator"):
         return "Collect its items first: list(...)."
     if kind in ("a function", "a class"):

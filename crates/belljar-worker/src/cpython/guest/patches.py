@@ -1,13 +1,16 @@
 """Library parts that take something for granted which a cell does not have.
 
 No sockets: asyncio's wake-up channel is a pipe. No file locks: sqlite3 opens files without them.
-No epoll: selectors poll. Applied once, in the zygote; each is what the part does anyway, by
-other means.
+No epoll: selectors poll. And json takes a tool call nobody awaited for its value. Applied once, in
+the zygote; each is what the part does anyway, by other means.
 """
 
+import json
 import os
 import selectors
 import urllib.parse
+
+from .toolcall import ToolCall, value_of
 
 # Errors of tasks nobody awaited, in the order they were found.
 unretrieved = []
@@ -19,6 +22,7 @@ def apply() -> None:
     selectors.DefaultSelector = selectors.PollSelector
     _patch_asyncio()
     _patch_sqlite()
+    _patch_json()
     _limit_recursion()
 
 
@@ -127,6 +131,16 @@ def _patch_sqlite() -> None:
 
     connect.__doc__ = real.__doc__
     sqlite3.connect = sqlite3.dbapi2.connect = connect
+
+
+def _patch_json() -> None:
+    real = json.JSONEncoder.default
+
+    def default(self, o):
+        return value_of(o) if type(o) is ToolCall else real(self, o)
+
+    default.__doc__ = real.__doc__
+    json.JSONEncoder.default = default
 
 
 def _without_locks(database, is_uri):

@@ -15,6 +15,9 @@ _FELL = "\0belljar: no return was reached"
 # What a star import inside the function calls; it is found among the builtins of guest code.
 STAR_IMPORT = "__belljar_star_import__"
 
+# What a tool call that is a statement of its own, without `await`, is passed through.
+SETTLE = "__belljar_settle__"
+
 _AWAIT_FLAG = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -25,6 +28,8 @@ class Program:
     def __init__(self, source: str, file_name: str):
         self.file_name = file_name
         self.tree = ast.parse(source, file_name)
+        if "await" in source and any(name in source for name in _CALLERS):
+            _settle_statements(self.tree)
         # Without the word there is no `return`, and nothing else to know.
         survey = Survey(self.tree if "return" in source else ast.Module([], []))
         # A `yield` would turn the function into a generator: the module's own error is better.
@@ -98,6 +103,29 @@ class Program:
         module = ast.Module([*futures, whole], [])
         ast.fix_missing_locations(module)
         return _named_module(_function_code(self._compile(module, "exec")))
+
+
+# The names tool calls begin with.
+_CALLERS = ("mcp", "tools", "__callTool__")
+
+
+def _settle_statements(tree) -> None:
+    """Has each statement that is nothing but a tool call, or keeps what one gives, end before the
+    next begins. In a program with `await` a call is under way as soon as it is made; effects would
+    come in another order than the lines that cause them."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)):
+            value = node.value
+            if isinstance(value, ast.Call) and _root(value.func) in _CALLERS:
+                settle = ast.copy_location(ast.Name(SETTLE, ast.Load()), value)
+                node.value = ast.copy_location(ast.Call(settle, [value], []), value)
+
+
+def _root(node):
+    """The name an expression such as `mcp.server.tool` or `mcp["server"].tool` begins with."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 class Outcome:

@@ -12,13 +12,18 @@ import threading
 import time
 import types
 from os import getpid
+from time import monotonic
 
-from . import figures, patches, restrict, trace
+from . import durable, figures, patches, restrict, trace
+from .arrivals import Arrivals
+from .calls import Calls
 from .capture import FdCapture
 from .errors import Failure, Reporter, guest_error
 from .helpers import make_helpers, parse_context
-from .program import STAR_IMPORT, Program, star_import
+from .program import SETTLE, STAR_IMPORT, Program, star_import
 from .streams import Streams
+from .toolcall import settle
+from .toolnames import make_names
 from .value import encode
 
 WORK = "/work"
@@ -38,6 +43,9 @@ class Run:
         self.limits = head["limits"]
         self.grants = head["grants"]
         self.work = work
+        self._durable = head.get("durable")
+        self._calls = None
+        self._began = 0.0
         self._code = code
         self._context = context
         self._pid = getpid()
@@ -69,6 +77,7 @@ class Run:
 
     def _set_clock(self, seconds: float) -> None:
         # The module underneath: `signal` itself makes enumerations of what are plain numbers.
+        self._began = monotonic()
         _signal.signal(_signal.SIGALRM, self._overdue)
         _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
@@ -141,12 +150,23 @@ class Run:
         self._namespace = vars(main)
         real_import = table["__import__"]
         table[STAR_IMPORT] = star_import(self._namespace, real_import)
+        table[SETTLE] = settle
         table.update(make_helpers(self.link, self.work))
+        self._calls = self._make_calls()
+        table.update(make_names(self._calls))
         self._namespace["__builtins__"] = table
         self._namespace["__file__"] = os.path.join(self.work, os.path.basename(self._file_name))
         self._namespace["context"] = self._parse_context()
         sys.modules["__main__"] = main
         return main
+
+    def _make_calls(self) -> Calls:
+        if self._durable is None:
+            return Calls(self.link, self.source, self.limits, Arrivals(self.link))
+        inputs = durable.begin(self._durable, self.link)
+        calls = Calls(self.link, self.source, self.limits, inputs)
+        inputs.deliver_to(calls)
+        return calls
 
     def _parse_context(self):
         try:
@@ -182,6 +202,7 @@ class Run:
             self.link.artifact(path)
         _restore_recursion_limit()
         encoded = encode(self._value(outcome), self.limits["result_bytes"])
+        self._calls.finish()
         self._run_exit_functions()
         return encoded
 
@@ -207,8 +228,19 @@ class Run:
         value = self._namespace.get("result")
         return None if isinstance(value, _NOT_VALUES) else value
 
-    def _overdue(self, _signal, frame) -> None:
-        self.link.interrupt(lambda: self._report_overdue(frame))
+    def _overdue(self, _number, frame) -> None:
+        left = self._seconds_left()
+        if left > 0:
+            _signal.setitimer(_signal.ITIMER_REAL, max(left, 0.01))
+        else:
+            self.link.interrupt(lambda: self._report_overdue(frame))
+
+    def _seconds_left(self) -> float:
+        """Of the time the code may take. While a call is on its way the host counts alone: its
+        clock stands still when a person is asked, and only the host knows."""
+        on_its_way = self._calls.open_seconds() if self._calls is not None else 0.0
+        used = monotonic() - self._began - on_its_way
+        return self.limits["wall_ms"] / 1000 - used if on_its_way else 0.0
 
     def _report_overdue(self, frame) -> None:
         place = trace.place_of_frame(frame, self.source)

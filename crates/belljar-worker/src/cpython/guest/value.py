@@ -9,6 +9,7 @@ import json
 import math
 
 from .kinds import Unsupported, convert, describe, hint_for, key_text
+from .toolcall import ToolCall, value_of
 from .wire import utf8
 
 MAX_DEPTH = 100
@@ -21,6 +22,12 @@ _encode_plain = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
 _encode_string = json.JSONEncoder(ensure_ascii=False).encode
+
+_RETURN_LESS = (
+    "Return less: the rows and fields that are needed, or a summary; write the whole to a file and "
+    "name it with artifact(path)."
+)
+_PASS_LESS = "Pass less: several calls with a part each, or only what the tool needs."
 
 
 class Encoded:
@@ -54,8 +61,8 @@ class _Misfit(Exception):
         self.hint = hint
         self.path = []
 
-    def told(self) -> ValueProblem:
-        place = "result" + "".join(reversed(self.path))
+    def told(self, root: str) -> ValueProblem:
+        place = root + "".join(reversed(self.path))
         if len(place) > MAX_PATH_CHARS:
             place = place[:MAX_PATH_CHARS] + "…"
         return ValueProblem(self.code, f"{place} {self.sentence}", self.hint)
@@ -65,8 +72,9 @@ class _TooLarge(Exception):
     """The JSON is longer than allowed."""
 
 
-def encode(value, max_bytes: int, size_name=None) -> Encoded:
-    """The value as JSON of at most so many bytes; raises `ValueProblem`."""
+def encode(value, max_bytes: int, root: str = "result") -> Encoded:
+    """The value as JSON of at most so many bytes; raises `ValueProblem`, which names places from
+    `root` on. A tool call in it is waited for, and raises what the tool raised."""
     try:
         plain = _plain(value, max_bytes)
         if plain is not None:
@@ -80,13 +88,13 @@ def encode(value, max_bytes: int, size_name=None) -> Encoded:
             raise _TooLarge
         return Encoded(text, walker.lossy, walker.cut)
     except _Misfit as misfit:
-        raise misfit.told() from None
+        raise misfit.told(root) from None
     except _TooLarge:
+        what = "the value is" if root == "result" else "the arguments are"
         raise ValueProblem(
             "limit.result",
-            f"the value is larger than {size_name or size(max_bytes)} of JSON",
-            "Return less: the rows and fields that are needed, or a summary; write the whole to a "
-            "file and name it with artifact(path).",
+            f"{what} larger than {size(max_bytes)} of JSON",
+            _RETURN_LESS if root == "result" else _PASS_LESS,
         ) from None
 
 
@@ -193,6 +201,8 @@ class _Walker:
             self._float(value)
         elif kind is dict or kind is list or kind is tuple or kind is Attributes:
             self._inside(value, value)
+        elif kind is ToolCall:
+            self.value(value_of(value))
         else:
             self._converted(value)
 

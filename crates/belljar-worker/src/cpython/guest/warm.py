@@ -41,6 +41,7 @@ def warm(data: bool) -> None:
     warnings.filterwarnings("ignore", message=".*non-interactive, and thus cannot be shown")
     rehearse(os.sep)
     _warm_errors()
+    _warm_calls()
     gc.set_threshold(10_000, 20, 20)
     _settle()
 
@@ -98,6 +99,29 @@ def _exercise_pandas(pandas) -> None:
     merged.describe()
     str(merged)
     frame.set_index("day").resample("D").sum(numeric_only=True)
+
+
+class _Echo:
+    """Answers every call at once, with nothing."""
+
+    def check(self, _link) -> None:
+        """Any call can be made."""
+
+    def wait(self, pending, calls) -> None:
+        calls.deliver([(2, b'{"call":%d,"ok":true,"now_ms":null}' % pending.number, b"null")])
+
+
+def _warm_calls() -> None:
+    """Calls a tool that is none, often enough for Python to find its short cuts."""
+    from .calls import Calls
+    from .toolnames import make_names
+    from .trace import Source
+    from .wire import Link
+
+    calls = Calls(Link(None), Source(__file__, os.sep), {"result_bytes": 1 << 20}, _Echo())
+    mcp = make_names(calls)["mcp"]
+    for number in range(20):
+        mcp.server.tool(number=number)
 
 
 def _warm_errors() -> None:

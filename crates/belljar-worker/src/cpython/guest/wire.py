@@ -14,12 +14,16 @@ from os import read as _os_read
 from os import write as _os_write
 
 RUN = 1
+TOOL_REPLY = 2
+TIMER = 3
 READY = 65
 PRINT = 67
 DENIED = 68
 DONE = 69
 FAILED = 70
 ARTIFACT = 71
+TOOL_CALL = 72
+TIMER_WANTED = 73
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_TEXT_BYTES = 64 * 1024
@@ -48,8 +52,12 @@ def utf8(text: str) -> bytes:
 
 def frame(kind: int, head: dict, body: bytes = b"") -> bytes:
     """One frame as bytes."""
-    head_bytes = utf8(_dumps(head))
-    return b"".join((_HEADER.pack(kind, len(head_bytes), len(body)), head_bytes, body))
+    return framed(kind, utf8(_dumps(head)), body)
+
+
+def framed(kind: int, head: bytes, body: bytes) -> bytes:
+    """One frame, of a head that is JSON already."""
+    return b"".join((_HEADER.pack(kind, len(head), len(body)), head, body))
 
 
 class Link:
@@ -62,16 +70,21 @@ class Link:
         self._later = []
         self._is_over = False
         self._overdue = None
-        self._is_child = False
+        self.is_child = False
 
     def send(self, data: bytes, last: bool = False) -> None:
         """Writes whole frames. With `last`, whatever is sent afterwards is dropped."""
+        self.send_made(lambda: data, last)
+
+    def send_made(self, make, last: bool = False) -> None:
+        """Writes the frame that `make` gives, made when its turn has come: numbers given out in
+        there are in the order of the frames."""
         if self._lock._is_owned():
             # A destructor or a signal handler of guest code prints in the middle of a frame.
-            self._later.append((data, last))
+            self._later.append((make(), last))
             return
         with self._lock:
-            self._put(data, last)
+            self._put(make(), last)
             while self._later:
                 self._put(*self._later.pop(0))
         if self._overdue is not None:
@@ -109,7 +122,7 @@ class Link:
 
     def print(self, stream: str, text: bytes) -> None:
         """Sends a printed text, in pieces if it is long."""
-        if self._is_child:
+        if self.is_child:
             self._print_as_child(stream, text)
             return
         head = _PRINT_HEADS[stream]
@@ -146,7 +159,7 @@ class Link:
         """In a forked child: it must not speak for the cell."""
         self._lock = threading.RLock()
         self._later = []
-        self._is_over = self._is_child = True
+        self._is_over = self.is_child = True
         if self.fd is not None:
             try:
                 os.close(self.fd)

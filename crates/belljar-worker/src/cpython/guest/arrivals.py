@@ -1,0 +1,109 @@
+"""How the threads and loops of a run get the replies to their calls.
+
+One thread at a time reads the socket, for all of them: it waits for its own reply and hands out
+those of others on the way. When it has its own, the next one that waits reads on. A loop reads
+when the socket is readable; while a thread reads, it leaves that to the thread.
+"""
+
+from threading import Condition, get_ident
+
+from .inbox import Inbox
+
+
+class Arrivals:
+    """The reading end of a run that is not durable."""
+
+    def __init__(self, link):
+        self._link = link
+        self._fd = link.fd
+        self._inbox = Inbox(link.fd, link.block_for_ever)
+        self._turn = Condition()
+        self._reader = None
+        # Threads that wait while another one reads.
+        self._waiting = 0
+        self._attending = set()
+        # Loops that leave the reading to a thread until it is done.
+        self._resting = []
+
+    def check(self, link) -> None:
+        """Raises if no call can be made from here."""
+        refuse_child(link)
+        refuse_nested(self._reader)
+
+    def wait(self, pending, calls) -> None:
+        """Returns when the reply is there."""
+        with self._turn:
+            if self._reader is not None:
+                self._wait_for_turn(pending)
+            if pending.is_done:
+                return
+            self._reader = get_ident()
+        try:
+            while not pending.is_done:
+                calls.deliver(self._inbox.read())
+                # Whoever waits was counted before it looked whether its reply is there.
+                if self._waiting:
+                    with self._turn:
+                        self._turn.notify_all()
+        finally:
+            self._stop_reading()
+
+    def _wait_for_turn(self, pending) -> None:
+        refuse_nested(self._reader)
+        self._waiting += 1
+        try:
+            while self._reader is not None and not pending.is_done:
+                self._turn.wait()
+        finally:
+            self._waiting -= 1
+
+    def attend(self, loop, calls) -> None:
+        """Sees to it that the loop takes replies when they come."""
+        if loop not in self._attending and not loop.is_closed():
+            self._attending.add(loop)
+            loop.add_reader(self._fd, self._on_readable, loop, calls)
+
+    def _on_readable(self, loop, calls) -> None:
+        with self._turn:
+            if self._reader is not None:
+                loop.remove_reader(self._fd)
+                self._attending.discard(loop)
+                self._resting.append((loop, calls))
+                return
+            self._reader = get_ident()
+        try:
+            # What the loop saw may be gone: code that waited in between has read it.
+            if self._link.hears_within(0):
+                calls.deliver(self._inbox.read())
+        finally:
+            self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        with self._turn:
+            self._reader = None
+            self._turn.notify_all()
+            resting, self._resting = self._resting, []
+        for loop, calls in resting:
+            try:
+                loop.call_soon_threadsafe(self.attend, loop, calls)
+            except RuntimeError:
+                # It is closed meanwhile.
+                pass
+
+
+def refuse_child(link) -> None:
+    """A forked child has no socket to the host."""
+    if link.is_child:
+        raise RuntimeError(
+            "tools can be called by the process of the run only, not by a child it forked; "
+            "use threads or asyncio.gather to call several at a time"
+        )
+
+
+def refuse_nested(reader) -> None:
+    """A signal handler or destructor cannot wait for what the code it interrupted is reading."""
+    if reader == get_ident():
+        raise RuntimeError(
+            "a tool cannot be called from a signal handler or destructor that runs while the "
+            "code waits for another call"
+        )

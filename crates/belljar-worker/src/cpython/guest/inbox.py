@@ -1,0 +1,89 @@
+"""What the host sends during a run: frames off the socket, whole and in order.
+
+A read takes what is there, in one system call; large bodies are read into their final place. A
+body there is no memory for is read past and given as None, so that the frames after it are not
+lost with it.
+"""
+
+import struct
+from os import read as _os_read
+from os import readv as _os_readv
+
+_HEADER = struct.Struct("<B3xII")
+_CHUNK = 64 * 1024
+
+
+class Inbox:
+    """The reading end of a cell's socket. One thread at a time may use it."""
+
+    def __init__(self, fd: int, ended):
+        self._fd = fd
+        # Called when the host has closed its end; it does not return.
+        self._ended = ended
+        self._held = b""
+        self._large = None
+
+    def read(self) -> list:
+        """Reads once, which waits if nothing is there; gives the frames that are whole now, each
+        as kind, head and body."""
+        if self._large is not None:
+            frame = self._large.read(self)
+            if frame is None:
+                return []
+            self._large = None
+            return [frame]
+        data = self._take(_os_read, _CHUNK)
+        if self._held:
+            data = self._held + data
+        return self._split(data)
+
+    def _take(self, read, amount):
+        try:
+            taken = read(self._fd, amount)
+        except OSError:
+            taken = None
+        if not taken:
+            self._ended()
+        return taken
+
+    def _split(self, data: bytes) -> list:
+        frames, at, end = [], 0, len(data)
+        while end - at >= 12:
+            kind, head_len, body_len = _HEADER.unpack_from(data, at)
+            body_at = at + 12 + head_len
+            after = body_at + body_len
+            if after > end:
+                if body_len > _CHUNK and body_at <= end:
+                    head = data[at + 12 : body_at]
+                    self._large = _Large(kind, head, body_len, memoryview(data)[body_at:])
+                    at = end
+                break
+            frames.append((kind, data[at + 12 : body_at], data[body_at:after]))
+            at = after
+        self._held = data[at:]
+        return frames
+
+
+class _Large:
+    """A frame whose body is still on its way."""
+
+    def __init__(self, kind: int, head: bytes, size: int, begun):
+        self._kind = kind
+        self._head = head
+        self._left = size - len(begun)
+        try:
+            self._body = bytearray(size)
+        except MemoryError:
+            self._body = None
+        if self._body is not None:
+            self._body[: len(begun)] = begun
+
+    def read(self, inbox):
+        """Reads on; the frame when it is whole, else None."""
+        if self._body is None:
+            self._left -= len(inbox._take(_os_read, min(self._left, _CHUNK)))
+        else:
+            # The view goes at once: a bytearray somebody looks at cannot be given away.
+            with memoryview(self._body) as view, view[len(view) - self._left :] as rest:
+                self._left -= inbox._take(_os_readv, (rest,))
+        return None if self._left else (self._kind, self._head, self._body)

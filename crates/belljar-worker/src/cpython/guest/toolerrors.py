@@ -1,0 +1,121 @@
+"""The exceptions of tool calls, as guest code knows them.
+
+What a tool says is the text of the exception, untouched; beside it are `code`, `hint` and the
+tool's name. A refused call is a PermissionError, like anything else that is refused.
+"""
+
+_TOOL_CODES = (
+    "tool.failed",
+    "tool.arguments",
+    "tool.unknown",
+    "tool.timeout",
+    "tool.unavailable",
+    "tool.in_doubt",
+)
+_PERMISSION_CODES = ("permission.tool", "approval.denied", "approval.expired")
+_LIMIT_CODES = ("limit.tool_calls", "limit.result")
+_SERIALIZATION_CODES = ("serialization.unsupported", "serialization.depth")
+
+
+class _Told:
+    """What these exceptions have in common."""
+
+    _codes = ("runtime.thrown",)
+
+    def __init__(self, message="", *rest, code=None, hint=None, tool_name=None):
+        super().__init__(message, *rest)
+        self.code = code or self._codes[0]
+        self.hint = hint
+        self.tool_name = tool_name
+
+    @property
+    def toolName(self):  # noqa: N802 - the name it has in results
+        return self.tool_name
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class ToolError(_Told, Exception):
+    """A tool failed, or could not be called."""
+
+    _codes = _TOOL_CODES
+
+
+class RefusedCall(_Told, PermissionError):
+    """Policy or a person refused a call."""
+
+    _codes = _PERMISSION_CODES
+
+
+class LimitError(_Told, Exception):
+    """A call is over a limit."""
+
+    _codes = _LIMIT_CODES
+
+
+class SerializationError(_Told, TypeError):
+    """An argument JSON has no place for."""
+
+    _codes = _SERIALIZATION_CODES
+
+
+for _kind in (ToolError, RefusedCall, LimitError, SerializationError):
+    _kind.__module__ = "builtins"
+RefusedCall.__name__ = RefusedCall.__qualname__ = "PermissionError"
+
+NAMES = {
+    "ToolError": ToolError,
+    "LimitError": LimitError,
+    "SerializationError": SerializationError,
+}
+
+
+def of_fault(fault, line) -> Exception:
+    """The exception for the host's answer to a call that gave no value."""
+    code = fault.get("code")
+    kind = next((one for one in (RefusedCall, LimitError) if code in one._codes), ToolError)
+    error = kind(
+        fault.get("message") or "the tool failed",
+        code=code,
+        hint=fault.get("hint"),
+        tool_name=fault.get("toolName"),
+    )
+    error._line = line
+    return error
+
+
+def of_problem(problem) -> Exception:
+    """The exception for arguments that cannot travel."""
+    kind = LimitError if problem.code in _LIMIT_CODES else SerializationError
+    return kind(problem.message, code=problem.code, hint=problem.hint)
+
+
+def cause_of(error):
+    """The exception itself if it is one of these, or the first of them in a group."""
+    return _first(error, 10)
+
+
+def told(error):
+    """Code, hint, tool and line of one of these exceptions."""
+    # Guest code may have made it, or changed it.
+    code = error.__dict__.get("code")
+    code = code if isinstance(code, str) and code in error._codes else error._codes[0]
+    hint, tool = error.__dict__.get("hint"), error.__dict__.get("tool_name")
+    line = error.__dict__.get("_line")
+    return (
+        code,
+        hint if isinstance(hint, str) else None,
+        tool if isinstance(tool, str) else None,
+        line if isinstance(line, int) else None,
+    )
+
+
+def _first(error, depth: int):
+    if isinstance(error, _Told):
+        return error
+    inner = getattr(error, "exceptions", None)
+    if depth and isinstance(inner, tuple) and type(error).__name__.endswith("ExceptionGroup"):
+        found = (_first(one, depth - 1) for one in inner if isinstance(one, BaseException))
+        return next((one for one in found if one is not None), None)
+    return None
