@@ -1,0 +1,321 @@
+//! Questions to a person, and the answers.
+//!
+//! An approval leaves `pending` once and never returns to it. Whoever changes it does so in one
+//! transaction that looks first, so that of several processes exactly one decides. Past its time
+//! an approval reads as expired; who *acts* on that ([`Store::wait_decision`], [`Store::decide`])
+//! writes it down first, so that nobody can approve it afterwards.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, Row};
+use thiserror::Error;
+
+use crate::{
+    Store, StoreError,
+    spill::{self, spill},
+};
+
+mod decide;
+
+/// The first and the longest pause between two looks at an approval.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// An id is found by no less than this of its beginning: a slip of the finger approves nothing.
+const SHORTEST_PREFIX: usize = 4;
+
+const COLUMNS: &str = "id, run_id, call, kind, tool, caller, line, code_line, created_ms, \
+                       expires_ms, state, decided_by, decided_ms, arguments, arguments_blob";
+
+/// A question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewApproval {
+    /// Its id.
+    pub id: String,
+    /// The run that waits for the answer.
+    pub run_id: String,
+    /// The tool call of the run it is about.
+    pub call: u32,
+    /// What is asked, such as `ask`, `in_doubt` or `in_doubt_2`. A call has one of each kind.
+    pub kind: String,
+    /// The tool.
+    pub tool: String,
+    /// The call's arguments, as JSON.
+    pub arguments: String,
+    /// Who asked for the run.
+    pub caller: String,
+    /// The line of the code that makes the call.
+    pub line: Option<u32>,
+    /// What is on that line.
+    pub code_line: Option<String>,
+    /// When it was asked.
+    pub created_ms: i64,
+    /// From when on it counts as expired.
+    pub expires_ms: i64,
+}
+
+/// A question and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// The question.
+    pub asked: NewApproval,
+    /// What became of it.
+    pub state: ApprovalState,
+    /// Who decided.
+    pub decided_by: Option<String>,
+    /// When it was decided, or found to be expired.
+    pub decided_ms: Option<i64>,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalState {
+    /// Nothing yet.
+    Pending,
+    /// Somebody said yes.
+    Approved,
+    /// Somebody said no.
+    Denied,
+    /// Nobody answered in time.
+    Expired,
+}
+
+impl ApprovalState {
+    /// Its name, as it is kept.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        let all = [Self::Pending, Self::Approved, Self::Denied, Self::Expired];
+        all.into_iter().find(|state| state.as_str() == name)
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes.
+    Approve,
+    /// No.
+    Deny,
+}
+
+impl From<Verdict> for ApprovalState {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Approve => Self::Approved,
+            Verdict::Deny => Self::Denied,
+        }
+    }
+}
+
+/// Which approvals are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approvals {
+    /// Those that can still be decided.
+    Pending,
+    /// All there are.
+    All,
+}
+
+/// Why a decision did not count.
+#[derive(Debug, Error)]
+pub enum DecideError {
+    /// There is no such approval.
+    #[error("there is no approval {0}")]
+    Unknown(String),
+    /// Somebody was faster.
+    #[error("approval {id} was {} by {by} before", state.as_str())]
+    AlreadyDecided {
+        /// The approval.
+        id: String,
+        /// How it was decided.
+        state: ApprovalState,
+        /// Who decided.
+        by: String,
+        /// When.
+        at_ms: i64,
+    },
+    /// It is too late.
+    #[error("approval {id} has expired")]
+    Expired {
+        /// The approval.
+        id: String,
+        /// Since when.
+        expires_ms: i64,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Store {
+    /// Asks, unless the same call has asked the same before: then what became of that.
+    pub async fn ask(&self, approval: NewApproval) -> Result<Approval, StoreError> {
+        self.write(move |connection| {
+            let now_ms = approval.created_ms;
+            let (run_id, call, kind) = (&approval.run_id, approval.call, &approval.kind);
+            let of_call = "run_id = ?1 AND call = ?2 AND kind = ?3";
+            if let Some(found) = find(connection, of_call, (run_id, call, kind), now_ms)? {
+                return Ok(found);
+            }
+            insert(connection, &approval)?;
+            let state = ApprovalState::Pending;
+            let asked = Approval { asked: approval, state, decided_by: None, decided_ms: None };
+            Ok(asked.seen_at(now_ms))
+        })
+        .await
+    }
+
+    /// An approval.
+    pub async fn approval(&self, id: &str, now_ms: i64) -> Result<Option<Approval>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| find(connection, "id = ?1", [&id], now_ms)).await
+    }
+
+    /// The approval with this id, or whose id begins like this and no other's does. What comes
+    /// after an id's first `_` is a beginning, too.
+    pub async fn find_approval(
+        &self,
+        prefix: &str,
+        now_ms: i64,
+    ) -> Result<Option<Approval>, StoreError> {
+        let prefix = prefix.to_owned();
+        self.read(move |connection| {
+            let exact = find(connection, "id = ?1", [&prefix], now_ms)?;
+            // What all ids begin with says nothing about which one is meant.
+            let telling = prefix.split_once('_').map_or(&*prefix, |(_, telling)| telling);
+            if exact.is_some() || telling.chars().count() < SHORTEST_PREFIX {
+                return Ok(exact);
+            }
+            let mut statement = connection.prepare_cached(
+                "SELECT id FROM approvals WHERE substr(id, 1, length(?1)) = ?1
+                 OR substr(id, instr(id, '_') + 1, length(?1)) = ?1",
+            )?;
+            let ids = statement.query_map([&prefix], |row| row.get(0))?;
+            let ids = ids.collect::<Result<Vec<String>, _>>()?;
+            match ids.as_slice() {
+                [] => Ok(None),
+                [id] => find(connection, "id = ?1", [id], now_ms),
+                several => Err(StoreError::AmbiguousId { matches: several.len(), prefix }),
+            }
+        })
+        .await
+    }
+
+    /// Approvals, oldest first.
+    pub async fn approvals(
+        &self,
+        which: Approvals,
+        now_ms: i64,
+    ) -> Result<Vec<Approval>, StoreError> {
+        self.read(move |connection| {
+            let condition = match which {
+                Approvals::Pending => "state = 'pending' AND expires_ms > ?1",
+                // Always true; the parameter has to be somewhere.
+                Approvals::All => "?1 IS NOT NULL",
+            };
+            list(connection, condition, now_ms)
+        })
+        .await
+    }
+}
+
+impl Approval {
+    /// What it is at this time: nobody can decide it any more when its time is over.
+    fn seen_at(self, now_ms: i64) -> Self {
+        let is_over = self.state == ApprovalState::Pending && now_ms >= self.asked.expires_ms;
+        let state = if is_over { ApprovalState::Expired } else { self.state };
+        Self { state, ..self }
+    }
+}
+
+/// The approval a condition is true of, as it is at this time.
+fn find<P: rusqlite::Params>(
+    connection: &Connection,
+    condition: &str,
+    parameters: P,
+    now_ms: i64,
+) -> Result<Option<Approval>, StoreError> {
+    let stored = find_stored(connection, condition, parameters)?;
+    Ok(stored.map(|approval| approval.seen_at(now_ms)))
+}
+
+/// The approval a condition is true of, as it was written down.
+fn find_stored<P: rusqlite::Params>(
+    connection: &Connection,
+    condition: &str,
+    parameters: P,
+) -> Result<Option<Approval>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM approvals WHERE {condition}");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(parameters)?;
+    rows.next()?.map(|row| from_row(connection, row)).transpose()
+}
+
+/// All approvals a condition on the time is true of.
+fn list(
+    connection: &Connection,
+    condition: &str,
+    now_ms: i64,
+) -> Result<Vec<Approval>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM approvals WHERE {condition} ORDER BY created_ms, rowid"
+    ))?;
+    let mut rows = statement.query([now_ms])?;
+    let mut approvals = Vec::new();
+    while let Some(row) = rows.next()? {
+        approvals.push(from_row(connection, row)?.seen_at(now_ms));
+    }
+    Ok(approvals)
+}
+
+fn insert(connection: &Connection, approval: &NewApproval) -> Result<(), StoreError> {
+    let arguments = spill(connection, &approval.arguments, approval.created_ms)?;
+    let mut statement = connection.prepare_cached(&format!(
+        "INSERT INTO approvals ({COLUMNS})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'pending', NULL, NULL, ?11, ?12)"
+    ))?;
+    statement.execute((
+        &approval.id,
+        &approval.run_id,
+        approval.call,
+        &approval.kind,
+        &approval.tool,
+        &approval.caller,
+        approval.line,
+        &approval.code_line,
+        approval.created_ms,
+        approval.expires_ms,
+        arguments.inline,
+        arguments.blob,
+    ))?;
+    Ok(())
+}
+
+fn from_row(connection: &Connection, row: &Row<'_>) -> Result<Approval, StoreError> {
+    let (id, state): (String, String) = (row.get(0)?, row.get(10)?);
+    let state = ApprovalState::from_name(&state).ok_or_else(|| StoreError::Damaged {
+        what: format!("approval {id}"),
+        reason: "its state is none of the four",
+    })?;
+    let asked = NewApproval {
+        id,
+        run_id: row.get(1)?,
+        call: row.get(2)?,
+        kind: row.get(3)?,
+        tool: row.get(4)?,
+        caller: row.get(5)?,
+        line: row.get(6)?,
+        code_line: row.get(7)?,
+        created_ms: row.get(8)?,
+        expires_ms: row.get(9)?,
+        arguments: spill::text(connection, row, 13)?.unwrap_or_default(),
+    };
+    Ok(Approval { asked, state, decided_by: row.get(11)?, decided_ms: row.get(12)? })
+}

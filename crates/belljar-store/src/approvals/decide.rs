@@ -1,0 +1,152 @@
+//! How an approval leaves `pending`: decided by somebody, or by time.
+
+use rusqlite::OptionalExtension as _;
+use tokio::time::sleep;
+
+use super::{
+    Approval, ApprovalState, Connection, DecideError, Duration, FIRST_PAUSE, LONGEST_PAUSE, Store,
+    StoreError, Verdict, find_stored, list,
+};
+
+impl Store {
+    /// Decides an approval. Of several that try, in whatever processes, one does.
+    pub async fn decide(
+        &self,
+        id: &str,
+        verdict: Verdict,
+        by: &str,
+        now_ms: i64,
+    ) -> Result<Approval, DecideError> {
+        let (id, by) = (id.to_owned(), by.to_owned());
+        let decided = self.write(move |connection| {
+            let Some(approval) = settle_time(connection, &id, now_ms)? else {
+                return Ok(Err(DecideError::Unknown(id)));
+            };
+            if approval.state != ApprovalState::Pending {
+                return Ok(Err(too_late(approval)));
+            }
+            let decided = Approval {
+                state: verdict.into(),
+                decided_by: Some(by),
+                decided_ms: Some(now_ms),
+                ..approval
+            };
+            save(connection, &decided)?;
+            Ok(Ok(decided))
+        });
+        // The outer failure undoes the transaction; the inner one keeps what time has decided.
+        let decided = decided.await?;
+        self.decided().notify_waiters();
+        decided
+    }
+
+    /// Writes down which approvals nobody answered in time, and gives them back.
+    pub async fn expire_due(&self, now_ms: i64) -> Result<Vec<Approval>, StoreError> {
+        let expired = self.write(move |connection| {
+            let due = list(connection, "state = 'pending' AND expires_ms <= ?1", now_ms)?;
+            due.into_iter().map(|approval| expire(connection, approval, now_ms)).collect()
+        });
+        let expired = expired.await?;
+        self.decided().notify_waiters();
+        Ok(expired)
+    }
+
+    /// Waits until an approval is no longer pending, and says what became of it.
+    ///
+    /// The decision may be made by another process, so this looks again and again; one made
+    /// through this store is seen at once. `now_ms` is asked before each look.
+    pub async fn wait_decision(
+        &self,
+        id: &str,
+        now_ms: impl Fn() -> i64 + Send,
+    ) -> Result<Approval, StoreError> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            // Listening begins before the look: a decision in between is not missed.
+            let decided = self.decided().notified();
+            tokio::pin!(decided);
+            decided.as_mut().enable();
+            let now = now_ms();
+            let unknown = || StoreError::UnknownApproval(id.to_owned());
+            let Look { is_pending, expires_ms } = self.look(id).await?.ok_or_else(unknown)?;
+            if !is_pending {
+                return self.approval(id, now).await?.ok_or_else(unknown);
+            }
+            let left = expires_ms.saturating_sub(now);
+            if left <= 0 {
+                let id = id.to_owned();
+                let settled = self.write(move |connection| settle_time(connection, &id, now));
+                return settled.await?.ok_or_else(unknown);
+            }
+            let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
+            tokio::select! {
+                () = sleep(pause.min(left)) => pause = (pause * 2).min(LONGEST_PAUSE),
+                () = decided => {}
+            }
+        }
+    }
+
+    async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT state = 'pending', expires_ms FROM approvals WHERE id = ?1",
+            )?;
+            let look = statement.query_row([&id], |row| {
+                Ok(Look { is_pending: row.get(0)?, expires_ms: row.get(1)? })
+            });
+            Ok(look.optional()?)
+        })
+        .await
+    }
+}
+
+/// What has to be known to go on waiting. The question itself may be megabytes, and many wait.
+struct Look {
+    is_pending: bool,
+    expires_ms: i64,
+}
+
+/// An approval, after it was written down if its time is over.
+fn settle_time(
+    connection: &Connection,
+    id: &str,
+    now_ms: i64,
+) -> Result<Option<Approval>, StoreError> {
+    let Some(approval) = find_stored(connection, "id = ?1", [id])? else { return Ok(None) };
+    let is_over = approval.state == ApprovalState::Pending && now_ms >= approval.asked.expires_ms;
+    if is_over { expire(connection, approval, now_ms).map(Some) } else { Ok(Some(approval)) }
+}
+
+fn expire(
+    connection: &Connection,
+    approval: Approval,
+    now_ms: i64,
+) -> Result<Approval, StoreError> {
+    let state = ApprovalState::Expired;
+    let expired = Approval { state, decided_ms: Some(now_ms), ..approval };
+    save(connection, &expired)?;
+    Ok(expired)
+}
+
+fn save(connection: &Connection, approval: &Approval) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE approvals SET state = ?2, decided_by = ?3, decided_ms = ?4 WHERE id = ?1",
+    )?;
+    let Approval { asked, state, decided_by, decided_ms } = approval;
+    statement.execute((&asked.id, state.as_str(), decided_by, decided_ms))?;
+    Ok(())
+}
+
+fn too_late(approval: Approval) -> DecideError {
+    let Approval { asked, state, decided_by, decided_ms } = approval;
+    if state == ApprovalState::Expired {
+        return DecideError::Expired { id: asked.id, expires_ms: asked.expires_ms };
+    }
+    DecideError::AlreadyDecided {
+        id: asked.id,
+        state,
+        by: decided_by.unwrap_or_default(),
+        at_ms: decided_ms.unwrap_or_default(),
+    }
+}

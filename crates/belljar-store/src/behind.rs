@@ -1,0 +1,84 @@
+//! Writes nobody waits for.
+//!
+//! They are done behind the caller's back, with whatever is written next. The queue is bounded:
+//! when it is full the caller waits for a place, and nothing is dropped. A failure is logged and
+//! told by the next [`Store::flush`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    Store, StoreError,
+    writer::{Queued, Urgency},
+};
+
+/// What callers and the writer share about such writes.
+#[derive(Debug, Clone)]
+pub(crate) struct BehindQueue {
+    /// A write holds a place until it is on disk.
+    places: Arc<Semaphore>,
+    /// The first failure since the last flush.
+    failed: Arc<Mutex<Option<StoreError>>>,
+}
+
+impl BehindQueue {
+    pub(crate) fn new(places: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(places.max(1))), failed: Arc::default() }
+    }
+
+    /// The first failure since this was asked before.
+    pub(crate) fn take_failure(&self) -> Option<StoreError> {
+        self.failure().take()
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<StoreError>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store {
+    /// Queues `work` and does not wait for it, unless the queue is full.
+    pub(crate) async fn write_behind<F>(&self, work: F) -> Result<(), StoreError>
+    where
+        F: FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
+    {
+        let queue = self.behind().clone();
+        let place = Arc::clone(&queue.places).acquire_owned().await;
+        let place = place.map_err(|_| StoreError::Closed)?;
+        let (work, outcome) = (Some(work), Ok(()));
+        self.queue(Box::new(Behind { work, outcome, queue, _place: place }))
+    }
+}
+
+struct Behind<F> {
+    work: Option<F>,
+    outcome: Result<(), StoreError>,
+    queue: BehindQueue,
+    _place: OwnedSemaphorePermit,
+}
+
+impl<F> Queued for Behind<F>
+where
+    F: FnOnce(&Connection) -> Result<(), StoreError> + Send,
+{
+    fn urgency(&self) -> Urgency {
+        Urgency::Soon
+    }
+
+    fn apply(&mut self, connection: &Connection) -> bool {
+        if let Some(work) = self.work.take() {
+            self.outcome = work(connection);
+        }
+        self.outcome.is_ok()
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), Arc<rusqlite::Error>>) {
+        let outcome = self.outcome.and_then(|()| committed.map_err(StoreError::Commit));
+        if let Err(error) = outcome {
+            tracing::error!(%error, "a row nobody waits for was not written");
+            self.queue.failure().get_or_insert(error);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Values by their content.
+//!
+//! A blob's id is made from the SHA-256 of its bytes, which is checked whenever it is read:
+//! damaged bytes are an error, never an answer. Blobs that rows refer to stay; others go, the
+//! longest unused first, when [`Store::prune_blobs`] asks for room.
+
+use std::fmt::Write as _;
+
+use rusqlite::{Connection, OptionalExtension as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::{Store, StoreError};
+
+/// Bytes of the hash that make up the id.
+const ID_BYTES: usize = 16;
+
+/// What is known of a blob without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobInfo {
+    /// Its id.
+    pub id: String,
+    /// What it was said to be when it was last put.
+    pub media_type: String,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was first put.
+    pub created_ms: i64,
+    /// When it was last put.
+    pub last_used_ms: i64,
+}
+
+/// What was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// Blobs dropped.
+    pub blobs: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Keeps bytes and gives back their id, which is the same for the same bytes.
+    pub async fn put_blob(
+        &self,
+        bytes: Vec<u8>,
+        media_type: &str,
+        now_ms: i64,
+    ) -> Result<String, StoreError> {
+        let media_type = media_type.to_owned();
+        self.write(move |connection| {
+            let id = keep(connection, &bytes, &media_type, now_ms)?;
+            connection
+                .prepare_cached("UPDATE blobs SET media_type = ?2 WHERE id = ?1")?
+                .execute((&id, &media_type))?;
+            Ok(id)
+        })
+        .await
+    }
+
+    /// The bytes of a blob.
+    pub async fn blob(&self, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| load(connection, &id)).await
+    }
+
+    /// What is known of a blob.
+    pub async fn blob_info(&self, id: &str) -> Result<Option<BlobInfo>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, media_type, size, created_ms, last_used_ms FROM blobs WHERE id = ?1",
+            )?;
+            let info = statement.query_row([&id], |row| {
+                Ok(BlobInfo {
+                    id: row.get(0)?,
+                    media_type: row.get(1)?,
+                    bytes: unsigned(row.get(2)?),
+                    created_ms: row.get(3)?,
+                    last_used_ms: row.get(4)?,
+                })
+            });
+            Ok(info.optional()?)
+        })
+        .await
+    }
+
+    /// Drops blobs no row refers to, the longest unused first, until all that are left have at
+    /// most `max_bytes`, or none of them can go.
+    pub async fn prune_blobs(&self, max_bytes: u64) -> Result<Pruned, StoreError> {
+        self.write(move |connection| prune(connection, max_bytes)).await
+    }
+}
+
+/// Keeps bytes, or notes that they were used again. The media type of what is there stays.
+pub(crate) fn keep(
+    connection: &Connection,
+    bytes: &[u8],
+    media_type: &str,
+    now_ms: i64,
+) -> Result<String, StoreError> {
+    let hash: [u8; 32] = Sha256::digest(bytes).into();
+    let id = id_of(&hash);
+    let mut find = connection.prepare_cached(
+        "UPDATE blobs SET last_used_ms = max(last_used_ms, ?2) WHERE id = ?1 RETURNING hash",
+    )?;
+    let found: Option<Vec<u8>> = find.query_row((&id, now_ms), |row| row.get(0)).optional()?;
+    match found {
+        // Half of the hash is the id; other bytes with the same half are not taken for these.
+        Some(other) if other != hash => {
+            Err(StoreError::Damaged { what: id, reason: "other bytes have this id" })
+        }
+        Some(_) => Ok(id),
+        None => {
+            let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+            connection
+                .prepare_cached(
+                    "INSERT INTO blobs (id, hash, media_type, size, created_ms, last_used_ms, bytes)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)",
+                )?
+                .execute((&id, hash, media_type, size, now_ms, bytes))?;
+            Ok(id)
+        }
+    }
+}
+
+/// The bytes of a blob, checked.
+pub(crate) fn load(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT bytes FROM blobs WHERE id = ?1")?;
+    let bytes: Option<Vec<u8>> = statement.query_row([id], |row| row.get(0)).optional()?;
+    if let Some(bytes) = &bytes
+        && id_of(&Sha256::digest(bytes).into()) != id
+    {
+        return Err(StoreError::Damaged { what: id.to_owned(), reason: "its bytes have changed" });
+    }
+    Ok(bytes)
+}
+
+fn id_of(hash: &[u8; 32]) -> String {
+    let mut id = String::from("blob_");
+    for byte in hash.iter().take(ID_BYTES) {
+        // Writing to a string cannot fail.
+        let _ = write!(id, "{byte:02x}");
+    }
+    id
+}
+
+fn prune(connection: &Connection, max_bytes: u64) -> Result<Pruned, StoreError> {
+    let total: i64 =
+        connection.query_row("SELECT coalesce(sum(size), 0) FROM blobs", [], |row| row.get(0))?;
+    let (mut left, mut pruned) = (unsigned(total), Pruned::default());
+    let mut candidates = connection.prepare_cached(
+        "SELECT id, size FROM blobs
+         WHERE NOT EXISTS (SELECT 1 FROM journal WHERE body_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE code_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE request_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE result_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM approvals WHERE arguments_blob = blobs.id)
+         ORDER BY last_used_ms, created_ms, rowid",
+    )?;
+    let candidates = candidates
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<Vec<(String, i64)>, _>>()?;
+    let mut delete = connection.prepare_cached("DELETE FROM blobs WHERE id = ?1")?;
+    for (id, size) in candidates {
+        if left <= max_bytes {
+            break;
+        }
+        delete.execute([&id])?;
+        left = left.saturating_sub(unsigned(size));
+        pruned.blobs += 1;
+        pruned.bytes += unsigned(size);
+    }
+    Ok(pruned)
+}
+
+/// Sizes are never negative in a file of ours.
+pub(crate) fn unsigned(size: i64) -> u64 {
+    u64::try_from(size).unwrap_or_default()
+}

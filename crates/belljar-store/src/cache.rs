@@ -1,0 +1,65 @@
+//! Values that may be forgotten: bounded in bytes and in time, the oldest go first.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::{Store, StoreError};
+
+impl Store {
+    /// A value that was put and has not expired.
+    pub async fn cache_get(&self, key: &str, now_ms: i64) -> Result<Option<Vec<u8>>, StoreError> {
+        let key = key.to_owned();
+        self.read(move |connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT value FROM cache WHERE key = ?1 AND expires_ms > ?2")?;
+            Ok(statement.query_row((&key, now_ms), |row| row.get(0)).optional()?)
+        })
+        .await
+    }
+
+    /// Keeps a value until `expires_ms`, in place of what the key had. One that is larger than
+    /// the whole cache is not kept.
+    pub async fn cache_put(
+        &self,
+        key: &str,
+        value: Vec<u8>,
+        expires_ms: i64,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let key = key.to_owned();
+        let room = i64::try_from(self.options().cache_bytes).unwrap_or(i64::MAX);
+        self.write(move |connection| {
+            let size = i64::try_from(value.len()).unwrap_or(i64::MAX);
+            // Deleted and inserted, so that the newest has the highest row number.
+            connection
+                .prepare_cached("DELETE FROM cache WHERE key = ?1 OR expires_ms <= ?2")?
+                .execute((&key, now_ms))?;
+            if size > room {
+                return Ok(());
+            }
+            connection
+                .prepare_cached(
+                    "INSERT INTO cache (key, size, created_ms, expires_ms, value)
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?
+                .execute((&key, size, now_ms, expires_ms, value))?;
+            make_room(connection, room)
+        })
+        .await
+    }
+}
+
+/// Drops the oldest values until the rest have at most `room` bytes.
+fn make_room(connection: &Connection, room: i64) -> Result<(), StoreError> {
+    let mut total: i64 =
+        connection.query_row("SELECT coalesce(sum(size), 0) FROM cache", [], |row| row.get(0))?;
+    let mut oldest = connection
+        .prepare_cached("SELECT rowid, size FROM cache ORDER BY created_ms, rowid LIMIT 1")?;
+    let mut delete = connection.prepare_cached("DELETE FROM cache WHERE rowid = ?1")?;
+    while total > room {
+        let found = oldest.query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+        let Some((row, size)) = found.optional()? else { return Ok(()) };
+        delete.execute([row])?;
+        total -= size;
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! What happened, in the order it happened, across all runs of a project.
+//!
+//! Numbers are given under the write lock: whoever has read up to one has missed none before it.
+
+use rusqlite::{Connection, Row};
+
+use crate::{Store, StoreError};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its number; later ones have higher ones.
+    pub seq: i64,
+    /// The run it is about.
+    pub run_id: String,
+    /// What happened.
+    pub name: String,
+    /// When.
+    pub at_ms: i64,
+    /// The details, as JSON.
+    pub data_json: String,
+}
+
+impl Store {
+    /// Notes that something happened, and gives back its number.
+    pub async fn append_event(
+        &self,
+        run_id: &str,
+        name: &str,
+        data_json: String,
+        at_ms: i64,
+    ) -> Result<i64, StoreError> {
+        let (run_id, name) = (run_id.to_owned(), name.to_owned());
+        self.write(move |connection| insert(connection, &run_id, &name, &data_json, at_ms)).await
+    }
+
+    /// As [`append_event`](Self::append_event), without waiting for the disk. Those of one caller
+    /// keep their order.
+    pub async fn post_event(
+        &self,
+        run_id: &str,
+        name: &str,
+        data_json: String,
+        at_ms: i64,
+    ) -> Result<(), StoreError> {
+        let (run_id, name) = (run_id.to_owned(), name.to_owned());
+        let insert = move |connection: &Connection| {
+            insert(connection, &run_id, &name, &data_json, at_ms).map(|_| ())
+        };
+        self.write_behind(insert).await
+    }
+
+    /// The events after a number, oldest first; of one run, if it is given.
+    pub async fn events(
+        &self,
+        after_seq: i64,
+        limit: u32,
+        run_id: Option<&str>,
+    ) -> Result<Vec<Event>, StoreError> {
+        let run_id = run_id.map(str::to_owned);
+        self.read(move |connection| {
+            let of_run = if run_id.is_some() { "run_id = ?3" } else { "?3 IS NULL" };
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT seq, run_id, name, at_ms, data FROM events
+                 WHERE seq > ?1 AND {of_run} ORDER BY seq LIMIT ?2"
+            ))?;
+            let rows = statement.query_map((after_seq, limit, run_id), from_row)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+}
+
+fn insert(
+    connection: &Connection,
+    run_id: &str,
+    name: &str,
+    data_json: &str,
+    at_ms: i64,
+) -> Result<i64, StoreError> {
+    connection
+        .prepare_cached("INSERT INTO events (run_id, name, at_ms, data) VALUES (?1, ?2, ?3, ?4)")?
+        .execute((run_id, name, at_ms, data_json))?;
+    Ok(connection.last_insert_rowid())
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Event> {
+    Ok(Event {
+        seq: row.get(0)?,
+        run_id: row.get(1)?,
+        name: row.get(2)?,
+        at_ms: row.get(3)?,
+        data_json: row.get(4)?,
+    })
+}

@@ -1,0 +1,35 @@
+//! Durable state of a project: runs, journal, approvals, audit, blobs, cache, events, shapes.
+//!
+//! One SQLite file in the project's `.belljar/` directory, used by several processes at once. The
+//! store keeps rows and knows nothing of what they mean. Three promises hold everywhere:
+//!
+//! - what was answered is on disk: a write is acknowledged after its transaction was synchronised;
+//! - a writer whose lease was taken over changes nothing and is told so ([`StoreError::Fenced`]);
+//! - time and ids are arguments: the store has no clock of its own.
+
+mod approvals;
+mod audit;
+mod behind;
+mod blobs;
+mod cache;
+mod error;
+mod events;
+mod journal;
+mod open;
+mod readers;
+mod runs;
+mod schema;
+mod shapes;
+mod spill;
+mod store;
+mod writer;
+
+pub use approvals::{Approval, ApprovalState, Approvals, DecideError, NewApproval, Verdict};
+pub use audit::{AuditFilter, AuditRow};
+pub use blobs::{BlobInfo, Pruned};
+pub use error::StoreError;
+pub use events::Event;
+pub use journal::JournalRow;
+pub use open::FILE_NAME;
+pub use runs::{Lease, NewRun, RunRecord, RunSummary};
+pub use store::{Options, Store, WriteCounts};

@@ -1,0 +1,98 @@
+//! Connections: where the file is, who may read it, and how SQLite is set.
+//!
+//! A project can come from a stranger, and so can a `.belljar/` in it. A file with triggers or
+//! views (which could decide approvals by themselves), a symbolic link, and a database of another
+//! program are refused.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::{StoreError, schema};
+
+/// The file's name in the project's `.belljar/` directory.
+pub const FILE_NAME: &str = "belljar.db";
+
+/// How long an operation waits for another process's transaction.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often and how long the switch to WAL waits; SQLite does not wait for that by itself.
+const BUSY_RETRIES: u32 = 200;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+/// Pages in the log before a commit also copies them back: the log is then written over from its
+/// beginning, which is cheaper to synchronise than a file that grows.
+const CHECKPOINT_PAGES: i64 = 1000;
+/// Every statement of this crate stays prepared.
+const STATEMENTS: usize = 96;
+
+/// Makes the directory and the file if needed, brings the schema up to date, and gives back the
+/// file's path and the connection that writes.
+pub(crate) fn open_writer(directory: &Path) -> Result<(PathBuf, Connection), StoreError> {
+    let path = directory.join(FILE_NAME);
+    make_private(directory, &path)
+        .map_err(|source| StoreError::Open { path: path.clone(), source })?;
+    let mut retries = 0;
+    loop {
+        match prepare_writer(&path) {
+            Err(StoreError::Sqlite(error)) if is_busy(&error) && retries < BUSY_RETRIES => {
+                retries += 1;
+                thread::sleep(BUSY_PAUSE);
+            }
+            Err(error) => return Err(error),
+            Ok(connection) => return Ok((path, connection)),
+        }
+    }
+}
+
+/// A connection that only reads.
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let connection = connect(path)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn prepare_writer(path: &Path) -> Result<Connection, StoreError> {
+    let mut connection = connect(path)?;
+    schema::check_origin(&connection, path)?;
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
+    schema::migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    // No URI names: a path is a path, whatever characters it has.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    Ok(connection)
+}
+
+/// A directory and a file only their owner may read. SQLite gives its log the file's mode.
+fn make_private(directory: &Path, path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            if fs::symlink_metadata(path)?.is_file() {
+                return Ok(());
+            }
+            Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}

@@ -1,0 +1,57 @@
+//! Connections that read, lent to one reader at a time.
+//!
+//! In WAL mode a reader waits for nobody, so that a slow one (a long journal) holds up neither
+//! the writer nor the next reader. Idle connections are kept, a few.
+
+use std::{
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::{StoreError, open::open_reader};
+
+/// Idle connections that are kept.
+const KEPT: usize = 4;
+
+#[derive(Debug)]
+pub(crate) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::default() }
+    }
+
+    /// Reads in one transaction, so that several statements see one state.
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let idle = self.idle().pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => open_reader(&self.path)?,
+        };
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+        let outcome = work(&transaction);
+        drop(transaction);
+        let mut idle = self.idle();
+        if idle.len() < KEPT {
+            idle.push(connection);
+        }
+        outcome
+    }
+
+    /// Closes the idle connections.
+    pub(crate) fn close(&self) {
+        self.idle().clear();
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,178 @@
+//! The handle: what callers hold, and how an operation gets to a connection.
+//!
+//! The operations themselves are `impl Store` blocks beside the tables they are about.
+
+use std::{
+    fmt, io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::Ordering,
+        mpsc::{self, Sender},
+    },
+    thread::{self, JoinHandle},
+};
+
+use rusqlite::Connection;
+use tokio::sync::{Notify, oneshot};
+
+use crate::{
+    StoreError,
+    behind::BehindQueue,
+    open::open_writer,
+    readers::Readers,
+    writer::{self, Awaited, Counters, Queued},
+};
+
+/// What can be set when a store is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Bytes of values the cache keeps; the oldest go first.
+    pub cache_bytes: u64,
+    /// Rows nobody waits for that may be queued before who adds one waits, too.
+    pub behind_queue: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cache_bytes: 64 << 20, behind_queue: 4096 }
+    }
+}
+
+/// How many operations were done, in how many transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteCounts {
+    /// Operations that were applied, successful or not.
+    pub operations: u64,
+    /// Transactions they were grouped into.
+    pub transactions: u64,
+}
+
+/// A project's durable state. Clones share one writer; dropping the last one writes what is
+/// queued, and waits for that.
+///
+/// Methods that read use a blocking thread of the runtime they are called from.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Taken when the store is dropped: the writer ends when the sender is gone.
+    queue: Option<Sender<Box<dyn Queued>>>,
+    writer: Option<JoinHandle<()>>,
+    counters: Arc<Counters>,
+    readers: Readers,
+    behind: BehindQueue,
+    /// Wakes who waits for a decision that is made in this process.
+    decided: Notify,
+    options: Options,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("readers", &self.shared.readers).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens the store in `directory`, a project's `.belljar/`, and makes it if there is none.
+    ///
+    /// Blocks: it reads and perhaps writes the disk.
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        Self::open_with(directory, Options::default())
+    }
+
+    /// As [`open`](Self::open), with settings.
+    pub fn open_with(directory: &Path, options: Options) -> Result<Self, StoreError> {
+        let (path, connection) = open_writer(directory)?;
+        let (queue, received) = mpsc::channel::<Box<dyn Queued>>();
+        let counters = Arc::<Counters>::default();
+        let writer = thread::Builder::new()
+            .name("belljar-store".to_owned())
+            .spawn({
+                let counters = Arc::clone(&counters);
+                move || writer::run(connection, &received, &counters)
+            })
+            .map_err(|source: io::Error| StoreError::Open { path: path.clone(), source })?;
+        let shared = Shared {
+            queue: Some(queue),
+            writer: Some(writer),
+            counters,
+            readers: Readers::new(path),
+            behind: BehindQueue::new(options.behind_queue),
+            decided: Notify::new(),
+            options,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Waits until everything queued so far is on disk. Fails if a row nobody waited for
+    /// could not be written since the last time.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        self.write(|_| Ok(())).await?;
+        self.shared.behind.take_failure().map_or(Ok(()), Err)
+    }
+
+    /// How many operations were done, in how many transactions.
+    pub fn write_counts(&self) -> WriteCounts {
+        WriteCounts {
+            operations: self.shared.counters.operations.load(Ordering::Relaxed),
+            transactions: self.shared.counters.transactions.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        self.shared.options
+    }
+
+    pub(crate) fn decided(&self) -> &Notify {
+        &self.shared.decided
+    }
+
+    pub(crate) fn behind(&self) -> &BehindQueue {
+        &self.shared.behind
+    }
+
+    /// Does `work` in the next transaction and waits until that is on disk. Once queued it is
+    /// done, whether or not the caller goes on waiting.
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        self.queue(Box::new(Awaited::new(work, reply)))?;
+        answer.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Hands an operation to the writer.
+    pub(crate) fn queue(&self, operation: Box<dyn Queued>) -> Result<(), StoreError> {
+        let queue = self.shared.queue.as_ref().ok_or(StoreError::Closed)?;
+        queue.send(operation).map_err(|_| StoreError::Closed)
+    }
+
+    /// Reads on a blocking thread.
+    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let store = self.clone();
+        let reading = tokio::task::spawn_blocking(move || store.shared.readers.read(work));
+        reading.await.unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The readers first: the last connection to close copies the log back into the file.
+        self.readers.close();
+        drop(self.queue.take());
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the thread that writes the store had panicked");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A question is decided once, by a person or by time (E2, E4).
+
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
+
+use belljar_store::{
+    Approval, ApprovalState, Approvals, DecideError, NewApproval, Store, StoreError, Verdict,
+};
+
+use crate::support::{project, sql};
+
+fn question(id: &str, call: u32) -> NewApproval {
+    NewApproval {
+        id: id.to_owned(),
+        run_id: "run_a".to_owned(),
+        call,
+        kind: "ask".to_owned(),
+        tool: "mail__send".to_owned(),
+        arguments: "{\"to\":\"a@b.c\"}".to_owned(),
+        caller: "cli".to_owned(),
+        line: Some(3),
+        code_line: Some("await mcp.mail.send(x)".to_owned()),
+        created_ms: 100,
+        expires_ms: 200,
+    }
+}
+
+fn pending(asked: NewApproval) -> Approval {
+    Approval { asked, state: ApprovalState::Pending, decided_by: None, decided_ms: None }
+}
+
+#[tokio::test]
+async fn the_same_call_asks_once_per_kind() {
+    let (_directory, store) = project();
+    let large = NewApproval { arguments: "x".repeat(20_000), ..question("apr_1", 1) };
+    assert_eq!(store.ask(large.clone()).await.unwrap(), pending(large.clone()));
+    let again = NewApproval { created_ms: 150, expires_ms: 900, ..question("apr_2", 1) };
+    assert_eq!(store.ask(again.clone()).await.unwrap(), pending(large.clone()));
+    let doubt = NewApproval { kind: "in_doubt".to_owned(), ..again };
+    assert_eq!(store.ask(doubt.clone()).await.unwrap(), pending(doubt.clone()));
+    let all = store.approvals(Approvals::Pending, 150).await.unwrap();
+    assert_eq!(all, [pending(large), pending(doubt)]);
+}
+
+#[tokio::test]
+async fn a_decision_is_kept_with_who_and_when() {
+    let (_directory, store) = project();
+    store.ask(question("apr_1", 1)).await.unwrap();
+    let denied = store.decide("apr_1", Verdict::Deny, "ann", 150).await.unwrap();
+    let expected = Approval {
+        state: ApprovalState::Denied,
+        decided_by: Some("ann".to_owned()),
+        decided_ms: Some(150),
+        ..pending(question("apr_1", 1))
+    };
+    assert_eq!(denied, expected);
+    // A replay that asks again finds the decision, also when its time is over.
+    let replay = NewApproval { created_ms: 5000, ..question("apr_9", 1) };
+    assert_eq!(store.ask(replay).await.unwrap(), expected);
+    assert_eq!(store.approvals(Approvals::Pending, 150).await.unwrap(), []);
+    assert_eq!(store.approvals(Approvals::All, 150).await.unwrap(), [expected]);
+    let again = store.decide("apr_1", Verdict::Approve, "bob", 160).await.unwrap_err();
+    assert_eq!(again.to_string(), "approval apr_1 was denied by ann before");
+    let unknown = store.decide("apr_7", Verdict::Approve, "bob", 160).await;
+    assert!(matches!(unknown, Err(DecideError::Unknown(id)) if id == "apr_7"));
+}
+
+/// Twenty rounds of two processes and two people each: one of them wins, all see the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_processes_exactly_one_decides() {
+    let (directory, first) = project();
+    let second = Store::open(directory.path()).unwrap();
+    for call in 0..20 {
+        let id = format!("apr_{call}");
+        first.ask(question(&id, call)).await.unwrap();
+        let tries = [(&first, Verdict::Approve), (&second, Verdict::Deny)].into_iter().cycle();
+        let tries: tokio::task::JoinSet<_> = (0..4)
+            .zip(tries)
+            .map(|(who, (store, verdict))| {
+                let (store, id) = (store.clone(), id.clone());
+                async move { store.decide(&id, verdict, &format!("p{who}"), 150).await }
+            })
+            .collect();
+        let outcomes = tries.join_all().await;
+        let mut winners = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok());
+        let winner = winners.next().unwrap();
+        assert_eq!(winners.next(), None);
+        let losers = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
+        for loser in losers {
+            let DecideError::AlreadyDecided { state, by, .. } = loser else {
+                panic!("{loser:?}");
+            };
+            assert_eq!((*state, Some(by)), (winner.state, winner.decided_by.as_ref()));
+        }
+        assert_eq!(second.approval(&id, 150).await.unwrap().as_ref(), Some(winner));
+    }
+}
+
+#[tokio::test]
+async fn past_its_time_nobody_decides() {
+    let (_directory, store) = project();
+    store.ask(question("apr_1", 1)).await.unwrap();
+    store.ask(question("apr_2", 2)).await.unwrap();
+    // Control: a moment before, it is still there to be decided.
+    assert_eq!(store.approvals(Approvals::Pending, 199).await.unwrap().len(), 2);
+    assert_eq!(store.approvals(Approvals::Pending, 200).await.unwrap(), []);
+    let read = store.approval("apr_1", 200).await.unwrap().unwrap();
+    assert_eq!(read.state, ApprovalState::Expired);
+    let late = store.decide("apr_1", Verdict::Approve, "ann", 200).await;
+    assert!(matches!(late, Err(DecideError::Expired { expires_ms: 200, .. })));
+    // Written down: a clock that is set back does not bring it to life.
+    let back = store.decide("apr_1", Verdict::Approve, "ann", 150).await;
+    assert!(matches!(back, Err(DecideError::Expired { .. })));
+    let due = store.expire_due(300).await.unwrap();
+    let due: Vec<_> = due.iter().map(|due| (due.asked.id.as_str(), due.state)).collect();
+    assert_eq!(due, [("apr_2", ApprovalState::Expired)]);
+    assert_eq!(store.expire_due(300).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn who_waits_learns_what_another_process_decided() {
+    let (directory, waiting) = project();
+    let other = Store::open(directory.path()).unwrap();
+    waiting.ask(question("apr_1", 1)).await.unwrap();
+    let wait = tokio::spawn({
+        let waiting = waiting.clone();
+        async move { waiting.wait_decision("apr_1", || 150).await }
+    });
+    let decided = other.decide("apr_1", Verdict::Approve, "ann", 150).await.unwrap();
+    assert_eq!(wait.await.unwrap().unwrap(), decided);
+    let unknown = waiting.wait_decision("apr_7", || 150).await;
+    assert!(matches!(unknown, Err(StoreError::UnknownApproval(_))));
+}
+
+/// When the waiting side has seen the time pass, it is over for everybody.
+#[tokio::test]
+async fn who_waits_too_long_settles_it_for_all() {
+    let (directory, waiting) = project();
+    let other = Store::open(directory.path()).unwrap();
+    waiting.ask(question("apr_1", 1)).await.unwrap();
+    let clock = AtomicI64::new(100);
+    let expired = waiting.wait_decision("apr_1", || clock.fetch_add(60, Ordering::Relaxed)).await;
+    assert_eq!(expired.unwrap().state, ApprovalState::Expired);
+    let late = other.decide("apr_1", Verdict::Approve, "ann", 150).await;
+    assert!(matches!(late, Err(DecideError::Expired { .. })));
+}
+
+/// Many wait, and look again and again; what they ask about may be large.
+#[tokio::test]
+async fn who_waits_does_not_read_the_question_again() {
+    let (directory, store) = project();
+    let large = NewApproval { arguments: "x".repeat(100_000), ..question("apr_1", 1) };
+    store.ask(large).await.unwrap();
+    sql(directory.path()).execute("UPDATE blobs SET bytes = x'00'", []).unwrap();
+    // Control: whoever reads it finds that it is damaged.
+    assert!(matches!(store.approval("apr_1", 150).await, Err(StoreError::Damaged { .. })));
+    let waiting = store.wait_decision("apr_1", || 150);
+    assert!(tokio::time::timeout(Duration::from_millis(300), waiting).await.is_err());
+}
+
+#[tokio::test]
+async fn a_beginning_is_enough_if_it_is_the_only_one() {
+    let (_directory, store) = project();
+    for (call, id) in (0..).zip(["apr_12345678", "apr_12349999", "apr_abcd%_12"]) {
+        store.ask(question(id, call)).await.unwrap();
+    }
+    let find = async |prefix: &str| store.find_approval(prefix, 150).await;
+    let found = async |prefix: &str| find(prefix).await.unwrap().map(|one| one.asked.id);
+    for short in ["apr_12345678", "apr_12345", "12345", "12345678"] {
+        assert_eq!(found(short).await.as_deref(), Some("apr_12345678"), "{short}");
+    }
+    assert_eq!(found("abcd%").await.as_deref(), Some("apr_abcd%_12"));
+    for none in ["", "a", "apr", "apr_", "apr_123", "123", "%%%%", "____", "9999", "apr_12345678x"]
+    {
+        assert_eq!(found(none).await, None, "{none}");
+    }
+    for (short, count) in [("1234", 2), ("apr_1234", 2)] {
+        let several = find(short).await;
+        let Err(StoreError::AmbiguousId { matches, .. }) = several else { panic!("{several:?}") };
+        assert_eq!(matches, count, "{short}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Audit rows are written behind the call, and none is lost.
+
+use belljar_store::{AuditFilter, AuditRow, Options, Store};
+
+use crate::support::{project, sql};
+
+fn audited(run: &str, tool: &str, call: u32) -> AuditRow {
+    AuditRow {
+        run_id: run.to_owned(),
+        call,
+        tool: tool.to_owned(),
+        decision: "allow".to_owned(),
+        reason: "rule 1".to_owned(),
+        caller: "cli".to_owned(),
+        argument_hash: "ab".to_owned(),
+        started_ms: 5,
+        duration_ms: 1.25,
+        outcome: "ok".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn rows_are_found_by_run_and_tool_newest_first() {
+    let (_directory, store) = project();
+    let rows = [audited("a", "t", 1), audited("b", "t", 1), audited("a", "u", 2)];
+    for row in rows.clone() {
+        store.audit(row).await.unwrap();
+    }
+    store.flush().await.unwrap();
+    let [first, second, third] = rows;
+    let find = async |run: Option<&str>, tool: Option<&str>, limit| {
+        let (run_id, tool) = (run.map(str::to_owned), tool.map(str::to_owned));
+        store.audit_rows(AuditFilter { run_id, tool }, limit).await.unwrap()
+    };
+    assert_eq!(find(None, None, 9).await, [third.clone(), second.clone(), first.clone()]);
+    assert_eq!(find(Some("a"), None, 9).await, [third.clone(), first.clone()]);
+    assert_eq!(find(None, Some("t"), 9).await, [second.clone(), first.clone()]);
+    assert_eq!(find(Some("a"), Some("t"), 9).await, [first]);
+    assert_eq!(find(None, None, 1).await, [third]);
+}
+
+/// With two places, thirty rows wait for each other; all are there in the end.
+#[tokio::test]
+async fn a_full_queue_makes_callers_wait_and_drops_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { behind_queue: 2, ..Options::default() };
+    let store = Store::open_with(directory.path(), options).unwrap();
+    for call in 0..30 {
+        store.audit(audited("a", "t", call)).await.unwrap();
+    }
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    let calls = store.audit_rows(AuditFilter::default(), 999).await.unwrap();
+    assert!(calls.into_iter().map(|row| row.call).rev().eq(0..30));
+}
+
+#[tokio::test]
+async fn rows_nobody_waits_for_share_transactions() {
+    let (_directory, store) = project();
+    for call in 0..500 {
+        store.audit(audited("a", "t", call)).await.unwrap();
+    }
+    store.flush().await.unwrap();
+    let counts = store.write_counts();
+    assert_eq!(counts.operations, 501);
+    assert!(counts.transactions < 100, "{counts:?}");
+}
+
+#[tokio::test]
+async fn a_row_that_could_not_be_written_is_told_by_the_next_flush() {
+    let (directory, store) = project();
+    sql(directory.path()).execute_batch("ALTER TABLE audit RENAME TO away").unwrap();
+    store.audit(audited("a", "t", 1)).await.unwrap();
+    assert!(store.flush().await.is_err());
+    sql(directory.path()).execute_batch("ALTER TABLE away RENAME TO audit").unwrap();
+    store.audit(audited("a", "t", 2)).await.unwrap();
+    store.flush().await.unwrap();
+    assert_eq!(store.audit_rows(AuditFilter::default(), 9).await.unwrap().len(), 1);
+}

@@ -1,0 +1,39 @@
+//! What the tests share.
+
+use std::path::Path;
+
+use belljar_store::{FILE_NAME, JournalRow, Lease, NewRun, Store};
+
+/// A directory for one test and the store in it.
+pub(crate) fn project() -> (tempfile::TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    (directory, store)
+}
+
+/// A second look at the file, past the store.
+pub(crate) fn sql(directory: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(directory.join(FILE_NAME)).unwrap()
+}
+
+pub(crate) fn new_run(id: &str, started_ms: i64) -> NewRun {
+    NewRun {
+        id: id.to_owned(),
+        caller: "test".to_owned(),
+        language: "typescript".to_owned(),
+        code: "return 1".to_owned(),
+        request_json: "{}".to_owned(),
+        durable: true,
+        seed: "5eed".to_owned(),
+        owner: "first".to_owned(),
+        started_ms,
+    }
+}
+
+pub(crate) async fn begin(store: &Store, id: &str) -> Lease {
+    store.begin_run(new_run(id, 1)).await.unwrap()
+}
+
+pub(crate) fn row(call: u32, body: Option<Vec<u8>>) -> JournalRow {
+    JournalRow { kind: "intent".to_owned(), call, head: format!("{{\"n\":{call}}}"), body }
+}
