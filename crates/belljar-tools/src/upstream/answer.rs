@@ -1,0 +1,231 @@
+//! What a tool answers. Big texts are moved, not copied, on their way through.
+
+use rmcp::model as protocol;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// The answer of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolAnswer {
+    /// Whether the tool says that it failed.
+    #[serde(default)]
+    pub is_error: bool,
+    /// The structured result, if there is one; it may be null.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// What it says, in order.
+    #[serde(default)]
+    pub content: Vec<ContentBlock>,
+}
+
+/// One part of what a tool says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ContentBlock {
+    /// Text.
+    Text {
+        /// All of it.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// Its media type.
+        mime_type: String,
+        /// Its bytes, in base 64.
+        data: String,
+    },
+    /// A recording.
+    Audio {
+        /// Its media type.
+        mime_type: String,
+        /// Its bytes, in base 64.
+        data: String,
+    },
+    /// Where something is to be found.
+    ResourceLink {
+        /// Its address.
+        uri: String,
+        /// Its name.
+        name: String,
+        /// Its media type.
+        mime_type: Option<String>,
+        /// What it is.
+        description: Option<String>,
+    },
+    /// Something that comes with the answer.
+    Resource {
+        /// Its address.
+        uri: String,
+        /// Its media type.
+        mime_type: Option<String>,
+        /// It, if it is text.
+        text: Option<String>,
+        /// It, in base 64, if it is not.
+        blob: Option<String>,
+    },
+    /// A kind of content nobody here knows.
+    Other {
+        /// What the server calls it.
+        kind: String,
+    },
+}
+
+/// Why an answer is none.
+#[derive(Debug)]
+pub(super) enum NoAnswer {
+    /// The server wants to ask a person something first, and has done nothing yet.
+    WantsInput,
+    /// It makes no sense.
+    Malformed(String),
+}
+
+impl ToolAnswer {
+    /// Reads the `result` of an answer.
+    pub(super) fn from_json(json: &[u8]) -> Result<Self, NoAnswer> {
+        let raw: RawAnswer =
+            serde_json::from_slice(json).map_err(|error| NoAnswer::Malformed(error.to_string()))?;
+        match raw.result_type.as_deref() {
+            None | Some("complete") => {}
+            Some("input_required") => return Err(NoAnswer::WantsInput),
+            Some(other) => return Err(NoAnswer::Malformed(format!("a result of type `{other}`"))),
+        }
+        if raw.content.is_none() && raw.structured_content.is_none() && raw.is_error.is_none() {
+            return Err(NoAnswer::Malformed("an answer without content".to_owned()));
+        }
+        Ok(Self {
+            is_error: raw.is_error.unwrap_or_default(),
+            structured: raw.structured_content,
+            content: raw.content.unwrap_or_default().into_iter().map(Into::into).collect(),
+        })
+    }
+
+    /// The same of an answer that has been read already.
+    pub(super) fn from_protocol(result: protocol::ServerResult) -> Result<Self, NoAnswer> {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "every other kind of result is as wrong as the next, known today or not"
+        )]
+        match result {
+            protocol::ServerResult::CallToolResult(result) => Ok(Self {
+                is_error: result.is_error.unwrap_or_default(),
+                structured: result.structured_content,
+                content: result.content.into_iter().map(Into::into).collect(),
+            }),
+            protocol::ServerResult::InputRequiredResult(_) => Err(NoAnswer::WantsInput),
+            protocol::ServerResult::CustomResult(result) => {
+                let json = serde_json::to_vec(&result.0).unwrap_or_default();
+                Self::from_json(&json)
+            }
+            _ => Err(NoAnswer::Malformed("not the result of a tool".to_owned())),
+        }
+    }
+}
+
+/// A field that is there, even if it is null.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawAnswer {
+    result_type: Option<String>,
+    content: Option<Vec<RawBlock>>,
+    #[serde(default, deserialize_with = "present")]
+    structured_content: Option<Value>,
+    is_error: Option<bool>,
+}
+
+/// All kinds of blocks in one, so that a text of megabytes is read once and never buffered.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawBlock {
+    #[serde(rename = "type", default)]
+    kind: String,
+    text: Option<String>,
+    data: Option<String>,
+    mime_type: Option<String>,
+    uri: Option<String>,
+    name: Option<String>,
+    description: Option<String>,
+    resource: Option<RawResource>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawResource {
+    #[serde(default)]
+    uri: String,
+    mime_type: Option<String>,
+    text: Option<String>,
+    blob: Option<String>,
+}
+
+impl From<RawBlock> for ContentBlock {
+    fn from(raw: RawBlock) -> Self {
+        let mime_type = raw.mime_type;
+        match raw.kind.as_str() {
+            "text" => Self::Text { text: raw.text.unwrap_or_default() },
+            "image" => Self::Image {
+                mime_type: mime_type.unwrap_or_default(),
+                data: raw.data.unwrap_or_default(),
+            },
+            "audio" => Self::Audio {
+                mime_type: mime_type.unwrap_or_default(),
+                data: raw.data.unwrap_or_default(),
+            },
+            "resource_link" => Self::ResourceLink {
+                uri: raw.uri.unwrap_or_default(),
+                name: raw.name.unwrap_or_default(),
+                mime_type,
+                description: raw.description,
+            },
+            "resource" => {
+                let RawResource { uri, mime_type, text, blob } = raw.resource.unwrap_or_default();
+                Self::Resource { uri, mime_type, text, blob }
+            }
+            _ => Self::Other { kind: raw.kind },
+        }
+    }
+}
+
+impl From<protocol::ContentBlock> for ContentBlock {
+    fn from(block: protocol::ContentBlock) -> Self {
+        match block {
+            protocol::ContentBlock::Text(text) => Self::Text { text: text.text },
+            protocol::ContentBlock::Image(image) => {
+                Self::Image { mime_type: image.mime_type, data: image.data }
+            }
+            protocol::ContentBlock::Audio(audio) => {
+                Self::Audio { mime_type: audio.mime_type, data: audio.data }
+            }
+            protocol::ContentBlock::ResourceLink(link) => Self::ResourceLink {
+                uri: link.uri,
+                name: link.name,
+                mime_type: link.mime_type,
+                description: link.description,
+            },
+            protocol::ContentBlock::Resource(embedded) => embedded.resource.into(),
+            other => {
+                // The library may learn of kinds this match does not know.
+                let kind = serde_json::to_value(&other).ok();
+                let kind = kind.as_ref().and_then(|block| block.get("type")?.as_str());
+                Self::Other { kind: kind.unwrap_or_default().to_owned() }
+            }
+        }
+    }
+}
+
+impl From<protocol::ResourceContents> for ContentBlock {
+    fn from(resource: protocol::ResourceContents) -> Self {
+        match resource {
+            protocol::ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+                Self::Resource { uri, mime_type, text: Some(text), blob: None }
+            }
+            protocol::ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                Self::Resource { uri, mime_type, text: None, blob: Some(blob) }
+            }
+            _ => Self::Other { kind: "resource".to_owned() },
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! One live conversation with a server: beginning it, asking, ending it.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rmcp::{
+    ClientHandler, Peer, RoleClient,
+    model::{
+        CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest,
+        Implementation, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
+        SubscriptionFilter,
+    },
+    service::{
+        ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
+        RequestHandle, RunningService, ServiceError, serve_client_with_lifecycle,
+    },
+    transport::Transport,
+};
+use serde_json::{Map, Value};
+use tokio::{
+    task::AbortHandle,
+    time::{Instant, timeout, timeout_at},
+};
+
+use super::{
+    answer::{NoAnswer, ToolAnswer},
+    error::{Sent, Stage, StartError, UpstreamError, shorten},
+    http::{self, HttpTransport},
+    listing::{Listing, Page},
+    pipe::PipeTransport,
+    process::{Process, Start},
+    pulse::Pulse,
+    ticket::{RawResult, Ticket},
+};
+use crate::{ServerSpec, Tool, TransportSpec};
+
+/// How long the library may take to let go of a connection.
+const CLOSED: Duration = Duration::from_secs(1);
+/// How long a server may take to be told that nobody waits any more.
+const CANCELLED: Duration = Duration::from_secs(5);
+
+/// How long a server that let a call time out may take to say anything at all.
+const ANSWERED: Duration = Duration::from_secs(10);
+
+/// Told when a server says that its tools have changed.
+pub(super) type ToolsChanged = Arc<dyn Fn() + Send + Sync>;
+
+/// How a conversation is begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// The way of the current revision, or the older way if that is not understood.
+    Current,
+    /// The older way.
+    Initialize,
+}
+
+impl Opening {
+    fn lifecycle(self) -> ClientLifecycleMode {
+        match self {
+            Self::Current => ClientLifecycleMode::Auto {
+                preferred_versions: vec![ProtocolVersion::LATEST],
+                legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+            },
+            Self::Initialize => ClientLifecycleMode::Initialize,
+        }
+    }
+}
+
+/// What a server says it is.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ServerVersion {
+    /// Its name, as it calls itself.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The revision of the protocol that was agreed on.
+    pub protocol: String,
+}
+
+/// A conversation. Dropping it ends the server without waiting.
+pub(super) struct Connection {
+    server: String,
+    peer: Peer<RoleClient>,
+    service: tokio::sync::Mutex<Option<RunningService<RoleClient, Client>>>,
+    process: Mutex<Option<Process>>,
+    pulse: Arc<Pulse>,
+    listener: Option<AbortHandle>,
+    users: Mutex<Users>,
+    /// Whether it ever answered.
+    was_good: AtomicBool,
+    is_examined: AtomicBool,
+}
+
+/// Who uses a connection, by number.
+#[derive(Debug)]
+struct Users {
+    next: u64,
+    active: BTreeSet<u64>,
+    last_used: Instant,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Connection")
+            .field("server", &self.server)
+            .field("stopped", &self.pulse.stopped())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The client's side: it offers a server nothing, and listens for one thing.
+struct Client {
+    tools_changed: ToolsChanged,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let this = Implementation::new("belljar", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), this)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        (self.tools_changed)();
+    }
+}
+
+impl Connection {
+    /// Starts or reaches a server and begins a conversation with it.
+    pub(super) async fn open(
+        spec: &ServerSpec,
+        launcher: &std::path::Path,
+        opening: Opening,
+        tools_changed: ToolsChanged,
+    ) -> Result<Self, StartError> {
+        let pulse = Arc::new(Pulse::default());
+        match spec.transport() {
+            TransportSpec::Stdio { command, arguments, environment, inherited, directory } => {
+                let mut all = inherited.clone();
+                all.extend(environment.clone());
+                let start = Start {
+                    launcher,
+                    server: spec.name(),
+                    command,
+                    arguments,
+                    environment: all,
+                    directory,
+                };
+                let (process, pipes) = Process::start(start, pulse.clone()).await?;
+                let transport =
+                    PipeTransport::new(pipes.from_server, pipes.to_server, pulse.clone());
+                let opened = Self::begin(spec, transport, opening, tools_changed, pulse);
+                match opened.await {
+                    Ok(connection) => {
+                        *lock(&connection.process) = Some(process);
+                        Ok(connection)
+                    }
+                    Err(error) => {
+                        // What it says last comes when it ends.
+                        let log = process.last_lines();
+                        process.end().await;
+                        Err(StartError { log, ..error })
+                    }
+                }
+            }
+            TransportSpec::Http { url, headers } => {
+                let transport =
+                    HttpTransport::new(url, headers, spec.max_concurrent, pulse.clone())?;
+                Self::begin(spec, transport, opening, tools_changed, pulse).await
+            }
+        }
+    }
+
+    async fn begin<T: Transport<RoleClient> + 'static>(
+        spec: &ServerSpec,
+        transport: T,
+        opening: Opening,
+        tools_changed: ToolsChanged,
+        pulse: Arc<Pulse>,
+    ) -> Result<Self, StartError> {
+        let client = Client { tools_changed: tools_changed.clone() };
+        let service = serve_client_with_lifecycle(client, transport, opening.lifecycle()).await;
+        let service = service.map_err(|error| not_begun(&error))?;
+        let peer = service.peer().clone();
+        let listener = listen(&peer, tools_changed);
+        Ok(Self {
+            server: spec.name().to_owned(),
+            peer,
+            service: tokio::sync::Mutex::new(Some(service)),
+            process: Mutex::new(None),
+            pulse,
+            listener,
+            users: Mutex::new(Users {
+                next: 0,
+                active: BTreeSet::new(),
+                last_used: Instant::now(),
+            }),
+            was_good: AtomicBool::new(false),
+            is_examined: AtomicBool::new(false),
+        })
+    }
+
+    /// Why it can no longer be used; `None` while it can.
+    pub(super) fn stopped(&self) -> Option<String> {
+        match self.pulse.stopped() {
+            Some(why) => Some(why.to_owned()),
+            None => self.peer.is_transport_closed().then(|| "it was closed".to_owned()),
+        }
+    }
+
+    /// Whether it ever answered a call.
+    pub(super) fn was_good(&self) -> bool {
+        self.was_good.load(Ordering::Relaxed)
+    }
+
+    /// Begins to use it. The number is for [`let_go`](Self::let_go).
+    pub(super) fn take(&self) -> u64 {
+        let mut users = lock(&self.users);
+        users.next += 1;
+        let number = users.next;
+        users.active.insert(number);
+        number
+    }
+
+    pub(super) fn let_go(&self, number: u64) {
+        let mut users = lock(&self.users);
+        users.active.remove(&number);
+        users.last_used = Instant::now();
+    }
+
+    /// Since when nobody has used it; `None` while somebody does.
+    pub(super) fn unused_since(&self) -> Option<Instant> {
+        let users = lock(&self.users);
+        users.active.is_empty().then_some(users.last_used)
+    }
+
+    /// What the server says it is.
+    pub(super) fn version(&self) -> ServerVersion {
+        let info = self.peer.peer_info();
+        let own = info.as_ref().and_then(|info| info.server_info.as_ref());
+        ServerVersion {
+            name: shorten(own.map_or("", |own| &own.name)),
+            version: shorten(own.map_or("", |own| &own.version)),
+            protocol: info.map(|info| info.protocol_version.to_string()).unwrap_or_default(),
+        }
+    }
+
+    /// Calls a tool. Dropping the future tells the server that nobody waits any more.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        deadline: Instant,
+    ) -> Result<ToolAnswer, UpstreamError> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let ticket = Arc::new(Ticket::default());
+        let mut request = CallToolRequest::new(params);
+        request.extensions.insert(ticket.clone());
+        let request = ClientRequest::CallToolRequest(request);
+        let answer = match self.ask(request, ticket, deadline).await? {
+            Answer::Raw(raw) => ToolAnswer::from_json(raw.json()),
+            Answer::Read(result) => ToolAnswer::from_protocol(*result),
+        };
+        self.was_good.store(true, Ordering::Relaxed);
+        answer.map_err(|error| match error {
+            NoAnswer::WantsInput => UpstreamError::Refused {
+                server: self.server.clone(),
+                code: 0,
+                message: "it wants to ask a person something first, which it cannot do here"
+                    .to_owned(),
+            },
+            NoAnswer::Malformed(why) => self.protocol(why),
+        })
+    }
+
+    /// All tools of the server.
+    pub(super) async fn tools(&self, deadline: Instant) -> Result<Vec<Tool>, UpstreamError> {
+        let mut listing = Listing::new(&self.server);
+        loop {
+            let ticket = Arc::new(Ticket::default());
+            let mut request = ListToolsRequest::default();
+            let cursor = listing.cursor();
+            request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+            request.extensions.insert(ticket.clone());
+            let request = ClientRequest::ListToolsRequest(request);
+            let page = match self.ask(request, ticket, deadline).await? {
+                Answer::Raw(raw) => Page::from_json(raw.json()),
+                Answer::Read(result) => Page::from_protocol(&result),
+            };
+            let added = page.and_then(|page| listing.add(page));
+            if added.map_err(|why| self.protocol(why))?.is_last() {
+                self.was_good.store(true, Ordering::Relaxed);
+                return Ok(listing.into_tools());
+            }
+        }
+    }
+
+    /// Finds out whether a server that let a call time out is only busy. One that says nothing at all
+    /// is given up, unless it still has a call to answer that it had before.
+    pub(super) async fn examine(&self) {
+        if self.is_examined.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let last = lock(&self.users).next;
+        let answer = self.tools(Instant::now() + ANSWERED).await;
+        let is_silent = matches!(answer, Err(UpstreamError::TimedOut { .. }));
+        let has_older_call = lock(&self.users).active.first().is_some_and(|first| *first <= last);
+        if is_silent && !has_older_call {
+            self.pulse.stop("it did not answer any more");
+        }
+        self.is_examined.store(false, Ordering::Relaxed);
+    }
+
+    async fn ask(
+        &self,
+        request: ClientRequest,
+        ticket: Arc<Ticket>,
+        deadline: Instant,
+    ) -> Result<Answer, UpstreamError> {
+        let begun = Instant::now();
+        let sending = self.peer.send_request_with_option(request, PeerRequestOptions::default());
+        let handle = match timeout_at(deadline, sending).await {
+            Ok(Ok(handle)) => handle,
+            Ok(Err(error)) => return Err(self.failed(error, &ticket)),
+            Err(_) => return Err(self.timed_out(begun, &ticket)),
+        };
+        let mut asked = Asked { handle: Some(handle), ticket: ticket.clone() };
+        let answer = timeout_at(deadline, asked.answer()).await;
+        let Ok(answer) = answer else { return Err(self.timed_out(begun, &ticket)) };
+        asked.handle = None;
+        match answer {
+            Some(Ok(ServerResult::EmptyResult(_))) => match ticket.take_answer() {
+                Some(raw) => Ok(Answer::Raw(raw)),
+                None => Err(self.protocol("an answer with nothing in it")),
+            },
+            Some(Ok(result)) => Ok(Answer::Read(Box::new(result))),
+            Some(Err(error)) => Err(self.failed(error, &ticket)),
+            None => Err(self.failed(ServiceError::TransportClosed, &ticket)),
+        }
+    }
+
+    fn timed_out(&self, begun: Instant, ticket: &Ticket) -> UpstreamError {
+        UpstreamError::TimedOut {
+            server: self.server.clone(),
+            after: begun.elapsed(),
+            stage: Stage::Answer,
+            sent: ticket.give_up(),
+        }
+    }
+
+    fn failed(&self, error: ServiceError, ticket: &Ticket) -> UpstreamError {
+        let sent: Sent = ticket.give_up();
+        let server = self.server.clone();
+        #[expect(clippy::wildcard_enum_match_arm, reason = "all the rest lost the connection")]
+        match error {
+            ServiceError::McpError(error) => UpstreamError::Refused {
+                server,
+                code: error.code.0.into(),
+                message: shorten(&error.message),
+            },
+            ServiceError::UnexpectedResponse => self.protocol("an answer of the wrong kind"),
+            ServiceError::TransportSend(error) => {
+                let why = http::explain(error.error.as_ref()).map(|error| error.why);
+                let why = why.unwrap_or_else(|| self.why(&error.error.to_string()));
+                UpstreamError::Lost { server, why, sent }
+            }
+            other => UpstreamError::Lost { server, why: self.why(&other.to_string()), sent },
+        }
+    }
+
+    fn why(&self, otherwise: &str) -> String {
+        self.pulse.stopped().map_or_else(|| shorten(otherwise), str::to_owned)
+    }
+
+    fn protocol(&self, why: impl Into<String>) -> UpstreamError {
+        UpstreamError::Protocol { server: self.server.clone(), why: shorten(&why.into()) }
+    }
+
+    /// Ends the conversation and waits until the server is gone, for a few seconds at most.
+    pub(super) async fn close(&self) {
+        self.pulse.stop("it was closed");
+        self.listener.as_ref().inspect(|listener| listener.abort());
+        if let Some(mut service) = self.service.lock().await.take() {
+            let _ = service.close_with_timeout(CLOSED).await;
+        }
+        let process = lock(&self.process).take();
+        if let Some(process) = process {
+            process.end().await;
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.listener.as_ref().inspect(|listener| listener.abort());
+    }
+}
+
+enum Answer {
+    Raw(RawResult),
+    Read(Box<ServerResult>),
+}
+
+/// A request somebody waits for. If they stop waiting, the server is told.
+struct Asked {
+    handle: Option<RequestHandle<RoleClient>>,
+    ticket: Arc<Ticket>,
+}
+
+impl Asked {
+    /// `None` when the connection went away.
+    async fn answer(&mut self) -> Option<Result<ServerResult, ServiceError>> {
+        (&mut self.handle.as_mut()?.rx).await.ok()
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let Some(handle) = self.handle.take() else { return };
+        self.ticket.give_up();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let cancel = handle.cancel(Some("nobody waits for it any more".to_owned()));
+            runtime.spawn(timeout(CANCELLED, cancel));
+        }
+    }
+}
+
+/// Servers of the current revision say that their tools have changed only to who asked for that.
+fn listen(peer: &Peer<RoleClient>, tools_changed: ToolsChanged) -> Option<AbortHandle> {
+    let info = peer.peer_info()?;
+    let changes = info.capabilities.tools.as_ref()?.list_changed.unwrap_or_default();
+    if !changes || info.protocol_version.has_initialize() {
+        return None;
+    }
+    let peer = peer.clone();
+    let listener = tokio::spawn(async move {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        match peer.listen(filter).await {
+            Ok(mut subscription) => {
+                while let Ok(Some(_)) = subscription.next().await {
+                    tools_changed();
+                }
+            }
+            Err(error) => tracing::debug!(%error, "no news of changed tools"),
+        }
+    });
+    Some(listener.abort_handle())
+}
+
+fn not_begun(error: &ClientInitializeError) -> StartError {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the rest explains itself")]
+    let why = match error {
+        // What came second is what a server of either kind should have understood.
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return not_begun(fallback),
+        ClientInitializeError::TransportError { error, .. } => {
+            if let Some(explained) = http::explain(error.error.as_ref()) {
+                return explained;
+            }
+            shorten(&error.error.to_string())
+        }
+        ClientInitializeError::ConnectionClosed(_) => "it ended before it said anything".to_owned(),
+        other => shorten(&other.to_string()),
+    };
+    StartError { is_handshake: true, ..StartError::new(why) }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

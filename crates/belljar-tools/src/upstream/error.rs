@@ -1,0 +1,206 @@
+//! Why an upstream gave no answer, and whether the call may have happened all the same.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Whether a request had begun to leave the host when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing of it was written, and nothing will be: the call did not happen.
+    No,
+    /// It may have reached the server: whether the call happened is in doubt.
+    Perhaps,
+}
+
+/// Why there is no answer from an upstream.
+///
+/// Messages name the server and what failed; no variable, header, argument or address is in them.
+#[derive(Debug, Clone, Error)]
+pub enum UpstreamError {
+    /// No server of that name is configured.
+    #[error("no server `{server}` is configured")]
+    UnknownServer {
+        /// As asked for.
+        server: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// The server could not be started or reached.
+    #[error("server `{server}` is not available: {why}")]
+    NotStarted {
+        /// Which.
+        server: String,
+        /// What went wrong.
+        why: String,
+        /// What to do about it.
+        hint: Option<String>,
+        /// The last lines it wrote to its standard error; for operators only.
+        log: String,
+    },
+    /// The server failed lately and is left alone for a while.
+    #[error("server `{server}` failed ({why}) and is tried again in {} ms", retry_in.as_millis())]
+    BackingOff {
+        /// Which.
+        server: String,
+        /// When it is tried again.
+        retry_in: Duration,
+        /// What went wrong last time.
+        why: String,
+    },
+    /// It took too long.
+    #[error("no answer of server `{server}` within {} ms, {stage}", after.as_millis())]
+    TimedOut {
+        /// Which.
+        server: String,
+        /// How long was waited.
+        after: Duration,
+        /// What was being waited for.
+        stage: Stage,
+        /// Whether the call may have happened.
+        sent: Sent,
+    },
+    /// The connection broke before the answer came.
+    #[error("the connection to server `{server}` was lost: {why}")]
+    Lost {
+        /// Which.
+        server: String,
+        /// What went wrong.
+        why: String,
+        /// Whether the call may have happened.
+        sent: Sent,
+    },
+    /// The server answered that it will not do it.
+    #[error("server `{server}` refused: {message}")]
+    Refused {
+        /// Which.
+        server: String,
+        /// The code of the protocol.
+        code: i64,
+        /// What it said.
+        message: String,
+    },
+    /// The server answered something that is not an answer. The call happened; with what outcome is
+    /// not known.
+    #[error("server `{server}` broke the protocol: {why}")]
+    Protocol {
+        /// Which.
+        server: String,
+        /// How.
+        why: String,
+    },
+    /// The upstreams have been shut down.
+    #[error("server `{server}` has been shut down")]
+    ShutDown {
+        /// Which.
+        server: String,
+    },
+}
+
+/// What a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// A free place among the calls a server gets at once.
+    Turn,
+    /// A time at which the server may be called again.
+    Rate,
+    /// The server to start.
+    Start,
+    /// The server's answer.
+    Answer,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::Turn => "waiting behind other calls",
+            Self::Rate => "waiting for its rate limit",
+            Self::Start => "waiting for it to start",
+            Self::Answer => "waiting for its answer",
+        })
+    }
+}
+
+impl UpstreamError {
+    /// The server it is about.
+    pub fn server(&self) -> &str {
+        match self {
+            Self::UnknownServer { server, .. }
+            | Self::NotStarted { server, .. }
+            | Self::BackingOff { server, .. }
+            | Self::TimedOut { server, .. }
+            | Self::Lost { server, .. }
+            | Self::Refused { server, .. }
+            | Self::Protocol { server, .. }
+            | Self::ShutDown { server } => server,
+        }
+    }
+
+    /// Whether the call may have happened although there is no answer: then it must not simply be
+    /// made again.
+    pub fn may_have_happened(&self) -> bool {
+        match self {
+            Self::TimedOut { sent, .. } | Self::Lost { sent, .. } => *sent == Sent::Perhaps,
+            Self::Protocol { .. } => true,
+            Self::UnknownServer { .. }
+            | Self::NotStarted { .. }
+            | Self::BackingOff { .. }
+            | Self::Refused { .. }
+            | Self::ShutDown { .. } => false,
+        }
+    }
+
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotStarted { hint, .. } => hint.clone(),
+            Self::UnknownServer { known, .. } if !known.is_empty() => {
+                Some(format!("configured are: {}", known.join(", ")))
+            }
+            Self::UnknownServer { .. } => {
+                Some("no MCP server is configured: see `[mcp_servers]` and `.mcp.json`".to_owned())
+            }
+            Self::BackingOff { .. }
+            | Self::TimedOut { .. }
+            | Self::Lost { .. }
+            | Self::Refused { .. }
+            | Self::Protocol { .. }
+            | Self::ShutDown { .. } => None,
+        }
+    }
+}
+
+/// Why no connection came about.
+#[derive(Debug, Clone)]
+pub(super) struct StartError {
+    pub(super) why: String,
+    pub(super) hint: Option<String>,
+    pub(super) log: String,
+    /// Whether the other way to begin a conversation might do.
+    pub(super) is_handshake: bool,
+}
+
+impl StartError {
+    pub(super) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), hint: None, log: String::new(), is_handshake: false }
+    }
+
+    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn of(self, server: &str) -> UpstreamError {
+        let Self { why, hint, log, .. } = self;
+        UpstreamError::NotStarted { server: server.to_owned(), why, hint, log }
+    }
+}
+
+/// A text of somebody else's, short enough for a message.
+pub(super) fn shorten(text: &str) -> String {
+    const LONGEST: usize = 500;
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+    }
+}

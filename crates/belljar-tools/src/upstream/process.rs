@@ -1,0 +1,273 @@
+//! A server that is a program of this machine, under a keeper that ends it with the host.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use belljar_jail::{
+    brood::{self, BROOD_ARGUMENT, BroodCommand, BroodReport},
+    control,
+};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use tokio::{
+    io::{AsyncReadExt, Interest},
+    net::{UnixDatagram, unix::pipe},
+    sync::oneshot,
+    task::JoinHandle,
+    time::{Instant, timeout},
+};
+
+use super::{error::StartError, pulse::Pulse};
+
+/// Longer than any machine that still works takes to start a program.
+const STARTED: Duration = Duration::from_secs(15);
+/// How long a server may take to end by itself once its input has ended.
+const GOODBYE: Duration = Duration::from_secs(2);
+/// How long the keeper may take to end everything.
+const ENDED: Duration = Duration::from_secs(3);
+/// Fewer reads for big answers, where the machine allows it.
+const PIPE_BYTES: usize = 1 << 20;
+/// A line of a server's log is cut after this.
+const LOG_LINE_BYTES: usize = 2000;
+/// At most so many lines of a server are logged in a [`LOG_WINDOW`].
+const LOG_LINES: u32 = 200;
+const LOG_WINDOW: Duration = Duration::from_secs(10);
+/// So many lines are kept to explain why a server did not start.
+const LAST_LINES: usize = 20;
+
+/// What to start.
+pub(super) struct Start<'a> {
+    pub(super) launcher: &'a Path,
+    pub(super) server: &'a str,
+    pub(super) command: &'a str,
+    pub(super) arguments: &'a [String],
+    pub(super) environment: BTreeMap<String, String>,
+    pub(super) directory: &'a Path,
+}
+
+/// A running server. Dropping it ends the server and everything it started, without waiting.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// The lifeline: when this end is closed, whoever closes it, the keeper ends everything.
+    socket: Arc<UnixDatagram>,
+    attendant: JoinHandle<()>,
+    last_lines: LastLines,
+}
+
+/// The last lines a server has written to its standard error.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LastLines(Arc<Mutex<VecDeque<String>>>);
+
+/// The host's ends of a server's pipes.
+#[derive(Debug)]
+pub(super) struct Pipes {
+    pub(super) from_server: pipe::Receiver,
+    pub(super) to_server: pipe::Sender,
+}
+
+impl Process {
+    /// Starts a server, and waits until it runs. When it ends, `pulse` stops.
+    pub(super) async fn start(
+        start: Start<'_>,
+        pulse: Arc<Pulse>,
+    ) -> Result<(Self, Pipes), StartError> {
+        let failed = |error: io::Error| StartError::new(format!("no keeper for it: {error}"));
+        let (socket, child) = start_keeper(&start).map_err(failed)?;
+        let (tell, begun) = oneshot::channel();
+        let attendant = tokio::spawn(attend(socket.clone(), child, tell, pulse));
+        let last_lines = LastLines::default();
+        let process = Self { socket, attendant, last_lines };
+        let (pipes, errors) = order(&process.socket, &start).map_err(failed)?;
+        tokio::spawn(log(errors, start.server.to_owned(), process.last_lines.clone()));
+        match timeout(STARTED, begun).await {
+            Ok(Ok(BroodReport::Started)) => Ok((process, pipes)),
+            Ok(Ok(BroodReport::NotStarted { not_found, message })) => {
+                Err(not_started(&start, not_found, &message))
+            }
+            Ok(Ok(BroodReport::Refused { message, remedy })) => {
+                Err(StartError::new(message).with_hint(remedy))
+            }
+            Ok(Ok(BroodReport::Ended { status })) => Err(StartError::new(status)),
+            Ok(Err(_)) => Err(StartError::new("its keeper went away")),
+            Err(_) => Err(StartError::new(format!("not started in {} s", STARTED.as_secs()))),
+        }
+    }
+
+    /// What it wrote last to its standard error.
+    pub(super) fn last_lines(&self) -> String {
+        self.last_lines.text()
+    }
+
+    /// Waits until a server whose input has ended is gone, and ends it if it does not go.
+    pub(super) async fn end(mut self) {
+        if timeout(GOODBYE, &mut self.attendant).await.is_err() {
+            self.hang_up();
+            let _ = timeout(ENDED, &mut self.attendant).await;
+        }
+    }
+
+    /// The keeper takes the end of the stream as the end of the host.
+    fn hang_up(&self) {
+        let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Whoever else listens on the socket holds it open, but not on the line.
+        self.hang_up();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that starts keepers")]
+fn start_keeper(start: &Start<'_>) -> io::Result<(Arc<UnixDatagram>, Child)> {
+    let (ours, theirs) = control::pair()?;
+    let ours = std::os::unix::net::UnixDatagram::from(ours);
+    ours.set_nonblocking(true)?;
+    let socket = Arc::new(UnixDatagram::from_std(ours)?);
+    let child = std::process::Command::new(start.launcher)
+        .arg0("belljar")
+        .args([BROOD_ARGUMENT, start.server])
+        // Ctrl-C in a terminal goes to the host's process group; the host decides what it means.
+        .process_group(0)
+        .env_clear()
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    Ok((socket, child))
+}
+
+/// Hears what the keeper reports, to its end, and reaps it.
+async fn attend(
+    socket: Arc<UnixDatagram>,
+    mut child: Child,
+    tell: oneshot::Sender<BroodReport>,
+    pulse: Arc<Pulse>,
+) {
+    if let Ok(Some(first)) = receive(&socket).await {
+        let _ = tell.send(first);
+    }
+    while let Ok(Some(report)) = receive(&socket).await {
+        if let BroodReport::Ended { status } = report {
+            pulse.stop(format!("it ended with {status}"));
+        }
+    }
+    // Nobody is at the other end, or is going to be.
+    let _ = tokio::task::spawn_blocking(move || child.wait()).await;
+}
+
+/// Tells the keeper what to start, and keeps the host's ends of the pipes.
+fn order(socket: &UnixDatagram, start: &Start<'_>) -> io::Result<(Pipes, pipe::Receiver)> {
+    let (input, to_server) = new_pipe()?;
+    let (from_server, output) = new_pipe()?;
+    let (errors, error_output) = new_pipe()?;
+    let command = BroodCommand {
+        program: PathBuf::from(start.command),
+        arguments: start.arguments.to_vec(),
+        environment: start.environment.clone(),
+        directory: Some(start.directory.to_owned()),
+    };
+    brood::order(socket, &command, [input, output, error_output])?;
+    let pipes = Pipes {
+        from_server: pipe::Receiver::from_owned_fd(from_server)?,
+        to_server: pipe::Sender::from_owned_fd(to_server)?,
+    };
+    Ok((pipes, pipe::Receiver::from_owned_fd(errors)?))
+}
+
+fn new_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let _ = fcntl_setpipe_size(&read, PIPE_BYTES);
+    Ok((read, write))
+}
+
+async fn receive(socket: &UnixDatagram) -> io::Result<Option<BroodReport>> {
+    socket.async_io(Interest::READABLE, || brood::receive_report(socket)).await
+}
+
+fn not_started(start: &Start<'_>, not_found: bool, message: &str) -> StartError {
+    let command = start.command;
+    let error = StartError::new(format!("`{command}` could not be started: {message}"));
+    if !start.directory.is_dir() {
+        return error.with_hint("its `cwd` is not a directory");
+    }
+    if not_found {
+        return error.with_hint(format!(
+            "install `{command}`, or give its full path as `command` of the server"
+        ));
+    }
+    error.with_hint(format!("see that `{command}` is a program you may run"))
+}
+
+/// Logs what a server writes to its standard error, line by line, within bounds.
+async fn log(mut errors: pipe::Receiver, server: String, last_lines: LastLines) {
+    let mut log = Log { server, last_lines, line: Vec::new(), window: Instant::now(), logged: 0 };
+    let mut buffer = vec![0; 8192];
+    while let Ok(bytes @ 1..) = errors.read(&mut buffer).await {
+        for byte in buffer.get(..bytes).unwrap_or_default() {
+            log.take(*byte);
+        }
+    }
+    log.end_line();
+}
+
+struct Log {
+    server: String,
+    last_lines: LastLines,
+    line: Vec<u8>,
+    window: Instant,
+    logged: u32,
+}
+
+impl Log {
+    fn take(&mut self, byte: u8) {
+        if byte == b'\n' {
+            self.end_line();
+        } else if self.line.len() < LOG_LINE_BYTES {
+            self.line.push(byte);
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = String::from_utf8_lossy(&self.line);
+        // A log is read in a terminal, which must not obey it.
+        let line: String =
+            line.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        self.line.clear();
+        if line.is_empty() {
+            return;
+        }
+        if self.window.elapsed() > LOG_WINDOW {
+            (self.window, self.logged) = (Instant::now(), 0);
+        }
+        self.logged += 1;
+        if self.logged <= LOG_LINES {
+            tracing::info!(server = %self.server, "{line}");
+        } else if self.logged == LOG_LINES + 1 {
+            tracing::warn!(server = %self.server, "too much is logged; the rest is left out");
+        }
+        self.last_lines.push(line);
+    }
+}
+
+impl LastLines {
+    fn push(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == LAST_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    fn text(&self) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+}
