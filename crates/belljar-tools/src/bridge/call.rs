@@ -1,0 +1,387 @@
+//! One call, from the name the code wrote to the value it gets.
+
+use std::{
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
+
+use belljar_store::AuditRow;
+use belljar_wire::{ErrorCode, ToolCall, ToolFault};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::{
+    Bridge, RunContext,
+    approval::{Consent, Question, store_failed},
+};
+use crate::{
+    Answer, Block, ContentBlock, Decision, ResolveError, Shape, ShapeLimits, Tool, ToolAnswer,
+    UpstreamError, Verdict, arguments, crash::crash_point, value_of,
+};
+
+/// Values larger than this are not looked at to learn their shape.
+const MOST_LEARNED: usize = 4 << 20;
+
+/// What has to happen before a call may leave the host.
+pub(super) trait Gate: Send + Sync {
+    /// The call is going to ask a person. On disk when this returns.
+    fn before_asking(&self) -> impl Future<Output = Result<(), ToolFault>> + Send;
+    /// The call is about to leave. On disk when this returns.
+    fn before_sending(&self) -> impl Future<Output = Result<(), ToolFault>> + Send;
+    /// The call waits for a person, or no longer does.
+    fn waits(&self, for_person: bool);
+}
+
+/// For runs without a journal.
+#[derive(Debug)]
+pub(super) struct OpenGate<W>(pub(super) W);
+
+impl<W: Fn(bool) + Send + Sync> Gate for OpenGate<W> {
+    async fn before_asking(&self) -> Result<(), ToolFault> {
+        Ok(())
+    }
+
+    async fn before_sending(&self) -> Result<(), ToolFault> {
+        Ok(())
+    }
+
+    fn waits(&self, for_person: bool) {
+        (self.0)(for_person);
+    }
+}
+
+/// A call whose tool and arguments are known and fit each other.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) tool: Tool,
+    arguments: Map<String, Value>,
+}
+
+impl Bridge {
+    /// Makes a call: everything a call goes through, in this order.
+    pub(super) async fn perform(
+        &self,
+        run: &RunContext,
+        call: &ToolCall,
+        gate: &impl Gate,
+    ) -> Result<Vec<u8>, ToolFault> {
+        let checked = self.check(call).await?;
+        self.perform_checked(run, call, checked, gate).await
+    }
+
+    /// The tool the code means, and its arguments, checked.
+    pub(super) async fn check(&self, call: &ToolCall) -> Result<Checked, ToolFault> {
+        let tool = self.resolve(call.server.as_deref(), &call.tool).await?;
+        let name = tool.qualified_name();
+        let fault =
+            |message: String| ToolFault::new(ErrorCode::ToolArguments, message).of_tool(&*name);
+        let arguments: Map<String, Value> =
+            serde_json::from_slice(&call.arguments).map_err(|error| {
+                fault(format!("the arguments of {name} are not a JSON object: {error}"))
+            })?;
+        let arguments = Value::Object(arguments);
+        arguments::check(&tool, &arguments).map_err(|wrong| fault(wrong.to_string()))?;
+        let Value::Object(arguments) = arguments else { return Err(fault("no object".to_owned())) };
+        Ok(Checked { tool, arguments })
+    }
+
+    pub(super) async fn perform_checked(
+        &self,
+        run: &RunContext,
+        call: &ToolCall,
+        checked: Checked,
+        gate: &impl Gate,
+    ) -> Result<Vec<u8>, ToolFault> {
+        let Checked { tool, arguments } = checked;
+        let trust = self.trust(&tool.server);
+        let policy = &self.config.policy;
+        let decision = policy.decide(&tool, trust, &self.overrides, &arguments, &run.grants);
+        let mut audit = Audit::begin(self, run, call, &tool, &decision);
+        let allowed = self.admit(run, call, &tool, &decision, gate, &mut audit).await;
+        let outcome = match allowed {
+            Err(fault) => Err(fault),
+            Ok(()) => match gate.before_sending().await {
+                Err(fault) => Err(fault),
+                Ok(()) => self.send(run, &tool, arguments).await,
+            },
+        };
+        audit.end(self, &outcome).await;
+        outcome
+    }
+
+    /// Lets the call through, or not, as policy and people say.
+    async fn admit(
+        &self,
+        run: &RunContext,
+        call: &ToolCall,
+        tool: &Tool,
+        decision: &Decision,
+        gate: &impl Gate,
+        audit: &mut Audit,
+    ) -> Result<(), ToolFault> {
+        let name = tool.qualified_name();
+        let refused = |code, message: String| Err(ToolFault::new(code, message).of_tool(&*name));
+        match decision.verdict {
+            Verdict::Allow => return Ok(()),
+            Verdict::Deny => {
+                let message = format!("{name} is not allowed: {}", decision.reason);
+                return refused(ErrorCode::PermissionTool, message);
+            }
+            Verdict::Ask => {}
+        }
+        let Some(store) = &self.config.store else {
+            let message = format!("{name} needs approval, and there is no project to ask in");
+            return refused(ErrorCode::ApprovalDenied, message);
+        };
+        gate.before_asking().await?;
+        let approval = self.put(store, run, call, &name, Question::MayCall).await?;
+        gate.waits(true);
+        let consent = self.consent(store, run, approval, &decision.reason).await;
+        gate.waits(false);
+        match consent? {
+            Consent::Given => {
+                crash_point("approved");
+                audit.decision = "approved";
+                Ok(())
+            }
+            Consent::Denied => {
+                audit.decision = "denied";
+                refused(ErrorCode::ApprovalDenied, format!("a person refused the call of {name}"))
+            }
+            Consent::Expired => {
+                audit.decision = "expired";
+                refused(
+                    ErrorCode::ApprovalExpired,
+                    format!("nobody approved the call of {name} in time"),
+                )
+            }
+        }
+    }
+
+    /// The call itself.
+    async fn send(
+        &self,
+        run: &RunContext,
+        tool: &Tool,
+        arguments: Map<String, Value>,
+    ) -> Result<Vec<u8>, ToolFault> {
+        let name = tool.qualified_name();
+        let began = Instant::now();
+        run.observer.call_begins(tool, self.reach(tool));
+        let outcome = match self.config.local.get(&tool.server) {
+            Some(local) => {
+                let failed =
+                    |message| ToolFault::new(ErrorCode::ToolFailed, message).of_tool(&*name);
+                let timed =
+                    tokio::time::timeout(run.tool_timeout, local.call(&tool.name, arguments));
+                match timed.await {
+                    Err(_) => Err(timed_out(&name, run.tool_timeout)),
+                    Ok(outcome) => outcome.map(|value| json_of(&value)).map_err(failed),
+                }
+            }
+            None => self.send_upstream(run, tool, arguments).await,
+        };
+        run.observer.call_ends(&name, outcome.is_ok(), began.elapsed());
+        outcome
+    }
+
+    async fn send_upstream(
+        &self,
+        run: &RunContext,
+        tool: &Tool,
+        arguments: Map<String, Value>,
+    ) -> Result<Vec<u8>, ToolFault> {
+        let upstreams = &self.config.upstreams;
+        let answered = upstreams.call(&tool.server, &tool.name, arguments, run.tool_timeout).await;
+        let name = tool.qualified_name();
+        let answer: ToolAnswer = answered.map_err(|error| self.upstream_fault(tool, &error))?;
+        let content: Vec<Block<'_>> = answer.content.iter().map(block).collect();
+        let value = value_of(Answer {
+            structured: answer.structured.as_ref(),
+            content: &content,
+            is_error: answer.is_error,
+            output_schema: tool.output_schema.as_ref(),
+        })
+        .map_err(|failed| ToolFault::new(ErrorCode::ToolFailed, failed.message).of_tool(&*name))?;
+        if tool.output_schema.is_none() {
+            self.learn(&name, &value).await;
+        }
+        Ok(value)
+    }
+
+    fn upstream_fault(&self, tool: &Tool, error: &UpstreamError) -> ToolFault {
+        let name = tool.qualified_name();
+        let is_in_doubt = error.may_have_happened() && !self.is_repeatable(tool);
+        let code = match error {
+            UpstreamError::TimedOut { .. } => ErrorCode::ToolTimeout,
+            UpstreamError::Refused { .. } => ErrorCode::ToolFailed,
+            UpstreamError::Lost { .. } | UpstreamError::Protocol { .. } if is_in_doubt => {
+                ErrorCode::ToolInDoubt
+            }
+            UpstreamError::UnknownServer { .. }
+            | UpstreamError::NotStarted { .. }
+            | UpstreamError::BackingOff { .. }
+            | UpstreamError::Lost { .. }
+            | UpstreamError::Protocol { .. }
+            | UpstreamError::ShutDown { .. } => ErrorCode::ToolUnavailable,
+        };
+        let fault = ToolFault::new(code, error.to_string()).of_tool(&*name);
+        if is_in_doubt {
+            return fault.with_hint("the call may have happened; look before you make it again");
+        }
+        hinted(fault, error)
+    }
+
+    /// The tool a name means.
+    pub(super) async fn resolve(
+        &self,
+        server: Option<&str>,
+        tool: &str,
+    ) -> Result<Tool, ToolFault> {
+        let catalogue = match self.server_named(server, tool) {
+            // One server is enough, and the others need not be started.
+            Some(server) => self.catalogue_of(server).await.map_err(|error| {
+                hinted(ToolFault::new(ErrorCode::ToolUnavailable, error.to_string()), &error)
+            })?,
+            None => self.catalogue().await.0,
+        };
+        let found = catalogue.resolve(server, tool).cloned();
+        found.map_err(|error: ResolveError| {
+            let hint = error.hint();
+            ToolFault::new(ErrorCode::ToolUnknown, error.to_string()).with_hint(hint)
+        })
+    }
+
+    /// The server meant, if its name is written as it is configured.
+    fn server_named<'a>(&self, server: Option<&'a str>, tool: &'a str) -> Option<&'a str> {
+        let name = match server {
+            Some(server) => server,
+            None => tool.split_once("__")?.0,
+        };
+        let config = &self.config;
+        let is_known =
+            config.local.contains_key(name) || config.upstreams.names().any(|known| known == name);
+        is_known.then_some(name)
+    }
+
+    /// Remembers what results of a tool look like, for the types of a tool that does not say.
+    async fn learn(&self, name: &str, value: &[u8]) {
+        let Some(store) = self.config.store.as_ref().filter(|_| value.len() <= MOST_LEARNED) else {
+            return;
+        };
+        let Ok(value) = serde_json::from_slice::<Value>(value) else { return };
+        let limits = ShapeLimits::default();
+        let seen = Shape::of(&value, limits);
+        let known = store.shape(name).await.ok().flatten();
+        let known: Option<Shape> = known.and_then(|json| serde_json::from_str(&json).ok());
+        let merged = known.clone().unwrap_or_default().merge(seen, limits);
+        if known.as_ref() == Some(&merged) {
+            return;
+        }
+        let Ok(json) = serde_json::to_string(&merged) else { return };
+        if let Err(error) = store.learn_shape(name, json, (self.config.now_ms)()).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a shape was not kept");
+        }
+    }
+}
+
+fn hinted(fault: ToolFault, error: &UpstreamError) -> ToolFault {
+    match error.hint() {
+        Some(hint) => fault.with_hint(hint),
+        None => fault,
+    }
+}
+
+fn block(block: &ContentBlock) -> Block<'_> {
+    match block {
+        ContentBlock::Text { text } => Block::Text { text },
+        ContentBlock::Image { mime_type, data } => Block::Image { data, mime_type },
+        ContentBlock::Audio { mime_type, data } => Block::Audio { data, mime_type },
+        ContentBlock::ResourceLink { uri, name, mime_type, description } => Block::ResourceLink {
+            uri,
+            name,
+            description: description.as_deref(),
+            mime_type: mime_type.as_deref(),
+        },
+        ContentBlock::Resource { uri, mime_type, text, blob } => Block::Resource {
+            uri,
+            mime_type: mime_type.as_deref(),
+            text: text.as_deref(),
+            blob: blob.as_deref(),
+        },
+        ContentBlock::Other { .. } => Block::Other(&Value::Null),
+    }
+}
+
+/// A value as JSON; its keys are texts, so there is nothing that cannot be written.
+fn json_of(value: &Value) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+fn timed_out(name: &str, time: Duration) -> ToolFault {
+    let message = format!("{name} did not answer within {} ms", time.as_millis());
+    ToolFault::new(ErrorCode::ToolTimeout, message).of_tool(name)
+}
+
+/// What is going to be written down about a call (D6).
+#[derive(Debug)]
+struct Audit {
+    /// `None` if there is nowhere to write it to.
+    row: Option<AuditRow>,
+    decision: &'static str,
+    began: Instant,
+}
+
+impl Audit {
+    fn begin(
+        bridge: &Bridge,
+        run: &RunContext,
+        call: &ToolCall,
+        tool: &Tool,
+        decision: &Decision,
+    ) -> Self {
+        let row = bridge.config.store.is_some().then(|| AuditRow {
+            run_id: run.run_id.clone(),
+            call: call.call,
+            tool: tool.qualified_name(),
+            decision: String::new(),
+            reason: decision.reason.clone(),
+            caller: run.caller.clone(),
+            argument_hash: hash(&call.arguments),
+            started_ms: (bridge.config.now_ms)(),
+            duration_ms: 0.0,
+            outcome: String::new(),
+        });
+        Self { row, decision: verdict_name(decision.verdict), began: Instant::now() }
+    }
+
+    async fn end(self, bridge: &Bridge, outcome: &Result<Vec<u8>, ToolFault>) {
+        let (Some(store), Some(mut row)) = (&bridge.config.store, self.row) else { return };
+        row.decision = self.decision.to_owned();
+        row.duration_ms = self.began.elapsed().as_secs_f64() * 1e3;
+        row.outcome = match outcome {
+            Ok(_) => "ok".to_owned(),
+            Err(fault) => fault.code.as_str().to_owned(),
+        };
+        if let Err(error) = store.audit(row).await {
+            // The call is over; all that is left is to say that its row is missing.
+            let _ = store_failed(&error);
+        }
+    }
+}
+
+fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow => "allowed",
+        Verdict::Ask => "asked",
+        Verdict::Deny => "denied by policy",
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

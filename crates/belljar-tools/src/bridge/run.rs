@@ -1,0 +1,284 @@
+//! A run's tool calls: plain, or with a journal from which the run can be replayed.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use belljar_store::{Lease, Store};
+use belljar_wire::{ErrorCode, ToolCall, ToolFault, ToolReply};
+use tokio::{
+    sync::{mpsc, watch},
+    task::{AbortHandle, JoinSet},
+};
+
+use super::{
+    Bridge, RunContext, built_in,
+    call::OpenGate,
+    doubts::Doubts,
+    durable_call::{DurableCall, JournalGate},
+    sequence::{Arrival, GuestClock, Sequencer},
+};
+use crate::{
+    record::{Entry, UnreadableRow},
+    replay::{Diverged, Recorded, Replay, Step},
+};
+
+/// Something code asks for.
+#[derive(Debug)]
+pub enum Ask {
+    /// A tool call.
+    Call(ToolCall),
+    /// To be told when this time has come. Only in durable runs.
+    Timer(f64),
+}
+
+/// Something code gets, or what becomes of its run.
+#[derive(Debug)]
+pub enum Delivery {
+    /// How a call ended.
+    Reply(ToolReply),
+    /// A time has come.
+    Timer {
+        /// What the code's clock shows from here on.
+        now_ms: f64,
+    },
+    /// The run begins to wait for a person, or no longer does.
+    Waiting(bool),
+    /// The run is to be ended.
+    Stop(StopReason),
+}
+
+/// Why a run is ended by its bridge.
+#[derive(Debug)]
+pub enum StopReason {
+    /// A call may have happened, and a person has to say what to do.
+    InDoubt(ToolFault),
+    /// The code asks for something else than it did.
+    Diverged(ToolFault),
+    /// The journal cannot be written, or is another's now. What was written stays; the run can be
+    /// resumed from there.
+    Failed(ToolFault),
+}
+
+/// Where answers go.
+pub(super) type Sink = Arc<dyn Fn(Delivery) + Send + Sync>;
+
+/// The bridge of one run. Dropping it gives up on its calls.
+pub struct RunBridge {
+    bridge: Bridge,
+    run: Arc<RunContext>,
+    out: Sink,
+    waiting: Arc<AtomicU32>,
+    calls: JoinSet<()>,
+    durable: Option<Durable>,
+    /// The code is not the one that was recorded: nothing more is done for it.
+    has_diverged: bool,
+}
+
+impl fmt::Debug for RunBridge {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RunBridge").field("run", &self.run.run_id).finish_non_exhaustive()
+    }
+}
+
+struct Durable {
+    store: Store,
+    lease: Lease,
+    replay: Replay,
+    wanted: Option<f64>,
+    timer: Option<AbortHandle>,
+    clock: GuestClock,
+    doubts: Doubts,
+    arrivals: mpsc::UnboundedSender<Arrival>,
+    /// Becomes true when the whole record has been fed.
+    is_live: watch::Sender<bool>,
+}
+
+impl RunBridge {
+    /// A bridge for a run that leaves no journal.
+    pub fn plain(
+        bridge: &Bridge,
+        run: RunContext,
+        out: impl Fn(Delivery) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            bridge: bridge.clone(),
+            run: Arc::new(run),
+            out: Arc::new(out),
+            waiting: Arc::default(),
+            calls: JoinSet::new(),
+            durable: None,
+            has_diverged: false,
+        }
+    }
+
+    /// A bridge for a durable run, new or started again, whose clock showed `began_ms` first.
+    pub async fn durable(
+        bridge: &Bridge,
+        run: RunContext,
+        (store, lease): (Store, Lease),
+        began_ms: f64,
+        out: impl Fn(Delivery) + Send + Sync + 'static,
+    ) -> Result<Self, JournalError> {
+        let rows = store.journal(&lease.run_id).await?;
+        let entries = rows.into_iter().map(|(_, row)| Entry::from_row(row));
+        let replay = Replay::new(entries.collect::<Result<Vec<_>, _>>()?);
+        let mut this = Self::plain(bridge, run, out);
+        let (arrivals, arrived) = mpsc::unbounded_channel();
+        let (is_live, live) = watch::channel(replay.is_over());
+        let last_ms = replay.last_now_ms().unwrap_or(began_ms).max(began_ms);
+        let clock = GuestClock::new(bridge.config.now_ms, last_ms);
+        let sequencer = Sequencer {
+            store: store.clone(),
+            lease: lease.clone(),
+            out: this.out.clone(),
+            clock: clock.clone(),
+        };
+        this.calls.spawn(sequencer.run(arrived, live));
+        this.durable = Some(Durable {
+            store,
+            lease,
+            wanted: None,
+            timer: None,
+            clock,
+            doubts: Doubts::new(replay.doubts()),
+            replay,
+            arrivals,
+            is_live,
+        });
+        Ok(this)
+    }
+
+    /// The code asks for something.
+    pub fn ask(&mut self, ask: Ask) {
+        // Finished calls are of no further interest.
+        while self.calls.try_join_next().is_some() {}
+        if self.has_diverged {
+            return;
+        }
+        match (ask, self.durable.is_some()) {
+            (Ask::Call(call), false) => self.start_plain(call),
+            (Ask::Call(call), true) => self.start_durable(call),
+            (Ask::Timer(at_ms), _) => {
+                if let Some(durable) = &mut self.durable {
+                    durable.replay.want_timer();
+                    durable.wanted = Some(at_ms);
+                }
+                self.advance();
+            }
+        }
+    }
+
+    /// The run has ended by itself: whether it did all it had done before.
+    pub fn finish(&self) -> Result<(), ToolFault> {
+        let not_asked = self.durable.as_ref().and_then(|durable| durable.replay.not_asked());
+        not_asked.map_or(Ok(()), |diverged| Err(describe(&diverged)))
+    }
+
+    fn start_plain(&mut self, call: ToolCall) {
+        let (bridge, run, out) = (self.bridge.clone(), self.run.clone(), self.out.clone());
+        let gate = OpenGate(self.waits());
+        self.calls.spawn(async move {
+            let outcome = if call.server.as_deref() == Some(built_in::SERVER) {
+                bridge.built_in(&run, &call).await
+            } else {
+                bridge.perform(&run, &call, &gate).await
+            };
+            let outcome = outcome.map_err(|fault| fault.to_json());
+            out(Delivery::Reply(ToolReply { call: call.call, now_ms: None, outcome }));
+        });
+    }
+
+    fn start_durable(&mut self, call: ToolCall) {
+        let Some(durable) = &mut self.durable else { return };
+        let step = match durable.replay.ask(&call) {
+            Ok(step) => step,
+            Err(diverged) => {
+                self.has_diverged = true;
+                (self.out)(Delivery::Stop(StopReason::Diverged(describe(&diverged))));
+                return;
+            }
+        };
+        if step != Step::Recorded {
+            let journal = (durable.store.clone(), durable.lease.clone());
+            let (doubts, arrivals) = (durable.doubts.clone(), durable.arrivals.clone());
+            let (now_ms, out) = (self.bridge.config.now_ms, self.out.clone());
+            let gate = JournalGate::new(&call, step, journal, now_ms, out.clone(), self.waits());
+            let (bridge, run) = (self.bridge.clone(), self.run.clone());
+            let task = DurableCall { bridge, run, out, doubts, gate };
+            self.calls.spawn(task.make(call, step, arrivals));
+        }
+        self.advance();
+    }
+
+    /// Feeds what is recorded and asked for; after the last of it, time is real again.
+    fn advance(&mut self) {
+        let Some(durable) = &mut self.durable else { return };
+        while let Some(input) = durable.replay.next_input() {
+            (self.out)(match input {
+                Recorded::Ended(ended) => Delivery::Reply(ToolReply {
+                    call: ended.call,
+                    now_ms: Some(ended.now_ms),
+                    outcome: ended.outcome,
+                }),
+                Recorded::Timer { now_ms } => {
+                    durable.wanted = None;
+                    Delivery::Timer { now_ms }
+                }
+            });
+        }
+        if !durable.replay.is_over() {
+            return;
+        }
+        durable.is_live.send_replace(true);
+        let Some(at_ms) = durable.wanted.take() else { return };
+        if let Some(earlier) = durable.timer.take() {
+            earlier.abort();
+        }
+        // By the code's clock: the machine's may have been set back since.
+        let left_ms = (at_ms - durable.clock.now_ms()).max(0.0);
+        let left = Duration::try_from_secs_f64(left_ms / 1e3).unwrap_or(Duration::MAX);
+        let arrivals = durable.arrivals.clone();
+        durable.timer = Some(self.calls.spawn(async move {
+            tokio::time::sleep(left).await;
+            let _ = arrivals.send(Arrival::Timer { at_ms });
+        }));
+    }
+
+    /// Tells when the first call begins to wait for a person, and when the last has ended.
+    fn waits(&self) -> impl Fn(bool) + Send + Sync + 'static {
+        let (waiting, out) = (self.waiting.clone(), self.out.clone());
+        move |begins| {
+            let changed = match begins {
+                true => waiting.fetch_add(1, Ordering::SeqCst) == 0,
+                false => waiting.fetch_sub(1, Ordering::SeqCst) == 1,
+            };
+            if changed {
+                out(Delivery::Waiting(begins));
+            }
+        }
+    }
+}
+
+/// Why a run cannot be started again.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] belljar_store::StoreError),
+    /// The journal is of another version, or damaged.
+    #[error(transparent)]
+    Row(#[from] UnreadableRow),
+}
+
+fn describe(diverged: &Diverged) -> ToolFault {
+    let Diverged { call, before, now } = diverged;
+    let message = format!("call {call} was {before} when the code ran before, and is {now} now");
+    ToolFault::new(ErrorCode::ReplayDiverged, message)
+        .with_hint("a run can only be resumed with the code it was started with")
+}

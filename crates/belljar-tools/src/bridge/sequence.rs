@@ -1,0 +1,133 @@
+//! The order in which a durable run gets its inputs: written down first, then given.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_store::{Lease, Store, StoreError};
+use belljar_wire::{ErrorCode, ToolFault, ToolReply};
+use tokio::sync::{mpsc, watch};
+
+use super::run::{Delivery, Sink, StopReason};
+use crate::{
+    crash::crash_point,
+    record::{Called, Ended, Entry},
+};
+
+/// Something that is about to become an input.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    /// A call has ended.
+    Ended {
+        call: u32,
+        /// What was asked for, if that is not in the journal yet.
+        called: Option<Called>,
+        outcome: Result<Vec<u8>, Vec<u8>>,
+    },
+    /// A time has come.
+    Timer { at_ms: f64 },
+}
+
+/// Writes arrivals to the journal in batches, and passes them on in the order they are in there.
+pub(super) struct Sequencer {
+    pub(super) store: Store,
+    pub(super) lease: Lease,
+    pub(super) out: Sink,
+    pub(super) clock: GuestClock,
+}
+
+/// The code's clock: the machine's, except that it never goes back.
+#[derive(Debug, Clone)]
+pub(super) struct GuestClock {
+    machine_ms: fn() -> i64,
+    last_ms: Arc<Mutex<f64>>,
+}
+
+impl GuestClock {
+    /// A clock that has shown `last_ms`.
+    pub(super) fn new(machine_ms: fn() -> i64, last_ms: f64) -> Self {
+        Self { machine_ms, last_ms: Arc::new(Mutex::new(last_ms)) }
+    }
+
+    /// What it would show now.
+    pub(super) fn now_ms(&self) -> f64 {
+        let last_ms = *self.last_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        last_ms.max((self.machine_ms)() as f64)
+    }
+
+    /// Shows the time, or `at_least_ms` if that is later. Whole milliseconds, which are the same
+    /// after they were written down.
+    fn show(&self, at_least_ms: f64) -> f64 {
+        let now_ms = self.now_ms().max(at_least_ms.ceil());
+        *self.last_ms.lock().unwrap_or_else(PoisonError::into_inner) = now_ms;
+        now_ms
+    }
+}
+
+impl Sequencer {
+    /// Goes on until nothing can arrive any more.
+    pub(super) async fn run(
+        self,
+        mut arrived: mpsc::UnboundedReceiver<Arrival>,
+        mut is_live: watch::Receiver<bool>,
+    ) {
+        while let Some(first) = arrived.recv().await {
+            // What is recorded comes first.
+            if is_live.wait_for(|live| *live).await.is_err() {
+                return;
+            }
+            let mut batch = vec![first];
+            while let Ok(more) = arrived.try_recv() {
+                batch.push(more);
+            }
+            let (entries, answers) = self.inputs(batch);
+            let rows = entries.into_iter().map(Entry::into_row).collect();
+            let now_ms = (self.clock.machine_ms)();
+            crash_point("answered");
+            if let Err(error) = self.store.append(&self.lease, rows, now_ms).await {
+                (self.out)(Delivery::Stop(StopReason::Failed(not_written(&error))));
+                return;
+            }
+            crash_point("ended");
+            for answer in answers {
+                (self.out)(answer);
+            }
+        }
+    }
+
+    /// The entries of a batch, and what the code gets of it.
+    fn inputs(&self, batch: Vec<Arrival>) -> (Vec<Entry>, Vec<Delivery>) {
+        let mut entries = Vec::new();
+        let mut answers = Vec::new();
+        for arrival in batch {
+            match arrival {
+                Arrival::Ended { call, called, outcome } => {
+                    let now_ms = self.clock.show(f64::NEG_INFINITY);
+                    entries.extend(called.map(Entry::Called));
+                    entries.push(Entry::Ended(Ended { call, now_ms, outcome: outcome.clone() }));
+                    let now_ms = Some(now_ms);
+                    answers.push(Delivery::Reply(ToolReply { call, now_ms, outcome }));
+                }
+                Arrival::Timer { at_ms } => {
+                    let now_ms = self.clock.show(at_ms);
+                    entries.push(Entry::Timer { now_ms });
+                    answers.push(Delivery::Timer { now_ms });
+                }
+            }
+        }
+        (entries, answers)
+    }
+}
+
+/// Why a run cannot go on whose journal cannot be written. Calls that left are in there.
+pub(super) fn not_written(error: &StoreError) -> ToolFault {
+    if let StoreError::Fenced { .. } = error {
+        let message = "another process has taken this run over";
+        return ToolFault::new(ErrorCode::RunAborted, message);
+    }
+    tracing::error!(error = error as &dyn std::error::Error, "the journal was not written");
+    let message = "the run's journal could not be written, so the run was stopped";
+    ToolFault::new(ErrorCode::RunAborted, message)
+        .with_hint("see the host's log; the disk may be full. `belljar resume` goes on from there")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! Places where a test ends the host as `kill -9` does. In a release build there are none.
+
+/// Ends this process, at once and without a word, if `BELLJAR_CRASH_AT` names this place. With
+/// `name:3` it does so the third time it gets here.
+#[cfg(debug_assertions)]
+pub fn crash_point(name: &str) {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    static REACHED: AtomicU32 = AtomicU32::new(0);
+
+    let Ok(wanted) = std::env::var("BELLJAR_CRASH_AT") else { return };
+    let (wanted, times) = wanted.split_once(':').unwrap_or((&wanted, "1"));
+    let times_here = || REACHED.fetch_add(1, Ordering::SeqCst) + 1;
+    if wanted == name && times.parse() == Ok(times_here()) {
+        let _ = kill_process(getpid(), Signal::KILL);
+        // The signal may come to another thread first; this one does nothing more.
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Nothing.
+#[cfg(not(debug_assertions))]
+#[inline]
+pub fn crash_point(_name: &str) {}
