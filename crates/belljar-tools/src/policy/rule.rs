@@ -1,0 +1,193 @@
+//! A rule as the operator writes it: `"fs__read_*"`, or a table with conditions on arguments.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+    ser::SerializeMap,
+};
+use serde_json::{Map, Value};
+
+use super::{
+    condition::{Reading, holds},
+    glob::Glob,
+};
+
+/// Which calls a list of the policy speaks of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    tool: Glob,
+    when: BTreeMap<String, Condition>,
+}
+
+/// What an argument has to be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    /// A text that matches.
+    Matches(Glob),
+    /// This number or boolean.
+    Is(Value),
+}
+
+/// Why something is no rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// It names no tool.
+    #[error("a rule needs a `server__tool` pattern, `*` for all")]
+    NoTool,
+    /// A condition names no argument.
+    #[error("a condition needs the name of an argument")]
+    NoArgument,
+    /// A condition is no text, number or boolean.
+    #[error("the condition on `{0}` is no text, number or boolean")]
+    NoScalar(String),
+}
+
+impl Rule {
+    /// A rule for all calls of the tools whose qualified name matches.
+    pub fn new(tool: impl Into<Glob>) -> Result<Self, RuleError> {
+        let tool = tool.into();
+        if tool.as_str().trim().is_empty() {
+            return Err(RuleError::NoTool);
+        }
+        Ok(Self { tool, when: BTreeMap::new() })
+    }
+
+    /// The same rule, only for calls whose argument (`a.b` is `b` within `a`) is as said.
+    pub fn when(mut self, argument: &str, wanted: Value) -> Result<Self, RuleError> {
+        if argument.is_empty() {
+            return Err(RuleError::NoArgument);
+        }
+        let condition = match wanted {
+            Value::String(pattern) => Condition::Matches(Glob::new(pattern)),
+            Value::Bool(_) | Value::Number(_) => Condition::Is(wanted),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                return Err(RuleError::NoScalar(argument.to_owned()));
+            }
+        };
+        self.when.insert(argument.to_owned(), condition);
+        Ok(self)
+    }
+
+    /// Whether the rule speaks of this call.
+    pub(super) fn matches(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        reading: Reading,
+    ) -> bool {
+        let mut conditions = self.when.iter();
+        self.tool.matches(name)
+            && conditions.all(|(path, wanted)| holds(wanted, arguments, path, reading))
+    }
+
+    /// Whether the rule could speak of a call of this tool.
+    pub(super) fn may_match(&self, name: &str) -> bool {
+        self.tool.matches(name)
+    }
+
+    /// Whether the rule could be about a name that begins like this.
+    pub(super) fn may_concern(&self, prefix: &str) -> bool {
+        let pattern = self.tool.as_str();
+        let fixed = pattern.split(['*', '?']).next().unwrap_or_default();
+        fixed.starts_with(prefix) || prefix.starts_with(fixed) && fixed.len() < pattern.len()
+    }
+
+    /// Whether the rule speaks of every call of this tool.
+    pub(super) fn always_matches(&self, name: &str) -> bool {
+        self.when.is_empty() && self.tool.matches(name)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "`{}`", self.tool)?;
+        for (at, (argument, condition)) in self.when.iter().enumerate() {
+            let joined = if at == 0 { " when" } else { " and" };
+            match condition {
+                Condition::Matches(glob) => write!(to, "{joined} {argument} is `{glob}`")?,
+                Condition::Is(value) => write!(to, "{joined} {argument} is {value}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if self.when.is_empty() {
+            return self.tool.serialize(to);
+        }
+        let when: BTreeMap<&str, Value> = self
+            .when
+            .iter()
+            .map(|(argument, condition)| match condition {
+                Condition::Matches(glob) => (argument.as_str(), Value::from(glob.as_str())),
+                Condition::Is(value) => (argument.as_str(), value.clone()),
+            })
+            .collect();
+        let mut table = to.serialize_map(Some(2))?;
+        table.serialize_entry("tool", &self.tool)?;
+        table.serialize_entry("when", &when)?;
+        table.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(RuleVisitor)
+    }
+}
+
+/// The table form.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    tool: Glob,
+    #[serde(default)]
+    when: Map<String, Value>,
+}
+
+struct RuleVisitor;
+
+impl<'de> Visitor<'de> for RuleVisitor {
+    type Value = Rule;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("a pattern such as \"fs__read_*\" or a table { tool, when }")
+    }
+
+    fn visit_str<E: de::Error>(self, pattern: &str) -> Result<Rule, E> {
+        Rule::new(pattern).map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Rule, A::Error> {
+        let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+        let rule = Rule::new(table.tool).map_err(de::Error::custom)?;
+        flattened(table.when)
+            .into_iter()
+            .try_fold(rule, |rule, (argument, wanted)| rule.when(&argument, wanted))
+            .map_err(de::Error::custom)
+    }
+}
+
+/// TOML reads a bare `a.b = 1` as a table within a table: both ways of writing mean one thing.
+fn flattened(when: Map<String, Value>) -> Vec<(String, Value)> {
+    let mut flat = Vec::new();
+    for (argument, wanted) in when {
+        match wanted {
+            Value::Object(inner) if !inner.is_empty() => {
+                let inner = flattened(inner).into_iter();
+                flat.extend(inner.map(|(rest, wanted)| (format!("{argument}.{rest}"), wanted)));
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => flat.push((argument, wanted)),
+        }
+    }
+    flat
+}

@@ -1,0 +1,356 @@
+//! The decision function: what wins, and that nothing widens it.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::{Decision, Glob, Overrides, Policy, Rule, ToolGrants, Trust, Verdict};
+use crate::{Annotations, Catalogue, Tool};
+
+fn tool(server: &str, name: &str, annotations: Annotations) -> Tool {
+    Tool {
+        server: server.to_owned(),
+        name: name.to_owned(),
+        title: None,
+        description: None,
+        input_schema: json!({"type": "object"}),
+        output_schema: None,
+        annotations,
+    }
+}
+
+fn hints(read_only: Option<bool>, destructive: Option<bool>) -> Annotations {
+    Annotations { read_only, destructive, ..Annotations::default() }
+}
+
+fn policy(text: &str) -> Policy {
+    toml::from_str(text).unwrap()
+}
+
+fn decide(policy: &Policy, name: &str, arguments: &Value) -> Decision {
+    let (server, name) = name.split_once("__").unwrap();
+    policy.decide(
+        &tool(server, name, Annotations::default()),
+        Trust::Untrusted,
+        &Overrides::default(),
+        arguments.as_object().unwrap(),
+        &ToolGrants::default(),
+    )
+}
+
+#[test]
+fn deny_comes_before_ask_before_allow() {
+    let rules = policy("allow = ['fs__*']\nask = ['fs__write_*']\ndeny = ['fs__write_secret']");
+    for (name, verdict) in [
+        ("fs__read_file", Verdict::Allow),
+        ("fs__write_file", Verdict::Ask),
+        ("fs__write_secret", Verdict::Deny),
+        ("git__log", Verdict::Ask),
+    ] {
+        assert_eq!(decide(&rules, name, &json!({})).verdict, verdict, "{name}");
+    }
+    assert_eq!(
+        decide(&rules, "fs__write_secret", &json!({})).reason,
+        "the operator's policy denies `fs__write_secret`"
+    );
+}
+
+#[test]
+fn defaults_believe_only_trusted_servers_and_the_operator() {
+    let none = Policy::default();
+    let cases = [
+        (Trust::Untrusted, hints(Some(true), Some(false)), Verdict::Ask),
+        (Trust::Trusted, hints(None, None), Verdict::Ask),
+        (Trust::Trusted, hints(Some(false), None), Verdict::Ask),
+        (Trust::Trusted, hints(Some(false), Some(true)), Verdict::Ask),
+        (Trust::Trusted, hints(Some(true), None), Verdict::Allow),
+        (Trust::Trusted, hints(None, Some(false)), Verdict::Allow),
+    ];
+    for (trust, annotations, verdict) in cases {
+        let tool = tool("s", "t", annotations);
+        let (overrides, grants) = (Overrides::default(), ToolGrants::default());
+        let decision = none.decide(&tool, trust, &overrides, &Map::new(), &grants);
+        assert_eq!(decision.verdict, verdict, "{trust:?} {annotations:?}");
+    }
+    let overrides = Overrides { read_only: vec!["s__*".into()], idempotent: vec!["x__put".into()] };
+    let asked = tool("s", "t", hints(None, Some(true)));
+    let decision =
+        none.decide(&asked, Trust::Untrusted, &overrides, &Map::new(), &ToolGrants::default());
+    assert_eq!(decision.verdict, Verdict::Allow);
+    assert!(overrides.is_idempotent(&tool("x", "put", hints(None, None)), Trust::Untrusted));
+    assert!(overrides.is_idempotent(&asked, Trust::Untrusted));
+    assert!(!overrides.is_read_only(&tool("x", "put", hints(Some(true), None)), Trust::Untrusted));
+}
+
+#[test]
+fn a_grant_turns_a_default_ask_into_allow_and_nothing_else() {
+    let rules = policy("ask = ['a__asked']\ndeny = ['a__denied']");
+    let grants = ToolGrants { only: Some(vec!["a__*".into()]), given: vec!["*".into()] };
+    let verdict = |server: &str, name: &str| {
+        let tool = tool(server, name, Annotations::default());
+        rules.decide(&tool, Trust::Untrusted, &Overrides::default(), &Map::new(), &grants)
+    };
+    assert_eq!(verdict("a", "other").verdict, Verdict::Allow);
+    assert_eq!(verdict("a", "asked").verdict, Verdict::Ask);
+    assert_eq!(verdict("a", "denied").verdict, Verdict::Deny);
+    let outside = verdict("b", "other");
+    assert_eq!(outside.verdict, Verdict::Deny);
+    assert_eq!(outside.reason, "this run may use only the tools it was given; --tool b__other");
+}
+
+#[test]
+fn conditions_look_at_arguments() {
+    let rules = policy(
+        r#"
+        allow = [{ tool = "fs__write_file", when = { path = "/tmp/*" } },
+                 { tool = "db__query", when = { options.limit = 10, "options.dry" = true } }]
+        deny = [{ tool = "fs__*", when = { path = "/etc/*" } }]
+        "#,
+    );
+    let write = |path: Value| decide(&rules, "fs__write_file", &json!({"path": path})).verdict;
+    assert_eq!(write(json!("/tmp/a/b.txt")), Verdict::Allow);
+    assert_eq!(write(json!("/home/a")), Verdict::Ask);
+    assert_eq!(write(json!("/etc/passwd")), Verdict::Deny);
+    assert_eq!(write(json!(7)), Verdict::Ask);
+    assert_eq!(decide(&rules, "fs__write_file", &json!({})).verdict, Verdict::Ask);
+    let query = |options: Value| decide(&rules, "db__query", &options).verdict;
+    assert_eq!(query(json!({"options": {"limit": 10.0, "dry": true}})), Verdict::Allow);
+    assert_eq!(query(json!({"options": {"limit": 11, "dry": true}})), Verdict::Ask);
+    assert_eq!(query(json!({"options": {"limit": 10}})), Verdict::Ask);
+    // A second spelling of the same argument cannot vouch for the first.
+    assert_eq!(
+        query(json!({"options.dry": true, "options": {"limit": 10, "dry": false}})),
+        Verdict::Ask
+    );
+}
+
+#[test]
+fn a_path_that_climbs_never_matches_an_allow_and_cannot_hide_from_a_deny() {
+    let rules = policy(
+        "allow = [{ tool = 'fs__*', when = { path = '/tmp/*' } }]\n\
+         deny = [{ tool = 'fs__*', when = { path = '/etc/*' } }]",
+    );
+    let verdict = |path: &str| decide(&rules, "fs__read", &json!({"path": path})).verdict;
+    for path in [
+        "/tmp/../home",
+        "/tmp/a/..",
+        "/tmp/..\\x",
+        "/tmp/%2e%2e/x",
+        "/tmp/%252e./x",
+        "/tmp/.. /x",
+        "/tmp/a\0b",
+        "/tmp/..%2fx",
+    ] {
+        assert_eq!(verdict(path), Verdict::Ask, "{path}");
+    }
+    for path in ["/tmp/../etc/passwd", "//etc/passwd", "/etc/./passwd", "/./etc/x", "/../etc/x"] {
+        assert_eq!(verdict(path), Verdict::Deny, "{path}");
+    }
+    assert_eq!(verdict("/tmp/a..b/...c"), Verdict::Allow);
+}
+
+#[test]
+fn lists_are_allowed_whole_and_denied_by_one() {
+    let rules = policy(
+        "allow = [{ tool = 'fs__*', when = { paths = '/tmp/*' } }]\n\
+         deny = [{ tool = 'fs__*', when = { paths = '/etc/*' } }]",
+    );
+    let verdict = |paths: Value| decide(&rules, "fs__read", &json!({"paths": paths})).verdict;
+    assert_eq!(verdict(json!(["/tmp/a", "/tmp/b"])), Verdict::Allow);
+    assert_eq!(verdict(json!(["/tmp/a", "/home/b"])), Verdict::Ask);
+    assert_eq!(verdict(json!(["/tmp/a", "/etc/b"])), Verdict::Deny);
+    assert_eq!(verdict(json!([])), Verdict::Ask);
+    assert_eq!(verdict(json!([["/tmp/a"]])), Verdict::Ask);
+}
+
+#[test]
+fn a_policy_that_is_none_says_where() {
+    for (text, told) in [
+        ("allow = ['']", "a rule needs a `server__tool` pattern, `*` for all"),
+        (
+            "allow = [{ tool = 'x', when = { a = [] } }]",
+            "the condition on `a` is no text, number or boolean",
+        ),
+        ("allow = [{ tool = 'x', if = {} }]", "unknown field `if`, expected `tool` or `when`"),
+        ("allow = [7]", "expected a pattern such as \"fs__read_*\" or a table { tool, when }"),
+        ("allowed = []", "unknown field `allowed`, expected one of `allow`, `ask`, `deny`"),
+    ] {
+        let error = toml::from_str::<Policy>(text).unwrap_err().to_string();
+        assert!(error.contains(told), "{text}: {error}");
+        assert!(error.contains("line 1"), "{text}: {error}");
+    }
+    let written = "allow = [\"a\", { tool = \"b\", when = { \"x.y\" = 1 } }]";
+    let read = policy(written);
+    let again: Policy = serde_json::from_value(serde_json::to_value(&read).unwrap()).unwrap();
+    assert_eq!(again, read);
+}
+
+#[test]
+fn whether_a_run_may_ask_is_known_before_it_starts() {
+    let catalogue = Catalogue::new(vec![
+        tool("a", "read", hints(Some(true), None)),
+        tool("a", "write", hints(None, None)),
+    ]);
+    let may_ask = |rules: &str, only: Option<&str>| {
+        let grants =
+            ToolGrants { only: only.map(|glob| vec![Glob::from(glob)]), ..ToolGrants::default() };
+        policy(rules).may_ask(&catalogue, |_| Trust::Trusted, &Overrides::default(), &grants)
+    };
+    assert!(may_ask("", None));
+    assert!(!may_ask("", Some("a__read")));
+    assert!(!may_ask("allow = ['a__write']", None));
+    assert!(!may_ask("deny = ['a__write']", None));
+    assert!(may_ask("allow = [{ tool = 'a__write', when = { x = 1 } }]", None));
+    assert!(may_ask("deny = [{ tool = 'a__write', when = { x = 1 } }]", None));
+    assert!(may_ask("allow = ['a__*']\nask = [{ tool = 'a__read', when = { x = 1 } }]", None));
+}
+
+#[test]
+fn globs_match_whole_names() {
+    for (glob, text, fits) in [
+        ("*", "", true),
+        ("*", "abc", true),
+        ("a*c", "abbc", true),
+        ("a*c", "abcd", false),
+        ("a?c", "abc", true),
+        ("a?c", "ac", false),
+        ("*b*b*", "abab", true),
+        ("?", "é", true),
+        ("", "", true),
+        ("", "a", false),
+        ("a**", "a", true),
+        ("[a]", "a", false),
+        ("A", "a", false),
+    ] {
+        assert_eq!(Glob::from(glob).matches(text), fits, "{glob} {text}");
+    }
+    // A pattern of many stars must not take time that grows with a power of the text.
+    assert!(!Glob::new("*a".repeat(200)).matches(&"a".repeat(100)));
+    assert!(!Glob::new("*a".repeat(30) + "b").matches(&"a".repeat(20_000)));
+}
+
+fn any_glob() -> impl Strategy<Value = String> {
+    "[ab_*?]{1,5}"
+}
+
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let wanted = prop_oneof![any_glob().prop_map(Value::from), any::<bool>().prop_map(Value::from)];
+    (any_glob(), prop::option::of(("[xy]", wanted))).prop_map(|(glob, when)| {
+        let rule = Rule::new(glob.as_str()).unwrap();
+        when.into_iter().fold(rule, |rule, (path, wanted)| rule.when(&path, wanted).unwrap())
+    })
+}
+
+fn any_policy() -> impl Strategy<Value = Policy> {
+    let rules = || prop::collection::vec(any_rule(), 0..4);
+    (rules(), rules(), rules()).prop_map(|(allow, ask, deny)| Policy { allow, ask, deny })
+}
+
+fn any_grants() -> impl Strategy<Value = ToolGrants> {
+    let globs = || prop::collection::vec(any_glob().prop_map(Glob::new), 0..3);
+    (prop::option::of(globs()), globs()).prop_map(|(only, given)| ToolGrants { only, given })
+}
+
+fn any_call() -> impl Strategy<Value = (Tool, Map<String, Value>, Trust, Overrides)> {
+    let hint = || any::<Option<bool>>();
+    let value = prop_oneof![
+        "[ab/.]{0,6}".prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        Just(json!(["a", "b"])),
+        Just(Value::Null),
+    ];
+    let arguments = prop::collection::btree_map("[xyz]", value, 0..3);
+    let overrides = prop::collection::vec(any_glob().prop_map(Glob::new), 0..2);
+    ("[ab]{1,2}", "[ab_]{1,3}", hint(), hint(), arguments, any::<bool>(), overrides).prop_map(
+        |(server, name, read_only, destructive, arguments, trusted, read_only_globs)| {
+            let trust = if trusted { Trust::Trusted } else { Trust::Untrusted };
+            let overrides = Overrides { read_only: read_only_globs, idempotent: Vec::new() };
+            let tool = tool(&server, &name, hints(read_only, destructive));
+            (tool, arguments.into_iter().collect(), trust, overrides)
+        },
+    )
+}
+
+fn severity(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Allow => 0,
+        Verdict::Ask => 1,
+        Verdict::Deny => 2,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn a_deny_that_matches_always_wins(
+        policy in any_policy(), grants in any_grants(), (tool, arguments, trust, overrides) in any_call(),
+    ) {
+        let mut policy = policy;
+        policy.deny.push(Rule::new(tool.qualified_name().as_str()).unwrap());
+        let decision = policy.decide(&tool, trust, &overrides, &arguments, &grants);
+        prop_assert_eq!(decision.verdict, Verdict::Deny);
+        prop_assert!(!decision.reason.is_empty());
+    }
+
+    #[test]
+    fn more_rules_that_deny_or_ask_and_fewer_grants_never_widen(
+        policy in any_policy(), grants in any_grants(), (tool, arguments, trust, overrides) in any_call(),
+        rule in any_rule(),
+    ) {
+        let verdict = |policy: &Policy, grants: &ToolGrants| {
+            severity(policy.decide(&tool, trust, &overrides, &arguments, grants).verdict)
+        };
+        let before = verdict(&policy, &grants);
+        let (mut denying, mut asking) = (policy.clone(), policy.clone());
+        denying.deny.push(rule.clone());
+        asking.ask.push(rule);
+        prop_assert!(verdict(&denying, &grants) >= before);
+        prop_assert!(verdict(&asking, &grants) >= before);
+        let fewer = ToolGrants { given: Vec::new(), ..grants.clone() };
+        let unbound = ToolGrants { only: None, ..grants.clone() };
+        prop_assert!(verdict(&policy, &fewer) >= before);
+        prop_assert!(verdict(&policy, &unbound) <= before);
+    }
+
+    #[test]
+    fn a_run_that_may_not_ask_never_asks(
+        policy in any_policy(), grants in any_grants(), (tool, arguments, trust, overrides) in any_call(),
+    ) {
+        let catalogue = Catalogue::new(vec![tool.clone()]);
+        let verdict = policy.decide(&tool, trust, &overrides, &arguments, &grants).verdict;
+        if verdict == Verdict::Ask {
+            prop_assert!(policy.may_ask(&catalogue, |_| trust, &overrides, &grants));
+        }
+    }
+
+    #[test]
+    fn a_glob_is_the_regular_expression_it_looks_like(glob in "[ab*?]{0,6}", text in "[ab]{0,8}") {
+        fn slow(glob: &[u8], text: &[u8]) -> bool {
+            match (glob.split_first(), text.split_first()) {
+                (None, rest) => rest.is_none(),
+                (Some((b'*', more)), rest) => {
+                    slow(more, text) || rest.is_some_and(|(_, left)| slow(glob, left))
+                }
+                (Some((wanted, more)), Some((found, left))) => {
+                    (*wanted == b'?' || wanted == found) && slow(more, left)
+                }
+                (Some(_), None) => false,
+            }
+        }
+        prop_assert_eq!(Glob::new(glob.as_str()).matches(&text), slow(glob.as_bytes(), text.as_bytes()));
+    }
+}
+
+#[test]
+fn d7_a_rule_may_concern_a_server_of_which_nothing_is_known() {
+    let asks = |pattern: &str| {
+        let ask = vec![Rule::new(pattern).expect("a rule")];
+        Policy { ask, ..Policy::default() }.may_ask_about("fs")
+    };
+    for pattern in ["fs__write_file", "fs__*", "*", "*__delete_*", "f?__x", "fs*"] {
+        assert!(asks(pattern), "{pattern}");
+    }
+    for pattern in ["db__write", "fsx__write", "fs", "git*"] {
+        assert!(!asks(pattern), "{pattern}");
+    }
+}

@@ -1,0 +1,119 @@
+//! What is to be written about each tool, whatever the language.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{
+    names::{Catalogue, Style},
+    results::is_wrapped,
+    schema::{Object, Rest, Schema, Type},
+    shape::Shape,
+    tool::Tool,
+};
+
+/// Shapes learned from results, by the qualified name of the tool.
+pub type Shapes = BTreeMap<String, Shape>;
+
+/// A server and those of its tools that are to be written.
+pub(super) struct Server<'a> {
+    pub(super) name: &'a str,
+    /// Nothing if code has to write its name in quotes.
+    pub(super) alias: Option<String>,
+    pub(super) tools: Vec<Outline<'a>>,
+}
+
+/// A tool as it is to be written.
+pub(super) struct Outline<'a> {
+    pub(super) tool: &'a Tool,
+    /// Nothing if it has to be called with `tools.call`.
+    pub(super) alias: Option<String>,
+    pub(super) arguments: Schema,
+    pub(super) result: Returned,
+}
+
+/// What is known of a result.
+pub(super) enum Returned {
+    /// The server declares it.
+    Declared(Schema),
+    /// Results so far were like this.
+    Learned(Schema),
+    /// Nothing: text, or whatever JSON the text was.
+    Anything,
+}
+
+/// The chosen tools, by server.
+pub(super) fn outlines<'a>(
+    catalogue: &'a Catalogue,
+    chosen: &dyn Fn(&Tool) -> bool,
+    shapes: &Shapes,
+    style: Style,
+) -> Vec<Server<'a>> {
+    let servers = catalogue.servers().map(|name| Server {
+        name,
+        alias: catalogue.server_alias(name, style),
+        tools: catalogue
+            .tools_of(name)
+            .filter(|tool| chosen(tool))
+            .map(|tool| Outline::new(catalogue, tool, shapes, style))
+            .collect(),
+    });
+    servers.filter(|server| !server.tools.is_empty()).collect()
+}
+
+impl<'a> Outline<'a> {
+    pub(super) fn new(
+        catalogue: &Catalogue,
+        tool: &'a Tool,
+        shapes: &Shapes,
+        style: Style,
+    ) -> Self {
+        let mut arguments = Schema::read(&tool.input_schema);
+        // Arguments are always an object, also where the schema forgets to say so.
+        if matches!(arguments.root, Type::Unknown | Type::Never) {
+            let rest = Rest::Typed(Box::new(Type::Unknown));
+            arguments.root = Type::Object(Object { fields: Vec::new(), rest });
+        }
+        Self {
+            tool,
+            alias: catalogue.alias(tool, style),
+            arguments,
+            result: returned(tool, shapes),
+        }
+    }
+
+    /// Whether it can be called without arguments.
+    pub(super) fn takes_nothing_needed(&self) -> bool {
+        let Type::Object(object) = &self.arguments.root else { return false };
+        object.fields.iter().all(|field| !field.required)
+    }
+}
+
+fn returned(tool: &Tool, shapes: &Shapes) -> Returned {
+    let declared = tool.output_schema.as_ref().map(|schema| match schema.get("properties") {
+        // What the result rule unwraps is written unwrapped, with the definitions it refers to.
+        Some(properties) if is_wrapped(schema) => match properties.get("result") {
+            Some(inner) => Schema::read(&with_definitions(inner, schema)),
+            None => Schema::read(schema),
+        },
+        _ => Schema::read(schema),
+    });
+    let learned = || shapes.get(&tool.qualified_name()).filter(|shape| !shape.is_empty());
+    match (declared, learned()) {
+        (Some(schema), _) if schema.root != Type::Unknown => Returned::Declared(schema),
+        (_, Some(shape)) => Returned::Learned(Schema::read(&shape.to_schema())),
+        (_, None) => Returned::Anything,
+    }
+}
+
+fn with_definitions(inner: &Value, outer: &Value) -> Value {
+    let mut inner = inner.clone();
+    if let (Some(fields), Some(outer)) = (inner.as_object_mut(), outer.as_object()) {
+        for keyword in ["$defs", "definitions"] {
+            if let Some(definitions) = outer.get(keyword) {
+                fields.entry(keyword).or_insert_with(|| definitions.clone());
+            }
+        }
+    }
+    inner
+}
