@@ -1,0 +1,192 @@
+//! The canonical result as a tool's answer: structured content, and the same JSON as text.
+//!
+//! Only what says something is passed on (E5): a model pays for every empty list. Values over the
+//! budget were replaced by the backend; a text that is still huge is left to structured content.
+
+#[cfg(test)]
+mod tests;
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    backend::{ApprovalRequest, RunReport, ToolMatch},
+    request::RequestError,
+};
+
+/// Above this, the text only says where the answer is.
+const MAX_TEXT_BYTES: usize = 256 << 10;
+/// Fields of the canonical result that are passed on when they say something.
+const OPTIONAL: &[&str] = &[
+    "error",
+    "state",
+    "session_id",
+    "artifacts",
+    "changes",
+    "truncated",
+    "tools",
+    "cached",
+    "lossy",
+    "approval",
+    "approvals",
+    "message",
+    "handle",
+    "preview",
+];
+
+/// The answer for a run that has ended, or for how it stands.
+pub(crate) fn run(report: &RunReport) -> CallToolResult {
+    if let Some(first) = report.waiting.first() {
+        return waiting(&first.run_id, &report.waiting);
+    }
+    let empty = Map::new();
+    let given = report.value.as_object().unwrap_or(&empty);
+    let status = given.get("status").and_then(Value::as_str).unwrap_or("failed");
+    let mut shown = Map::new();
+    shown.insert("status".to_owned(), json!(status));
+    if let Some(id) = given.get("id").or_else(|| given.get("run_id")) {
+        shown.insert("run_id".to_owned(), id.clone());
+    }
+    for name in ["result", "logs", "metrics"] {
+        if let Some(value) = given.get(name) {
+            shown.insert(name.to_owned(), value.clone());
+        }
+    }
+    let said_nothing = given.get("logs").is_none_or(is_empty);
+    if said_nothing && let Some(printed) = given.get("stdout").filter(|text| !is_empty(text)) {
+        shown.insert("stdout".to_owned(), printed.clone());
+    }
+    for name in OPTIONAL {
+        if let Some(value) = given.get(*name).filter(|value| !is_empty(value)) {
+            shown.insert((*name).to_owned(), without_nulls(value));
+        }
+    }
+    let failed = matches!(status, "failed" | "aborted")
+        || given.get("success").is_some_and(|success| success == false && status == "completed");
+    structured(Value::Object(shown), failed)
+}
+
+/// A run that waits for a person whom the client cannot ask.
+pub(crate) fn waiting(run_id: &str, waiting: &[ApprovalRequest]) -> CallToolResult {
+    structured(waiting_value(run_id, waiting), false)
+}
+
+/// The same for a tool with an output schema of its own, which this would not match.
+pub(crate) fn tool_waiting(run_id: &str, waiting: &[ApprovalRequest]) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(waiting_value(run_id, waiting).to_string())])
+}
+
+fn waiting_value(run_id: &str, waiting: &[ApprovalRequest]) -> Value {
+    let commands: Vec<_> =
+        waiting.iter().map(|one| format!("`belljar approvals approve {}`", one.id)).collect();
+    let message = format!(
+        "A person has to allow this call, in a terminal: {}. Tell the user, then call get_run.",
+        commands.join(", ")
+    );
+    let mut value = json!({
+        "status": "approval_required",
+        "run_id": run_id,
+        "approval": waiting.first(),
+        "message": message,
+    });
+    if let (Some(object), [_, rest @ ..]) = (value.as_object_mut(), waiting)
+        && !rest.is_empty()
+    {
+        object.insert("more_approvals".to_owned(), json!(rest));
+    }
+    value
+}
+
+/// A run that goes on.
+pub(crate) fn running(run_id: &str) -> CallToolResult {
+    let message = "Still running; call get_run for the result.";
+    structured(json!({"status": "running", "run_id": run_id, "message": message}), false)
+}
+
+/// A tool that goes on, and has an output schema of its own.
+pub(crate) fn tool_running(run_id: &str) -> CallToolResult {
+    let text = format!("Still running as {run_id}; call get_run for the result.");
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// A run that has no report.
+pub(crate) fn no_report(run_id: Option<&str>, status: &str, message: &str) -> CallToolResult {
+    let code = if status == "aborted" { "run.aborted" } else { "sandbox.failed" };
+    let error = json!({"type": "SandboxError", "code": code, "message": message});
+    let mut value = json!({"status": status, "error": error});
+    if let (Some(run_id), Some(object)) = (run_id, value.as_object_mut()) {
+        object.insert("run_id".to_owned(), json!(run_id));
+    }
+    structured(value, true)
+}
+
+/// Arguments that were not understood.
+pub(crate) fn refused(error: &RequestError) -> CallToolResult {
+    let error = json!({
+        "type": "SandboxError", "code": "request.invalid", "message": error.to_string(),
+    });
+    structured(json!({"status": "failed", "error": error}), true)
+}
+
+/// Tools that were found.
+pub(crate) fn matches(found: &[ToolMatch]) -> CallToolResult {
+    structured(json!({"tools": found}), false)
+}
+
+/// A search that failed: there is nothing structured to say.
+pub(crate) fn search_failed(message: &str) -> CallToolResult {
+    structured(json!({"tools": [], "message": message}), true)
+}
+
+/// The answer of an upstream tool, as it came.
+pub(crate) fn tool(value: &Value) -> CallToolResult {
+    serde_json::from_value(value.clone())
+        .unwrap_or_else(|_| CallToolResult::success(vec![ContentBlock::text(value.to_string())]))
+}
+
+/// The answer of an upstream tool, looked at through `get_run`.
+pub(crate) fn tool_as_run(run_id: &str, value: &Value) -> CallToolResult {
+    let failed = value.get("isError").is_some_and(|flag| flag == true);
+    let status = if failed { "failed" } else { "completed" };
+    structured(json!({"status": status, "run_id": run_id, "result": value}), failed)
+}
+
+fn structured(value: Value, failed: bool) -> CallToolResult {
+    let text = value.to_string();
+    let text = if text.len() <= MAX_TEXT_BYTES {
+        text
+    } else {
+        let brief = json!({
+            "status": value.get("status"), "run_id": value.get("run_id"),
+            "message": format!("{} bytes, in structuredContent only", text.len()),
+        });
+        brief.to_string()
+    };
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(value);
+    result.is_error = Some(failed);
+    result
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) | Value::Number(_) => false,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        // `truncated: {stdout: false, …}` and `tools: {discovered: [], …}` say nothing either.
+        Value::Object(fields) => fields.values().all(is_empty),
+    }
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            value.clone()
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The port to what runs code: the gateway asks, the `belljar` crate answers.
+//!
+//! One promise holds the whole together: dropping the future of [`Backend::execute`] or
+//! [`Backend::call_tool`] ends the run. The gateway keeps a future alive for as long as somebody
+//! may still want its answer, also after the request that started it was answered.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use crate::{live::State, request::ExecuteRequest};
+
+/// Runs code, searches tools, decides approvals.
+pub trait Backend: Send + Sync + 'static {
+    /// Runs code to its end. What goes wrong is in the report, as for any run.
+    fn execute(
+        &self,
+        request: ExecuteRequest,
+        observer: Observer,
+    ) -> impl Future<Output = RunReport> + Send;
+
+    /// Settles an approval in the name of the person who answered in the client.
+    fn decide(
+        &self,
+        approval_id: &str,
+        verdict: Verdict,
+        by: &str,
+    ) -> impl Future<Output = Result<(), DecideError>> + Send;
+
+    /// The `k` tools nearest to what is intended, best first.
+    fn search_tools(
+        &self,
+        intent: &str,
+        k: u32,
+    ) -> impl Future<Output = Result<Vec<ToolMatch>, SearchError>> + Send;
+
+    /// The report of a run this gateway did not keep itself (another process started it, or this
+    /// one before it was restarted), once it has ended, waits for a person, or `wait` has passed.
+    /// `None` if there is no such run. What it waits for is in [`RunReport::waiting`].
+    fn get_run(
+        &self,
+        run_id: &str,
+        wait: Duration,
+    ) -> impl Future<Output = Option<RunReport>> + Send;
+
+    /// The upstream tools that clients see beside the gateway's own.
+    fn pass_through(&self) -> Vec<PassThrough> {
+        Vec::new()
+    }
+
+    /// Calls a tool of [`pass_through`](Self::pass_through) by its whole name, with policy and
+    /// approvals as from code. The answer is an MCP `CallToolResult`, as JSON.
+    fn call_tool(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+        observer: Observer,
+    ) -> impl Future<Output = Value> + Send;
+}
+
+/// How a run went, or how it goes.
+#[derive(Debug, Clone)]
+pub struct RunReport {
+    /// The canonical result: `id`, `status`, `success`, `result`, `logs`, `error`, `metrics`, …
+    pub value: Value,
+    /// Calls that wait for a person; empty once the run has ended.
+    pub waiting: Vec<ApprovalRequest>,
+}
+
+impl RunReport {
+    /// A run that has ended.
+    pub fn ended(value: Value) -> Self {
+        Self { value, waiting: Vec::new() }
+    }
+}
+
+/// A tool call that a person has to allow.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ApprovalRequest {
+    /// What the decision names.
+    pub id: String,
+    /// `server__tool`.
+    pub tool: String,
+    /// What the tool would be called with.
+    pub arguments: Value,
+    /// The run that waits.
+    pub run_id: String,
+    /// 1-based line of the agent's code, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// That line as written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code_line: Option<String>,
+    /// When it counts as denied, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<u64>,
+}
+
+/// What a person said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The call may go on.
+    Approve,
+    /// It may not.
+    Deny,
+}
+
+/// Why a decision did not count.
+#[derive(Debug, thiserror::Error)]
+pub enum DecideError {
+    /// No approval has this id.
+    #[error("no approval is called {0}")]
+    Unknown(String),
+    /// Somebody decided before, or it expired.
+    #[error("approval {0} is no longer open")]
+    Settled(String),
+    /// It could not be stored.
+    #[error("the decision could not be stored: {0}")]
+    Failed(String),
+}
+
+/// A search that could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct SearchError {
+    /// What went wrong, for the model.
+    pub message: String,
+}
+
+/// A tool that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolMatch {
+    /// `server__tool`.
+    pub name: String,
+    /// How code calls it, with types: `mcp.server.tool(args: {…}): Promise<…>`.
+    pub call: String,
+    /// What it does.
+    pub description: String,
+}
+
+/// An upstream tool as clients see it.
+#[derive(Debug, Clone)]
+pub struct PassThrough {
+    /// `server__tool`.
+    pub name: String,
+    /// The upstream's own title.
+    pub title: Option<String>,
+    /// The upstream's own description.
+    pub description: Option<String>,
+    /// What it takes.
+    pub input_schema: Map<String, Value>,
+    /// What it answers with, where declared.
+    pub output_schema: Option<Map<String, Value>>,
+    /// The upstream's annotations, as it sent them.
+    pub annotations: Option<Value>,
+}
+
+/// Through which a backend tells of a run while it goes on. Cheap to clone; telling never waits.
+#[derive(Debug, Clone)]
+pub struct Observer {
+    state: Arc<watch::Sender<State>>,
+}
+
+impl Observer {
+    pub(crate) fn new(state: Arc<watch::Sender<State>>) -> Self {
+        Self { state }
+    }
+
+    /// The run has an id.
+    pub fn started(&self, run_id: &str) {
+        self.state.send_modify(|state| state.run_id = Some(run_id.to_owned()));
+    }
+
+    /// The run said something. Clients that follow see the latest, so a flood costs nothing.
+    pub fn line(&self, text: &str) {
+        self.state.send_modify(|state| state.say(text));
+    }
+
+    /// A call waits for a person.
+    pub fn approval(&self, request: ApprovalRequest) {
+        self.state.send_modify(|state| {
+            state.run_id.get_or_insert_with(|| request.run_id.clone());
+            state.waiting.retain(|known| known.id != request.id);
+            state.waiting.push(request);
+        });
+    }
+
+    /// An approval was decided, by whomever, or expired: nobody needs to be asked any more.
+    pub fn settled(&self, approval_id: &str) {
+        self.state.send_modify(|state| state.waiting.retain(|known| known.id != approval_id));
+    }
+}

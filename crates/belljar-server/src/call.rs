@@ -1,0 +1,342 @@
+//! One call of a tool, from arguments to answer.
+//!
+//! Calls that run something start a run of their own and then look on ([`follow`]); the rest of a
+//! call is the same for `execute_code` and for upstream tools that are passed through.
+
+mod follow;
+
+use std::{sync::Arc, time::Duration};
+
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{
+        CallToolRequestParams, CallToolResponse, ElicitRequest, ElicitResult, InputRequest,
+        InputRequiredResult, InputResponses, JsonObject, SealOptions,
+    },
+    service::RequestContext,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tokio::time::{Instant, sleep};
+
+use self::follow::{Follower, OnCancel, Turn};
+use crate::{
+    answer,
+    approval::{self, Channel},
+    backend::{ApprovalRequest, Backend, DecideError, RunReport, Verdict},
+    gateway::Gateway,
+    live::{Finished, Live},
+    request::{ExecuteRequest, Fields, RequestError},
+    tools,
+};
+
+/// How long `get_run` waits unless told.
+const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+/// How often a run of another process that waits for a person is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How many tools are found unless told, and at most.
+const DEFAULT_FOUND: u64 = 5;
+const MOST_FOUND: u64 = 50;
+
+/// What kind of answer the caller can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// That of `execute_code` and `get_run`.
+    Run,
+    /// That of some upstream tool.
+    Tool,
+}
+
+/// What a retried request brings back: which run it is about. Sealed, and good only for the same
+/// tool with the same arguments.
+#[derive(Debug, Serialize, Deserialize)]
+struct Parked {
+    run_id: String,
+    asked: Vec<String>,
+}
+
+/// One call, with all that is needed to answer it.
+struct Call {
+    context: RequestContext<RoleServer>,
+    channel: Channel,
+    shape: Shape,
+    /// What its `requestState` is good for.
+    binding: Vec<u8>,
+    /// What a person was asked already, in this call, and did not decide.
+    dismissed: Vec<String>,
+}
+
+impl<B: Backend> Gateway<B> {
+    /// Answers a call.
+    pub(crate) async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let call = Call {
+            channel: Channel::of(&context),
+            shape: if tools::NAMES.contains(&&*request.name) { Shape::Run } else { Shape::Tool },
+            binding: binding(&request.name, &arguments),
+            dismissed: Vec::new(),
+            context,
+        };
+        if let Some(sealed) = &request.request_state {
+            let answers = request.input_responses.unwrap_or_default();
+            return self.retried(call, sealed, &answers).await;
+        }
+        let refused = |error: RequestError| Ok(answer::refused(&error).into());
+        match &*request.name {
+            tools::EXECUTE => match ExecuteRequest::decode(arguments) {
+                Ok(request) => self.execute(call, request).await,
+                Err(error) => refused(error),
+            },
+            tools::SEARCH => self.search(arguments).await.or_else(refused),
+            tools::GET_RUN => match wanted_run(arguments) {
+                Ok((run_id, wait)) => {
+                    let wait = wait.unwrap_or(DEFAULT_WAIT).min(self.shared.answer_within);
+                    self.look(call, &run_id, wait, OnCancel::Leave).await
+                }
+                Err(error) => refused(error),
+            },
+            name if self.passes(name) => self.pass(call, name, arguments).await,
+            name => Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None)),
+        }
+    }
+
+    fn passes(&self, name: &str) -> bool {
+        let (shown, _) = crate::names::sort_out(self.shared.backend.pass_through());
+        shown.iter().any(|tool| tool.name == name)
+    }
+
+    async fn execute(
+        &self,
+        call: Call,
+        request: ExecuteRequest,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let backend = self.shared.backend.clone();
+        let live = self.shared.runs.start(|observer| async move {
+            Finished::Run(Arc::new(backend.execute(request, observer).await))
+        });
+        self.follow(call, live, self.shared.answer_within, OnCancel::Abort).await
+    }
+
+    async fn pass(
+        &self,
+        call: Call,
+        name: &str,
+        arguments: JsonObject,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let (backend, name) = (self.shared.backend.clone(), name.to_owned());
+        let live = self.shared.runs.start(|observer| async move {
+            Finished::Tool(Arc::new(backend.call_tool(&name, arguments, observer).await))
+        });
+        self.follow(call, live, self.shared.answer_within, OnCancel::Abort).await
+    }
+
+    async fn search(&self, arguments: JsonObject) -> Result<CallToolResponse, RequestError> {
+        let mut fields = Fields::new("", &["intent", "k"], arguments)?;
+        let missing = || RequestError::Missing { field: "intent".to_owned() };
+        let intent = fields.text("intent")?.ok_or_else(missing)?;
+        let k = fields.count("k")?.unwrap_or(DEFAULT_FOUND).clamp(1, MOST_FOUND);
+        let k = u32::try_from(k).unwrap_or(u32::MAX);
+        Ok(match self.shared.backend.search_tools(&intent, k).await {
+            Ok(found) => answer::matches(&found).into(),
+            Err(error) => answer::search_failed(&error.message).into(),
+        })
+    }
+
+    /// A request that comes again, with what the person said (2026-07-28).
+    async fn retried(
+        &self,
+        mut call: Call,
+        sealed: &str,
+        answers: &InputResponses,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let parked: Parked =
+            self.shared.states.open_json_with(sealed, &call.binding).map_err(|error| {
+                tracing::warn!(%error, "a requestState was refused");
+                ErrorData::invalid_params("requestState is not valid for this request", None)
+            })?;
+        let live = self.shared.runs.find(&parked.run_id);
+        for id in &parked.asked {
+            let Some(said) = answers.get(id) else { continue };
+            let said: ElicitResult = serde_json::from_value(said.clone()).map_err(|error| {
+                ErrorData::invalid_params(format!("inputResponses.{id}: {error}"), None)
+            })?;
+            self.settle(&mut call, live.as_ref(), id, approval::verdict(&said)).await;
+        }
+        self.look(call, &parked.run_id, self.shared.answer_within, OnCancel::Abort).await
+    }
+
+    /// Passes a person's decision on; without one, they are not asked again in this call. A
+    /// decision that comes too late changes nothing, which is right.
+    async fn settle(
+        &self,
+        call: &mut Call,
+        live: Option<&Live>,
+        id: &str,
+        verdict: Option<Verdict>,
+    ) {
+        let Some(verdict) = verdict else { return call.dismissed.push(id.to_owned()) };
+        let who = call.context.client_info().map_or_else(
+            || "an MCP client".to_owned(),
+            |client| format!("{} {}", client.name, client.version),
+        );
+        let decided = self.shared.backend.decide(id, verdict, &who).await;
+        if let Err(error) = &decided {
+            tracing::warn!(%error, "a decision did not count");
+        }
+        match (decided, live) {
+            // It still waits, and asking again at once would not help.
+            (Err(DecideError::Failed(_)), _) => call.dismissed.push(id.to_owned()),
+            (_, Some(live)) => live.settled(id),
+            (_, None) => {}
+        }
+    }
+
+    /// Answers with how a run stands that some other request started.
+    async fn look(
+        &self,
+        call: Call,
+        run_id: &str,
+        wait: Duration,
+        on_cancel: OnCancel,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match self.shared.runs.find(run_id) {
+            Some(live) => self.follow(call, live, wait, on_cancel).await,
+            None => self.look_stored(call, run_id, wait).await,
+        }
+    }
+
+    /// The same for a run that another process has, or that this one had before it was restarted.
+    async fn look_stored(
+        &self,
+        mut call: Call,
+        run_id: &str,
+        wait: Duration,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let until = Instant::now() + wait;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let report = tokio::select! {
+                () = call.context.ct.cancelled() => return Err(cancelled()),
+                report = self.shared.backend.get_run(run_id, left) => report,
+            };
+            let Some(report) = report else {
+                let message = format!("no run is called {run_id}");
+                return Ok(answer::no_report(None, "failed", &message).into());
+            };
+            let open = report.waiting.iter().find(|one| !call.dismissed.contains(&one.id));
+            match (open, call.channel) {
+                (Some(open), Channel::Elicit) => {
+                    let verdict = follow::ask(&call.context, open).await;
+                    self.settle(&mut call, None, &open.id, verdict).await;
+                }
+                (Some(_), Channel::InputRequired) => {
+                    return self.ask_again(&call, run_id, &report.waiting);
+                }
+                // Somebody may decide elsewhere while this is waited for.
+                (Some(_), Channel::None) if !left.is_zero() => sleep(LOOK_EVERY).await,
+                (Some(_), Channel::None) | (None, _) => return Ok(shaped(&call, run_id, &report)),
+            }
+        }
+    }
+
+    async fn follow(
+        &self,
+        mut call: Call,
+        live: Live,
+        wait: Duration,
+        on_cancel: OnCancel,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let turn = Follower::new(self, &live, &mut call).run(wait, on_cancel).await;
+        match turn {
+            Turn::Finished { run_id, finished } => Ok(finish(&call, run_id.as_deref(), &finished)),
+            Turn::Waiting { run_id, waiting } => {
+                self.shared.runs.keep(&run_id, &live);
+                let all_dismissed = waiting.iter().all(|one| call.dismissed.contains(&one.id));
+                if call.channel == Channel::InputRequired && !all_dismissed {
+                    return self.ask_again(&call, &run_id, &waiting);
+                }
+                Ok(match call.shape {
+                    Shape::Run => answer::waiting(&run_id, &waiting).into(),
+                    Shape::Tool => answer::tool_waiting(&run_id, &waiting).into(),
+                })
+            }
+            Turn::Running { run_id } => {
+                self.shared.runs.keep(&run_id, &live);
+                Ok(match call.shape {
+                    Shape::Run => answer::running(&run_id).into(),
+                    Shape::Tool => answer::tool_running(&run_id).into(),
+                })
+            }
+            Turn::Cancelled => Err(cancelled()),
+        }
+    }
+
+    /// Wants the request again, with a person's answers (2026-07-28).
+    fn ask_again(
+        &self,
+        call: &Call,
+        run_id: &str,
+        waiting: &[ApprovalRequest],
+    ) -> Result<CallToolResponse, ErrorData> {
+        let open = waiting.iter().filter(|one| !call.dismissed.contains(&one.id));
+        let questions = open
+            .map(|one| {
+                let question = ElicitRequest::new(approval::form(one));
+                (one.id.clone(), InputRequest::Elicitation(question))
+            })
+            .collect::<std::collections::BTreeMap<_, _>>();
+        let parked =
+            Parked { run_id: run_id.to_owned(), asked: questions.keys().cloned().collect() };
+        let options = SealOptions::new().associated_data(&call.binding);
+        let sealed = self.shared.states.seal_json_with(&parked, &options).map_err(|error| {
+            ErrorData::internal_error(format!("requestState could not be made: {error}"), None)
+        })?;
+        Ok(InputRequiredResult::new(Some(questions), Some(sealed)).into())
+    }
+}
+
+fn finish(call: &Call, run_id: Option<&str>, finished: &Finished) -> CallToolResponse {
+    let lost = "the run ended without a report; the server's log says why";
+    match (finished, call.shape) {
+        (Finished::Run(report), _) => answer::run(report),
+        (Finished::Tool(value), Shape::Tool) => answer::tool(value),
+        (Finished::Tool(value), Shape::Run) => {
+            answer::tool_as_run(run_id.unwrap_or_default(), value)
+        }
+        (Finished::Aborted, _) => answer::no_report(run_id, "aborted", "the run was aborted"),
+        (Finished::Lost, _) => answer::no_report(run_id, "failed", lost),
+    }
+    .into()
+}
+
+/// The report of a stored run, for a caller that wants the answer of a tool or that of a run.
+fn shaped(call: &Call, run_id: &str, report: &RunReport) -> CallToolResponse {
+    match call.shape {
+        Shape::Tool if !report.waiting.is_empty() => {
+            answer::tool_waiting(run_id, &report.waiting).into()
+        }
+        Shape::Tool => answer::tool(&report.value).into(),
+        Shape::Run => answer::run(report).into(),
+    }
+}
+
+fn wanted_run(arguments: JsonObject) -> Result<(String, Option<Duration>), RequestError> {
+    let mut fields = Fields::new("", &["run_id", "wait_ms"], arguments)?;
+    let missing = || RequestError::Missing { field: "run_id".to_owned() };
+    let run_id = fields.text("run_id")?.ok_or_else(missing)?;
+    Ok((run_id, fields.count("wait_ms")?.map(Duration::from_millis)))
+}
+
+fn binding(name: &str, arguments: &JsonObject) -> Vec<u8> {
+    let arguments = serde_json::to_vec(arguments).unwrap_or_default();
+    Sha256::new().chain_update(name).chain_update([0]).chain_update(arguments).finalize().to_vec()
+}
+
+/// Nobody reads this: a cancelled request gets no answer.
+fn cancelled() -> ErrorData {
+    ErrorData::internal_error("the request was cancelled", None)
+}

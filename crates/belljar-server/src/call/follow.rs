@@ -1,0 +1,219 @@
+//! Looking on while a run goes on: progress out, questions to a person, cancellation in.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use rmcp::{
+    RoleServer,
+    model::{ProgressNotificationParam, ProgressToken},
+    service::RequestContext,
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+use super::Call;
+use crate::{
+    approval::{self, Channel},
+    backend::{ApprovalRequest, Backend, Verdict},
+    gateway::Gateway,
+    live::{Finished, Live, State},
+};
+
+/// A client that follows hears at least this often, so that it knows the server is there.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// A client that does not take progress is not waited for.
+const PROGRESS_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The backend tells of expiry itself; a question is only given up if it does not.
+const EXPIRY_SLACK: Duration = Duration::from_secs(5);
+
+/// What becomes of the run when the request is cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnCancel {
+    /// It ends too: nobody wants it any more.
+    Abort,
+    /// It goes on: the request only asked how it is.
+    Leave,
+}
+
+/// Why there is something to answer.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// It ended.
+    Finished { run_id: Option<String>, finished: Finished },
+    /// A person has to decide, and cannot be asked from here (any more).
+    Waiting { run_id: String, waiting: Vec<ApprovalRequest> },
+    /// It takes longer than the client will wait.
+    Running { run_id: String },
+    /// The client does not want an answer.
+    Cancelled,
+}
+
+type Asked = Pin<Box<dyn Future<Output = Option<Verdict>> + Send>>;
+
+pub(super) struct Follower<'a, B> {
+    gateway: &'a Gateway<B>,
+    live: &'a Live,
+    call: &'a mut Call,
+    state: watch::Receiver<State>,
+    /// The question that is open, and which approval it is about. One at a time: a person reads
+    /// one at a time.
+    asking: Option<(String, Asked)>,
+    progress: Option<Progress>,
+}
+
+/// What was seen of a run at one moment.
+struct Seen {
+    run_id: Option<String>,
+    waiting: Vec<ApprovalRequest>,
+    finished: Option<Finished>,
+    said: Option<(u64, String)>,
+}
+
+impl<'a, B: Backend> Follower<'a, B> {
+    pub(super) fn new(gateway: &'a Gateway<B>, live: &'a Live, call: &'a mut Call) -> Self {
+        let token = call.context.meta.get_progress_token();
+        let progress = token.map(|token| Progress { token, sent: 0.0, lines: 0 });
+        Self { gateway, live, call, state: live.watch(), asking: None, progress }
+    }
+
+    /// Looks on until there is something to answer.
+    pub(super) async fn run(mut self, wait: Duration, on_cancel: OnCancel) -> Turn {
+        let deadline = Instant::now() + wait;
+        let cancelled = self.call.context.ct.clone();
+        loop {
+            let seen = self.see();
+            if let Some(finished) = seen.finished {
+                return Turn::Finished { run_id: seen.run_id, finished };
+            }
+            // Who only asks how it is hears of a question when nobody has decided in time.
+            let may_wait = on_cancel == OnCancel::Leave && Instant::now() < deadline;
+            if let Some(turn) = self.consider(&seen, may_wait) {
+                return turn;
+            }
+            if let (Some(progress), Some((lines, line))) = (&mut self.progress, seen.said) {
+                progress.tell(&self.call.context, lines, &line).await;
+            }
+            let may_answer = self.asking.is_none() && seen.run_id.is_some();
+            tokio::select! {
+                biased;
+                () = cancelled.cancelled() => {
+                    if on_cancel == OnCancel::Abort {
+                        self.live.abort();
+                    }
+                    return Turn::Cancelled;
+                }
+                (id, verdict) = answered(&mut self.asking) => {
+                    self.asking = None;
+                    self.gateway.settle(self.call, Some(self.live), &id, verdict).await;
+                }
+                changed = self.state.changed() => if changed.is_err() {
+                    return Turn::Finished { run_id: seen.run_id, finished: Finished::Lost };
+                },
+                () = tokio::time::sleep_until(deadline), if may_answer => {
+                    if seen.waiting.is_empty() {
+                        return Turn::Running { run_id: seen.run_id.unwrap_or_default() };
+                    }
+                }
+                () = tokio::time::sleep(HEARTBEAT), if self.progress.is_some() => {
+                    if let Some(progress) = &mut self.progress {
+                        progress.beat(&self.call.context).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn see(&mut self) -> Seen {
+        let told = self.progress.as_ref().map(|progress| progress.lines);
+        let state = self.state.borrow_and_update();
+        let news = told.is_some_and(|told| state.lines > told);
+        Seen {
+            run_id: state.run_id.clone(),
+            waiting: state.waiting.clone(),
+            finished: state.finished.as_ref().map(|(finished, _)| finished.clone()),
+            said: state.line.clone().filter(|_| news).map(|line| (state.lines, line)),
+        }
+    }
+
+    /// Opens the next question, closes one that was settled elsewhere, or gives the turn back.
+    fn consider(&mut self, seen: &Seen, may_wait: bool) -> Option<Turn> {
+        let is_open = |id: &str| seen.waiting.iter().any(|one| one.id == id);
+        if self.asking.as_ref().is_some_and(|(id, _)| !is_open(id)) {
+            self.asking = None;
+        }
+        if self.asking.is_some() {
+            return None;
+        }
+        let first = seen.waiting.first()?;
+        let next = seen.waiting.iter().find(|one| !self.call.dismissed.contains(&one.id));
+        match (self.call.channel, next) {
+            (Channel::Elicit, Some(next)) => {
+                let (context, approval) = (self.call.context.clone(), next.clone());
+                let asked = async move { ask(&context, &approval).await };
+                self.asking = Some((next.id.clone(), Box::pin(asked)));
+                None
+            }
+            (Channel::None, _) if may_wait => None,
+            (Channel::Elicit, None) | (Channel::InputRequired | Channel::None, _) => {
+                Some(Turn::Waiting { run_id: first.run_id.clone(), waiting: seen.waiting.clone() })
+            }
+        }
+    }
+}
+
+/// Asks the person at the client (up to 2025-11-25). `None` if they did not decide.
+///
+/// Must run in the task that handles the request: the transport knows by it which stream the
+/// question belongs to.
+pub(super) async fn ask(
+    context: &RequestContext<RoleServer>,
+    approval: &ApprovalRequest,
+) -> Option<Verdict> {
+    let form = approval::form(approval);
+    let time_left = approval::time_left(approval).map(|left| left + EXPIRY_SLACK);
+    let asked = context.peer.create_elicitation_with_timeout(form, time_left);
+    tokio::select! {
+        () = context.ct.cancelled() => None,
+        answer = asked => match answer {
+            Ok(answer) => approval::verdict(&answer),
+            Err(error) => {
+                tracing::warn!(%error, "the client could not be asked");
+                None
+            }
+        },
+    }
+}
+
+async fn answered(asking: &mut Option<(String, Asked)>) -> (String, Option<Verdict>) {
+    match asking {
+        Some((id, asked)) => (id.clone(), asked.await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Progress towards a client that asked for it. The number only ever grows, as it must.
+struct Progress {
+    token: ProgressToken,
+    sent: f64,
+    lines: u64,
+}
+
+impl Progress {
+    async fn tell(&mut self, context: &RequestContext<RoleServer>, lines: u64, line: &str) {
+        self.lines = lines;
+        self.send(context, line).await;
+    }
+
+    async fn beat(&mut self, context: &RequestContext<RoleServer>) {
+        self.send(context, "running").await;
+    }
+
+    async fn send(&mut self, context: &RequestContext<RoleServer>, message: &str) {
+        self.sent += 1.0;
+        let progress =
+            ProgressNotificationParam::new(self.token.clone(), self.sent).with_message(message);
+        let _ = timeout(PROGRESS_PATIENCE, context.peer.notify_progress(progress)).await;
+    }
+}

@@ -1,0 +1,130 @@
+//! The MCP server itself: what it is called, what it can do, which tools it has.
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
+        PaginatedRequestParams, ProtocolVersion, RequestStateCodec, ServerCapabilities,
+        ServerConfig, Tool,
+    },
+    service::RequestContext,
+};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    backend::Backend,
+    live::Runs,
+    names::{NameError, sort_out},
+    token::random_bytes,
+    tools,
+};
+
+const INSTRUCTIONS: &str = "Write code that calls tools (execute_code) instead of calling them one \
+    by one; find them with search_tools.";
+
+/// How the gateway behaves towards its clients.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// After this, a run that still goes on is answered with its id; clients give up after a
+    /// minute as a rule. Questions to a person are waited for without it.
+    pub answer_within: Duration,
+    /// What `requestState` is sealed with, so that retries outlast a restart. Random if absent.
+    pub secret: Option<Vec<u8>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { answer_within: Duration::from_secs(50), secret: None }
+    }
+}
+
+/// Belljar as an MCP server. Clones share everything.
+#[derive(Debug)]
+pub struct Gateway<B> {
+    pub(crate) shared: Arc<Shared<B>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared<B> {
+    pub(crate) backend: Arc<B>,
+    pub(crate) runs: Runs,
+    pub(crate) answer_within: Duration,
+    pub(crate) states: RequestStateCodec,
+}
+
+impl<B> Clone for Gateway<B> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<B: Backend> Gateway<B> {
+    /// A gateway to this backend.
+    ///
+    /// # Errors
+    /// The first tool to be passed through that has no name of its own a client would take.
+    pub fn new(backend: Arc<B>, options: Options) -> Result<Self, NameError> {
+        if let Some(fault) = sort_out(backend.pass_through()).1.into_iter().next() {
+            return Err(fault);
+        }
+        let secret = options.secret.unwrap_or_else(|| random_bytes().to_vec());
+        // A secret of any length makes a key of the length the codec wants.
+        let key = Sha256::new().chain_update("belljar requestState").chain_update(secret);
+        let states = RequestStateCodec::new_unchecked(key.finalize().to_vec());
+        let answer_within = options.answer_within;
+        let shared = Shared { backend, runs: Runs::default(), answer_within, states };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Ends every run, also those that outlasted the request that started them.
+    pub fn abort_runs(&self) {
+        self.shared.runs.abort_all();
+    }
+
+    /// Catalogues change while the server runs; a name that became ambiguous is left out then.
+    fn tools(&self) -> Vec<Tool> {
+        let (shown, faults) = sort_out(self.shared.backend.pass_through());
+        for fault in faults {
+            tracing::warn!("{fault}");
+        }
+        let mut all = tools::own();
+        all.extend(shown.into_iter().map(tools::passed));
+        all
+    }
+}
+
+impl<B: Backend> ServerHandler for Gateway<B> {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(
+                Implementation::new("belljar", env!("CARGO_PKG_VERSION")).with_title("Belljar"),
+            )
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.call(request, context).await
+    }
+}

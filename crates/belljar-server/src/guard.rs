@@ -1,0 +1,128 @@
+//! Who may talk to the HTTP server: the right host name, the right origin, the right token.
+//!
+//! A web page that someone visits can send requests to loopback addresses, also under a name of
+//! its own (DNS rebinding). The Host and Origin headers give it away, and it has no token.
+
+#[cfg(test)]
+mod tests;
+
+use axum::{
+    http::{HeaderMap, StatusCode, Uri, header, uri::Authority},
+    response::{IntoResponse, Response},
+};
+
+use crate::token::Token;
+
+/// Names by which a server on this machine is reached from this machine.
+const LOOPBACK: &[&str] = &["localhost", "127.0.0.1", "[::1]"];
+
+/// What a client has to show.
+#[derive(Debug, Clone)]
+pub enum Auth {
+    /// `Authorization: Bearer` and this.
+    Token(Token),
+    /// Nothing. Refused on addresses that others can reach.
+    Open,
+}
+
+/// Names and origins that are let in besides those of the loopback interface.
+#[derive(Debug, Clone, Default)]
+pub struct Allowed {
+    /// Host names, with or without a port.
+    pub hosts: Vec<String>,
+    /// Origins, as browsers send them: `https://app.example.com`.
+    pub origins: Vec<String>,
+}
+
+/// Why a request was turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turned {
+    Host,
+    Origin,
+    NoToken,
+    WrongToken,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Guard {
+    pub(crate) auth: Auth,
+    pub(crate) allowed: Allowed,
+}
+
+impl Guard {
+    /// Whether the request is from whom it may be from, token aside.
+    pub(crate) fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Turned> {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = host.or_else(|| uri.authority().map(Authority::as_str)).ok_or(Turned::Host)?;
+        if !self.is_known(host) {
+            return Err(Turned::Host);
+        }
+        for origin in headers.get_all(header::ORIGIN) {
+            let origin = origin.to_str().map_err(|_| Turned::Origin)?;
+            if !self.is_known_origin(origin) {
+                return Err(Turned::Origin);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it brings the token.
+    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Turned> {
+        let Auth::Token(token) = &self.auth else { return Ok(()) };
+        let given = headers.get(header::AUTHORIZATION).ok_or(Turned::NoToken)?;
+        let given = given.to_str().map_err(|_| Turned::WrongToken)?;
+        let (scheme, guess) = given.split_once(' ').ok_or(Turned::WrongToken)?;
+        if scheme.eq_ignore_ascii_case("bearer") && token.is(guess.trim()) {
+            Ok(())
+        } else {
+            Err(Turned::WrongToken)
+        }
+    }
+
+    fn is_known(&self, host: &str) -> bool {
+        let Ok(authority) = host.parse::<Authority>() else { return false };
+        let name = authority.host();
+        let loopback = LOOPBACK.iter().any(|known| name.eq_ignore_ascii_case(known));
+        let same =
+            |known: &String| known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(name);
+        !host.contains('@') && (loopback || self.allowed.hosts.iter().any(same))
+    }
+
+    fn is_known_origin(&self, origin: &str) -> bool {
+        if self.allowed.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) {
+            return true;
+        }
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        host.and_then(|host| host.parse::<Authority>().ok()).is_some_and(|host| {
+            !origin.contains('@')
+                && LOOPBACK.iter().any(|known| host.host().eq_ignore_ascii_case(known))
+        })
+    }
+}
+
+impl IntoResponse for Turned {
+    fn into_response(self) -> Response {
+        let (status, message) = match self {
+            Self::Host => (
+                StatusCode::FORBIDDEN,
+                "this Host is not served here; allow it in the server's configuration",
+            ),
+            Self::Origin => (
+                StatusCode::FORBIDDEN,
+                "this Origin may not use the server; allow it in the server's configuration",
+            ),
+            Self::NoToken => (
+                StatusCode::UNAUTHORIZED,
+                "a token is needed: Authorization: Bearer TOKEN; it is in .belljar/token",
+            ),
+            Self::WrongToken => (StatusCode::UNAUTHORIZED, "this is not the server's token"),
+        };
+        let body = axum::Json(serde_json::json!({"error": message}));
+        let mut response = (status, body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            let challenge = header::HeaderValue::from_static("Bearer realm=\"belljar\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}

@@ -1,0 +1,33 @@
+//! Belljar as an MCP server, over stdio and HTTP: translate, call, translate back.
+//!
+//! What runs code, decides policy and stores approvals is behind the [`Backend`] port. This crate
+//! knows the protocol (revisions 2025-11-25 and 2026-07-28), who may connect, and how little a
+//! model needs to be told. It keeps nothing that must outlive the process: what does travels as a
+//! run's id.
+
+mod answer;
+mod approval;
+mod backend;
+mod call;
+pub mod conformance;
+mod gateway;
+mod guard;
+mod http;
+mod live;
+mod names;
+mod request;
+mod stdio;
+mod token;
+mod tools;
+
+pub use backend::{
+    ApprovalRequest, Backend, DecideError, Observer, PassThrough, RunReport, SearchError,
+    ToolMatch, Verdict,
+};
+pub use gateway::{Gateway, Options};
+pub use guard::{Allowed, Auth};
+pub use http::{HttpConfig, HttpServer, ServeError, serve_http};
+pub use names::NameError;
+pub use request::{Access, ExecuteRequest, Language, RequestError, SandboxConfig};
+pub use stdio::{StdioError, serve_stdio, serve_streams};
+pub use token::{Token, TokenError};

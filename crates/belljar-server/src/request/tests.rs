@@ -1,0 +1,90 @@
+//! Requests are understood wholly or refused with the field's name.
+
+use serde_json::json;
+
+use super::*;
+
+fn decode(arguments: Value) -> Result<ExecuteRequest, String> {
+    let Value::Object(arguments) = arguments else { panic!("not an object") };
+    ExecuteRequest::decode(arguments).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_field_in_both_spellings() {
+    let wanted = ExecuteRequest {
+        code: "1".into(),
+        language: Some(Language::Python),
+        intent: Some("sum".into()),
+        tools: Some(vec!["git__log".into()]),
+        context: Some(json!({"a": 1})),
+        sandbox_config: SandboxConfig {
+            timeout_ms: Some(500),
+            heap_limit_mb: Some(64),
+            allowed_read_paths: vec!["/data".into()],
+            allow_network: Access::None,
+            allow_write: Access::Only(vec!["/out".into()]),
+        },
+        session_id: Some("s1".into()),
+        max_output_tokens: Some(500),
+        durable: Some(true),
+    };
+    let camel = json!({
+        "code": "1", "language": "python", "intent": "sum", "tools": ["git__log"],
+        "context": {"a": 1}, "sessionId": "s1", "maxOutputTokens": 500.0, "durable": true,
+        "sandboxConfig": {"timeoutMs": 500, "heapLimitMB": 64, "allowedReadPaths": ["/data"],
+            "allowNetwork": false, "allowWrite": ["/out"]},
+    });
+    let snake = json!({
+        "code": "1", "language": "py", "intent": "sum", "tools": ["git__log"],
+        "context": {"a": 1}, "session_id": "s1", "max_output_tokens": 500, "durable": true,
+        "sandbox_config": {"timeout_ms": 500, "heap_limit_mb": 64,
+            "allowed_read_paths": ["/data"], "allow_network": false, "allow_write": ["/out"]},
+    });
+    assert_eq!(decode(camel), Ok(wanted.clone()));
+    assert_eq!(decode(snake), Ok(wanted));
+}
+
+#[test]
+fn null_is_absent_and_code_is_not_optional() {
+    let request = decode(json!({"code": "1", "language": null, "sandbox_config": null}));
+    assert_eq!(request, Ok(ExecuteRequest { code: "1".into(), ..ExecuteRequest::default() }));
+    assert_eq!(decode(json!({})), Err("`code` is missing".into()));
+}
+
+#[test]
+fn what_is_not_known_is_named_with_the_nearest_right_name() {
+    for (arguments, message) in [
+        (
+            json!({"code": "1", "langage": "ts"}),
+            "unknown field `langage` (did you mean `language`?)",
+        ),
+        (json!({"code": "1", "approve": true}), "unknown field `approve`"),
+        (
+            json!({"code": "1", "sandbox_config": {"timeout": 5}}),
+            "unknown field `sandbox_config.timeout` (did you mean `timeoutMs`?)",
+        ),
+        (
+            json!({"code": "1", "x": 1, "tool": []}),
+            "unknown field `tool` (did you mean `tools`?); unknown field `x`",
+        ),
+        (json!({"code": 1}), "`code` must be a string, not 1"),
+        (
+            json!({"code": "1", "language": "ruby"}),
+            "`language` must be typescript, javascript, python or bash, not \"ruby\"",
+        ),
+        (
+            json!({"code": "1", "sandbox_config": {"timeoutMs": -1}}),
+            "`sandbox_config.timeoutMs` must be a whole number from 0, not -1",
+        ),
+        (
+            json!({"code": "1", "sandbox_config": {"allowNetwork": "yes"}}),
+            "`sandbox_config.allowNetwork` must be true, false or a list of strings, not \"yes\"",
+        ),
+        (
+            json!({"code": "1", "session_id": "a", "sessionId": "b"}),
+            "`session_id` is given twice, in two spellings",
+        ),
+    ] {
+        assert_eq!(decode(arguments), Err(message.to_owned()));
+    }
+}

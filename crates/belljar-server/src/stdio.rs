@@ -1,0 +1,65 @@
+//! The gateway over standard input and output. Nothing else may write to standard output.
+
+use rmcp::{ServerHandler, service::serve_server_with_ct, transport::async_rw::AsyncRwTransport};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use crate::{backend::Backend, gateway::Gateway};
+
+/// Longer lines are dropped by the transport; code and context may be large.
+const MAX_LINE_BYTES: usize = 256 << 20;
+
+/// Why serving a client over streams ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    /// The client said something that does not begin a session.
+    #[error("the client did not begin an MCP session")]
+    Handshake(#[source] Box<rmcp::service::ServerInitializeError>),
+    /// The task that served it fell over.
+    #[error("the MCP session broke")]
+    Broken(#[source] tokio::task::JoinError),
+}
+
+/// Serves one client over this process's own standard streams, until it goes away or `stop` is
+/// cancelled. What it left running is ended.
+///
+/// # Errors
+/// If no session came about, or it broke.
+pub async fn serve_stdio<B: Backend>(
+    gateway: Gateway<B>,
+    stop: CancellationToken,
+) -> Result<(), StdioError> {
+    let (input, output) = rmcp::transport::stdio_pipes();
+    let (runs, stopped) = (gateway.clone(), stop.clone());
+    // Runs end at once when we are told to stop, so that their requests can still be answered.
+    let watch = tokio::spawn(async move {
+        stopped.cancelled().await;
+        runs.abort_runs();
+    });
+    let served = serve_streams(gateway.clone(), input, output, stop).await;
+    watch.abort();
+    gateway.abort_runs();
+    served
+}
+
+/// Serves one client over any pair of streams.
+///
+/// # Errors
+/// If no session came about, or it broke.
+pub async fn serve_streams<H: ServerHandler>(
+    server: H,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    stop: CancellationToken,
+) -> Result<(), StdioError> {
+    let transport =
+        AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_LINE_BYTES);
+    let session = match serve_server_with_ct(server, transport, stop.clone()).await {
+        Ok(session) => session,
+        // Gone before it said anything, or we were told to stop: both are a quiet end.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(_) if stop.is_cancelled() => return Ok(()),
+        Err(error) => return Err(StdioError::Handshake(Box::new(error))),
+    };
+    session.waiting().await.map(drop).map_err(StdioError::Broken)
+}

@@ -1,0 +1,118 @@
+//! The bearer token of the HTTP server: made once, readable by its owner only.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt, fs,
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::Path,
+};
+
+use sha2::{Digest, Sha256};
+
+/// Who knows it may use the server. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The file cannot be read or written.
+    #[error("token file {path}")]
+    File {
+        /// Where it is.
+        path: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Others may read it, so it is no secret.
+    #[error("token file {path} can be read by others; run: chmod 600 {path}")]
+    Shared {
+        /// Where it is.
+        path: String,
+    },
+    /// What is in it is too easy to guess.
+    #[error("token file {path} must hold at least 32 characters without spaces")]
+    Weak {
+        /// Where it is.
+        path: String,
+    },
+}
+
+impl Token {
+    /// The token in the file at `path`; the file is made, with a new token, if there is none.
+    ///
+    /// # Errors
+    /// If the file cannot be read or made, is readable by others, or holds no good token.
+    pub fn at(path: &Path) -> Result<Self, TokenError> {
+        let shown = || path.display().to_string();
+        let failed = |source| TokenError::File { path: shown(), source };
+        match fs::metadata(path) {
+            Ok(about) if about.permissions().mode() & 0o077 != 0 => {
+                return Err(TokenError::Shared { path: shown() });
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match make(path) {
+                    // Another process was quicker: its token is the one.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    made => made.map_err(failed)?,
+                }
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        let text = fs::read_to_string(path).map_err(failed)?;
+        Self::new(text.trim()).ok_or_else(|| TokenError::Weak { path: shown() })
+    }
+
+    /// A token as given; `None` if it is too easy to guess.
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_graphic());
+        fits.then(|| Self(text.to_owned()))
+    }
+
+    /// The token itself, to hand to a client.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is it. How long the comparison takes tells nothing about the token: it is made
+    /// on digests, and whoever guesses does not choose those.
+    pub(crate) fn is(&self, guess: &str) -> bool {
+        Sha256::digest(&self.0) == Sha256::digest(guess)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Written under another name and then linked into place, so that no reader sees half of it.
+fn make(path: &Path) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let draft = path.with_extension(format!("new-{}", hex(&random_bytes()[..8])));
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let written = file
+        .write_all(hex(&random_bytes()).as_bytes())
+        .and_then(|()| file.write_all(b"\n"))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::hard_link(&draft, path));
+    let _ = fs::remove_file(&draft);
+    written
+}
+
+/// 32 bytes nobody can guess. The kernel's source does not fail once it is initialised, and
+/// without it there is no safe way to go on.
+pub(crate) fn random_bytes() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    assert!(filled == Ok(32), "the kernel has no randomness");
+    bytes
+}

@@ -1,0 +1,28 @@
+//! The token is made once, kept from others, and never shown by accident.
+
+use super::*;
+
+#[test]
+fn e1_a_token_is_made_once_for_its_owner_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(".belljar/token");
+    let token = Token::at(&path).unwrap();
+    assert_eq!(token.reveal().len(), 64);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(Token::at(&path).unwrap(), token);
+    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    assert_eq!(format!("{token:?}"), "Token(…)");
+    assert!(token.is(fs::read_to_string(&path).unwrap().trim()));
+    assert!(!token.is("") && !token.is(&"0".repeat(64)));
+}
+
+#[test]
+fn a_token_others_can_read_or_guess_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("token");
+    fs::write(&path, "short").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    assert!(matches!(Token::at(&path), Err(TokenError::Shared { .. })));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(matches!(Token::at(&path), Err(TokenError::Weak { .. })));
+}

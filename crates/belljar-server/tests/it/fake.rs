@@ -1,0 +1,191 @@
+//! A backend that runs nothing: the code says what the run should do.
+//!
+//! `return JSON`, `fail`, `lines N`, `sleep` (for ever), `ask`, `ask twice` and `ask then
+//! sleep` (a call of `files__delete`, or two, that a person must allow). Also used by `examples/fake.rs`.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use belljar_server::{
+    ApprovalRequest, Backend, DecideError, ExecuteRequest, Observer, PassThrough, RunReport,
+    SearchError, ToolMatch, Verdict,
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, oneshot};
+
+#[derive(Debug, Default)]
+pub(crate) struct Fake {
+    pub(crate) next: AtomicU32,
+    pub(crate) open: Mutex<HashMap<String, oneshot::Sender<Verdict>>>,
+    /// Every decision that counted.
+    pub(crate) decided: Mutex<Vec<(String, Verdict, String)>>,
+    /// Runs that were dropped before they ended.
+    pub(crate) dropped: Arc<Notify>,
+    /// Signalled when a run sleeps.
+    pub(crate) asleep: Notify,
+    /// Runs that some other process has, with how they stand.
+    pub(crate) stored: Mutex<HashMap<String, RunReport>>,
+    pub(crate) passed: Vec<PassThrough>,
+    pub(crate) requests: Mutex<Vec<ExecuteRequest>>,
+}
+
+struct TellDrop(Option<Arc<Notify>>);
+
+impl Drop for TellDrop {
+    fn drop(&mut self) {
+        if let Some(dropped) = &self.0 {
+            dropped.notify_one();
+        }
+    }
+}
+
+fn ended(id: &str, result: Value) -> Value {
+    json!({
+        "id": id, "status": "completed", "success": true, "result": result, "stdout": "",
+        "logs": [], "error": null, "metrics": {"executionTimeMs": 1.0, "toolCalls": 0},
+    })
+}
+
+fn failed(id: &str, kind: &str, code: &str) -> Value {
+    let error = json!({"type": kind, "code": code, "message": code, "line": 1});
+    json!({
+        "id": id, "status": "failed", "success": false, "result": null, "logs": ["before"],
+        "error": error, "metrics": {"executionTimeMs": 1.0},
+    })
+}
+
+impl Fake {
+    async fn ask(&self, run: &str, observer: &Observer) -> Verdict {
+        let (id, path) = {
+            let number = self.next.fetch_add(1, Ordering::SeqCst);
+            (format!("ap_{number}"), format!("/tmp/{number}"))
+        };
+        let (sender, receiver) = oneshot::channel();
+        self.open.lock().unwrap().insert(id.clone(), sender);
+        observer.approval(ApprovalRequest {
+            id: id.clone(),
+            tool: "files__delete".into(),
+            arguments: json!({"path": path}),
+            run_id: run.to_owned(),
+            line: Some(1),
+            code_line: Some("await mcp.files.delete({path})".into()),
+            expires_ms: None,
+        });
+        let verdict = receiver.await.unwrap_or(Verdict::Deny);
+        observer.settled(&id);
+        verdict
+    }
+
+    async fn run(&self, run: &str, code: &str, observer: &Observer) -> Value {
+        match code.split_once(' ').unwrap_or((code, "")) {
+            ("return", value) => ended(run, serde_json::from_str(value).unwrap()),
+            ("lines", count) => {
+                for line in 0..count.parse().unwrap() {
+                    observer.line(&format!("line {line}"));
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                ended(run, json!("said"))
+            }
+            ("sleep", _) => {
+                self.asleep.notify_one();
+                std::future::pending().await
+            }
+            ("ask", "twice") => {
+                match tokio::join!(self.ask(run, observer), self.ask(run, observer)) {
+                    (Verdict::Approve, Verdict::Approve) => ended(run, json!("deleted twice")),
+                    _ => failed(run, "PermissionError", "approval.denied"),
+                }
+            }
+            ("ask", "then sleep") => {
+                self.ask(run, observer).await;
+                self.asleep.notify_one();
+                std::future::pending().await
+            }
+            ("ask", _) => match self.ask(run, observer).await {
+                Verdict::Approve => ended(run, json!("deleted")),
+                Verdict::Deny => failed(run, "PermissionError", "approval.denied"),
+            },
+            ("panic", _) => panic!("as asked"),
+            _ => failed(run, "RuntimeError", "runtime.thrown"),
+        }
+    }
+}
+
+impl Backend for Fake {
+    async fn execute(&self, request: ExecuteRequest, observer: Observer) -> RunReport {
+        let run = format!("run_{}", self.next.fetch_add(1, Ordering::SeqCst));
+        let mut tell = TellDrop(Some(self.dropped.clone()));
+        observer.started(&run);
+        let code = request.code.clone();
+        self.requests.lock().unwrap().push(request);
+        let value = self.run(&run, &code, &observer).await;
+        tell.0 = None;
+        RunReport::ended(value)
+    }
+
+    async fn decide(&self, id: &str, verdict: Verdict, by: &str) -> Result<(), DecideError> {
+        let stored = self.stored.lock().unwrap().values_mut().find_map(|report| {
+            let waits = report.waiting.iter().any(|one| one.id == id);
+            waits.then(|| *report = RunReport::ended(ended("run_stored", json!("resumed"))))
+        });
+        let sender = self.open.lock().unwrap().remove(id);
+        if stored.is_none() {
+            let sender = sender.ok_or_else(|| DecideError::Unknown(id.to_owned()))?;
+            sender.send(verdict).map_err(|_| DecideError::Settled(id.to_owned()))?;
+        }
+        self.decided.lock().unwrap().push((id.to_owned(), verdict, by.to_owned()));
+        Ok(())
+    }
+
+    async fn search_tools(&self, intent: &str, k: u32) -> Result<Vec<ToolMatch>, SearchError> {
+        if intent.is_empty() {
+            return Err(SearchError { message: "say what you want to do".into() });
+        }
+        let found = ToolMatch {
+            name: "files__read".into(),
+            call: "mcp.files.read({path: string}): Promise<string>".into(),
+            description: format!("{intent} ({k})"),
+        };
+        Ok(vec![found])
+    }
+
+    async fn get_run(&self, run_id: &str, _wait: Duration) -> Option<RunReport> {
+        self.stored.lock().unwrap().get(run_id).cloned()
+    }
+
+    fn pass_through(&self) -> Vec<PassThrough> {
+        self.passed.clone()
+    }
+
+    async fn call_tool(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+        observer: Observer,
+    ) -> Value {
+        if name.ends_with("delete") && self.ask("run_passed", &observer).await == Verdict::Deny {
+            return json!({"content": [{"type": "text", "text": "denied"}], "isError": true});
+        }
+        let text = json!({"called": name, "arguments": arguments}).to_string();
+        json!({"content": [{"type": "text", "text": text}], "structuredContent": {"n": 1}})
+    }
+}
+
+/// A tool to pass through.
+pub(crate) fn passed(name: &str) -> PassThrough {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    PassThrough {
+        name: name.to_owned(),
+        title: Some("Read".into()),
+        description: Some("reads".into()),
+        input_schema: schema.as_object().cloned().unwrap_or_default(),
+        output_schema: json!({"type": "object"}).as_object().cloned(),
+        annotations: Some(json!({"readOnlyHint": true})),
+    }
+}
