@@ -14,6 +14,8 @@
 //! environment, no other process.
 
 mod engines;
+mod executor;
+mod gateway;
 mod sandbox;
 
 pub use belljar_runtime::{
@@ -21,6 +23,8 @@ pub use belljar_runtime::{
     LaunchError, Limits, Metrics, RunError, RunRequest, RunResult, Status, Truncated, Workspace,
     examine,
 };
+pub use executor::{Durability, Execution, Executor, ResumeError, Resumed, is_owner_alive, now_ms};
+pub use gateway::{ProjectBackend, Terms};
 pub use sandbox::{
     BuildError, Run, RunResultExt, Sandbox, SandboxBuilder, ValueError, init, unrun,
 };

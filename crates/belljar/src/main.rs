@@ -1,4 +1,5 @@
-//! The `belljar` program. All it does itself is become a zygote when it was started as one.
+//! The `belljar` program. All it does itself is become a zygote or a keeper when it was started as
+//! one.
 
 mod cli;
 

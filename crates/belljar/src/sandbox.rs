@@ -12,7 +12,7 @@ pub use build::{BuildError, SandboxBuilder, init};
 pub use run::Run;
 pub use value::{RunResultExt, ValueError};
 
-use belljar_runtime::{Host, Language, Limits, RunRequest, RunResult};
+use belljar_runtime::{Bridged, Host, Language, Limits, RunRequest, RunResult};
 
 /// Runs guest code in sealed cells. Cheap to clone; all clones share one pool.
 #[derive(Debug, Clone)]
@@ -51,6 +51,16 @@ impl Sandbox {
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         self.host.run_until(request, abort).await
+    }
+
+    /// The same, with a bridge for its tool calls.
+    pub async fn run_bridged(
+        &self,
+        request: RunRequest,
+        bridged: Option<Bridged>,
+        abort: impl Future<Output = ()>,
+    ) -> RunResult {
+        self.host.run_bridged(request, bridged, abort).await
     }
 
     /// TypeScript to run, with what it may use still to be said.

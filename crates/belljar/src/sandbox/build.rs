@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use belljar_jail::brood::{self, BROOD_ARGUMENT};
 use belljar_runtime::{Host, HostConfig, Language, LaunchError, Limits, ZygotePlan};
 use belljar_worker::{ZYGOTE_ARGUMENT, become_zygote_if_asked};
 use thiserror::Error;
@@ -25,11 +26,13 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
-/// Turns this process into a zygote if it was started as one; must be the first line of `main`.
+/// Turns this process into a zygote, or into the keeper of an MCP server, if it was started as
+/// one; must be the first line of `main`.
 ///
-/// In a zygote it never returns. In every other process it does nothing but take note that a
+/// In those it never returns. In every other process it does nothing but take note that a
 /// [`Sandbox`] may be made.
 pub fn init() {
+    brood::serve_if_asked();
     become_zygote_if_asked();
     INITIALISED.store(true, Ordering::Relaxed);
 }
@@ -59,6 +62,7 @@ pub struct SandboxBuilder {
     pool: usize,
     limits: Limits,
     maximum: Limits,
+    protected: Vec<PathBuf>,
 }
 
 impl Default for SandboxBuilder {
@@ -69,6 +73,7 @@ impl Default for SandboxBuilder {
             pool: DEFAULT_POOL,
             limits: Limits::DEFAULT,
             maximum: Limits::MAXIMUM,
+            protected: Vec::new(),
         }
     }
 }
@@ -103,6 +108,18 @@ impl SandboxBuilder {
         self
     }
 
+    /// More paths that no grant and no workspace gives guest code any access to, whether or not
+    /// anything is there yet [default: none].
+    ///
+    /// For the program's own state and configuration. A workspace or a tree to read that has them
+    /// inside shows nothing in their place, and no commit changes them; a tree to write to that has
+    /// them inside is refused.
+    #[must_use]
+    pub fn protect(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.protected.extend(paths.into_iter().map(Into::into));
+        self
+    }
+
     /// Another program to be the zygote, for example an installed `belljar`.
     ///
     /// For programs whose `main` cannot call [`init`], such as test harnesses.
@@ -123,6 +140,7 @@ impl SandboxBuilder {
             plan: ZygotePlan::full(),
             pool_size: self.pool,
             maximum: self.maximum,
+            protected: self.protected,
         })
         .await?;
         Ok(Sandbox { host, limits: self.limits })
@@ -135,7 +153,8 @@ fn check(
     first_argument: Option<&OsStr>,
     initialised: bool,
 ) -> Result<(), BuildError> {
-    if first_argument == Some(OsStr::new(ZYGOTE_ARGUMENT)) {
+    let roles = [ZYGOTE_ARGUMENT, BROOD_ARGUMENT];
+    if roles.iter().any(|role| first_argument == Some(OsStr::new(role))) {
         return Err(BuildError::InsideZygote);
     }
     if !initialised && !other_program {

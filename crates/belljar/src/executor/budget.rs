@@ -1,0 +1,162 @@
+//! Values that are too large for a model (E5): stored, with a summary in their place.
+
+use belljar_runtime::RunResult;
+use belljar_store::Store;
+use belljar_tools::{Shape, ShapeLimits};
+use serde_json::{Value, json};
+
+use super::now_ms;
+
+/// What a token is, more or less, in bytes of JSON.
+const BYTES_PER_TOKEN: usize = 4;
+/// The part of the budget a preview may take.
+const PREVIEW_SHARE: usize = 4;
+/// Texts in a preview are cut to this.
+const PREVIEW_TEXT: usize = 200;
+/// Lines that are kept of what was printed, when that is too much.
+const NOTE: &str = "… (cut to the output budget)";
+
+/// Makes the result fit a budget of tokens.
+pub(super) async fn fit(result: &mut RunResult, tokens: u32, store: Option<&Store>) {
+    let budget = (tokens as usize).saturating_mul(BYTES_PER_TOKEN).max(256);
+    let json = result.result.get();
+    if json.len() > budget {
+        let summary = summary(json, budget, store).await;
+        if let Ok(summary) = serde_json::value::to_raw_value(&summary) {
+            result.result = summary;
+            result.truncated.result = true;
+        }
+    }
+    let (mut left, mut kept) = (budget, 0);
+    for line in &result.logs {
+        match left.checked_sub(line.len()) {
+            Some(less) => left = less,
+            None => break,
+        }
+        kept += 1;
+    }
+    if kept < result.logs.len() {
+        result.logs.truncate(kept);
+        result.logs.push(NOTE.to_owned());
+        result.truncated.logs = true;
+    }
+    for (text, cut) in [
+        (&mut result.stdout, &mut result.truncated.stdout),
+        (&mut result.stderr, &mut result.truncated.stderr),
+    ] {
+        if text.len() > budget {
+            text.truncate(text.floor_char_boundary(budget));
+            text.push_str(NOTE);
+            *cut = true;
+        }
+    }
+}
+
+/// What a model gets to see of a large value.
+async fn summary(json: &str, budget: usize, store: Option<&Store>) -> Value {
+    let handle = match store {
+        Some(store) => {
+            let bytes = json.as_bytes().to_vec();
+            match store.put_blob(bytes, "application/json", now_ms()).await {
+                Ok(id) => Some(id),
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "not stored");
+                    None
+                }
+            }
+        }
+        None => None,
+    };
+    // It was checked when it left its cell.
+    let value: Value = serde_json::from_str(json).unwrap_or(Value::Null);
+    let mut summary = json!({
+        "handle": handle,
+        "bytes": json.len(),
+        "type": kind(&value),
+        "schema": bounded_schema(&value, budget / PREVIEW_SHARE),
+        "preview": preview(&value, budget / PREVIEW_SHARE),
+        "note": match &handle {
+            Some(_) => "The value is over the output budget. In code, load(handle) gives all of it.",
+            None => "The value is over the output budget and could not be stored: return less.",
+        },
+    });
+    if let (Some(count), Some(fields)) = (count(&value), summary.as_object_mut()) {
+        fields.insert("count".to_owned(), count.into());
+    }
+    summary
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn count(value: &Value) -> Option<usize> {
+    match value {
+        Value::Array(items) => Some(items.len()),
+        Value::Object(fields) => Some(fields.len()),
+        Value::String(text) => Some(text.chars().count()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+fn bounded_schema(value: &Value, most: usize) -> Value {
+    let schema = Shape::of(value, ShapeLimits::default()).to_schema();
+    if schema.to_string().len() <= most { schema } else { json!({ "type": kind(value) }) }
+}
+
+/// The beginning of a value, in at most about so many bytes.
+fn preview(value: &Value, most: usize) -> Value {
+    let mut left = most;
+    shorten(value, &mut left)
+}
+
+fn shorten(value: &Value, left: &mut usize) -> Value {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => {
+            take(left, value.to_string().len() + 1);
+            value.clone()
+        }
+        Value::String(text) => {
+            let short = text.get(..text.floor_char_boundary(PREVIEW_TEXT)).unwrap_or_default();
+            take(left, short.len() + 3);
+            if short.len() < text.len() { format!("{short}…").into() } else { short.into() }
+        }
+        Value::Array(items) => {
+            let mut kept = Vec::new();
+            for item in items {
+                if !take(left, 2) {
+                    break;
+                }
+                kept.push(shorten(item, left));
+            }
+            kept.into()
+        }
+        Value::Object(fields) => {
+            let mut kept = serde_json::Map::new();
+            for (name, field) in fields {
+                if !take(left, name.len() + 4) {
+                    break;
+                }
+                kept.insert(name.clone(), shorten(field, left));
+            }
+            kept.into()
+        }
+    }
+}
+
+/// Takes so many bytes of what is left; whether there were as many.
+fn take(left: &mut usize, bytes: usize) -> bool {
+    let fits = *left >= bytes;
+    *left = left.saturating_sub(bytes);
+    fits
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Joins a run's end of the bridge to the bridge.
+
+use belljar_runtime::{
+    Ask, BridgeLink, Durable, ErrorCode, Input, RunError, Status, Stop, ToolFault, ToolLink,
+    ToolReply,
+};
+use belljar_tools::{Ask as BridgeAsk, Delivery, RunBridge, StopReason};
+use tokio::sync::mpsc;
+
+/// The bridge's end, taken apart.
+pub(super) struct Far<S> {
+    pub(super) asks: mpsc::UnboundedReceiver<Ask>,
+    /// Passes on what the bridge delivers.
+    pub(super) sink: S,
+}
+
+impl Far<()> {
+    pub(super) fn of(far: BridgeLink) -> Far<impl Fn(Delivery) + Send + Sync + 'static> {
+        let BridgeLink { asks, inputs, waits_for_person } = far;
+        let sink = move |delivery| {
+            let input = match delivery {
+                Delivery::Reply(reply) => Input::Reply(reply),
+                Delivery::Timer { now_ms } => Input::Timer { now_ms },
+                Delivery::Waiting(waits) => {
+                    waits_for_person.send_replace(waits);
+                    return;
+                }
+                Delivery::Stop(reason) => Input::Stop(stop(reason)),
+            };
+            // A run that is over needs nothing any more.
+            let _ = inputs.send(input);
+        };
+        Far { asks, sink }
+    }
+}
+
+/// Passes on what the code asks for, until its run is over; then whether a replay did all that
+/// was done before.
+pub(super) async fn serve(
+    mut calls: RunBridge,
+    mut asks: mpsc::UnboundedReceiver<Ask>,
+) -> Result<(), ToolFault> {
+    while let Some(ask) = asks.recv().await {
+        calls.ask(match ask {
+            Ask::Call(call) => BridgeAsk::Call(call),
+            Ask::Timer(at_ms) => BridgeAsk::Timer(at_ms),
+        });
+    }
+    calls.finish()
+}
+
+fn stop(reason: StopReason) -> Stop {
+    let (status, fault) = match reason {
+        StopReason::InDoubt(fault) => (Status::InDoubt, fault),
+        StopReason::Diverged(fault) => (Status::Failed, fault),
+        // Not how the code ended: it can go on from its journal.
+        StopReason::Failed(fault) => (Status::Aborted, fault),
+    };
+    Stop { status, error: run_error(fault) }
+}
+
+/// A fault that ends a run.
+pub(super) fn run_error(fault: ToolFault) -> RunError {
+    let ToolFault { code, message, hint, tool_name } = fault;
+    let mut error = RunError::new(code, message);
+    (error.hint, error.tool_name) = (hint, tool_name);
+    error
+}
+
+/// A link whose every call is answered with the fact that there are no tools.
+pub(super) fn without_tools(durable: Option<Durable>) -> (ToolLink, tokio::task::JoinHandle<()>) {
+    let (tools, BridgeLink { mut asks, inputs, waits_for_person }) = ToolLink::pair(durable);
+    let answering = tokio::spawn(async move {
+        let _open = waits_for_person;
+        while let Some(ask) = asks.recv().await {
+            let Ask::Call(call) = ask else { continue };
+            let fault = ToolFault::new(ErrorCode::ToolUnknown, "there are no tools here")
+                .with_hint("configure MCP servers in .mcp.json or belljar.toml");
+            let outcome = Err(fault.to_json());
+            let _ = inputs.send(Input::Reply(ToolReply { call: call.call, now_ms: None, outcome }));
+        }
+    });
+    (tools, answering)
+}

@@ -1,0 +1,116 @@
+//! A request as it is kept, so that its run can be started again.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use belljar_runtime::{Grants, Language, Limits, RunRequest, Workspace};
+use belljar_tools::ToolGrants;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// All of a request but its code, which is kept beside it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StoredRequest {
+    language: Language,
+    file_name: String,
+    context: Option<Box<RawValue>>,
+    limits: StoredLimits,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    env: BTreeMap<String, String>,
+    modules: Vec<String>,
+    commands: Vec<String>,
+    permissive: bool,
+    workspace: Option<(PathBuf, bool)>,
+    pub(super) tools: ToolGrants,
+    pub(super) max_output_tokens: Option<u32>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredLimits {
+    timeout: Duration,
+    cpu: Duration,
+    memory: u64,
+    code_bytes: u64,
+    context_bytes: u64,
+    output_bytes: u64,
+    result_bytes: u64,
+    processes: u32,
+    open_files: u32,
+    disk: u64,
+    inodes: u64,
+    tool_calls: u32,
+    tool_timeout: Duration,
+}
+
+impl StoredRequest {
+    pub(super) fn of(
+        request: &RunRequest,
+        tools: &ToolGrants,
+        max_output_tokens: Option<u32>,
+    ) -> Self {
+        let RunRequest { language, file_name, context, limits, grants, workspace, .. } =
+            request.clone();
+        let Grants { read, write, env, modules, commands, permissive } = grants;
+        let workspace = workspace.map(|Workspace { path, commit }| (path, commit));
+        Self {
+            language,
+            file_name,
+            context,
+            limits: limits.into(),
+            read,
+            write,
+            env,
+            modules,
+            commands,
+            permissive,
+            workspace,
+            tools: tools.clone(),
+            max_output_tokens,
+        }
+    }
+
+    pub(super) fn into_request(self, code: String) -> RunRequest {
+        let Self { read, write, env, modules, commands, permissive, .. } = self;
+        RunRequest {
+            code,
+            language: self.language,
+            file_name: self.file_name,
+            context: self.context,
+            limits: self.limits.into(),
+            grants: Grants { read, write, env, modules, commands, permissive },
+            workspace: self.workspace.map(|(path, commit)| Workspace { path, commit }),
+        }
+    }
+}
+
+macro_rules! same_fields {
+    ($($field:ident),*) => {
+        impl From<Limits> for StoredLimits {
+            fn from(limits: Limits) -> Self {
+                Self { $($field: limits.$field),* }
+            }
+        }
+
+        impl From<StoredLimits> for Limits {
+            fn from(limits: StoredLimits) -> Self {
+                Self { $($field: limits.$field),* }
+            }
+        }
+    };
+}
+
+same_fields!(
+    timeout,
+    cpu,
+    memory,
+    code_bytes,
+    context_bytes,
+    output_bytes,
+    result_bytes,
+    processes,
+    open_files,
+    disk,
+    inodes,
+    tool_calls,
+    tool_timeout
+);
