@@ -8,6 +8,7 @@ mod bash;
 mod compare;
 mod driver;
 mod footprint;
+mod in_process;
 mod json;
 mod memory;
 mod ours;
@@ -19,10 +20,13 @@ mod python;
 mod python_peer;
 mod rounds;
 mod row;
+mod savings;
 mod start;
 mod stats;
 mod table;
 mod throughput;
+mod tool_json;
+mod tools;
 mod workspace;
 
 use std::{
@@ -44,7 +48,7 @@ use peers::Peers;
 use progress::Progress;
 use row::Row;
 
-const ALL: [BenchName; 8] = [
+const ALL: [BenchName; 10] = [
     BenchName::Start,
     BenchName::Throughput,
     BenchName::Json,
@@ -52,6 +56,8 @@ const ALL: [BenchName; 8] = [
     BenchName::Pandas,
     BenchName::Bash,
     BenchName::Workspace,
+    BenchName::Tools,
+    BenchName::Savings,
     BenchName::Memory,
 ];
 
@@ -97,8 +103,8 @@ pub(crate) fn bench(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
 
 impl Bench<'_> {
     fn one(&self, name: BenchName) -> anyhow::Result<Vec<Row>> {
-        use BenchName::{Json, Memory, Start, Throughput};
-        if matches!(name, Start | Throughput | Json | Memory) {
+        use BenchName::{Json, Memory, Start, Throughput, Tools};
+        if matches!(name, Start | Throughput | Json | Tools | Memory) {
             self.peers.missing().for_each(|peer| self.absent.missing(peer));
         }
         let mut rows = match name {
@@ -109,6 +115,8 @@ impl Bench<'_> {
             BenchName::Pandas => pandas::measure(self),
             BenchName::Bash => bash::measure(self),
             BenchName::Workspace => workspace::measure(self),
+            BenchName::Tools => tools::measure(self),
+            BenchName::Savings => savings::measure(self),
             BenchName::Memory => memory::measure(self),
         }?;
         row::add_ratios(&mut rows);

@@ -1,7 +1,9 @@
-//! `belljar demo`: the story in one command. A thousand commits go in, a small answer comes out, and
-//! what a model would have had to read is counted.
+//! `belljar demo`: the story in one command. Code calls a tool of an MCP server, a thousand commits go
+//! into it, a small answer comes out, and what a model would have had to read is counted.
 
 mod commits;
+mod server;
+mod stage;
 
 use std::{
     fmt::Write as _,
@@ -10,9 +12,9 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::{RunRequest, RunResult, Sandbox};
+use belljar::RunResult;
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::{
     arguments::DemoArguments,
@@ -21,13 +23,12 @@ use super::{
     print_json,
     quantity::grouped,
     report::{self, Shown, milliseconds},
-    run, runtime,
+    runtime,
+    saving::Saving,
 };
+use stage::Performance;
 
 const CODE: &str = include_str!("demo/summarise.ts");
-
-/// The usual rule of thumb for English and JSON.
-const BYTES_PER_TOKEN: u64 = 4;
 
 /// Wide enough for each of the answer's lists to be one line.
 const ANSWER_WIDTH: usize = 136;
@@ -36,74 +37,68 @@ const ANSWER_WIDTH: usize = 136;
 #[derive(Debug, Serialize)]
 struct Figures<'a> {
     commits: usize,
-    bytes_in: u64,
-    bytes_out: u64,
-    tokens_in: u64,
-    tokens_out: u64,
-    saved_percent: f64,
+    #[serde(flatten)]
+    saving: Saving,
+    /// The tool, as the code sees it.
+    tool: String,
     answer: &'a RawValue,
     run: &'a RunResult,
 }
 
-impl<'a> Figures<'a> {
-    fn new(bytes_in: usize, run: &'a RunResult) -> Self {
-        let (bytes_in, bytes_out) = (bytes_in as u64, run.result.get().len() as u64);
-        Self {
-            commits: commits::COMMITS,
-            bytes_in,
-            bytes_out,
-            tokens_in: bytes_in.div_ceil(BYTES_PER_TOKEN),
-            tokens_out: bytes_out.div_ceil(BYTES_PER_TOKEN),
-            saved_percent: percent_saved(bytes_in, bytes_out),
-            answer: &run.result,
-            run,
-        }
-    }
-}
-
 /// Runs the demo.
 pub(crate) fn demo(arguments: DemoArguments) -> anyhow::Result<ExitCode> {
-    let context = to_raw_value(&commits::repository()).context("could not make the commits")?;
-    let bytes_in = context.get().len();
-    let request = RunRequest { context: Some(context), ..RunRequest::typescript(CODE) };
-    let result = runtime()?.block_on(async {
-        match Sandbox::builder().pool(1).build().await {
-            Ok(sandbox) => {
-                let result = sandbox.run_request(request).await;
-                sandbox.shutdown().await;
-                result
-            }
-            Err(error) => run::refused(&error),
-        }
-    });
+    let Performance { types, run, stop } = runtime()?.block_on(stage::perform(CODE))?;
+    let data = serde_json::to_string(&commits::repository()).context("could not count the data")?;
+    let figures = Figures {
+        commits: commits::COMMITS,
+        saving: Saving::new(data.len(), run.result.get().len()),
+        tool: types,
+        answer: &run.result,
+        run: &run,
+    };
     if arguments.json {
-        print_json(&Figures::new(bytes_in, &result))?;
-    } else if result.success {
-        let text = story(&Figures::new(bytes_in, &result), Look::of_stdout());
+        print_json(&figures)?;
+    } else if run.success {
+        let text = story(&figures, Look::of_stdout());
         io::stdout().write_all(text.as_bytes())?;
     } else {
         let shown = Shown { code: CODE, name: "summarise.ts" };
-        let text = report::about(&result, shown, Look::of_stderr());
+        let text = report::about(&run, shown, Look::of_stderr());
         io::stderr().write_all(text.as_bytes())?;
     }
-    Ok(if result.success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match stop {
+        Some(stop) => ExitCode::from(stop.exit_status()),
+        None if run.success => ExitCode::SUCCESS,
+        None => ExitCode::FAILURE,
+    })
+}
+
+/// Is the demo's server, which the demo starts.
+pub(crate) fn serve() -> anyhow::Result<ExitCode> {
+    runtime()?.block_on(server::serve())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn story(figures: &Figures<'_>, look: Look) -> String {
     let mut text = String::new();
     let heading = |title: &str| look.paint(Role::Strong, title);
+    let quote = |text: &mut String, quoted: &str| {
+        for line in quoted.lines() {
+            let line = if line.is_empty() { String::new() } else { format!("  {line}") };
+            let _ = writeln!(text, "{}", look.paint(Role::Dim, &line));
+        }
+    };
+    let _ = writeln!(text, "{} as the code sees it, from its MCP server\n", heading("The tool:"));
+    quote(&mut text, &figures.tool);
     let _ = writeln!(
         text,
-        "{} {} commits, {:.1} MB of JSON: more than a model can read\n",
+        "\n{} {} commits, {:.1} MB of JSON: more than a model can read\n",
         heading("The data:"),
         grouped(figures.commits as u64),
-        figures.bytes_in as f64 / 1e6
+        figures.saving.bytes_in as f64 / 1e6
     );
     let _ = writeln!(text, "{} what the agent wrote\n", heading("The code:"));
-    for line in CODE.lines() {
-        let line = if line.is_empty() { String::new() } else { format!("  {line}") };
-        let _ = writeln!(text, "{}", look.paint(Role::Dim, &line));
-    }
+    quote(&mut text, CODE);
     let _ = writeln!(text, "\n{} what the model gets to read\n", heading("The answer:"));
     let wide = Look { width: ANSWER_WIDTH, ..look };
     for line in lay_out(figures.answer.get(), Layout::Fitted, wide).lines() {
@@ -117,19 +112,20 @@ fn sums(figures: &Figures<'_>, look: Look) -> String {
     let row = |name: &str, bytes: u64, tokens: u64| {
         format!("  {name:<5}{:>10} bytes {:>9} tokens", grouped(bytes), grouped(tokens))
     };
+    let saving = figures.saving;
     let metrics = figures.run.metrics;
     let isolation = &figures.run.isolation;
-    let saved = format!("{:.2} % saved", figures.saved_percent);
+    let saved = format!("{:.2} % saved", saving.saved_percent);
     [
-        row("in", figures.bytes_in, figures.tokens_in),
+        row("in", saving.bytes_in, saving.tokens_in),
         format!(
             "{}   {}",
-            row("out", figures.bytes_out, figures.tokens_out),
+            row("out", saving.bytes_out, saving.tokens_out),
             look.paint(Role::Good, &saved)
         ),
         String::new(),
         format!(
-            "  {} from request to answer, in a cell of its own: {} isolation ({})",
+            "  {} from request to answer, tool call and all, in a cell of its own: {} isolation ({})",
             look.paint(Role::Strong, &milliseconds(metrics.startup_ms + metrics.execution_ms)),
             isolation.tier,
             isolation.engine
@@ -137,12 +133,6 @@ fn sums(figures: &Figures<'_>, look: Look) -> String {
         look.paint(Role::Dim, &format!("  {}", isolation.layers.join(", "))),
     ]
     .join("\n")
-}
-
-fn percent_saved(bytes_in: u64, bytes_out: u64) -> f64 {
-    let kept = bytes_out as f64 / bytes_in.max(1) as f64;
-    // Two decimals, as shown; the JSON should say the same.
-    ((1.0 - kept) * 10_000.0).round() / 100.0
 }
 
 #[cfg(test)]

@@ -13,13 +13,13 @@ use serde_json::value::RawValue;
 use super::{super::dice::Dice, Bench, row::Row, stats::Times, warm_host};
 
 /// A tenth as many as of `1+1`: each takes hundreds of times as long.
-const FEWER: u32 = 10;
-const WARM_UP: usize = 3;
+pub(super) const FEWER: u32 = 10;
+pub(super) const WARM_UP: usize = 3;
 const BYTES: usize = 10_000_000;
 const DATA_FILE: &str = "records.json";
 
 /// The same for everybody; `records` is what was parsed.
-const WORK: &str = "const groups = {};
+pub(super) const WORK: &str = "const groups = {};
 for (const record of records.filter((r) => r.status === 'paid' && r.amount > 100)) {
   const group = (groups[record.region] ??= { count: 0, total: 0 });
   group.count += 1;
@@ -57,7 +57,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     }
     runtime.block_on(sandbox.shutdown());
     let mut rows = vec![Row::timed("json", "belljar typescript", env!("CARGO_PKG_VERSION"), &ours)];
-    rows.extend(theirs.into_rows(bench));
+    rows.extend(theirs.into_rows(bench, "json"));
     Ok(rows)
 }
 
@@ -74,7 +74,7 @@ async fn run(sandbox: &Sandbox, data: &RawValue) -> anyhow::Result<(Duration, St
 }
 
 /// Deno on the same data, from its standard input.
-struct Theirs {
+pub(super) struct Theirs {
     cold_script: std::path::PathBuf,
     warm_script: std::path::PathBuf,
     cold: Times,
@@ -82,7 +82,7 @@ struct Theirs {
 }
 
 impl Theirs {
-    fn new(bench: &Bench<'_>) -> anyhow::Result<Self> {
+    pub(super) fn new(bench: &Bench<'_>) -> anyhow::Result<Self> {
         let read = "const records = JSON.parse(await new Response(Deno.stdin.readable).text());\n";
         let script = format!("{read}{WORK}console.log(JSON.stringify(answer));\n");
         Ok(Self {
@@ -93,7 +93,13 @@ impl Theirs {
         })
     }
 
-    fn round(&mut self, bench: &Bench<'_>, data: &[u8], expected: &str) -> anyhow::Result<()> {
+    /// Both ways once.
+    pub(super) fn round(
+        &mut self,
+        bench: &Bench<'_>,
+        data: &[u8],
+        expected: &str,
+    ) -> anyhow::Result<()> {
         let Some(deno) = &bench.peers.deno else { return Ok(()) };
         let waiting = deno.warm(&self.warm_script)?;
         let (cold, first) = deno.cold(&self.cold_script, data)?;
@@ -104,16 +110,18 @@ impl Theirs {
         Ok(())
     }
 
-    fn into_rows(self, bench: &Bench<'_>) -> Vec<Row> {
+    /// The rows of a benchmark of this name.
+    pub(super) fn into_rows(self, bench: &Bench<'_>, name: &str) -> Vec<Row> {
         let Some(deno) = &bench.peers.deno else { return Vec::new() };
         vec![
-            Row::timed("json", "deno warm", &deno.version, &self.warm),
-            Row::timed("json", "deno cold", &deno.version, &self.cold),
+            Row::timed(name, "deno warm", &deno.version, &self.warm),
+            Row::timed(name, "deno cold", &deno.version, &self.cold),
         ]
     }
 }
 
-fn data(bench: &Bench<'_>) -> anyhow::Result<Box<RawValue>> {
+/// 10 MB of records.
+pub(super) fn data(bench: &Bench<'_>) -> anyhow::Result<Box<RawValue>> {
     let Some(directory) = &bench.arguments.data else { return made_up() };
     let path = directory.join(DATA_FILE);
     let text =

@@ -160,6 +160,15 @@ pub(super) fn time_program(
     program: &Path,
     arguments: &[&str],
 ) -> anyhow::Result<(Duration, String)> {
+    time_program_on(program, arguments, &[])
+}
+
+/// The same with something on its standard input.
+pub(super) fn time_program_on(
+    program: &Path,
+    arguments: &[&str],
+    input: &[u8],
+) -> anyhow::Result<(Duration, String)> {
     let began = Instant::now();
     let mut child = command(program)
         .args(arguments)
@@ -168,7 +177,7 @@ pub(super) fn time_program(
         .stderr(Stdio::null())
         .spawn()
         .with_context(|| format!("could not start {}", program.display()))?;
-    let output = finish(&mut child, &[])?;
+    let output = finish(&mut child, input)?;
     Ok((began.elapsed(), output))
 }
 

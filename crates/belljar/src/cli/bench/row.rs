@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use serde::{Deserialize, Serialize};
 
-use super::{footprint::Footprint, memory::Memory, stats::Times};
+use super::{super::saving::Saving, footprint::Footprint, memory::Memory, stats::Times};
 
 /// How one case of one benchmark went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub(super) struct Row {
     pub(super) footprint: Option<Footprint>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) memory: Option<Memory>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) saving: Option<Saving>,
     /// Against an earlier run, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) change: Option<Change>,
@@ -74,6 +76,7 @@ impl Row {
         match self.bench.as_str() {
             "throughput" => self.rate_per_s.map(|rate| (rate, Better::More)),
             "memory" => self.memory.map(|memory| (memory.private_each_mb, Better::Less)),
+            "savings" => self.saving.map(|saving| (saving.bytes_out as f64, Better::Less)),
             _ => self.p50_ms.map(|time| (time, Better::Less)),
         }
     }
@@ -91,7 +94,7 @@ pub(super) fn add_ratios(rows: &mut [Row]) {
     let peers: Vec<Row> = rows.iter().filter(|row| !row.is_ours()).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.is_ours()) {
         let Some((ours, better)) = row.judged_by() else { continue };
-        for peer in &peers {
+        for peer in peers.iter().filter(|peer| peer.bench == row.bench) {
             let Some((theirs, _)) = peer.judged_by() else { continue };
             let (more, less) = match better {
                 Better::More => (ours, theirs),

@@ -13,6 +13,11 @@ impl Times {
         self.milliseconds.push(time.as_secs_f64() * 1000.0);
     }
 
+    /// A time that was measured by somebody else.
+    pub(super) fn add_ms(&mut self, milliseconds: f64) {
+        self.milliseconds.push(milliseconds);
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.milliseconds.len() as u64
     }

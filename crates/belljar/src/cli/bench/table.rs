@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::{
     super::{
         look::{Look, Role},
+        quantity::grouped,
         report::milliseconds,
     },
     row::Row,
@@ -29,15 +30,24 @@ pub(super) fn table(rows: &[Row], look: Look) -> String {
 }
 
 fn line(row: &Row, width: usize, look: Look) -> String {
-    let figures = match &row.memory {
-        Some(memory) => format!(
+    let figures = match (&row.memory, &row.saving) {
+        (Some(memory), _) => format!(
             "{:>8.1} MB in all  {:>6.2} MB private each",
             memory.total_mb, memory.private_each_mb
         ),
-        None => format!(
+        (None, Some(saving)) => format!(
+            "{:>11} → {:>3} bytes {:>11} → {:>3} tokens  {:.3} % saved {}",
+            grouped(saving.bytes_in),
+            grouped(saving.bytes_out),
+            grouped(saving.tokens_in),
+            grouped(saving.tokens_out),
+            saving.saved_percent,
+            row.p50_ms.map(|ms| format!("in {}", time(ms))).unwrap_or_default(),
+        ),
+        (None, None) => format!(
             "{}{}{}  n = {}",
-            figure("p50", row.p50_ms.map(milliseconds)),
-            figure("p95", row.p95_ms.map(milliseconds)),
+            figure("p50", row.p50_ms.map(time)),
+            figure("p95", row.p95_ms.map(time)),
             figure("", row.rate_per_s.map(|rate| format!("{rate:.0} /s"))),
             row.n
         ),
@@ -45,6 +55,11 @@ fn line(row: &Row, width: usize, look: Look) -> String {
     let name = format!("{:<width$}", row.case);
     let name = if row.is_ours() { look.paint(Role::Accent, &name) } else { name };
     format!("  {name}  {figures}")
+}
+
+/// Calls take less than what other benchmarks would round to nothing.
+fn time(ms: f64) -> String {
+    if ms < 0.2 { format!("{:.1} µs", ms * 1e3) } else { milliseconds(ms) }
 }
 
 fn figure(name: &str, value: Option<String>) -> String {

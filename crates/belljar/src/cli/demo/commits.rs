@@ -13,7 +13,7 @@ pub(super) struct Repository {
 }
 
 #[derive(Debug, Serialize)]
-struct Commit {
+pub(super) struct Commit {
     sha: String,
     parents: [String; 1],
     author: Author,
@@ -35,6 +35,23 @@ struct ChangedFile {
     additions: u64,
     deletions: u64,
     blob: String,
+}
+
+impl Repository {
+    /// How many commits there are.
+    pub(super) fn len(&self) -> usize {
+        self.commits.len()
+    }
+
+    /// Leaves out what was before a date, written as the dates of the commits are.
+    pub(super) fn keep_since(&mut self, date: &str) {
+        self.commits.retain(|commit| *commit.date >= *date);
+    }
+
+    /// The commit of this name.
+    pub(super) fn find(&self, sha: &str) -> Option<&Commit> {
+        self.commits.iter().find(|commit| commit.sha == sha)
+    }
 }
 
 /// Makes the commits, oldest first.

@@ -1,12 +1,4 @@
-interface Commit {
-  sha: string;
-  author: { name: string };
-  date: string;
-  message: string;
-  files: { path: string; additions: number; deletions: number }[];
-}
-
-const commits: Commit[] = context.commits;
+const { commits } = await mcp.github.listCommits({ repo: "example/shop", since: "2026-01-01" });
 const authors: Record<string, number> = {};
 const areas: Record<string, number> = {};
 const kinds: Record<string, number> = {};

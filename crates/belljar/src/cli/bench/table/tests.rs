@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        super::look::Look,
+        super::{look::Look, saving::Saving},
         compare,
         memory::Memory,
         row::{Row, add_ratios},
@@ -47,6 +47,29 @@ fn k1_the_table_shows_figures_and_ratios() {
       belljar        30.0 MB in all    2.00 MB private each
       deno warm     112.0 MB in all   24.00 MB private each
       belljar: 12 × deno warm
+    ");
+}
+
+#[test]
+fn k1_short_times_and_savings_are_shown_in_units_of_their_own() {
+    let call = Row {
+        n: 2000,
+        p50_ms: Some(0.0634),
+        p95_ms: Some(0.21),
+        ..Row::new("tools", "belljar typescript", "1.0")
+    };
+    let saving = Row {
+        n: 1,
+        p50_ms: Some(812.5),
+        saving: Some(Saving::new(20_000_000, 135)),
+        ..Row::new("savings", "belljar filesystem", "1.0")
+    };
+    insta::assert_snapshot!(table(&[call, saving], Look::PLAIN), @"
+    tools
+      belljar typescript    p50   63.4 µs  p95   0.21 ms  n = 2000
+
+    savings
+      belljar filesystem   20,000,000 → 135 bytes   5,000,000 →  34 tokens  99.999 % saved in 812.5 ms
     ");
 }
 
