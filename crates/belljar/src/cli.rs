@@ -3,10 +3,16 @@
 //! The only part of Belljar that looks at the environment, the home or the current directory.
 //! Exit status: 0 success, 1 a run that failed, 2 arguments that make no sense, 128 + n a signal.
 
+mod approval_text;
+mod approvals;
 mod arguments;
 mod artifacts;
+mod asking;
+mod audit;
 mod bench;
+mod blob;
 mod code_frame;
+mod columns;
 mod config;
 mod demo;
 mod dice;
@@ -14,13 +20,23 @@ mod doctor;
 mod granted;
 mod interrupt;
 mod json_text;
+mod launch;
 mod limit_key;
 mod log_lines;
 mod look;
+mod moments;
+mod patience;
+mod project;
 mod quantity;
 mod report;
+mod resume;
 mod run;
+mod runs;
+mod saving;
+mod serve;
 mod source;
+mod tool_grants;
+mod tools;
 mod visible;
 
 use std::{
@@ -37,6 +53,7 @@ use arguments::{Arguments, Command};
 use config::{Places, Settings};
 use json_text::{Layout, lay_out};
 use look::{Look, Role};
+use project::Project;
 
 const USAGE_ERROR: u8 = 2;
 
@@ -59,12 +76,23 @@ pub(crate) fn main() -> ExitCode {
 
 fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.config.as_deref();
+    let places = Places::of_this_process();
+    let settings = || Settings::load(config, &places);
+    let project = || Project::find(&places, &settings()?);
     match arguments.command {
-        Command::Run(run) => {
-            let settings = Settings::load(config, &Places::of_this_process())?;
-            run::run(&run, &settings)
+        Command::Run(run) => run::run(&run, &settings()?, &places),
+        Command::Resume(resume) => resume::resume(&resume, &settings()?, &places),
+        Command::Runs(runs) => runs::runs(runs, &project()?),
+        Command::Blob(blob) => blob::blob(&blob, &project()?),
+        Command::Tools(tools) => tools::tools(&tools, &settings()?, &places),
+        Command::Approvals(approvals) => approvals::approvals(&approvals, &project()?),
+        Command::Audit(audit) => audit::audit(&audit, &project()?),
+        Command::Serve(serve) => {
+            let settings = settings()?;
+            serve::serve(&serve, &settings, &Project::find(&places, &settings)?)
         }
         Command::Demo(demo) => demo::demo(demo),
+        Command::DemoServer => demo::serve(),
         Command::Doctor(doctor) => doctor::doctor(doctor),
         Command::Bench(bench) => bench::bench(&bench),
     }

@@ -1,9 +1,18 @@
 //! The command line as clap sees it. Only names, types and help texts; what they mean is elsewhere.
 
-use std::{path::PathBuf, time::Duration};
+mod project;
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use belljar::Language;
 use clap::{ArgAction, Args, Parser, Subcommand};
+
+pub(crate) use project::{
+    ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, AuditArguments, BlobArguments,
+    DecideArguments, ResumeArguments, RunsArguments, ToolArguments, ToolsCallArguments,
+    ToolsCommand, ToolsDescribeArguments, ToolsListArguments, ToolsSearchArguments,
+    ToolsTypesArguments, TypesLanguage,
+};
 
 use super::{limit_key::LimitKey, quantity, source};
 
@@ -12,7 +21,17 @@ Examples:
   belljar demo                                   1.2 MB of commits in, 500 bytes out
   belljar run -c 'return 1 + 1'                  run code given on the spot
   belljar run analyse.ts --context @data.json    run a file on data
+  belljar tools list                             MCP tools that code can call here
+  belljar approvals                              tool calls that wait for a decision
   belljar doctor                                 what this machine can enforce";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  belljar serve                                  over standard input and output, for one client
+  belljar serve --http 127.0.0.1:8420            over HTTP, for many; the token is in .belljar/token
+  belljar serve --pass-through 'time__*'         with tools of a server as they are
+
+docs/clients.md has the configuration of common clients.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -23,6 +42,8 @@ Examples:
   belljar run -l python -c 'sum(range(10))'
   belljar run fix.py --workspace . --commit      let it edit this directory, if it succeeds
   belljar run -l bash -c 'wc -l /work/*.md' --workspace docs
+  belljar run -c 'await mcp.fs.readTextFile({path: \"a.txt\"})' --tool 'fs__read_*'
+  belljar run migrate.py --durable               `belljar resume` goes on after a crash
 
 The value is what the code returns, or else its last expression; of a shell script, its last line if
 that is JSON. Beyond what is granted, the code sees no file, no network, no environment and no other
@@ -33,6 +54,7 @@ const BENCH_EXAMPLES: &str = "\
 Examples:
   scripts/peers && belljar bench                 everything, side by side with the peers
   belljar bench python bash --n 200              two benchmarks, shorter
+  scripts/servers && belljar bench tools savings MCP tools: calls, big results, what they save
   belljar bench --json > before.json
   belljar bench --compare before.json            marks what became more than 10 % worse";
 
@@ -55,8 +77,30 @@ pub(crate) enum Command {
     /// Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArguments>),
+    /// Go on with a durable run whose process has ended
+    #[command(after_help = project::RESUME_EXAMPLES)]
+    Resume(ResumeArguments),
+    /// Show the durable runs of this project
+    Runs(RunsArguments),
+    /// Print a value that was too large for a result
+    #[command(after_help = project::BLOB_EXAMPLES)]
+    Blob(BlobArguments),
+    /// List, describe, call and find the tools of MCP servers
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+    /// Decide about tool calls that wait for a person
+    Approvals(ApprovalsArguments),
+    /// Show which tools were called, by whom, and how that was decided
+    #[command(after_help = project::AUDIT_EXAMPLES)]
+    Audit(AuditArguments),
+    /// Serve MCP clients: agents run code and call tools through this
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(Box<ServeArguments>),
     /// Show the idea in one command: 1.2 MB of commits in, 500 bytes out
     Demo(DemoArguments),
+    /// The server behind the demo
+    #[command(name = "__demo-server", hide = true)]
+    DemoServer,
     /// Find out what this machine can enforce, by trying it
     Doctor(DoctorArguments),
     /// Measure Belljar side by side with the peers found on this machine
@@ -85,6 +129,8 @@ pub(crate) struct RunArguments {
     /// Write the files that come back into this directory, which is made if need be
     #[arg(long, value_name = "DIR")]
     pub(crate) artifacts: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tools: ToolArguments,
     #[command(flatten)]
     pub(crate) grants: GrantArguments,
     #[command(flatten)]
@@ -150,6 +196,12 @@ pub(crate) struct LimitArguments {
     /// Files the code may write in all [default: 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     disk: Option<u64>,
+    /// Tool calls [default: 100]
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    max_tool_calls: Option<u32>,
+    /// Wall time of one tool call [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    tool_timeout: Option<Duration>,
 }
 
 impl LimitArguments {
@@ -166,9 +218,44 @@ impl LimitArguments {
             (LimitKey::ResultBytes, self.max_result),
             (LimitKey::Processes, self.processes.map(u64::from)),
             (LimitKey::Disk, self.disk),
+            (LimitKey::ToolCalls, self.max_tool_calls.map(u64::from)),
+            (LimitKey::ToolTimeout, self.tool_timeout.map(nanoseconds)),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Speak MCP over standard input and output [default]
+    #[arg(long, conflicts_with = "http")]
+    pub(crate) stdio: bool,
+    /// Speak MCP over HTTP at this address, path /mcp; port 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) http: Option<SocketAddr>,
+    /// Cells kept ready for code
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) pool: usize,
+    /// Upstream tools that clients see beside Belljar's own, e.g. 'fs__read_*'
+    #[arg(long, value_name = "SERVER__TOOL")]
+    pub(crate) pass_through: Vec<String>,
+    /// File or directory that clients may have code read
+    #[arg(long, value_name = "PATH")]
+    pub(crate) read: Vec<PathBuf>,
+    /// File or directory that clients may have code change
+    #[arg(long, value_name = "PATH")]
+    pub(crate) write: Vec<PathBuf>,
+    /// Host name, besides loopback, that requests may be addressed to
+    #[arg(long, value_name = "HOST", requires = "http")]
+    pub(crate) allow_host: Vec<String>,
+    /// Origin of web pages that may send requests
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Serve what the protocol's conformance suite expects, without a token
+    #[arg(long, hide = true, requires = "http")]
+    pub(crate) conformance: bool,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
 }
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -208,6 +295,9 @@ pub(crate) struct BenchArguments {
     /// Where scripts/peers has put the peers
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     pub(crate) peers: PathBuf,
+    /// Where scripts/servers has put the MCP servers
+    #[arg(long, value_name = "DIR", default_value = "target/mcp-servers")]
+    pub(crate) servers: PathBuf,
 }
 
 /// A benchmark.
@@ -227,6 +317,10 @@ pub(crate) enum BenchName {
     Bash,
     /// 8 of a directory's 1,000 files edited, and what changed
     Workspace,
+    /// Tool calls from code and back, plain and durable, and 10 MB of JSON as a result
+    Tools,
+    /// Bytes and tokens saved on big results of real MCP servers
+    Savings,
     /// Memory of an idle host with a pool of 4 cells
     Memory,
 }

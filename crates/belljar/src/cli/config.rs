@@ -1,4 +1,5 @@
-//! `belljar.toml`: what a run gets by default, and the operator's maxima.
+//! `belljar.toml` and `.mcp.json`: what a run gets by default, the operator's maxima, the MCP
+//! servers of a project and who may call their tools.
 //!
 //! Two stages: [`raw`] mirrors one file, [`Settings`] is what the files together mean. The invariant
 //! kept here: a project's file, which may come with somebody else's repository, can lower the
@@ -6,6 +7,8 @@
 
 mod find;
 mod raw;
+mod servers;
+mod tools;
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +20,10 @@ use anyhow::Context as _;
 use belljar::Limits;
 use thiserror::Error;
 
-pub(crate) use find::Places;
+pub(crate) use find::{FILE_NAME as CONFIG_NAME, Places, SERVERS_NAME, STATE_NAME};
+pub(crate) use servers::ConfiguredServer;
+pub(crate) use tools::ToolSettings;
+
 use raw::{RawConfig, Stated};
 
 use super::limit_key::LimitKey;
@@ -35,12 +41,14 @@ pub(crate) enum ConfigError {
 }
 
 /// What the files together mean.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Settings {
     /// Limits some file states, by key.
     stated: BTreeMap<LimitKey, u64>,
     /// The most a run may ask for.
     pub(crate) maximum: Limits,
+    /// Servers, policy and what goes with them.
+    pub(crate) tools: ToolSettings,
 }
 
 impl Settings {
@@ -51,19 +59,20 @@ impl Settings {
             places.project_file().filter(|path| Some(path) != operator_path.as_ref());
         let operator = operator_path.map(|path| read(&path)).transpose()?;
         let project = project_path.map(|path| read(&path)).transpose()?;
+        let foreign = places.servers_file().map(|path| servers::read(&path)).transpose()?;
         let order = if explicit.is_some() {
             DefaultsFrom::OperatorFirst
         } else {
             DefaultsFrom::ProjectFirst
         };
-        Ok(Self::resolve(operator.as_ref(), project.as_ref(), order)?)
+        let files = Files { operator: operator.as_ref(), project: project.as_ref(), order };
+        let mut settings = Self::resolve(files)?;
+        settings.tools.servers = servers::merge(files, foreign.unwrap_or_default());
+        Ok(settings)
     }
 
-    fn resolve(
-        operator: Option<&RawConfig>,
-        project: Option<&RawConfig>,
-        order: DefaultsFrom,
-    ) -> Result<Self, ConfigError> {
+    fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
+        let Files { operator, project, .. } = files;
         let mut maximum = Limits::MAXIMUM;
         for stated in operator.map(RawConfig::maxima).transpose()?.unwrap_or_default() {
             stated.key.set(&mut maximum, stated.value);
@@ -72,18 +81,14 @@ impl Settings {
             let lower = stated.value.min(stated.key.get(&maximum));
             stated.key.set(&mut maximum, lower);
         }
-        let weak_to_strong = match order {
-            DefaultsFrom::ProjectFirst => [operator, project],
-            DefaultsFrom::OperatorFirst => [project, operator],
-        };
         let mut stated = BTreeMap::new();
-        for file in weak_to_strong.into_iter().flatten() {
+        for file in files.weak_to_strong() {
             for limit in file.defaults()? {
                 limit.check(&maximum, file.path())?;
                 stated.insert(limit.key, limit.value);
             }
         }
-        Ok(Self { stated, maximum })
+        Ok(Self { stated, maximum, tools: ToolSettings::resolve(files)? })
     }
 
     /// The limits of a run: flags before files before defaults.
@@ -107,8 +112,26 @@ impl Settings {
     }
 }
 
-/// Whose defaults win: the file named on the command line, or else the nearest one.
+/// The files that apply.
 #[derive(Debug, Clone, Copy)]
+struct Files<'a> {
+    operator: Option<&'a RawConfig>,
+    project: Option<&'a RawConfig>,
+    order: DefaultsFrom,
+}
+
+impl<'a> Files<'a> {
+    fn weak_to_strong(self) -> impl Iterator<Item = &'a RawConfig> {
+        let files = match self.order {
+            DefaultsFrom::ProjectFirst => [self.operator, self.project],
+            DefaultsFrom::OperatorFirst => [self.project, self.operator],
+        };
+        files.into_iter().flatten()
+    }
+}
+
+/// Whose defaults win: the file named on the command line, or else the nearest one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DefaultsFrom {
     ProjectFirst,
     OperatorFirst,

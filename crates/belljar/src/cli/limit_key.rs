@@ -23,10 +23,12 @@ pub(crate) enum LimitKey {
     OpenFiles,
     Disk,
     Inodes,
+    ToolCalls,
+    ToolTimeout,
 }
 
 impl LimitKey {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Timeout,
         Self::Cpu,
         Self::Memory,
@@ -38,6 +40,8 @@ impl LimitKey {
         Self::OpenFiles,
         Self::Disk,
         Self::Inodes,
+        Self::ToolCalls,
+        Self::ToolTimeout,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -53,14 +57,18 @@ impl LimitKey {
             Self::OpenFiles => "open_files",
             Self::Disk => "disk",
             Self::Inodes => "inodes",
+            Self::ToolCalls => "tool_calls",
+            Self::ToolTimeout => "tool_timeout",
         }
     }
 
     /// Reads a value as it stands in a file or after a flag.
     pub(crate) fn parse(self, text: &str) -> Result<u64, QuantityError> {
         match self {
-            Self::Timeout | Self::Cpu => quantity::duration(text).map(nanoseconds),
-            Self::Processes | Self::OpenFiles | Self::Inodes => {
+            Self::Timeout | Self::Cpu | Self::ToolTimeout => {
+                quantity::duration(text).map(nanoseconds)
+            }
+            Self::Processes | Self::OpenFiles | Self::Inodes | Self::ToolCalls => {
                 quantity::count(text).map(u64::from)
             }
             Self::Memory
@@ -75,8 +83,12 @@ impl LimitKey {
     /// Writes a value for people.
     pub(crate) fn show(self, value: u64) -> String {
         match self {
-            Self::Timeout | Self::Cpu => quantity::show_duration(Duration::from_nanos(value)),
-            Self::Processes | Self::OpenFiles | Self::Inodes => quantity::grouped(value),
+            Self::Timeout | Self::Cpu | Self::ToolTimeout => {
+                quantity::show_duration(Duration::from_nanos(value))
+            }
+            Self::Processes | Self::OpenFiles | Self::Inodes | Self::ToolCalls => {
+                quantity::grouped(value)
+            }
             Self::Memory
             | Self::CodeBytes
             | Self::ContextBytes
@@ -99,6 +111,8 @@ impl LimitKey {
             Self::OpenFiles => limits.open_files.into(),
             Self::Disk => limits.disk,
             Self::Inodes => limits.inodes,
+            Self::ToolCalls => limits.tool_calls.into(),
+            Self::ToolTimeout => nanoseconds(limits.tool_timeout),
         }
     }
 
@@ -116,6 +130,8 @@ impl LimitKey {
             Self::OpenFiles => limits.open_files = count,
             Self::Disk => limits.disk = value,
             Self::Inodes => limits.inodes = value,
+            Self::ToolCalls => limits.tool_calls = count,
+            Self::ToolTimeout => limits.tool_timeout = Duration::from_nanos(value),
         }
     }
 }

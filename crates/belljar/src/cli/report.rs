@@ -6,12 +6,14 @@
 use std::io::{self, Write};
 
 use belljar::{ErrorCode, RunError, RunResult, Status};
+use serde::Deserialize;
 
 use super::{
     code_frame::code_frame,
     json_text::{Layout, lay_out},
     log_lines::only_logged,
     look::{Look, Role},
+    quantity::grouped,
     visible::for_stream,
 };
 
@@ -152,18 +154,38 @@ fn frames(stack: &str) -> Option<String> {
     (frames.len() > 1).then(|| frames.join("\n"))
 }
 
-fn notes(result: &RunResult) -> Vec<&'static str> {
+/// A value that takes the place of one that was stored.
+#[derive(Debug, Deserialize)]
+struct Summary {
+    handle: String,
+    bytes: u64,
+}
+
+/// Why the value is not all there.
+fn cut_value(result: &RunResult) -> String {
+    match serde_json::from_str::<Summary>(result.result.get()) {
+        Ok(Summary { handle, bytes }) if handle.starts_with("blob_") => {
+            format!("the value has {} bytes; all of it: belljar blob {handle}", grouped(bytes))
+        }
+        _ => "a table in the value had more rows than are shown".to_owned(),
+    }
+}
+
+fn notes(result: &RunResult) -> Vec<String> {
     let all = [
         (result.truncated.stdout, "standard output was cut; --max-output keeps more of it"),
         (result.truncated.stderr, "standard error was cut; --max-output keeps more of it"),
         (result.truncated.logs, "log lines were dropped; --max-output keeps more of them"),
-        (result.truncated.result, "a table in the value had more rows than are shown"),
+        (result.truncated.result, &*cut_value(result)),
         (result.lossy, "numbers in the value that JSON cannot hold (NaN, Infinity) became null"),
     ];
-    all.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note).collect()
+    all.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned()).collect()
 }
 
 fn metrics_line(result: &RunResult) -> String {
+    if result.cached {
+        return "answered from memory; nothing ran".to_owned();
+    }
     if result.isolation.tier == "refused" {
         return "nothing ran".to_owned();
     }
@@ -172,6 +194,8 @@ fn metrics_line(result: &RunResult) -> String {
         Status::Completed => "completed in",
         Status::Failed => "failed after",
         Status::Aborted => "aborted after",
+        Status::ApprovalRequired => "waits for a person after",
+        Status::InDoubt => "in doubt after",
     };
     let isolation = &result.isolation;
     [

@@ -1,27 +1,42 @@
 //! `belljar run`: one piece of code, one fresh cell, one result.
 
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use belljar::{
-    BuildError, ErrorCode, RunError, RunRequest, RunResult, Sandbox, SandboxBuilder, Status, unrun,
+    Durability, Execution, Executor, RunRequest, RunResult, Sandbox, SandboxBuilder, Status,
 };
 
 use super::{
     arguments::RunArguments,
-    artifacts,
-    config::Settings,
+    artifacts, asking,
+    config::{Places, Settings},
     granted::{Granted, granted},
     interrupt::{Interrupt, Stop},
     is_broken_pipe,
-    look::Look,
+    launch::{Launched, after_signals, clear_up, launch, stopped},
+    look::{Look, Role},
     print_json,
+    project::Project,
     report::{self, Shown},
     runtime,
     source::{self, Source},
+    tool_grants::Wanted,
 };
 
+pub(crate) use super::launch::{chain, refused};
+
+/// Who asks, in audit rows and approvals.
+pub(crate) const CALLER: &str = "cli";
+
 /// Runs the code the arguments name.
-pub(crate) fn run(arguments: &RunArguments, settings: &Settings) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(
+    arguments: &RunArguments,
+    settings: &Settings,
+    places: &Places,
+) -> anyhow::Result<ExitCode> {
     let source = Source::load(arguments)?;
     let context = source::context(arguments, settings.maximum.context_bytes)?;
     let Granted { grants, workspace } = granted(&arguments.grants)?;
@@ -34,108 +49,118 @@ pub(crate) fn run(arguments: &RunArguments, settings: &Settings) -> anyhow::Resu
         grants,
         workspace,
     };
-    let builder = Sandbox::builder().pool(0).ready([]).maximum(settings.maximum);
+    let project = Project::find(places, settings)?;
+    let wanted = Wanted::of(&arguments.tools, &project)?;
     runtime()?.block_on(async {
         let mut interrupt = Interrupt::listen()?;
-        let (sandbox, result, stop) = start_and_run(builder, request, &mut interrupt).await;
+        let ran =
+            start_and_run(builder(settings, &project), request, &project, wanted, &mut interrupt);
+        let Ran { executor, result, stop } = ran.await?;
+        let shown = Shown { code: &source.code, name: &source.shown_name };
         // Told before the cell is cleared away: whoever waits for the answer has it sooner.
-        let told = tell(&result, &source, arguments.json);
+        let told = tell(&result, shown, arguments.json);
         let saved = match &arguments.artifacts {
             Some(directory) => artifacts::save(&result.artifacts, directory),
             None => Ok(()),
         };
-        if let Some(sandbox) = sandbox {
-            sandbox.shutdown().await;
+        if let Some(executor) = executor {
+            tell_how_to_resume(&executor, &result).await;
+            clear_up(executor, &mut interrupt).await;
         }
         saved?;
-        match told {
-            // Whoever read our output has seen enough; the run ended as it ended.
-            Err(error) if !is_broken_pipe(&error) => Err(error),
-            _ => Ok(exit_code(&result, stop)),
-        }
+        finish(told, &result, stop)
     })
+}
+
+/// A sandbox for one run.
+pub(crate) fn builder(settings: &Settings, project: &Project) -> SandboxBuilder {
+    let builder = Sandbox::builder().pool(0).ready([]).maximum(settings.maximum);
+    builder.protect(project.protected())
+}
+
+/// What is there after a run.
+struct Ran {
+    /// Nothing if nothing ran.
+    executor: Option<Executor>,
+    result: RunResult,
+    stop: Option<Stop>,
 }
 
 /// Runs the request unless a signal comes first, at whatever moment.
 async fn start_and_run(
     builder: SandboxBuilder,
     request: RunRequest,
+    project: &Project,
+    wanted: Wanted,
     interrupt: &mut Interrupt,
-) -> (Option<Sandbox>, RunResult, Option<Stop>) {
-    let mut stop = None;
-    let built = tokio::select! {
+) -> anyhow::Result<Ran> {
+    let launched = launch(builder, wanted.needs_project.then_some(project), interrupt).await?;
+    let executor = match launched {
+        Launched::Ready(executor) => *executor,
+        Launched::Not(result, stop) => return Ok(Ran { executor: None, result: *result, stop }),
+    };
+    let durability = tokio::select! {
         biased;
         signal = interrupt.received() => {
-            let error = RunError::new(ErrorCode::RunAborted, signal.name());
-            return (None, unrun(Status::Aborted, error), Some(signal));
+            let (result, stop) = (stopped(signal), Some(signal));
+            return Ok(Ran { executor: Some(executor), result, stop });
         }
-        built = builder.build() => built,
+        durability = wanted.durability(&executor) => durability,
     };
-    let (sandbox, result) = match built {
-        Ok(sandbox) => {
-            let abort = async { stop = Some(interrupt.received().await) };
-            let result = sandbox.run_until(request, abort).await;
-            (Some(sandbox), result)
-        }
-        Err(error) => (None, refused(&error)),
-    };
-    if stop.is_none() && !result.success {
-        // A terminal's signal reaches zygote and cell too, and may be seen there first.
-        stop = interrupt.pending().await;
+    let id = belljar_runtime::run_id();
+    if durability == Durability::Always && Look::of_stderr().is_terminal() {
+        let line = Look::of_stderr().paint(Role::Dim, &format!("durable run {id}"));
+        let _ = writeln!(io::stderr(), "{line}");
     }
-    let result = match stop {
-        Some(stop) if !result.success => aborted(result, stop),
-        _ => result,
+    let execution = Execution {
+        tools: wanted.tools,
+        durability,
+        max_output_tokens: wanted.max_output_tokens,
+        cache: wanted.cache,
+        observer: asking::observer(executor.store()),
+        ..Execution::new(request, CALLER)
     };
-    (sandbox, result, stop)
+    let mut stop = None;
+    let abort = async { stop = Some(interrupt.received().await) };
+    let result = executor.execute_as(id, execution, abort).await;
+    let result = after_signals(result, &mut stop, interrupt).await;
+    Ok(Ran { executor: Some(executor), result, stop })
 }
 
-/// Whatever else a stopped run ended with, the signal was the reason.
-fn aborted(result: RunResult, stop: Stop) -> RunResult {
-    let error = RunError::new(ErrorCode::RunAborted, stop.name());
-    RunResult { status: Status::Aborted, error: Some(error), ..result }
-}
-
-/// The result when there is no sandbox to run in.
-pub(crate) fn refused(error: &BuildError) -> RunResult {
-    let code = match error {
-        BuildError::Launch(launch) => launch.code(),
-        BuildError::NotInitialised | BuildError::InsideZygote => ErrorCode::SandboxFailed,
-    };
-    let error = RunError::new(code, chain(error))
-        .with_hint("nothing ran; `belljar doctor` says what this machine lacks and how to fix it");
-    unrun(Status::Failed, error)
-}
-
-/// An error and its causes on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}
-
-fn tell(result: &RunResult, source: &Source, json: bool) -> anyhow::Result<()> {
+/// Shows a result to a person or a program.
+pub(crate) fn tell(result: &RunResult, shown: Shown<'_>, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(result);
     }
     let (out, err) = (Look::of_stdout(), Look::of_stderr());
     let (mut stdout, mut stderr) = (io::stdout().lock(), io::stderr().lock());
     let written = report::write_output(result, &mut stdout, &mut stderr, (out, err));
-    let shown = Shown { code: &source.code, name: &source.shown_name };
     let about = report::about(result, shown, err);
-    io::Write::write_all(&mut stderr, about.as_bytes())?;
+    stderr.write_all(about.as_bytes())?;
     Ok(written?)
 }
 
-fn exit_code(result: &RunResult, stop: Option<Stop>) -> ExitCode {
-    match stop {
-        Some(stop) => ExitCode::from(stop.exit_status()),
-        None if result.success => ExitCode::SUCCESS,
-        None => ExitCode::FAILURE,
+/// A run that was stopped and left a journal can go on from where it was.
+pub(crate) async fn tell_how_to_resume(executor: &Executor, result: &RunResult) {
+    let (Status::Aborted, Some(store)) = (result.status, executor.store()) else { return };
+    if let Ok(Some(_)) = store.run(&result.id).await {
+        let _ = writeln!(io::stderr(), "go on from here: belljar resume {}", result.id);
+    }
+}
+
+/// The exit status, once the result was told.
+pub(crate) fn finish(
+    told: anyhow::Result<()>,
+    result: &RunResult,
+    stop: Option<Stop>,
+) -> anyhow::Result<ExitCode> {
+    match told {
+        // Whoever read our output has seen enough; the run ended as it ended.
+        Err(error) if !is_broken_pipe(&error) => Err(error),
+        _ => Ok(match stop {
+            Some(stop) => ExitCode::from(stop.exit_status()),
+            None if result.success => ExitCode::SUCCESS,
+            None => ExitCode::FAILURE,
+        }),
     }
 }

@@ -48,5 +48,36 @@ pub(crate) fn is_dangerous(character: char) -> bool {
     }
 }
 
+/// JSON in which nothing is hidden: characters that have no width, reorder what is read or control a
+/// terminal are written as JSON escapes. It means the same, so a person decides about what is there.
+pub(crate) fn candid_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut safe = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if !is_hidden(character) {
+            safe.push(character);
+            continue;
+        }
+        let mut units = [0; 2];
+        for unit in character.encode_utf16(&mut units) {
+            let _ = write!(safe, "\\u{unit:04x}");
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Whether a person would not see this character, or something else because of it. JSON has these
+/// in its strings only; a carriage return it has between them.
+fn is_hidden(character: char) -> bool {
+    (is_dangerous(character) && character != '\r')
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e01ef}')
+}
+
 #[cfg(test)]
 mod tests;

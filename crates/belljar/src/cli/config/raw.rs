@@ -1,14 +1,23 @@
 //! One `belljar.toml` as it is written, before anything is decided.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
+use belljar_tools::{Policy, RawServer, Rule};
 use serde::{Deserialize, Deserializer, de::Visitor};
 use toml::Spanned;
 
-use super::{super::limit_key::LimitKey, ConfigError};
+use super::{
+    super::{
+        limit_key::LimitKey,
+        quantity::{self, QuantityError},
+    },
+    ConfigError,
+};
 
 /// A file, and where it came from.
 #[derive(Debug)]
@@ -22,6 +31,31 @@ pub(super) struct RawConfig {
 #[serde(deny_unknown_fields, default)]
 struct RawFile {
     limits: RawLimits,
+    mcp_servers: BTreeMap<String, RawServer>,
+    permissions: RawPermissions,
+    results: RawResults,
+    cache: RawCache,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawPermissions {
+    allow: Vec<Rule>,
+    ask: Vec<Rule>,
+    deny: Vec<Rule>,
+    approval_timeout: Option<Spanned<Quantity>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawResults {
+    max_output_tokens: Option<Spanned<Quantity>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawCache {
+    ttl: Option<Spanned<Quantity>>,
 }
 
 macro_rules! raw_limits {
@@ -56,6 +90,8 @@ macro_rules! raw_limits {
             open_files => OpenFiles,
             disk => Disk,
             inodes => Inodes,
+            tool_calls => ToolCalls,
+            tool_timeout => ToolTimeout,
         }
     };
 }
@@ -122,6 +158,52 @@ impl RawConfig {
     /// What `[limits.maximum]` states.
     pub(super) fn maxima(&self) -> Result<Vec<Stated>, ConfigError> {
         self.stated("limits.maximum", self.file.limits.maximum.entries())
+    }
+
+    /// What `[mcp_servers]` names.
+    pub(super) fn servers(&self) -> &BTreeMap<String, RawServer> {
+        &self.file.mcp_servers
+    }
+
+    /// The rules of `[permissions]`.
+    pub(super) fn policy(&self) -> Policy {
+        let RawPermissions { allow, ask, deny, .. } = &self.file.permissions;
+        Policy { allow: allow.clone(), ask: ask.clone(), deny: deny.clone() }
+    }
+
+    /// How long a person has to decide.
+    pub(super) fn approval_timeout(&self) -> Result<Option<Duration>, ConfigError> {
+        let value = self.file.permissions.approval_timeout.as_ref();
+        self.one("permissions", "approval_timeout", value, quantity::duration)
+    }
+
+    /// How much of a value a result has in it.
+    pub(super) fn max_output_tokens(&self) -> Result<Option<u32>, ConfigError> {
+        let value = self.file.results.max_output_tokens.as_ref();
+        self.one("results", "max_output_tokens", value, quantity::count)
+    }
+
+    /// For how long an answer may be given again.
+    pub(super) fn cache_ttl(&self) -> Result<Option<Duration>, ConfigError> {
+        self.one("cache", "ttl", self.file.cache.ttl.as_ref(), quantity::duration)
+    }
+
+    fn one<T>(
+        &self,
+        section: &'static str,
+        key: &'static str,
+        value: Option<&Spanned<Quantity>>,
+        read: impl Fn(&str) -> Result<T, QuantityError>,
+    ) -> Result<Option<T>, ConfigError> {
+        let Some(quantity) = value else { return Ok(None) };
+        let told = |error: QuantityError| ConfigError::Value {
+            file: self.path.clone(),
+            line: self.line_of(quantity.span().start),
+            section,
+            key,
+            reason: error.to_string(),
+        };
+        read(&quantity.get_ref().0).map(Some).map_err(told)
     }
 
     fn stated(

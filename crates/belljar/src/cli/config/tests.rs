@@ -3,8 +3,9 @@
 use std::{path::Path, time::Duration};
 
 use belljar::Limits;
+use belljar_tools::Rule;
 
-use super::{DefaultsFrom, LimitKey, RawConfig, Settings};
+use super::{DefaultsFrom, Files, LimitKey, RawConfig, Settings};
 
 fn file(name: &str, text: &str) -> RawConfig {
     RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
@@ -12,8 +13,12 @@ fn file(name: &str, text: &str) -> RawConfig {
 
 fn resolve(operator: &str, project: &str) -> Result<Settings, String> {
     let (operator, project) = (file("user.toml", operator), file("belljar.toml", project));
-    Settings::resolve(Some(&operator), Some(&project), DefaultsFrom::ProjectFirst)
-        .map_err(|error| error.to_string())
+    let files = Files {
+        operator: Some(&operator),
+        project: Some(&project),
+        order: DefaultsFrom::ProjectFirst,
+    };
+    Settings::resolve(files).map_err(|error| error.to_string())
 }
 
 fn broken(text: &str) -> String {
@@ -25,7 +30,12 @@ fn broken(text: &str) -> String {
 
 #[test]
 fn a6_without_files_the_built_in_values_hold() {
-    let settings = Settings::resolve(None, None, DefaultsFrom::ProjectFirst).unwrap();
+    let settings = Settings::resolve(Files {
+        operator: None,
+        project: None,
+        order: DefaultsFrom::ProjectFirst,
+    })
+    .unwrap();
     assert_eq!(settings.limits(&[]), Limits::DEFAULT);
     assert_eq!(settings.maximum, Limits::MAXIMUM);
 }
@@ -34,7 +44,8 @@ fn a6_without_files_the_built_in_values_hold() {
 fn a6_every_limit_can_be_stated_in_a_file() {
     let text = "[limits]\ntimeout = '2s'\ncpu = 1.5\nmemory = '64MiB'\ncode_bytes = '1KB'\n\
                 context_bytes = 2048\noutput_bytes = '4KiB'\nresult_bytes = '1MB'\n\
-                processes = 4\nopen_files = 32\ndisk = '1MiB'\ninodes = 100\n";
+                processes = 4\nopen_files = 32\ndisk = '1MiB'\ninodes = 100\n\
+                tool_calls = 7\ntool_timeout = '3s'\n";
     let expected = Limits {
         timeout: Duration::from_secs(2),
         cpu: Duration::from_millis(1500),
@@ -47,6 +58,8 @@ fn a6_every_limit_can_be_stated_in_a_file() {
         open_files: 32,
         disk: 1 << 20,
         inodes: 100,
+        tool_calls: 7,
+        tool_timeout: Duration::from_secs(3),
     };
     assert_eq!(resolve("", text).unwrap().limits(&[]), expected);
 }
@@ -114,27 +127,44 @@ fn a6_a_value_that_cannot_be_read_is_an_error_with_its_line() {
 }
 
 #[test]
+fn d6_the_rules_of_all_files_hold_and_the_nearest_numbers() {
+    let settings = resolve(
+        "[permissions]\ndeny = ['a__*']\nallow = ['b__*']\napproval_timeout = '1m'\n\
+         [results]\nmax_output_tokens = 100\n",
+        "[permissions]\nallow = ['*']\napproval_timeout = '2m'\n[cache]\nttl = '10m'\n",
+    )
+    .unwrap();
+    let rule = |pattern: &str| Rule::new(pattern).unwrap();
+    let tools = settings.tools;
+    assert_eq!(tools.policy.deny, [rule("a__*")]);
+    assert_eq!(tools.policy.allow, [rule("b__*"), rule("*")]);
+    assert_eq!(tools.approval_timeout, Duration::from_secs(120));
+    assert_eq!(tools.max_output_tokens, Some(100));
+    assert_eq!(tools.cache, Some(Duration::from_secs(600)));
+}
+
+#[test]
 fn a6_unknown_keys_are_rejected_with_their_line() {
     insta::assert_snapshot!(broken("[limits]\ntimeout = 1\nmemroy = 2\n"), @r"
     TOML parse error at line 3, column 1
       |
     3 | memroy = 2
       | ^^^^^^
-    unknown field `memroy`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`, `maximum`
+    unknown field `memroy`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`, `tool_calls`, `tool_timeout`, `maximum`
     ");
     insta::assert_snapshot!(broken("[limit]\n"), @r"
     TOML parse error at line 1, column 2
       |
     1 | [limit]
       |  ^^^^^
-    unknown field `limit`, expected `limits`
+    unknown field `limit`, expected one of `limits`, `mcp_servers`, `permissions`, `results`, `cache`
     ");
     insta::assert_snapshot!(broken("[limits.maximum.maximum]\n"), @r"
     TOML parse error at line 1, column 17
       |
     1 | [limits.maximum.maximum]
       |                 ^^^^^^^
-    unknown field `maximum`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`
+    unknown field `maximum`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`, `tool_calls`, `tool_timeout`
     ");
     insta::assert_snapshot!(broken("[limits]\nmemory = true\n"), @r#"
     TOML parse error at line 2, column 10

@@ -1,6 +1,6 @@
 //! A4: nothing a guest prints acts on the terminal of the person who reads it.
 
-use super::{super::look::Look, for_stream, visible};
+use super::{super::look::Look, candid_json, for_stream, visible};
 
 #[test]
 fn a4_control_sequences_are_shown_not_obeyed() {
@@ -21,4 +21,13 @@ fn ordinary_text_is_left_alone() {
 #[test]
 fn a_pipe_gets_the_bytes_as_they_are() {
     assert_eq!(for_stream("\x1b[0m", Look::PLAIN), "\x1b[0m");
+}
+
+#[test]
+fn json_keeps_its_meaning_when_nothing_is_hidden_in_it() {
+    let hidden = "{\"a\":\r\n\"\u{7f}\u{200b}\u{e0041}\u{202e}é\"}";
+    let candid = candid_json(hidden);
+    assert_eq!(candid, "{\"a\":\r\n\"\\u007f\\u200b\\udb40\\udc41\\u202eé\"}");
+    let read = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+    assert_eq!(read(hidden), read(&candid));
 }

@@ -1,0 +1,43 @@
+//! What a person sees of a call that waits.
+
+use belljar_store::{Approval, ApprovalState, NewApproval};
+
+use super::{super::look::Look, text};
+
+fn approval(kind: &str, state: ApprovalState) -> Approval {
+    let asked = NewApproval {
+        id: "apr_0011".to_owned(),
+        run_id: "run_1".to_owned(),
+        call: 1,
+        kind: kind.to_owned(),
+        tool: "fs__write_file".to_owned(),
+        arguments: r#"{"path":"a.txt"}"#.to_owned(),
+        caller: "cli".to_owned(),
+        line: Some(2),
+        code_line: Some("await mcp.fs.writeFile({path})".to_owned()),
+        created_ms: 0,
+        expires_ms: 600_000,
+    };
+    Approval { asked, state, decided_by: Some("somebody".to_owned()), decided_ms: Some(1) }
+}
+
+#[test]
+fn a_waiting_call_is_shown_with_the_time_left() {
+    let shown = text(&approval("ask", ApprovalState::Pending), 130_000, Look::PLAIN);
+    insta::assert_snapshot!(shown, @r#"
+    apr_0011  fs__write_file  asked 2m ago, 7m left
+      run run_1, line 2: await mcp.fs.writeFile({path})
+        {"path": "a.txt"}
+    "#);
+}
+
+#[test]
+fn what_became_of_others_is_said() {
+    let first_line = |kind: &str, state| {
+        let shown = text(&approval(kind, state), 1000, Look::PLAIN);
+        shown.lines().next().map(str::to_owned).unwrap()
+    };
+    insta::assert_snapshot!(first_line("ask", ApprovalState::Denied), @"apr_0011  fs__write_file  asked 1s ago, denied by somebody");
+    insta::assert_snapshot!(first_line("ask", ApprovalState::Expired), @"apr_0011  fs__write_file  asked 1s ago, expired, so denied");
+    insta::assert_snapshot!(first_line("in_doubt", ApprovalState::Pending), @"apr_0011  fs__write_file  asked 1s ago, it may have happened; approve to call it again");
+}

@@ -1,0 +1,104 @@
+//! `belljar audit`: which tools were called, by whom, and how that was decided.
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use belljar::now_ms;
+use belljar_store::{AuditFilter, AuditRow, Store};
+use belljar_tools::Glob;
+use serde::Serialize;
+
+use super::{
+    arguments::AuditArguments, columns::columns, look::Look, moments::ago, print_json,
+    project::Project, report::milliseconds, runs::find_run, runtime, visible::visible,
+};
+
+/// Rows that are looked through for those that match a pattern.
+const MOST_LOOKED_AT: u32 = 100_000;
+
+/// Runs the command.
+pub(crate) fn audit(arguments: &AuditArguments, project: &Project) -> anyhow::Result<ExitCode> {
+    let store = project.existing_store()?;
+    runtime()?.block_on(async {
+        let rows = match &store {
+            Some(store) => find(arguments, store).await?,
+            None => Vec::new(),
+        };
+        if arguments.json {
+            print_json(&rows.iter().map(Shown::from).collect::<Vec<_>>())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if rows.is_empty() {
+            writeln!(io::stderr(), "no tool was called here")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let headings = ["WHEN", "TOOL", "DECISION", "OUTCOME", "TOOK", "BY", "RUN"];
+        let cells: Vec<[String; 7]> = rows.iter().map(cells).collect();
+        let table = columns(headings, &cells, Look::of_stdout());
+        io::stdout().write_all(table.as_bytes())?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn find(arguments: &AuditArguments, store: &Store) -> anyhow::Result<Vec<AuditRow>> {
+    // A run that left no journal has rows all the same.
+    let run_id = match &arguments.run {
+        Some(id) => Some(find_run(store, id).await.unwrap_or_else(|_| id.clone())),
+        None => None,
+    };
+    let glob = arguments.tool.as_deref().map(Glob::new);
+    let (tool, limit) = match &glob {
+        Some(glob) if !glob.is_exact() => (None, MOST_LOOKED_AT),
+        exact => (exact.as_ref().map(|glob| glob.as_str().to_owned()), arguments.limit),
+    };
+    let mut rows = store.audit_rows(AuditFilter { run_id, tool }, limit).await?;
+    rows.retain(|row| glob.as_ref().is_none_or(|glob| glob.matches(&row.tool)));
+    rows.truncate(arguments.limit as usize);
+    Ok(rows)
+}
+
+/// A row as JSON.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    run_id: &'a str,
+    call: u32,
+    tool: &'a str,
+    decision: &'a str,
+    reason: &'a str,
+    caller: &'a str,
+    argument_hash: &'a str,
+    started_ms: i64,
+    duration_ms: f64,
+    outcome: &'a str,
+}
+
+impl<'a> From<&'a AuditRow> for Shown<'a> {
+    fn from(row: &'a AuditRow) -> Self {
+        Self {
+            run_id: &row.run_id,
+            call: row.call,
+            tool: &row.tool,
+            decision: &row.decision,
+            reason: &row.reason,
+            caller: &row.caller,
+            argument_hash: &row.argument_hash,
+            started_ms: row.started_ms,
+            duration_ms: row.duration_ms,
+            outcome: &row.outcome,
+        }
+    }
+}
+
+fn cells(row: &AuditRow) -> [String; 7] {
+    [
+        ago(row.started_ms, now_ms()),
+        visible(&row.tool).into_owned(),
+        row.decision.clone(),
+        row.outcome.clone(),
+        milliseconds(row.duration_ms),
+        visible(&row.caller).into_owned(),
+        row.run_id.clone(),
+    ]
+}

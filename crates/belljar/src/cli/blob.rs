@@ -1,0 +1,40 @@
+//! `belljar blob`: a value that was too large for a result, whole.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, bail};
+
+use super::{arguments::BlobArguments, look::Look, project::Project, runtime, visible::visible};
+
+/// Runs the command.
+pub(crate) fn blob(arguments: &BlobArguments, project: &Project) -> anyhow::Result<ExitCode> {
+    let id = &arguments.id;
+    let store = project.existing_store()?;
+    let bytes = match &store {
+        Some(store) => runtime()?.block_on(store.blob(id))?,
+        None => None,
+    };
+    let Some(bytes) = bytes else {
+        writeln!(io::stderr(), "nothing is stored as {id} in this project")?;
+        return Ok(ExitCode::FAILURE);
+    };
+    if let Some(path) = &arguments.output {
+        fs::write(path, &bytes).with_context(|| format!("could not write {}", path.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut stdout = io::stdout().lock();
+    if Look::of_stdout().is_terminal() {
+        let Ok(text) = std::str::from_utf8(&bytes) else {
+            bail!("{id} is not text: --output FILE, or a pipe");
+        };
+        writeln!(stdout, "{}", visible(text))?;
+    } else {
+        stdout.write_all(&bytes)?;
+    }
+    stdout.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

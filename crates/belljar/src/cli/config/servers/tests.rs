@@ -1,0 +1,68 @@
+//! D1: which file says what a server is.
+
+use std::{collections::BTreeMap, path::Path};
+
+use belljar_tools::{RawServer, read_mcp_json};
+
+use super::{ConfiguredServer, DefaultsFrom, Files, RawConfig, merge};
+
+fn file(name: &str, text: &str) -> RawConfig {
+    RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
+}
+
+fn foreign(text: &str) -> BTreeMap<String, ConfiguredServer> {
+    let servers = read_mcp_json(text).expect("the test's file is valid").into_iter();
+    servers
+        .map(|(name, raw)| (name, ConfiguredServer { raw, directory: Some("/project".into()) }))
+        .collect()
+}
+
+fn merged(user: &str, mcp_json: &str, project: &str) -> BTreeMap<String, ConfiguredServer> {
+    let (user, project) = (file("/user/belljar.toml", user), file("/other/belljar.toml", project));
+    let files =
+        Files { operator: Some(&user), project: Some(&project), order: DefaultsFrom::ProjectFirst };
+    merge(files, foreign(mcp_json))
+}
+
+fn commands(servers: &BTreeMap<String, ConfiguredServer>) -> Vec<(&str, &str)> {
+    let command = |server: &ConfiguredServer| server.raw.command.clone().map(String::leak);
+    servers.iter().map(|(name, one)| (&**name, command(one).map_or("", |text| &*text))).collect()
+}
+
+#[test]
+fn d1_the_nearest_definition_wins() {
+    let servers = merged(
+        "[mcp_servers.a]\ncommand = 'user'\n[mcp_servers.b]\ncommand = 'user'\n\
+         [mcp_servers.c]\ncommand = 'user'\n",
+        r#"{"mcpServers": {"b": {"command": "json"}, "c": {"command": "json"}}}"#,
+        "[mcp_servers.c]\ncommand = 'project'\n",
+    );
+    assert_eq!(commands(&servers), [("a", "user"), ("b", "json"), ("c", "project")]);
+    let directories: Vec<_> = servers.values().map(|one| one.directory.as_deref()).collect();
+    assert_eq!(directories, [None, Some(Path::new("/project")), Some(Path::new("/other"))]);
+}
+
+#[test]
+fn d1_an_entry_without_a_transport_amends_what_is_there() {
+    let servers = merged(
+        "[mcp_servers.a]\ntimeout = 5\nread_only = ['get_*']\n",
+        r#"{"mcpServers": {"a": {"command": "json", "args": ["1"], "env": {"A": "1", "B": "1"}}}}"#,
+        "[mcp_servers.a]\ntrusted = true\ntimeout = 7\nread_only = ['list_*']\nenv = {B = '2'}\n",
+    );
+    let expected = RawServer {
+        command: Some("json".to_owned()),
+        args: vec!["1".to_owned()],
+        env: [("A", "1"), ("B", "2")].map(|(name, value)| (name.into(), value.into())).into(),
+        trusted: true,
+        timeout: Some(7),
+        read_only: vec!["get_*".to_owned(), "list_*".to_owned()],
+        ..RawServer::default()
+    };
+    assert_eq!(servers["a"].raw, expected);
+}
+
+#[test]
+fn d1_an_amendment_of_nothing_is_still_told_about() {
+    let servers = merged("", r#"{"mcpServers": {}}"#, "[mcp_servers.typo]\ntrusted = true\n");
+    assert_eq!(commands(&servers), [("typo", "")]);
+}

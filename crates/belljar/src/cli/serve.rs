@@ -1,0 +1,137 @@
+//! `belljar serve`: Belljar as an MCP server, over standard streams or HTTP.
+//!
+//! Over standard streams nothing but the protocol goes to standard output. Over HTTP the address
+//! and where the token is are said on standard error, once it listens.
+
+use std::{
+    io::{self, Write as _},
+    net::SocketAddr,
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use belljar::{ProjectBackend, Sandbox, Terms};
+use belljar_server::{
+    Auth, Gateway, HttpConfig, HttpServer, Options, Token, conformance, serve_http, serve_stdio,
+};
+use belljar_tools::Glob;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    arguments::ServeArguments,
+    config::Settings,
+    interrupt::Interrupt,
+    look::{Look, Role},
+    project::Project,
+};
+
+/// The most an answer costs a client that does not say what it can afford.
+const MAX_OUTPUT_TOKENS: u32 = 10_000;
+/// The file with the token, in the project's state.
+const TOKEN_FILE: &str = "token";
+
+/// Serves until told to stop, or until the client goes away.
+pub(crate) fn serve(
+    arguments: &ServeArguments,
+    settings: &Settings,
+    project: &Project,
+) -> anyhow::Result<ExitCode> {
+    // Runs of several clients go on side by side.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let code = runtime.block_on(async {
+        let mut interrupt = Interrupt::listen()?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let serving = start(arguments, settings, project, stop);
+        let mut serving = std::pin::pin!(serving);
+        tokio::select! {
+            served = &mut serving => served.map(|()| ExitCode::SUCCESS),
+            signal = interrupt.received() => {
+                stopped.cancel();
+                serving.await?;
+                Ok(ExitCode::from(signal.exit_status()))
+            }
+        }
+    });
+    // A read of standard input cannot be given up, and must not keep the process.
+    runtime.shutdown_background();
+    code
+}
+
+async fn start(
+    arguments: &ServeArguments,
+    settings: &Settings,
+    project: &Project,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    // There before it is protected, so that it is from the first run on.
+    project.state()?;
+    let sandbox = Sandbox::builder()
+        .pool(arguments.pool)
+        .maximum(settings.maximum)
+        .protect(project.protected())
+        .build()
+        .await?;
+    let executor = project.executor(sandbox)?;
+    let terms = terms(arguments, settings, project);
+    let backend = Arc::new(ProjectBackend::new(executor.clone(), terms).await);
+    let served = match arguments.http {
+        None => {
+            let gateway = Gateway::new(backend, Options::default())?;
+            serve_stdio(gateway, stop).await.map_err(Into::into)
+        }
+        Some(address) => serve_at(arguments, project, backend, address, stop).await,
+    };
+    executor.shutdown().await;
+    served
+}
+
+async fn serve_at(
+    arguments: &ServeArguments,
+    project: &Project,
+    backend: Arc<ProjectBackend>,
+    address: SocketAddr,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let path = project.state()?.join(TOKEN_FILE);
+    let token = Token::at(&path)?;
+    let secret = Some(token.reveal().as_bytes().to_vec());
+    let gateway = Gateway::new(backend, Options { secret, ..Options::default() })?;
+    let auth = if arguments.conformance { Auth::Open } else { Auth::Token(token) };
+    let mut config = HttpConfig::new(address, auth);
+    config.allowed.hosts.clone_from(&arguments.allow_host);
+    config.allowed.origins.clone_from(&arguments.allow_origin);
+    let server: HttpServer = match arguments.conformance {
+        true => conformance::serve_http(gateway, config).await?,
+        false => serve_http(gateway, config).await?,
+    };
+    say(&server, &path.display().to_string())?;
+    stop.cancelled().await;
+    server.shutdown().await;
+    Ok(())
+}
+
+fn say(server: &HttpServer, token: &str) -> anyhow::Result<()> {
+    let look = Look::of_stderr();
+    let address = format!("http://{}/mcp", server.address());
+    let address = look.paint(Role::Strong, &address);
+    writeln!(io::stderr(), "listening on {address}; the bearer token is in {token}")
+        .context("standard error is gone")
+}
+
+fn terms(arguments: &ServeArguments, settings: &Settings, project: &Project) -> Terms {
+    let tools = project.tools();
+    Terms {
+        limits: settings.limits(&arguments.limits.given()),
+        readable: arguments.read.clone(),
+        writable: arguments.write.clone(),
+        max_output_tokens: tools.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
+        cache: tools.cache,
+        caller: match arguments.http {
+            Some(_) => "mcp over http".to_owned(),
+            None => "mcp over stdio".to_owned(),
+        },
+        pass_through: arguments.pass_through.iter().map(Glob::new).collect(),
+    }
+}

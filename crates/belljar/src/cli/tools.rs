@@ -1,0 +1,140 @@
+//! `belljar tools`: the tools of a project's MCP servers, looked at and called from a shell.
+
+mod call;
+mod describe;
+mod list;
+mod search;
+
+use std::{
+    future::Future,
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use belljar_runtime::ToolFault;
+use belljar_store::Store;
+use belljar_tools::{Bridge, Catalogue, UpstreamError};
+
+use super::{
+    arguments::ToolsCommand,
+    config::{Places, Settings},
+    interrupt::Interrupt,
+    look::{Look, Role},
+    patience::telling,
+    project::Project,
+    runtime,
+    visible::visible,
+};
+
+/// Runs the command.
+pub(crate) fn tools(
+    command: &ToolsCommand,
+    settings: &Settings,
+    places: &Places,
+) -> anyhow::Result<ExitCode> {
+    let project = Project::find(places, settings)?;
+    if !project.has_servers() {
+        let hint = "name some in .mcp.json, or under [mcp_servers] of belljar.toml";
+        writeln!(io::stderr(), "no MCP servers are configured here; {hint}")?;
+    }
+    let desk = Desk::open(&project)?;
+    runtime()?.block_on(async {
+        let mut interrupt = Interrupt::listen()?;
+        let work = async {
+            match command {
+                ToolsCommand::List(arguments) => list::list(arguments, &desk).await,
+                ToolsCommand::Describe(arguments) => describe::describe(arguments, &desk).await,
+                ToolsCommand::Types(arguments) => describe::types(arguments, &desk).await,
+                ToolsCommand::Call(arguments) => call::call(arguments, settings, &desk).await,
+                ToolsCommand::Search(arguments) => search::search(arguments, &desk).await,
+            }
+        };
+        let done = tokio::select! {
+            done = work => done,
+            signal = interrupt.received() => Ok(ExitCode::from(signal.exit_status())),
+        };
+        tokio::select! {
+            () = desk.close() => {}
+            _ = interrupt.received() => {}
+        }
+        done
+    })
+}
+
+/// The servers, and where what is known of them is kept.
+#[derive(Debug)]
+struct Desk {
+    bridge: Bridge,
+    /// Nothing where there are no servers, and so nothing to keep.
+    store: Option<Store>,
+}
+
+impl Desk {
+    fn open(project: &Project) -> anyhow::Result<Self> {
+        let store = project.has_servers().then(|| project.open_store()).transpose()?;
+        Ok(Self { bridge: project.bridge(store.clone()), store })
+    }
+
+    /// Waits for something that may have to start servers.
+    async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
+        let told = || format!("starting MCP servers: {}", self.bridge.servers().join(", "));
+        telling(told, work).await
+    }
+
+    /// The tools of one server, or of all, and the servers whose tools cannot be had.
+    async fn catalogue(&self, server: Option<&str>) -> (Catalogue, Vec<UpstreamError>) {
+        let Some(server) = server else { return self.waiting(self.bridge.catalogue()).await };
+        match self.waiting(self.bridge.catalogue_of(server)).await {
+            Ok(catalogue) => (catalogue, Vec::new()),
+            Err(error) => (Catalogue::new(Vec::new()), vec![error]),
+        }
+    }
+
+    async fn close(&self) {
+        self.bridge.shutdown().await;
+        if let Some(store) = &self.store {
+            let _ = store.flush().await;
+        }
+    }
+}
+
+/// Names the servers whose tools cannot be had, with the reason.
+fn tell_failures(failures: &[UpstreamError]) -> io::Result<()> {
+    let look = Look::of_stderr();
+    for failure in failures {
+        writeln!(
+            io::stderr(),
+            "{}: {}",
+            look.paint(Role::Bad, "error"),
+            visible(&failure.to_string())
+        )?;
+        if let UpstreamError::NotStarted { log, .. } = failure {
+            for line in log.lines() {
+                writeln!(io::stderr(), "  | {}", visible(line))?;
+            }
+        }
+        if let Some(hint) = failure.hint() {
+            tell_hint(&hint, look)?;
+        }
+    }
+    Ok(())
+}
+
+/// Says why a call gave no value.
+fn tell_fault(fault: &ToolFault) -> io::Result<()> {
+    let look = Look::of_stderr();
+    let kind = format!("{:?}", fault.code.kind());
+    let (kind, message) = (look.paint(Role::Bad, &kind), visible(&fault.message));
+    writeln!(io::stderr(), "{kind}: {message} ({})", fault.code.as_str())?;
+    fault.hint.as_ref().map_or(Ok(()), |hint| tell_hint(hint, look))
+}
+
+fn tell_hint(hint: &str, look: Look) -> io::Result<()> {
+    writeln!(io::stderr(), "{}: {}", look.paint(Role::Accent, "hint"), visible(hint))
+}
+
+/// What a tool says of itself, in one line.
+fn first_line(text: Option<&str>) -> String {
+    let line = text.unwrap_or_default().trim().lines().next().unwrap_or_default();
+    visible(line).replace('\t', " ")
+}

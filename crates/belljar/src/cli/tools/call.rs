@@ -1,0 +1,138 @@
+//! `belljar tools call`: one call, the way code makes it.
+
+use std::{
+    fs,
+    io::{self, Read as _, Write as _},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, bail};
+use belljar_runtime::{ToolFault, run_id};
+use belljar_tools::{RunContext, Tool, ToolGrants};
+use serde::Serialize;
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{Desk, tell_fault};
+use crate::cli::{
+    arguments::ToolsCallArguments,
+    asking,
+    config::Settings,
+    json_text::{Layout, lay_out},
+    look::Look,
+    print_json,
+    run::CALLER,
+    visible::for_stream,
+};
+
+/// Runs the command.
+pub(super) async fn call(
+    arguments: &ToolsCallArguments,
+    settings: &Settings,
+    desk: &Desk,
+) -> anyhow::Result<ExitCode> {
+    let given = match &arguments.arguments {
+        Some(text) => Some(read(text)?),
+        None => None,
+    };
+    let outcome = match desk.waiting(desk.bridge.tool(&arguments.name)).await {
+        Err(fault) => Err(fault),
+        Ok(tool) => {
+            let json = match given {
+                Some(json) => json,
+                None => named(&arguments.argument, &tool)?,
+            };
+            let context = RunContext {
+                run_id: run_id(),
+                caller: CALLER.to_owned(),
+                grants: ToolGrants::default(),
+                tool_timeout: arguments.timeout.unwrap_or(settings.limits(&[]).tool_timeout),
+                code: String::new(),
+                observer: asking::observer(desk.store.as_ref()),
+            };
+            desk.bridge.call(&context, &tool.qualified_name(), json.into_bytes()).await
+        }
+    };
+    if arguments.json {
+        print_json(&Called::of(&outcome))?;
+    } else {
+        match &outcome {
+            Ok(value) => show(value)?,
+            Err(fault) => tell_fault(fault)?,
+        }
+    }
+    Ok(if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What came of a call, as JSON.
+#[derive(Debug, Serialize)]
+struct Called<'a> {
+    success: bool,
+    result: &'a RawValue,
+    error: Option<&'a ToolFault>,
+}
+
+impl<'a> Called<'a> {
+    fn of(outcome: &'a Result<Vec<u8>, ToolFault>) -> Self {
+        match outcome {
+            Ok(value) => {
+                // It was checked to be JSON where it came in.
+                let result = serde_json::from_slice(value).unwrap_or(RawValue::NULL);
+                Self { success: true, result, error: None }
+            }
+            Err(fault) => Self { success: false, result: RawValue::NULL, error: Some(fault) },
+        }
+    }
+}
+
+fn show(value: &[u8]) -> anyhow::Result<()> {
+    let look = Look::of_stdout();
+    let json = std::str::from_utf8(value)?;
+    let text = match serde_json::from_str::<String>(json) {
+        Ok(text) => for_stream(&text, look).into_owned(),
+        Err(_) => lay_out(json, Layout::Fitted, look),
+    };
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
+
+/// The arguments as JSON, from the command line, a file or standard input.
+fn read(given: &str) -> anyhow::Result<String> {
+    let (json, name) = match given.strip_prefix('@') {
+        None => (given.to_owned(), "the arguments"),
+        Some("-") => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).context("could not read standard input")?;
+            (text, "standard input")
+        }
+        Some(path) => {
+            let text =
+                fs::read_to_string(path).with_context(|| format!("could not read {path}"))?;
+            (text, path)
+        }
+    };
+    if let Err(error) = serde_json::from_str::<Map<String, Value>>(&json) {
+        bail!("{name}: not a JSON object: {error}");
+    }
+    Ok(json)
+}
+
+/// The arguments that were given one by one. A value is JSON, except that a text stays one where the
+/// tool wants a text, and where it is no JSON.
+fn named(given: &[String], tool: &Tool) -> anyhow::Result<String> {
+    let mut arguments = Map::new();
+    for argument in given {
+        let Some((key, text)) = argument.split_once('=') else {
+            bail!("--arg {argument}: write KEY=VALUE");
+        };
+        let schema = tool.input_schema.get("properties").and_then(|all| all.get(key));
+        let wants_text = schema.and_then(|schema| schema.get("type")) == Some(&"string".into());
+        let value = match serde_json::from_str(text) {
+            Ok(value) if !wants_text => value,
+            _ => Value::from(text),
+        };
+        arguments.insert(key.to_owned(), value);
+    }
+    Ok(Value::from(arguments).to_string())
+}
+
+#[cfg(test)]
+mod tests;

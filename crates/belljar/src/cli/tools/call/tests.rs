@@ -1,0 +1,35 @@
+//! Arguments as people type them.
+
+use belljar_tools::{Annotations, Tool};
+use serde_json::{Value, json};
+
+use super::{named, read};
+
+fn tool() -> Tool {
+    Tool {
+        server: "s".to_owned(),
+        name: "t".to_owned(),
+        title: None,
+        description: None,
+        input_schema: json!({"properties": {"text": {"type": "string"}, "n": {"type": "integer"}}}),
+        output_schema: None,
+        annotations: Annotations::default(),
+    }
+}
+
+#[test]
+fn values_are_what_the_tool_wants_where_that_is_known() {
+    let given = ["text=1", "n=1", "other=[1, true]", "free=a=b", "empty="].map(str::to_owned);
+    let arguments: Value = serde_json::from_str(&named(&given, &tool()).unwrap()).unwrap();
+    let expected = json!({"text": "1", "n": 1, "other": [1, true], "free": "a=b", "empty": ""});
+    assert_eq!(arguments, expected);
+}
+
+#[test]
+fn what_is_no_object_is_refused() {
+    let told = |text: &str| read(text).map_err(|error| error.to_string()).unwrap_err();
+    assert!(told("[1]").starts_with("the arguments: not a JSON object: "));
+    assert!(told("@/nowhere/at/all.json").starts_with("could not read /nowhere/at/all.json"));
+    let told = named(&["novalue".to_owned()], &tool()).unwrap_err().to_string();
+    assert_eq!(told, "--arg novalue: write KEY=VALUE");
+}

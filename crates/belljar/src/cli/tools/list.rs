@@ -1,0 +1,92 @@
+//! `belljar tools list`: what there is, and whether code may call it.
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use belljar_tools::{Annotations, Decision, Tool, ToolGrants, Verdict};
+use serde::Serialize;
+
+use super::{Desk, first_line, tell_failures};
+use crate::cli::{
+    arguments::ToolsListArguments, columns::columns, look::Look, print_json, visible::visible,
+};
+
+/// Runs the command.
+pub(super) async fn list(arguments: &ToolsListArguments, desk: &Desk) -> anyhow::Result<ExitCode> {
+    let (catalogue, failures) = desk.catalogue(arguments.server.as_deref()).await;
+    let grants = ToolGrants::default();
+    let rows: Vec<Row<'_>> = catalogue
+        .tools()
+        .iter()
+        .map(|tool| Row::of(tool, desk.bridge.verdict(tool, &grants)))
+        .collect();
+    if arguments.json {
+        let failed = failures.iter().map(|failure| Failed {
+            server: failure.server(),
+            reason: failure.to_string(),
+            hint: failure.hint(),
+        });
+        print_json(&Listed { tools: &rows, failed: failed.collect() })?;
+    } else if !rows.is_empty() {
+        let cells: Vec<[String; 3]> = rows.iter().map(Row::cells).collect();
+        let table = columns(["NAME", "POLICY", "DESCRIPTION"], &cells, Look::of_stdout());
+        io::stdout().write_all(table.as_bytes())?;
+    }
+    tell_failures(&failures)?;
+    let is_useless = rows.is_empty() && !failures.is_empty();
+    Ok(if is_useless { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// All tools, as JSON.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    tools: &'a [Row<'a>],
+    failed: Vec<Failed<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Failed<'a> {
+    server: &'a str,
+    reason: String,
+    hint: Option<String>,
+}
+
+/// A tool, as JSON.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    name: String,
+    server: &'a str,
+    tool: &'a str,
+    title: Option<&'a str>,
+    description: Option<&'a str>,
+    annotations: Annotations,
+    policy: Verdict,
+    reason: String,
+}
+
+impl<'a> Row<'a> {
+    fn of(tool: &'a Tool, Decision { verdict, reason }: Decision) -> Self {
+        Self {
+            name: tool.qualified_name(),
+            server: &tool.server,
+            tool: &tool.name,
+            title: tool.title.as_deref(),
+            description: tool.description.as_deref(),
+            annotations: tool.annotations,
+            policy: verdict,
+            reason,
+        }
+    }
+
+    fn cells(&self) -> [String; 3] {
+        let policy = match self.policy {
+            Verdict::Allow => "allow",
+            Verdict::Ask => "ask",
+            Verdict::Deny => "deny",
+        };
+        let description = first_line(self.description.or(self.title));
+        [visible(&self.name).into_owned(), policy.to_owned(), description]
+    }
+}
