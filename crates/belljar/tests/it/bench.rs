@@ -68,6 +68,43 @@ fn k1_programs_are_measured_against_themselves_outside() {
     assert!(rows[0]["ratio"]["python3 -c"].is_number(), "{}", rows[0]);
 }
 
+#[test]
+fn k1_calls_of_tools_are_timed_and_the_project_is_left_as_it_was() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    let outcome = bench(&place, None, &["tools", "--n", "3"]);
+    let rows = outcome.json();
+    let named = |bench: &str, case: &str| {
+        let mut rows = rows.as_array().unwrap().iter();
+        rows.find(|row| row["bench"] == bench && row["case"] == case).cloned()
+    };
+    let plain = named("tools", "belljar typescript").unwrap();
+    let durable = named("tools, durable", "belljar typescript").unwrap();
+    assert_eq!((&plain["n"], &durable["n"]), (&json!(12), &json!(4)));
+    assert!(plain["p50_ms"].is_number() && durable["p50_ms"].is_number());
+    // A call has no peer, but what it writes down has.
+    assert_eq!(plain["ratio"], json!({}));
+    assert!(durable["ratio"]["2 × write and fsync"].is_number(), "{durable}");
+    assert!(named("tool result of 10 MB", "belljar typescript").is_some(), "{rows}");
+    assert_eq!(std::fs::read_dir(place.path().join("work")).unwrap().count(), 0);
+}
+
+#[test]
+fn k1_without_its_servers_a_saving_is_left_out_aloud() {
+    if no_sandbox() {
+        return;
+    }
+    let outcome = bench(&Place::new(), None, &["savings"]);
+    assert_eq!(outcome.json(), json!([]));
+    insta::assert_snapshot!(outcome.stderr, @"
+    left out: belljar filesystem, log of 20 MB: its MCP server is not installed (scripts/servers installs it)
+    left out: belljar sqlite, 200,000 rows: its MCP server is not installed (scripts/servers installs it)
+    left out: belljar git, 20,000 commits: its MCP server is not installed (scripts/servers installs it)
+    ");
+}
+
 /// What cannot be measured is left out aloud, and is no failure.
 #[test]
 fn k1_without_python_its_benchmarks_are_left_out_aloud() {

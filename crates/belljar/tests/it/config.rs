@@ -67,7 +67,7 @@ fn a6_a_file_that_makes_no_sense_is_named_with_the_line() {
       |
     2 | memroy = '1MiB'
       | ^^^^^^
-    unknown field `memroy`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`, `maximum`
+    unknown field `memroy`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`, `tool_calls`, `tool_timeout`, `maximum`
     ");
     let outcome = place.belljar(&["run", "-c", "1", "--config", "none.toml"]);
     assert_eq!(outcome.status, Some(2));

@@ -10,11 +10,18 @@ fn help_shows_the_commands_and_examples() {
     Usage: belljar [OPTIONS] <COMMAND>
 
     Commands:
-      run     Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
-      demo    Show the idea in one command: 1.2 MB of commits in, 500 bytes out
-      doctor  Find out what this machine can enforce, by trying it
-      bench   Measure Belljar side by side with the peers found on this machine
-      help    Print this message or the help of the given subcommand(s)
+      run        Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
+      resume     Go on with a durable run whose process has ended
+      runs       Show the durable runs of this project
+      blob       Print a value that was too large for a result
+      tools      List, describe, call and find the tools of MCP servers
+      approvals  Decide about tool calls that wait for a person
+      audit      Show which tools were called, by whom, and how that was decided
+      serve      Serve MCP clients: agents run code and call tools through this
+      demo       Show the idea in one command: 1.2 MB of commits in, 500 bytes out
+      doctor     Find out what this machine can enforce, by trying it
+      bench      Measure Belljar side by side with the peers found on this machine
+      help       Print this message or the help of the given subcommand(s)
 
     Options:
           --config <PATH>  Configuration to use instead of the user's belljar.toml
@@ -26,6 +33,8 @@ fn help_shows_the_commands_and_examples() {
       belljar demo                                   1.2 MB of commits in, 500 bytes out
       belljar run -c 'return 1 + 1'                  run code given on the spot
       belljar run analyse.ts --context @data.json    run a file on data
+      belljar tools list                             MCP tools that code can call here
+      belljar approvals                              tool calls that wait for a decision
       belljar doctor                                 what this machine can enforce
     ");
 }
@@ -52,6 +61,16 @@ fn help_of_run_shows_its_flags_by_kind() {
       -v, --verbose...            Log to standard error what is being done (-vv: everything)
       -h, --help                  Print help
 
+    Tools:
+          --tool <SERVER__TOOL>    Tool the code may use, with * and ? as patterns; no other then, and
+                                   nobody is asked about these unless a rule of the policy asks
+          --durable                Keep a journal, so that `belljar resume` can go on after anything
+                                   that ends this process
+          --max-output-tokens <N>  A value of more than about N tokens is stored, and a summary with a
+                                   handle is returned
+          --cache[=<TIME>]         Answer from memory what was answered before, if only read-only tools
+                                   were called [default: 10m]
+
     Grants:
           --workspace <DIR>     Directory the code works on a copy-on-write view of, at /work
           --commit              If the run succeeds, bring what it changed to the workspace's directory
@@ -64,15 +83,17 @@ fn help_of_run_shows_its_flags_by_kind() {
           --permissive          Refuse nothing at the level of Python itself; the sandbox stays as it is
 
     Limits:
-          --timeout <TIME>      Wall time, e.g. 300ms, 30s, 5m [default: 30s]
-          --cpu <TIME>          CPU time [default: the wall time]
-          --memory <SIZE>       Memory, e.g. 64MiB, 1GiB [default: 512MiB]
-          --max-code <SIZE>     Size of the code [default: 50KB]
-          --max-context <SIZE>  Size of the context [default: 64MiB]
-          --max-output <SIZE>   Output kept per stream [default: 64KiB]
-          --max-result <SIZE>   Size of the value [default: 16MiB]
-          --processes <N>       Processes and threads [default: 32]
-          --disk <SIZE>         Files the code may write in all [default: 256MiB]
+          --timeout <TIME>       Wall time, e.g. 300ms, 30s, 5m [default: 30s]
+          --cpu <TIME>           CPU time [default: the wall time]
+          --memory <SIZE>        Memory, e.g. 64MiB, 1GiB [default: 512MiB]
+          --max-code <SIZE>      Size of the code [default: 50KB]
+          --max-context <SIZE>   Size of the context [default: 64MiB]
+          --max-output <SIZE>    Output kept per stream [default: 64KiB]
+          --max-result <SIZE>    Size of the value [default: 16MiB]
+          --processes <N>        Processes and threads [default: 32]
+          --disk <SIZE>          Files the code may write in all [default: 256MiB]
+          --max-tool-calls <N>   Tool calls [default: 100]
+          --tool-timeout <TIME>  Wall time of one tool call [default: 30s]
 
     Examples:
       belljar run -c '[1, 2, 3].map(n => n * n)'
@@ -82,6 +103,8 @@ fn help_of_run_shows_its_flags_by_kind() {
       belljar run -l python -c 'sum(range(10))'
       belljar run fix.py --workspace . --commit      let it edit this directory, if it succeeds
       belljar run -l bash -c 'wc -l /work/*.md' --workspace docs
+      belljar run -c 'await mcp.fs.readTextFile({path: "a.txt"})' --tool 'fs__read_*'
+      belljar run migrate.py --durable               `belljar resume` goes on after a crash
 
     The value is what the code returns, or else its last expression; of a shell script, its last line if
     that is JSON. Beyond what is granted, the code sees no file, no network, no environment and no other

@@ -17,6 +17,7 @@ pub(crate) async fn host(pool_size: usize) -> Host {
         plan: ZygotePlan::full(),
         pool_size,
         maximum: Limits::MAXIMUM,
+        protected: Vec::new(),
     })
     .await
     .expect("this machine can confine a zygote")

@@ -1,0 +1,119 @@
+//! D8: runs that survive whatever ends their process, from the command line.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::{command::no_sandbox, project_support::CountingProject};
+
+const ALLOWS: &str = "[permissions]\nallow = ['*']\n";
+const APPEND_THEN_WAIT: &str = "const first = await mcp.count.append({text: 'once'});\n\
+     const second = await mcp.count.slow({ms: context?.ms ?? 60000});\n\
+     ({first, second})";
+
+/// The one durable run of a project.
+fn only_run(project: &CountingProject) -> serde_json::Value {
+    let runs = project.belljar(&["runs", "--json"]).json();
+    assert_eq!(runs.as_array().map(Vec::len), Some(1), "{runs:#}");
+    runs[0].clone()
+}
+
+#[test]
+fn d8_a_killed_run_goes_on_without_repeating_what_it_did() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::trusting(ALLOWS);
+    let running = project.start(APPEND_THEN_WAIT, &["--durable", "--context", r#"{"ms": 1500}"#]);
+    project.wait_for("slow begins");
+    kill_process(Pid::from_child(&running.child), Signal::KILL).expect("it can be killed");
+    assert_eq!(running.end().status, None);
+    let run = only_run(&project);
+    assert_eq!((&run["status"], &run["resumable"]), (&json!("interrupted"), &json!(true)));
+    let id = run["id"].as_str().unwrap();
+    let resumed = project.belljar(&["resume", id, "--json"]);
+    assert_eq!(resumed.status, Some(0), "{resumed:#?}");
+    let expected = json!({"first": {"appended": "once"}, "second": {"slept": 1500}});
+    assert_eq!(resumed.json()["result"], expected);
+    assert_eq!(project.counted(), ["once", "slow begins", "slow begins"]);
+    assert_eq!(only_run(&project)["status"], "completed");
+    // Once it has ended, its result is all there is to have; the beginning of the id is enough.
+    let again = project.belljar(&["resume", &id[..12], "--json"]);
+    assert_eq!((again.status, &again.json()["result"]), (Some(0), &expected));
+    assert_eq!(again.stderr, format!("run {id} had ended; this is its result\n"));
+    assert_eq!(project.counted().len(), 3);
+}
+
+#[test]
+fn d8_a_call_that_may_have_happened_is_repeated_only_if_a_person_says_so() {
+    if no_sandbox() {
+        return;
+    }
+    // Not trusted to be read-only, so nobody knows whether it may be called again.
+    let project = CountingProject::with(ALLOWS);
+    let code = "await mcp.count.slow({ms: context.ms})";
+    let running = project.start(code, &["--durable", "--context", r#"{"ms": 1000}"#]);
+    project.wait_for("slow begins");
+    kill_process(Pid::from_child(&running.child), Signal::KILL).expect("it can be killed");
+    running.end();
+    let id = only_run(&project)["id"].as_str().unwrap().to_owned();
+    let resumed = project.belljar(&["resume", &id]);
+    assert_eq!((resumed.status, resumed.stdout.as_str()), (Some(1), ""));
+    assert!(
+        resumed.stderr.contains("hint: look, then `belljar approvals approve apr_"),
+        "{resumed:#?}"
+    );
+    assert_eq!(project.counted(), ["slow begins"]);
+    let waiting = project.belljar(&["approvals", "--json"]).json();
+    assert_eq!(waiting[0]["kind"], "in_doubt");
+    let approved = project.belljar(&["approvals", "approve", waiting[0]["id"].as_str().unwrap()]);
+    assert_eq!(
+        approved.stderr,
+        format!("its run has ended meanwhile; go on: belljar resume {id}\n")
+    );
+    let resumed = project.belljar(&["resume", &id, "--json"]);
+    assert_eq!(resumed.json()["result"], json!({"slept": 1000}), "{resumed:#?}");
+    assert_eq!(project.counted(), ["slow begins", "slow begins"]);
+}
+
+#[test]
+fn d8_a_call_that_waits_for_a_person_survives_its_process() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::trusting("[permissions]\nask = ['count__append']\n");
+    let code = "await mcp.count.add({a: 1, b: 1}); await mcp.count.append({text: 'late'})";
+    let mut running = project.start(code, &[]);
+    let approval = running.approval();
+    kill_process(Pid::from_child(&running.child), Signal::KILL).expect("it can be killed");
+    running.end();
+    let id = only_run(&project)["id"].as_str().unwrap().to_owned();
+    assert_eq!(project.belljar(&["approvals", "approve", &approval]).status, Some(0));
+    let resumed = project.belljar(&["resume", &id, "--json"]);
+    assert_eq!(resumed.json()["result"], json!({"appended": "late"}), "{resumed:#?}");
+    assert_eq!(project.counted(), ["late"]);
+}
+
+#[test]
+fn d8_an_interrupted_run_says_how_it_goes_on() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::trusting(ALLOWS);
+    let running = project.start(APPEND_THEN_WAIT, &["--durable"]);
+    project.wait_for("slow begins");
+    kill_process(Pid::from_child(&running.child), Signal::INT).expect("it can be interrupted");
+    let ended = running.end();
+    assert_eq!((ended.status, &ended.json()["status"]), (Some(130), &json!("aborted")));
+    let run = only_run(&project);
+    let id = run["id"].as_str().unwrap();
+    assert_eq!(ended.stderr, format!("go on from here: belljar resume {id}\n"));
+    assert_eq!((&run["status"], &run["resumable"]), (&json!("aborted"), &json!(true)));
+}
+
+#[test]
+fn d8_what_cannot_be_resumed_is_said_to_be() {
+    let project = CountingProject::trusting("");
+    let outcome = project.belljar(&["resume", "run_none"]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""));
+    insta::assert_snapshot!(outcome.stderr, @"error: there is no run run_none here");
+}

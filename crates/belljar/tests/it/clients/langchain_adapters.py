@@ -1,0 +1,34 @@
+"""LangChain's MCP adapters: tools as an agent of LangChain gets them."""
+
+import json
+
+from asked import answer, run
+from langchain_core.tools import ToolException
+from langchain_mcp_adapters.client import MultiServerMCPClient
+
+
+def text(content):
+    return content if isinstance(content, str) else content[0]["text"]
+
+
+async def main(asked):
+    if asked.url:
+        server = {"transport": "streamable_http", "url": asked.url, "headers": asked.headers}
+    else:
+        server = {"transport": "stdio", "command": asked.command[0], "args": asked.command[1:]}
+    client = MultiServerMCPClient({"belljar": server})
+    tools = await client.get_tools()
+    execute = next(tool for tool in tools if tool.name == "execute_code")
+    names = [tool.name for tool in tools]
+    call = {"name": "execute_code", "args": asked.arguments, "id": "1", "type": "tool_call"}
+    try:
+        message = await execute.ainvoke(call)
+    except ToolException as error:
+        answer("langchain-mcp-adapters", names, {"text": str(error)}, True)
+        return
+    # Of a failed call it passes on the text only, which is the same JSON.
+    structured = (message.artifact or {}).get("structured_content") or json.loads(text(message.content))
+    answer("langchain-mcp-adapters", names, structured, message.status == "error")
+
+
+run(main)

@@ -1,0 +1,43 @@
+"""The official Python SDK, 1.x: a session that begins with a handshake (2025-11-25)."""
+
+from contextlib import AsyncExitStack
+
+from asked import answer, run
+from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamablehttp_client
+
+
+async def main(asked):
+    asked_for = []
+
+    async def elicit(_context, params):
+        asked_for.append(params.message)
+        match asked.decide:
+            case "approve":
+                return types.ElicitResult(action="accept", content={"approve": True})
+            case "deny":
+                return types.ElicitResult(action="accept", content={"approve": False})
+            case _:
+                return types.ElicitResult(action="cancel")
+
+    async with AsyncExitStack() as stack:
+        if asked.url:
+            streams = await stack.enter_async_context(streamablehttp_client(asked.url, headers=asked.headers))
+        else:
+            server = StdioServerParameters(command=asked.command[0], args=asked.command[1:])
+            streams = await stack.enter_async_context(stdio_client(server))
+        callback = elicit if asked.decide else None
+        session = ClientSession(streams[0], streams[1], elicitation_callback=callback)
+        await stack.enter_async_context(session)
+        info = await session.initialize()
+        assert info.serverInfo.name == "belljar", info
+        tools = await session.list_tools()
+        result = await session.call_tool(asked.tool, asked.arguments)
+        names = [tool.name for tool in tools.tools]
+        if asked.decide:
+            assert asked_for and "Allow the call of" in asked_for[0], asked_for
+        answer("mcp", names, result.structuredContent, result.isError)
+
+
+run(main)

@@ -1,0 +1,233 @@
+//! Approvals as clients of `belljar serve` meet them: asked in the client where it can ask, decided
+//! in a terminal otherwise, and waited for across restarts of the server.
+
+use serde_json::{Value, json};
+
+use crate::{
+    clients::{Client, MCP_1, MCP_2, MCP_2_LEGACY},
+    command::no_sandbox,
+    mcp_support::Project,
+};
+
+/// The counting server, which has to ask about some lines.
+const RULES: &str = "ask = [{ tool = \"counting__append\", when = { text = \"asked*\" } }]
+allow = [\"*\"]";
+const CODE: &str = "await mcp.counting.append({ text: 'first' });
+const { appended } = await mcp.counting.append({ text: 'asked' });
+await mcp.counting.append({ text: 'last' });
+return appended";
+
+/// A project that has seen its server's tools before.
+fn project() -> Project {
+    let project = Project::new(&["counting"], RULES);
+    assert_eq!(project.belljar(&["tools", "list"]).status, Some(0));
+    project
+}
+
+fn assert_denied(run: &Value) {
+    assert_eq!(run["status"], "failed", "{run:#}");
+    assert_eq!(run["error"]["type"], "PermissionError", "{run:#}");
+    assert_eq!(run["error"]["code"], "approval.denied", "{run:#}");
+    assert_eq!(run["error"]["toolName"], "counting__append", "{run:#}");
+}
+
+/// A person at the client says yes, then no.
+fn decided_in(client: Client, over_http: bool) {
+    if no_sandbox() {
+        return;
+    }
+    let project = project();
+    let serving = over_http.then(|| project.serve(&[]));
+    let ask =
+        |verdict| client.ask(&project, serving.as_ref(), &["--decide", verdict, "--code", CODE]);
+    let approved = ask("approve");
+    assert_eq!(approved["isError"], false, "{approved:#}");
+    assert_eq!(approved["structured"]["result"], "asked", "{approved:#}");
+    assert_eq!(project.counted(), ["first", "asked", "last"]);
+
+    let denied = ask("deny");
+    assert_eq!(denied["isError"], true, "{denied:#}");
+    assert_denied(&denied["structured"]);
+    assert_eq!(project.counted(), ["first", "asked", "last", "first"]);
+    let audit = project.belljar(&["audit", "--json"]).stdout;
+    assert!(audit.contains("mcp over"), "{audit}");
+}
+
+#[test]
+fn e2_elicitation_decides_in_python_mcp_1_over_stdio() {
+    decided_in(MCP_1, false);
+}
+
+#[test]
+fn e2_elicitation_decides_in_python_mcp_1_over_http() {
+    decided_in(MCP_1, true);
+}
+
+#[test]
+fn e2_elicitation_decides_in_python_mcp_2_over_stdio() {
+    decided_in(MCP_2, false);
+}
+
+#[test]
+fn e2_elicitation_decides_in_python_mcp_2_over_http() {
+    decided_in(MCP_2, true);
+}
+
+#[test]
+fn e2_elicitation_decides_in_python_mcp_2_legacy_over_stdio() {
+    decided_in(MCP_2_LEGACY, false);
+}
+
+#[test]
+fn e2_elicitation_decides_in_python_mcp_2_legacy_over_http() {
+    decided_in(MCP_2_LEGACY, true);
+}
+
+/// The id of the run and of the approval it waits for.
+fn parked(answer: &Value) -> (String, String) {
+    assert_eq!(answer["status"], "approval_required", "{answer:#}");
+    assert_eq!(answer["approval"]["tool"], "counting__append", "{answer:#}");
+    assert_eq!(answer["approval"]["arguments"], json!({ "text": "asked" }), "{answer:#}");
+    assert_eq!(answer["approval"]["line"], 2, "{answer:#}");
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    (text(&answer["run_id"]), text(&answer["approval"]["id"]))
+}
+
+#[test]
+fn d7_a_client_that_cannot_ask_waits_for_the_terminal() {
+    if no_sandbox() {
+        return;
+    }
+    let project = project();
+    let serving = project.serve(&[]);
+    let (run, approval) = parked(&serving.execute(CODE));
+    assert_eq!(parked(&serving.look(&run)), (run.clone(), approval.clone()));
+    assert_eq!(project.counted(), ["first"]);
+    let listed = project.belljar(&["approvals", "--json"]).json();
+    assert_eq!(listed[0]["id"], approval.as_str(), "{listed:#}");
+    let approved = project.belljar(&["approvals", "approve", &approval]);
+    assert_eq!(approved.status, Some(0), "{approved:#?}");
+    let ended = serving.get_run(&run);
+    assert_eq!(ended["status"], "completed", "{ended:#}");
+    assert_eq!(ended["result"], "asked", "{ended:#}");
+    assert_eq!(project.counted(), ["first", "asked", "last"]);
+
+    let (run, approval) = parked(&serving.execute(CODE));
+    project.belljar(&["approvals", "deny", &approval]);
+    assert_denied(&serving.get_run(&run));
+}
+
+#[test]
+fn d7_an_approval_that_nobody_gives_expires_as_denied() {
+    if no_sandbox() {
+        return;
+    }
+    let rules = format!("approval_timeout = \"1s\"\n{RULES}");
+    let project = Project::new(&["counting"], &rules);
+    let serving = project.serve(&[]);
+    let (run, _) = parked(&serving.execute(CODE));
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let ended = serving.get_run(&run);
+    assert_eq!(ended["error"]["code"], "approval.expired", "{ended:#}");
+    assert_eq!(ended["error"]["type"], "PermissionError", "{ended:#}");
+    assert_eq!(project.counted(), ["first"]);
+}
+
+#[test]
+fn d8_a_run_that_waits_survives_the_death_of_its_server() {
+    if no_sandbox() {
+        return;
+    }
+    let project = project();
+    let serving = project.serve(&[]);
+    let (run, approval) = parked(&serving.execute(CODE));
+    serving.kill();
+    project.assert_no_processes();
+
+    let serving = project.serve(&[]);
+    assert_eq!(parked(&serving.look(&run)), (run.clone(), approval.clone()));
+    project.belljar(&["approvals", "approve", &approval]);
+    let ended = serving.get_run(&run);
+    assert_eq!(ended["result"], "asked", "{ended:#}");
+    assert_eq!(project.counted(), ["first", "asked", "last"]);
+    assert_eq!(serving.get_run(&run)["result"], "asked");
+}
+
+#[test]
+fn d8_the_first_run_of_a_project_that_waits_survives_too() {
+    if no_sandbox() {
+        return;
+    }
+    let project = Project::new(&["counting"], RULES);
+    let serving = project.serve(&[]);
+    let (run, approval) = parked(&serving.execute(CODE));
+    serving.kill();
+    project.belljar(&["approvals", "approve", &approval]);
+    let ended = project.serve(&[]).get_run(&run);
+    assert_eq!(ended["result"], "asked", "{ended:#}");
+}
+
+#[test]
+fn d8_a_run_that_was_approved_while_there_was_no_server_goes_on() {
+    if no_sandbox() {
+        return;
+    }
+    for ends_gently in [false, true] {
+        let project = project();
+        let serving = project.serve(&[]);
+        let (run, approval) = parked(&serving.execute(CODE));
+        if ends_gently {
+            serving.stop();
+        } else {
+            serving.kill();
+        }
+        project.belljar(&["approvals", "approve", &approval]);
+        let ended = project.serve(&[]).get_run(&run);
+        assert_eq!(ended["result"], "asked", "{ended:#}");
+        assert_eq!(project.counted(), ["first", "asked", "last"]);
+    }
+}
+
+#[test]
+fn d8_a_run_whose_server_is_gone_goes_on_in_a_terminal() {
+    if no_sandbox() {
+        return;
+    }
+    let project = project();
+    let serving = project.serve(&[]);
+    let (run, approval) = parked(&serving.execute(CODE));
+    serving.kill();
+    project.belljar(&["approvals", "approve", &approval]);
+    let ended = project.belljar(&["resume", &run, "--json"]).json();
+    assert_eq!(ended["result"], "asked", "{ended:#}");
+    assert_eq!(project.counted(), ["first", "asked", "last"]);
+    // Nothing is left to do for a server that comes later.
+    assert_eq!(project.serve(&[]).get_run(&run)["result"], "asked");
+    assert_eq!(project.counted(), ["first", "asked", "last"]);
+}
+
+/// The server dies while a person is being asked; they answer in a later session.
+fn decided_after_restart(client: Client) {
+    if no_sandbox() {
+        return;
+    }
+    let project = project();
+    let serving = project.serve(&[]);
+    let asked = client.ask(&project, Some(&serving), &["--decide", "close", "--code", CODE]);
+    let (run, _) = parked(&asked["structured"]);
+    serving.kill();
+    let serving = project.serve(&[]);
+    let ended = client.ask(&project, Some(&serving), &["--decide", "approve", "--run", &run]);
+    assert_eq!(ended["structured"]["result"], "asked", "{ended:#}");
+    assert_eq!(project.counted(), ["first", "asked", "last"]);
+}
+
+#[test]
+fn d8_elicitation_decides_after_a_restart_in_python_mcp_1() {
+    decided_after_restart(MCP_1);
+}
+
+#[test]
+fn d8_elicitation_decides_after_a_restart_in_python_mcp_2() {
+    decided_after_restart(MCP_2);
+}

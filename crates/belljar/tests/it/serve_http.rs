@@ -1,0 +1,106 @@
+//! E2: who may talk to `belljar serve --http`. The checks themselves are tested in belljar-server;
+//! this shows that the program has them on.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use crate::{
+    command::no_sandbox,
+    mcp_support::{Project, Serving},
+};
+
+const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}"#;
+
+/// What the server says to a request with these headers besides those that every client sends.
+fn status(serving: &Serving, headers: &[(&str, &str)]) -> u16 {
+    let mut all = vec![
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+    ];
+    all.extend(headers);
+    serving.http("POST /mcp", &all, LIST).status
+}
+
+#[test]
+fn e2_a_request_without_the_token_or_from_elsewhere_is_turned_away() {
+    if no_sandbox() {
+        return;
+    }
+    let project = Project::new(&[], "");
+    let serving = project.serve(&[]);
+    let (host, bearer) = (serving.address(), format!("Bearer {}", serving.token));
+    let token = ("Authorization", bearer.as_str());
+    let cases: [(&[(&str, &str)], u16); 9] = [
+        (&[("Host", host)], 401),
+        (&[("Host", host), ("Authorization", "Bearer 00000000000000000000000000000000")], 401),
+        (&[("Host", host), ("Authorization", "Basic dTpw")], 401),
+        (&[token], 403),
+        (&[("Host", "evil.example"), token], 403),
+        (&[("Host", "evil.example")], 403),
+        (&[("Host", host), ("Origin", "https://evil.example"), token], 403),
+        (&[("Host", host), ("Origin", "null"), token], 403),
+        (&[("Host", "localhost"), ("Origin", "http://localhost:3000"), token], 200),
+    ];
+    for (headers, expected) in cases {
+        // Without a session, a request of an older client that passes is a bad one.
+        let got = status(&serving, headers);
+        let passed = if got == 400 || got == 422 { 200 } else { got };
+        assert_eq!(passed, expected, "{headers:?}");
+    }
+    let refused = serving.http("POST /mcp", &[("Host", host)], LIST);
+    assert!(refused.head.to_lowercase().contains("www-authenticate: bearer"), "{refused:#?}");
+    assert!(!refused.body.contains(&serving.token), "{refused:#?}");
+}
+
+#[test]
+fn e2_whether_it_is_there_may_be_asked_without_a_token_but_not_from_elsewhere() {
+    if no_sandbox() {
+        return;
+    }
+    let project = Project::new(&[], "");
+    let serving = project.serve(&[]);
+    let healthy = serving.http("GET /healthz", &[("Host", serving.address())], "");
+    assert_eq!(healthy.status, 200, "{healthy:#?}");
+    assert!(healthy.body.contains("\"ok\""), "{healthy:#?}");
+    assert_eq!(serving.http("GET /healthz", &[("Host", "evil.example")], "").status, 403);
+}
+
+#[test]
+fn e2_the_token_is_for_its_owner_only_and_stays_the_same() {
+    if no_sandbox() {
+        return;
+    }
+    let project = Project::new(&[], "");
+    let first = project.serve(&[]);
+    let token = first.token.clone();
+    first.stop();
+    let mode = |name: &str| fs::metadata(project.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(".belljar/token"), 0o600);
+    assert_eq!(mode(".belljar"), 0o700);
+    assert!(token.len() >= 32, "{token}");
+    assert_eq!(project.serve(&[]).token, token);
+}
+
+#[test]
+fn e2_a_public_address_without_a_token_is_refused() {
+    if no_sandbox() {
+        return;
+    }
+    let project = Project::new(&[], "");
+    // Nothing but the fixtures of the conformance suite is ever served without a token.
+    let refused = project.belljar(&["serve", "--http", "0.0.0.0:0", "--conformance"]);
+    assert_eq!(refused.status, Some(2), "{refused:#?}");
+    assert!(refused.stderr.contains("clients must bring a token"), "{refused:#?}");
+}
+
+#[test]
+fn e2_a_token_that_others_can_read_is_refused() {
+    if no_sandbox() {
+        return;
+    }
+    let project = Project::new(&[], "");
+    let token = project.file(".belljar/token", "0123456789abcdef0123456789abcdef\n");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = project.belljar(&["serve", "--http", "127.0.0.1:0"]);
+    assert_eq!(refused.status, Some(2), "{refused:#?}");
+    assert!(refused.stderr.contains("chmod 600"), "{refused:#?}");
+}
