@@ -22,7 +22,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("belljar-wire", &[]),
     ("belljar-worker", &["belljar-jail", "belljar-wire"]),
     ("belljar-runtime", &["belljar-jail", "belljar-wire"]),
-    ("belljar", &["belljar-jail", "belljar-runtime", "belljar-wire", "belljar-worker"]),
+    ("belljar-store", &[]),
+    ("belljar-tools", &["belljar-jail", "belljar-store", "belljar-wire"]),
+    ("belljar-server", &[]),
+    (
+        "belljar",
+        &[
+            "belljar-jail",
+            "belljar-runtime",
+            "belljar-server",
+            "belljar-store",
+            "belljar-tools",
+            "belljar-wire",
+            "belljar-worker",
+        ],
+    ),
 ];
 
 /// Checks the tree below `root` and lists every fault.
