@@ -1,8 +1,8 @@
 //! Where a project and its configuration are looked for. Only the binary looks; libraries are told.
 //!
-//! Files above the current directory count only if they belong to whoever runs this, to root, or
-//! to the owner of the current directory: what they name is started, and in a shared directory
-//! such as `/tmp` anybody can put one above (as git found out with CVE-2022-24765).
+//! Files count only if they belong to whoever runs this, or to root: what they name is started, and
+//! root in somebody's directory, or anybody in a shared one such as `/tmp`, would start it for them
+//! (as git found out with CVE-2022-24765).
 
 use std::{
     env, fs,
@@ -72,8 +72,7 @@ impl Places {
     /// The nearest directory that has one of these in it.
     fn nearest(&self, names: &[&str]) -> Option<PathBuf> {
         let current = self.current.as_deref()?;
-        let mut owners = vec![rustix::process::geteuid().as_raw(), 0];
-        owners.extend(fs::metadata(current).map(|directory| directory.uid()).ok());
+        let owners = [rustix::process::geteuid().as_raw(), 0];
         let has_one =
             |directory: &Path| names.iter().any(|name| is_there(directory, name, &owners));
         current.ancestors().find(|directory| has_one(directory)).map(Path::to_owned)
