@@ -51,7 +51,7 @@ const STACK_BYTES: usize = 16 << 20;
 /// Room to say what happened after guest code has used up its memory.
 const SPARE_BYTES: u64 = 16 << 20;
 /// The collector does not run before this much is allocated.
-const MAX_GC_THRESHOLD: usize = 16 << 20;
+const MAX_GC_THRESHOLD: usize = 128 << 20;
 
 /// A little of everything most runs do; it prints nothing and leaves nothing behind.
 const REHEARSAL: &str = "const rows: { n: number }[] = [{ n: 1 }, { n: 2 }];
