@@ -58,13 +58,13 @@ pub struct Host {
     protected: Arc<[PathBuf]>,
 }
 
-/// A run whose tool calls go over a bridge.
+/// A run that somebody knows by name before it starts.
 #[derive(Debug)]
 pub struct Bridged {
-    /// The run's name, known to the bridge beforehand.
+    /// Its name.
     pub id: String,
-    /// The run's end of it.
-    pub tools: ToolLink,
+    /// Its end of the bridge for tool calls; without one it has no tools.
+    pub tools: Option<ToolLink>,
 }
 
 /// A run that takes longer than this does not keep its place in the pool empty.
@@ -125,7 +125,7 @@ impl Host {
         let (admitted, began) = (Instant::now(), SystemTime::now());
         let mut abort = pin!(abort);
         let engine = self.pools.engines().choose(request.language, &request.code);
-        let (id, tools) = bridged.map_or((None, None), |with| (Some(with.id), Some(with.tools)));
+        let (id, tools) = bridged.map_or((None, None), |with| (Some(with.id), with.tools));
         let mut report = Report::new(engine, id);
         let mut transcript = Transcript::new(&request.limits);
         let prepared = tokio::select! {

@@ -36,13 +36,13 @@ pub struct RunResult {
     pub artifacts: Vec<Artifact>,
     /// Changes to the workspace.
     pub changes: Vec<Change>,
-    /// Tools found and offered. None yet.
+    /// Tools found by intent; filled in by who looks for them.
     pub tools: ToolReport,
-    /// Whether the answer came from the cache. Never yet.
+    /// Whether the answer came from a cache; filled in by who keeps one.
     pub cached: bool,
-    /// The session it ran in. None yet.
+    /// The session it ran in; there are none yet.
     pub session_id: Option<String>,
-    /// State handed on. Empty yet.
+    /// State handed on; there is none yet.
     pub state: serde_json::Map<String, serde_json::Value>,
     /// Some number in the value was NaN or infinite and became null.
     pub lossy: bool,

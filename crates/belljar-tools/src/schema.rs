@@ -100,20 +100,10 @@ impl Schema {
 impl Type {
     /// Whether it is written in one short word.
     pub(crate) fn is_plain(&self) -> bool {
-        match self {
-            Self::Unknown
-            | Self::Never
-            | Self::Null
-            | Self::Boolean
-            | Self::Integer
-            | Self::Number
-            | Self::String
-            | Self::Literal(_)
-            | Self::Named(_) => true,
-            Self::Array(_) | Self::Tuple(_) | Self::Object(_) | Self::Union(_) | Self::Both(_) => {
-                false
-            }
-        }
+        !matches!(
+            self,
+            Self::Array(_) | Self::Tuple(_) | Self::Object(_) | Self::Union(_) | Self::Both(_)
+        )
     }
 
     /// The types directly within this one.

@@ -142,9 +142,8 @@ impl Executor {
     ) -> RunResult {
         let Execution { request, tools, caller, observer, .. } = execution;
         let Some(bridge) = &self.bridge else {
-            let (link, _) = link::without_tools(None);
-            let bridged = Bridged { id, tools: link };
-            return self.sandbox.run_bridged(request, Some(bridged), abort).await;
+            let alone = Bridged { id, tools: None };
+            return self.sandbox.run_bridged(request, Some(alone), abort).await;
         };
         let context = RunContext {
             run_id: id.clone(),
@@ -157,7 +156,8 @@ impl Executor {
         let (tools, far) = ToolLink::pair(None);
         let link::Far { asks, sink } = link::Far::of(far);
         let calls = RunBridge::plain(bridge, context, sink);
-        let run = self.sandbox.run_bridged(request, Some(Bridged { id, tools }), abort);
+        let run =
+            self.sandbox.run_bridged(request, Some(Bridged { id, tools: Some(tools) }), abort);
         let (result, _) = tokio::join!(run, link::serve(calls, asks));
         result
     }

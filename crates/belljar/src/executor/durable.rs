@@ -92,7 +92,7 @@ impl Executor {
         };
         let lease = match begun.await {
             Ok(lease) => lease,
-            Err(error) => return not_kept(&error),
+            Err(error) => return not_kept(id, &error),
         };
         let durable = Durable { seed, now_ms: started_ms as f64 };
         self.run_durable(execution, store, lease, durable, abort).await
@@ -170,7 +170,7 @@ impl Executor {
             observer,
         };
         let Some(bridge) = &self.bridge else {
-            return not_kept("there is no bridge to keep a journal of");
+            return not_kept(id, "there is no bridge to keep a journal of");
         };
         let began_ms = durable.now_ms;
         let (tools, far) = ToolLink::pair(Some(durable));
@@ -179,10 +179,11 @@ impl Executor {
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await;
         let calls = match calls {
             Ok(calls) => calls,
-            Err(error) => return not_kept(&error.to_string()),
+            Err(error) => return not_kept(id, &error.to_string()),
         };
         let given_up = GivenUp { store: store.clone(), lease: Some(lease.clone()) };
-        let run = self.sandbox.run_bridged(request, Some(Bridged { id, tools }), abort);
+        let run =
+            self.sandbox.run_bridged(request, Some(Bridged { id, tools: Some(tools) }), abort);
         let (mut result, finished) = tokio::join!(run, link::serve(calls, asks));
         given_up.not();
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
@@ -300,9 +301,10 @@ impl Drop for GivenUp {
     }
 }
 
-fn not_kept(why: &str) -> RunResult {
+fn not_kept(id: String, why: &str) -> RunResult {
     let message = format!("the run could not be made durable, so it was not started: {why}");
-    unrun(Status::Failed, RunError::new(ErrorCode::SandboxFailed, message))
+    let error = RunError::new(ErrorCode::SandboxFailed, message);
+    RunResult { id, ..unrun(Status::Failed, error) }
 }
 
 fn seed() -> String {

@@ -1,9 +1,6 @@
 //! Joins a run's end of the bridge to the bridge.
 
-use belljar_runtime::{
-    Ask, BridgeLink, Durable, ErrorCode, Input, RunError, Status, Stop, ToolFault, ToolLink,
-    ToolReply,
-};
+use belljar_runtime::{Ask, BridgeLink, Input, RunError, Status, Stop, ToolFault};
 use belljar_tools::{Ask as BridgeAsk, Delivery, RunBridge, StopReason};
 use tokio::sync::mpsc;
 
@@ -65,20 +62,4 @@ pub(super) fn run_error(fault: ToolFault) -> RunError {
     let mut error = RunError::new(code, message);
     (error.hint, error.tool_name) = (hint, tool_name);
     error
-}
-
-/// A link whose every call is answered with the fact that there are no tools.
-pub(super) fn without_tools(durable: Option<Durable>) -> (ToolLink, tokio::task::JoinHandle<()>) {
-    let (tools, BridgeLink { mut asks, inputs, waits_for_person }) = ToolLink::pair(durable);
-    let answering = tokio::spawn(async move {
-        let _open = waits_for_person;
-        while let Some(ask) = asks.recv().await {
-            let Ask::Call(call) = ask else { continue };
-            let fault = ToolFault::new(ErrorCode::ToolUnknown, "there are no tools here")
-                .with_hint("configure MCP servers in .mcp.json or belljar.toml");
-            let outcome = Err(fault.to_json());
-            let _ = inputs.send(Input::Reply(ToolReply { call: call.call, now_ms: None, outcome }));
-        }
-    });
-    (tools, answering)
 }
