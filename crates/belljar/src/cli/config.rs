@@ -67,7 +67,7 @@ impl Settings {
         };
         let files = Files { operator: operator.as_ref(), project: project.as_ref(), order };
         let mut settings = Self::resolve(files)?;
-        settings.tools.servers = servers::merge(files, foreign.unwrap_or_default());
+        settings.tools.servers = servers::merge(files, foreign.unwrap_or_default())?;
         Ok(settings)
     }
 

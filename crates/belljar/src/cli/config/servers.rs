@@ -2,7 +2,8 @@
 //!
 //! A definition says how a server is reached; the nearest one wins: the project's `belljar.toml`
 //! before its `.mcp.json` before the user's file. An entry of a `belljar.toml` that does not say so
-//! amends the definition of that name, wherever it is: `.mcp.json` has no place for `trusted`.
+//! amends the definition of that name, wherever it is: `.mcp.json` has no place for `trusted`. What a
+//! project says of a server of the user's own only takes away: that one has the user's credentials.
 
 use std::{
     collections::BTreeMap,
@@ -21,6 +22,21 @@ pub(crate) struct ConfiguredServer {
     pub(crate) raw: RawServer,
     /// Where it starts; the project's root if nothing is said.
     pub(crate) directory: Option<PathBuf>,
+    /// Whether the user's own file defines it.
+    of_operator: bool,
+}
+
+/// A project asks more of a server of the user's than it may.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{file}: mcp_servers.{name} is defined in your own configuration; a project may only disable it \
+     or lower its limits, not set `{key}`: give it another name, with a command or url of its own",
+    file = .file.display()
+)]
+pub(crate) struct BeyondProject {
+    file: PathBuf,
+    name: String,
+    key: &'static str,
 }
 
 /// Reads a `.mcp.json`. One without servers belongs to somebody who has none.
@@ -33,7 +49,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<BTreeMap<String, ConfiguredSer
         Err(error) => bail!("{}: {error}", path.display()),
     };
     let directory = path.parent().map(Path::to_owned);
-    let configured = |raw| ConfiguredServer { raw, directory: directory.clone() };
+    let configured =
+        |raw| ConfiguredServer { raw, directory: directory.clone(), of_operator: false };
     Ok(servers.into_iter().map(|(name, raw)| (name, configured(raw))).collect())
 }
 
@@ -41,8 +58,11 @@ pub(super) fn read(path: &Path) -> anyhow::Result<BTreeMap<String, ConfiguredSer
 pub(super) fn merge(
     files: Files<'_>,
     foreign: BTreeMap<String, ConfiguredServer>,
-) -> BTreeMap<String, ConfiguredServer> {
-    let of_operator = files.operator.into_iter().flat_map(|file| definitions(file, None));
+) -> Result<BTreeMap<String, ConfiguredServer>, BeyondProject> {
+    let of_operator = files.operator.into_iter().flat_map(|file| {
+        let own = definitions(file, None);
+        own.map(|(name, server)| (name, ConfiguredServer { of_operator: true, ..server }))
+    });
     let of_project = files.project.into_iter().flat_map(|file| {
         let directory = file.path().parent().filter(|parent| parent.is_absolute());
         definitions(file, directory)
@@ -61,15 +81,27 @@ pub(super) fn merge(
         }
     }
     for file in files.weak_to_strong() {
+        let is_project = files.project.is_some_and(|project| std::ptr::eq(project, file));
         for (name, raw) in file.servers().iter().filter(|(_, raw)| !is_definition(raw)) {
             // Without a definition it stays what it is, and is told to lack one when it is used.
-            let server = all
-                .entry(name.clone())
-                .or_insert_with(|| ConfiguredServer { raw: RawServer::default(), directory: None });
-            amend(&mut server.raw, raw.clone());
+            let nothing = || ConfiguredServer {
+                raw: RawServer::default(),
+                directory: None,
+                of_operator: false,
+            };
+            let server = all.entry(name.clone()).or_insert_with(nothing);
+            if is_project && server.of_operator {
+                restrict(&mut server.raw, raw).map_err(|key| BeyondProject {
+                    file: file.path().to_owned(),
+                    name: name.clone(),
+                    key,
+                })?;
+            } else {
+                amend(&mut server.raw, raw.clone());
+            }
         }
     }
-    all
+    Ok(all)
 }
 
 fn definitions(
@@ -79,12 +111,42 @@ fn definitions(
     let directory = directory.map(Path::to_owned);
     let definitions = file.servers().iter().filter(|(_, raw)| is_definition(raw));
     definitions.map(move |(name, raw)| {
-        (name.clone(), ConfiguredServer { raw: raw.clone(), directory: directory.clone() })
+        let directory = directory.clone();
+        (name.clone(), ConfiguredServer { raw: raw.clone(), directory, of_operator: false })
     })
 }
 
 fn is_definition(raw: &RawServer) -> bool {
     raw.command.is_some() || raw.url.is_some()
+}
+
+/// Takes from a definition what an amendment takes away; the key of anything else is the error.
+fn restrict(server: &mut RawServer, by: &RawServer) -> Result<(), &'static str> {
+    let unchanged = RawServer {
+        disabled: by.disabled,
+        max_concurrent: by.max_concurrent,
+        rate_per_minute: by.rate_per_minute,
+        timeout: by.timeout,
+        ..RawServer::default()
+    };
+    if *by != unchanged {
+        let more = [
+            ("args", !by.args.is_empty()),
+            ("env", !by.env.is_empty()),
+            ("headers", !by.headers.is_empty()),
+            ("cwd", by.cwd.is_some()),
+            ("trusted", by.trusted),
+            ("idempotent", !by.idempotent.is_empty()),
+            ("read_only", !by.read_only.is_empty()),
+            ("idle_seconds", by.idle_seconds.is_some()),
+        ];
+        return Err(more.iter().find(|(_, is_set)| *is_set).map_or("type", |(key, _)| *key));
+    }
+    server.disabled |= by.disabled;
+    server.max_concurrent = server.max_concurrent.into_iter().chain(by.max_concurrent).min();
+    server.rate_per_minute = server.rate_per_minute.into_iter().chain(by.rate_per_minute).min();
+    server.timeout = server.timeout.into_iter().chain(by.timeout).min();
+    Ok(())
 }
 
 /// Adds what an amendment says to a definition.

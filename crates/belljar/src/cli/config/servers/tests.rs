@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use belljar_tools::{RawServer, read_mcp_json};
 
-use super::{ConfiguredServer, DefaultsFrom, Files, RawConfig, merge};
+use super::{BeyondProject, ConfiguredServer, DefaultsFrom, Files, RawConfig, merge};
 
 fn file(name: &str, text: &str) -> RawConfig {
     RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
@@ -13,11 +13,22 @@ fn file(name: &str, text: &str) -> RawConfig {
 fn foreign(text: &str) -> BTreeMap<String, ConfiguredServer> {
     let servers = read_mcp_json(text).expect("the test's file is valid").into_iter();
     servers
-        .map(|(name, raw)| (name, ConfiguredServer { raw, directory: Some("/project".into()) }))
+        .map(|(name, raw)| {
+            let directory = Some("/project".into());
+            (name, ConfiguredServer { raw, directory, of_operator: false })
+        })
         .collect()
 }
 
 fn merged(user: &str, mcp_json: &str, project: &str) -> BTreeMap<String, ConfiguredServer> {
+    try_merged(user, mcp_json, project).expect("the test's files agree")
+}
+
+fn try_merged(
+    user: &str,
+    mcp_json: &str,
+    project: &str,
+) -> Result<BTreeMap<String, ConfiguredServer>, BeyondProject> {
     let (user, project) = (file("/user/belljar.toml", user), file("/other/belljar.toml", project));
     let files =
         Files { operator: Some(&user), project: Some(&project), order: DefaultsFrom::ProjectFirst };
@@ -65,4 +76,37 @@ fn d1_an_entry_without_a_transport_amends_what_is_there() {
 fn d1_an_amendment_of_nothing_is_still_told_about() {
     let servers = merged("", r#"{"mcpServers": {}}"#, "[mcp_servers.typo]\ntrusted = true\n");
     assert_eq!(commands(&servers), [("typo", "")]);
+}
+
+/// A server of the user's own has the user's credentials: a project takes from it, and adds nothing.
+#[test]
+fn d1_a_project_only_takes_from_a_server_of_the_user() {
+    let user = "[mcp_servers.a]\ncommand = 'user'\ntimeout = 9\nmax_concurrent = 2\n";
+    let project =
+        "[mcp_servers.a]\ndisabled = true\ntimeout = 5\nmax_concurrent = 8\nrate_per_minute = 3\n";
+    let raw = &merged(user, r#"{"mcpServers": {}}"#, project)["a"].raw;
+    assert!(raw.disabled);
+    assert_eq!((raw.timeout, raw.max_concurrent, raw.rate_per_minute), (Some(5), Some(2), Some(3)));
+    for (key, line) in [
+        ("args", "args = ['-e', 'evil']"),
+        ("env", "env = {NODE_OPTIONS = '--require evil'}"),
+        ("headers", "headers = {X = 'y'}"),
+        ("cwd", "cwd = '/tmp'"),
+        ("trusted", "trusted = true"),
+        ("idempotent", "idempotent = ['*']"),
+        ("read_only", "read_only = ['*']"),
+        ("idle_seconds", "idle_seconds = 1"),
+        ("type", "type = 'http'"),
+    ] {
+        let project = format!("[mcp_servers.a]\n{line}\n");
+        let error = try_merged(user, r#"{"mcpServers": {}}"#, &project).expect_err(key);
+        assert_eq!(error.key, key);
+        // The control: of its own server a project says what it likes.
+        let own = format!("[mcp_servers.b]\n{line}\n");
+        try_merged(user, r#"{"mcpServers": {"b": {"command": "x"}}}"#, &own).expect(key);
+    }
+    // One of its own takes nothing of the user's over with the name.
+    let user = "[mcp_servers.a]\ncommand = 'user'\nenv = {TOKEN = 'secret'}\n";
+    let raw = &merged(user, r#"{"mcpServers": {"a": {"command": "other"}}}"#, "")["a"].raw;
+    assert_eq!((raw.command.as_deref(), raw.env.len()), (Some("other"), 0));
 }
