@@ -4,6 +4,7 @@
 
 use std::{
     collections::HashMap,
+    ffi::OsString,
     fmt, io,
     os::fd::{AsFd, OwnedFd},
     path::Path,
@@ -44,6 +45,8 @@ pub(crate) struct Leftovers {
     /// Artifacts the code named.
     pub(crate) named: Vec<String>,
     pub(crate) workspace: Option<OpenWorkspace>,
+    /// Names that no commit brings to any directory.
+    pub(crate) reserved_names: Arc<[OsString]>,
     /// When the run was admitted.
     pub(crate) began: SystemTime,
     /// Whether the run succeeded: only then is anything committed.
@@ -107,6 +110,7 @@ impl Leftovers {
         let Some(OpenWorkspace { directory, commit, .. }) = &self.workspace else {
             return Ok(());
         };
+        let kept = kept.with_names(self.reserved_names.iter().cloned());
         let caps = ChangeCaps { began: Some(self.began), kept, ..ChangeCaps::default() };
         let changes = workspace::changes(self.work.as_fd(), lower, &caps)?;
         let mut report = None;

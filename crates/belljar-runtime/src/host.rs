@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    ffi::OsString,
     future::Future,
     io,
     path::PathBuf,
@@ -46,6 +47,8 @@ pub struct HostConfig {
     /// Paths that no grant and no workspace gives a guest any access to, whether or not anything is
     /// there: the operator's own state and configuration.
     pub protected: Vec<PathBuf>,
+    /// Names that no commit brings to any directory: what is found under them would be obeyed.
+    pub reserved_names: Vec<OsString>,
 }
 
 /// Runs guest code in cells. Cheap to clone; all clones share one pool.
@@ -56,6 +59,7 @@ pub struct Host {
     settling: Arc<Semaphore>,
     maximum: Limits,
     protected: Arc<[PathBuf]>,
+    reserved_names: Arc<[OsString]>,
 }
 
 /// A run that somebody knows by name before it starts.
@@ -88,15 +92,16 @@ struct Admitted<'a> {
 impl Host {
     /// Starts zygotes, waits until they are confined, and fills their pools.
     pub async fn start(config: HostConfig) -> Result<Self, LaunchError> {
-        let HostConfig { engines, ready, plan, pool_size, maximum, protected } = config;
+        let HostConfig { engines, ready, plan, pool_size, maximum, protected, reserved_names } =
+            config;
         let pools = Pools::new(engines, plan, pool_size, parked_limits(&maximum));
         for language in ready {
             pools.of(pools.engines().choose(language, "")).await?.refill().await;
         }
         let cells = Arc::new(Semaphore::new(MAX_CELLS));
         let settling = Arc::new(Semaphore::new(MAX_SETTLING));
-        let protected = protected.into();
-        Ok(Self { pools: Arc::new(pools), cells, settling, maximum, protected })
+        let (protected, reserved_names) = (protected.into(), reserved_names.into());
+        Ok(Self { pools: Arc::new(pools), cells, settling, maximum, protected, reserved_names })
     }
 
     /// Runs guest code to its end. Whatever goes wrong is in the result.
@@ -157,6 +162,7 @@ impl Host {
                         keeper,
                         named: said.named,
                         workspace,
+                        reserved_names: self.reserved_names.clone(),
                         began,
                         success,
                         limits,

@@ -180,3 +180,24 @@ fn it_is_not_handed_back() {
     assert_eq!(paths(kept), ["beside", "out/file"]);
     assert_eq!(paths(Kept::default()).len(), 5);
 }
+
+/// Names are kept wherever they are, also in directories the guest made.
+#[test]
+fn a_name_is_left_out_in_every_directory() {
+    let workspace = workspace();
+    for path in ["servers.json", "new/servers.json", "new/state/a", "new/servers.json.txt"] {
+        put(&workspace.upper, path, "from the guest");
+    }
+    let names = || Kept::default().with_names(["servers.json", "state"].map(Into::into));
+    let (_, report) = committed(&workspace, names());
+    let left = ["new/servers.json", "new/state", "servers.json"];
+    assert_eq!(skipped(&report), left.map(|path| format!("{path}: {WHY}")));
+    for path in left {
+        assert!(!workspace.lower.join(path).exists(), "{path}");
+    }
+    assert!(workspace.lower.join("new/servers.json.txt").exists());
+    // The control.
+    let (_, report) = committed(&workspace, Kept::default());
+    assert_eq!(skipped(&report), [""; 0]);
+    assert!(workspace.lower.join("new/servers.json").exists());
+}

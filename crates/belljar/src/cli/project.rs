@@ -33,6 +33,9 @@ pub(crate) struct Project {
 }
 
 impl Project {
+    /// What makes a directory a project, and is obeyed there: no commit brings it.
+    pub(crate) const RESERVED_NAMES: [&str; 3] = [STATE_NAME, CONFIG_NAME, SERVERS_NAME];
+
     /// The project that these places are in.
     pub(crate) fn find(places: &Places, settings: &Settings) -> anyhow::Result<Self> {
         let root = places.root().context("the current directory cannot be found")?;
@@ -52,7 +55,7 @@ impl Project {
     /// What no code may see or change: what the host keeps here, and the files it goes by. In a
     /// directory that has nothing of either, nothing.
     pub(crate) fn protected(&self) -> Vec<PathBuf> {
-        let of_root = [STATE_NAME, CONFIG_NAME, SERVERS_NAME].map(|name| self.root.join(name));
+        let of_root = Self::RESERVED_NAMES.map(|name| self.root.join(name));
         let mut paths = self.files.clone();
         if of_root.iter().any(|path| path.exists()) {
             paths.extend(of_root);

@@ -75,7 +75,7 @@ pub(crate) fn run(
 /// A sandbox for one run.
 pub(crate) fn builder(settings: &Settings, project: &Project) -> SandboxBuilder {
     let builder = Sandbox::builder().pool(0).ready([]).maximum(settings.maximum);
-    builder.protect(project.protected())
+    builder.protect(project.protected()).reserve_names(Project::RESERVED_NAMES)
 }
 
 /// What is there after a run.

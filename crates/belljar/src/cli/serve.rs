@@ -71,6 +71,7 @@ async fn start(
         .pool(arguments.pool)
         .maximum(settings.maximum)
         .protect(project.protected())
+        .reserve_names(Project::RESERVED_NAMES)
         .build()
         .await?;
     let executor = project.executor(sandbox)?;

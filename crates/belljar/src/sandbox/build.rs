@@ -1,7 +1,7 @@
 //! How a sandbox is set up, and the guard against a program that never called [`init`].
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     path::PathBuf,
     sync::{
         Arc,
@@ -63,6 +63,7 @@ pub struct SandboxBuilder {
     limits: Limits,
     maximum: Limits,
     protected: Vec<PathBuf>,
+    reserved_names: Vec<OsString>,
 }
 
 impl Default for SandboxBuilder {
@@ -74,6 +75,7 @@ impl Default for SandboxBuilder {
             limits: Limits::DEFAULT,
             maximum: Limits::MAXIMUM,
             protected: Vec::new(),
+            reserved_names: Vec::new(),
         }
     }
 }
@@ -120,6 +122,15 @@ impl SandboxBuilder {
         self
     }
 
+    /// More names that no commit brings to any directory of a workspace [default: none].
+    ///
+    /// For files that the program obeys wherever it finds them.
+    #[must_use]
+    pub fn reserve_names(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.reserved_names.extend(names.into_iter().map(Into::into));
+        self
+    }
+
     /// Another program to be the zygote, for example an installed `belljar`.
     ///
     /// For programs whose `main` cannot call [`init`], such as test harnesses.
@@ -141,6 +152,7 @@ impl SandboxBuilder {
             pool_size: self.pool,
             maximum: self.maximum,
             protected: self.protected,
+            reserved_names: self.reserved_names,
         })
         .await?;
         Ok(Sandbox { host, limits: self.limits })

@@ -18,6 +18,7 @@ pub(crate) async fn host(pool_size: usize) -> Host {
         pool_size,
         maximum: Limits::MAXIMUM,
         protected: Vec::new(),
+        reserved_names: Vec::new(),
     })
     .await
     .expect("this machine can confine a zygote")
@@ -72,4 +73,21 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     panic!("never: {what}");
+}
+
+/// The footprint once it does not change any more: pools are full, ended cells are gone.
+///
+/// A cell that is being replaced has lost its processes before the host has closed what it held of
+/// it, so a single look may see more than there is.
+pub(crate) async fn at_rest() -> Footprint {
+    let mut last = footprint();
+    for _ in 0..40 {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        let now = footprint();
+        if now == last {
+            return now;
+        }
+        last = now;
+    }
+    panic!("never at rest: {last:?}");
 }

@@ -290,3 +290,23 @@ fn a6_a_commit_is_bounded_like_the_layer() {
     let committed = result["changes"].as_array().unwrap().iter().filter(|c| c["committed"] == true);
     assert!(committed.count() <= 1, "{result:#}");
 }
+
+/// What Belljar would obey there is not brought by a commit, also where no project is yet.
+#[test]
+fn c3_a_commit_makes_no_directory_a_project() {
+    if no_sandbox() {
+        return;
+    }
+    let place = project();
+    let code = "import os\nos.mkdir('deeper')\n\
+                for name in ('.mcp.json', 'deeper/.mcp.json', 'deeper/belljar.toml', 'plain.json'):\n\
+                \x20   open(name, 'w').write('{}')\nos.makedirs('deeper/.belljar/x')";
+    let result = run(&place, &["-l", "python", "-c", code, "--commit"]);
+    assert_eq!(result["success"], true, "{result:#}");
+    let root = place.path().join("project");
+    for name in [".mcp.json", "deeper/.mcp.json", "deeper/belljar.toml", "deeper/.belljar"] {
+        assert!(!root.join(name).exists(), "{name}");
+    }
+    // The control: whatever else was written beside them is there.
+    assert!(root.join("plain.json").exists() && root.join("deeper").is_dir());
+}

@@ -232,7 +232,15 @@ pub(crate) fn config(spec: &Spec, bait: &Bait) -> HostConfig {
     };
     let pool_size = spec.pool_size;
     let (engines, ready) = (Arc::new(zygote), vec![Language::TypeScript]);
-    HostConfig { engines, ready, plan, pool_size, maximum: Limits::MAXIMUM, protected: Vec::new() }
+    HostConfig {
+        engines,
+        ready,
+        plan,
+        pool_size,
+        maximum: Limits::MAXIMUM,
+        protected: Vec::new(),
+        reserved_names: Vec::new(),
+    }
 }
 
 fn print(verdict: Verdict) -> io::Result<()> {
