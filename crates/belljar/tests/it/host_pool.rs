@@ -6,7 +6,7 @@ use std::time::Duration;
 use belljar_runtime::{ErrorCode, ErrorKind, RunRequest, Status};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::host_support::{descendants, eventually, footprint, host, run};
+use crate::host_support::{at_rest, descendants, eventually, host, run};
 
 fn kill(pid: u32) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a pid");
@@ -38,13 +38,9 @@ async fn ten_thousand_runs_leave_nothing_behind() {
     for _ in 0..100 {
         assert!(run(&host, "1").await.success);
     }
-    let mut before = footprint();
-    // A refill may be under way; the parked state is the one to compare with.
-    eventually("the pool is full", || {
-        before = footprint();
-        before.processes == 2 + 4 * 2
-    })
-    .await;
+    // Warden and zygote, and four parked cells of two processes each.
+    let before = at_rest().await;
+    assert_eq!(before.processes, 2 + 4 * 2);
     let runs = (0..4).map(|_| {
         let host = host.clone();
         tokio::spawn(async move {
@@ -57,7 +53,7 @@ async fn ten_thousand_runs_leave_nothing_behind() {
     for run in runs.collect::<Vec<_>>() {
         run.await.expect("correct answers");
     }
-    eventually("back to the parked state", || footprint() == before).await;
+    assert_eq!(at_rest().await, before);
     host.shutdown().await;
     eventually("nothing is left", || descendants(std::process::id()).is_empty()).await;
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     command::{BELLJAR, no_sandbox},
-    host_support::{Footprint, descendants, eventually, footprint},
+    host_support::{at_rest, descendants, eventually, footprint},
 };
 
 const RUNS: usize = 1000;
@@ -83,20 +83,6 @@ async fn a10_a_thousand_mixed_runs_are_all_right_and_leave_nothing_behind() {
     assert_eq!(place.shared(), ["seed.txt"], "the directory of all is as it was");
     sandbox.shutdown().await;
     eventually("nothing is left", || descendants(std::process::id()).is_empty()).await;
-}
-
-/// The footprint once it does not change any more: pools are full, ended cells are gone.
-async fn at_rest() -> Footprint {
-    let mut last = footprint();
-    for _ in 0..40 {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let now = footprint();
-        if now == last {
-            return now;
-        }
-        last = now;
-    }
-    panic!("never at rest: {last:?}");
 }
 
 /// Directories the runs work on.
