@@ -21,7 +21,7 @@ use crate::{
     behind::BehindQueue,
     open::open_writer,
     readers::Readers,
-    writer::{self, Awaited, Counters, Queued},
+    writer::{self, Awaited, Counters, Queued, Urgency},
 };
 
 /// What can be set when a store is opened.
@@ -149,7 +149,12 @@ impl Store {
     /// Hands an operation to the writer.
     pub(crate) fn queue(&self, operation: Box<dyn Queued>) -> Result<(), StoreError> {
         let queue = self.shared.queue.as_ref().ok_or(StoreError::Closed)?;
-        queue.send(operation).map_err(|_| StoreError::Closed)
+        let urgency = operation.urgency();
+        queue.send(operation).map_err(|_| StoreError::Closed)?;
+        if urgency == Urgency::Now {
+            self.shared.wake_writer();
+        }
+        Ok(())
     }
 
     /// Reads on a blocking thread.
@@ -164,11 +169,21 @@ impl Store {
     }
 }
 
+impl Shared {
+    /// Has the writer look at its queue now, if it waits for company.
+    fn wake_writer(&self) {
+        if let Some(writer) = &self.writer {
+            writer.thread().unpark();
+        }
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
         // The readers first: the last connection to close copies the log back into the file.
         self.readers.close();
         drop(self.queue.take());
+        self.wake_writer();
         if let Some(writer) = self.writer.take()
             && writer.join().is_err()
         {

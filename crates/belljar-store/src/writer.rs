@@ -8,8 +8,9 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc::Receiver,
+        mpsc::{Receiver, TryRecvError},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -109,19 +110,28 @@ pub(crate) fn run(
 }
 
 /// The first operation and whatever else is queued; waits for more while nobody is waiting.
+///
+/// It is not woken by what may wait, only by what may not: a caller that nobody keeps waiting should
+/// not pay for a change of threads either.
 fn gather(first: Box<dyn Queued>, queue: &Receiver<Box<dyn Queued>>) -> Vec<Box<dyn Queued>> {
     let deadline = Instant::now() + LINGER;
     let mut urgent = first.urgency() == Urgency::Now;
     let mut batch = vec![first];
     while batch.len() < BATCH {
-        let next = if urgent {
-            queue.try_recv().ok()
-        } else {
-            queue.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
-        };
-        let Some(operation) = next else { break };
-        urgent |= operation.urgency() == Urgency::Now;
-        batch.push(operation);
+        match queue.try_recv() {
+            Ok(operation) => {
+                urgent |= operation.urgency() == Urgency::Now;
+                batch.push(operation);
+            }
+            Err(TryRecvError::Disconnected) => break,
+            Err(TryRecvError::Empty) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if urgent || left.is_zero() {
+                    break;
+                }
+                thread::park_timeout(left);
+            }
+        }
     }
     batch
 }

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    task::{Context, Waker},
     time::Duration,
 };
 
@@ -183,7 +184,7 @@ impl RunBridge {
     fn start_plain(&mut self, call: ToolCall) {
         let (bridge, run, out) = (self.bridge.clone(), self.run.clone(), self.out.clone());
         let gate = OpenGate(self.waits());
-        self.calls.spawn(async move {
+        let mut making = Box::pin(async move {
             let outcome = if call.server.as_deref() == Some(built_in::SERVER) {
                 bridge.built_in(&run, &call).await
             } else {
@@ -192,6 +193,12 @@ impl RunBridge {
             let outcome = outcome.map_err(|fault| fault.to_json());
             out(Delivery::Reply(ToolReply { call: call.call, now_ms: None, outcome }));
         });
+        // A tool of the program itself often answers at once: no task is needed for that. One that does
+        // not is asked again by the task, which is then woken.
+        let mut at_once = Context::from_waker(Waker::noop());
+        if making.as_mut().poll(&mut at_once).is_pending() {
+            self.calls.spawn(making);
+        }
     }
 
     fn start_durable(&mut self, call: ToolCall) {
