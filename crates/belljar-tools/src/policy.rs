@@ -171,6 +171,12 @@ impl ToolGrants {
     pub fn may_use(&self, qualified_name: &str) -> bool {
         self.only.as_ref().is_none_or(|only| matches_any(only, qualified_name))
     }
+
+    /// Whether it may use any tool that this server could have.
+    pub fn may_reach(&self, server: &str) -> bool {
+        let prefix = format!("{server}__");
+        self.only.as_ref().is_none_or(|only| only.iter().any(|glob| glob.may_begin_with(&prefix)))
+    }
 }
 
 impl Decision {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Answer, Block, ContentBlock, Decision, ResolveError, Shape, ShapeLimits, Tool, ToolAnswer,
-    UpstreamError, Verdict, arguments, crash::crash_point, value_of,
+    UpstreamError, Verdict, arguments, crash::crash_point, value_of, visible::line,
 };
 
 /// Values larger than this are not looked at to learn their shape.
@@ -65,12 +65,28 @@ impl Bridge {
         call: &ToolCall,
         gate: &impl Gate,
     ) -> Result<Vec<u8>, ToolFault> {
-        let checked = self.check(call).await?;
-        self.perform_checked(run, call, checked, gate).await
+        match self.check(run, call).await {
+            Ok(checked) => self.perform_checked(run, call, checked, gate).await,
+            Err(fault) => {
+                Audit::of_refused(self, run, call, &fault).end(self, &Err(fault.clone())).await;
+                Err(fault)
+            }
+        }
     }
 
     /// The tool the code means, and its arguments, checked.
-    pub(super) async fn check(&self, call: &ToolCall) -> Result<Checked, ToolFault> {
+    pub(super) async fn check(
+        &self,
+        run: &RunContext,
+        call: &ToolCall,
+    ) -> Result<Checked, ToolFault> {
+        // What the run cannot use anyway is not started for it either.
+        let server = self.server_named(call.server.as_deref(), &call.tool);
+        if let Some(server) = server.filter(|server| !run.grants.may_reach(server)) {
+            let message = format!("this run may use no tool of {server}");
+            let fault = ToolFault::new(ErrorCode::PermissionTool, message);
+            return Err(fault.with_hint(format!("grant it with --tool {server}__NAME")));
+        }
         let tool = self.resolve(call.server.as_deref(), &call.tool).await?;
         let name = tool.qualified_name();
         let fault =
@@ -340,19 +356,38 @@ impl Audit {
         tool: &Tool,
         decision: &Decision,
     ) -> Self {
+        let name = tool.qualified_name();
+        let decided = verdict_name(decision.verdict);
+        Self::new(bridge, run, call, (name, decision.reason.clone(), decided))
+    }
+
+    /// Of a call that policy was not asked about: there is no such tool, or its arguments do not fit.
+    fn of_refused(bridge: &Bridge, run: &RunContext, call: &ToolCall, fault: &ToolFault) -> Self {
+        let server = call.server.iter().flat_map(|server| [server, "__"]);
+        let written = || server.chain([&*call.tool]).collect();
+        let name = fault.tool_name.clone().unwrap_or_else(written);
+        Self::new(bridge, run, call, (line(&name, 120), line(&fault.message, 400), "refused"))
+    }
+
+    fn new(
+        bridge: &Bridge,
+        run: &RunContext,
+        call: &ToolCall,
+        (tool, reason, decision): (String, String, &'static str),
+    ) -> Self {
         let row = bridge.config.store.is_some().then(|| AuditRow {
             run_id: run.run_id.clone(),
             call: call.call,
-            tool: tool.qualified_name(),
+            tool,
             decision: String::new(),
-            reason: decision.reason.clone(),
+            reason,
             caller: run.caller.clone(),
             argument_hash: hash(&call.arguments),
             started_ms: (bridge.config.now_ms)(),
             duration_ms: 0.0,
             outcome: String::new(),
         });
-        Self { row, decision: verdict_name(decision.verdict), began: Instant::now() }
+        Self { row, decision, began: Instant::now() }
     }
 
     async fn end(self, bridge: &Bridge, outcome: &Result<Vec<u8>, ToolFault>) {

@@ -95,7 +95,7 @@ impl DurableCall {
     ) -> Result<(Checked, Consent), ToolFault> {
         let run = &self.run;
         // Not to be told to the code as a call that failed: it may well have happened.
-        let checked = self.bridge.check(call).await.map_err(|fault| {
+        let checked = self.bridge.check(run, call).await.map_err(|fault| {
             let message = format!(
                 "nobody knows whether call {} happened before the host ended, and now {}",
                 call.call, fault.message

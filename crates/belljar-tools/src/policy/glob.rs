@@ -23,6 +23,19 @@ impl Glob {
         !self.0.contains(['*', '?'])
     }
 
+    /// Whether a text that begins like this could match.
+    pub(super) fn may_begin_with(&self, prefix: &str) -> bool {
+        for (wanted, found) in self.0.chars().zip(prefix.chars()) {
+            match wanted {
+                '*' => return true,
+                '?' => {}
+                wanted if wanted == found => {}
+                _ => return false,
+            }
+        }
+        self.0.chars().count() >= prefix.chars().count()
+    }
+
     /// Whether the whole text matches. Takes at most the product of the two lengths.
     pub fn matches(&self, text: &str) -> bool {
         let mut pattern = self.0.as_str();

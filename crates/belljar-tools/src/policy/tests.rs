@@ -354,3 +354,28 @@ fn d7_a_rule_may_concern_a_server_of_which_nothing_is_known() {
         assert!(!asks(pattern), "{pattern}");
     }
 }
+
+/// D3: a server none of whose tools a run may use is not even started for it.
+#[test]
+fn d3_a_run_reaches_the_servers_its_grants_could_mean() {
+    let only = |globs: &[&str]| ToolGrants {
+        only: Some(globs.iter().map(|glob| Glob::from(*glob)).collect()),
+        given: Vec::new(),
+    };
+    for (globs, reaches) in [
+        (&["git__log"][..], true),
+        (&["git__*"], true),
+        (&["*"], true),
+        (&["g?t__log"], true),
+        (&["*__log"], true),
+        (&["fs__read", "git*"], true),
+        (&["fs__read"], false),
+        (&["gi"], false),
+        (&["git_"], false),
+        (&["github__*"], false),
+        (&[], false),
+    ] {
+        assert_eq!(only(globs).may_reach("git"), reaches, "{globs:?}");
+    }
+    assert!(ToolGrants::default().may_reach("git"));
+}

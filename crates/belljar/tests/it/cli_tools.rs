@@ -78,7 +78,10 @@ fn d1_a_tool_is_called_from_a_shell_the_way_code_calls_it() {
         (told(0, "tool"), told(0, "outcome")),
         ("count__append".into(), "permission.tool".into())
     );
-    assert_eq!((told(1, "tool"), told(1, "decision")), ("count__add".into(), "allowed".into()));
+    // A call that policy was never asked about leaves a row, too.
+    let refused = (told(1, "tool"), told(1, "decision"), told(1, "outcome"));
+    assert_eq!(refused, ("count__add".into(), "refused".into(), "tool.arguments".into()));
+    assert_eq!((told(2, "tool"), told(2, "decision")), ("count__add".into(), "allowed".into()));
 }
 
 #[test]
