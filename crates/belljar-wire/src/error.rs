@@ -141,6 +141,16 @@ error_codes! {
     SandboxProtocol = "sandbox.protocol" => SandboxError,
     /// The engine says of itself that it failed.
     SandboxEngine = "sandbox.engine" => SandboxError,
+    /// There is no such session, or it has ended.
+    SessionEnded = "session.ended" => SandboxError,
+    /// What the session held in memory is lost; a checkpoint of it is left.
+    SessionLost = "session.lost" => SandboxError,
+    /// There is no such checkpoint any more.
+    SessionNoCheckpoint = "session.no_checkpoint" => SandboxError,
+    /// The session cannot be branched as it is now.
+    SessionNotBranched = "session.not_branched" => SandboxError,
+    /// There are as many sessions as there may be.
+    LimitSessions = "limit.sessions" => LimitError,
     /// The caller ended the run.
     RunAborted = "run.aborted" => SandboxError,
     /// The request itself is not valid.
@@ -196,6 +206,11 @@ impl ErrorCode {
             | Self::SandboxCrashed
             | Self::SandboxZygoteLost
             | Self::SandboxProtocol
+            | Self::SessionEnded
+            | Self::SessionLost
+            | Self::SessionNoCheckpoint
+            | Self::SessionNotBranched
+            | Self::LimitSessions
             | Self::RunAborted => false,
         }
     }

@@ -36,6 +36,16 @@ pub enum Language {
 }
 
 impl Language {
+    /// The language's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TypeScript => "typescript",
+            Self::JavaScript => "javascript",
+            Self::Python => "python",
+            Self::Bash => "bash",
+        }
+    }
+
     /// The name errors and stacks show for code that has no file.
     pub const fn file_name(self) -> &'static str {
         match self {
@@ -101,6 +111,9 @@ pub struct RunCommand {
     pub context: Vec<u8>,
     /// What makes the run repeatable, if it is to be.
     pub durable: Option<Durable>,
+    /// The run is one of a session: what it leaves behind is there for the next one, and the cell
+    /// waits for its next command when it has answered.
+    pub session: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -112,12 +125,14 @@ struct RunHead {
     grants: GuestGrants,
     code_bytes: u32,
     durable: Option<Durable>,
+    #[serde(default)]
+    session: bool,
 }
 
 /// Host → cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Run this; a cell gets it once.
+    /// Run this; a cell gets it once, unless it is a session's.
     Run(RunCommand),
     /// How a tool call ended.
     ToolReply(ToolReply),
@@ -126,6 +141,12 @@ pub enum Command {
         /// What the guest's clock shows from here on, in milliseconds since 1970.
         now_ms: f64,
     },
+    /// Become two. Only in session cells, between runs. One byte follows the frame, and with it
+    /// come the copy's socket and its tree of files.
+    Branch,
+    /// Go on in another tree of files, which comes with the one byte that follows the frame. Only
+    /// in session cells, between runs.
+    Reroot,
 }
 
 /// Where a printed text belongs.
@@ -187,6 +208,15 @@ pub enum Event {
     },
     /// The run ended with an error.
     Failed(GuestError),
+    /// There are two now. The copy says [`Event::Ready`] on a socket of its own.
+    Branched,
+    /// The cell goes on in the tree it was given.
+    Rerooted,
+    /// It was asked to become two, or to go on in another tree, and has not.
+    NotBranched {
+        /// Why.
+        message: String,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -238,9 +268,17 @@ struct TimerWantedHead {
     at_ms: f64,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NotBranchedHead {
+    message: String,
+}
+
 const RUN: u8 = 1;
 const TOOL_REPLY: u8 = 2;
 const TIMER: u8 = 3;
+const BRANCH: u8 = 4;
+const REROOT: u8 = 5;
 const READY: u8 = 65;
 const REFUSED: u8 = 66;
 const DENIED: u8 = 68;
@@ -249,6 +287,9 @@ const FAILED: u8 = 70;
 const ARTIFACT: u8 = 71;
 const TOOL_CALL: u8 = 72;
 const TIMER_WANTED: u8 = 73;
+const BRANCHED: u8 = 74;
+const REROOTED: u8 = 75;
+const NOT_BRANCHED: u8 = 76;
 
 impl Message for Command {
     fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)> {
@@ -261,6 +302,7 @@ impl Message for Command {
                     grants: run.grants.clone(),
                     code_bytes: u32::try_from(run.code.len()).ok()?,
                     durable: run.durable.clone(),
+                    session: run.session,
                 };
                 frame(RUN, &head, vec![run.code.as_bytes(), &run.context])
             }
@@ -269,6 +311,8 @@ impl Message for Command {
                 frame(TOOL_REPLY, &head, vec![body])
             }
             Self::Timer { now_ms } => frame(TIMER, &TimerHead { now_ms: *now_ms }, vec![]),
+            Self::Branch => frame(BRANCH, &Nothing {}, vec![]),
+            Self::Reroot => frame(REROOT, &Nothing {}, vec![]),
         }
     }
 
@@ -283,7 +327,15 @@ impl Message for Command {
                 let TimerHead { now_ms } = serde_json::from_slice(head)?;
                 Ok(Self::Timer { now_ms })
             }
-            TIMER => Err(DecodeError::Body),
+            BRANCH if body.is_empty() => {
+                let Nothing {} = serde_json::from_slice(head)?;
+                Ok(Self::Branch)
+            }
+            REROOT if body.is_empty() => {
+                let Nothing {} = serde_json::from_slice(head)?;
+                Ok(Self::Reroot)
+            }
+            TIMER | BRANCH | REROOT => Err(DecodeError::Body),
             other => Err(DecodeError::UnknownKind(other)),
         }
     }
@@ -298,8 +350,8 @@ fn decode_run(head: &[u8], body: Vec<u8>) -> Result<RunCommand, DecodeError> {
     }
     let context = code.split_off(code_bytes);
     let code = String::from_utf8(code).map_err(|_| DecodeError::Body)?;
-    let RunHead { language, file_name, limits, grants, durable, .. } = head;
-    Ok(RunCommand { language, file_name, limits, grants, code, context, durable })
+    let RunHead { language, file_name, limits, grants, durable, session, .. } = head;
+    Ok(RunCommand { language, file_name, limits, grants, code, context, durable, session })
 }
 
 impl Message for Event {
@@ -330,6 +382,11 @@ impl Message for Event {
                 frame(DONE, &DoneHead { lossy: *lossy, cut: *cut }, vec![value])
             }
             Self::Failed(error) => frame(FAILED, error, vec![]),
+            Self::Branched => frame(BRANCHED, &Nothing {}, vec![]),
+            Self::Rerooted => frame(REROOTED, &Nothing {}, vec![]),
+            Self::NotBranched { message } => {
+                frame(NOT_BRANCHED, &NotBranchedHead { message: message.clone() }, vec![])
+            }
         }
     }
 
@@ -370,6 +427,18 @@ impl Message for Event {
                     return Err(DecodeError::ForeignCode(error.code));
                 }
                 Self::Failed(error)
+            }
+            BRANCHED => {
+                let Nothing {} = serde_json::from_slice(head)?;
+                Self::Branched
+            }
+            REROOTED => {
+                let Nothing {} = serde_json::from_slice(head)?;
+                Self::Rerooted
+            }
+            NOT_BRANCHED => {
+                let NotBranchedHead { message } = serde_json::from_slice(head)?;
+                Self::NotBranched { message }
             }
             other => return Err(DecodeError::UnknownKind(other)),
         };

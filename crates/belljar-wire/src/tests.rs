@@ -42,10 +42,20 @@ fn command() -> impl Strategy<Value = Command> {
         ("[0-9a-f]{64}", any::<u32>())
             .prop_map(|(seed, now)| Durable { seed, now_ms: f64::from(now) }),
     );
-    let run =
-        (language, "\\PC{0,40}", limits(), grants(), "\\PC{0,400}", any::<Vec<u8>>(), durable);
-    let run = run.prop_map(|(language, file_name, limits, grants, code, context, durable)| {
-        Command::Run(RunCommand { language, file_name, limits, grants, code, context, durable })
+    let kind = (language, "\\PC{0,40}", durable, any::<bool>());
+    let run = (kind, limits(), grants(), "\\PC{0,400}", any::<Vec<u8>>());
+    let run = run.prop_map(|(kind, limits, grants, code, context)| {
+        let (language, file_name, durable, session) = kind;
+        Command::Run(RunCommand {
+            language,
+            file_name,
+            limits,
+            grants,
+            code,
+            context,
+            durable,
+            session,
+        })
     });
     let now_ms = || any::<u32>().prop_map(f64::from);
     let reply = (any::<u32>(), proptest::option::of(now_ms()), any::<bool>(), any::<Vec<u8>>());
@@ -56,7 +66,13 @@ fn command() -> impl Strategy<Value = Command> {
             outcome: if ok { Ok(body) } else { Err(body) },
         })
     });
-    prop_oneof![run, reply, now_ms().prop_map(|now_ms| Command::Timer { now_ms })]
+    prop_oneof![
+        run,
+        reply,
+        now_ms().prop_map(|now_ms| Command::Timer { now_ms }),
+        Just(Command::Branch),
+        Just(Command::Reroot),
+    ]
 }
 
 fn tool_call() -> impl Strategy<Value = Event> {
@@ -95,6 +111,9 @@ fn event() -> impl Strategy<Value = Event> {
         (code, "\\PC{0,80}", any::<u32>(), any::<u32>()).prop_map(|(code, text, line, column)| {
             Event::Failed(GuestError::new(code, &*text).at(line, column).with_hint(&*text))
         }),
+        Just(Event::Branched),
+        Just(Event::Rerooted),
+        "\\PC{0,80}".prop_map(|message| Event::NotBranched { message }),
     ]
 }
 
@@ -179,6 +198,30 @@ fn unknown_fields_kinds_and_reserved_bits_are_refused() {
     assert_eq!(refuse(65, 0, b"{}", b"x"), "body does not fit its head");
     assert_eq!(refuse(1, 0, b"{}", b""), "unknown frame kind 1");
     assert_eq!(refuse(255, 0, b"{}", b""), "unknown frame kind 255");
+}
+
+/// The frames of branching have nothing in them, and a run is no session's unless it says so (B4).
+#[test]
+fn b4_branching_frames_are_bare_and_sessions_are_asked_for() {
+    let read = |kind: u8, head: &[u8], body: &[u8]| {
+        let mut bytes = vec![kind, 0, 0, 0];
+        bytes.extend_from_slice(&(head.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(head);
+        bytes.extend_from_slice(body);
+        read_message::<Command>(&mut Cursor::new(bytes), CAPS)
+    };
+    assert_eq!(read(4, b"{}", b"").unwrap(), Command::Branch);
+    assert_eq!(read(5, b"{}", b"").unwrap(), Command::Reroot);
+    for kind in [4, 5] {
+        assert!(matches!(read(kind, b"{}", b"x"), Err(ReadError::Decode(DecodeError::Body))));
+        let unknown = read(kind, b"{\"x\":1}", b"");
+        assert!(matches!(unknown, Err(ReadError::Decode(DecodeError::Head(_)))));
+    }
+    let head = br#"{"language":"bash","file_name":"m","limits":{"memory_bytes":1,"wall_ms":1,
+        "cpu_ms":1,"result_bytes":1,"processes":1,"open_files":1},"grants":{},"code_bytes":0,
+        "durable":null}"#;
+    assert!(matches!(read(1, head, b""), Ok(Command::Run(RunCommand { session: false, .. }))));
 }
 
 #[test]
