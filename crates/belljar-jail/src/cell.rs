@@ -18,12 +18,14 @@ use rustix::{
 };
 
 use crate::{
-    CellGrants, CellLimits, ConfineError, Guests, Mechanism, TreeAccess, ZygotePlan, control,
+    CellGrants, CellKind, CellLimits, ConfineError, Guests, Mechanism, TreeAccess, ZygotePlan,
+    branch::{Branching, enter_tree},
+    control,
     error::During,
     identity::OuterIds,
-    keeper,
+    keeper::{self, Files, Kept},
     landlock::{self, Place, Reach},
-    mounts::{self, LayeredWork},
+    mounts::{self, MAX_BRANCHES, SessionRoot},
     rlimits::{self, Inherited},
     seccomp::Program,
     sys::{
@@ -59,6 +61,8 @@ pub struct Confined {
     pub socket: UnixStream,
     /// The process's own limits.
     pub limits: OwnLimits,
+    /// What the guest of a session's cell can do besides.
+    pub branching: Option<Branching>,
 }
 
 /// The limits of the process that holds it.
@@ -80,10 +84,17 @@ impl OwnLimits {
 pub(crate) struct CellTemplate {
     pub(crate) plan: ZygotePlan,
     pub(crate) inherited: Inherited,
-    pub(crate) filter: Program,
-    pub(crate) keeper_filter: Program,
+    pub(crate) filters: Filters,
+    pub(crate) session_filters: Filters,
     /// Where guests may read and execute the host's software.
     pub(crate) places: Vec<Place>,
+}
+
+/// The filters of a cell.
+#[derive(Debug)]
+pub(crate) struct Filters {
+    pub(crate) guest: Program,
+    pub(crate) keeper: Program,
 }
 
 /// What one cell is to be.
@@ -93,6 +104,7 @@ pub(crate) struct CellOrder {
     pub(crate) grants: CellGrants,
     /// The granted trees, detached.
     pub(crate) trees: Vec<OwnedFd>,
+    pub(crate) kind: CellKind,
 }
 
 /// What a keeper has when its cell is prepared.
@@ -100,7 +112,7 @@ struct Prepared {
     ended_children: OwnedFd,
     keeper_is_confined: OwnedFd,
     tell_guest: OwnedFd,
-    layered: Option<LayeredWork>,
+    files: Files,
 }
 
 /// The host's ends of a new cell.
@@ -160,17 +172,18 @@ impl CellTemplate {
             Ok(prepared) => prepared,
             Err(error) => return guest.refused(ends.guest, &error),
         };
-        let Prepared { ended_children, keeper_is_confined, tell_guest, layered } = prepared;
+        let Prepared { ended_children, keeper_is_confined, tell_guest, files } = prepared;
         match sys::process::clone(0).during(Mechanism::PidNamespace) {
             Err(error) => guest.refused(ends.guest, &error),
             Ok(Cloned::Child) => {
-                drop((ends.keeper, ended_children, tell_guest, layered));
-                self.become_guest(order, ends.guest, &keeper_is_confined, guest);
+                drop((ends.keeper, ended_children, tell_guest));
+                self.become_guest(order, ends.guest, &keeper_is_confined, files, guest);
                 exit_now(0)
             }
             Ok(Cloned::Parent { pid, pidfd }) => {
-                drop((keeper_is_confined, pidfd));
-                if let Err(error) = keeper::confine(&self.plan, &self.keeper_filter) {
+                drop(keeper_is_confined);
+                let filter = &self.filters(order.kind).keeper;
+                if let Err(error) = keeper::confine(&self.plan, order.kind, filter) {
                     return guest.refused(ends.guest, &error);
                 }
                 // The guest has its own copy. Of the two, only it may hold its socket: the host
@@ -178,7 +191,8 @@ impl CellTemplate {
                 drop(ends.guest);
                 let _ = rustix::io::write(&tell_guest, &[CONFINED]);
                 drop(tell_guest);
-                let _ = keeper::watch(&ends.keeper, &ended_children, pid, layered);
+                let kept = Kept { pid, pidfd };
+                let _ = keeper::watch(&ends.keeper, &ended_children, &kept, files);
             }
         }
     }
@@ -197,32 +211,43 @@ impl CellTemplate {
             close_all_but(keep).during(Mechanism::ClosedDescriptors)?;
             own_standard_streams().during(Mechanism::ClosedDescriptors)?;
         }
-        let layered = self.mount_own(order)?;
+        let files = self.mount_own(order)?;
         ended_children_are(EndedChildren::WaitedFor).during(Mechanism::PidNamespace)?;
         let ended_children = child_signal_descriptor().during(Mechanism::PidNamespace)?;
         let (keeper_is_confined, tell_guest) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
                 .during(Mechanism::PidNamespace)?;
-        Ok(Prepared { ended_children, keeper_is_confined, tell_guest, layered })
+        Ok(Prepared { ended_children, keeper_is_confined, tell_guest, files })
     }
 
     /// The cell's own mounts.
-    fn mount_own(&self, order: &CellOrder) -> Result<Option<LayeredWork>, ConfineError> {
-        let CellOrder { limits, grants, trees } = order;
+    fn mount_own(&self, order: &CellOrder) -> Result<Files, ConfineError> {
+        let CellOrder { limits, grants, trees, .. } = order;
         let mount_proc = |at| match self.plan.asks_for(Mechanism::PrivateProc) {
             true => mounts::mount_private_proc(self.plan.guests(), at),
             false => Ok(()),
         };
+        if order.kind == CellKind::Session {
+            let finish = || match self.plan.guests() {
+                // Nothing in there is of use to one, and a rule about files cannot tell it from its
+                // own.
+                Guests::Script => Ok(()),
+                Guests::Programs => mounts::mount_session_proc("proc"),
+            };
+            let root = SessionRoot::make(&self.plan, limits, grants, trees, finish);
+            return Ok(Files::Session(Box::new(root.during(Mechanism::ReadOnlyRoot)?)));
+        }
         if !grants.is_empty() {
-            return mounts::enter_granted_root(limits, grants, trees, || mount_proc("proc"))
-                .during(Mechanism::ReadOnlyRoot);
+            let layered = mounts::enter_granted_root(limits, grants, trees, || mount_proc("proc"))
+                .during(Mechanism::ReadOnlyRoot)?;
+            return Ok(layered.map_or(Files::Plain, Files::Layered));
         }
         if self.plan.asks_for(Mechanism::PrivateTmp) {
             mounts::mount_scratch(limits.disk_bytes, limits.inodes)
                 .during(Mechanism::PrivateTmp)?;
         }
         mount_proc("/proc").during(Mechanism::PrivateProc)?;
-        Ok(None)
+        Ok(Files::Plain)
     }
 
     /// Pid 2: locks itself down, waits for the keeper to have done so too, and is handed over.
@@ -231,13 +256,16 @@ impl CellTemplate {
         order: &CellOrder,
         socket: UnixStream,
         keeper_is_confined: &impl AsFd,
+        files: Files,
         guest: &mut impl Guest,
     ) {
-        match self.confine_guest(order, &socket, keeper_is_confined) {
+        match self.confine_guest(order, &socket, keeper_is_confined, files) {
             Ok(()) => {
                 let asked = self.plan.asks_for(Mechanism::ResourceLimits);
                 let limits = OwnLimits { inherited: asked.then_some(self.inherited) };
-                guest.confined(Confined { socket, limits });
+                let branching =
+                    (order.kind == CellKind::Session).then(|| Branching::new(self.plan.guests()));
+                guest.confined(Confined { socket, limits, branching });
             }
             Err(error) => guest.refused(socket, &error),
         }
@@ -248,34 +276,67 @@ impl CellTemplate {
         order: &CellOrder,
         socket: &UnixStream,
         keeper_is_confined: &impl AsFd,
+        files: Files,
     ) -> Result<(), ConfineError> {
+        if let Files::Session(root) = &files {
+            let tree = root.tree(SessionRoot::FIRST).during(Mechanism::ReadOnlyRoot)?;
+            enter_tree(tree).during(Mechanism::ReadOnlyRoot)?;
+        }
+        drop(files);
         unblock_all().during(Mechanism::PidNamespace)?;
         // A cell is born into its zygote's process group, and a signal to a group knows no namespace.
         setsid().during(Mechanism::PidNamespace)?;
         let plan = &self.plan;
         if plan.asks_for(Mechanism::Capabilities) {
-            drop_capabilities().during(Mechanism::Capabilities)?;
+            match order.kind {
+                CellKind::Single => drop_capabilities(),
+                CellKind::Session => keep_capabilities(CapabilitySet::SYS_CHROOT),
+            }
+            .during(Mechanism::Capabilities)?;
         }
         if plan.asks_for(Mechanism::Undumpable) {
             set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Mechanism::Undumpable)?;
         }
         if plan.asks_for(Mechanism::ResourceLimits) {
-            rlimits::apply(&order.limits, self.inherited).during(Mechanism::ResourceLimits)?;
+            let limits = order.process_limits();
+            rlimits::apply(&limits, self.inherited).during(Mechanism::ResourceLimits)?;
         }
         if plan.asks_for(Mechanism::Landlock) {
-            self.restrict_files(&order.grants).during(Mechanism::Landlock)?;
+            self.restrict_files(order).during(Mechanism::Landlock)?;
         }
         wait_until_told(keeper_is_confined).during(Mechanism::PidNamespace)?;
         if plan.asks_for(Mechanism::ClosedDescriptors) {
             close_all_but(vec![socket.as_raw_fd()]).during(Mechanism::ClosedDescriptors)?;
         }
         if plan.asks_for(Mechanism::Seccomp) {
-            sys::seccomp::load(&self.filter).during(Mechanism::Seccomp)?;
+            let filter = &self.filters(order.kind).guest;
+            sys::seccomp::load(filter).during(Mechanism::Seccomp)?;
         }
         Ok(())
     }
 
-    fn restrict_files(&self, grants: &CellGrants) -> io::Result<()> {
+    fn filters(&self, kind: CellKind) -> &Filters {
+        match kind {
+            CellKind::Single => &self.filters,
+            CellKind::Session => &self.session_filters,
+        }
+    }
+
+    fn restrict_files(&self, order: &CellOrder) -> io::Result<()> {
+        let mut own = match order.kind {
+            CellKind::Single => self.own_places(&order.grants)?,
+            // Of the trees of later branches only the root is known now, by the file it is. What is
+            // read-only in there is so by its mount, and nothing of the guest's can be executed.
+            CellKind::Session => vec![Place::at("/", Reach::Own)?],
+        };
+        for (_, program) in &order.grants.commands {
+            own.push(Place::at(program, Reach::Execute)?);
+        }
+        let places: Vec<&Place> = self.places.iter().chain(&own).collect();
+        landlock::restrict(&places).map(drop)
+    }
+
+    fn own_places(&self, grants: &CellGrants) -> io::Result<Vec<Place>> {
         let mut own = vec![Place::at("/tmp", Reach::Own)?, Place::at("/work", Reach::Own)?];
         if self.plan.guests() == Guests::Programs && !grants.is_empty() {
             // A root of the cell's own, to be listed like the zygote's.
@@ -289,18 +350,32 @@ impl CellTemplate {
             };
             own.push(Place::at(tree.target(), reach)?);
         }
-        for (_, program) in &grants.commands {
-            own.push(Place::at(program, Reach::Execute)?);
-        }
-        let places: Vec<&Place> = self.places.iter().chain(&own).collect();
-        landlock::restrict(&places).map(drop)
+        Ok(own)
+    }
+}
+
+impl CellOrder {
+    /// What the guest's process may use. The branches of a session are counted together, so there is
+    /// room for all of them.
+    fn process_limits(&self) -> CellLimits {
+        let branches = match self.kind {
+            CellKind::Single => 0,
+            CellKind::Session => MAX_BRANCHES as u64,
+        };
+        let processes = self.limits.processes.saturating_add(branches);
+        CellLimits { processes, ..self.limits }
     }
 }
 
 /// Gives up every capability; with `no_new_privs` there is no way to get one back.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
-    let none = CapabilitySet::empty();
-    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    keep_capabilities(CapabilitySet::empty())
+}
+
+/// Gives up every capability but these, which no program it starts has.
+fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
+    let sets =
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     Ok(set_capabilities(None, sets)?)
 }
 

@@ -17,7 +17,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{CellGrants, CellLimits, GrantedTree, Mechanism, ZygotePlan};
+use crate::{CellGrants, CellKind, CellLimits, GrantedTree, Mechanism, ZygotePlan};
 
 /// No answer or report is larger.
 const MAX_PACKET_BYTES: usize = 8192;
@@ -48,6 +48,9 @@ pub enum Order {
         /// What it is granted.
         #[serde(default, skip_serializing_if = "CellGrants::is_empty")]
         grants: CellGrants,
+        /// How long it is to live.
+        #[serde(default)]
+        kind: CellKind,
     },
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     net::{RecvFlags, SendFlags, recv, send},
     process::{DumpableBehavior, Pid, set_dumpable_behavior},
@@ -18,12 +18,19 @@ use rustix::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    ConfineError, Mechanism, ZygotePlan, control,
+    CellKind, ConfineError, Mechanism, ZygotePlan, control,
     error::During,
-    mounts::{self, LayeredWork},
+    mounts::{self, LayeredWork, NewBranch, SessionRoot},
     seccomp::Program,
     sys,
 };
+
+/// What a session's keeper mounts overlays with later on: they do everything in their layers in its
+/// name, as those of other cells do in the name of a keeper that is not confined yet.
+const OVERLAYS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::CHOWN);
 
 /// Host → keeper.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,6 +40,16 @@ enum Request {
     Resize { bytes: u64, inodes: u64 },
     /// A handle on what the guest has written to `/work`.
     Work,
+    /// The rest is for sessions only. A handle on the first branch's guest.
+    FirstGuest,
+    /// Two trees for one branch.
+    Branch { branch: u64 },
+    /// The guest of a branch is dead: forget its files.
+    DropBranch { branch: u64 },
+    /// A handle on a branch's `/work`, as it sees it.
+    BranchFiles { branch: u64 },
+    /// A handle on what a branch has changed in its workspace.
+    BranchChanges { branch: u64 },
 }
 
 /// Keeper → host.
@@ -46,6 +63,21 @@ pub enum KeeperReport {
         /// What the system said.
         message: String,
     },
+    /// A handle on the first branch's guest is attached.
+    FirstGuest,
+    /// The branch is frozen, and there are two trees instead: that of the new branch, and the one the
+    /// old branch is to go on in, are attached in this order.
+    Branched {
+        /// The number of the new branch.
+        child: u64,
+    },
+    /// The branch is what it was.
+    NotBranched {
+        /// Why.
+        message: String,
+    },
+    /// The branch is forgotten.
+    Dropped,
     /// `/work` and `/tmp` have the size that was asked for.
     Resized,
     /// `/work` and `/tmp` could not be resized.
@@ -84,15 +116,61 @@ pub fn request_work(keeper: impl AsFd) -> io::Result<()> {
     send_packet(keeper, &Request::Work)
 }
 
+/// Asks a session's keeper for a pidfd of the first branch's guest.
+pub fn request_first_guest(keeper: impl AsFd) -> io::Result<()> {
+    send_packet(keeper, &Request::FirstGuest)
+}
+
+/// Asks a session's keeper to make two trees of one branch. The answer is
+/// [`KeeperReport::Branched`] or [`KeeperReport::NotBranched`].
+///
+/// From the answer on until the branch's guest has said that it goes on in its new tree, no other
+/// request may be made.
+pub fn request_branch(keeper: impl AsFd, branch: u64) -> io::Result<()> {
+    send_packet(keeper, &Request::Branch { branch })
+}
+
+/// Tells a session's keeper that the guest of a branch is dead. The answer is
+/// [`KeeperReport::Dropped`].
+pub fn request_drop(keeper: impl AsFd, branch: u64) -> io::Result<()> {
+    send_packet(keeper, &Request::DropBranch { branch })
+}
+
+/// Asks a session's keeper for a handle on a branch's `/work`, as the branch sees it; for
+/// [`BranchFiles`](crate::workspace::BranchFiles). The answer is [`KeeperReport::Work`].
+pub fn request_branch_files(keeper: impl AsFd, branch: u64) -> io::Result<()> {
+    send_packet(keeper, &Request::BranchFiles { branch })
+}
+
+/// Asks a session's keeper for a handle on what a branch has changed in its workspace, to be read
+/// while its guest is idle or dead, and before the next request. The answer is
+/// [`KeeperReport::Work`].
+pub fn request_branch_changes(keeper: impl AsFd, branch: u64) -> io::Result<()> {
+    send_packet(keeper, &Request::BranchChanges { branch })
+}
+
+/// A keeper's next report, and all handles that come with it; `None` when it is gone.
+pub fn receive_answer(keeper: impl AsFd) -> io::Result<Option<(KeeperReport, Vec<OwnedFd>)>> {
+    control::receive(keeper)
+}
+
 /// A keeper's next report, and the handle that may come with it; `None` when it is gone.
 pub fn receive_report(keeper: impl AsFd) -> io::Result<Option<(KeeperReport, Option<OwnedFd>)>> {
     let received = control::receive(keeper)?;
     Ok(received.map(|(report, fds)| (report, fds.into_iter().next())))
 }
 
-/// Confines the keeper itself: one capability, over its own mounts, and a filter.
-pub(crate) fn confine(plan: &ZygotePlan, filter: &Program) -> Result<(), ConfineError> {
-    let mounting = CapabilitySet::SYS_ADMIN;
+/// Confines the keeper itself: one capability, over its own mounts, and a filter. A session's keeper
+/// has those over its own files as well.
+pub(crate) fn confine(
+    plan: &ZygotePlan,
+    kind: CellKind,
+    filter: &Program,
+) -> Result<(), ConfineError> {
+    let mounting = match kind {
+        CellKind::Single => CapabilitySet::SYS_ADMIN,
+        CellKind::Session => CapabilitySet::SYS_ADMIN | OVERLAYS,
+    };
     let sets = CapabilitySets {
         effective: mounting,
         permitted: mounting,
@@ -106,54 +184,118 @@ pub(crate) fn confine(plan: &ZygotePlan, filter: &Program) -> Result<(), Confine
     Ok(())
 }
 
+/// Where a guest's files are.
+#[derive(Debug)]
+pub(crate) enum Files {
+    /// In the cell's own `/work`.
+    Plain,
+    /// In a layer over its workspace.
+    Layered(LayeredWork),
+    /// In the branches of a session.
+    Session(Box<SessionRoot>),
+}
+
+/// The guest a keeper has started.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) pid: Pid,
+    pub(crate) pidfd: OwnedFd,
+}
+
 /// Serves the cell until the host lets go of it. What the guest left can still be asked for when it
 /// has ended.
 pub(crate) fn watch(
     socket: &OwnedFd,
     ended_children: &OwnedFd,
-    guest: Pid,
-    layered: Option<LayeredWork>,
+    guest: &Kept,
+    mut files: Files,
 ) -> io::Result<()> {
+    let mut is_untidy = false;
     loop {
         let mut ready =
             [PollFd::new(socket, PollFlags::IN), PollFd::new(ended_children, PollFlags::IN)];
-        match poll(&mut ready, None) {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match poll(&mut ready, is_untidy.then_some(&at_once)) {
             Err(Errno::INTR) => continue,
             other => other?,
         };
         let [from_host, children] = ready.map(|fd| !fd.revents().is_empty());
-        if children && let Some(report) = reap(ended_children, guest)? {
+        if children && let Some(report) = reap(ended_children, guest.pid)? {
             send_packet(socket, &report)?;
         }
         if from_host {
             match receive_packet::<Request>(socket)? {
                 None => return Ok(()),
-                Some(request) => answer(socket, &request, layered.as_ref())?,
+                Some(request) => answer(socket, &request, guest, &mut files)?,
             }
+        }
+        if let Files::Session(root) = &mut files
+            && (from_host || is_untidy)
+        {
+            is_untidy = root.tidy();
         }
     }
 }
 
-fn answer(socket: &OwnedFd, request: &Request, layered: Option<&LayeredWork>) -> io::Result<()> {
-    match *request {
-        Request::Resize { bytes, inodes } => {
-            let report = match mounts::resize_scratch(bytes, inodes) {
+fn answer(socket: &OwnedFd, request: &Request, guest: &Kept, files: &mut Files) -> io::Result<()> {
+    match (request, files) {
+        (&Request::Resize { bytes, inodes }, files) => {
+            let resized = match files {
+                Files::Session(root) => root.resize(bytes, inodes),
+                Files::Plain | Files::Layered(_) => mounts::resize_scratch(bytes, inodes),
+            };
+            let report = match resized {
                 Ok(()) => KeeperReport::Resized,
                 Err(error) => KeeperReport::NotResized { message: error.to_string() },
             };
             send_packet(socket, &report)
         }
-        Request::Work => {
-            if let Some(LayeredWork { changes }) = layered {
-                return control::send(socket, &KeeperReport::Work, &[changes.as_fd()]);
-            }
-            match mounts::open_work() {
-                Ok(work) => control::send(socket, &KeeperReport::Work, &[work.as_fd()]),
-                Err(error) => {
-                    send_packet(socket, &KeeperReport::NoWork { message: error.to_string() })
-                }
-            }
+        (Request::Work, Files::Layered(LayeredWork { changes })) => {
+            control::send(socket, &KeeperReport::Work, &[changes.as_fd()])
         }
+        (Request::Work, Files::Plain) => hand_over(socket, mounts::open_work()),
+        (Request::FirstGuest, _) => {
+            control::send(socket, &KeeperReport::FirstGuest, &[guest.pidfd.as_fd()])
+        }
+        (request, Files::Session(root)) => {
+            let _ = root.forget_changes();
+            answer_session(socket, request, root)
+        }
+        (_, Files::Plain | Files::Layered(_)) => {
+            let message = "this cell has no branches".to_owned();
+            send_packet(socket, &KeeperReport::NotBranched { message })
+        }
+    }
+}
+
+fn answer_session(socket: &OwnedFd, request: &Request, root: &mut SessionRoot) -> io::Result<()> {
+    match *request {
+        Request::Branch { branch } => match root.branch(branch) {
+            Ok(NewBranch { child, child_tree, parent_tree }) => {
+                let trees = [child_tree.as_fd(), parent_tree.as_fd()];
+                control::send(socket, &KeeperReport::Branched { child }, &trees)
+            }
+            Err(error) => not_branched(socket, &error),
+        },
+        Request::DropBranch { branch } => match root.drop_branch(branch) {
+            Ok(()) => send_packet(socket, &KeeperReport::Dropped),
+            Err(error) => not_branched(socket, &error),
+        },
+        Request::BranchFiles { branch } => hand_over(socket, root.work(branch)),
+        Request::BranchChanges { branch } => hand_over(socket, root.changes(branch)),
+        Request::Work => hand_over(socket, root.changes(SessionRoot::FIRST)),
+        Request::Resize { .. } | Request::FirstGuest => Ok(()),
+    }
+}
+
+fn not_branched(socket: &OwnedFd, error: &io::Error) -> io::Result<()> {
+    send_packet(socket, &KeeperReport::NotBranched { message: error.to_string() })
+}
+
+fn hand_over(socket: &OwnedFd, work: io::Result<OwnedFd>) -> io::Result<()> {
+    match work {
+        Ok(work) => control::send(socket, &KeeperReport::Work, &[work.as_fd()]),
+        Err(error) => send_packet(socket, &KeeperReport::NoWork { message: error.to_string() }),
     }
 }
 

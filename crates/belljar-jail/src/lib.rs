@@ -6,6 +6,7 @@
 //!
 //! This is the only crate with `unsafe`. It knows no engine, no tool and nothing asynchronous.
 
+mod branch;
 pub mod brood;
 mod cell;
 pub mod cgroup;
@@ -23,14 +24,21 @@ mod plan;
 mod rlimits;
 pub mod sample;
 pub mod seccomp;
+pub mod session;
 mod sys;
 mod trees;
 pub mod workspace;
 pub mod zygote;
 
+pub use branch::{Branched, Branching, Moment};
 pub use cell::{Confined, Guest, OwnLimits};
 pub use error::ConfineError;
-pub use keeper::{GuestEnd, KeeperReport, receive_report, request_resize, request_work};
+pub use keeper::{
+    GuestEnd, KeeperReport, receive_answer, receive_report, request_branch, request_branch_changes,
+    request_branch_files, request_drop, request_first_guest, request_resize, request_work,
+};
 pub use mechanism::Mechanism;
-pub use plan::{CellGrants, CellLimits, GrantedTree, Guests, TreeAccess, View, ZygotePlan};
-pub use sys::process::kill_by_pidfd;
+pub use plan::{
+    CellGrants, CellKind, CellLimits, GrantedTree, Guests, TreeAccess, View, ZygotePlan,
+};
+pub use sys::{filesystem_user::as_user, process::kill_by_pidfd};

@@ -7,11 +7,17 @@
 
 use std::{
     ffi::{CStr, CString, c_char, c_int},
-    os::{fd::IntoRawFd, unix::net::UnixStream},
-    sync::{Mutex, PoisonError},
+    io,
+    os::{
+        fd::{BorrowedFd, IntoRawFd},
+        unix::net::UnixStream,
+    },
+    sync::{LazyLock, Mutex, PoisonError},
 };
 
-use crate::{CellLimits, ConfineError, Confined, Guest, OwnLimits, zygote};
+use crate::{
+    Branched, Branching, CellLimits, ConfineError, Confined, Guest, Moment, OwnLimits, zygote,
+};
 
 /// What the program does around the cloning of cells. Plain functions without a context.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +29,9 @@ pub struct Hooks {
     pub after_clone: extern "C" fn(),
     /// In a clone, before it does anything else in the program's language.
     pub in_clone: extern "C" fn(),
-    /// In a cell with every layer in force: its socket. The process ends on return.
-    pub confined: extern "C" fn(c_int),
+    /// In a cell with every layer in force: its socket, and whether it is a session's. The process
+    /// ends on return.
+    pub confined: extern "C" fn(c_int, c_int),
     /// A layer could not be put in force: the cell's socket, the layer, what the system said. The
     /// process ends on return.
     pub refused: extern "C" fn(c_int, *const c_char, *const c_char),
@@ -34,10 +41,13 @@ pub struct Hooks {
 
 impl Guest for Hooks {
     fn confined(&mut self, cell: Confined) {
-        let Confined { socket, limits } = cell;
+        let Confined { socket, limits, branching } = cell;
         *OWN_LIMITS.lock().unwrap_or_else(PoisonError::into_inner) = Some(limits);
         (self.in_clone)();
-        (self.confined)(socket.into_raw_fd());
+        let is_session = c_int::from(branching.is_some());
+        *BRANCHING.lock().unwrap_or_else(PoisonError::into_inner) =
+            branching.map(|branching| (branching, *self));
+        (self.confined)(socket.into_raw_fd(), is_session);
     }
 
     fn refused(&mut self, socket: UnixStream, error: &ConfineError) {
@@ -62,6 +72,9 @@ impl Guest for Hooks {
 
 /// Of the cell this process is in.
 static OWN_LIMITS: Mutex<Option<OwnLimits>> = Mutex::new(None);
+
+/// Of the session's cell this process is in, if it is one.
+static BRANCHING: Mutex<Option<(Branching, Hooks)>> = Mutex::new(None);
 
 /// Goes on as the zygote; never returns.
 ///
@@ -99,4 +112,57 @@ pub extern "C" fn belljar_lower_limits(
         Some(Err(error)) => error.raw_os_error().unwrap_or(libc::EIO),
         None => libc::EINVAL,
     }
+}
+
+/// Takes the byte that follows the frame `Branch` off the cell's socket, and becomes two: 0 in the
+/// one that was told to, 1 in the copy, whose socket has the same number. Anything below is an error
+/// number, negative, and [`belljar_why`] has more to say.
+///
+/// # Safety
+/// `socket` is the descriptor that the cell was given, and open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_branch(socket: c_int) -> c_int {
+    // SAFETY: the caller vouches for the descriptor.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+    told(own_branching().and_then(|(branching, hooks)| {
+        let branched = branching.branch(socket, |moment| match moment {
+            Moment::Before => (hooks.before_clone)(),
+            Moment::InParent => (hooks.after_clone)(),
+            Moment::InChild => (hooks.in_clone)(),
+        })?;
+        Ok(c_int::from(branched == Branched::Child))
+    }))
+}
+
+/// Takes the byte that follows the frame `Reroot` off the cell's socket, and goes on in the tree that
+/// comes with it: 0, or a negative error number.
+///
+/// # Safety
+/// `socket` is the descriptor that the cell was given, and open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn belljar_reroot(socket: c_int) -> c_int {
+    // SAFETY: the caller vouches for the descriptor.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+    told(own_branching().and_then(|(branching, _)| branching.reroot(socket).map(|()| 0)))
+}
+
+/// What the last call that failed had to say: a C string that stays until the next one fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn belljar_why() -> *const c_char {
+    WHY.lock().unwrap_or_else(PoisonError::into_inner).as_ptr()
+}
+
+static WHY: LazyLock<Mutex<CString>> = LazyLock::new(Mutex::default);
+
+fn own_branching() -> io::Result<(Branching, Hooks)> {
+    let own = *BRANCHING.lock().unwrap_or_else(PoisonError::into_inner);
+    own.ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+fn told(result: io::Result<c_int>) -> c_int {
+    result.unwrap_or_else(|error| {
+        let why = CString::new(error.to_string()).unwrap_or_default();
+        *WHY.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        -error.raw_os_error().unwrap_or(libc::EIO)
+    })
 }

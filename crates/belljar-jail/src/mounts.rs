@@ -6,6 +6,10 @@
 mod cell;
 mod covered;
 mod granted;
+mod layers;
+mod merged;
+mod parts;
+mod session;
 
 use std::{
     fs, io,
@@ -25,9 +29,11 @@ use rustix::{
 };
 
 pub(crate) use cell::{
-    mount_private_proc, mount_scratch, open_work, resize_scratch, scratch_for_trial,
+    mount_private_proc, mount_scratch, mount_session_proc, open_work, resize_scratch,
+    scratch_for_trial,
 };
 pub(crate) use granted::{LayeredWork, enter_granted_root};
+pub(crate) use session::{MAX_BRANCHES, NewBranch, SessionRoot};
 
 use crate::{Guests, sys};
 

@@ -103,6 +103,17 @@ impl ZygotePlan {
     }
 }
 
+/// How long a cell lives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CellKind {
+    /// For one run.
+    #[default]
+    Single,
+    /// For the runs of a session, and of those that branch off from it.
+    Session,
+}
+
 /// What one cell may use, as far as the kernel can say so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -33,7 +33,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ConfineError, Guest, Guests, Mechanism, ZygotePlan,
-    cell::{CONFINED, CellOrder, CellTemplate, close_all_but, drop_capabilities, wait_until_told},
+    cell::{
+        CONFINED, CellOrder, CellTemplate, Filters, close_all_but, drop_capabilities,
+        wait_until_told,
+    },
     control::{self, Answer, Ids, Order},
     error::During,
     identity::{self, OuterIds},
@@ -333,8 +336,14 @@ fn make_cells<G: Guest>(
     let guests = plan.guests();
     let mut template = CellTemplate {
         inherited: Inherited::current(guests)?,
-        filter: Program::compile(&Policy::guest(guests)),
-        keeper_filter: Program::compile(&Policy::keeper()),
+        filters: Filters {
+            guest: Program::compile(&Policy::guest(guests)),
+            keeper: Program::compile(&Policy::keeper()),
+        },
+        session_filters: Filters {
+            guest: Program::compile(&Policy::session_guest(guests)),
+            keeper: Program::compile(&Policy::session_keeper()),
+        },
         places: match guests {
             Guests::Script => Vec::new(),
             Guests::Programs => Place::of_view(plan.view()),
@@ -345,10 +354,10 @@ fn make_cells<G: Guest>(
     control::send(control, &Answer::Ready { ids }, &[])?;
     let mut is_first = true;
     while let Some((order, trees)) = control::receive_order(control)? {
-        let Order::MakeCell { serial, limits, grants } = order else {
+        let Order::MakeCell { serial, limits, grants, kind } = order else {
             return Err(io::ErrorKind::InvalidData.into());
         };
-        let order = CellOrder { limits, grants, trees };
+        let order = CellOrder { limits, grants, trees, kind };
         match template.make(&order, &mut guest) {
             Ok(cell) => {
                 let fds = [cell.guest.as_fd(), cell.keeper.as_fd(), cell.pidfd.as_fd()];

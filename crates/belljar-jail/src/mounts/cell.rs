@@ -64,3 +64,12 @@ pub(crate) fn mount_private_proc(guests: Guests, at: &str) -> io::Result<()> {
     };
     Ok(attach_as("proc", &[("subset", "pid")], at, attributes)?)
 }
+
+/// The same for a session's programs. No rule about files tells it from the cell's own, so nothing in
+/// it can be written, and it shows of other processes only those that its reader could look into
+/// anyway: neither the keeper nor the guests of other branches.
+pub(crate) fn mount_session_proc(at: &str) -> io::Result<()> {
+    let attributes = INERT | MountAttrFlags::MOUNT_ATTR_RDONLY;
+    let options = [("subset", "pid"), ("hidepid", "ptraceable")];
+    Ok(attach_as("proc", &options, at, attributes)?)
+}

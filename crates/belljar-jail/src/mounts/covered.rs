@@ -38,9 +38,11 @@ pub(super) struct Cover {
 impl Cover {
     /// Makes the layer for a tree, if it needs one. `name` tells it from others of the cell.
     pub(super) fn of(tree: &GrantedTree, handle: &OwnedFd, name: &str) -> io::Result<Option<Self>> {
-        if tree.covered.is_empty() {
-            return Ok(None);
-        }
+        if tree.covered.is_empty() { Ok(None) } else { Self::made(tree, handle, name).map(Some) }
+    }
+
+    /// Makes the layer for a tree, whether it has something to hide or not.
+    pub(super) fn made(tree: &GrantedTree, handle: &OwnedFd, name: &str) -> io::Result<Self> {
         if tree.access == TreeAccess::Write || !tree.is_directory {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -55,7 +57,7 @@ impl Cover {
         let before = umask(Mode::empty());
         let made = cover.make_layer(tree, handle);
         umask(before);
-        made.map(|()| Some(cover))
+        made.map(|()| cover)
     }
 
     fn make_layer(&self, tree: &GrantedTree, handle: &OwnedFd) -> io::Result<()> {
@@ -82,6 +84,11 @@ impl Cover {
             layer = repeat_directory(&original, &layer, part, access)?;
         }
         whiteout(&layer, name)
+    }
+
+    /// Where the layer is.
+    pub(super) fn layer(&self) -> &str {
+        &self.layer
     }
 
     /// The value of `lowerdir` that lays it over the tree at a path.

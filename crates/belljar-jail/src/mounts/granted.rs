@@ -30,6 +30,16 @@ pub(crate) struct LayeredWork {
     pub(crate) changes: OwnedFd,
 }
 
+/// Which granted trees get a layer over them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Covers {
+    /// Those that have something to hide.
+    WhereNeeded,
+    /// All directories that are only read, too. Where no rule about files says so, a read-only mount
+    /// alone lets guests write to fifos; those beneath a layer are not the host's.
+    AllThatIsRead,
+}
+
 /// Makes a root like the present one with the grants in it, and room for files, and enters it.
 ///
 /// `finish` is called with the root to be as the current directory, while the old one is still
@@ -40,14 +50,7 @@ pub(crate) fn enter_granted_root(
     trees: &[OwnedFd],
     finish: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<Option<LayeredWork>> {
-    if grants.trees.len() != trees.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    mount_scratch_base(limits.disk_bytes, limits.inodes)?;
-    let options = [("size", "1m"), ("nr_inodes", "4096"), ("mode", "0755")];
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    attach_as("tmpfs", &options, "/work", attributes)?;
-    chdir("/work")?;
+    begin_root(limits, grants, trees)?;
     copy_root(grants)?;
     let workspace = grants.trees.iter().zip(trees);
     let workspace = workspace.filter(|(tree, _)| tree.access == TreeAccess::Workspace);
@@ -62,12 +65,51 @@ pub(crate) fn enter_granted_root(
         bind("/tmp/work", "work")?;
     }
     bind("/tmp/tmp", "tmp")?;
+    place_grants(grants, trees, Covers::WhereNeeded)?;
+    finish()?;
+    become_root()?;
+    Ok(layered)
+}
+
+/// Mounts room for files on `/tmp`, and on `/work`, which becomes the current directory, the root to
+/// be, with nothing in it yet.
+pub(super) fn begin_root(
+    limits: &CellLimits,
+    grants: &CellGrants,
+    trees: &[OwnedFd],
+) -> io::Result<()> {
+    if grants.trees.len() != trees.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    mount_scratch_base(limits.disk_bytes, limits.inodes)?;
+    let options = [("size", "1m"), ("nr_inodes", "4096"), ("mode", "0755")];
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    attach_as("tmpfs", &options, "/work", attributes)?;
+    Ok(chdir("/work")?)
+}
+
+/// Puts into the current directory, the root to be, whatever is granted but for a workspace.
+pub(super) fn place_grants(
+    grants: &CellGrants,
+    trees: &[OwnedFd],
+    covers: Covers,
+) -> io::Result<()> {
     for (number, (tree, handle)) in grants.trees.iter().zip(trees).enumerate() {
-        if tree.access != TreeAccess::Workspace {
-            match Cover::of(tree, handle, &number.to_string())? {
-                Some(cover) => place_tree(&covered_view(&cover, handle)?, tree.target())?,
-                None => place_tree(handle, tree.target())?,
+        if tree.access == TreeAccess::Workspace {
+            continue;
+        }
+        let is_read = tree.access == TreeAccess::Read && tree.is_directory;
+        let cover = match covers {
+            Covers::AllThatIsRead if is_read => {
+                Some(Cover::made(tree, handle, &number.to_string())?)
             }
+            Covers::AllThatIsRead | Covers::WhereNeeded => {
+                Cover::of(tree, handle, &number.to_string())?
+            }
+        };
+        match cover {
+            Some(cover) => place_tree(&covered_view(&cover, handle)?, tree.target())?,
+            None => place_tree(handle, tree.target())?,
         }
     }
     for (name, program) in &grants.commands {
@@ -75,13 +117,11 @@ pub(crate) fn enter_granted_root(
         make_parents(inside(&path))?;
         symlinkat(program, CWD, inside(&path))?;
     }
-    finish()?;
-    become_root()?;
-    Ok(layered)
+    Ok(())
 }
 
 /// Repeats the present root's directories, mounts and links in the current directory.
-fn copy_root(grants: &CellGrants) -> io::Result<()> {
+pub(super) fn copy_root(grants: &CellGrants) -> io::Result<()> {
     for entry in fs::read_dir("/")? {
         let entry = entry?;
         if ROOT_DIRECTORIES.iter().any(|own| entry.file_name() == **own) {

@@ -128,6 +128,18 @@ const CLONE_CELLS: &[u32] = numbers! {
     SYS_mknodat
 };
 
+/// What a session's keeper needs on top: trees and layers for branches, and removing them.
+const KEEP_BRANCHES: &[u32] = numbers! {
+    SYS_open_tree SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_linkat SYS_fchmodat SYS_fstat
+    SYS_newfstatat SYS_statx SYS_getdents64 SYS_lseek SYS_lgetxattr SYS_setxattr
+};
+
+/// What the guest of a session needs on top: to take descriptors from the host, and to go on in
+/// another tree of files. A tree has no parent, and `chroot` leads nowhere else.
+const BRANCH: &[u32] = numbers! {
+    SYS_chroot SYS_fchdir SYS_chdir SYS_getcwd SYS_close_range SYS_dup3 SYS_setsid
+};
+
 const OWN_PROCESS: &[u32] = &[0];
 /// `fcntl` commands that only concern the caller's own descriptors.
 const FCNTL_COMMANDS: &[u32] = &[
@@ -166,17 +178,30 @@ const GUARDED: &[(libc::c_long, Rule)] = &[
     (libc::SYS_clone3, Rule::Refuse(libc::ENOSYS as u16)),
 ];
 
-/// Own process tree only: no new namespace, and the caller is nobody's ptracer.
-const CLONE_FLAGS: u32 = (libc::CLONE_NEWNS
+/// No new namespace, and the caller is nobody's ptracer.
+const CLONE_FLAGS_OF_SESSIONS: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET
     | libc::CLONE_NEWCGROUP
-    | libc::CLONE_PARENT
     | libc::CLONE_PTRACE
     | libc::CLONE_IO) as u32;
+/// Own process tree only, besides.
+const CLONE_FLAGS: u32 = CLONE_FLAGS_OF_SESSIONS | libc::CLONE_PARENT as u32;
+
+/// A copy of the caller that is its keeper's child: another branch.
+const BRANCH_FLAGS: &[u32] = &[(libc::CLONE_PARENT | libc::SIGCHLD) as u32];
+const DESCRIPTOR_FLAGS: &[u32] = &[libc::MSG_CMSG_CLOEXEC as u32];
+
+/// Calls the guest of a session may make with some arguments only.
+const GUARDED_FOR_SESSIONS: &[(libc::c_long, Rule)] =
+    &[(libc::SYS_recvmsg, Rule::AllowIf(&[(2, Test::OneOf(DESCRIPTOR_FLAGS))]))];
+const CLONE_BRANCHES: (libc::c_long, Rule) =
+    (libc::SYS_clone, Rule::AllowIf(&[(0, Test::OneOf(BRANCH_FLAGS))]));
+const CLONE_AND_BRANCH: (libc::c_long, Rule) =
+    (libc::SYS_clone, Rule::AllowIf(&[(0, Test::NoneOf(CLONE_FLAGS_OF_SESSIONS))]));
 /// No file of a guest's is ever setuid or setgid, not even on a granted tree of the host's.
 const PLAIN_MODE: Test = Test::NoneOf(libc::S_ISUID | libc::S_ISGID);
 /// Memory that is shared and belongs to no file is kept when it is all but unmapped, and then no
@@ -282,7 +307,7 @@ impl Policy {
         let mut policy = Self::of(&lists);
         policy.add(OLDER_NAMES_OF_PROGRAMS);
         for rules in [GUARDED, GUARDED_FOR_PROGRAMS, GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES] {
-            policy.rules.extend(rules.iter().map(|(number, rule)| (*number as u32, *rule)));
+            policy.guard(rules);
         }
         policy
     }
@@ -291,13 +316,32 @@ impl Policy {
     /// executable or shared memory.
     pub fn script() -> Self {
         let mut policy = Self::of(&[COMPUTE, TALK, FILES, OLDER_NAMES]);
-        policy.rules.extend(GUARDED.iter().map(|(number, rule)| (*number as u32, *rule)));
+        policy.guard(GUARDED);
+        policy
+    }
+
+    /// For the guest of a session: the same, and branching.
+    pub fn session_guest(guests: Guests) -> Self {
+        let mut policy = Self::guest(guests);
+        policy.add(BRANCH);
+        policy.guard(GUARDED_FOR_SESSIONS);
+        policy.guard(&[match guests {
+            Guests::Script => CLONE_BRANCHES,
+            Guests::Programs => CLONE_AND_BRANCH,
+        }]);
         policy
     }
 
     /// For the keeper of a cell, once its guest is running.
     pub fn keeper() -> Self {
         Self::of(&[KEEP])
+    }
+
+    /// For the keeper of a session.
+    pub fn session_keeper() -> Self {
+        let mut policy = Self::of(&[KEEP, KEEP_BRANCHES]);
+        policy.guard(&[(libc::SYS_mmap, Rule::AllowIf(&[NO_EXEC, PRIVATE]))]);
+        policy
     }
 
     /// For a zygote: what its cells and keepers need, and cloning them. No ptrace, no `unshare`, no
@@ -307,7 +351,12 @@ impl Policy {
             Guests::Script => Self::of(&[COMPUTE, TALK, FILES, OLDER_NAMES]),
             Guests::Programs => Self::programs(),
         };
-        [KEEP, REPLACE, CLONE_CELLS].into_iter().for_each(|list| policy.add(list));
+        policy.guard(&[match guests {
+            Guests::Script => CLONE_BRANCHES,
+            Guests::Programs => CLONE_AND_BRANCH,
+        }]);
+        let lists = [KEEP, KEEP_BRANCHES, BRANCH, REPLACE, CLONE_CELLS];
+        lists.into_iter().for_each(|list| policy.add(list));
         policy
     }
 
@@ -333,6 +382,10 @@ impl Policy {
         let mut policy = Self { rules: BTreeMap::new() };
         lists.iter().for_each(|list| policy.add(list));
         policy
+    }
+
+    fn guard(&mut self, rules: &[(libc::c_long, Rule)]) {
+        self.rules.extend(rules.iter().map(|(number, rule)| (*number as u32, *rule)));
     }
 
     fn add(&mut self, list: &[u32]) {

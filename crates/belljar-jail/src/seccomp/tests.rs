@@ -54,12 +54,15 @@ const ALLOW: u32 = 0x7fff_0000;
 const KILL: u32 = 0x8000_0000;
 const EPERM: u32 = 0x0005_0001;
 
-fn policies() -> [(&'static str, Policy); 6] {
+fn policies() -> [(&'static str, Policy); 9] {
     [
         ("script", Policy::script()),
         ("programs", Policy::programs()),
         ("zygote of programs", Policy::zygote(Guests::Programs)),
         ("keeper", Policy::keeper()),
+        ("script of a session", Policy::session_guest(Guests::Script)),
+        ("programs of a session", Policy::session_guest(Guests::Programs)),
+        ("keeper of a session", Policy::session_keeper()),
         ("zygote", Policy::zygote(Guests::Script)),
         ("warden", Policy::warden()),
     ]
@@ -135,6 +138,96 @@ fn what_a_guest_may_call() {
     let golden = include_str!("script.x86_64.golden").lines();
     let golden = golden.filter_map(|line| line.split(' ').next()?.parse::<u32>().ok());
     assert_eq!(allowed, golden.collect::<Vec<_>>());
+}
+
+/// Numbers whose rule differs between two policies, with a rule that lets something through.
+fn added(more: &Policy, less: &Policy) -> Vec<u32> {
+    let is_more = |number: &u32| {
+        let rule = more.rule(*number);
+        rule != less.rule(*number) && !matches!(rule, Rule::Refuse(_))
+    };
+    (0..2048).filter(is_more).collect()
+}
+
+fn numbers(names: &[libc::c_long]) -> Vec<u32> {
+    let mut numbers: Vec<u32> = names.iter().map(|number| *number as u32).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// The golden lists of sessions: what their filters have that others have not, and no other change
+/// (B4). Cells for one run have neither `chroot` nor `CLONE_PARENT`.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn b4_what_sessions_may_call_besides() {
+    let [script, programs] = [Guests::Script, Guests::Programs]
+        .map(|guests| (Policy::guest(guests), Policy::session_guest(guests)));
+    let branch = [libc::SYS_chroot, libc::SYS_clone, libc::SYS_recvmsg, libc::SYS_close_range];
+    let of_script = [&branch[..], &[libc::SYS_dup3, libc::SYS_setsid]].concat();
+    assert_eq!(added(&script.1, &script.0), numbers(&of_script));
+    assert_eq!(added(&programs.1, &programs.0), numbers(&branch));
+    let keeps = [
+        libc::SYS_open_tree,
+        libc::SYS_mkdirat,
+        libc::SYS_unlinkat,
+        libc::SYS_renameat2,
+        libc::SYS_linkat,
+        libc::SYS_fchmodat,
+        libc::SYS_fstat,
+        libc::SYS_newfstatat,
+        libc::SYS_statx,
+        libc::SYS_getdents64,
+        libc::SYS_lseek,
+        libc::SYS_lgetxattr,
+        libc::SYS_setxattr,
+        libc::SYS_mmap,
+    ];
+    assert_eq!(added(&Policy::session_keeper(), &Policy::keeper()), numbers(&keeps));
+    for (more, less) in [
+        (&script.0, &script.1),
+        (&programs.0, &programs.1),
+        (&Policy::keeper(), &Policy::session_keeper()),
+    ] {
+        let less = (0..2048).filter(|number| {
+            matches!(less.rule(*number), Rule::Refuse(_))
+                && more.rule(*number) != less.rule(*number)
+        });
+        assert_eq!(less.collect::<Vec<_>>(), Vec::<u32>::new());
+    }
+    for policy in [&script.0, &programs.0] {
+        assert_eq!(policy.rule(libc::SYS_chroot as u32), Rule::Refuse(libc::EPERM as u16));
+    }
+}
+
+/// A session's guest clones itself beside itself; nothing else that is new comes with it (B4).
+#[test]
+fn b4_how_sessions_clone() {
+    let beside = (libc::CLONE_PARENT | libc::SIGCHLD) as u64;
+    let clone = |policy: &Policy, flags: u64| {
+        judge(&Program::compile(policy), native(libc::SYS_clone as u32, [flags, 0, 0, 0, 0, 0]))
+    };
+    for guests in [Guests::Script, Guests::Programs] {
+        assert_eq!(clone(&Policy::session_guest(guests), beside), ALLOW);
+        assert_eq!(clone(&Policy::guest(guests), beside), EPERM);
+        let namespaces = [
+            libc::CLONE_NEWUSER,
+            libc::CLONE_NEWNS,
+            libc::CLONE_NEWPID,
+            libc::CLONE_NEWNET,
+            libc::CLONE_NEWIPC,
+            libc::CLONE_NEWUTS,
+            libc::CLONE_NEWCGROUP,
+            libc::CLONE_PTRACE,
+        ];
+        for flag in namespaces {
+            let flags = beside | u64::from(flag.cast_unsigned());
+            assert_eq!(clone(&Policy::session_guest(guests), flags), EPERM, "{flag:#x}");
+        }
+    }
+    let script = Policy::session_guest(Guests::Script);
+    for flags in [0, libc::SIGCHLD, libc::CLONE_VM | libc::CLONE_PARENT, libc::CLONE_THREAD] {
+        assert_eq!(clone(&script, u64::from(flags.cast_unsigned())), EPERM, "{flags:#x}");
+    }
 }
 
 /// One argument at a time: each test looks at its own argument and no other.

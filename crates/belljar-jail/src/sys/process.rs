@@ -1,14 +1,19 @@
 //! Making, marking and ending processes.
-#![expect(unsafe_code, reason = "clone3, close_range and _exit have no safe wrapper")]
+#![expect(unsafe_code, reason = "clone, close_range and _exit have no safe wrapper")]
 
 use std::{
     io,
     mem::MaybeUninit,
-    os::fd::{AsFd, FromRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd},
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, pidfd_send_signal};
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
+};
+
+use crate::Branched;
 
 /// Which side of a [`clone`] this is.
 #[derive(Debug)]
@@ -59,6 +64,80 @@ pub(crate) fn clone(namespaces: libc::c_int) -> io::Result<Cloned> {
     // descriptor nobody else owns.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     Ok(Cloned::Parent { pid, pidfd })
+}
+
+/// Copies the calling process beside itself: the copy is a child of the caller's parent.
+///
+/// The same holds for threads as with [`clone`].
+pub(crate) fn clone_beside() -> io::Result<Branched> {
+    let flags = libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);
+    // SAFETY: without CLONE_VM the child has its own copy of this memory and continues on the same
+    // stack addresses, like after fork; no flag makes the kernel look at the other arguments.
+    match unsafe { libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize) } {
+        0 => Ok(Branched::Child),
+        pid if pid > 0 => Ok(Branched::Parent),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Puts a copy of a descriptor in the place of another, which is closed if it is there.
+pub(crate) fn put_in_place(descriptor: impl AsFd, number: RawFd) -> io::Result<()> {
+    let descriptor = descriptor.as_fd().as_raw_fd();
+    if descriptor == number {
+        return Ok(());
+    }
+    // SAFETY: the call takes integers and follows no pointer. Whoever owns `number` goes on to own
+    // it: that it stands for something else is what the callers want.
+    let status = unsafe { libc::dup3(descriptor, number, libc::O_CLOEXEC) };
+    if status >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether there is a descriptor of this number.
+pub(crate) fn is_open(number: RawFd) -> bool {
+    // SAFETY: the call takes integers and follows no pointer.
+    unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+}
+
+/// Whether the calling process has children that have not ended.
+pub(crate) fn has_children() -> io::Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    match waitid(WaitId::All, options) {
+        Err(Errno::CHILD) => return Ok(false),
+        other => other?,
+    };
+    // Some of them, or all, may have ended and not been waited for.
+    let own = rustix::process::getpid().as_raw_pid();
+    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"))?;
+    let pids = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+    let mut all = pids.map(|pid| waitid(WaitId::Pid(pid), options));
+    Ok(all.any(|ended| !matches!(ended, Ok(Some(_)) | Err(Errno::CHILD))))
+}
+
+/// How the process behind a pidfd ended, as `wait4` would give it; `None` while it lives, or if the
+/// kernel does not say.
+pub(crate) fn exit_status(pidfd: impl AsFd) -> io::Result<Option<libc::c_int>> {
+    const GET_INFO: libc::Ioctl = 0xc0_40_ff_0b_u32 as libc::Ioctl;
+    const EXIT: u64 = 1 << 3;
+    /// The first sixty-four bytes of the kernel's `struct pidfd_info`.
+    #[repr(C)]
+    struct Info {
+        mask: u64,
+        cgroup: u64,
+        numbers: [u32; 11],
+        exit_code: i32,
+    }
+    let mut info = Info { mask: EXIT, cgroup: 0, numbers: [0; 11], exit_code: 0 };
+    let pidfd = pidfd.as_fd().as_raw_fd();
+    // SAFETY: the size in the request's number is that of `info`, which outlives the call, and the
+    // kernel writes no more than that.
+    let status = unsafe { libc::ioctl(pidfd, GET_INFO, &raw mut info) };
+    if status != 0 {
+        return match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+            error => Err(error),
+        };
+    }
+    Ok((info.mask & EXIT != 0).then_some(info.exit_code))
 }
 
 /// Refuses a process with a second thread; see [`clone`].

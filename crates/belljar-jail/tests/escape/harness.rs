@@ -10,5 +10,8 @@ pub(crate) mod outcome;
 pub(crate) mod probe;
 pub(crate) mod processes;
 pub(crate) mod raw;
+#[path = "../branch/harness/session.rs"]
+#[expect(dead_code, reason = "the tests of branches use more of it")]
+pub(crate) mod session;
 pub(crate) mod software;
 pub(crate) mod spawn;

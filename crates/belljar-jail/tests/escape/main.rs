@@ -27,6 +27,7 @@ mod neighbours;
 mod network;
 mod processes;
 mod programs;
+mod sessions;
 mod survivors;
 mod sweep;
 mod weakened;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         }
         ["__resume", .., handover] => belljar_worker::resume_zygote(handover, || Ok(Probe)),
         ["__host", spec] => host::main(spec),
+        ["__session_host", spec] => sessions::main(spec),
         ["__fault", name, errno, "--", rest @ ..] => faults::main(name, errno, rest),
         ["__sweep", place, file, "--", rest @ ..] => sweep::main(place, file, rest),
         ["__churn", mark, _] => survivors::main(mark, "", Guests::Script),
@@ -89,6 +91,7 @@ fn run_tests() -> ExitCode {
 fn trials() -> Vec<Trial> {
     let all = [
         modes::trials(),
+        sessions::trials(),
         layers::trials(),
         cells::trials(),
         weakened::trials(),

@@ -13,6 +13,8 @@ use crate::harness::{
 };
 use belljar_runtime::ErrorCode;
 
+/// For a fork bomb in a session.
+pub(crate) const ROOM: &str = "there is room for 64 branches, and still a limit";
 const OWN_TREE: &str = "own process tree only, counted by RLIMIT_NPROC";
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
@@ -21,10 +23,16 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt::new("clone", User, |_| reached(raw::clone_and_end(0))).harmless_for_programs(OWN_TREE),
     Attempt::new("clone3", User, |_| reached(raw::clone3_and_end(0))),
     // A child of the keeper would outlive the guest unnoticed.
-    Attempt::new("clone_parent", User, |_| reached(raw::clone_and_end(libc::CLONE_PARENT))),
+    Attempt::new("clone_parent", User, |_| reached(raw::clone_and_end(libc::CLONE_PARENT)))
+        .harmless_in_sessions(
+            "as branching does; it is counted, and its host ends what is no branch",
+        ),
     Attempt::new("thread", User, |_| permitted(std::thread::Builder::new().spawn(|| ())))
         .harmless_for_programs(OWN_TREE),
-    Attempt::new("fork_bomb", User, |_| bomb(64)).limits(|limits| limits.processes = 8),
+    Attempt::new("fork_bomb", User, |_| bomb(64))
+        .limits(|limits| limits.processes = 8)
+        .harmless_in_sessions(ROOM),
+    Attempt::new("larger_fork_bomb", User, |_| bomb(128)).limits(|limits| limits.processes = 8),
     Attempt::new("daemonise", User, |_| match raw::fork() {
         Ok(None) => {
             let done = call!(SYS_setsid).is_ok() && raw::clone_and_end(0).is_ok();
@@ -129,7 +137,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             Ok(_) => Outcome::succeeded_if(sets != [0; 24], format!("{sets:?}")),
             Err(errno) => reached::<()>(Err(errno)),
         }
-    }),
+    })
+    .harmless_in_sessions("CAP_SYS_CHROOT, which leads nowhere from a tree without a parent"),
     Attempt::new("gain_by_exec", User, |_| is_off(libc::PR_GET_NO_NEW_PRIVS)),
     Attempt::new("run_without_filter", User, |_| is_off(libc::PR_GET_SECCOMP)),
     Attempt::new("become_dumpable", User, |_| {

@@ -31,6 +31,7 @@ pub(crate) const GRANTED: &[(&str, &[Attempt])] = &[
     ("write_grants", privilege::ON_WRITE_GRANT),
     ("workspaces", paths::WORKSPACES),
     ("ways_out_of_grants", grants::ATTEMPTS),
+    ("fifos_in_grants", grants::FIFO_ATTEMPTS),
     ("neighbours_with_grants", grants::BESIDE),
 ];
 

@@ -55,6 +55,8 @@ pub(crate) struct Attempt {
     pub(crate) granted: Option<Judge>,
     /// Why it may succeed in a cell of programs. What still bounds it there is an attempt of its own.
     pub(crate) harmless_for_programs: Option<&'static str>,
+    /// Why it may succeed in a session's cell.
+    pub(crate) harmless_in_sessions: Option<&'static str>,
 }
 
 impl Attempt {
@@ -72,6 +74,7 @@ impl Attempt {
             plant: None,
             granted: None,
             harmless_for_programs: None,
+            harmless_in_sessions: None,
         }
     }
 
@@ -96,6 +99,12 @@ impl Attempt {
     /// Allowed where guests are programs, for this reason.
     pub(crate) const fn harmless_for_programs(mut self, reason: &'static str) -> Self {
         self.harmless_for_programs = Some(reason);
+        self
+    }
+
+    /// Allowed in a session's cell, for this reason.
+    pub(crate) const fn harmless_in_sessions(mut self, reason: &'static str) -> Self {
+        self.harmless_in_sessions = Some(reason);
         self
     }
 

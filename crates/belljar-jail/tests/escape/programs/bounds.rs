@@ -9,11 +9,14 @@ use std::{
 
 use belljar_runtime::{ErrorCode, Limits};
 
-use crate::harness::{
-    attempt::{Attempt, Ending, Setting::User},
-    bait::Bait,
-    outcome::{Outcome, reached, refused_by},
-    raw::{self, Errno, call, words},
+use crate::{
+    harness::{
+        attempt::{Attempt, Ending, Setting::User},
+        bait::Bait,
+        outcome::{Outcome, reached, refused_by},
+        raw::{self, Errno, call, words},
+    },
+    processes::ROOM,
 };
 
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
@@ -28,8 +31,14 @@ const SHARE: usize = 56 << 20;
 const SHARERS: usize = 7;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    Attempt::new("thread_bomb", User, thread_bomb).limits(few_processes),
-    Attempt::new("bomb_of_orphans", User, |_| bomb_of_orphans()).limits(few_processes),
+    Attempt::new("thread_bomb", User, |_| thread_bomb(64))
+        .limits(few_processes)
+        .harmless_in_sessions(ROOM),
+    Attempt::new("larger_thread_bomb", User, |_| thread_bomb(160)).limits(few_processes),
+    Attempt::new("bomb_of_orphans", User, |_| bomb_of_orphans(48))
+        .limits(few_processes)
+        .harmless_in_sessions(ROOM),
+    Attempt::new("larger_bomb_of_orphans", User, |_| bomb_of_orphans(160)).limits(few_processes),
     Attempt::new("raise_number_of_processes", User, |_| {
         let more = words(&[4096, 4096]);
         match call!(SYS_prlimit64, 0, libc::RLIMIT_NPROC, &more, 0) {
@@ -267,18 +276,18 @@ fn zero_device(protection: i32) -> Outcome {
     Outcome::succeeded("384 MiB")
 }
 
-fn thread_bomb(_: &Bait) -> Outcome {
-    let made = (0..64).map_while(|_| {
+fn thread_bomb(threads: usize) -> Outcome {
+    let made = (0..threads).map_while(|_| {
         let rest = || std::thread::sleep(Duration::from_secs(60));
         std::thread::Builder::new().stack_size(64 << 10).spawn(rest).ok()
     });
     let made = made.count();
-    Outcome::succeeded_if(made == 64, format!("{made} threads"))
+    Outcome::succeeded_if(made == threads, format!("{made} threads"))
 }
 
-fn bomb_of_orphans() -> Outcome {
-    let made = many(Kin::Orphans, 48, || std::thread::sleep(Duration::from_millis(500)));
-    Outcome::succeeded_if(made == 48, format!("{made} orphans"))
+fn bomb_of_orphans(orphans: usize) -> Outcome {
+    let made = many(Kin::Orphans, orphans, || std::thread::sleep(Duration::from_millis(500)));
+    Outcome::succeeded_if(made == orphans, format!("{made} orphans"))
 }
 
 /// More than [`few_files`] allows.

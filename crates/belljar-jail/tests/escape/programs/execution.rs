@@ -13,7 +13,7 @@ use std::{
 use crate::harness::{
     attempt::{Attempt, Setting::User},
     bait::Bait,
-    outcome::{NO_FILE, Outcome, refused_by},
+    outcome::{NO_FILE, Outcome, opened, refused_by},
     software::{GRANTED_PROGRAM, PROGRAM, UNGRANTED_PROGRAM},
     spawn,
 };
@@ -35,7 +35,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let flags = libc::O_PATH;
         match fs::OpenOptions::new().read(true).custom_flags(flags).open(UNGRANTED_PROGRAM) {
             Ok(handle) => ran(&format!("/proc/{}/fd/{}", own(), handle.as_raw_fd()), &[]),
-            Err(error) => Outcome::inconclusive(error.to_string()),
+            Err(error) => opened::<()>(Err(error)),
         }
     }),
     Attempt::new("execute_ungranted_by_loader", User, |_| {

@@ -1,0 +1,180 @@
+//! Becoming two, and going on in another tree of files: what the guest of a session does between
+//! runs, when its host says so.
+//!
+//! All of this happens in a process that belongs to guest code. It keeps an honest guest's branches
+//! apart from the first moment; what a hostile one may do instead is bounded by what it is given: the
+//! tree of a copy before there is the copy, its own new tree only afterwards.
+
+use std::{
+    io::{self, IoSliceMut},
+    mem::MaybeUninit,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, openat},
+    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg},
+    process::{chdir, chroot, fchdir, getcwd, setsid},
+};
+
+use crate::{
+    Guests,
+    cell::close_all_but,
+    sys::process::{
+        assert_single_threaded, clone_beside, exit_now, has_children, is_open, put_in_place,
+    },
+};
+
+/// Where a branch goes on if it cannot do so where it was.
+const FALLBACK: [&str; 2] = ["/work", "/"];
+
+/// The power to branch, which the guest of a session's cell has.
+#[derive(Debug, Clone, Copy)]
+pub struct Branching {
+    guests: Guests,
+}
+
+/// Which of the two this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Branched {
+    /// The one that was told to branch. It stays in its tree, frozen as that is, until it is told
+    /// where to go on.
+    Parent,
+    /// The copy: in a tree of its own, with a socket of its own in the place of the other one.
+    Child,
+}
+
+/// When an engine has something to do about being copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Just before.
+    Before,
+    /// Just after, in the one that was copied, or was not after all.
+    InParent,
+    /// In the copy, once it is apart.
+    InChild,
+}
+
+impl Branching {
+    pub(crate) fn new(guests: Guests) -> Self {
+        Self { guests }
+    }
+
+    /// Takes the byte that follows [`Command::Branch`] off the socket, and becomes two.
+    ///
+    /// An error means that there is still only one; the host has to be told. Of the copy's
+    /// descriptors only the socket and the standard streams are left, and those of programs that had
+    /// others find them dead rather than somebody else's.
+    ///
+    /// [`Command::Branch`]: https://docs.rs/belljar-wire
+    pub fn branch(self, socket: impl AsFd, mut around: impl FnMut(Moment)) -> io::Result<Branched> {
+        let socket = socket.as_fd();
+        let Ok([own_socket, tree]) = <[OwnedFd; 2]>::try_from(take_descriptors(socket)?) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        self.refuse_company()?;
+        around(Moment::Before);
+        let cloned = clone_beside();
+        if !matches!(cloned, Ok(Branched::Child)) {
+            around(Moment::InParent);
+            return cloned;
+        }
+        if self.be_apart(socket, own_socket, tree).is_err() {
+            // The end of its socket tells the host.
+            exit_now(1);
+        }
+        around(Moment::InChild);
+        Ok(Branched::Child)
+    }
+
+    /// Takes the byte that follows [`Command::Reroot`] off the socket, and goes on in the tree that
+    /// comes with it.
+    ///
+    /// [`Command::Reroot`]: https://docs.rs/belljar-wire
+    pub fn reroot(self, socket: impl AsFd) -> io::Result<()> {
+        let Ok([tree]) = <[OwnedFd; 1]>::try_from(take_descriptors(socket.as_fd())?) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        enter_tree(&tree)
+    }
+
+    /// A copy has one thread and no children: whoever has more could not go on as what it was.
+    fn refuse_company(self) -> io::Result<()> {
+        if self.guests == Guests::Script {
+            return Ok(());
+        }
+        assert_single_threaded().map_err(|error| {
+            io::Error::other(format!("{error} are running: end all but one first"))
+        })?;
+        if has_children()? {
+            return Err(io::Error::other("a child process is running: wait for its end first"));
+        }
+        Ok(())
+    }
+
+    /// In the copy.
+    fn be_apart(self, socket: BorrowedFd<'_>, own: OwnedFd, tree: OwnedFd) -> io::Result<()> {
+        enter_tree(&tree)?;
+        drop(tree);
+        put_in_place(&own, socket.as_raw_fd())?;
+        drop(own);
+        match self.guests {
+            Guests::Script => close_all_but(vec![socket.as_raw_fd()])?,
+            Guests::Programs => kill_descriptors(socket.as_raw_fd())?,
+        }
+        setsid()?;
+        Ok(())
+    }
+}
+
+/// Makes a tree the root of the calling process, which goes on in the same directory of it if there
+/// is one.
+pub(crate) fn enter_tree(tree: &OwnedFd) -> io::Result<()> {
+    let here = getcwd(Vec::new()).ok().filter(|here| here.as_bytes().starts_with(b"/"));
+    fchdir(tree)?;
+    chroot(".")?;
+    if here.is_some_and(|here| chdir(here).is_ok()) {
+        return Ok(());
+    }
+    let [first, second] = FALLBACK;
+    Ok(chdir(first).or_else(|_| chdir(second))?)
+}
+
+/// Puts a descriptor that can do nothing in the place of all but the socket and the standard
+/// streams. What the program thinks to have there fails as it should, and closing it closes nothing
+/// else.
+fn kill_descriptors(socket: RawFd) -> io::Result<()> {
+    let dead = openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        numbers.extend(entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()));
+    }
+    let kept = [0, 1, 2, socket, dead.as_raw_fd()];
+    // That of the listing was among them.
+    numbers.retain(|number| !kept.contains(number) && is_open(*number));
+    numbers.into_iter().try_for_each(|number| put_in_place(&dead, number))
+}
+
+/// The descriptors that come with the one byte that is next on a socket.
+fn take_descriptors(socket: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let received = loop {
+        let mut parts = [IoSliceMut::new(&mut byte)];
+        match recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => break other?,
+        }
+    };
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            descriptors.extend(received);
+        }
+    }
+    if received.bytes != 1 || received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    Ok(descriptors)
+}

@@ -1,0 +1,81 @@
+//! The root of a session of programs: of the zygote's, what its guests may read or execute, and
+//! nothing beside it.
+//!
+//! In cells for one run a rule about files says which parts of the host's software are read. A session
+//! has one rule for all of its tree, so what is not to be read is not in it.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{CWD, mkdirat, symlinkat},
+    mount::{OpenTreeFlags, open_tree},
+};
+
+use super::{DEVICES, DIRECTORY, ROOT_DIRECTORIES, inside, place_tree};
+use crate::{CellGrants, View};
+
+/// Repeats in the current directory what a view lets guests read and execute.
+pub(super) fn copy_parts(view: &View, grants: &CellGrants) -> io::Result<()> {
+    let own = fs::metadata("/")?.dev();
+    let mut mounted: BTreeSet<&Path> = view.trees.iter().map(PathBuf::as_path).collect();
+    mounted.extend(view.moved.iter().map(|(_, target)| target.as_path()));
+    mounted.extend(DEVICES.iter().map(|(path, _)| Path::new(*path)));
+    mounted.extend(grants.trees.iter().map(|tree| tree.target()));
+    copy_own(Path::new("/"), own, &mounted)?;
+    let devices = DEVICES.iter().map(|(path, _)| PathBuf::from(path));
+    let parts = view.readable.iter().chain(&view.executable).cloned().chain(devices);
+    // Parents come before what they hold, which is there already then.
+    let mut placed: Vec<PathBuf> = Vec::new();
+    for part in parts.filter_map(|part| real(&part)).collect::<BTreeSet<PathBuf>>() {
+        if !placed.iter().any(|parent| part.starts_with(parent)) && place(&part)? {
+            placed.push(part);
+        }
+    }
+    Ok(())
+}
+
+/// Repeats what a directory of the zygote's root has that is the root's own: what is mounted there, or
+/// will be, is left out, and what leads there is made anew.
+fn copy_own(directory: &Path, own: u64, mounted: &BTreeSet<&Path>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        let is_place = ROOT_DIRECTORIES.iter().any(|name| path == Path::new("/").join(name));
+        if kind.is_symlink() {
+            symlinkat(fs::read_link(&path)?, CWD, inside(&path))?;
+        } else if is_place {
+            mkdirat(CWD, inside(&path), DIRECTORY)?;
+        } else if entry.metadata()?.dev() != own {
+            // A mount: its parts are placed later.
+        } else if kind.is_dir() && mounted.iter().any(|at| at.starts_with(&path)) {
+            mkdirat(CWD, inside(&path), DIRECTORY)?;
+            copy_own(&path, own, mounted)?;
+        } else {
+            place(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a path of the zygote's root really leads, if anywhere: links are repeated as links.
+#[expect(clippy::disallowed_methods, reason = "in a root of our own making, not a path to check")]
+fn real(path: &Path) -> Option<PathBuf> {
+    fs::canonicalize(path).ok()
+}
+
+/// Puts a copy of what is at a path of the zygote's root there; whether there is something.
+fn place(path: &Path) -> io::Result<bool> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    let tree = match open_tree(CWD, path, flags) {
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(false),
+        other => other?,
+    };
+    place_tree(&tree, path).map(|()| true)
+}

@@ -1,0 +1,342 @@
+//! The roots of a session: for every branch a tree of its own, attached nowhere.
+//!
+//! A tree is a copy of the skeleton, the root with software and grants in it, with two overlays that
+//! are the branch's own on `work` and `tmp`. It has no parent mount, so `..` ends at its root however
+//! it is reached. The skeleton, and the layers of the overlays, are where only the keeper is.
+//!
+//! Branching freezes both overlays first: from then on nothing can be written through whatever leads
+//! there, and what they held is shared by both branches as layers that are only read.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, mkdirat, openat},
+    io::Errno,
+    mount::{
+        FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags,
+        fsconfig_create, fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string, fsmount,
+        fsopen, fspick, move_mount, open_tree,
+    },
+    process::chdir,
+};
+
+use super::{
+    INERT,
+    cell::resize_scratch,
+    covered::Cover,
+    granted::{Covers, begin_root, copy_root, place_grants},
+    layers::{Layer, Layers},
+    merged,
+    parts::copy_parts,
+};
+use crate::{CellGrants, CellLimits, Guests, TreeAccess, ZygotePlan, sys};
+
+/// The most branches a cell has at a time.
+pub(crate) const MAX_BRANCHES: usize = 64;
+/// The most layers one branch's files are spread over.
+const MAX_LAYERS: usize = 128;
+/// Files that are removed before the next request is looked for.
+const TIDIED_AT_ONCE: usize = 2_000;
+
+const SKELETON: &str = "/work";
+/// What is beneath all layers where there is no workspace.
+const NOTHING: &str = "/tmp/nothing";
+const WORKSPACE: &str = "/tmp/workspace";
+/// The two places of a tree that are written to.
+const PLACES: [&str; 2] = ["work", "tmp"];
+const PRIVATE: Mode = Mode::from_raw_mode(0o700);
+const LOOK: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// The files of a session's cell, as its keeper has them.
+#[derive(Debug)]
+pub(crate) struct SessionRoot {
+    layers: Layers,
+    /// What is beneath the layers of `work`, from the top; of `tmp` it is nothing.
+    workspace: Vec<String>,
+    branches: BTreeMap<u64, Branch>,
+    next: u64,
+    /// Bytes and files of all of it together.
+    size: (u64, u64),
+    /// Whether changes were put together and are still there.
+    is_merged: bool,
+    /// The tree a guest may still be in, having been told to leave it.
+    left: Option<Branch>,
+    /// Those that nobody is in any more. Letting go of one takes as long as making it.
+    gone: Vec<Branch>,
+}
+
+/// A branch's tree, and what its two places are made of.
+#[derive(Debug)]
+struct Branch {
+    tree: OwnedFd,
+    stacks: [Stack; 2],
+}
+
+/// An overlay.
+#[derive(Debug, Clone)]
+struct Stack {
+    upper: Layer,
+    /// Frozen ones, from the top.
+    lowers: Vec<Layer>,
+}
+
+/// What has become of a branch that is two now.
+#[derive(Debug)]
+pub(crate) struct NewBranch<'a> {
+    /// The number of the new one.
+    pub(crate) child: u64,
+    pub(crate) child_tree: &'a OwnedFd,
+    /// Where the other one goes on.
+    pub(crate) parent_tree: &'a OwnedFd,
+}
+
+impl SessionRoot {
+    /// The number of the branch there is from the beginning.
+    pub(crate) const FIRST: u64 = 0;
+
+    /// Makes the skeleton and the first branch. `finish` is called with the skeleton as the current
+    /// directory.
+    pub(crate) fn make(
+        plan: &ZygotePlan,
+        limits: &CellLimits,
+        grants: &CellGrants,
+        trees: &[OwnedFd],
+        finish: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<Self> {
+        begin_root(limits, grants, trees)?;
+        match plan.guests() {
+            Guests::Script => copy_root(grants)?,
+            Guests::Programs => copy_parts(plan.view(), grants)?,
+        }
+        place_grants(grants, trees, Covers::AllThatIsRead)?;
+        finish()?;
+        let skeleton = open_tree(CWD, ".", OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
+        sys::mount::add_attributes_here(&skeleton, MountAttrFlags::MOUNT_ATTR_RDONLY)?;
+        chdir("/")?;
+        mkdirat(CWD, NOTHING, PRIVATE)?;
+        let mut root = Self {
+            layers: Layers::new()?,
+            workspace: lay_workspace(grants, trees)?,
+            branches: BTreeMap::new(),
+            next: Self::FIRST + 1,
+            size: (limits.disk_bytes, limits.inodes),
+            is_merged: false,
+            left: None,
+            gone: Vec::new(),
+        };
+        let first = root.make_branch([Vec::new(), Vec::new()], [None, None])?;
+        root.branches.insert(Self::FIRST, first);
+        Ok(root)
+    }
+
+    /// The root of a branch.
+    pub(crate) fn tree(&self, branch: u64) -> io::Result<&OwnedFd> {
+        Ok(&self.find(branch)?.tree)
+    }
+
+    /// A handle on a branch's `/work`, as the branch sees it.
+    pub(crate) fn work(&self, branch: u64) -> io::Result<OwnedFd> {
+        Ok(openat(self.tree(branch)?, "work", LOOK, Mode::empty())?)
+    }
+
+    /// A handle on what a branch has changed in its workspace, in the form of an overlay's upper
+    /// directory; without a workspace, on its `/work`.
+    ///
+    /// Where they are spread over several layers, they are put together for this once; they are there
+    /// until [`forget_changes`](Self::forget_changes).
+    pub(crate) fn changes(&mut self, branch: u64) -> io::Result<OwnedFd> {
+        let [work, _] = self.find(branch)?.stacks.clone();
+        if self.workspace.is_empty() {
+            return self.work(branch);
+        }
+        if work.lowers.is_empty() {
+            return Ok(openat(CWD, work.upper.files(), LOOK, Mode::empty())?);
+        }
+        let (bytes, inodes) = self.size;
+        self.is_merged = true;
+        // Every name counts as a file, and the names are to have no part in what the guest may use.
+        resize_scratch(bytes, inodes.saturating_mul(2))?;
+        let layers: Vec<Layer> = [work.upper].into_iter().chain(work.lowers).collect();
+        merged::merge(&layers)
+    }
+
+    /// Gives back what was put together for the last list of changes.
+    pub(crate) fn forget_changes(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.is_merged) {
+            merged::forget()?;
+            let (bytes, inodes) = self.size;
+            resize_scratch(bytes, inodes)?;
+        }
+        Ok(())
+    }
+
+    /// Changes the bounds of all files of the session together.
+    pub(crate) fn resize(&mut self, bytes: u64, inodes: u64) -> io::Result<()> {
+        resize_scratch(bytes, inodes)?;
+        self.size = (bytes, inodes);
+        Ok(())
+    }
+
+    /// Makes two branches of one. Nothing has changed when it fails.
+    pub(crate) fn branch(&mut self, number: u64) -> io::Result<NewBranch<'_>> {
+        self.gone.extend(self.left.take());
+        if self.branches.len() >= MAX_BRANCHES {
+            return Err(io::Error::other(format!("there are {MAX_BRANCHES} branches already")));
+        }
+        let branch = self.find(number)?;
+        let uppers = branch.stacks.clone().map(|stack| Some(stack.upper));
+        freeze(&branch.tree)?;
+        let frozen = branch.stacks.clone().map(Stack::frozen);
+        let made = self.make_two(&frozen, uppers);
+        let (child, parent) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                for place in PLACES {
+                    remount(self.tree(number)?, place, "rw")?;
+                }
+                return Err(error);
+            }
+        };
+        self.left = self.branches.insert(number, parent);
+        let number_of_child = self.next;
+        self.next += 1;
+        self.branches.insert(number_of_child, child);
+        let child_tree = self.tree(number_of_child)?;
+        Ok(NewBranch { child: number_of_child, child_tree, parent_tree: self.tree(number)? })
+    }
+
+    /// Forgets a branch whose guest is dead, and its files unless others need them.
+    pub(crate) fn drop_branch(&mut self, number: u64) -> io::Result<()> {
+        let dropped = self.branches.remove(&number).ok_or_else(|| no_branch(number))?;
+        self.gone.extend([dropped].into_iter().chain(self.left.take()));
+        Ok(())
+    }
+
+    /// Lets go of trees no branch needs any more, and of their files, some of them at a time; whether
+    /// there are more. Not part of any request: it may take a while, and a guest says how long.
+    pub(crate) fn tidy(&mut self) -> bool {
+        self.gone.clear();
+        let branches = self.branches.values().chain(&self.left);
+        let stacks = branches.flat_map(|branch| &branch.stacks);
+        let needed: BTreeSet<Layer> =
+            stacks.flat_map(|stack| stack.lowers.iter().chain([&stack.upper])).copied().collect();
+        self.layers.keep_only(&needed, TIDIED_AT_ONCE)
+    }
+
+    fn find(&self, branch: u64) -> io::Result<&Branch> {
+        self.branches.get(&branch).ok_or_else(|| no_branch(branch))
+    }
+
+    fn make_two(
+        &mut self,
+        frozen: &[Vec<Layer>; 2],
+        uppers: [Option<Layer>; 2],
+    ) -> io::Result<(Branch, Branch)> {
+        if frozen.iter().any(|layers| layers.len() > MAX_LAYERS) {
+            let message = format!("the files are spread over {MAX_LAYERS} layers already");
+            return Err(io::Error::other(message));
+        }
+        let child = self.make_branch(frozen.clone(), uppers)?;
+        Ok((child, self.make_branch(frozen.clone(), uppers)?))
+    }
+
+    /// A tree over these frozen layers of its two places, each as accessible as another was.
+    fn make_branch(
+        &mut self,
+        frozen: [Vec<Layer>; 2],
+        like: [Option<Layer>; 2],
+    ) -> io::Result<Branch> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE;
+        let tree = open_tree(CWD, SKELETON, flags)?;
+        let [work, tmp] = frozen;
+        let [like_work, like_tmp] = like;
+        let work = Stack { upper: self.layers.add(like_work)?, lowers: work };
+        let tmp = Stack { upper: self.layers.add(like_tmp)?, lowers: tmp };
+        let stacks = [work, tmp];
+        for (stack, place) in stacks.iter().zip(PLACES) {
+            let beneath: &[String] = if place == "work" { &self.workspace } else { &[] };
+            let overlay = stack.mount(beneath)?;
+            let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+            move_mount(&overlay, "", &tree, place, flags)?;
+        }
+        Ok(Branch { tree, stacks })
+    }
+}
+
+impl Stack {
+    /// What those who branch off here have beneath: an empty layer is not worth stacking.
+    fn frozen(self) -> Vec<Layer> {
+        let mut lowers = self.lowers;
+        if !self.upper.is_empty() {
+            lowers.insert(0, self.upper);
+        }
+        lowers
+    }
+
+    /// The overlay, with these directories beneath its layers.
+    fn mount(&self, beneath: &[String]) -> Result<OwnedFd, Errno> {
+        let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_set_flag(&overlay, "userxattr")?;
+        // Frozen layers are still the upper ones of the overlay they were frozen in.
+        fsconfig_set_string(&overlay, "index", "off")?;
+        for layer in &self.lowers {
+            fsconfig_set_string(&overlay, "lowerdir+", layer.files())?;
+        }
+        for directory in beneath {
+            fsconfig_set_string(&overlay, "lowerdir+", directory)?;
+        }
+        if self.lowers.is_empty() && beneath.is_empty() {
+            fsconfig_set_string(&overlay, "lowerdir+", NOTHING)?;
+        }
+        fsconfig_set_string(&overlay, "upperdir", self.upper.files())?;
+        fsconfig_set_string(&overlay, "workdir", self.upper.staging())?;
+        fsconfig_create(&overlay)?;
+        fsmount(&overlay, FsMountFlags::FSMOUNT_CLOEXEC, INERT)
+    }
+}
+
+/// Puts a granted workspace where overlays find it; what is beneath their layers, from the top.
+fn lay_workspace(grants: &CellGrants, trees: &[OwnedFd]) -> io::Result<Vec<String>> {
+    let mut workspaces = grants.trees.iter().zip(trees);
+    let Some((tree, handle)) = workspaces.find(|(tree, _)| tree.access == TreeAccess::Workspace)
+    else {
+        return Ok(Vec::new());
+    };
+    let cover = Cover::of(tree, handle, "workspace")?;
+    mkdirat(CWD, WORKSPACE, PRIVATE)?;
+    move_mount(handle, "", CWD, WORKSPACE, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    let cover = cover.map(|cover| cover.layer().to_owned());
+    Ok(cover.into_iter().chain([WORKSPACE.to_owned()]).collect())
+}
+
+/// Makes both places of a tree read-only, whoever has them; fails if a file in there is open for
+/// writing, or was removed and is still open.
+fn freeze(tree: &OwnedFd) -> io::Result<()> {
+    let [work, tmp] = PLACES;
+    remount(tree, work, "ro")?;
+    remount(tree, tmp, "ro").or_else(|error| {
+        remount(tree, work, "rw")?;
+        Err(error)
+    })
+}
+
+fn remount(tree: impl AsFd, place: &str, how: &str) -> io::Result<()> {
+    let overlay = fspick(tree, place, FsPickFlags::FSPICK_CLOEXEC)?;
+    fsconfig_set_flag(&overlay, how)?;
+    match fsconfig_reconfigure(&overlay) {
+        Err(Errno::BUSY) => Err(io::Error::other(format!(
+            "a file in /{place} is open for writing, or open and removed: close it first"
+        ))),
+        other => Ok(other?),
+    }
+}
+
+fn no_branch(number: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("there is no branch {number}"))
+}

@@ -1,0 +1,349 @@
+//! A session's files from outside: put in, taken out, listed, compared with its workspace, committed.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{Read, Write},
+    os::{
+        fd::AsFd,
+        unix::fs::{MetadataExt, PermissionsExt},
+    },
+    path::Path,
+};
+
+use belljar_jail::{
+    CellGrants, CellLimits, GrantedTree, Guests, TreeAccess,
+    workspace::{BranchFiles, ChangeCaps, ChangeKind, CommitOptions, changes, commit},
+};
+
+use crate::{
+    harness::session::{Branch, Cell, LIMITS, Result, Setup},
+    modes::{Test, same, setup},
+};
+
+pub(crate) const TESTS: &[(&str, Test)] = &[
+    ("b1_files_go_in_and_come_out", in_and_out),
+    ("b1_files_belong_to_their_branch", of_one_branch),
+    ("b1_paths_that_are_not_plain", not_plain),
+    ("b1_what_a_guest_puts_in_the_way", in_the_way),
+    ("b1_an_upload_that_does_not_fit", does_not_fit),
+    ("b4_changes_across_layers_are_one_list", across_layers),
+    ("b4_a_session_is_committed", committed),
+    ("b4_what_is_hidden_is_so_in_every_branch", hidden),
+    ("b4_a_fifo_that_is_only_read", fifo),
+    ("b4_grants_are_what_they_were_in_every_branch", grants),
+];
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn files(cell: &mut Cell, branch: &Branch) -> Result<BranchFiles> {
+    Ok(BranchFiles::new(cell.files(branch)?, cell.ids))
+}
+
+fn put(files: &BranchFiles, path: &str, text: &str) -> Result<()> {
+    let mut upload = files.create(Path::new(path)).map_err(told)?;
+    upload.write_all(text.as_bytes()).map_err(told)?;
+    upload.finish().map_err(told)
+}
+
+fn get(files: &BranchFiles, path: &str) -> Result<String> {
+    let mut text = String::new();
+    files.open(Path::new(path)).map_err(told)?.read_to_string(&mut text).map_err(told)?;
+    Ok(text)
+}
+
+fn list(files: &BranchFiles, path: &str) -> Result<String> {
+    let listed = files.list(Path::new(path), 100).map_err(told)?.ok_or("more than 100")?;
+    let names =
+        listed.iter().map(|one| format!("{}:{:?}:{}", one.name.display(), one.kind, one.bytes));
+    Ok(names.collect::<Vec<_>>().join(" "))
+}
+
+fn in_and_out(guests: Guests) -> Result<()> {
+    let (mut cell, mut live) = Cell::start(&setup(guests))?;
+    live.run("write /work/own 12345")?;
+    let outside = files(&mut cell, &live)?;
+    put(&outside, "up", "first")?;
+    put(&outside, "up", "second")?;
+    put(&outside, "deep/er/file", "third")?;
+    same("in the cell", live.run("read /work/up")?, "second".into())?;
+    same("in the cell", live.run("read /work/deep/er/file")?, "third".into())?;
+    // They are the guest's own: written to, removed, and more put beside them.
+    live.run("write /work/up changed")?;
+    live.run("write /work/deep/er/beside 1")?;
+    live.run("remove /work/deep/er/file")?;
+    same("outside", get(&outside, "up")?, "changed".into())?;
+    same("outside", get(&outside, "own")?, "12345".into())?;
+    same("listed", list(&outside, "")?, "deep:Directory:0 own:File:5 up:File:7".into())?;
+    same("listed", list(&outside, "deep/er")?, "beside:File:1".into())?;
+    // One that is not finished was never there.
+    outside.create(Path::new("half")).map_err(told)?.write_all(b"x").map_err(told)?;
+    same("listed", list(&outside, "")?, "deep:Directory:0 own:File:5 up:File:7".into())
+}
+
+fn of_one_branch(guests: Guests) -> Result<()> {
+    let (mut cell, mut live) = Cell::start(&setup(guests))?;
+    let before = files(&mut cell, &live)?;
+    put(&before, "a", "1")?;
+    let mut child = cell.branch(&mut live)?;
+    // A handle from before leads to what is frozen.
+    same("stale", put(&before, "b", "1").is_err(), true)?;
+    let (of_live, of_child) = (files(&mut cell, &live)?, files(&mut cell, &child)?);
+    put(&of_live, "live", "1")?;
+    put(&of_child, "child", "1")?;
+    same("the live one's", live.run("list /work")?, "a live".into())?;
+    same("the child's", child.run("list /work")?, "a child".into())?;
+    same("from outside", list(&of_live, "")?, "a:File:1 live:File:1".into())?;
+    // With a file on its way in there is no branching, and none of its harm afterwards.
+    let upload = of_live.create(Path::new("half")).map_err(told)?;
+    let refused = cell.branch(&mut live).err().unwrap_or_default();
+    same(&refused, refused.contains("open for writing"), true)?;
+    drop(upload);
+    cell.branch(&mut live).map(drop)
+}
+
+fn not_plain(guests: Guests) -> Result<()> {
+    let (mut cell, live) = Cell::start(&setup(guests))?;
+    let outside = files(&mut cell, &live)?;
+    for path in ["", "/etc/passwd", "..", "../x", "a/../../x", "/", "a\0b"] {
+        same(path, outside.create(Path::new(path)).is_err(), true)?;
+        same(path, outside.open(Path::new(path)).is_err(), true)?;
+    }
+    same("too long", outside.create(Path::new(&"a/".repeat(300))).is_err(), true)?;
+    // Control.
+    put(&outside, "a/b", "1")?;
+    same("plain", get(&outside, "a/b")?, "1".into())
+}
+
+fn in_the_way(guests: Guests) -> Result<()> {
+    if guests == Guests::Script {
+        // The filter lets a script make neither links nor fifos.
+        return Ok(());
+    }
+    let (mut cell, mut live) = Cell::start(&setup(guests))?;
+    live.run("call symlink /etc /work/out")?;
+    live.run("call symlink /etc/passwd /work/file")?;
+    live.run("call fifo /work/fifo")?;
+    live.run("mkdir /work/directory")?;
+    let outside = files(&mut cell, &live)?;
+    for path in ["out/passwd", "out/new", "file", "fifo", "directory"] {
+        same(path, get(&outside, path).is_err(), true)?;
+    }
+    same("through a link", put(&outside, "out/new", "1").is_err(), true)?;
+    same("a directory", put(&outside, "directory", "1").is_err(), true)?;
+    // What has a link's name takes the link's place.
+    put(&outside, "file", "mine")?;
+    same("in place of a link", live.run("read /work/file")?, "mine".into())?;
+    same("listed", list(&outside, "")?.contains("out:Link:0"), true)
+}
+
+fn does_not_fit(guests: Guests) -> Result<()> {
+    let limits = CellLimits { disk_bytes: 1 << 20, ..LIMITS };
+    let (mut cell, mut live) = Cell::start(&Setup { limits, ..setup(guests) })?;
+    let outside = files(&mut cell, &live)?;
+    same("too large", put(&outside, "large", &"x".repeat(2 << 20)).is_err(), true)?;
+    same("nothing is left", live.run("list /work")?, String::new())?;
+    put(&outside, "small", "1")
+}
+
+/// A directory of the host's user, and a session over it.
+fn workspace(guests: Guests) -> Result<(tempfile::TempDir, Setup)> {
+    let home = tempfile::tempdir_in("/var/tmp").map_err(told)?;
+    let path = home.path();
+    fs::create_dir_all(path.join("kept/deep")).map_err(told)?;
+    for file in ["one", "two", "three", "kept/a", "kept/deep/b"] {
+        fs::write(path.join(file), file).map_err(told)?;
+        let mode = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(path.join(file), mode).map_err(told)?;
+    }
+    let found = fs::metadata(path).map_err(told)?;
+    let tree = GrantedTree {
+        path: path.to_owned(),
+        access: TreeAccess::Workspace,
+        is_directory: true,
+        identity: (found.dev(), found.ino()),
+        covered: Vec::new(),
+    };
+    let grants = CellGrants { trees: vec![tree], commands: Vec::new() };
+    Ok((home, Setup { grants, ..setup(guests) }))
+}
+
+/// What a list says, by path.
+fn listed(cell: &mut Cell, branch: &Branch, home: &Path) -> Result<BTreeMap<String, ChangeKind>> {
+    let (upper, lower) = (cell.changes(branch)?, fs::File::open(home).map_err(told)?);
+    let list = changes(upper.as_fd(), Some(lower.as_fd()), &ChangeCaps::default()).map_err(told)?;
+    let shown = list.list.iter().map(|one| (one.path.display().to_string(), one.kind));
+    Ok(shown.collect())
+}
+
+fn across_layers(guests: Guests) -> Result<()> {
+    use ChangeKind::{Added, Deleted, Modified};
+    let (home, setup) = workspace(guests)?;
+    let (mut cell, mut live) = Cell::start(&setup)?;
+    let mut wanted = BTreeMap::new();
+    same("at first", listed(&mut cell, &live, home.path())?, wanted.clone())?;
+    same("the workspace", live.run("list /work")?, "kept one three two".into())?;
+    live.run("write /work/one 1")?;
+    live.run("write /work/new/a 1").err();
+    live.run("mkdir /work/new")?;
+    live.run("write /work/new/a 1")?;
+    wanted.extend([("one".to_owned(), Modified), ("new".into(), Added), ("new/a".into(), Added)]);
+    same("one layer", listed(&mut cell, &live, home.path())?, wanted.clone())?;
+    let mut parked = cell.branch(&mut live)?;
+    live.run("remove /work/two")?;
+    live.run("remove /work/kept")?;
+    live.run("write /work/one 2")?;
+    live.run("write /work/new/b 1")?;
+    let between = cell.branch(&mut live)?;
+    // Made anew over what was removed: nothing of the old one shows.
+    live.run("mkdir /work/kept")?;
+    live.run("write /work/kept/c 1")?;
+    live.run("remove /work/new/a")?;
+    let parked_wanted = wanted.clone();
+    wanted.extend([("two".to_owned(), Deleted), ("kept/c".into(), Added), ("new/b".into(), Added)]);
+    wanted.extend([("kept/a".to_owned(), Deleted), ("kept/deep".into(), Deleted)]);
+    wanted.remove("new/a");
+    for _ in 0..2 {
+        let mut found = listed(&mut cell, &live, home.path())?;
+        // Whether the directory itself counts as changed is a matter of its permissions.
+        found.remove("kept");
+        same("three layers", found, wanted.clone())?;
+    }
+    same("the parked one", listed(&mut cell, &parked, home.path())?, parked_wanted)?;
+    same("the parked one's", parked.run("list /work")?, "kept new one three two".into())?;
+    // Looking changed nothing.
+    same("the live one's", live.run("list /work")?, "kept new one three".into())?;
+    same("the live one's", live.run("list /work/kept")?, "c".into())?;
+    live.run("write /work/after 1")?;
+    cell.end(between)?;
+    same("the original", fs::read_to_string(home.path().join("one")).map_err(told)?, "one".into())
+}
+
+fn committed(guests: Guests) -> Result<()> {
+    let (home, setup) = workspace(guests)?;
+    let (mut cell, mut live) = Cell::start(&setup)?;
+    live.run("write /work/one 1")?;
+    let parked = cell.branch(&mut live)?;
+    live.run("write /work/one 2")?;
+    live.run("remove /work/two")?;
+    let other = cell.branch(&mut live)?;
+    live.run("mkdir /work/new")?;
+    live.run("write /work/new/a 1")?;
+    cell.end(other)?;
+    cell.end(parked)?;
+    belljar_jail::kill_by_pidfd(&live.pidfd).map_err(told)?;
+    crate::harness::session::wait_for_end(&live.pidfd)?;
+    let (upper, lower) = (cell.changes(&live)?, fs::File::open(home.path()).map_err(told)?);
+    let list = changes(upper.as_fd(), Some(lower.as_fd()), &ChangeCaps::default()).map_err(told)?;
+    let report = commit(&list, upper.as_fd(), lower.as_fd(), &CommitOptions::default());
+    let read = |file: &str| fs::read_to_string(home.path().join(file)).ok();
+    same("one", read("one"), Some("2".into()))?;
+    same("two", read("two"), None)?;
+    same("three", read("three"), Some("three".into()))?;
+    same("new", read("new/a"), Some("1".into()))?;
+    same("skipped", format!("{:?}", report.skipped), "[]".into())
+}
+
+/// A cell that is granted a directory to be read and one to be written to.
+fn granted(guests: Guests) -> Result<(tempfile::TempDir, Setup)> {
+    let home = tempfile::tempdir_in("/var/tmp").map_err(told)?;
+    let mut trees = Vec::new();
+    for (name, access) in [("read", TreeAccess::Read), ("write", TreeAccess::Write)] {
+        let path = home.path().join(name);
+        fs::create_dir(&path).map_err(told)?;
+        fs::write(path.join("file"), name).map_err(told)?;
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, path.join("fifo"), mode).map_err(told)?;
+        let found = fs::metadata(&path).map_err(told)?;
+        let (is_directory, identity) = (true, (found.dev(), found.ino()));
+        trees.push(GrantedTree { path, access, is_directory, identity, covered: Vec::new() });
+    }
+    let grants = CellGrants { trees, commands: Vec::new() };
+    Ok((home, Setup { grants, ..setup(guests) }))
+}
+
+/// What is written to a fifo of a directory that is only read does not arrive at the host.
+fn fifo(guests: Guests) -> Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let (home, setup) = granted(guests)?;
+    let (mut cell, mut live) = Cell::start(&setup)?;
+    let mut child = cell.branch(&mut live)?;
+    let open = |name: &str| {
+        let fifo = home.path().join(name).join("fifo");
+        fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(fifo).map_err(told)
+    };
+    let _readers = [open("read")?, open("write")?];
+    let no_reader = "6";
+    for branch in [&mut live, &mut child] {
+        let fifo = home.path().join("read/fifo");
+        let written = branch.run(&format!("call write-fifo {}", fifo.display()));
+        same("to read", written, Err(no_reader.into()))?;
+        // Control: the other one is the host's own, and was granted to be written to.
+        let fifo = home.path().join("write/fifo");
+        let written = branch.run(&format!("call write-fifo {}", fifo.display()));
+        same("to write", written.is_ok(), true)?;
+    }
+    Ok(())
+}
+
+fn grants(guests: Guests) -> Result<()> {
+    let (home, setup) = granted(guests)?;
+    let (mut cell, mut live) = Cell::start(&setup)?;
+    let mut child = cell.branch(&mut live)?;
+    let (read, write) = (home.path().join("read"), home.path().join("write"));
+    for branch in [&mut live, &mut child] {
+        let file = read.join("file");
+        same("read", branch.run(&format!("read {}", file.display()))?, "read".into())?;
+        let written = branch.run(&format!("write {} x", file.display()));
+        same("written", written.is_err(), true)?;
+        let made = branch.run(&format!("write {}/new x", read.display()));
+        same("made", made.is_err(), true)?;
+        let number = branch.number;
+        branch.run(&format!("write {}/{number} x", write.display()))?;
+    }
+    // What is written to is the host's own, and no layer of either's.
+    same("of the live one", write.join("0").exists(), true)?;
+    same("of the child", write.join("1").exists(), true)?;
+    same("the original", fs::read_to_string(read.join("file")).map_err(told)?, "read".into())
+}
+
+/// A covered path is nowhere to be seen, whatever a guest puts in its place and however often it
+/// branches.
+fn hidden(guests: Guests) -> Result<()> {
+    let (home, mut setup) = workspace(guests)?;
+    let covered = ["kept/a", "kept/deep", "absent"];
+    for tree in &mut setup.grants.trees {
+        tree.covered = covered.iter().map(Into::into).collect();
+    }
+    let (mut cell, mut live) = Cell::start(&setup)?;
+    // Control: what is beside them is there.
+    same("beside", live.run("read /work/one")?, "one".into())?;
+    same("hidden", live.run("list /work/kept")?, String::new())?;
+    live.run("mkdir /work/kept/deep")?;
+    let mut first = cell.branch(&mut live)?;
+    same("in its place", live.run("list /work/kept/deep")?, String::new())?;
+    live.run("write /work/kept/deep/own 1")?;
+    fs::write(home.path().join("absent"), "1").map_err(told)?;
+    let mut second = cell.branch(&mut live)?;
+    live.run("remove /work/kept/deep")?;
+    let mut third = cell.branch(&mut live)?;
+    live.run("remove /work/kept")?;
+    live.run("mkdir /work/kept/deep")?;
+    let mut fourth = cell.branch(&mut live)?;
+    for branch in [&mut live, &mut first, &mut second, &mut third, &mut fourth] {
+        for path in ["kept/a", "kept/deep/b", "absent"] {
+            same(path, branch.run(&format!("read /work/{path}")), Err("2".into()))?;
+        }
+    }
+    same("what it made", second.run("list /work/kept/deep")?, "own".into())?;
+    // From outside it is not there either.
+    let outside = files(&mut cell, &fourth)?;
+    same("outside", get(&outside, "kept/a").is_err(), true)?;
+    same(
+        "the host's",
+        fs::read_to_string(home.path().join("kept/a")).map_err(told)?,
+        "kept/a".into(),
+    )
+}
