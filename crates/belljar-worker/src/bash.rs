@@ -13,6 +13,7 @@ mod outcome;
 mod pump;
 mod refusals;
 mod said;
+mod state;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ use belljar_wire::{ErrorCode, GuestError, RunCommand};
 
 use crate::{Done, Engine, HostLink, engine::name_output};
 use outcome::Outcome;
+use state::{MAX_STATE_BYTES, State};
 
 pub use commands::DEFAULT_COMMANDS;
 
@@ -52,12 +54,14 @@ impl BashSetup {
 #[derive(Debug)]
 pub struct Bash {
     setup: BashSetup,
+    /// What the last run of the session has left.
+    state: State,
 }
 
 impl Bash {
     /// An engine that will run this bash.
     pub fn new(setup: BashSetup) -> Self {
-        Self { setup }
+        Self { setup, state: State::default() }
     }
 }
 
@@ -67,12 +71,21 @@ impl Engine for Bash {
             let message = "the code holds a NUL byte, which no shell script can";
             return Err(GuestError::new(ErrorCode::SyntaxInvalid, message));
         }
-        let running = launch::launch(&self.setup, &run)?;
-        let ended = pump::pump(running, &run, host).map_err(|error| {
+        let running = launch::launch(&self.setup, &run, &self.state)?;
+        let mut ended = pump::pump(running, &run, host).map_err(|error| {
             let message = format!("could not follow what bash does: {error}");
             GuestError::new(ErrorCode::SandboxEngine, message)
         })?;
         name_output(host);
-        Outcome { run: &run, ended }.conclude()
+        let left = ended.left.take();
+        let is_too_large = left.as_ref().is_some_and(|left| left.len() > MAX_STATE_BYTES);
+        if let Some(state) = left.as_deref().and_then(State::read) {
+            pump::end_groups(state.jobs());
+            if !is_too_large {
+                self.state = state;
+            }
+        }
+        let concluded = Outcome { run: &run, ended }.conclude();
+        if is_too_large { concluded.and_then(|_| Err(state::too_large())) } else { concluded }
     }
 }

@@ -1,9 +1,10 @@
-//! A cell's main: say ready, take one run, answer, and wait to be ended.
+//! A cell's main: say ready, take one run, answer, and wait to be ended; in a session's cell, take
+//! run after run, and become two between them.
 
 use std::{os::unix::net::UnixStream, time::Duration};
 
-use belljar_jail::{CellLimits, ConfineError, Confined, Guest};
-use belljar_wire::{Command, ErrorCode, Event, GuestError, GuestLimits};
+use belljar_jail::{Branched, Branching, CellLimits, ConfineError, Confined, Guest, OwnLimits};
+use belljar_wire::{Command, ErrorCode, Event, GuestError, GuestLimits, RunCommand};
 
 use crate::{Done, Engine, HostLink};
 
@@ -22,25 +23,18 @@ impl<E: Engine> CellMain<E> {
     }
 }
 
-impl<E: Engine> Guest for CellMain<E> {
-    fn confined(&mut self, cell: Confined) {
-        let Confined { socket, limits } = cell;
-        let host = HostLink::new(socket);
-        if host.send(&Event::Ready).is_err() {
-            return;
-        }
+impl<E: Engine> CellMain<E> {
+    /// One run, and no more.
+    fn run_once(&mut self, host: &HostLink, limits: &OwnLimits) {
         // Only a cell that is parked rehearses: for one that is wanted at once, the run itself is
         // the quickest way to touch what it touches.
         if !host.hears_within(PARKED) {
-            self.engine.rehearse(&host);
+            self.engine.rehearse(host);
         }
         // No command means that the host is gone, or let go of a cell it never used.
         let Ok(Command::Run(run)) = host.receive() else { return };
         let last = match limits.lower(&cell_limits(&run.limits)) {
-            Ok(()) => match self.engine.run(run, &host) {
-                Ok(Done { lossy, cut, value }) => Event::Done { lossy, cut, value },
-                Err(error) => Event::Failed(error),
-            },
+            Ok(()) => self.run(run, host),
             Err(error) => Event::Failed(GuestError::new(
                 ErrorCode::SandboxEngine,
                 format!("could not lower the limits of the run: {error}"),
@@ -49,6 +43,51 @@ impl<E: Engine> Guest for CellMain<E> {
         if host.send(&last).is_ok() {
             // The host measures this process before it ends the cell.
             let _ = host.receive();
+        }
+    }
+
+    /// Run after run, until the host lets go. The limits of the process are those of the session,
+    /// which it was made with; a run's own are for the host to watch.
+    fn run_on(&mut self, host: &HostLink, branching: Branching) {
+        while let Ok(command) = host.receive() {
+            let answer = match command {
+                Command::Run(run) => self.run(run, host),
+                Command::Branch => match host.branch(branching) {
+                    Ok(Branched::Parent) => Event::Branched,
+                    Ok(Branched::Child) => Event::Ready,
+                    Err(error) => Event::NotBranched { message: error.to_string() },
+                },
+                Command::Reroot => match host.reroot(branching) {
+                    Ok(()) => Event::Rerooted,
+                    Err(error) => Event::NotBranched { message: error.to_string() },
+                },
+                // It came too late for the run that waited for it.
+                Command::ToolReply(_) | Command::Timer { .. } => continue,
+            };
+            if host.send(&answer).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn run(&mut self, run: RunCommand, host: &HostLink) -> Event {
+        match self.engine.run(run, host) {
+            Ok(Done { lossy, cut, value }) => Event::Done { lossy, cut, value },
+            Err(error) => Event::Failed(error),
+        }
+    }
+}
+
+impl<E: Engine> Guest for CellMain<E> {
+    fn confined(&mut self, cell: Confined) {
+        let Confined { socket, limits, branching } = cell;
+        let host = HostLink::new(socket);
+        if host.send(&Event::Ready).is_err() {
+            return;
+        }
+        match branching {
+            None => self.run_once(&host, &limits),
+            Some(branching) => self.run_on(&host, branching),
         }
     }
 

@@ -9,9 +9,11 @@ use crate::HostLink;
 /// What runs a language inside a cell.
 ///
 /// An engine is warmed in the zygote, before any guest code exists; each cell gets a
-/// copy-on-write copy of it and uses it once. It must not start threads and must hold no secret.
+/// copy-on-write copy of it and uses it once, a session's cell again and again. It must not start
+/// threads and must hold no secret. Between two runs it has no descriptor, thread or process of its
+/// own: a session's cell may become two there.
 pub trait Engine {
-    /// Runs guest code to its end.
+    /// Runs guest code to its end. In a run of a session, what earlier ones left is there.
     ///
     /// What the code prints goes out through `host` as it happens, so that a cell killed in the
     /// middle has already said what it had to say.

@@ -2,6 +2,7 @@
 
 use std::{io, os::unix::net::UnixStream, sync::Arc, time::Duration};
 
+use belljar_jail::{Branched, Branching};
 use belljar_wire::{Caps, Command, Event, ReadError, read_message, write_message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -35,7 +36,18 @@ impl HostLink {
         poll(&mut ready, time.as_ref()).map_or(true, |ready| ready > 0)
     }
 
-    /// Waits for the next command.
+    /// Becomes two, having been told so. In the copy this link and all its clones lead to the host
+    /// by the copy's own socket.
+    pub(crate) fn branch(&self, branching: Branching) -> io::Result<Branched> {
+        branching.branch(&*self.socket, |_| {})
+    }
+
+    /// Goes on in another tree of files, having been told so.
+    pub(crate) fn reroot(&self, branching: Branching) -> io::Result<()> {
+        branching.reroot(&*self.socket)
+    }
+
+    /// Waits for the next command. Not a byte more is read: the next may have descriptors with it.
     pub fn receive(&self) -> Result<Command, ReadError> {
         read_message(&mut &*self.socket, COMMAND_CAPS)
     }

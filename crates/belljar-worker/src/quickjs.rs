@@ -19,6 +19,7 @@ mod peek;
 mod prelude;
 mod random;
 mod rejections;
+mod sources;
 mod text;
 mod thrown;
 mod tools;
@@ -31,7 +32,7 @@ use std::rc::Rc;
 
 use belljar_wire::{ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand};
 use rquickjs::{
-    CatchResultExt, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Value,
+    CatchResultExt, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Undefined, Value,
     context::EvalOptions, object::Property,
 };
 
@@ -39,17 +40,21 @@ use crate::{Done, Engine, HostLink, engine::name_output};
 use current::Current;
 use event_loop::EventLoop;
 use failure::{Failure, Occasion, Reporter};
-use frames::Locator;
 use library::Library;
 use rejections::Rejections;
+use sources::{History, Sources};
 use thrown::Thrown;
-use transpile::{Refusal, Source};
+use transpile::{Ahead, Refusal, Scope, Script, Source};
 use value::{EncodeError, Encoded};
 
 /// The jail gives the main thread 64 MiB of stack; the engine stops far below.
 const STACK_BYTES: usize = 16 << 20;
 /// Room to say what happened after guest code has used up its memory.
 const SPARE_BYTES: u64 = 16 << 20;
+/// What a run finds free after one that had used up the memory of its session.
+const FREED_BYTES: u64 = 4 << 20;
+/// No run leaves more jobs behind than its memory has room for.
+const MAX_DROPPED_JOBS: u32 = 1 << 24;
 /// The collector does not run before this much is allocated.
 const MAX_GC_THRESHOLD: usize = 128 << 20;
 
@@ -71,7 +76,7 @@ pub enum EngineError {
     Library(String),
 }
 
-/// A warmed engine. A cell uses it once.
+/// A warmed engine. A cell uses it once, or for all the runs of one session.
 pub struct QuickJs {
     // Handles into the runtime come first, so that they are dropped before it.
     library: Library,
@@ -79,6 +84,9 @@ pub struct QuickJs {
     context: Context,
     runtime: Runtime,
     current: Rc<Current>,
+    history: History,
+    /// The last run of the session used up its memory, and may have left it so.
+    is_full: bool,
 }
 
 impl std::fmt::Debug for QuickJs {
@@ -102,17 +110,18 @@ impl QuickJs {
             let caught = warm_library(&ctx, &current).catch(&ctx);
             caught.map_err(|error| EngineError::Library(error.to_string()))
         })?;
-        Ok(Self { library, rejections, context, runtime, current })
+        let history = History::default();
+        Ok(Self { library, rejections, context, runtime, current, history, is_full: false })
     }
 
     /// Transpiles the code, runs it and encodes its value.
     fn run_source(
         &self,
-        locator: &Locator,
+        sources: &Sources,
         limits: &GuestLimits,
         context: Vec<u8>,
     ) -> Result<Done, GuestError> {
-        let script = transpile::transpile(locator.source()).map_err(|refusal| {
+        let script = transpile::transpile(sources.current()).map_err(|refusal| {
             let Refusal { error, attempt } = refusal;
             if let Some(attempt) = attempt {
                 self.current.send(&Event::Denied { attempt });
@@ -120,29 +129,58 @@ impl QuickJs {
             *error
         })?;
         // Zero would mean no limit.
-        self.runtime.set_memory_limit(to_usize(limits.memory_bytes).max(1));
+        self.runtime.set_memory_limit(to_usize(self.memory_for(limits)).max(1));
         // References are counted; the collector is only for cycles, and most runs make none.
         self.runtime.set_gc_threshold(to_usize(limits.memory_bytes / 4).min(MAX_GC_THRESHOLD));
         let done = self
-            .start(script, context, &locator.source().file_name)
+            .start(script, context, sources.current())
             .and_then(|body| self.event_loop().run(&body))
             .and_then(|value| self.encode(value, limits));
         done.map_err(|failure| {
             let roomy = limits.memory_bytes.saturating_add(SPARE_BYTES);
             self.runtime.set_memory_limit(to_usize(roomy));
             self.context.with(|ctx| {
-                let thrown = Thrown { ctx: &ctx, library: &self.library, locator };
+                let thrown = Thrown { ctx: &ctx, library: &self.library, sources };
                 Reporter { thrown, current: &self.current, limits }.report(failure)
             })
         })
     }
 
+    /// What the code may use in all. If an earlier run has left nothing of it, there is a little
+    /// more, so that something can be let go.
+    fn memory_for(&self, limits: &GuestLimits) -> u64 {
+        if !self.is_full {
+            return limits.memory_bytes;
+        }
+        self.runtime.run_gc();
+        let used = u64::try_from(self.runtime.memory_usage().malloc_size).unwrap_or_default();
+        let most = limits.memory_bytes.saturating_add(SPARE_BYTES);
+        used.saturating_add(FREED_BYTES).clamp(limits.memory_bytes, most)
+    }
+
+    /// Ends what a run of a session has left to do. Without a stack to run on, no job gets as far
+    /// as guest code.
+    fn drop_jobs(&self) {
+        if !self.runtime.is_job_pending() {
+            return;
+        }
+        self.runtime.set_max_stack_size(1);
+        for _ in 0..MAX_DROPPED_JOBS {
+            match self.runtime.execute_pending_job() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) => self.context.with(|ctx| drop(ctx.catch())),
+            }
+        }
+        self.runtime.set_max_stack_size(STACK_BYTES);
+    }
+
     /// Compiles the script and runs it up to its first `await`.
     fn start(
         &self,
-        script: String,
+        script: Script,
         context: Vec<u8>,
-        file_name: &str,
+        source: &Source,
     ) -> Result<Persistent<Promise<'static>>, Failure> {
         self.context.with(|ctx| {
             let caught = |occasion| {
@@ -153,15 +191,19 @@ impl QuickJs {
                 let message = "context is not JSON: it holds a NUL byte";
                 return Err(Failure::Told(GuestError::new(ErrorCode::RequestInvalid, message)));
             }
+            if source.scope != Scope::Run {
+                self.library.forget(&ctx).map_err(caught(Occasion::Running))?;
+            }
             if self.current.is_durable() {
                 self.library.make_durable(&ctx).map_err(caught(Occasion::Running))?;
             }
             set_context(&ctx, context).map_err(caught(Occasion::Context))?;
             let mut options = EvalOptions::default();
             options.strict = false;
-            options.filename = Some(file_name.to_owned());
-            let main = ctx.eval_with_options::<Function, _>(script, options);
+            options.filename = Some(source.script_name());
+            let main = ctx.eval_with_options::<Function, _>(script.text, options);
             let main = main.map_err(caught(Occasion::Compiling))?;
+            declare(&ctx, &script.ahead).map_err(caught(Occasion::Running))?;
             let import = self.library.import_module(&ctx).map_err(caught(Occasion::Running))?;
             let body: Promise = main.call((import,)).map_err(caught(Occasion::Running))?;
             Ok(Persistent::save(&ctx, body))
@@ -204,17 +246,32 @@ impl QuickJs {
 
 impl Engine for QuickJs {
     fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError> {
-        let RunCommand { language, file_name, limits, grants, code, context, durable } = run;
+        let RunCommand { language, file_name, limits, grants, code, context, durable, session } =
+            run;
+        if session && durable.is_some() {
+            let message = "a run in a session cannot be durable: its state is not in the record";
+            return Err(GuestError::new(ErrorCode::RequestInvalid, message));
+        }
+        let scope = match session {
+            true => Scope::Session { run: self.history.next_run() },
+            false => Scope::Run,
+        };
         // QuickJS takes the name as a C string.
         let file_name = file_name.replace('\0', "");
-        let locator = Rc::new(Locator::new(Source { language, file_name, text: code }));
-        let begun = self.current.begin(host, &limits, grants, &locator, durable.as_ref());
+        let sources = self.history.with(Source { language, file_name, text: code, scope });
+        let begun = self.current.begin(host, &limits, grants, &sources, durable.as_ref());
         begun.map_err(|error| {
             GuestError::new(ErrorCode::SandboxEngine, format!("no randomness to be had: {error}"))
         })?;
-        let done = self.run_source(&locator, &limits, context);
+        let done = self.run_source(&sources, &limits, context);
         name_output(host);
         self.current.end();
+        if session {
+            self.drop_jobs();
+            self.history.keep(&sources);
+            let code = done.as_ref().err().map(|error| error.code);
+            self.is_full = code == Some(ErrorCode::LimitMemory);
+        }
         self.rejections.clear();
         done
     }
@@ -237,6 +294,7 @@ impl Engine for QuickJs {
                 code: REHEARSAL.to_owned(),
                 context: b"{}".to_vec(),
                 durable: None,
+                session: false,
             },
             host,
         );
@@ -270,6 +328,20 @@ fn set_context(ctx: &Ctx<'_>, json: Vec<u8>) -> rquickjs::Result<()> {
         false => ctx.json_parse(json)?,
     };
     ctx.globals().prop("context", Property::from(value).writable().configurable().enumerable())
+}
+
+/// Makes the names that must be there before the code runs.
+fn declare(ctx: &Ctx<'_>, ahead: &Ahead) -> rquickjs::Result<()> {
+    let globals = ctx.globals();
+    for name in &ahead.renewed {
+        globals.set(name.as_str(), Undefined)?;
+    }
+    for name in &ahead.declared {
+        if !globals.contains_key(name.as_str())? {
+            globals.set(name.as_str(), Undefined)?;
+        }
+    }
+    Ok(())
 }
 
 fn too_large(limits: &GuestLimits) -> GuestError {

@@ -91,8 +91,9 @@ pub(super) fn hint_for(name: &str) -> String {
     }
 }
 
-/// The name of the function bash calls for a command it does not find, as it is passed in the
-/// environment.
+/// The function bash calls for a command it does not find.
+pub(super) const HANDLER: &str = "command_not_found_handle";
+/// Its name, as it is passed in the environment.
 pub(super) const HANDLER_VARIABLE: &str = "BASH_FUNC_command_not_found_handle%%";
 
 /// That function. What it refuses it also writes to the descriptor `marker`: the name, and the

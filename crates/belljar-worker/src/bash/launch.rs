@@ -8,7 +8,10 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Seek, Write},
-    os::fd::{AsRawFd, OwnedFd},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
     path::Path,
     process::{Child, Command, Stdio},
 };
@@ -19,7 +22,10 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-use super::{BashSetup, commands};
+use super::{
+    BashSetup, commands,
+    state::{Descriptors, State},
+};
 
 /// An argument or variable may have 128 KiB; this leaves room for the prefix.
 const MAX_ARGUMENT_BYTES: usize = 100 << 10;
@@ -30,39 +36,89 @@ const MARKER_AT_LEAST: [i32; 2] = [100, 10];
 /// and `REPLY` is how large code arrives.
 pub(super) const PREFIX: &str = "export -nf command_not_found_handle;unset -v REPLY;";
 
+/// The same in a session, where the code is evaluated after the state, and the options come last.
+pub(super) const SESSION_PREFIX: &str =
+    "set --;export -nf command_not_found_handle;unset -v REPLY;__belljar_options;";
+
 /// A bash that has been started.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) child: Child,
     /// Where refused commands are told.
     pub(super) refused: OwnedFd,
+    /// Where a session's shell writes its state when it ends.
+    pub(super) state: Option<OwnedFd>,
 }
 
 /// Starts bash with the code.
-pub(super) fn launch(setup: &BashSetup, run: &RunCommand) -> Result<Running, GuestError> {
-    put_context(setup, &run.context).map_err(|error| {
+pub(super) fn launch(
+    setup: &BashSetup,
+    run: &RunCommand,
+    state: &State,
+) -> Result<Running, GuestError> {
+    put_context(setup, run).map_err(|error| {
         let message = format!("could not put the context into context.json: {error}");
         GuestError::new(disk_or_engine(&error), message)
     })?;
-    spawn(setup, run).map_err(|error| could_not_start(&error, run))
+    let started = match run.session {
+        true => spawn_in_session(setup, run, state),
+        false => spawn(setup, run),
+    };
+    started.map_err(|error| could_not_start(&error, run))
 }
 
 fn spawn(setup: &BashSetup, run: &RunCommand) -> io::Result<Running> {
-    let (refused, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (refused, marker) = inherited_pipe()?;
+    let mut command = command(setup, run)?;
+    command.env(commands::HANDLER_VARIABLE, commands::handler(marker.as_raw_fd()));
+    let child = command.spawn()?;
+    Ok(Running { child, refused, state: None })
+}
+
+/// A pipe whose writing end programs inherit, out of their way.
+fn inherited_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let [high, low] = MARKER_AT_LEAST;
     let marker =
         fcntl_dupfd_cloexec(&writer, high).or_else(|_| fcntl_dupfd_cloexec(&writer, low))?;
     fcntl_setfd(&marker, FdFlags::empty())?;
-    let mut command = command(setup, run)?;
-    command.env(commands::HANDLER_VARIABLE, commands::handler(marker.as_raw_fd()));
+    Ok((reader, marker))
+}
+
+/// Starts a shell that begins with the state, and leaves its own. It leads a group of processes, so
+/// that what it leaves running can be ended.
+fn spawn_in_session(setup: &BashSetup, run: &RunCommand, state: &State) -> io::Result<Running> {
+    let (refused, marker) = inherited_pipe()?;
+    let (reader, writer) = inherited_pipe()?;
+    let descriptors = Descriptors { refused: marker.as_raw_fd(), state: writer.as_raw_fd() };
+    let mut command = bash(setup);
+    let is_large = run.code.len() > MAX_ARGUMENT_BYTES;
+    let (read, code) = match is_large {
+        true => ("IFS= read -r -d ''; exec </dev/null;", "$REPLY"),
+        false => ("", "$1"),
+    };
+    let restore = "IFS=;eval \"${*:2}\" 2>/dev/null;";
+    command.arg(format!("{read}{restore}eval \"{SESSION_PREFIX}{code}\""));
+    command.arg(run.file_name.replace('\0', ""));
+    command.arg(if is_large { "" } else { &run.code });
+    command.args(state.arguments(run, descriptors));
+    command.stdin(if is_large { nameless(setup, &run.code)?.into() } else { Stdio::null() });
+    set_environment(&mut command, setup, run);
+    command.process_group(0);
     let child = command.spawn()?;
-    Ok(Running { child, refused })
+    Ok(Running { child, refused, state: Some(reader) })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the engine of a shell is a process of its own")]
-fn command(setup: &BashSetup, run: &RunCommand) -> io::Result<Command> {
+fn bash(setup: &BashSetup) -> Command {
     let mut command = Command::new(&setup.bash);
     command.args(["--noprofile", "--norc", "-c"]);
+    command.current_dir(&setup.work).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn command(setup: &BashSetup, run: &RunCommand) -> io::Result<Command> {
+    let mut command = bash(setup);
     if run.code.len() <= MAX_ARGUMENT_BYTES {
         command.arg(format!("{PREFIX}{}", run.code)).stdin(Stdio::null());
     } else {
@@ -73,7 +129,6 @@ fn command(setup: &BashSetup, run: &RunCommand) -> io::Result<Command> {
     }
     command.arg(run.file_name.replace('\0', ""));
     set_environment(&mut command, setup, run);
-    command.current_dir(&setup.work).stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
 }
 
@@ -94,8 +149,16 @@ fn set_environment(command: &mut Command, setup: &BashSetup, run: &RunCommand) {
     command.env("PATH", &setup.default_path);
 }
 
-fn put_context(setup: &BashSetup, context: &[u8]) -> io::Result<()> {
-    if context.is_empty() { Ok(()) } else { fs::write(setup.tmp.join("context.json"), context) }
+fn put_context(setup: &BashSetup, run: &RunCommand) -> io::Result<()> {
+    let path = setup.tmp.join("context.json");
+    if !run.context.is_empty() {
+        return fs::write(path, &run.context);
+    }
+    if run.session {
+        // That of an earlier run, if there was one.
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
 }
 
 /// An open file with this text that nobody else can open.

@@ -39,8 +39,14 @@ impl Outcome<'_> {
             NOT_FOUND if self.is_expansion() => 1,
             code => code,
         };
-        if code == 0 {
+        if code == 0 && !self.ended.is_overdue {
             return self.value();
+        }
+        if self.ended.is_overdue {
+            let limit = self.run.limits.wall_ms;
+            let message = format!("the run went over its {limit} ms of wall time");
+            return Err(GuestError::new(ErrorCode::LimitTimeout, message)
+                .with_hint("Do less at a time, or raise --timeout."));
         }
         let mut error = match status.signal() {
             Some(signal) => {

@@ -15,7 +15,7 @@ use belljar_wire::{Event, RunCommand, Stream};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::{Pid, PidfdFlags, pidfd_open},
+    process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
 };
 
 use super::{
@@ -23,7 +23,8 @@ use super::{
     launch::Running,
     lines::Lines,
     refusals::Refusals,
-    said::{Said, as_if_a_file},
+    said::{Said, Words},
+    state::MAX_STATE_BYTES,
 };
 use crate::HostLink;
 
@@ -36,10 +37,17 @@ const SILENCE: Duration = Duration::from_millis(20);
 /// and this is the end in any case.
 const GRACE: Duration = Duration::from_millis(200);
 
+/// A shell of a session whose time is up has so long to end by itself.
+const LAST_WORDS: Duration = Duration::from_millis(30);
+
 /// All that is known of a bash that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
+    /// It was ended, because its time was up. In a single run that is the host's business.
+    pub(super) is_overdue: bool,
+    /// What a session's shell has written for the next one.
+    pub(super) left: Option<Vec<u8>>,
     pub(super) last_line: LastLine,
     pub(super) said: Said,
     pub(super) refusals: Refusals,
@@ -47,10 +55,13 @@ pub(super) struct Ended {
 
 /// Forwards what bash prints until it has ended.
 pub(super) fn pump(mut running: Running, run: &RunCommand, host: &HostLink) -> io::Result<Ended> {
+    let group = i32::try_from(running.child.id()).ok().and_then(Pid::from_raw);
+    let mut limit = run.session.then(|| Limit::new(run, group));
     let mut pump = Pump {
         stdout: running.child.stdout.take().map(OwnedFd::from),
         stderr: running.child.stderr.take().map(OwnedFd::from),
         refused: Some(running.refused),
+        left: running.state.take(),
         process: open_process(running.child.id())?,
         forward: Forward::new(run, host),
         chunk: vec![0; CHUNK_BYTES],
@@ -61,22 +72,62 @@ pub(super) fn pump(mut running: Running, run: &RunCommand, host: &HostLink) -> i
             Some((_, end)) => Some(SILENCE.min(end.saturating_duration_since(Instant::now()))),
             None => pump.forward.is_pending().then_some(FLUSH_AFTER),
         };
+        let left = limit.as_mut().filter(|_| ended.is_none()).map(Limit::enforce);
+        let patience = patience.into_iter().chain(left.flatten()).min();
         let step = pump.step(patience, ended.is_some())?;
         if step == Step::Ended {
             ended = Some((running.child.wait()?, Instant::now() + GRACE));
         }
         match ended {
-            Some((status, _)) if pump.is_closed() || step == Step::Silence => {
-                pump.forward.flush()?;
-                return Ok(pump.forward.finish(status));
-            }
-            Some((status, end)) if Instant::now() >= end => {
-                pump.forward.flush()?;
-                return Ok(pump.forward.finish(status));
+            Some((status, end))
+                if pump.is_closed() || step == Step::Silence || Instant::now() >= end =>
+            {
+                return pump.finish(status, limit);
             }
             None if step == Step::Silence => pump.forward.flush()?,
             Some(_) | None => {}
         }
+    }
+}
+
+/// The time a session's shell may take, and the processes that end with it.
+#[derive(Debug)]
+struct Limit {
+    end: Option<Instant>,
+    group: Option<Pid>,
+    is_overdue: bool,
+}
+
+impl Limit {
+    fn new(run: &RunCommand, group: Option<Pid>) -> Self {
+        let end = Instant::now().checked_add(Duration::from_millis(run.limits.wall_ms));
+        Self { end, group, is_overdue: false }
+    }
+
+    /// Asks all of them to end when the time is up, and makes them a moment later. Gives the time
+    /// until then.
+    fn enforce(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if self.end? <= now {
+            self.signal(if self.is_overdue { Signal::KILL } else { Signal::TERM });
+            self.is_overdue = true;
+            self.end = now.checked_add(LAST_WORDS);
+        }
+        Some(self.end?.saturating_duration_since(now))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // None may be left.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+/// Ends the groups of processes a shell has left, those that are still there.
+pub(super) fn end_groups(leaders: &[i32]) {
+    for group in leaders.iter().copied().filter(|leader| *leader > 1).filter_map(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
@@ -101,6 +152,7 @@ struct Pump<'a> {
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
     refused: Option<OwnedFd>,
+    left: Option<OwnedFd>,
     process: OwnedFd,
     forward: Forward<'a>,
     chunk: Vec<u8>,
@@ -114,13 +166,16 @@ impl Pump<'_> {
     /// Waits for something to read, and reads it once from wherever it is.
     fn step(&mut self, patience: Option<Duration>, has_ended: bool) -> io::Result<Step> {
         let ready = self.wait(patience, has_ended)?;
-        let [stdout, stderr, refused, process] = ready;
-        if ready == [false; 4] {
+        let [stdout, stderr, refused, left, process] = ready;
+        if ready == [false; 5] {
             return Ok(Step::Silence);
         }
         let Self { forward, chunk, .. } = self;
         if refused {
             read_from(&mut self.refused, chunk, |bytes| forward.refused(bytes))?;
+        }
+        if left {
+            read_from(&mut self.left, chunk, |bytes| forward.left(bytes))?;
         }
         if stdout {
             read_from(&mut self.stdout, chunk, |bytes| forward.stdout(bytes))?;
@@ -131,10 +186,23 @@ impl Pump<'_> {
         Ok(if process { Step::Ended } else { Step::Read })
     }
 
-    /// Which of stdout, stderr, refusals and the process has something to say.
-    fn wait(&self, patience: Option<Duration>, has_ended: bool) -> io::Result<[bool; 4]> {
+    /// The run is over: what is left of it ends.
+    fn finish(mut self, status: ExitStatus, limit: Option<Limit>) -> io::Result<Ended> {
+        if let Some(limit) = &limit {
+            limit.signal(Signal::KILL);
+        }
+        // All of the state was written before the shell ended.
+        (self.stdout, self.stderr) = (None, None);
+        while self.left.is_some() && self.step(Some(Duration::ZERO), true)? == Step::Read {}
+        self.forward.flush()?;
+        Ok(self.forward.finish(status, limit.is_some_and(|limit| limit.is_overdue)))
+    }
+
+    /// Which of stdout, stderr, refusals, the state and the process has something to say.
+    fn wait(&self, patience: Option<Duration>, has_ended: bool) -> io::Result<[bool; 5]> {
         let process = (!has_ended).then_some(&self.process);
-        let sources = [self.stdout.as_ref(), self.stderr.as_ref(), self.refused.as_ref(), process];
+        let [stdout, stderr] = [self.stdout.as_ref(), self.stderr.as_ref()];
+        let sources = [stdout, stderr, self.refused.as_ref(), self.left.as_ref(), process];
         let mut fds: Vec<_> = sources
             .iter()
             .flatten()
@@ -171,25 +239,35 @@ fn read_from(
 /// Sends what was read, and remembers what the end of the run will want to know.
 struct Forward<'a> {
     host: &'a HostLink,
-    file_name: &'a str,
+    words: Words<'a>,
     out_lines: Lines,
     error_lines: Lines,
     last_line: JsonLine,
     said: Said,
     refusals: Refusals,
+    left: Option<Vec<u8>>,
 }
 
 impl<'a> Forward<'a> {
     fn new(run: &'a RunCommand, host: &'a HostLink) -> Self {
         Self {
             host,
-            file_name: &run.file_name,
+            words: Words::new(run),
             out_lines: Lines::default(),
             error_lines: Lines::default(),
             last_line: JsonLine::new(run.limits.result_bytes as usize),
             said: Said::default(),
             refusals: Refusals::default(),
+            left: None,
         }
+    }
+
+    /// The state of a session's shell; of more than is kept, only that it was more.
+    fn left(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let left = self.left.get_or_insert_default();
+        let room = (MAX_STATE_BYTES + 1).saturating_sub(left.len());
+        left.extend(bytes.iter().take(room));
+        Ok(())
     }
 
     fn stdout(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -199,8 +277,8 @@ impl<'a> Forward<'a> {
     }
 
     fn stderr(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Self { host, file_name, said, refusals, .. } = self;
-        self.error_lines.push(bytes, |text| print_error(host, file_name, said, refusals, text))
+        let Self { host, words, said, refusals, .. } = self;
+        self.error_lines.push(bytes, |text| print_error(host, words, said, refusals, text))
     }
 
     fn refused(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -215,14 +293,14 @@ impl<'a> Forward<'a> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let Self { host, file_name, said, refusals, .. } = self;
+        let Self { host, words, said, refusals, .. } = self;
         self.out_lines.flush(|text| print(host, Stream::Stdout, text))?;
-        self.error_lines.flush(|text| print_error(host, file_name, said, refusals, text))
+        self.error_lines.flush(|text| print_error(host, words, said, refusals, text))
     }
 
-    fn finish(self, status: ExitStatus) -> Ended {
-        let Self { last_line, said, refusals, .. } = self;
-        Ended { status, last_line: last_line.finish(), said, refusals }
+    fn finish(self, status: ExitStatus, is_overdue: bool) -> Ended {
+        let Self { last_line, said, refusals, left, .. } = self;
+        Ended { status, is_overdue, left, last_line: last_line.finish(), said, refusals }
     }
 }
 
@@ -232,15 +310,15 @@ fn print(host: &HostLink, stream: Stream, text: &[u8]) -> io::Result<()> {
 
 fn print_error(
     host: &HostLink,
-    file_name: &str,
+    words: &Words<'_>,
     said: &mut Said,
     refusals: &mut Refusals,
     text: &[u8],
 ) -> io::Result<()> {
-    let cleaned = as_if_a_file(text, file_name);
+    let cleaned = words.as_if_a_file(text);
     let text = cleaned.as_deref().unwrap_or(text);
     text.split(|byte| *byte == b'\n').for_each(|line| said.push(line));
-    if let Some(attempt) = refusals.look_at(text, file_name) {
+    if let Some(attempt) = refusals.look_at(text, words.file_name) {
         host.send(&Event::Denied { attempt })?;
     }
     print(host, Stream::Stderr, text)

@@ -2,7 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::launch::PREFIX;
+use belljar_wire::RunCommand;
+
+use super::{
+    launch::{PREFIX, SESSION_PREFIX},
+    state::EARLIER_LINES,
+};
 
 /// As many lines are remembered.
 const MAX_LINES: usize = 8;
@@ -54,26 +59,55 @@ pub(super) fn complaint<'a>(text: &'a str, file_name: &str) -> Option<Complaint<
     Some(Complaint { line: line.parse().ok()?, what })
 }
 
-/// A line of standard error as it would be if the code were a file: bash names the way the code
-/// came in syntax errors, quotes the first line with our prefix, and calls the place of functions
-/// that are in no file "environment".
-pub(super) fn as_if_a_file(line: &[u8], file_name: &str) -> Option<Vec<u8>> {
-    if let Some(rest) = line.strip_prefix(b"environment: ")
-        && [&b"line "[..], b"fork: "].iter().any(|how| rest.starts_with(how))
-    {
-        return Some([file_name.as_bytes(), b": ", rest].concat());
+/// How the bash of a run puts things.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words<'a> {
+    pub(super) file_name: &'a str,
+    /// Lines from here on are of what earlier runs of the session have left.
+    pub(super) earlier: Option<u32>,
+}
+
+impl<'a> Words<'a> {
+    pub(super) fn new(run: &'a RunCommand) -> Self {
+        let earlier = run.session.then_some(EARLIER_LINES);
+        Self { file_name: &run.file_name, earlier }
     }
-    let rest = line.strip_prefix(file_name.as_bytes())?.strip_prefix(b": ")?;
-    let rest = rest.strip_prefix(b"-c: ").or_else(|| rest.strip_prefix(b"eval: "))?;
-    let quoted = format!("`{PREFIX}");
-    let rest = match rest.windows(quoted.len()).position(|part| part == quoted.as_bytes()) {
-        Some(at) => {
-            let (before, after) = rest.split_at(at);
-            [before, b"`", after.get(quoted.len()..)?].concat()
+
+    /// A line of standard error as it would be if the code were a file: bash names the way the code
+    /// came in syntax errors, quotes the first line with our prefix, and calls the place of
+    /// functions that are in no file "environment".
+    pub(super) fn as_if_a_file(&self, line: &[u8]) -> Option<Vec<u8>> {
+        let name = self.file_name.as_bytes();
+        if let Some(rest) = line.strip_prefix(b"environment: ")
+            && [&b"line "[..], b"fork: "].iter().any(|how| rest.starts_with(how))
+        {
+            let rest = self.without_earlier_line(rest).unwrap_or(rest);
+            return Some([name, b": ", rest].concat());
         }
-        None => rest.to_vec(),
-    };
-    Some([file_name.as_bytes(), b": ", &rest].concat())
+        let rest = line.strip_prefix(name)?.strip_prefix(b": ")?;
+        if let Some(what) = self.without_earlier_line(rest) {
+            return Some([name, b": ", what].concat());
+        }
+        let rest = rest.strip_prefix(b"-c: ").or_else(|| rest.strip_prefix(b"eval: "))?;
+        let mut rest = rest.to_vec();
+        for prefix in [SESSION_PREFIX, PREFIX] {
+            let quoted = format!("`{prefix}");
+            let found = rest.windows(quoted.len()).position(|part| part == quoted.as_bytes());
+            if let Some(at) = found {
+                rest.splice(at + 1..at + quoted.len(), []);
+            }
+        }
+        Some([name, b": ", &rest].concat())
+    }
+
+    /// `line 10003: what` without the line, if it is one of an earlier run's text.
+    fn without_earlier_line<'t>(&self, text: &'t [u8]) -> Option<&'t [u8]> {
+        let rest = text.strip_prefix(b"line ")?;
+        let colon = rest.iter().position(|byte| *byte == b':')?;
+        let (line, what) = rest.split_at_checked(colon)?;
+        let line: u32 = str::from_utf8(line).ok()?.parse().ok()?;
+        if line > self.earlier? { what.get(2..) } else { None }
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::{
 
 use belljar_wire::{Command, Durable, Event, GuestGrants, GuestLimits, ToolCall, ToolReply};
 
-use super::{frames::Locator, random::Generator};
+use super::{random::Generator, sources::Sources, transpile::Scope};
 use crate::HostLink;
 
 /// What the host said while the code waited.
@@ -28,7 +28,7 @@ pub(super) enum Heard {
 #[derive(Debug)]
 pub(super) struct Current {
     host: RefCell<Option<HostLink>>,
-    locator: RefCell<Option<Rc<Locator>>>,
+    sources: RefCell<Option<Rc<Sources>>>,
     began: Cell<Instant>,
     deadline: Cell<Option<Instant>>,
     overdue: Cell<bool>,
@@ -59,7 +59,7 @@ impl Current {
     pub(super) fn new() -> Rc<Self> {
         Rc::new(Self {
             host: RefCell::new(None),
-            locator: RefCell::new(None),
+            sources: RefCell::new(None),
             began: Cell::new(Instant::now()),
             deadline: Cell::new(None),
             overdue: Cell::new(false),
@@ -77,7 +77,7 @@ impl Current {
         host: &HostLink,
         limits: &GuestLimits,
         grants: GuestGrants,
-        locator: &Rc<Locator>,
+        sources: &Rc<Sources>,
         durable: Option<&Durable>,
     ) -> io::Result<()> {
         match durable.map(|durable| seed_of(&durable.seed)) {
@@ -90,9 +90,12 @@ impl Current {
         }));
         self.calls.set(Calls::default());
         self.host.replace(Some(host.clone()));
-        self.locator.replace(Some(locator.clone()));
+        self.sources.replace(Some(sources.clone()));
         let now = Instant::now();
-        self.began.set(now);
+        // The clock of a session runs on from its first run.
+        if !matches!(sources.current().scope, Scope::Session { run: 2.. }) {
+            self.began.set(now);
+        }
         self.deadline.set(now.checked_add(Duration::from_millis(limits.wall_ms)));
         self.overdue.set(false);
         self.memory_bytes.set(limits.memory_bytes);
@@ -103,7 +106,7 @@ impl Current {
     /// The run is over; whatever guest code is still called has no host.
     pub(super) fn end(&self) {
         self.host.replace(None);
-        self.locator.replace(None);
+        self.sources.replace(None);
         self.deadline.set(None);
     }
 
@@ -211,7 +214,7 @@ impl Current {
                 self.advance(now_ms);
                 Some(Heard::Timer)
             }
-            Command::Run(_) => None,
+            Command::Run(_) | Command::Branch | Command::Reroot => None,
         }
     }
 
@@ -230,8 +233,8 @@ impl Current {
     }
 
     /// Maps positions back to what the agent wrote, while a run lasts.
-    pub(super) fn locator(&self) -> Option<Rc<Locator>> {
-        self.locator.borrow().clone()
+    pub(super) fn sources(&self) -> Option<Rc<Sources>> {
+        self.sources.borrow().clone()
     }
 }
 

@@ -5,7 +5,7 @@ use rquickjs::{Ctx, Error, Persistent, Type, Value};
 
 use super::{
     current::Current,
-    frames::{Frame, Trace},
+    frames::{Frame, Origin, Trace, current, describe},
     hints,
     missing::{self, Missing},
     thrown::{Thrown, Told},
@@ -117,13 +117,15 @@ impl<'js> Reporter<'_, 'js> {
     }
 
     fn overdue(&self, interrupted: Option<&Value<'js>>) -> GuestError {
-        let locator = self.thrown.locator;
         let error = interrupted.and_then(Value::as_object);
         let mut frames = error.map(|error| self.thrown.trace(error).frames).unwrap_or_default();
         let mut message = format!("timed out after {}", hints::duration(self.limits.wall_ms));
         if let Some(top) = frames.first_mut() {
-            locator.place_at_loop(top);
-            message.push_str(&format!(", at line {}", locator.position(top).0));
+            top.place_at_loop();
+            message.push_str(&format!(", at line {}", top.position().0));
+            if top.origin == Origin::Earlier {
+                message.push_str(&format!(" of {}", top.source_name()));
+            }
         }
         let hint = match interrupted {
             Some(_) => hints::TIMEOUT_RUNNING,
@@ -171,7 +173,7 @@ impl<'js> Reporter<'_, 'js> {
     /// When memory is used up to the last byte, QuickJS cannot make the error that says so, and
     /// throws null. Code that means to do so says it.
     fn stands_for_no_memory(&self, value: &Value<'js>) -> bool {
-        let text = &self.thrown.locator.source().text;
+        let text = &self.thrown.sources.current().text;
         let is_meant = text.contains("throw null") || text.contains("reject(null");
         value.type_of() == Type::Uninitialized || value.is_null() && !is_meant
     }
@@ -192,7 +194,7 @@ impl<'js> Reporter<'_, 'js> {
     fn name_missing_function(&self, message: &mut String, trace: &mut Trace) {
         let Some(top) = trace.frames.first_mut().filter(|_| trace.is_direct) else { return };
         if message == "TypeError: not a function"
-            && let Some((callee, place)) = self.thrown.locator.called_at(top)
+            && let Some((callee, place)) = top.called()
             && callee.len() <= MAX_CALLEE_BYTES
         {
             *message = format!("TypeError: {callee} is not a function");
@@ -222,11 +224,11 @@ impl<'js> Reporter<'_, 'js> {
     }
 
     fn placed(&self, error: GuestError, frames: &[Frame], related: String) -> GuestError {
-        let locator = self.thrown.locator;
-        let stack = locator.describe(frames) + &related;
+        let stack = describe(frames) + &related;
         let error = if stack.is_empty() { error } else { error.with_stack(stack) };
-        let Some(top) = frames.first() else { return error };
-        let (line, column) = locator.position(top);
+        // A line of another run's code would be taken for one of this code.
+        let Some(top) = current(frames) else { return error };
+        let (line, column) = top.position();
         error.at(line, column)
     }
 }

@@ -1,16 +1,72 @@
 //! From QuickJS's stack text to frames of the code as the agent wrote it.
 
-use std::{cell::OnceCell, fmt::Write as _};
+use std::{cell::OnceCell, fmt::Write as _, rc::Rc};
 
 use super::transpile::{Mapping, Outline, Source, SourceMap, position};
 
 /// One frame of the agent's own code.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Frame {
     /// `None` at the top level and in functions without a name.
     pub(super) function: Option<String>,
     /// Byte offset in the source.
     pub(super) offset: usize,
+    /// Whose source it is in.
+    pub(super) locator: Rc<Locator>,
+    pub(super) origin: Origin,
+}
+
+/// When the code of a frame came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// With this run.
+    Current,
+    /// With an earlier one of the session.
+    Earlier,
+}
+
+impl Frame {
+    /// Line and column, counted from one, the column in characters.
+    pub(super) fn position(&self) -> (u32, u32) {
+        position(&self.locator.source.text, self.offset)
+    }
+
+    /// What its source is called.
+    pub(super) fn source_name(&self) -> String {
+        match self.origin {
+            Origin::Current => self.locator.source.file_name.clone(),
+            Origin::Earlier => self.locator.source.script_name(),
+        }
+    }
+
+    /// What is called here, and where, if there is only one call it can be. Methods of global
+    /// objects are not what is missing.
+    pub(super) fn called(&self) -> Option<(String, usize)> {
+        let Locator { source, .. } = &*self.locator;
+        let calls = self.locator.outline().calls_after(self.offset);
+        let mut called = calls
+            .map(|call| (call.callee(source), call.place()))
+            .filter(|(callee, _)| !is_well_known(callee));
+        let (callee, place) = called.next().filter(|_| called.next().is_none())?;
+        Some((callee.to_owned(), place))
+    }
+
+    /// Moves a frame to the call it stands for, if there is only one it can be.
+    pub(super) fn place_at_call(&mut self, is_meant: impl Fn(&str) -> bool) {
+        let calls = self.locator.outline().calls_after(self.offset);
+        let mut meant = calls.filter(|call| is_meant(call.callee(&self.locator.source)));
+        let call = meant.next().filter(|_| meant.next().is_none());
+        if let Some(place) = call.map(|call| call.place()) {
+            self.offset = place;
+        }
+    }
+
+    /// Moves a frame that was interrupted to the loop it is in.
+    pub(super) fn place_at_loop(&mut self) {
+        if let Some(start) = self.locator.outline().loop_after(self.offset) {
+            self.offset = start;
+        }
+    }
 }
 
 /// The frames of the agent's own code, innermost first.
@@ -21,96 +77,46 @@ pub(super) struct Trace {
     pub(super) is_direct: bool,
 }
 
+impl Trace {
+    /// The innermost frame of the code of this run: lines that are told are lines of that.
+    pub(super) fn current(&self) -> Option<&Frame> {
+        current(&self.frames)
+    }
+}
+
+/// The innermost frame of the code of this run.
+pub(super) fn current(frames: &[Frame]) -> Option<&Frame> {
+    frames.iter().find(|frame| frame.origin == Origin::Current)
+}
+
 /// Knows where generated code came from. Map and outline are drawn when they are first needed.
 #[derive(Debug)]
 pub(super) struct Locator {
     source: Source,
+    script_name: String,
     map: OnceCell<Option<SourceMap>>,
     outline: OnceCell<Outline>,
 }
 
 impl Locator {
     pub(super) fn new(source: Source) -> Self {
-        Self { source, map: OnceCell::new(), outline: OnceCell::new() }
+        let script_name = source.script_name();
+        Self { source, script_name, map: OnceCell::new(), outline: OnceCell::new() }
     }
 
     pub(super) fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Reads the stack of an error of this class. Frames of the class's own constructor are left
-    /// out, as in Node: an error is made where its class is used.
-    pub(super) fn trace(&self, stack: &str, error_class: &str) -> Trace {
-        let mut lines = stack.lines().map(|line| self.frame(line)).peekable();
-        let is_constructor = |frame: &Option<Frame>| {
-            frame.as_ref().and_then(|frame| frame.function.as_deref()) == Some(error_class)
-        };
-        while lines.next_if(is_constructor).is_some() {}
-        let is_direct = lines.peek().is_some_and(Option::is_some);
-        let mut frames: Vec<_> = lines.flatten().collect();
-        for (index, frame) in frames.iter_mut().enumerate() {
-            // The innermost one made the error, all others called something.
-            let is_making = index == 0 && is_direct;
-            self.place_at_call(frame, |callee| !is_making || callee == error_class);
-        }
-        Trace { frames, is_direct }
-    }
-
-    /// Moves a frame to the call it stands for, if there is only one it can be.
-    fn place_at_call(&self, frame: &mut Frame, is_meant: impl Fn(&str) -> bool) {
-        let calls = self.outline().calls_after(frame.offset);
-        let mut meant = calls.filter(|call| is_meant(call.callee(&self.source)));
-        if let (Some(call), None) = (meant.next(), meant.next()) {
-            frame.offset = call.place();
-        }
-    }
-
-    /// What is called at a frame, and where, if there is only one call it can be. Methods of
-    /// global objects are not what is missing.
-    pub(super) fn called_at(&self, frame: &Frame) -> Option<(&str, usize)> {
-        let calls = self.outline().calls_after(frame.offset);
-        let mut called = calls
-            .map(|call| (call.callee(&self.source), call.place()))
-            .filter(|(callee, _)| !is_well_known(callee));
-        called.next().filter(|_| called.next().is_none())
-    }
-
-    /// Moves a frame that was interrupted to the loop it is in.
-    pub(super) fn place_at_loop(&self, frame: &mut Frame) {
-        if let Some(start) = self.outline().loop_after(frame.offset) {
-            frame.offset = start;
-        }
-    }
-
     fn outline(&self) -> &Outline {
         self.outline.get_or_init(|| Outline::draw(&self.source))
     }
 
-    /// The frames as text, one to a line.
-    pub(super) fn describe(&self, frames: &[Frame]) -> String {
-        let mut text = String::new();
-        for frame in frames {
-            let (line, column) = self.position(frame);
-            let place = format!("{}:{line}:{column}", self.source.file_name);
-            let separator = if text.is_empty() { "" } else { "\n" };
-            let _ = match &frame.function {
-                Some(function) => write!(text, "{separator}    at {function} ({place})"),
-                None => write!(text, "{separator}    at {place}"),
-            };
-        }
-        text
-    }
-
-    /// Line and column of a frame, counted from one, the column in characters.
-    pub(super) fn position(&self, frame: &Frame) -> (u32, u32) {
-        position(&self.source.text, frame.offset)
-    }
-
     /// `    at name (file:line:column)`, or `    at file:line:column` for code that did not
     /// compile.
-    fn frame(&self, line: &str) -> Option<Frame> {
+    pub(super) fn frame(self: &Rc<Self>, line: &str, origin: Origin) -> Option<Frame> {
         let text = line.trim_start().strip_prefix("at ")?;
-        let file = &self.source.file_name;
+        let file = &self.script_name;
         // The name may hold anything, so it is looked for as a whole.
         let (function, place) = match text.rfind(&format!(" ({file}:")) {
             Some(at) => {
@@ -123,7 +129,7 @@ impl Locator {
         let (line, column) = place.split_once(':')?;
         let offset = self.locate(line.parse().ok()?, column.parse().ok()?)?;
         let function = function.filter(|name| *name != "<anonymous>").map(str::to_owned);
-        Some(Frame { function, offset })
+        Some(Frame { function, offset, locator: self.clone(), origin })
     }
 
     /// The place in the source a place in the script came from. QuickJS counts columns in bytes.
@@ -154,6 +160,21 @@ impl Locator {
         });
         start + before.map(char::len_utf8).sum::<usize>()
     }
+}
+
+/// The frames as text, one to a line.
+pub(super) fn describe(frames: &[Frame]) -> String {
+    let mut text = String::new();
+    for frame in frames {
+        let (line, column) = frame.position();
+        let place = format!("{}:{line}:{column}", frame.source_name());
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let _ = match &frame.function {
+            Some(function) => write!(text, "{separator}    at {function} ({place})"),
+            None => write!(text, "{separator}    at {place}"),
+        };
+    }
+    text
 }
 
 fn is_well_known(callee: &str) -> bool {

@@ -10,6 +10,7 @@ use super::{text::text_of, tools};
 pub(super) struct Library {
     run_one: Persistent<Function<'static>>,
     delay: Persistent<Function<'static>>,
+    forget: Persistent<Function<'static>>,
     timer_prototypes: [Persistent<Value<'static>>; 2],
     import_module: Persistent<Function<'static>>,
     inspect: Persistent<Function<'static>>,
@@ -27,6 +28,7 @@ impl Library {
         Ok(Self {
             run_one: timers.get("runOne")?,
             delay: timers.get("delay")?,
+            forget: timers.get("forget")?,
             timer_prototypes: [prototype("Timeout")?, prototype("Immediate")?],
             import_module: native.get("importModule")?,
             inspect: native.get("inspect")?,
@@ -46,6 +48,19 @@ impl Library {
     pub(super) fn make_durable(&self, ctx: &Ctx<'_>) -> Result<()> {
         let need: Function = self.native.clone().restore(ctx)?.get("need")?;
         need.call(("durable",))
+    }
+
+    /// Drops the timers and the waiting calls an earlier run has left.
+    pub(super) fn forget(&self, ctx: &Ctx<'_>) -> Result<()> {
+        self.forget.clone().restore(ctx)?.call::<_, ()>(())?;
+        let native = self.native.clone().restore(ctx)?;
+        for part in ["forgetCalls", "forgetGroups"] {
+            // A part nobody has touched has nothing to forget.
+            if let Some(forget) = native.get::<_, Option<Function>>(part)? {
+                forget.call::<_, ()>(())?;
+            }
+        }
+        Ok(())
     }
 
     /// Hands the outcome of a tool call to the code that waits for it.

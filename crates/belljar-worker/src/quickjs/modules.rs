@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use belljar_wire::{ErrorCode, Event};
 use rquickjs::{
-    Constructor, Ctx, Error, Module, Object, Result, Runtime,
+    Constructor, Ctx, Error, Exception, Module, Object, Result, Runtime,
     loader::{ImportAttributes, Loader, Resolver},
     module::Declared,
 };
@@ -30,8 +30,11 @@ impl Resolver for Refusal {
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
         self.current.send(&Event::Denied { attempt: format!("import(\"{name}\")") });
-        // No handle is kept: the loader is dropped after the runtime.
-        let class: Constructor = ctx.globals().get("PermissionError")?;
+        // No handle is kept: the loader is dropped after the runtime. Guest code may have taken
+        // the name for something else.
+        let Ok(class) = ctx.globals().get::<_, Constructor>("PermissionError") else {
+            return Err(Exception::throw_message(ctx, &hints::module_refused(name)));
+        };
         let options = Object::new(ctx.clone())?;
         options.set("code", ErrorCode::PermissionModule.as_str())?;
         options.set("hint", hints::MODULE)?;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use belljar_wire::{Event, Stream};
 use rquickjs::{Ctx, Error, Exception, Function, Object, Result, String as JsString, TypedArray};
 
-use super::{current::Current, hints, random, text::text_of};
+use super::{current::Current, frames::describe, hints, random, text::text_of};
 
 /// A frame's head is bounded; an attempt is cut long before.
 const MAX_ATTEMPT_BYTES: usize = 1024;
@@ -100,9 +100,9 @@ fn install_stacks<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Curren
     let map = move |stack: JsString<'js>, class: JsString<'js>| {
         let stack = text_of(&stack)?;
         // Outside a run the library is at fault, and its frames are wanted.
-        let Some(locator) = current.locator() else { return Ok(stack) };
-        let trace = locator.trace(&stack, &text_of(&class)?);
-        Ok::<_, Error>(locator.describe(&trace.frames))
+        let Some(sources) = current.sources() else { return Ok(stack) };
+        let trace = sources.trace(&stack, &text_of(&class)?);
+        Ok::<_, Error>(describe(&trace.frames))
     };
     native.set("mapFrames", Function::new(ctx.clone(), map)?)
 }

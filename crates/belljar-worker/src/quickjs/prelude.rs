@@ -7,7 +7,11 @@
 //! Compiling all of it would cost more than the rest of a cold start, so only what nearly every
 //! run touches is evaluated at once; on-demand.js asks for the others when they are touched.
 
-use rquickjs::{Ctx, Exception, Function, Object, Result, context::EvalOptions, function::Func};
+use rquickjs::{
+    Ctx, Exception, Function, Object, Result, Value,
+    context::EvalOptions,
+    function::{Func, This},
+};
 
 /// Frames of these files are no business of the agent's.
 pub(super) const FILE_PREFIX: &str = "belljar:";
@@ -69,27 +73,97 @@ const ON_DEMAND: &[(&str, &str)] = guest_files![
     "stdlib",
 ];
 
+/// What files of the library call by name. They are bound to what the names mean before there is
+/// any guest code: that of a session may declare each of them anew, for good.
+const BUILTINS: &[&str] = &[
+    "AggregateError",
+    "Array",
+    "ArrayBuffer",
+    "BigInt",
+    "BigInt64Array",
+    "BigUint64Array",
+    "Boolean",
+    "DOMException",
+    "DataView",
+    "Date",
+    "Error",
+    "EvalError",
+    "FinalizationRegistry",
+    "Float16Array",
+    "Float32Array",
+    "Float64Array",
+    "Function",
+    "Int16Array",
+    "Int32Array",
+    "Int8Array",
+    "Iterator",
+    "JSON",
+    "Map",
+    "Math",
+    "Number",
+    "Object",
+    "Promise",
+    "Proxy",
+    "RangeError",
+    "ReferenceError",
+    "Reflect",
+    "RegExp",
+    "Set",
+    "SharedArrayBuffer",
+    "String",
+    "Symbol",
+    "SyntaxError",
+    "TypeError",
+    "URIError",
+    "Uint16Array",
+    "Uint32Array",
+    "Uint8Array",
+    "Uint8ClampedArray",
+    "WeakMap",
+    "WeakRef",
+    "WeakSet",
+    "decodeURIComponent",
+    "encodeURIComponent",
+    "globalThis",
+    "parseFloat",
+    "parseInt",
+];
+
 /// Runs what nearly every run needs, and makes the rest available.
 pub(super) fn evaluate<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> Result<()> {
     // No prototype: a setter that guest code puts on `Object.prototype` must not be handed this.
     native.set_prototype(None)?;
     native.set("libraryFile", Func::from(on_demand))?;
+    native.set("builtins", builtins(ctx)?)?;
     for (name, source) in FILES {
-        compile(ctx, name, source)?.call::<_, ()>((native.clone(),))?;
+        compile(native, name, source)?.call::<_, ()>((native.clone(),))?;
     }
     Ok(())
 }
 
-/// A file that is not evaluated yet, as the function it is.
-fn on_demand<'js>(ctx: Ctx<'js>, name: String) -> Result<Function<'js>> {
+fn builtins<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let (globals, builtins) = (ctx.globals(), Object::new(ctx.clone())?);
+    builtins.set_prototype(None)?;
+    for name in BUILTINS {
+        builtins.set(*name, globals.get::<_, Value>(*name)?)?;
+    }
+    Ok(builtins)
+}
+
+/// A file that is not evaluated yet, as the function it is; a method of `native`.
+fn on_demand<'js>(ctx: Ctx<'js>, native: This<Object<'js>>, name: String) -> Result<Function<'js>> {
     match ON_DEMAND.iter().find(|(known, _)| *known == name) {
-        Some((known, source)) => compile(&ctx, known, source),
+        Some((known, source)) => compile(&native, known, source),
         None => Err(Exception::throw_message(&ctx, "the guest library has no such file")),
     }
 }
 
-fn compile<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> Result<Function<'js>> {
+fn compile<'js>(native: &Object<'js>, name: &str, source: &str) -> Result<Function<'js>> {
     let mut options = EvalOptions::default();
     options.filename = Some(format!("{FILE_PREFIX}{name}"));
-    ctx.eval_with_options(source, options)
+    let names = BUILTINS.join(", ");
+    // Whatever comes before the source is on its first line, so that lines are its own.
+    let script = format!("(function ({{ {names} }}) {{ const file = {source}\nreturn file; }})");
+    let bind: Function = native.ctx().eval_with_options(script, options)?;
+    bind.call((native.get::<_, Object>("builtins")?,))
 }

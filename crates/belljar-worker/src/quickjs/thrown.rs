@@ -7,8 +7,9 @@ use belljar_wire::{ErrorCode, ErrorKind};
 use rquickjs::{Ctx, IntoAtom, Object, Value, atom::PredefinedAtom};
 
 use super::{
-    frames::{Locator, Trace},
+    frames::{Trace, describe},
     library::Library,
+    sources::Sources,
     text::text_of,
 };
 
@@ -20,7 +21,7 @@ const MAX_RELATED: u32 = 8;
 pub(super) struct Thrown<'a, 'js> {
     pub(super) ctx: &'a Ctx<'js>,
     pub(super) library: &'a Library,
-    pub(super) locator: &'a Locator,
+    pub(super) sources: &'a Sources,
 }
 
 /// What an error of the library's says of itself.
@@ -66,7 +67,7 @@ impl<'js> Thrown<'_, 'js> {
             self.ctx.catch();
             String::new()
         });
-        self.locator.trace(&stack, &self.class_name(error).unwrap_or_default())
+        self.sources.trace(&stack, &self.class_name(error).unwrap_or_default())
     }
 
     /// What an error of the library's own says of itself: a `PermissionError` or a `ToolError`.
@@ -133,7 +134,7 @@ impl<'js> Thrown<'_, 'js> {
         }
         if !frames.is_empty() {
             text.push('\n');
-            text.push_str(&self.locator.describe(&frames));
+            text.push_str(&describe(&frames));
         }
     }
 

@@ -51,9 +51,8 @@ pub(super) fn install<'js>(
 
 /// The agent's line of a call.
 fn line_of(current: &Current, stack: &str) -> Option<u32> {
-    let locator = current.locator()?;
-    let trace = locator.trace(stack, "");
-    Some(locator.position(trace.frames.first()?).0)
+    let trace = current.sources()?.trace(stack, "");
+    Some(trace.current()?.position().0)
 }
 
 /// Hands an outcome to the code that waits for it.

@@ -2,7 +2,8 @@
 //!
 //! Parse, refuse what has no meaning here, strip the types, make the last expression the value,
 //! print. All of it happens in the cell: the text is hostile. The result is one async function,
-//! so that top-level `await` and `return` work, in sloppy mode, so that `x = 1` does.
+//! so that top-level `await` and `return` work, in sloppy mode, so that `x = 1` does. In a session
+//! its top-level names are global: see [`session`].
 //!
 //! A source map is only drawn when an error needs one: see [`SourceMap::draw`].
 
@@ -10,6 +11,7 @@ mod completion;
 mod modules;
 mod nesting;
 mod outline;
+mod session;
 mod survey;
 mod syntax;
 
@@ -27,6 +29,7 @@ use oxc::{
 };
 
 pub(super) use outline::Outline;
+pub(super) use session::Ahead;
 pub(super) use syntax::position;
 
 /// The parameter through which `import()` reaches the function that refuses it.
@@ -38,9 +41,30 @@ pub(super) struct Source {
     pub(super) language: Language,
     pub(super) file_name: String,
     pub(super) text: String,
+    pub(super) scope: Scope,
+}
+
+/// Where the names live that the code declares at its top level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// They end with the run.
+    Run,
+    /// They stay for later runs.
+    Session {
+        /// Which run of the session this is, counted from one.
+        run: u32,
+    },
 }
 
 impl Source {
+    /// What the engine calls the script, and nothing else it has.
+    pub(super) fn script_name(&self) -> String {
+        match self.scope {
+            Scope::Run => self.file_name.clone(),
+            Scope::Session { run } => format!("<run {run}>"),
+        }
+    }
+
     fn source_type(&self) -> SourceType {
         match self.language {
             Language::JavaScript => SourceType::mjs(),
@@ -67,11 +91,18 @@ impl From<GuestError> for Refusal {
 }
 
 /// The script QuickJS evaluates: an async function that takes the refusing `import`.
-pub(super) fn transpile(source: &Source) -> Result<String, Refusal> {
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) text: String,
+    pub(super) ahead: Ahead,
+}
+
+/// Makes the script.
+pub(super) fn transpile(source: &Source) -> Result<Script, Refusal> {
     nesting::check(source)?;
     let allocator = Allocator::default();
-    let program = lower(&allocator, source)?;
-    Ok(wrap(&print(&program, None).code))
+    let (program, ahead) = lower(&allocator, source)?;
+    Ok(Script { text: wrap(&print(&program, None).code), ahead })
 }
 
 /// The generated script, and where each piece of it came from.
@@ -93,7 +124,7 @@ impl SourceMap {
     /// Transpiles once more, this time taking notes; `None` for a source that does not transpile.
     pub(super) fn draw(source: &Source) -> Option<Self> {
         let allocator = Allocator::default();
-        let program = lower(&allocator, source).ok()?;
+        let (program, _) = lower(&allocator, source).ok()?;
         let printed = print(&program, Some(PathBuf::from(&source.file_name)));
         let tokens = printed.map?;
         let mappings = tokens.get_tokens().map(|token| Mapping {
@@ -106,7 +137,10 @@ impl SourceMap {
 }
 
 /// Everything up to printing.
-fn lower<'a>(allocator: &'a Allocator, source: &'a Source) -> Result<Program<'a>, Refusal> {
+fn lower<'a>(
+    allocator: &'a Allocator,
+    source: &'a Source,
+) -> Result<(Program<'a>, Ahead), Refusal> {
     let parsed = parse(allocator, &source.text, source.source_type());
     if let Some(diagnostic) = parsed.diagnostics.errors().next() {
         return Err(syntax::explain_unparsed(source, diagnostic).into());
@@ -119,6 +153,7 @@ fn lower<'a>(allocator: &'a Allocator, source: &'a Source) -> Result<Program<'a>
         return Err(syntax::explain(source, diagnostic).into());
     }
     let scoping = analysed.semantic.into_scoping();
+    let shared = (source.scope != Scope::Run).then(|| session::Names::find(&program, &scoping));
     if source.language == Language::TypeScript {
         let transformer =
             Transformer::new(allocator, Path::new("main.ts"), &TransformOptions::default());
@@ -131,7 +166,8 @@ fn lower<'a>(allocator: &'a Allocator, source: &'a Source) -> Result<Program<'a>
     if returns == survey::Returns::None {
         completion::return_last_expression(&mut program, &builder);
     }
-    Ok(program)
+    let ahead = shared.map(|names| session::share(&mut program, names, allocator, &builder));
+    Ok((program, ahead.unwrap_or_default()))
 }
 
 fn parse<'a>(allocator: &'a Allocator, text: &'a str, goal: SourceType) -> ParserReturn<'a> {

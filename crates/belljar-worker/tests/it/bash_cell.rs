@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 use belljar_wire::{Language, RunCommand};
 use belljar_worker::bash::{Bash, BashSetup, DEFAULT_COMMANDS};
 
-use crate::harness::{Outcome, Place, command, run_on};
+use crate::harness::{Outcome, Place, command, run_on, run_session};
 
 const BASH: &str = "/bin/bash";
 
@@ -39,14 +39,25 @@ impl ShellCell {
         self.place.at(name)
     }
 
-    pub(crate) fn run_command(&self, command: RunCommand) -> Outcome {
-        let setup = BashSetup {
+    fn setup(&self) -> BashSetup {
+        BashSetup {
             bash: BASH.into(),
             default_path: self.at("bin"),
             work: self.at("work").into(),
             tmp: self.at("tmp").into(),
-        };
+        }
+    }
+
+    pub(crate) fn run_command(&self, command: RunCommand) -> Outcome {
+        let setup = self.setup();
         run_on(|| Bash::new(setup), command)
+    }
+
+    /// Runs scripts one after the other, as a session.
+    pub(crate) fn run_session(&self, commands: Vec<RunCommand>) -> Vec<Outcome> {
+        let setup = self.setup();
+        let nobody = |ask| unreachable!("nobody answers {ask:?}");
+        run_session(|| Bash::new(setup), commands, nobody)
     }
 
     pub(crate) fn run(&self, code: &str) -> Outcome {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    cpython_harness::Python,
+    cpython_harness::{Python, command, run_session},
     cpython_tools::{Cell, Said},
     documents::examples,
 };
@@ -40,4 +40,15 @@ fn shop(cell: &mut Cell, head: &Value, arguments: &Value) {
     let order = |n: u64| json!({"id": n, "city": arguments.get("city"), "price": n * 10});
     let limit = arguments.get("limit").and_then(Value::as_u64).expect("a limit");
     cell.reply(call, &(1..=limit).map(order).collect());
+}
+
+/// B1: those of a session are its runs.
+#[test]
+fn b1_examples_of_a_session_give_what_they_promise() {
+    let examples = examples(include_str!("../../../../docs/python.md"), "python session", "# =>");
+    assert!(examples.len() > 1, "only {} examples were found", examples.len());
+    let commands: Vec<_> = examples.iter().map(|(code, _)| command(code)).collect();
+    for ((code, promise), outcome) in examples.iter().zip(run_session(Python::Plain, &commands)) {
+        assert_eq!((outcome.error, &outcome.value), (None, promise), "{code}");
+    }
 }

@@ -55,6 +55,7 @@ pub(crate) fn command(code: &str) -> RunCommand {
         code: code.into(),
         context: Vec::new(),
         durable: None,
+        session: false,
     }
 }
 
@@ -88,11 +89,27 @@ pub(crate) fn value_in(python: Python, code: &str) -> Value {
 
 /// Runs a whole command.
 pub(crate) fn run_command(python: Python, command: &RunCommand) -> Outcome {
+    run_in(&mut ready_cell(python), command)
+}
+
+/// Runs commands one after the other in one cell, as a session.
+pub(crate) fn run_session(python: Python, commands: &[RunCommand]) -> Vec<Outcome> {
+    let mut cell = ready_cell(python);
+    let commands = commands.iter().map(|one| RunCommand { session: true, ..one.clone() });
+    commands.map(|command| run_in(&mut cell, &command)).collect()
+}
+
+const CAPS: Caps = Caps { body_bytes: 1 << 26, text_bytes: 64 * 1024 };
+
+fn ready_cell(python: Python) -> UnixStream {
     let mut socket = launcher(python).connect();
-    let caps = Caps { body_bytes: 1 << 26, text_bytes: 64 * 1024 };
-    let ready = read_message::<Event>(&mut socket, caps).expect("the cell says it is ready");
+    let ready = read_message::<Event>(&mut socket, CAPS).expect("the cell says it is ready");
     assert_eq!(ready, Event::Ready);
-    write_message(&mut socket, &Command::Run(command.clone())).expect("the cell takes a run");
+    socket
+}
+
+fn run_in(socket: &mut UnixStream, command: &RunCommand) -> Outcome {
+    write_message(socket, &Command::Run(command.clone())).expect("the cell takes a run");
     let mut outcome = Outcome {
         value: Value::Null,
         lossy: false,
@@ -103,7 +120,7 @@ pub(crate) fn run_command(python: Python, command: &RunCommand) -> Outcome {
         error: None,
     };
     loop {
-        match read_message::<Event>(&mut socket, caps).expect("the cell goes on to its end") {
+        match read_message::<Event>(socket, CAPS).expect("the cell goes on to its end") {
             Event::Print { stream, text } => {
                 outcome.prints.push((stream, String::from_utf8(text).expect("prints are UTF-8")));
             }
@@ -121,7 +138,10 @@ pub(crate) fn run_command(python: Python, command: &RunCommand) -> Outcome {
             other @ (Event::Ready
             | Event::Refused { .. }
             | Event::ToolCall(_)
-            | Event::TimerWanted { .. }) => {
+            | Event::TimerWanted { .. }
+            | Event::Branched
+            | Event::Rerooted
+            | Event::NotBranched { .. }) => {
                 unreachable!("a cell with code does not send {other:?}");
             }
         }

@@ -57,6 +57,12 @@ impl Cell {
         socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket takes a timeout");
         let mut cell = Self { socket };
         assert_eq!(cell.read_frame().0, READY);
+        cell.run(code, more);
+        cell
+    }
+
+    /// Starts a run in a cell that has none; `more` is as above.
+    pub(crate) fn run(&mut self, code: &str, more: &Value) {
         let mut head = json!({
             "language": "python", "file_name": "main.py", "code_bytes": code.len(),
             "limits": {
@@ -67,8 +73,7 @@ impl Cell {
             "durable": null,
         });
         merge(&mut head, more);
-        cell.send(RUN, &head, code.as_bytes());
-        cell
+        self.send(RUN, &head, code.as_bytes());
     }
 
     /// The next thing it says.

@@ -93,6 +93,7 @@ pub(crate) fn command(code: &str) -> RunCommand {
         code: code.into(),
         context: Vec::new(),
         durable: None,
+        session: false,
     }
 }
 
@@ -138,13 +139,37 @@ pub(crate) fn run_with<E: Engine>(
     command: RunCommand,
     answer: impl FnMut(Event) -> Vec<Command> + Send + 'static,
 ) -> Outcome {
+    on_engine_thread(move || run_once(&mut warm(), command, answer))
+}
+
+/// Runs commands one after the other on one engine, as the cell of a session does.
+pub(crate) fn run_session<E: Engine>(
+    warm: impl FnOnce() -> E + Send + 'static,
+    commands: Vec<RunCommand>,
+    answer: impl FnMut(Event) -> Vec<Command> + Clone + Send + 'static,
+) -> Vec<Outcome> {
+    on_engine_thread(move || {
+        let mut engine = warm();
+        let commands = commands.into_iter().map(|one| RunCommand { session: true, ..one });
+        commands.map(|one| run_once(&mut engine, one, answer.clone())).collect()
+    })
+}
+
+fn on_engine_thread<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
+    let engine = thread::Builder::new().stack_size(STACK_BYTES).spawn(run);
+    engine.expect("a thread").join().expect("the engine does not panic")
+}
+
+fn run_once<E: Engine>(
+    engine: &mut E,
+    command: RunCommand,
+    answer: impl FnMut(Event) -> Vec<Command> + Send + 'static,
+) -> Outcome {
     let (cell, host) = UnixStream::pair().expect("a socket pair");
     let reader = thread::spawn(move || drain(host, answer));
-    let engine = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
-        let link = HostLink::new(cell);
-        warm().run(command, &link)
-    });
-    let result = engine.expect("a thread").join().expect("the engine does not panic");
+    let link = HostLink::new(cell);
+    let result = engine.run(command, &link);
+    drop(link);
     let Heard { prints, denied, artifacts } = reader.join().expect("the reader does not panic");
     let (value, (lossy, cut), error) = match result {
         Ok(done) => {
@@ -183,7 +208,10 @@ fn drain(mut host: UnixStream, mut answer: impl FnMut(Event) -> Vec<Command>) ->
             other @ (Event::Ready
             | Event::Refused { .. }
             | Event::Done { .. }
-            | Event::Failed(_)) => {
+            | Event::Failed(_)
+            | Event::Branched
+            | Event::Rerooted
+            | Event::NotBranched { .. }) => {
                 unreachable!("an engine does not send {other:?}");
             }
         }

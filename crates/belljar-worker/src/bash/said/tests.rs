@@ -1,6 +1,6 @@
 //! Lines of standard error, as bash writes them.
 
-use super::{Complaint, as_if_a_file, complaint};
+use super::{Complaint, Words, complaint};
 
 #[test]
 fn complaints_have_lines() {
@@ -29,7 +29,22 @@ fn syntax_errors_read_as_of_a_file() {
         ("m.sh: line 2: x\n", None),
         ("other\n", None),
     ] {
-        let text = as_if_a_file(line.as_bytes(), "m.sh");
+        let text = Words { file_name: "m.sh", earlier: None }.as_if_a_file(line.as_bytes());
+        assert_eq!(text.as_deref(), expected.map(str::as_bytes), "{line}");
+    }
+}
+
+/// B1: lines of what earlier runs have left are not told.
+#[test]
+fn b1_lines_of_earlier_runs_are_left_out() {
+    let words = Words { file_name: "m.sh", earlier: Some(100) };
+    for (line, expected) in [
+        ("environment: line 103: x: unbound\n", Some("m.sh: x: unbound\n")),
+        ("environment: line 3: x: unbound\n", Some("m.sh: line 3: x: unbound\n")),
+        ("m.sh: line 103: x\n", Some("m.sh: x\n")),
+        ("m.sh: line 3: x\n", None),
+    ] {
+        let text = words.as_if_a_file(line.as_bytes());
         assert_eq!(text.as_deref(), expected.map(str::as_bytes), "{line}");
     }
 }

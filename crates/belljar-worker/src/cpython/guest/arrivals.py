@@ -5,18 +5,18 @@ those of others on the way. When it has its own, the next one that waits reads o
 when the socket is readable; while a thread reads, it leaves that to the thread.
 """
 
+import os
+import select
 from threading import Condition, get_ident
-
-from .inbox import Inbox
 
 
 class Arrivals:
     """The reading end of a run that is not durable."""
 
-    def __init__(self, link):
+    def __init__(self, link, may_outlive=False):
         self._link = link
         self._fd = link.fd
-        self._inbox = Inbox(link.fd, link.block_for_ever)
+        self._inbox = link.inbox()
         self._turn = Condition()
         self._reader = None
         # Threads that wait while another one reads.
@@ -24,22 +24,35 @@ class Arrivals:
         self._attending = set()
         # Loops that leave the reading to a thread until it is done.
         self._resting = []
+        # In a session, a thread that still waits when the run ends must not read on: what comes
+        # then is not for it. By this pipe it is told.
+        self._main = get_ident()
+        self._may_outlive = may_outlive
+        self._is_closed = False
+        self._bell = None
 
     def check(self, link) -> None:
         """Raises if no call can be made from here."""
         refuse_child(link)
         refuse_nested(self._reader)
+        if self._is_closed:
+            refuse_over()
 
     def wait(self, pending, calls) -> None:
         """Returns when the reply is there."""
         with self._turn:
             if self._reader is not None:
                 self._wait_for_turn(pending)
-            if pending.is_done:
+            if pending.is_done or self._is_closed:
                 return
             self._reader = get_ident()
+            is_watched = self._may_outlive and self._reader != self._main
+            if is_watched and self._bell is None:
+                self._bell = os.pipe()
         try:
             while not pending.is_done:
+                if is_watched and not self._hears_host():
+                    return
                 calls.deliver(self._inbox.read())
                 # Whoever waits was counted before it looked whether its reply is there.
                 if self._waiting:
@@ -52,7 +65,7 @@ class Arrivals:
         refuse_nested(self._reader)
         self._waiting += 1
         try:
-            while self._reader is not None and not pending.is_done:
+            while self._reader is not None and not pending.is_done and not self._is_closed:
                 self._turn.wait()
         finally:
             self._waiting -= 1
@@ -65,7 +78,7 @@ class Arrivals:
 
     def _on_readable(self, loop, calls) -> None:
         with self._turn:
-            if self._reader is not None:
+            if self._reader is not None or self._is_closed:
                 loop.remove_reader(self._fd)
                 self._attending.discard(loop)
                 self._resting.append((loop, calls))
@@ -89,6 +102,39 @@ class Arrivals:
             except RuntimeError:
                 # It is closed meanwhile.
                 pass
+
+
+    def _hears_host(self) -> bool:
+        """Waits until there is something to read, or the run is over."""
+        poll = select.poll()
+        for fd in (self._fd, self._bell[0]):
+            poll.register(fd, select.POLLIN)
+        poll.poll()
+        return not self._is_closed
+
+    def is_reading(self) -> bool:
+        """Whether this thread is reading just now."""
+        return self._reader == get_ident()
+
+    def close(self) -> None:
+        """Ends the reading for good: returns when nobody reads. What is left of a frame is read
+        past before the next command."""
+        with self._turn:
+            self._is_closed = True
+            if self._bell is not None:
+                os.write(self._bell[1], b"!")
+            self._turn.notify_all()
+            while self._reader is not None:
+                self._turn.wait()
+            self._resting = []
+        if self._bell is not None:
+            for fd in self._bell:
+                os.close(fd)
+
+
+def refuse_over() -> None:
+    """A thread, or a call, has outlived its run."""
+    raise RuntimeError("the run that this belongs to is over; call the tool again")
 
 
 def refuse_child(link) -> None:

@@ -10,6 +10,7 @@ import sys
 from asyncio import _get_running_loop
 from time import monotonic
 
+from .arrivals import refuse_over
 from .toolcall import ToolCall
 from .toolerrors import ToolError, of_fault, of_problem
 from .value import ValueProblem, encode
@@ -29,7 +30,7 @@ _frame_at = sys._getframe
 class Pending:
     """A call whose reply is awaited."""
 
-    __slots__ = ("number", "line", "is_done", "waiters", "_is_ok", "_body")
+    __slots__ = ("number", "line", "is_done", "waiters", "_is_ok", "_is_over", "_body")
 
     def __init__(self, line):
         self.number = 0
@@ -37,7 +38,13 @@ class Pending:
         self.is_done = False
         self.waiters = ()
         self._is_ok = False
+        self._is_over = False
         self._body = None
+
+    def abandon(self) -> None:
+        """The run is over, and no reply will come."""
+        self._is_over = True
+        self.settle(False, None)
 
     def settle(self, is_ok: bool, body) -> None:
         """The reply is there: wakes the tasks that wait for it."""
@@ -58,6 +65,8 @@ class Pending:
     def take(self):
         """The value of the reply; its bytes are let go of before it is parsed, and with them the
         reply."""
+        if self._is_over or not self.is_done:
+            refuse_over()
         body, self._body = self._body, None
         if body is None:
             raise MemoryError
@@ -175,6 +184,18 @@ class Calls:
             self.wait(pending)
             if pending.has_failed():
                 pending.take()
+
+    def is_reading(self) -> bool:
+        """Whether this thread is reading from the host just now."""
+        return self._arrivals.is_reading()
+
+    def close(self) -> None:
+        """The run of a session is over: nobody reads any more, and no call is made or answered."""
+        self._arrivals.close()
+        for pending in [*self._open.values()]:
+            pending.abandon()
+        self._open.clear()
+        self._unused.clear()
 
     def open_seconds(self) -> float:
         """How long some call was on its way; that time is the host's to count."""

@@ -1,10 +1,11 @@
-"""A cell's main: say ready, take one run, answer, and wait to be ended."""
+"""A cell's main: say ready, take one run, answer, and wait to be ended; in a session, take run
+after run, and become two between them."""
 
 import sys
 
 from .errors import guest_error
 from .run import Prepared, Run, prepare_cell
-from .wire import Ended, Link
+from .wire import BRANCH, REROOT, RUN, Ended, Link, run_of
 
 WORK = "/work"
 # A cell that has waited this long for its code is parked.
@@ -26,16 +27,33 @@ _REHEARSAL_HEAD = {
 _REHEARSAL_CODE = "[1]"
 
 
-def cell_main(fd: int, lower_limits, work: str = WORK) -> None:
-    """Serves one run over the socket `fd`; returns when the host has closed it."""
+def cell_main(fd: int, lower_limits, work: str = WORK, branching=None) -> None:
+    """Serves one run over the socket `fd`, or those of a session; returns when the host has closed
+    it. In a session's cell, `branching` is what it takes to become two."""
     _reseed()
     link = Link(fd)
     prepared = prepare_cell(link, work)
     link.ready()
     try:
-        if not link.hears_within(PARKED_SECONDS):
+        if branching is None and not link.hears_within(PARKED_SECONDS):
             rehearse(work)
-        head, code, context = link.receive_run()
+        while True:
+            kind, head, body = link.receive_command()
+            if kind == BRANCH:
+                _branch(link, branching)
+                continue
+            if kind == REROOT:
+                _reroot(link, branching)
+                continue
+            if kind != RUN:
+                raise Ended
+            head, code, context = run_of(head, body)
+            body = None
+            link.reopen()
+            if not head.get("session"):
+                break
+            # The limits of the process are those of the session, which it was made with.
+            _perform(Run(link, head, code, context, work, prepared), link)
     except (Ended, OSError):
         # The host is gone, or let go of a cell it never used.
         return
@@ -45,14 +63,48 @@ def cell_main(fd: int, lower_limits, work: str = WORK) -> None:
         message = f"could not lower the limits of the run: {error}"
         link.failed(guest_error("sandbox.engine", message))
     else:
-        run = Run(link, head, code, context, work, prepared)
-        try:
-            run.settle()
-            run.perform()
-        except BaseException as error:  # guest code broke something the runtime stands on
-            message = f"the runtime could not go on: {type(error).__name__}: {error}"
-            link.failed(guest_error("runtime.thrown", message))
+        _perform(Run(link, head, code, context, work, prepared), link)
     link.wait_for_end()
+
+
+def _branch(link, branching) -> None:
+    """Becomes two: the one that was told so says that there are, the copy that it is ready."""
+    if branching is None:
+        raise Ended
+    link.is_branching = True
+    try:
+        is_copy = branching.branch(link.fd)
+    except OSError as error:
+        link.is_branching = False
+        link.not_branched(error.strerror)
+        return
+    link.is_branching = False
+    if is_copy:
+        _reseed()
+        link.ready()
+    else:
+        link.branched()
+
+
+def _reroot(link, branching) -> None:
+    """Goes on in another tree of files."""
+    if branching is None:
+        raise Ended
+    try:
+        branching.reroot(link.fd)
+    except OSError as error:
+        link.not_branched(error.strerror)
+    else:
+        link.rerooted()
+
+
+def _perform(run, link) -> None:
+    try:
+        run.settle()
+        run.perform()
+    except BaseException as error:  # guest code broke something the runtime stands on
+        message = f"the runtime could not go on: {type(error).__name__}: {error}"
+        link.failed(guest_error("runtime.thrown", message))
 
 
 def rehearse(work: str = WORK) -> None:

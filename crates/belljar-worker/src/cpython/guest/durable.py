@@ -12,7 +12,6 @@ from threading import get_ident
 from . import virtual_chance, virtual_loop, virtual_time
 from .arrivals import refuse_child, refuse_nested
 from .calls import scan
-from .inbox import Inbox
 from .wire import TIMER, TIMER_WANTED, TOOL_REPLY, frame
 
 # Closer than this to a whole millisecond is that millisecond: sums of seconds are not exact.
@@ -56,7 +55,7 @@ class Inputs:
     def __init__(self, link, clock: Clock):
         self.clock = clock
         self._link = link
-        self._inbox = Inbox(link.fd, link.block_for_ever)
+        self._inbox = link.inbox()
         self._frames = []
         self._calls = None
         self._main = get_ident()

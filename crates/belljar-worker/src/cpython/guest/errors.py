@@ -108,8 +108,11 @@ class Reporter:
         line = column = stack = None
         if place is not None:
             message += f", at line {place.line}"
-            line, column = place.line, place.column
-            stack = f'  File "{place.file_name}", line {place.line}'
+            if self.source.is_earlier(place.file_name):
+                message += f" of {place.file_name}"
+            else:
+                line, column = place.line, place.column
+            stack = f'  File "{self.source.shown(place.file_name)}", line {place.line}'
         hint = hints.TIMEOUT_WAITING if is_waiting else hints.TIMEOUT_RUNNING
         return guest_error(
             "limit.timeout", message, stack=stack, line=line, column=column, hint=hint
@@ -130,7 +133,7 @@ class Reporter:
         return f"out of memory: the limit is {size(self.limits['memory_bytes'])}"
 
     def _placed(self, error, code, message, hint, exit_code=None, tool_name=None) -> dict:
-        place = trace.place_of(error, self.source)
+        place = trace.told_place_of(error, self.source)
         line = column = None
         if place is not None:
             line, column = place.line, place.column

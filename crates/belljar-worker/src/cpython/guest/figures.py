@@ -6,14 +6,15 @@ import sys
 _PLOTTING = ("matplotlib", "mpl_toolkits", "seaborn")
 
 
-def save_all(work: str):
-    """Saves each open figure as `out/figure-N.png` below the workspace; gives the paths."""
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    if pyplot is None or not hasattr(pyplot, "get_fignums"):
+def save_all(work: str, before: int = 0):
+    """Saves each open figure as `out/figure-N.png` below the workspace; gives the paths. Numbers go
+    on after those of earlier runs, if there were any."""
+    pyplot = _pyplot()
+    if pyplot is None:
         return []
     paths = []
     for number in pyplot.get_fignums():
-        path = os.path.join(work, "out", f"figure-{number}.png")
+        path = os.path.join(work, "out", f"figure-{before + number}.png")
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             pyplot.figure(number).savefig(path)
@@ -23,6 +24,18 @@ def save_all(work: str):
             paths.append(path)
     pyplot.close("all")
     return paths
+
+
+def close_all() -> None:
+    """Closes what a run that failed has left open."""
+    pyplot = _pyplot()
+    if pyplot is not None:
+        pyplot.close("all")
+
+
+def _pyplot():
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return pyplot if hasattr(pyplot, "get_fignums") else None
 
 
 def is_artist(value) -> bool:

@@ -173,7 +173,7 @@ def _is_environment(error) -> bool:
 
 def _keys_there(key, place, tree, source):
     """The keys of what was subscripted on the line, read without running any of its code."""
-    if place is None or tree is None or place.file_name != source.file_name:
+    if place is None or tree is None or place.file_name != source.code_name:
         return None
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript) and node.lineno <= place.line <= node.end_lineno:

@@ -37,6 +37,21 @@ class Inbox:
             data = self._held + data
         return self._split(data)
 
+    def finish(self) -> None:
+        """Reads what is left of a frame that was begun, and drops it: nobody waits for it."""
+        while self._large is not None:
+            if self._large.read(self) is not None:
+                self._large = None
+        while self._held:
+            wanted = 12
+            if len(self._held) >= 12:
+                _, head_len, body_len = _HEADER.unpack_from(self._held)
+                wanted += head_len + body_len
+            if len(self._held) >= 12 and len(self._held) == wanted:
+                self._held = b""
+            else:
+                self._held += self._take(_os_read, wanted - len(self._held))
+
     def _take(self, read, amount):
         try:
             taken = read(self._fd, amount)

@@ -94,19 +94,36 @@ def unhandled_task_error():
     """The error of the first task that failed without anybody looking, or None."""
     if not _loops_made:
         return None
-    import asyncio.tasks
     import gc
 
     gc.collect()
     if unretrieved:
         return unretrieved[0]
-    known = getattr(asyncio.tasks, "_all_tasks", None) or getattr(
-        asyncio.tasks, "_scheduled_tasks", ()
-    )
-    for task in list(known):
+    for task in _known_tasks():
         if task.done() and not task.cancelled() and getattr(task, "_log_traceback", False):
             return task.exception()
     return None
+
+
+def forget_tasks() -> None:
+    """Errors of tasks of earlier runs of a session are not those of the next."""
+    if not _loops_made:
+        return
+    for task in _known_tasks():
+        if task.done() and not task.cancelled():
+            # Asked for, it counts as looked at.
+            task.exception()
+    unretrieved.clear()
+    _loops_made.clear()
+
+
+def _known_tasks():
+    import asyncio.tasks
+
+    known = getattr(asyncio.tasks, "_all_tasks", None) or getattr(
+        asyncio.tasks, "_scheduled_tasks", ()
+    )
+    return list(known)
 
 
 def _patch_sqlite() -> None:

@@ -205,6 +205,11 @@ def _names(tree) -> set:
     return names - {None, "*", "__debug__"}
 
 
+def binds(tree, name: str) -> bool:
+    """Whether anything in a program gives this name a value."""
+    return name in _names(tree)
+
+
 class _AsBody(ast.NodeTransformer):
     """Rewrites what a module may hold and a function with global names may not."""
 

@@ -20,7 +20,8 @@ from .calls import Calls
 from .capture import FdCapture
 from .errors import Failure, Reporter, guest_error
 from .helpers import make_helpers, parse_context
-from .program import SETTLE, STAR_IMPORT, Program, star_import
+from .program import SETTLE, STAR_IMPORT, Program, binds, star_import
+from .session import Overdue, Session, revive_pools
 from .streams import Streams
 from .toolcall import settle
 from .toolnames import make_names
@@ -32,7 +33,12 @@ OUTPUT = "/work/out"
 # Freed when memory has run out, so that there is some to say so with. Never written to, so it
 # takes up address space only.
 RESERVE_BYTES = 2 << 20
+# Code of a session that goes on when its time is up is interrupted again after so long.
+AGAIN_SECONDS = 0.05
 _NOT_VALUES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
+# As they are before a run puts others in their places.
+_os_exit = os._exit
+_os_system = os.system
 
 
 class Run:
@@ -49,10 +55,15 @@ class Run:
         self._code = code
         self._context = context
         self._pid = getpid()
-        self._reserve = prepared.reserve
+        self._prepared = prepared
+        self._session = prepared.session_for(head)
+        self._is_over = False
+        # Where the code was when its time was up, in a session.
+        self._late = None
         self._file_name = head["file_name"]
         self._namespace = {}
-        self.source = trace.Source(self._file_name, work)
+        code_name = self._session.code_name if self._session else None
+        self.source = trace.Source(self._file_name, work, code_name)
         self.streams = prepared.streams
         self.capture = prepared.capture
         self.reporter = Reporter(self.source, self.limits, link)
@@ -61,12 +72,14 @@ class Run:
         """Makes the process that of this run: what it was granted, forks, the clock."""
         granted = self.grants.get("env")
         if granted:
+            if self._session:
+                self._session.grant(granted)
             os.environ.update(granted)
             if "TZ" in granted:
                 time.tzset()
         sys.argv = [self._file_name]
-        os._exit = self._exit_process(os._exit)
-        os.system = _after(self.capture.start, os.system)
+        os._exit = self._exit_process(_os_exit)
+        os.system = _after(self.capture.start, _os_system)
         if self.grants.get("permissive") or "subprocess" in self.grants.get("modules", ()):
             self.capture.start()
         self._set_clock(self.limits["wall_ms"] / 1000)
@@ -85,13 +98,17 @@ class Run:
         """Runs the code and answers."""
         if sys.stdout is not self.streams.out:
             self.streams.install(sys)
+        self._prepared.is_running = True
         answer = self._answer()
         if getpid() != self._pid:
             # A child the code forked came to the end of the program: it is none of the host's.
             self.streams.flush()
-            os._exit(0 if answer[0] == "done" else 1)
+            _os_exit(0 if answer[0] == "done" else 1)
         self.streams.flush()
         self.capture.stop()
+        if self._session:
+            self._clear_away(answer)
+        self._prepared.is_running = False
         if self.work == WORK and os.path.isdir(OUTPUT):
             # The host does not look for files unless it is told of them.
             self.link.artifact(OUTPUT)
@@ -100,13 +117,25 @@ class Run:
         else:
             self.link.failed(answer[1])
 
+    def _clear_away(self, answer) -> None:
+        """Leaves the process as the next run of the session may find it."""
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
+        if self._calls is not None:
+            self._calls.close()
+        self._session.end()
+        if answer[0] == "done":
+            self._prepared.put_aside()
+
     def _answer(self):
         try:
             encoded = self._run()
+            self._is_over = True
+            if self._late is not None:
+                raise Overdue
             return ("done", encoded.json, encoded.lossy, encoded.cut)
         except BaseException as error:  # whatever it is, it is what the host is told
-            if self._reserve is not None:
-                self._reserve.close()
+            self._is_over = True
+            self._prepared.free_reserve()
             return self._failure(error)
 
     def _failure(self, error):
@@ -117,7 +146,8 @@ class Run:
             except MemoryError:
                 # The frames hold what used up the memory.
                 error = MemoryError()
-                self._namespace.clear()
+                if not self._session:
+                    self._namespace.clear()
             except BaseException as broken:  # what the agent's classes raise meanwhile
                 name = type(broken).__name__
                 message = f"{type(error).__name__}: the error could not be shown ({name})"
@@ -125,6 +155,9 @@ class Run:
         return ("failed", guest_error("limit.memory", "out of memory"))
 
     def _told(self, error) -> dict:
+        if self._late is not None:
+            # Whatever came of it.
+            return self.reporter.overdue(*self._late)
         if isinstance(error, SystemExit):
             return self.reporter.exit(error, self.streams)
         told = self.reporter.thrown(error)
@@ -133,20 +166,31 @@ class Run:
         return told
 
     def _run(self):
+        if self._session and self._durable:
+            message = "a run in a session cannot be durable: its state is not in the record"
+            raise Failure(guest_error("request.invalid", message))
         table = restrict.guest_builtins(self.grants, self.link)
-        main = self._make_main(table)
+        table = self._make_main(table)
         restrict.import_from_workspace(self.work, table)
         program = self._compile()
+        before = self._namespace.get("result")
         try:
             outcome = self._start(program)
         except SystemExit as error:
             if error.code not in (None, 0):
                 raise
             outcome = None
-        return self._finish(main, outcome)
+        if self._namespace.get("result") is not before or binds(program.tree, "result"):
+            before = None
+        return self._finish(outcome, before)
 
-    def _make_main(self, table: dict):
+    def _make_main(self, table: dict) -> dict:
+        """Makes the module the code runs as, or takes that of the session. Gives its builtins."""
         main = types.ModuleType("__main__")
+        if self._session:
+            # Functions of earlier runs have this table, and no other.
+            self._session.builtins.update(table)
+            main, table = self._session.main, self._session.builtins
         self._namespace = vars(main)
         real_import = table["__import__"]
         table[STAR_IMPORT] = star_import(self._namespace, real_import)
@@ -158,11 +202,12 @@ class Run:
         self._namespace["__file__"] = os.path.join(self.work, os.path.basename(self._file_name))
         self._namespace["context"] = self._parse_context()
         sys.modules["__main__"] = main
-        return main
+        return table
 
     def _make_calls(self) -> Calls:
         if self._durable is None:
-            return Calls(self.link, self.source, self.limits, Arrivals(self.link))
+            arrivals = Arrivals(self.link, may_outlive=self._session is not None)
+            return Calls(self.link, self.source, self.limits, arrivals)
         inputs = durable.begin(self._durable, self.link)
         calls = Calls(self.link, self.source, self.limits, inputs)
         inputs.deliver_to(calls)
@@ -179,8 +224,10 @@ class Run:
     def _compile(self) -> Program:
         lines = self._code.splitlines(keepends=True)
         linecache.cache[self._file_name] = (len(self._code), None, lines, self._file_name)
+        if self._session:
+            self._session.remember(self._code)
         try:
-            program = Program(self._code, self._file_name)
+            program = Program(self._code, self.source.code_name)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise Failure(self.reporter.syntax(error)) from None
         self.reporter.tree = program.tree
@@ -191,24 +238,33 @@ class Run:
             return asyncio.run(program.start(self._namespace))
         return program.start(self._namespace)
 
-    def _finish(self, main, outcome):
+    def _finish(self, outcome, stale):
         """The end of a program that raised nothing, in the order Python ends: threads, value,
-        exit functions."""
+        exit functions. `stale` is what an earlier run has left as `result`, if this one did not."""
         failed_task = patches.unhandled_task_error()
         if failed_task is not None:
             raise Failure(self.reporter.thrown(failed_task, "runtime.unhandled_rejection"))
         _join_threads()
-        for path in figures.save_all(self.work):
-            self.link.artifact(path)
+        if self._session:
+            revive_pools()
+        self._save_figures()
         _restore_recursion_limit()
-        encoded = encode(self._value(outcome), self.limits["result_bytes"])
+        encoded = encode(self._value(outcome, stale), self.limits["result_bytes"])
         self._calls.finish()
         self._run_exit_functions()
         return encoded
 
+    def _save_figures(self) -> None:
+        paths = figures.save_all(self.work, self._session.figures if self._session else 0)
+        for path in paths:
+            self.link.artifact(path)
+        if self._session:
+            self._session.figures += len(paths)
+
     def _run_exit_functions(self) -> None:
-        if self.link.fd is None:
-            # A rehearsal: the functions are still to be run by the real thing.
+        if self.link.fd is None or self._session:
+            # A rehearsal: the functions are still to be run by the real thing. A session: the
+            # program does not end with the run.
             return
         if _exit_state() == _exit_state_of_ours:
             # Those of the library have nothing to do: there is no thread, no stream but ours, and
@@ -219,21 +275,41 @@ class Run:
         except BaseException:  # Python prints it and goes on ending
             sys.excepthook(*sys.exc_info())
 
-    def _value(self, outcome):
+    def _value(self, outcome, stale):
         if outcome is not None:
             if outcome.is_explicit:
                 return outcome.value
             if outcome.value is not None and not figures.is_artist(outcome.value):
                 return outcome.value
         value = self._namespace.get("result")
+        if stale is not None and value is stale:
+            return None
         return None if isinstance(value, _NOT_VALUES) else value
 
     def _overdue(self, _number, frame) -> None:
         left = self._seconds_left()
         if left > 0:
             _signal.setitimer(_signal.ITIMER_REAL, max(left, 0.01))
+        elif self._session:
+            self._interrupt(frame)
         else:
             self.link.interrupt(lambda: self._report_overdue(frame))
+
+    def _interrupt(self, frame) -> None:
+        """Ends the code where it is, and nothing else: the session goes on."""
+        if self._is_over:
+            return
+        _signal.setitimer(_signal.ITIMER_REAL, AGAIN_SECONDS)
+        if self._calls is not None and self._calls.is_reading():
+            # Not between the socket and whoever waits for what came out of it.
+            return
+        if self._late is None:
+            self._late = self._place_now(frame)
+        self.link.interrupt(self._raise_overdue)
+
+    def _raise_overdue(self) -> None:
+        if not self._is_over:
+            raise Overdue
 
     def _seconds_left(self) -> float:
         """Of the time the code may take. While a call is on its way the host counts alone: its
@@ -243,18 +319,25 @@ class Run:
         return self.limits["wall_ms"] / 1000 - used if on_its_way else 0.0
 
     def _report_overdue(self, frame) -> None:
-        place = trace.place_of_frame(frame, self.source)
-        is_waiting = place is None
-        if is_waiting:
-            place = _waiting_place(self.source)
+        late = self._place_now(frame)
         self.streams.flush()
-        self.link.failed(self.reporter.overdue(place, is_waiting))
+        self.link.failed(self.reporter.overdue(*late))
         self.link.block_for_ever()
+
+    def _place_now(self, frame):
+        """Where the code is, and whether it only waits there."""
+        place = trace.place_of_frame(frame, self.source)
+        if place is not None:
+            return place, False
+        return _waiting_place(self.source), True
 
     def _exit_process(self, real):
         def _exit(status=0):
             if getpid() != self._pid or threading.current_thread() is not threading.main_thread():
                 real(status)
+            if self._session:
+                # The process is the session's.
+                raise SystemExit(status)
             self.streams.flush()
             if status:
                 message = f"os._exit: the code ended itself with status {status}"
@@ -290,7 +373,44 @@ class Prepared:
     def __init__(self, link):
         self.streams = Streams(link)
         self.capture = FdCapture(link)
-        self.reserve = None
+        # Whether code is running, which may fork.
+        self.is_running = False
+        self._link = link
+        self._reserve = None
+        self._session = None
+
+    def session_for(self, head: dict):
+        """The session the run belongs to, None for a run of its own."""
+        if not head.get("session"):
+            return None
+        if self._session is None:
+            self._session = Session(self._link)
+        self._session.begin()
+        return self._session
+
+    def put_aside(self) -> None:
+        """Puts some memory aside, if there is any, and none is."""
+        if self._reserve is None or self._reserve.closed:
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+            try:
+                self._reserve = mmap.mmap(-1, RESERVE_BYTES, flags)
+            except OSError:
+                self._reserve = None
+
+    def free_reserve(self) -> None:
+        """Lets go of it."""
+        if self._reserve is not None:
+            self._reserve.close()
+
+    def before_fork(self) -> None:
+        """The code is about to fork: what its child prints is to be heard."""
+        if self.is_running:
+            self.capture.start()
+
+    def in_child(self) -> None:
+        """In a child the code has forked: it must not speak for the cell."""
+        if self.is_running or threading.current_thread() is not threading.main_thread():
+            self._link.forget()
 
 
 def prepare_cell(link, work: str) -> Prepared:
@@ -303,9 +423,8 @@ def prepare_cell(link, work: str) -> Prepared:
         os.environ["HOME"] = work
     prepared = Prepared(link)
     prepared.streams.install(sys)
-    os.register_at_fork(before=prepared.capture.start, after_in_child=link.forget)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    prepared.reserve = mmap.mmap(-1, RESERVE_BYTES, flags)
+    os.register_at_fork(before=prepared.before_fork, after_in_child=prepared.in_child)
+    prepared.put_aside()
     return prepared
 
 

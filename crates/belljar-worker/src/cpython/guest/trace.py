@@ -7,18 +7,35 @@ and of libraries: an agent can only change its own lines.
 import os
 import traceback
 
+from .session import is_run_name
+
 MAX_FRAMES = 60
 
 
 class Source:
     """Which files are the agent's."""
 
-    def __init__(self, file_name: str, work: str):
+    def __init__(self, file_name: str, work: str, code_name=None):
         self.file_name = file_name
+        # What Python calls the code of this run; in a session each run's is called otherwise.
+        self.code_name = code_name or file_name
+        self._is_session = code_name is not None
         self._folder = os.path.join(work, "")
 
     def owns(self, file_name: str) -> bool:
-        return file_name == self.file_name or file_name.startswith(self._folder)
+        return self.is_current(file_name) or self.is_earlier(file_name)
+
+    def is_current(self, file_name: str) -> bool:
+        """Whether it is this run's code, or a file of the workspace."""
+        return file_name == self.code_name or file_name.startswith(self._folder)
+
+    def is_earlier(self, file_name: str) -> bool:
+        """Whether it is the code of an earlier run of the session."""
+        return self._is_session and is_run_name(file_name) and file_name != self.code_name
+
+    def shown(self, file_name: str) -> str:
+        """What the agent calls it."""
+        return self.file_name if file_name == self.code_name else file_name
 
 
 class Place:
@@ -35,10 +52,19 @@ class Place:
 
 def place_of(error: BaseException, source: Source):
     """The innermost line of the agent's that the error passed through, or None."""
+    return _innermost(error, source.owns)
+
+
+def told_place_of(error: BaseException, source: Source):
+    """The same, but in the code of this run: a line of another one would be taken for one of it."""
+    return _innermost(error, source.is_current)
+
+
+def _innermost(error: BaseException, owns):
     found = None
     for frame, line, instruction in _steps(error.__traceback__):
         code = frame.f_code
-        if source.owns(code.co_filename):
+        if owns(code.co_filename):
             found = Place(line, _column(code, instruction, line), code.co_filename, frame)
     return found
 
@@ -114,10 +140,15 @@ def _prune(told, source: Source, seen: set) -> None:
     if told is None or id(told) in seen:
         return
     seen.add(id(told))
+    if isinstance(getattr(told, "filename", None), str):
+        # A SyntaxError's.
+        told.filename = source.shown(told.filename)
     frames = [frame for frame in told.stack if source.owns(frame.filename)]
     if len(frames) > MAX_FRAMES:
         half = MAX_FRAMES // 2
         frames = frames[:half] + frames[-half:]
+    for frame in frames:
+        frame.filename = source.shown(frame.filename)
     told.stack[:] = frames
     _prune(told.__cause__, source, seen)
     _prune(told.__context__, source, seen)

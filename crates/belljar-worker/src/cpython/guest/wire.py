@@ -2,7 +2,8 @@
 
 A frame is a header of twelve bytes (kind, three zeros, two little-endian lengths), a JSON head
 and a raw body; `belljar-wire` is the other end's idea of the same. Any thread may send; a frame
-is never torn by another one. After the last frame nothing more goes out.
+is never torn by another one. After the last frame of a run nothing more goes out, until a session
+begins the next.
 """
 
 import json
@@ -13,9 +14,13 @@ import threading
 from os import read as _os_read
 from os import write as _os_write
 
+from .inbox import Inbox
+
 RUN = 1
 TOOL_REPLY = 2
 TIMER = 3
+BRANCH = 4
+REROOT = 5
 READY = 65
 PRINT = 67
 DENIED = 68
@@ -24,6 +29,9 @@ FAILED = 70
 ARTIFACT = 71
 TOOL_CALL = 72
 TIMER_WANTED = 73
+BRANCHED = 74
+REROOTED = 75
+NOT_BRANCHED = 76
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_TEXT_BYTES = 64 * 1024
@@ -71,6 +79,11 @@ class Link:
         self._is_over = False
         self._overdue = None
         self.is_child = False
+        # Threads that have outlived their run: nobody listens to them.
+        self.muted = None
+        # The process becomes two: it is not forked by guest code.
+        self.is_branching = False
+        self._inbox = None
 
     def send(self, data: bytes, last: bool = False) -> None:
         """Writes whole frames. With `last`, whatever is sent afterwards is dropped."""
@@ -79,6 +92,8 @@ class Link:
     def send_made(self, make, last: bool = False) -> None:
         """Writes the frame that `make` gives, made when its turn has come: numbers given out in
         there are in the order of the frames."""
+        if self.muted and threading.current_thread() in self.muted:
+            return
         if self._lock._is_owned():
             # A destructor or a signal handler of guest code prints in the middle of a frame.
             self._later.append((make(), last))
@@ -118,7 +133,21 @@ class Link:
             self._is_over = True
 
     def ready(self) -> None:
-        self.send(frame(READY, {}))
+        self._answer(frame(READY, {}))
+
+    def branched(self) -> None:
+        self._answer(frame(BRANCHED, {}))
+
+    def rerooted(self) -> None:
+        self._answer(frame(REROOTED, {}))
+
+    def not_branched(self, message: str) -> None:
+        self._answer(frame(NOT_BRANCHED, {"message": message}))
+
+    def _answer(self, data: bytes) -> None:
+        """Sends a frame that belongs to no run."""
+        with self._lock:
+            self._write(data)
 
     def print(self, stream: str, text: bytes) -> None:
         """Sends a printed text, in pieces if it is long."""
@@ -157,6 +186,8 @@ class Link:
 
     def forget(self) -> None:
         """In a forked child: it must not speak for the cell."""
+        if self.is_branching:
+            return
         self._lock = threading.RLock()
         self._later = []
         self._is_over = self.is_child = True
@@ -173,15 +204,29 @@ class Link:
         poll.register(self.fd, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
 
-    def receive_run(self):
-        """Waits for the run: its head, its code, its context."""
-        kind, head_len, body_len = _HEADER.unpack(self._read(_HEADER.size))
-        if kind != RUN:
-            raise Ended
-        head = json.loads(self._read(head_len))
-        body = self._read(body_len)
-        code = body[: head["code_bytes"]]
-        return head, code.decode(), body[head["code_bytes"] :]
+    def inbox(self) -> Inbox:
+        """What reads the frames that come during a run."""
+        if self._inbox is None:
+            self._inbox = Inbox(self.fd, self.block_for_ever)
+        return self._inbox
+
+    def receive_command(self):
+        """Waits for the next command: its kind, its head, its body. Reads not a byte further.
+        Replies that come too late for their run are passed over."""
+        if self._inbox is not None:
+            self._inbox.finish()
+        while True:
+            kind, head_len, body_len = _HEADER.unpack(self._read(_HEADER.size))
+            head, body = self._read(head_len), self._read(body_len)
+            if kind not in (TOOL_REPLY, TIMER):
+                return kind, head, body
+
+    def reopen(self) -> None:
+        """Another run begins: what is sent goes out again."""
+        with self._lock:
+            self._later = []
+            self._is_over = False
+            self._overdue = None
 
     def wait_for_end(self) -> None:
         """Returns when the host closes its end; usually it kills the cell before that."""
@@ -197,14 +242,21 @@ class Link:
         os._exit(0)
 
     def _read(self, size: int) -> bytes:
-        parts = []
+        parts = [b""]
         while size > 0:
             part = _os_read(self.fd, min(size, 1 << 20))
             if not part:
                 raise Ended
             parts.append(part)
             size -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return parts[1] if len(parts) == 2 else b"".join(parts)
+
+
+def run_of(head: bytes, body: bytes):
+    """What a run's frame holds: its head, its code, its context."""
+    head = json.loads(head)
+    code = body[: head["code_bytes"]]
+    return head, code.decode(), body[head["code_bytes"] :]
 
 
 def failed_frame(error: dict) -> bytes:

@@ -27,6 +27,28 @@ class Hooks(ctypes.Structure):
     ]
 
 
+class Branching:
+    """What it takes to become two, and to go on in another tree of files."""
+
+    def __init__(self, library):
+        library.belljar_branch.argtypes = [ctypes.c_int]
+        library.belljar_reroot.argtypes = [ctypes.c_int]
+        library.belljar_why.restype = ctypes.c_char_p
+        self._library = library
+
+    def branch(self, fd: int) -> bool:
+        """Whether this is the copy."""
+        return self._checked(self._library.belljar_branch(fd)) == 1
+
+    def reroot(self, fd: int) -> None:
+        self._checked(self._library.belljar_reroot(fd))
+
+    def _checked(self, status: int) -> int:
+        if status < 0:
+            raise OSError(-status, self._library.belljar_why().decode("utf-8", "replace"))
+        return status
+
+
 def main(setup: str, handover: str) -> None:
     """Becomes a zygote for good. `handover` is what the library wants to be given."""
     wanted = json.loads(setup)
@@ -39,6 +61,8 @@ def main(setup: str, handover: str) -> None:
     library.belljar_lower_limits.argtypes = [ctypes.c_uint64] * 4
     library.belljar_resume.argtypes = [ctypes.c_char_p, ctypes.POINTER(Hooks)]
 
+    branching = Branching(library)
+
     def lower_limits(limits: dict) -> None:
         cpu_seconds = (limits["cpu_ms"] + 999) // 1000 + 1
         status = library.belljar_lower_limits(
@@ -47,9 +71,9 @@ def main(setup: str, handover: str) -> None:
         if status != 0:
             raise OSError(status, os.strerror(status))
 
-    @ctypes.CFUNCTYPE(None, ctypes.c_int)
-    def confined(fd: int) -> None:
-        cell_main(fd, lower_limits)
+    @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int)
+    def confined(fd: int, is_session: int) -> None:
+        cell_main(fd, lower_limits, branching=branching if is_session else None)
 
     @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
     def refused(fd: int, mechanism: bytes, message: bytes) -> None:

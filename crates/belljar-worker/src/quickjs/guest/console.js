@@ -9,6 +9,11 @@
   const timers = new Map();
   let indent = "";
 
+  /** Groups an earlier run of the session has left open. */
+  native.forgetGroups = () => {
+    indent = "";
+  };
+
   function write(stream, text) {
     const lines = indent === "" ? text : indent + text.replaceAll("\n", "\n" + indent);
     native.print(stream, cut(lines).toWellFormed() + "\n");

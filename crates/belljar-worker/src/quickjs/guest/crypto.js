@@ -95,7 +95,7 @@
 
   const performance = {
     get timeOrigin() {
-      return Date.now() - native.now();
+      return (native.isDurable() ? native.clock() : Date.now()) - native.now();
     },
     now: () => native.now(),
     mark(name, options = {}) {

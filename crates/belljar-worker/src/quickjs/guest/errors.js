@@ -42,6 +42,14 @@
     refuse(attempt, "permission.module", native.moduleRefused(module), native.moduleHint);
   };
 
+  // A constant of a session whose declaration stays one, see transpile/session.rs.
+  const { keys } = Object;
+  const scope = globalThis;
+  native.importModule.keep = (values) => {
+    const names = keys(values);
+    for (let i = 0; i < names.length; i++) scope[names[i]] = values[names[i]];
+  };
+
   native.importModule.now = (name) => namespaceOf(native.moduleNamed(name));
 
   // `stack` is an accessor of the prototype, whose value the engine sets when an error is made.

@@ -95,7 +95,8 @@
   }
 
   function timeValue(date) {
-    const time = date === undefined ? Date.now() : Number(date);
+    const now = () => (native.isDurable() ? native.clock() : Date.now());
+    const time = date === undefined ? now() : Number(date);
     if (!(Math.abs(time) <= MAX_TIME)) throw new RangeError("Invalid time value");
     return time;
   }

@@ -16,6 +16,7 @@
   const getTimer = timersById.get.bind(timersById);
   const setTimer = timersById.set.bind(timersById);
   const deleteTimer = timersById.delete.bind(timersById);
+  const clearTimers = timersById.clear.bind(timersById);
   let immediates = [];
   let sequence = 0;
   let referenced = 0;
@@ -265,7 +266,19 @@
     return max(0, heap[0].at - native.now());
   }
 
-  native.loop = { runOne, delay, Timeout, Immediate };
+  /** Drops all that waits: what a run of a session leaves is not the next one's. */
+  function forget() {
+    for (let i = 0; i < heap.length; i++) heap[i].index = -1;
+    heap.length = 0;
+    clearTimers();
+    immediates = [];
+    batch = [];
+    next = 0;
+    newest = -1;
+    referenced = 0;
+  }
+
+  native.loop = { runOne, delay, forget, Timeout, Immediate };
 
   const timers = {
     setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate,

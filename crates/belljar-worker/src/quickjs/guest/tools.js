@@ -27,9 +27,15 @@
   native.toolPrototype = ToolError.prototype;
 
   // Calls under way, by number. No prototype, so no number of them is anything else.
-  const waiting = { __proto__: null };
+  let waiting = { __proto__: null };
+
+  /** Calls of an earlier run of the session: nobody will answer them. */
+  native.forgetCalls = () => {
+    waiting = { __proto__: null };
+  };
 
   native.settle = (call, isOk, value) => {
+    if (waiting[call] === undefined) return;
     const { resolve, reject, origin } = waiting[call];
     delete waiting[call];
     if (isOk) {

@@ -127,8 +127,16 @@ fn bindings(import: &ImportDeclaration<'_>) -> Vec<String> {
 
 /// A declaration with these declarators, at the place of the import; `None` without any.
 fn declare<'a>(bindings: &[String], span: Span, allocator: &'a Allocator) -> Option<Statement<'a>> {
-    let text = format!("const {};", bindings.join(", "));
-    let text = allocator.alloc_str(&text);
+    statement_at(&format!("const {};", bindings.join(", ")), span, allocator)
+}
+
+/// A statement that did not stand in the source, as if it stood there.
+pub(super) fn statement_at<'a>(
+    text: &str,
+    span: Span,
+    allocator: &'a Allocator,
+) -> Option<Statement<'a>> {
+    let text = allocator.alloc_str(text);
     let mut statement = parse(allocator, text, SourceType::mjs()).program.body.pop()?;
     MoveTo(span).visit_statement(&mut statement);
     Some(statement)

@@ -3,10 +3,11 @@
 use belljar_wire::Language;
 
 use super::{MAX_BRACKETS, MAX_OPEN_TOKENS, check};
-use crate::quickjs::transpile::Source;
+use crate::quickjs::transpile::{Scope, Source};
 
 fn is_refused(text: String) -> bool {
-    let source = Source { language: Language::TypeScript, file_name: "main.ts".into(), text };
+    let (language, file_name) = (Language::TypeScript, "main.ts".into());
+    let source = Source { language, file_name, text, scope: Scope::Run };
     check(&source).is_err()
 }
 

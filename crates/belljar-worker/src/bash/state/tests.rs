@@ -1,0 +1,24 @@
+//! What shells write is read, or not at all (B1).
+
+use super::State;
+
+/// B1: the last whole record counts; half of one does not.
+#[test]
+fn b1_only_whole_records_are_read() {
+    let state = |variables: &str| State {
+        options: "o".into(),
+        switches: "s".into(),
+        variables: variables.into(),
+        functions: "f".into(),
+        others: "c".into(),
+        jobs: vec![12],
+    };
+    let whole = b"o\0s\0v\0f\0c\x0012\n\0";
+    assert_eq!(State::read(whole), Some(state("v")));
+    let twice = [&whole[..], b"o\0s\0w\0f\0c\x0012\n\0"].concat();
+    assert_eq!(State::read(&twice), Some(state("w")));
+    assert_eq!(State::read(&[&whole[..], b"o\0s\0w\0f"].concat()), Some(state("v")));
+    for text in [&b""[..], b"o", b"o\0s\0v\0f\0c\0", b"o\0s\0v\0f\0c\x0012"] {
+        assert_eq!(State::read(text), None, "{text:?}");
+    }
+}

@@ -1,0 +1,105 @@
+"""What the runs of a session share, and what is cleared away between two of them (B1).
+
+All of them are the module `__main__`, and have one table of builtins: functions hold on to theirs
+from the moment they are made, so each run changes the table in place, and what it was granted holds
+for functions of earlier runs too. The code of each run has a file name of its own, by which its
+lines are found when one of its functions fails in a later run.
+"""
+
+import asyncio
+import linecache
+import os
+import sys
+import threading
+import time
+import types
+import weakref
+from collections import deque
+
+from . import figures, patches
+
+# Functions of runs that are longer ago are told with the numbers of their lines only.
+MAX_SOURCES = 200
+MAX_SOURCE_CHARS = 4 << 20
+
+_RUN_NAME = "<run "
+
+
+class Overdue(KeyboardInterrupt):
+    """Raised where the code of a session is when its time is up. Of that kind, because event loops
+    let such pass."""
+
+
+class Session:
+    """What outlives a run."""
+
+    def __init__(self, link):
+        self.main = types.ModuleType("__main__")
+        self.builtins = {}
+        self.code_name = ""
+        self.figures = 0
+        self._link = link
+        self._runs = 0
+        self._sources = deque()
+        self._source_chars = 0
+        self._environment = {}
+
+    def begin(self) -> None:
+        """A run begins: whatever the last one has left running is not heard in it."""
+        self._runs += 1
+        self.code_name = f"{_RUN_NAME}{self._runs}>"
+        self._mute()
+        asyncio._set_running_loop(None)
+        patches.forget_tasks()
+        # A warning is given once for each line; these lines are other ones.
+        vars(self.main).pop("__warningregistry__", None)
+
+    def _mute(self) -> None:
+        me = threading.current_thread()
+        others = [one for one in threading.enumerate() if one is not me]
+        self._link.muted = weakref.WeakSet(others) if others else None
+
+    def remember(self, code: str) -> None:
+        """Keeps the lines of this run, and lets go of those that are too long ago."""
+        lines = code.splitlines(keepends=True)
+        linecache.cache[self.code_name] = (len(code), None, lines, self.code_name)
+        self._sources.append((self.code_name, len(code)))
+        self._source_chars += len(code)
+        while self._source_chars > MAX_SOURCE_CHARS or len(self._sources) > MAX_SOURCES:
+            name, length = self._sources.popleft()
+            self._source_chars -= length
+            linecache.cache.pop(name, None)
+
+    def grant(self, environment: dict) -> None:
+        """Sets variables for this run."""
+        self._environment = {
+            name: (os.environ.get(name), value) for name, value in environment.items()
+        }
+
+    def end(self) -> None:
+        """The run is over: takes back what was its own."""
+        self._mute()
+        for name, (before, granted) in self._environment.items():
+            if os.environ.get(name) != granted:
+                # The code has put something else there, which stays.
+                continue
+            if before is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = before
+            if name == "TZ":
+                time.tzset()
+        self._environment = {}
+        figures.close_all()
+
+
+def is_run_name(file_name: str) -> bool:
+    """Whether this is the name of the code of some run of a session."""
+    return file_name.startswith(_RUN_NAME)
+
+
+def revive_pools() -> None:
+    """After the threads of all pools were ended: pools that are made later have threads again."""
+    pools = sys.modules.get("concurrent.futures.thread")
+    if pools is not None:
+        pools._shutdown = False
