@@ -1,4 +1,5 @@
-//! Durable state of a project: runs, journal, approvals, audit, blobs, cache, events, shapes.
+//! Durable state of a project: runs, journal, approvals, audit, blobs, cache, events, shapes,
+//! sessions.
 //!
 //! One SQLite file in the project's `.belljar/` directory, used by several processes at once. The
 //! store keeps rows and knows nothing of what they mean. Three promises hold everywhere:
@@ -19,6 +20,7 @@ mod open;
 mod readers;
 mod runs;
 mod schema;
+mod sessions;
 mod shapes;
 mod spill;
 mod store;
@@ -32,4 +34,5 @@ pub use events::Event;
 pub use journal::JournalRow;
 pub use open::FILE_NAME;
 pub use runs::{Lease, NewRun, RunRecord, RunSummary};
+pub use sessions::{NewSession, SessionEnd, SessionRecord};
 pub use store::{Options, Store, WriteCounts};

@@ -11,4 +11,5 @@ mod group;
 mod journal;
 mod open;
 mod runs;
+mod sessions;
 mod support;

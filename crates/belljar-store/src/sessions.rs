@@ -1,0 +1,155 @@
+//! Sessions that were: who had them, and why they ended.
+//!
+//! A session lives in its host's memory and dies with it; the row is what a later host can tell its
+//! client. The first end that is written stays.
+
+use rusqlite::Row;
+
+use crate::{Store, StoreError};
+
+/// A session that begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id.
+    pub id: String,
+    /// Who asked for it.
+    pub caller: String,
+    /// The language of its code.
+    pub language: String,
+    /// Which process has it.
+    pub owner: String,
+    /// The session it was forked from.
+    pub forked_from: Option<String>,
+    /// When it was made.
+    pub created_ms: i64,
+}
+
+/// A session, as far as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// How it began.
+    pub began: NewSession,
+    /// When something was last asked of it, as far as that was written down.
+    pub last_used_ms: i64,
+    /// Its end, when it has ended.
+    pub end: Option<SessionEnd>,
+}
+
+/// The end of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionEnd {
+    /// A stable name of the reason.
+    pub code: String,
+    /// The reason, for people.
+    pub reason: String,
+    /// When.
+    pub at_ms: i64,
+}
+
+const COLUMNS: &str = "id, caller, language, owner, forked_from, created_ms, last_used_ms, \
+                       ended_ms, end_code, end_reason";
+
+impl Store {
+    /// Notes that sessions begin.
+    pub async fn begin_sessions(&self, sessions: Vec<NewSession>) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "INSERT INTO sessions (id, caller, language, owner, forked_from, created_ms,
+                    last_used_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
+            )?;
+            for new in &sessions {
+                statement.execute((
+                    &new.id,
+                    &new.caller,
+                    &new.language,
+                    &new.owner,
+                    &new.forked_from,
+                    new.created_ms,
+                ))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Notes how a session ended, unless that is known.
+    pub async fn end_session(
+        &self,
+        id: &str,
+        last_used_ms: i64,
+        end: SessionEnd,
+    ) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.write(move |connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE sessions SET last_used_ms = max(last_used_ms, ?2), ended_ms = ?3,
+                        end_code = ?4, end_reason = ?5 WHERE id = ?1 AND ended_ms IS NULL",
+                )?
+                .execute((id, last_used_ms, end.at_ms, end.code, end.reason))?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// A session.
+    pub async fn session(&self, id: &str) -> Result<Option<SessionRecord>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| {
+            let mut statement = connection
+                .prepare_cached(&format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1"))?;
+            let mut rows = statement.query_map([&id], from_row)?;
+            Ok(rows.next().transpose()?)
+        })
+        .await
+    }
+
+    /// The newest sessions, newest first; those without an end only, if that is asked.
+    pub async fn sessions(
+        &self,
+        limit: u32,
+        without_end: bool,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        self.read(move |connection| {
+            let which = if without_end { "WHERE ended_ms IS NULL" } else { "" };
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM sessions {which} ORDER BY created_ms DESC, id DESC LIMIT ?1"
+            ))?;
+            let rows = statement.query_map([limit], from_row)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// Forgets sessions that ended before a time; how many.
+    pub async fn forget_sessions(&self, before_ms: i64) -> Result<usize, StoreError> {
+        self.write(move |connection| {
+            let forgotten = connection
+                .prepare_cached("DELETE FROM sessions WHERE ended_ms < ?1")?
+                .execute([before_ms])?;
+            Ok(forgotten)
+        })
+        .await
+    }
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
+    let ended_ms: Option<i64> = row.get(7)?;
+    let (code, reason): (Option<String>, Option<String>) = (row.get(8)?, row.get(9)?);
+    Ok(SessionRecord {
+        began: NewSession {
+            id: row.get(0)?,
+            caller: row.get(1)?,
+            language: row.get(2)?,
+            owner: row.get(3)?,
+            forked_from: row.get(4)?,
+            created_ms: row.get(5)?,
+        },
+        last_used_ms: row.get(6)?,
+        end: ended_ms.map(|at_ms| SessionEnd {
+            code: code.unwrap_or_default(),
+            reason: reason.unwrap_or_default(),
+            at_ms,
+        }),
+    })
+}

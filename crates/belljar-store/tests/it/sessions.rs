@@ -1,0 +1,44 @@
+//! What a later host can tell of a session (B3).
+
+use belljar_store::{NewSession, SessionEnd, Store};
+
+use crate::support::project;
+
+fn new(id: &str, created_ms: i64) -> NewSession {
+    NewSession {
+        id: id.to_owned(),
+        caller: "test".to_owned(),
+        language: "python".to_owned(),
+        owner: "1:2".to_owned(),
+        forked_from: (id != "a").then(|| "a".to_owned()),
+        created_ms,
+    }
+}
+
+fn end(code: &str, at_ms: i64) -> SessionEnd {
+    SessionEnd { code: code.to_owned(), reason: format!("it was {code}"), at_ms }
+}
+
+#[tokio::test]
+async fn b3_why_a_session_ended_is_known_to_the_next_host() {
+    let (directory, store) = project();
+    store.begin_sessions(vec![new("a", 1), new("b", 2)]).await.unwrap();
+    store.end_session("a", 5, end("idle", 7)).await.unwrap();
+    // The first reason stays.
+    store.end_session("a", 9, end("destroyed", 9)).await.unwrap();
+    let next = Store::open(directory.path()).unwrap();
+    let a = next.session("a").await.unwrap().unwrap();
+    assert_eq!((a.began, a.last_used_ms, a.end), (new("a", 1), 5, Some(end("idle", 7))));
+    assert_eq!(next.session("none").await.unwrap(), None);
+    let ids = async |without_end| -> Vec<String> {
+        let found = next.sessions(9, without_end).await.unwrap();
+        found.into_iter().map(|session| session.began.id).collect()
+    };
+    assert_eq!(ids(false).await, ["b", "a"]);
+    assert_eq!(ids(true).await, ["b"]);
+    assert_eq!(next.forget_sessions(7).await.unwrap(), 0);
+    assert_eq!(next.forget_sessions(8).await.unwrap(), 1);
+    assert_eq!(ids(false).await, ["b"]);
+    assert!(store.begin_sessions(vec![new("c", 1), new("b", 2)]).await.is_err(), "b is taken");
+    assert_eq!(ids(false).await, ["b"], "all or none");
+}
