@@ -5,26 +5,22 @@ use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 use belljar_jail::{
     CellLimits, KeeperReport,
     cgroup::{Delegation, Leaf},
+    control::Ids,
     kill_by_pidfd, receive_report, request_resize, request_work,
     sample::CellProcesses,
 };
-use belljar_wire::{Caps, Command, Event, Header, Message, ReadError};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, BufReader, Interest},
-    net::{
-        UnixDatagram, UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
-    },
-    time::timeout,
-};
+use belljar_wire::{Caps, Event, ReadError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::{io::Interest, net::UnixDatagram, time::timeout};
 
 use crate::{
     LaunchError,
+    connection::Connection,
     zygote::{Zygote, packet_socket},
 };
 
 /// A handshake is small.
-const HANDSHAKE_CAPS: Caps = Caps { body_bytes: 0, text_bytes: 0 };
+pub(crate) const HANDSHAKE_CAPS: Caps = Caps { body_bytes: 0, text_bytes: 0 };
 /// How long a keeper may take to resize `/tmp`.
 const RESIZE: Duration = Duration::from_secs(2);
 /// How long a host may take to notice that a zygote is gone.
@@ -38,9 +34,16 @@ const REPORT: Duration = Duration::from_millis(100);
 /// Dropping it kills every process in it.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    reader: BufReader<OwnedReadHalf>,
-    writer: OwnedWriteHalf,
-    keeper: UnixDatagram,
+    /// The stream of its guest.
+    pub(crate) connection: Connection,
+    /// All the rest of it.
+    pub(crate) body: Body,
+}
+
+/// A cell's keeper, and what is known of its processes. Dropping it kills every one of them.
+#[derive(Debug)]
+pub(crate) struct Body {
+    keeper: Arc<UnixDatagram>,
     pidfd: OwnedFd,
     processes: CellProcesses,
     limits: CellLimits,
@@ -58,10 +61,9 @@ impl Cell {
         let Ok([guest, keeper, pidfd]) = <[OwnedFd; 3]>::try_from(fds) else {
             return Err(LaunchError::Protocol);
         };
-        let (stream, keeper) = adopt(guest, keeper).map_err(LaunchError::Spawn)?;
-        let (reader, writer) = stream.into_split();
-        let mut reader = BufReader::new(reader);
-        match read_event(&mut reader, HANDSHAKE_CAPS).await.map(|(event, _)| event) {
+        let keeper = Arc::new(packet_socket(keeper).map_err(LaunchError::Spawn)?);
+        let mut connection = Connection::adopt(guest).map_err(LaunchError::Spawn)?;
+        match connection.receive(HANDSHAKE_CAPS).await {
             Ok(Event::Ready) => {}
             Ok(Event::Refused { mechanism, message }) => {
                 return Err(LaunchError::Refused { mechanism, message });
@@ -71,7 +73,25 @@ impl Cell {
         }
         let processes =
             CellProcesses::find(&pidfd, zygote.guests()).map_err(|_| LaunchError::NoHandshake)?;
-        Ok(Self { reader, writer, keeper, pidfd, processes, limits, cgroup: None, zygote })
+        let body = Body { keeper, pidfd, processes, limits, cgroup: None, zygote };
+        Ok(Self { connection, body })
+    }
+
+    /// Whether the zygote this cell hangs from still takes orders.
+    pub(crate) fn zygote_is_alive(&self) -> bool {
+        self.body.zygote.is_alive()
+    }
+}
+
+impl Body {
+    /// The socket to its keeper.
+    pub(crate) fn keeper_socket(&self) -> Arc<UnixDatagram> {
+        self.keeper.clone()
+    }
+
+    /// Whom its guests run as.
+    pub(crate) fn ids(&self) -> Ids {
+        self.zygote.ids()
     }
 
     /// Puts the cell into a control group of its own.
@@ -96,22 +116,16 @@ impl Cell {
         self.cgroup.as_ref().is_some_and(Leaf::ran_out_of_memory)
     }
 
-    /// Both directions of the connection, to be used side by side.
-    pub(crate) fn connection(&mut self) -> (CellReader<'_>, CellWriter<'_>) {
-        (CellReader { stream: &mut self.reader }, CellWriter { stream: &mut self.writer })
-    }
-
     /// Brings `/work` and `/tmp` to another size, if it has not got it.
-    pub(crate) async fn resize_scratch(&mut self, bytes: u64, inodes: u64) -> io::Result<()> {
+    pub(crate) async fn resize_scratch(&self, bytes: u64, inodes: u64) -> io::Result<()> {
         if (self.limits.disk_bytes, self.limits.inodes) == (bytes, inodes) {
             return Ok(());
         }
-        request_resize(&self.keeper, bytes, inodes)?;
+        request_resize(&*self.keeper, bytes, inodes)?;
         match timeout(RESIZE, self.report()).await?? {
             Some(KeeperReport::Resized) => Ok(()),
             Some(KeeperReport::NotResized { message }) => Err(io::Error::other(message)),
-            Some(KeeperReport::Ended { .. } | KeeperReport::Work | KeeperReport::NoWork { .. })
-            | None => Err(io::ErrorKind::UnexpectedEof.into()),
+            Some(_) | None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
@@ -132,14 +146,20 @@ impl Cell {
         }
     }
 
+    /// Whether its keeper is there; if not, nothing is, and its number may be another's.
+    pub(crate) fn is_alive(&self) -> bool {
+        let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ended| ended == 0)
+    }
+
+    /// What each of its guests may have of memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.limits.memory_bytes
+    }
+
     /// The cell's processes, to be measured.
     pub(crate) fn processes(&self) -> CellProcesses {
         self.processes
-    }
-
-    /// Whether the zygote this cell hangs from still takes orders.
-    pub(crate) fn zygote_is_alive(&self) -> bool {
-        self.zygote.is_alive()
     }
 
     /// Whether a cell that ended without a word took its leave with its zygote.
@@ -149,10 +169,10 @@ impl Cell {
 
     /// A handle on what the guest has written to `/work`.
     pub(crate) async fn work(&self) -> io::Result<OwnedFd> {
-        request_work(&self.keeper)?;
+        request_work(&*self.keeper)?;
         let answer = async {
             loop {
-                let receive = || receive_report(&self.keeper);
+                let receive = || receive_report(&*self.keeper);
                 match self.keeper.async_io(Interest::READABLE, receive).await? {
                     Some((KeeperReport::Work, Some(work))) => return Ok(work),
                     Some((KeeperReport::NoWork { message }, _)) => {
@@ -168,77 +188,13 @@ impl Cell {
     }
 
     async fn report(&self) -> io::Result<Option<KeeperReport>> {
-        let received = self.keeper.async_io(Interest::READABLE, || receive_report(&self.keeper));
+        let received = self.keeper.async_io(Interest::READABLE, || receive_report(&*self.keeper));
         Ok(received.await?.map(|(report, _)| report))
     }
 }
 
-/// What comes out of a cell.
-#[derive(Debug)]
-pub(crate) struct CellReader<'a> {
-    stream: &'a mut BufReader<OwnedReadHalf>,
-}
-
-impl CellReader<'_> {
-    /// The next event, and how many bytes it took.
-    pub(crate) async fn receive(&mut self, caps: Caps) -> Result<(Event, usize), ReadError> {
-        read_event(self.stream, caps).await
-    }
-}
-
-/// What goes into a cell.
-#[derive(Debug)]
-pub(crate) struct CellWriter<'a> {
-    stream: &'a mut OwnedWriteHalf,
-}
-
-impl CellWriter<'_> {
-    /// Sends a command; a small one in a single call.
-    pub(crate) async fn send(&mut self, command: &Command) -> io::Result<()> {
-        let (mut prefix, body) = command.encode().ok_or(io::ErrorKind::InvalidInput)?;
-        if body.iter().map(|part| part.len()).sum::<usize>() <= 64 * 1024 {
-            body.iter().for_each(|part| prefix.extend_from_slice(part));
-            return self.stream.write_all(&prefix).await;
-        }
-        self.stream.write_all(&prefix).await?;
-        for part in body {
-            self.stream.write_all(part).await?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Cell {
+impl Drop for Body {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-fn adopt(guest: OwnedFd, keeper: OwnedFd) -> io::Result<(UnixStream, UnixDatagram)> {
-    let guest = std::os::unix::net::UnixStream::from(guest);
-    guest.set_nonblocking(true)?;
-    Ok((UnixStream::from_std(guest)?, packet_socket(keeper)?))
-}
-
-async fn read_event(
-    stream: &mut BufReader<OwnedReadHalf>,
-    caps: Caps,
-) -> Result<(Event, usize), ReadError> {
-    let mut header = [0; Header::SIZE];
-    let first = stream.read(&mut header).await?;
-    if first == 0 {
-        return Err(ReadError::Ended);
-    }
-    stream.read_exact(header.get_mut(first..).unwrap_or_default()).await?;
-    let header = Header::parse(header, caps)?;
-    let head = read_part(stream, header.head_bytes()).await?;
-    let body = read_part(stream, header.body_bytes()).await?;
-    Ok((Event::decode(header, &head, body)?, header.frame_bytes()))
-}
-
-/// Memory grows with what really arrives, not with what a header claims.
-async fn read_part(stream: &mut BufReader<OwnedReadHalf>, bytes: usize) -> io::Result<Vec<u8>> {
-    let mut part = Vec::with_capacity(bytes.min(64 * 1024));
-    stream.take(bytes as u64).read_to_end(&mut part).await?;
-    if part.len() == bytes { Ok(part) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     Ask, Input, Limits, Stop, ToolLink,
-    cell::{Cell, CellReader, CellWriter},
+    connection::{CellReader, CellWriter, Connection},
     run::Ended,
     transcript::{TooMuchOutput, Transcript},
 };
@@ -34,14 +34,14 @@ pub(crate) struct Said {
 
 /// Sends the command and moves frames until the run ends.
 pub(crate) async fn exchange(
-    cell: &mut Cell,
+    connection: &mut Connection,
     command: &Command,
     limits: &Limits,
     tools: Option<ToolLink>,
     transcript: &mut Transcript,
     said: &mut Said,
 ) -> Ended {
-    let (reader, mut writer) = cell.connection();
+    let (reader, mut writer) = connection.split();
     if writer.send(command).await.is_err() {
         return Ended::Silent;
     }
@@ -172,6 +172,9 @@ impl Said {
             event @ (Event::Done { .. } | Event::Failed(_)) => Err(Ended::Answered(event)),
             Event::Ready | Event::Refused { .. } => {
                 Err(Ended::Malformed("a second greeting".to_owned()))
+            }
+            Event::Branched | Event::Rerooted | Event::NotBranched { .. } => {
+                Err(Ended::Malformed("a branch nobody asked for".to_owned()))
             }
         }
     }

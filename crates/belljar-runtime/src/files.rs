@@ -40,8 +40,9 @@ const DEATH: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 pub(crate) struct Leftovers {
     /// What the guest wrote to `/work`.
     pub(crate) work: OwnedFd,
-    /// The keeper, which ends after everything else in the cell.
-    pub(crate) keeper: OwnedFd,
+    /// The keeper, which ends after everything else in the cell; `None` in a session, where nothing
+    /// is compared or committed and a guest that changes its files meanwhile changes what it gets.
+    pub(crate) keeper: Option<OwnedFd>,
     /// Artifacts the code named.
     pub(crate) named: Vec<String>,
     pub(crate) workspace: Option<OpenWorkspace>,
@@ -81,7 +82,8 @@ impl Leftovers {
     /// Waits until the cell is dead, then collects, lists and commits. Blocks.
     pub(crate) fn settle(self) -> Settled {
         let mut settled = Settled::default();
-        let result = wait_until_dead(&self.keeper).and_then(|()| self.look(&mut settled));
+        let is_over = self.keeper.as_ref().map_or(Ok(()), wait_until_dead);
+        let result = is_over.and_then(|()| self.look(&mut settled));
         match result {
             Ok(()) => settled,
             Err(error) => Settled { error: Settled::failed(&error).error, ..settled },

@@ -11,23 +11,25 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use belljar_jail::{CellLimits, ZygotePlan};
-use belljar_wire::{Command, Durable, ErrorCode, GuestGrants, GuestLimits, Language, RunCommand};
-use serde_json::value::RawValue;
+use belljar_jail::{CellKind, ZygotePlan};
+use belljar_wire::{ErrorCode, GuestGrants, Language};
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
     time::timeout,
 };
 
 use crate::{
-    EngineKind, EngineSource, Isolation, LaunchError, Limits, Metrics, RunError, RunRequest,
-    RunResult, Status, ToolLink,
+    EngineKind, EngineSource, LaunchError, Limits, Listener, RunError, RunRequest, RunResult,
+    ToolLink,
     cell::Cell,
     files::{AbandonOnDrop, Leftovers, Settled},
     grants::{self, Checked, OpenWorkspace},
+    orders::{cell_limits, command, parked_limits},
     pool::Pool,
     pools::Pools,
-    run::{self, Driven, Files, Finished, Task},
+    report::{Report, milliseconds_since},
+    run::{self, Driven, Files, Task},
+    session::MAX_SESSIONS,
     transcript::Transcript,
 };
 
@@ -57,6 +59,8 @@ pub struct Host {
     pools: Arc<Pools>,
     cells: Arc<Semaphore>,
     settling: Arc<Semaphore>,
+    uploads: Arc<Semaphore>,
+    sessions: Arc<Semaphore>,
     maximum: Limits,
     protected: Arc<[PathBuf]>,
     reserved_names: Arc<[OsString]>,
@@ -69,12 +73,17 @@ pub struct Bridged {
     pub id: String,
     /// Its end of the bridge for tool calls; without one it has no tools.
     pub tools: Option<ToolLink>,
+    /// Who hears what it prints, as it does.
+    pub listener: Option<Arc<dyn Listener>>,
 }
 
 /// A run that takes longer than this does not keep its place in the pool empty.
 const REFILL_DELAY: Duration = Duration::from_millis(5);
 /// Cells in use at once; further runs wait. Each has three descriptors here and two processes.
 const MAX_CELLS: usize = 256;
+
+/// Files on their way into sessions at the same time.
+const MAX_UPLOADS: usize = 8;
 
 /// Runs whose files are looked at at the same time.
 const MAX_SETTLING: usize = 8;
@@ -100,8 +109,11 @@ impl Host {
         }
         let cells = Arc::new(Semaphore::new(MAX_CELLS));
         let settling = Arc::new(Semaphore::new(MAX_SETTLING));
-        let (protected, reserved_names) = (protected.into(), reserved_names.into());
-        Ok(Self { pools: Arc::new(pools), cells, settling, maximum, protected, reserved_names })
+        let uploads = Arc::new(Semaphore::new(MAX_UPLOADS));
+        let sessions = Arc::new(Semaphore::new(MAX_SESSIONS));
+        let (pools, protected) = (Arc::new(pools), protected.into());
+        let reserved_names = reserved_names.into();
+        Ok(Self { pools, cells, settling, uploads, sessions, maximum, protected, reserved_names })
     }
 
     /// Runs guest code to its end. Whatever goes wrong is in the result.
@@ -130,9 +142,10 @@ impl Host {
         let (admitted, began) = (Instant::now(), SystemTime::now());
         let mut abort = pin!(abort);
         let engine = self.pools.engines().choose(request.language, &request.code);
-        let (id, tools) = bridged.map_or((None, None), |with| (Some(with.id), with.tools));
+        let (id, tools, listener) =
+            bridged.map_or((None, None, None), |with| (Some(with.id), with.tools, with.listener));
         let mut report = Report::new(engine, id);
-        let mut transcript = Transcript::new(&request.limits);
+        let mut transcript = Transcript::new(&request.limits, listener);
         let prepared = tokio::select! {
             biased;
             () = &mut abort => Err(run::aborted()),
@@ -147,7 +160,7 @@ impl Host {
                 let limits = request.limits;
                 let files = if workspace.is_some() { Files::Wanted } else { Files::WantedIfNamed };
                 let durable = tools.as_ref().and_then(|tools| tools.durable.clone());
-                let command = command(request, guest, durable);
+                let command = command(request, guest, durable, false);
                 let started = Instant::now();
                 let task = Task { command: &command, limits: &limits, files, tools };
                 let driven = run::drive(&mut cell, task, &mut transcript, abort.as_mut()).await;
@@ -156,10 +169,10 @@ impl Host {
                 if let Some(work) = work {
                     let abandoned = AbandonOnDrop::default();
                     let (success, is_abandoned) = (outcome.is_ok(), abandoned.0.clone());
-                    let left = work.and_then(|work| Ok((work, cell.keeper()?)));
+                    let left = work.and_then(|work| Ok((work, cell.body.keeper()?)));
                     let left = left.map(|(work, keeper)| Leftovers {
                         work,
-                        keeper,
+                        keeper: Some(keeper),
                         named: said.named,
                         workspace,
                         reserved_names: self.reserved_names.clone(),
@@ -185,8 +198,8 @@ impl Host {
         self.pools.shutdown().await;
     }
 
-    fn admit(&self, request: &RunRequest) -> Result<(), RunError> {
-        let limits = &request.limits;
+    /// Checks a request's limits and sizes.
+    pub(crate) fn admit(&self, request: &RunRequest, limits: &Limits) -> Result<(), RunError> {
         if let Some((name, asked, allowed)) = limits.exceeds(&self.maximum) {
             return Err(RunError::new(
                 ErrorCode::LimitMaximum,
@@ -235,30 +248,68 @@ impl Host {
         settled.unwrap_or_else(|error| Settled::failed(&error))
     }
 
+    /// Looks at what a run left in the `/work` of a session, which goes on.
+    pub(crate) async fn settle_live(&self, left: io::Result<Leftovers>) -> Settled {
+        let never = pin!(std::future::pending());
+        self.settle(left, &AbandonOnDrop::default(), never).await
+    }
+
+    /// Names that no commit brings to any directory.
+    pub(crate) fn reserved_names(&self) -> Arc<[OsString]> {
+        self.reserved_names.clone()
+    }
+
+    /// The places of files on their way into sessions.
+    pub(crate) fn uploads(&self) -> &Semaphore {
+        &self.uploads
+    }
+
+    /// The places of sessions.
+    pub(crate) fn sessions(&self) -> &Arc<Semaphore> {
+        &self.sessions
+    }
+
+    /// Where the cells of a session come from, and what it is granted.
+    pub(crate) async fn admit_session(
+        &self,
+        request: &RunRequest,
+        engine: EngineKind,
+    ) -> Result<(Arc<Pool>, Checked), RunError> {
+        self.admit(request, &request.limits)?;
+        let checked = grants::check(request, self.pools.engines(), &self.protected)?;
+        let pool = self.pools.of(engine).await.map_err(|error| no_cell(&error))?;
+        Ok((pool, checked))
+    }
+
+    /// The engine for a piece of code.
+    pub(crate) fn engine_for(&self, language: Language, code: &str) -> EngineKind {
+        self.pools.engines().choose(language, code)
+    }
+
     /// Admits the request and gets it a cell of its own.
     async fn prepare(
         &self,
         request: &RunRequest,
         engine: EngineKind,
     ) -> Result<Admitted<'_>, RunError> {
-        self.admit(request)?;
+        self.admit(request, &request.limits)?;
         let Checked { cell: grants, guest, workspace } =
             grants::check(request, self.pools.engines(), &self.protected)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
         let pool = self.pools.of(engine).await.map_err(|error| no_cell(&error))?;
         let limits = cell_limits(&request.limits);
-        let mut cell = if grants.is_empty() {
+        let cell = if grants.is_empty() {
             pool.take().await.map_err(|error| no_cell(&error))?
         } else {
-            pool.make_granted(grants, limits).await?
+            pool.make_granted(CellKind::Single, grants, limits).await?
         };
         let failed = |what: &str, error: io::Error| {
             RunError::new(ErrorCode::SandboxFailed, format!("could not size {what}: {error}"))
         };
-        let resized = cell.resize_scratch(limits.disk_bytes, limits.inodes).await;
+        let resized = cell.body.resize_scratch(limits.disk_bytes, limits.inodes).await;
         resized.map_err(|error| failed("/work and /tmp", error))?;
-        cell.limit_cgroup(&limits).map_err(|error| failed("the control group", error))?;
+        cell.body.limit_cgroup(&limits).map_err(|error| failed("the control group", error))?;
         Ok(Admitted { cell, permit, pool, guest, workspace })
     }
 }
@@ -282,137 +333,4 @@ pub(crate) fn no_cell(error: &LaunchError) -> RunError {
         return refused;
     }
     refused.with_hint("nothing was run; `belljar doctor` says what this machine lacks")
-}
-
-/// Cells are parked at the operator's maxima, which each run lowers to its own. `/tmp` is the
-/// exception: it can grow as well as shrink, so it is parked at what most runs want.
-fn parked_limits(maximum: &Limits) -> CellLimits {
-    CellLimits {
-        disk_bytes: Limits::DEFAULT.disk.min(maximum.disk),
-        inodes: Limits::DEFAULT.inodes.min(maximum.inodes),
-        ..cell_limits(maximum)
-    }
-}
-
-fn cell_limits(limits: &Limits) -> CellLimits {
-    CellLimits {
-        memory_bytes: limits.memory,
-        cpu_seconds: limits.cpu.as_secs().saturating_add(2),
-        processes: limits.processes.into(),
-        open_files: limits.open_files.into(),
-        disk_bytes: limits.disk,
-        inodes: limits.inodes,
-    }
-}
-
-fn command(request: RunRequest, grants: GuestGrants, durable: Option<Durable>) -> Command {
-    let limits = &request.limits;
-    let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let limits = GuestLimits {
-        memory_bytes: limits.memory,
-        wall_ms: milliseconds(limits.timeout),
-        cpu_ms: milliseconds(limits.cpu),
-        result_bytes: u32::try_from(limits.result_bytes).unwrap_or(u32::MAX),
-        processes: limits.processes,
-        open_files: limits.open_files,
-    };
-    let RunRequest { code, language, file_name, context, .. } = request;
-    let context = context.map_or_else(Vec::new, |json| String::from(Box::<str>::from(json)).into());
-    Command::Run(RunCommand { language, file_name, limits, grants, code, context, durable })
-}
-
-fn milliseconds_since(start: Instant) -> f64 {
-    milliseconds(start.elapsed())
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    rounded(time.as_secs_f64() * 1000.0)
-}
-
-fn megabytes(bytes: u64) -> f64 {
-    rounded(bytes as f64 / f64::from(1 << 20))
-}
-
-/// Three decimals: microseconds, or kilobytes of a megabyte.
-fn rounded(number: f64) -> f64 {
-    (number * 1000.0).round() / 1000.0
-}
-
-/// The parts of a result that do not depend on how it ended.
-#[derive(Debug)]
-struct Report {
-    id: String,
-    metrics: Metrics,
-    isolation: Isolation,
-    settled: Settled,
-    stopped: Option<Status>,
-}
-
-impl Report {
-    fn new(engine: EngineKind, id: Option<String>) -> Self {
-        let blank = RunResult::blank();
-        let isolation = Isolation { engine: engine.as_str(), ..blank.isolation };
-        let (id, metrics) = (id.unwrap_or(blank.id), blank.metrics);
-        Self { id, metrics, isolation, settled: Settled::default(), stopped: None }
-    }
-
-    fn confined(&mut self, pool: &Pool) {
-        let plan = pool.plan();
-        self.isolation.tier = if plan.is_full() { "full" } else { "weakened" };
-        self.isolation.layers = plan.layers();
-        self.isolation.memory = pool.memory_bound();
-    }
-
-    fn measured(&mut self, started: Instant, driven: &Driven) {
-        let measured = driven.measured;
-        self.stopped = driven.stopped;
-        self.metrics.tool_calls = driven.said.calls;
-        self.metrics.execution_ms = milliseconds_since(started);
-        self.metrics.cpu_ms = milliseconds(measured.cpu);
-        self.metrics.memory_mb = megabytes(measured.peak_memory_bytes);
-    }
-
-    fn into_result(
-        self,
-        outcome: Result<Finished, RunError>,
-        mut transcript: Transcript,
-    ) -> RunResult {
-        for note in &self.settled.notes {
-            // The run is over: what does not fit is left out like any other line.
-            let _ = transcript.log(note.as_bytes());
-        }
-        let mut texts = transcript.finish();
-        let (value, lossy, error) = match outcome {
-            Ok(Finished { value, lossy, cut }) => {
-                texts.truncated.result = cut;
-                (value, lossy, None)
-            }
-            Err(error) => (RawValue::NULL.to_owned(), false, Some(error)),
-        };
-        let status = match &error {
-            None => Status::Completed,
-            Some(_) if self.stopped.is_some() => self.stopped.unwrap_or(Status::Failed),
-            Some(error) if error.code == ErrorCode::RunAborted => Status::Aborted,
-            Some(_) => Status::Failed,
-        };
-        let exit_code = error.as_ref().map_or(0, |error| error.exit_code.unwrap_or(1));
-        RunResult {
-            id: self.id,
-            status,
-            success: error.is_none(),
-            result: value,
-            stdout: texts.stdout,
-            stderr: texts.stderr,
-            logs: texts.logs,
-            exit_code,
-            error,
-            metrics: self.metrics,
-            isolation: self.isolation,
-            truncated: texts.truncated,
-            artifacts: self.settled.artifacts,
-            changes: self.settled.changes,
-            lossy,
-            ..RunResult::blank()
-        }
-    }
 }

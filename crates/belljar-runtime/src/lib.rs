@@ -5,6 +5,7 @@
 
 mod cell;
 mod clock;
+mod connection;
 mod engine;
 mod examine;
 mod exchange;
@@ -13,12 +14,15 @@ mod grants;
 mod host;
 mod launch_error;
 mod limits;
+mod orders;
 mod pool;
 mod pools;
 mod protect;
+mod report;
 mod request;
 mod result;
 mod run;
+mod session;
 mod tools;
 mod transcript;
 mod value;
@@ -35,5 +39,10 @@ pub use result::{
     Artifact, Change, ErrorCode, ErrorKind, Isolation, Metrics, RunError, RunResult, Status,
     ToolReport, Truncated, run_id, unrun,
 };
+pub use session::{
+    CheckpointInfo, Checkpointed, Ending, FileError, MAX_CHECKPOINTS, MAX_SESSIONS, Session,
+    SessionFile, SessionFileKind, SessionInfo, SessionPhase, SessionRequest,
+};
 pub use tools::{Ask, BridgeLink, Durable, Input, Stop, ToolCall, ToolFault, ToolLink, ToolReply};
+pub use transcript::{Listener, Stream};
 pub use zygote::ZygoteProgram;

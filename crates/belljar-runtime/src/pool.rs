@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use belljar_jail::{CellGrants, CellLimits, ZygotePlan, cgroup::Delegation};
+use belljar_jail::{CellGrants, CellKind, CellLimits, ZygotePlan, cgroup::Delegation};
 use belljar_wire::ErrorCode;
 
 use crate::{
@@ -107,9 +107,10 @@ impl Pool {
         if self.cgroups.is_some() { "cgroup" } else { "rlimit" }
     }
 
-    /// A fresh cell that is granted something.
+    /// A fresh cell that is granted something, or that is a session's.
     pub(crate) async fn make_granted(
         &self,
+        kind: CellKind,
         grants: CellGrants,
         limits: CellLimits,
     ) -> Result<Cell, RunError> {
@@ -121,26 +122,31 @@ impl Pool {
             detached.map_err(|error| not_granted(&error))?
         };
         let granted = Granted { grants, trees };
-        let limits = CellLimits { memory_bytes: self.limits.memory_bytes, ..limits };
-        let cell = self.make_in(&zygote, limits, granted).await;
+        let limits = match kind {
+            CellKind::Single => CellLimits { memory_bytes: self.limits.memory_bytes, ..limits },
+            // Nobody lowers them any more.
+            CellKind::Session => limits,
+        };
+        let cell = self.make_in(&zygote, kind, limits, granted).await;
         cell.map_err(|error| no_cell(&error))
     }
 
     async fn make(&self) -> Result<Cell, LaunchError> {
         let zygote = self.live_zygote().await?;
-        self.make_in(&zygote, self.limits, Granted::default()).await
+        self.make_in(&zygote, CellKind::Single, self.limits, Granted::default()).await
     }
 
     async fn make_in(
         &self,
         zygote: &Arc<Zygote>,
+        kind: CellKind,
         limits: CellLimits,
         granted: Granted,
     ) -> Result<Cell, LaunchError> {
-        let mut cell = zygote.make_cell(limits, granted).await?;
+        let mut cell = zygote.make_cell(kind, limits, granted).await?;
         if let Some(cgroups) = &self.cgroups {
             let number = self.next_cell.fetch_add(1, Ordering::Relaxed);
-            cell.hold_in(cgroups, number)?;
+            cell.body.hold_in(cgroups, number)?;
         }
         Ok(cell)
     }

@@ -40,7 +40,7 @@ pub struct RunResult {
     pub tools: ToolReport,
     /// Whether the answer came from a cache; filled in by who keeps one.
     pub cached: bool,
-    /// The session it ran in; there are none yet.
+    /// The session it ran in.
     pub session_id: Option<String>,
     /// State handed on; there is none yet.
     pub state: serde_json::Map<String, serde_json::Value>,
@@ -87,10 +87,15 @@ pub fn unrun(status: Status, error: RunError) -> RunResult {
 
 /// A new name for a run.
 pub fn run_id() -> String {
+    name("run_")
+}
+
+/// A name that nothing else has, with what it is the name of before it.
+pub(crate) fn name(of: &str) -> String {
     let mut bytes = [0; 10];
-    // Without randomness the id is merely not unique; a run does not fail for it.
+    // Without randomness the name is merely not unique; nothing fails for it.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    bytes.iter().fold("run_".to_owned(), |id, byte| id + &format!("{byte:02x}"))
+    bytes.iter().fold(of.to_owned(), |id, byte| id + &format!("{byte:02x}"))
 }
 
 /// How a run ended.

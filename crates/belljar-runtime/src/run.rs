@@ -1,5 +1,7 @@
 //! One run in one cell: code in, events out, and whatever may end it.
 
+mod verdict;
+
 use std::{
     future::Future,
     io,
@@ -8,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use belljar_jail::{GuestEnd, KeeperReport, sample::CellProcesses};
+use belljar_jail::{
+    KeeperReport,
+    sample::{CellProcesses, Usage},
+};
 use belljar_wire::{Command, ErrorCode, Event};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -17,10 +22,12 @@ use crate::{
     Limits, RunError, Status, Stop, ToolLink,
     cell::Cell,
     clock::Clock,
+    connection::Connection,
     exchange::{self, Said},
     transcript::{TooMuchOutput, Transcript},
-    value,
 };
+
+pub(crate) use verdict::{aborted, crashed, judge, out_of_memory};
 
 /// A guest that can still speak says itself where it was when time ran out; one that cannot is
 /// ended this much later.
@@ -77,6 +84,37 @@ pub(crate) struct Measured {
     pub(crate) peak_memory_bytes: u64,
 }
 
+/// What a run's use of the machine is measured by, from outside.
+pub(crate) trait Meter {
+    /// What the run uses right now.
+    fn usage(&self) -> Usage;
+
+    /// CPU time of the run, and the most memory it was resident with, now that it has ended; `None`
+    /// when the guest is gone.
+    fn total(&self) -> Option<Usage>;
+}
+
+impl Meter for CellProcesses {
+    fn usage(&self) -> Usage {
+        Self::usage(self)
+    }
+
+    fn total(&self) -> Option<Usage> {
+        let memory_bytes = self.peak_memory_bytes()?;
+        Some(Usage { cpu: self.cpu_time().unwrap_or_default(), memory_bytes })
+    }
+}
+
+/// What is known when a run has ended, and its guest may still be there.
+#[derive(Debug)]
+pub(crate) struct Conversed {
+    pub(crate) ended: Ended,
+    pub(crate) measured: Measured,
+    pub(crate) said: Said,
+    /// Whether the guest was still there to be measured.
+    pub(crate) still_there: bool,
+}
+
 /// Runs the task to its end. What was printed is in the transcript, however it ends.
 pub(crate) async fn drive(
     cell: &mut Cell,
@@ -84,35 +122,46 @@ pub(crate) async fn drive(
     transcript: &mut Transcript,
     abort: Pin<&mut impl Future<Output = ()>>,
 ) -> Driven {
-    let Task { command, limits, files, tools } = task;
-    let mut measured = Measured::default();
-    let mut said = Said::default();
-    let processes = cell.processes();
-    let waits = tools.as_ref().map(|tools| tools.waits_for_person.clone());
-    let exchange = exchange::exchange(cell, command, limits, tools, transcript, &mut said);
-    let clock = Clock::start(limits.timeout + GRACE, waits);
-    let ended = watch(exchange, processes, limits, clock, &mut measured, abort).await;
-    // Before anything else: what the guest does from here on is not part of its run.
-    let still_there = measured.update(processes);
+    let (limits, files) = (task.limits, task.files);
+    let Cell { connection, body } = cell;
+    let conversed = converse(connection, &body.processes(), task, transcript, abort).await;
+    let Conversed { ended, mut measured, said, still_there } = conversed;
     let report =
-        if still_there && !matches!(ended, Ended::Silent) { None } else { cell.guest_end().await };
+        if still_there && !matches!(ended, Ended::Silent) { None } else { body.guest_end().await };
     let wanted = files == Files::Wanted || !said.named.is_empty();
     let has_answered = matches!(ended, Ended::Answered(_));
-    let work = if has_answered && wanted { Some(cell.work().await) } else { None };
-    cell.kill();
-    if let Some(KeeperReport::Ended { cpu_us, peak_memory_bytes, .. }) = report {
+    let work = if has_answered && wanted { Some(body.work().await) } else { None };
+    body.kill();
+    let mut end = None;
+    if let Some(KeeperReport::Ended { end: how, cpu_us, peak_memory_bytes, .. }) = report {
+        end = Some(how);
         measured.raise(Duration::from_micros(cpu_us), peak_memory_bytes);
     }
     let stopped = if let Ended::Stopped(stop) = &ended { Some(stop.status) } else { None };
-    let mut outcome = judge(ended, report, cell, limits).await;
-    if let Err(error) = &outcome
-        && error.code == ErrorCode::RuntimeStalled
-        && measured.peak_memory_bytes > limits.memory
-    {
-        // What was to settle the promise was lost for want of memory.
-        outcome = Err(out_of_memory(limits));
-    }
+    let outcome = judge(ended, end, body, limits).await;
+    let outcome = measured.blame_memory(outcome, limits);
     Driven { outcome, stopped, measured, work, said }
+}
+
+/// Sends the task and hears the guest out, until it has answered or something ends the run.
+pub(crate) async fn converse(
+    connection: &mut Connection,
+    meter: &impl Meter,
+    task: Task<'_>,
+    transcript: &mut Transcript,
+    abort: Pin<&mut impl Future<Output = ()>>,
+) -> Conversed {
+    let Task { command, limits, tools, .. } = task;
+    let (mut measured, mut said) = (Measured::default(), Said::default());
+    let waits = tools.as_ref().map(|tools| tools.waits_for_person.clone());
+    let exchange = exchange::exchange(connection, command, limits, tools, transcript, &mut said);
+    let clock = Clock::start(limits.timeout + GRACE, waits);
+    let ended = watch(exchange, meter, limits, clock, &mut measured, abort).await;
+    // Before anything else: what the guest does from here on is not part of its run.
+    let total = meter.total();
+    let Usage { cpu, memory_bytes } = total.unwrap_or_default();
+    measured.raise(cpu, memory_bytes);
+    Conversed { ended, measured, said, still_there: total.is_some() }
 }
 
 impl Measured {
@@ -121,11 +170,17 @@ impl Measured {
         self.peak_memory_bytes = self.peak_memory_bytes.max(memory_bytes);
     }
 
-    /// Whether the guest was still there to be measured.
-    fn update(&mut self, processes: CellProcesses) -> bool {
-        let (cpu, peak) = (processes.cpu_time(), processes.peak_memory_bytes());
-        self.raise(cpu.unwrap_or_default(), peak.unwrap_or_default());
-        peak.is_some()
+    /// What was to settle a promise may have been lost for want of memory.
+    pub(crate) fn blame_memory(
+        &self,
+        outcome: Result<Finished, RunError>,
+        limits: &Limits,
+    ) -> Result<Finished, RunError> {
+        outcome.map_err(|error| {
+            let is_stalled = error.code == ErrorCode::RuntimeStalled;
+            let is_over = self.peak_memory_bytes > limits.memory;
+            if is_stalled && is_over { out_of_memory(limits) } else { error }
+        })
     }
 }
 
@@ -147,7 +202,7 @@ pub(crate) enum Ended {
 /// Lets the exchange go on until it ends or something ends it.
 async fn watch(
     exchange: impl Future<Output = Ended>,
-    processes: CellProcesses,
+    meter: &impl Meter,
     limits: &Limits,
     clock: Clock,
     measured: &mut Measured,
@@ -166,7 +221,7 @@ async fn watch(
             () = &mut abort => return Ended::Aborted,
             () = &mut deadline => return Ended::OutOfTime,
             _ = sample.tick() => {
-                let usage = processes.usage();
+                let usage = meter.usage();
                 measured.raise(usage.cpu, usage.memory_bytes);
                 if usage.memory_bytes > limits.memory.saturating_add(RESIDENT_SLACK) {
                     return Ended::OutOfMemory;
@@ -180,96 +235,4 @@ async fn watch(
             ended = &mut exchange => return ended,
         }
     }
-}
-
-async fn judge(
-    ended: Ended,
-    report: Option<KeeperReport>,
-    cell: &Cell,
-    limits: &Limits,
-) -> Result<Finished, RunError> {
-    Err(match ended {
-        Ended::Answered(Event::Done { lossy, cut, value }) => {
-            return value::checked(value, limits).map(|value| Finished { value, lossy, cut });
-        }
-        Ended::Answered(Event::Failed(error)) => error.into(),
-        Ended::Answered(event) => malformed(&format!("unexpected {event:?}")),
-        Ended::Malformed(what) => malformed(&what),
-        Ended::Silent => explain_silence(report, cell, limits).await,
-        Ended::TooMuchOutput(TooMuchOutput { stream }) => RunError::new(
-            ErrorCode::LimitOutput,
-            format!("{stream} went over {} bytes", limits.output_fatal_bytes()),
-        )
-        .with_hint("print less: return a summary, or filter before printing"),
-        Ended::TooManyCalls => RunError::new(
-            ErrorCode::LimitToolCalls,
-            format!("the run went over its {} tool calls", limits.tool_calls),
-        )
-        .with_hint("ask for more at once, or for more calls with --max-tool-calls"),
-        Ended::Stopped(stop) => stop.error,
-        Ended::OutOfTime => out_of_time(limits),
-        Ended::OutOfCpu => out_of_cpu(limits),
-        Ended::OutOfMemory => out_of_memory(limits),
-        Ended::Aborted => aborted(),
-    })
-}
-
-async fn explain_silence(report: Option<KeeperReport>, cell: &Cell, limits: &Limits) -> RunError {
-    const SIGXCPU: i32 = 24;
-    const SIGSEGV: i32 = 11;
-    if cell.ran_out_of_memory() {
-        return out_of_memory(limits);
-    }
-    let crashed = |message: String| RunError::new(ErrorCode::SandboxCrashed, message);
-    match report {
-        Some(KeeperReport::Ended { end: GuestEnd::Killed(SIGXCPU), .. }) => out_of_cpu(limits),
-        Some(KeeperReport::Ended { end: GuestEnd::Killed(SIGSEGV), .. }) => {
-            crashed("the engine crashed (signal 11)".to_owned())
-                .with_hint("very deep recursion or nesting can do this: flatten it")
-        }
-        Some(KeeperReport::Ended { end: GuestEnd::Killed(signal), .. }) => {
-            crashed(format!("the cell was killed (signal {signal})"))
-        }
-        Some(KeeperReport::Ended { end: GuestEnd::Exited(status), .. }) => {
-            crashed(format!("the cell ended without an answer (exit status {status})"))
-        }
-        None if cell.zygote_is_gone().await => {
-            RunError::new(ErrorCode::SandboxZygoteLost, "the zygote died and took the run with it")
-                .with_hint("run it again: a new zygote is started by itself")
-        }
-        Some(
-            KeeperReport::Resized
-            | KeeperReport::NotResized { .. }
-            | KeeperReport::Work
-            | KeeperReport::NoWork { .. },
-        )
-        | None => crashed("the cell ended without an answer".to_owned()),
-    }
-}
-
-/// The caller ended the run.
-pub(crate) fn aborted() -> RunError {
-    RunError::new(ErrorCode::RunAborted, "the run was aborted")
-}
-
-fn malformed(what: &str) -> RunError {
-    RunError::new(ErrorCode::SandboxProtocol, format!("the cell broke the protocol: {what}"))
-}
-
-fn out_of_time(limits: &Limits) -> RunError {
-    let limit = limits.timeout.as_millis();
-    RunError::new(ErrorCode::LimitTimeout, format!("the run went over its {limit} ms of wall time"))
-        .with_hint("do less per run, or ask for more time with --timeout")
-}
-
-fn out_of_cpu(limits: &Limits) -> RunError {
-    let limit = limits.cpu.as_millis();
-    RunError::new(ErrorCode::LimitCpu, format!("the run went over its {limit} ms of CPU time"))
-        .with_hint("do less per run, or ask for more with --cpu")
-}
-
-fn out_of_memory(limits: &Limits) -> RunError {
-    let limit = limits.memory >> 20;
-    RunError::new(ErrorCode::LimitMemory, format!("the run went over its {limit} MiB of memory"))
-        .with_hint("work on the data in pieces, or ask for more with --memory")
 }

@@ -1,8 +1,17 @@
 //! What a run printed, cut by the reader.
 
-use belljar_wire::Stream;
+use std::{fmt::Debug, sync::Arc};
+
+pub use belljar_wire::Stream;
 
 use crate::{Limits, Truncated};
+
+/// Hears what a run prints while it goes on: every print and log line, until the run has printed
+/// more than it may.
+pub trait Listener: Debug + Send + Sync {
+    /// Must not wait. `text` is as the code printed it, in pieces that may end anywhere.
+    fn printed(&self, stream: Stream, text: &[u8]);
+}
 
 /// No more log entries than this are kept, however small.
 const MAX_LOG_ENTRIES: usize = 10_000;
@@ -18,6 +27,7 @@ pub(crate) struct Transcript {
     log_bytes: usize,
     logs_cut: bool,
     log_seen: u64,
+    listener: Option<Arc<dyn Listener>>,
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +53,7 @@ pub(crate) struct Texts {
 }
 
 impl Transcript {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, listener: Option<Arc<dyn Listener>>) -> Self {
         Self {
             kept_bytes: usize::try_from(limits.output_bytes).unwrap_or(usize::MAX),
             fatal_bytes: limits.output_fatal_bytes(),
@@ -53,12 +63,14 @@ impl Transcript {
             log_bytes: 0,
             logs_cut: false,
             log_seen: 0,
+            listener,
         }
     }
 
     /// Takes one print.
     pub(crate) fn print(&mut self, stream: Stream, text: &[u8]) -> Result<(), TooMuchOutput> {
-        self.log(text)?;
+        self.tell(stream, text);
+        self.enter(text)?;
         let (captured, stream) = match stream {
             Stream::Stdout => (&mut self.stdout, "stdout"),
             Stream::Stderr => (&mut self.stderr, "stderr"),
@@ -70,8 +82,20 @@ impl Transcript {
         if captured.seen > self.fatal_bytes { Err(TooMuchOutput { stream }) } else { Ok(()) }
     }
 
-    /// Adds a log entry. An entry counts as a byte at least, so that empty ones end too.
+    /// Adds a log entry that was not printed.
     pub(crate) fn log(&mut self, text: &[u8]) -> Result<(), TooMuchOutput> {
+        self.tell(Stream::Log, text);
+        self.enter(text)
+    }
+
+    fn tell(&self, stream: Stream, text: &[u8]) {
+        if let Some(listener) = &self.listener {
+            listener.printed(stream, text);
+        }
+    }
+
+    /// An entry of the log counts as a byte at least, so that empty ones end too.
+    fn enter(&mut self, text: &[u8]) -> Result<(), TooMuchOutput> {
         self.log_seen += text.len().max(1) as u64;
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         let room = self.kept_bytes.saturating_sub(self.log_bytes);

@@ -17,7 +17,7 @@ use std::{
 };
 
 use belljar_jail::{
-    CellGrants, CellLimits, GrantedTree, Guests, ZygotePlan,
+    CellGrants, CellKind, CellLimits, GrantedTree, Guests, ZygotePlan,
     control::{self, Answer, Ids, Order},
 };
 use thiserror::Error;
@@ -165,11 +165,12 @@ impl Zygote {
     /// Makes a cell and waits until every layer of its plan is in force.
     pub(crate) async fn make_cell(
         self: &Arc<Self>,
+        kind: CellKind,
         limits: CellLimits,
         granted: Granted,
     ) -> Result<Cell, LaunchError> {
         let made = async {
-            let fds = self.order_cell(limits, granted).await?;
+            let fds = self.order_cell(kind, limits, granted).await?;
             Cell::confined(fds, limits, self.clone()).await
         };
         let too_slow = |_| LaunchError::TooSlow { seconds: CELL_MADE.as_secs() };
@@ -178,6 +179,7 @@ impl Zygote {
 
     async fn order_cell(
         &self,
+        kind: CellKind,
         limits: CellLimits,
         granted: Granted,
     ) -> Result<Vec<OwnedFd>, LaunchError> {
@@ -189,7 +191,7 @@ impl Zygote {
             return Err(LaunchError::NoHandshake);
         };
         let Granted { grants, trees } = granted;
-        let order = Order::MakeCell { serial, limits, grants };
+        let order = Order::MakeCell { serial, limits, grants, kind };
         send(&self.control, &order, &trees).await.map_err(|_| LaunchError::NoHandshake)?;
         let fds = answer.await.map_err(|_| LaunchError::NoHandshake)?;
         fds.map_err(|message| LaunchError::Refused { mechanism: "cell".to_owned(), message })

@@ -111,7 +111,7 @@ fn size(command: &Command) -> u64 {
         Command::ToolReply(reply) => match &reply.outcome {
             Ok(body) | Err(body) => body.len(),
         },
-        Command::Run(_) | Command::Timer { .. } => 0,
+        Command::Run(_) | Command::Timer { .. } | Command::Branch | Command::Reroot => 0,
     };
     (body as u64).saturating_add(64)
 }

@@ -6,7 +6,7 @@ use super::{TooMuchOutput, Transcript};
 use crate::{Limits, Truncated};
 
 fn transcript(output_bytes: u64) -> Transcript {
-    Transcript::new(&Limits { output_bytes, ..Limits::DEFAULT })
+    Transcript::new(&Limits { output_bytes, ..Limits::DEFAULT }, None)
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! What a request means for the cell that is to serve it.
+
+use std::time::Duration;
+
+use belljar_jail::CellLimits;
+use belljar_wire::{Command, Durable, GuestGrants, GuestLimits, RunCommand};
+
+use crate::{Limits, RunRequest};
+
+/// Cells are parked at the operator's maxima, which each run lowers to its own. `/tmp` is the
+/// exception: it can grow as well as shrink, so it is parked at what most runs want.
+pub(crate) fn parked_limits(maximum: &Limits) -> CellLimits {
+    CellLimits {
+        disk_bytes: Limits::DEFAULT.disk.min(maximum.disk),
+        inodes: Limits::DEFAULT.inodes.min(maximum.inodes),
+        ..cell_limits(maximum)
+    }
+}
+
+/// What a cell is told of a run's limits.
+pub(crate) fn cell_limits(limits: &Limits) -> CellLimits {
+    CellLimits {
+        memory_bytes: limits.memory,
+        cpu_seconds: limits.cpu.as_secs().saturating_add(2),
+        processes: limits.processes.into(),
+        open_files: limits.open_files.into(),
+        disk_bytes: limits.disk,
+        inodes: limits.inodes,
+    }
+}
+
+/// What a guest is told of a run.
+pub(crate) fn command(
+    request: RunRequest,
+    grants: GuestGrants,
+    durable: Option<Durable>,
+    session: bool,
+) -> Command {
+    let limits = &request.limits;
+    let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let limits = GuestLimits {
+        memory_bytes: limits.memory,
+        wall_ms: milliseconds(limits.timeout),
+        cpu_ms: milliseconds(limits.cpu),
+        result_bytes: u32::try_from(limits.result_bytes).unwrap_or(u32::MAX),
+        processes: limits.processes,
+        open_files: limits.open_files,
+    };
+    let RunRequest { code, language, file_name, context, .. } = request;
+    let context = context.map_or_else(Vec::new, |json| String::from(Box::<str>::from(json)).into());
+    Command::Run(RunCommand {
+        language,
+        file_name,
+        limits,
+        grants,
+        code,
+        context,
+        durable,
+        session,
+    })
+}

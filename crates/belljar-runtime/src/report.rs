@@ -1,0 +1,121 @@
+//! The result of a run, put together as it goes on.
+
+use std::time::{Duration, Instant};
+
+use belljar_wire::ErrorCode;
+use serde_json::value::RawValue;
+
+use crate::{
+    EngineKind, Isolation, Metrics, RunError, RunResult, Status,
+    files::Settled,
+    pool::Pool,
+    run::{Driven, Finished},
+    transcript::Transcript,
+};
+
+/// The parts of a result that do not depend on how it ended.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) id: String,
+    pub(crate) metrics: Metrics,
+    isolation: Isolation,
+    pub(crate) settled: Settled,
+    stopped: Option<Status>,
+    /// The session it ran in.
+    pub(crate) session_id: Option<String>,
+}
+
+impl Report {
+    pub(crate) fn new(engine: EngineKind, id: Option<String>) -> Self {
+        let blank = RunResult::blank();
+        let isolation = Isolation { engine: engine.as_str(), ..blank.isolation };
+        let (id, metrics) = (id.unwrap_or(blank.id), blank.metrics);
+        Self {
+            id,
+            metrics,
+            isolation,
+            settled: Settled::default(),
+            stopped: None,
+            session_id: None,
+        }
+    }
+
+    pub(crate) fn confined(&mut self, pool: &Pool) {
+        let plan = pool.plan();
+        self.isolation.tier = if plan.is_full() { "full" } else { "weakened" };
+        self.isolation.layers = plan.layers();
+        self.isolation.memory = pool.memory_bound();
+    }
+
+    pub(crate) fn measured(&mut self, started: Instant, driven: &Driven) {
+        let measured = driven.measured;
+        self.stopped = driven.stopped;
+        self.metrics.tool_calls = driven.said.calls;
+        self.metrics.execution_ms = milliseconds_since(started);
+        self.metrics.cpu_ms = milliseconds(measured.cpu);
+        self.metrics.memory_mb = megabytes(measured.peak_memory_bytes);
+    }
+
+    pub(crate) fn into_result(
+        self,
+        outcome: Result<Finished, RunError>,
+        mut transcript: Transcript,
+    ) -> RunResult {
+        for note in &self.settled.notes {
+            // The run is over: what does not fit is left out like any other line.
+            let _ = transcript.log(note.as_bytes());
+        }
+        let mut texts = transcript.finish();
+        let (value, lossy, error) = match outcome {
+            Ok(Finished { value, lossy, cut }) => {
+                texts.truncated.result = cut;
+                (value, lossy, None)
+            }
+            Err(error) => (RawValue::NULL.to_owned(), false, Some(error)),
+        };
+        let status = match &error {
+            None => Status::Completed,
+            Some(_) if self.stopped.is_some() => self.stopped.unwrap_or(Status::Failed),
+            Some(error) if error.code == ErrorCode::RunAborted => Status::Aborted,
+            Some(_) => Status::Failed,
+        };
+        let exit_code = error.as_ref().map_or(0, |error| error.exit_code.unwrap_or(1));
+        RunResult {
+            id: self.id,
+            status,
+            success: error.is_none(),
+            result: value,
+            stdout: texts.stdout,
+            stderr: texts.stderr,
+            logs: texts.logs,
+            exit_code,
+            error,
+            metrics: self.metrics,
+            isolation: self.isolation,
+            truncated: texts.truncated,
+            artifacts: self.settled.artifacts,
+            changes: self.settled.changes,
+            session_id: self.session_id,
+            lossy,
+            ..RunResult::blank()
+        }
+    }
+}
+
+/// Milliseconds since a moment.
+pub(crate) fn milliseconds_since(start: Instant) -> f64 {
+    milliseconds(start.elapsed())
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    rounded(time.as_secs_f64() * 1000.0)
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    rounded(bytes as f64 / f64::from(1 << 20))
+}
+
+/// Three decimals: microseconds, or kilobytes of a megabyte.
+fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,156 @@
+//! Making a session: admission, a fresh cell of its own, a place among the others.
+
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
+
+use belljar_jail::{CellKind, CellLimits, session::FIRST_BRANCH};
+use belljar_wire::{ErrorCode, Language};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
+
+use super::{Inner, Session, Turn, branch::Branch, cell::SessionCell, session_name, told::Told};
+use crate::{
+    Grants, Host, Limits, RunError, RunRequest, Workspace, cell::Cell, grants::Checked,
+    orders::cell_limits,
+};
+
+/// Sessions at once.
+pub const MAX_SESSIONS: usize = 512;
+/// What keeps libraries of Python from starting threads of their own, unless the caller wants them: a
+/// guest with threads cannot be branched.
+const ONE_THREAD: [&str; 4] =
+    ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"];
+/// More CPU time than a session lives for; what a run may use is measured by the host.
+const CPU_SECONDS: u64 = 30 * 24 * 3600;
+
+/// A session to be made.
+#[derive(Debug, Clone)]
+pub struct SessionRequest {
+    /// What its code is written in.
+    pub language: Language,
+    /// What it may use: memory, files, processes. What a single run may use is each run's own.
+    pub limits: Limits,
+    /// What its runs may reach.
+    pub grants: Grants,
+    /// The directory it works on a copy of; nothing is ever committed there.
+    pub workspace: Option<PathBuf>,
+}
+
+impl SessionRequest {
+    /// A session with the default limits and no grants.
+    pub fn new(language: Language) -> Self {
+        Self { language, limits: Limits::DEFAULT, grants: Grants::default(), workspace: None }
+    }
+}
+
+impl Host {
+    /// Makes a session.
+    pub async fn open_session(&self, request: SessionRequest) -> Result<Session, RunError> {
+        let place = self.session_places(1)?.pop().ok_or_else(too_many)?;
+        let SessionRequest { language, limits, grants, workspace } = request;
+        // Modules that are granted by name tell which Python is wanted.
+        let imports: String =
+            grants.modules.iter().map(|name| format!("import {name}\n")).collect();
+        let engine = self.engine_for(language, &imports);
+        let as_run = RunRequest {
+            limits,
+            grants,
+            workspace: workspace.map(|path| Workspace { path, commit: false }),
+            ..RunRequest::new(language, "")
+        };
+        let (pool, checked) = self.admit_session(&as_run, engine).await?;
+        let Checked { cell: cell_grants, mut guest, workspace } = checked;
+        if language == Language::Python {
+            for name in ONE_THREAD {
+                guest.env.entry(name.to_owned()).or_insert_with(|| "1".to_owned());
+            }
+        }
+        let bounds = CellLimits { cpu_seconds: CPU_SECONDS, ..cell_limits(&limits) };
+        let Cell { connection, body } =
+            pool.make_granted(CellKind::Session, cell_grants, bounds).await?;
+        let cell = SessionCell::new(body);
+        let crashed = |error: std::io::Error| {
+            RunError::new(ErrorCode::SandboxCrashed, format!("the session has no guest: {error}"))
+        };
+        let pidfd = cell.keeper().await.first_guest().await.map_err(crashed)?;
+        let live = Branch::new(connection.kept(), FIRST_BRANCH, pidfd, &cell).map_err(crashed)?;
+        let inner = Inner {
+            id: session_name(),
+            forked_from: None,
+            language,
+            engine,
+            limits,
+            guest,
+            workspace: workspace.map(Arc::new),
+            created: SystemTime::now(),
+            host: self.clone(),
+            pool,
+            turn: Arc::default(),
+            told: std::sync::Mutex::new(Told::new()),
+            ending: watch::channel(None).0,
+        };
+        Ok(inner.settled_in(cell, live, place))
+    }
+
+    /// Places for so many sessions: all or none.
+    pub(super) fn session_places(
+        &self,
+        count: usize,
+    ) -> Result<Vec<OwnedSemaphorePermit>, RunError> {
+        if count == 0 {
+            let message = "a session is forked into one or more";
+            return Err(RunError::new(ErrorCode::RequestInvalid, message));
+        }
+        let places = (0..count).map(|_| self.sessions().clone().try_acquire_owned());
+        places.collect::<Result<_, _>>().map_err(|_| too_many())
+    }
+}
+
+impl Inner {
+    /// A session like this one for a guest that was cloned from one of its own.
+    pub(super) fn forked(
+        &self,
+        cell: Arc<SessionCell>,
+        branch: Branch,
+        place: OwnedSemaphorePermit,
+    ) -> Session {
+        let inner = Self {
+            id: session_name(),
+            forked_from: Some(self.id.clone()),
+            language: self.language,
+            engine: self.engine,
+            limits: self.limits,
+            guest: self.guest.clone(),
+            workspace: self.workspace.clone(),
+            created: SystemTime::now(),
+            host: self.host.clone(),
+            pool: self.pool.clone(),
+            turn: Arc::default(),
+            told: std::sync::Mutex::new(Told::new()),
+            ending: watch::channel(None).0,
+        };
+        inner.settled_in(cell, branch, place)
+    }
+
+    fn settled_in(
+        mut self,
+        cell: Arc<SessionCell>,
+        live: Branch,
+        place: OwnedSemaphorePermit,
+    ) -> Session {
+        let turn = Turn {
+            cell: Some(cell.clone()),
+            live: Some(live),
+            _place: Some(place),
+            ..Turn::default()
+        };
+        self.tell_guests(&turn);
+        self.turn = Arc::new(Mutex::new(turn));
+        let inner = Arc::new(self);
+        cell.join(&inner);
+        Session { inner }
+    }
+}
+
+fn too_many() -> RunError {
+    let message = format!("there are {MAX_SESSIONS} sessions, which is the most there may be");
+    RunError::new(ErrorCode::LimitSessions, message).with_hint("end those no longer needed")
+}
