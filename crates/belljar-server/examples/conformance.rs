@@ -2,9 +2,17 @@
 //!
 //! `cargo run -p belljar-server --example conformance -- 127.0.0.1:7900`
 
-#[expect(clippy::unwrap_used, clippy::panic, reason = "it is the fake of the tests")]
+#[expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "it is the fake of the tests"
+)]
 #[path = "../tests/it/fake.rs"]
 mod fake;
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is the fake of the tests")]
+#[path = "../tests/it/fake_sessions.rs"]
+mod fake_sessions;
 
 use belljar_server::{Auth, Gateway, HttpConfig, Options, conformance};
 

@@ -1,8 +1,16 @@
 //! Serves a backend that runs nothing, for trying out clients: `--stdio`, or `--http ADDR TOKEN`.
 
-#[expect(clippy::unwrap_used, clippy::panic, reason = "it is the fake of the tests")]
+#[expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "it is the fake of the tests"
+)]
 #[path = "../tests/it/fake.rs"]
 mod fake;
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is the fake of the tests")]
+#[path = "../tests/it/fake_sessions.rs"]
+mod fake_sessions;
 
 use belljar_server::{Auth, Gateway, HttpConfig, Options, Token, serve_http, serve_stdio};
 use tokio_util::sync::CancellationToken;

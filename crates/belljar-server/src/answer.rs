@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     backend::{ApprovalRequest, RunReport, ToolMatch},
     request::RequestError,
+    sessions::SessionError,
 };
 
 /// Above this, the text only says where the answer is.
@@ -120,6 +121,15 @@ pub(crate) fn no_report(run_id: Option<&str>, status: &str, message: &str) -> Ca
     structured(value, true)
 }
 
+/// A session that did not take a run.
+pub(crate) fn not_in_session(error: &SessionError) -> CallToolResult {
+    let error = json!({
+        "type": "SandboxError", "code": error.code(), "message": error.to_string(),
+        "hint": error.hint(),
+    });
+    structured(json!({"status": "failed", "error": without_nulls(&error)}), true)
+}
+
 /// Arguments that were not understood.
 pub(crate) fn refused(error: &RequestError) -> CallToolResult {
     let error = json!({
@@ -151,7 +161,8 @@ pub(crate) fn tool_as_run(run_id: &str, value: &Value) -> CallToolResult {
     structured(json!({"status": status, "run_id": run_id, "result": value}), failed)
 }
 
-fn structured(value: Value, failed: bool) -> CallToolResult {
+/// A value as structured content, and as text.
+pub(crate) fn structured(value: Value, failed: bool) -> CallToolResult {
     let text = value.to_string();
     let text = if text.len() <= MAX_TEXT_BYTES {
         text

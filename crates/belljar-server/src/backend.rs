@@ -4,16 +4,23 @@
 //! [`Backend::call_tool`] ends the run. The gateway keeps a future alive for as long as somebody
 //! may still want its answer, also after the request that started it was answered.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, time::Duration};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tokio::sync::watch;
 
-use crate::{live::State, request::ExecuteRequest};
+use crate::{
+    feed::{Feed, Told},
+    live::{Known, Live},
+    records::Records,
+    request::ExecuteRequest,
+    sessions::Sessions,
+    traces::{Context, Kind, Span, Traces},
+};
 
 /// Runs code, searches tools, decides approvals.
-pub trait Backend: Send + Sync + 'static {
+pub trait Backend: Sessions + Records {
     /// Runs code to its end. What goes wrong is in the report, as for any run.
     fn execute(
         &self,
@@ -77,7 +84,7 @@ impl RunReport {
 }
 
 /// A tool call that a person has to allow.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ApprovalRequest {
     /// What the decision names.
     pub id: String,
@@ -130,7 +137,7 @@ pub struct SearchError {
 }
 
 /// A tool that was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToolMatch {
     /// `server__tool`.
     pub name: String,
@@ -157,30 +164,87 @@ pub struct PassThrough {
     pub annotations: Option<Value>,
 }
 
+/// Where something printed belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Neither: log lines, and attempts that were denied.
+    Log,
+}
+
 /// Through which a backend tells of a run while it goes on. Cheap to clone; telling never waits.
 #[derive(Debug, Clone)]
 pub struct Observer {
-    state: Arc<watch::Sender<State>>,
+    live: Live,
+    feed: Option<Feed>,
+    known: Option<Known>,
+    /// Where spans of its calls go, and the span they are part of.
+    trace: Option<(Traces, Context)>,
 }
 
 impl Observer {
-    pub(crate) fn new(state: Arc<watch::Sender<State>>) -> Self {
-        Self { state }
+    pub(crate) fn new(live: Live, feed: Option<Feed>, known: Option<Known>) -> Self {
+        Self { live, feed, known, trace: None }
+    }
+
+    pub(crate) fn trace(&mut self, trace: Option<(Traces, Context)>) {
+        self.trace = trace;
+    }
+
+    /// Completes when the run is to end, with a report of how far it came.
+    pub fn aborted(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.live.told_to_end()
     }
 
     /// The run has an id.
     pub fn started(&self, run_id: &str) {
-        self.state.send_modify(|state| state.run_id = Some(run_id.to_owned()));
+        self.live.tell(|state| state.run_id = Some(run_id.to_owned()));
+        if let Some(known) = &self.known {
+            known.announce(run_id, self.live.clone());
+        }
+        self.tell(|| Told::Started { run_id: run_id.to_owned() });
+    }
+
+    /// Whether somebody wants to hear what is printed as it is.
+    pub fn wants_prints(&self) -> bool {
+        self.feed.is_some()
+    }
+
+    /// The code printed something.
+    pub fn printed(&self, stream: Stream, text: &str) {
+        self.tell(|| Told::Printed { stream, text: text.to_owned() });
+    }
+
+    /// A tool call begins.
+    pub fn call_began(&self, tool: &str) {
+        self.line(&format!("calling {tool}"));
+        self.tell(|| Told::CallBegan { tool: tool.to_owned() });
+    }
+
+    /// A tool call has ended.
+    pub fn call_ended(&self, tool: &str, is_ok: bool, duration: Duration) {
+        let how = if is_ok { "answered" } else { "failed" };
+        self.line(&format!("{tool} {how} after {} ms", duration.as_millis()));
+        self.tell(|| Told::CallEnded { tool: tool.to_owned(), is_ok, duration });
+        if let Some((traces, run)) = &self.trace {
+            let context = Context::below(Some(*run));
+            let span = Span::ended(format!("tool {tool}"), Kind::Client, context, duration);
+            traces.send(span.part_of(Some(*run)).ok(is_ok).with("belljar.tool", tool.into()));
+        }
     }
 
     /// The run said something. Clients that follow see the latest, so a flood costs nothing.
     pub fn line(&self, text: &str) {
-        self.state.send_modify(|state| state.say(text));
+        self.live.tell(|state| state.say(text));
     }
 
     /// A call waits for a person.
     pub fn approval(&self, request: ApprovalRequest) {
-        self.state.send_modify(|state| {
+        self.tell(|| Told::Waits(request.clone()));
+        self.live.tell(|state| {
             state.run_id.get_or_insert_with(|| request.run_id.clone());
             state.waiting.retain(|known| known.id != request.id);
             state.waiting.push(request);
@@ -189,6 +253,13 @@ impl Observer {
 
     /// An approval was decided, by whomever, or expired: nobody needs to be asked any more.
     pub fn settled(&self, approval_id: &str) {
-        self.state.send_modify(|state| state.waiting.retain(|known| known.id != approval_id));
+        self.live.tell(|state| state.waiting.retain(|known| known.id != approval_id));
+        self.tell(|| Told::Settled { approval_id: approval_id.to_owned() });
+    }
+
+    fn tell(&self, what: impl FnOnce() -> Told) {
+        if let Some(feed) = &self.feed {
+            feed.tell(what());
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! call is the same for `execute_code` and for upstream tools that are passed through.
 
 mod follow;
+mod sandbox;
 
 use std::{sync::Arc, time::Duration};
 
@@ -99,6 +100,10 @@ impl<B: Backend> Gateway<B> {
                 }
                 Err(error) => refused(error),
             },
+            tools::SANDBOX => match sandbox::Asked::decode(arguments) {
+                Ok(asked) => self.sandbox(call, asked).await,
+                Err(error) => refused(error),
+            },
             name if self.passes(name) => self.pass(call, name, arguments).await,
             name => Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None)),
         }
@@ -114,10 +119,7 @@ impl<B: Backend> Gateway<B> {
         call: Call,
         request: ExecuteRequest,
     ) -> Result<CallToolResponse, ErrorData> {
-        let backend = self.shared.backend.clone();
-        let live = self.shared.runs.start(|observer| async move {
-            Finished::Run(Arc::new(backend.execute(request, observer).await))
-        });
+        let live = self.start_run(request, None, None);
         self.follow(call, live, self.shared.answer_within, OnCancel::Abort).await
     }
 
@@ -140,7 +142,10 @@ impl<B: Backend> Gateway<B> {
         let intent = fields.text("intent")?.ok_or_else(missing)?;
         let k = fields.count("k")?.unwrap_or(DEFAULT_FOUND).clamp(1, MOST_FOUND);
         let k = u32::try_from(k).unwrap_or(u32::MAX);
-        Ok(match self.shared.backend.search_tools(&intent, k).await {
+        let began = Instant::now();
+        let found = self.shared.backend.search_tools(&intent, k).await;
+        self.shared.metrics.discovered(began.elapsed());
+        Ok(match found {
             Ok(found) => answer::matches(&found).into(),
             Err(error) => answer::search_failed(&error.message).into(),
         })
@@ -302,7 +307,8 @@ impl<B: Backend> Gateway<B> {
 fn finish(call: &Call, run_id: Option<&str>, finished: &Finished) -> CallToolResponse {
     let lost = "the run ended without a report; the server's log says why";
     match (finished, call.shape) {
-        (Finished::Run(report), _) => answer::run(report),
+        (Finished::Run(report, _), _) => answer::run(report),
+        (Finished::Refused(error), _) => answer::not_in_session(error),
         (Finished::Tool(value), Shape::Tool) => answer::tool(value),
         (Finished::Tool(value), Shape::Run) => {
             answer::tool_as_run(run_id.unwrap_or_default(), value)

@@ -67,9 +67,8 @@ pub async fn serve_http<B: Backend>(
     gateway: Gateway<B>,
     config: HttpConfig,
 ) -> Result<HttpServer, ServeError> {
-    let runs = gateway.clone();
-    let fixtures = Fixtures { gateway, changes: broadcast::Sender::new(16) };
-    serve(fixtures, config, Box::new(move || runs.abort_runs())).await
+    let fixtures = Fixtures { gateway: gateway.clone(), changes: broadcast::Sender::new(16) };
+    serve(fixtures, &gateway, config).await
 }
 
 impl<B: Backend> ServerHandler for Fixtures<B> {

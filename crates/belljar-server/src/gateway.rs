@@ -16,9 +16,12 @@ use sha2::{Digest, Sha256};
 use crate::{
     backend::Backend,
     live::Runs,
+    metrics::Metrics,
     names::{NameError, sort_out},
+    recent::Recent,
     token::random_bytes,
     tools,
+    traces::Traces,
 };
 
 const INSTRUCTIONS: &str = "Write code that calls tools (execute_code) instead of calling them one \
@@ -32,11 +35,13 @@ pub struct Options {
     pub answer_within: Duration,
     /// What `requestState` is sealed with, so that retries outlast a restart. Random if absent.
     pub secret: Option<Vec<u8>>,
+    /// Where traces go, if anywhere.
+    pub traces: Option<Traces>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { answer_within: Duration::from_secs(50), secret: None }
+        Self { answer_within: Duration::from_secs(50), secret: None, traces: None }
     }
 }
 
@@ -50,6 +55,9 @@ pub struct Gateway<B> {
 pub(crate) struct Shared<B> {
     pub(crate) backend: Arc<B>,
     pub(crate) runs: Runs,
+    pub(crate) recent: Recent,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) traces: Option<Traces>,
     pub(crate) answer_within: Duration,
     pub(crate) states: RequestStateCodec,
 }
@@ -73,8 +81,9 @@ impl<B: Backend> Gateway<B> {
         // A secret of any length makes a key of the length the codec wants.
         let key = Sha256::new().chain_update("belljar requestState").chain_update(secret);
         let states = RequestStateCodec::new_unchecked(key.finalize().to_vec());
-        let answer_within = options.answer_within;
-        let shared = Shared { backend, runs: Runs::default(), answer_within, states };
+        let (answer_within, traces) = (options.answer_within, options.traces);
+        let (runs, recent, metrics) = (Runs::default(), Recent::default(), Arc::default());
+        let shared = Shared { backend, runs, recent, metrics, traces, answer_within, states };
         Ok(Self { shared: Arc::new(shared) })
     }
 

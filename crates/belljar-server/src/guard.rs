@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::token::Token;
+use crate::{api::error::ApiError, token::Token};
 
 /// Names by which a server on this machine is reached from this machine.
 const LOOPBACK: &[&str] = &["localhost", "127.0.0.1", "[::1]"];
@@ -102,27 +102,23 @@ impl Guard {
 
 impl IntoResponse for Turned {
     fn into_response(self) -> Response {
-        let (status, message) = match self {
-            Self::Host => (
-                StatusCode::FORBIDDEN,
-                "this Host is not served here; allow it in the server's configuration",
-            ),
-            Self::Origin => (
-                StatusCode::FORBIDDEN,
-                "this Origin may not use the server; allow it in the server's configuration",
-            ),
-            Self::NoToken => (
-                StatusCode::UNAUTHORIZED,
-                "a token is needed: Authorization: Bearer TOKEN; it is in .belljar/token",
-            ),
-            Self::WrongToken => (StatusCode::UNAUTHORIZED, "this is not the server's token"),
+        let (status, code, message) = match self {
+            Self::Host => (StatusCode::FORBIDDEN, "auth.host", "this Host is not served here"),
+            Self::Origin => {
+                (StatusCode::FORBIDDEN, "auth.origin", "this Origin may not use the server")
+            }
+            Self::NoToken => (StatusCode::UNAUTHORIZED, "auth.no_token", "a token is needed"),
+            Self::WrongToken => {
+                (StatusCode::UNAUTHORIZED, "auth.wrong_token", "this is not the server's token")
+            }
         };
-        let body = axum::Json(serde_json::json!({"error": message}));
-        let mut response = (status, body).into_response();
-        if status == StatusCode::UNAUTHORIZED {
-            let challenge = header::HeaderValue::from_static("Bearer realm=\"belljar\"");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-        }
-        response
+        let hint = match self {
+            Self::Host => "allow it with `belljar serve --allow-host`",
+            Self::Origin => "allow it with `belljar serve --allow-origin`",
+            Self::NoToken | Self::WrongToken => {
+                "Authorization: Bearer TOKEN; it is in .belljar/token"
+            }
+        };
+        ApiError::new(status, code, message).with_hint(hint).into_response()
     }
 }

@@ -1,4 +1,8 @@
-//! The gateway over streamable HTTP: `/mcp`, and `/healthz` for whoever watches over it.
+//! The gateway over HTTP: `/mcp`, the plain API, and `/healthz` for whoever watches over it.
+
+mod accept;
+mod inflow;
+mod pressure;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -21,10 +25,18 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    api::{self, Api},
     backend::Backend,
     gateway::Gateway,
     guard::{Allowed, Auth, Guard},
+    mcp_sessions::{McpSessions, counted},
+    metrics::Metrics,
+    request_id::named,
 };
+use accept::{Patience, accept};
+use inflow::{Bounds, bounded};
+pub(crate) use pressure::Places;
+use pressure::Rate;
 
 /// Larger requests are refused with 413.
 const MAX_BODY_BYTES: usize = 64 << 20;
@@ -45,12 +57,59 @@ pub struct HttpConfig {
     pub allowed: Allowed,
     /// The largest request.
     pub max_body_bytes: usize,
+    /// What else clients may not overdo.
+    pub limits: HttpLimits,
+}
+
+/// What clients may not overdo. Beyond each there is an answer that says so.
+#[derive(Debug, Clone, Copy)]
+pub struct HttpLimits {
+    /// Connections at once.
+    pub connections: usize,
+    /// Requests per second.
+    pub requests_per_second: u32,
+    /// Runs at once, over the plain API.
+    pub runs: usize,
+    /// Clients that follow events at once.
+    pub event_streams: usize,
+    /// MCP sessions of older clients.
+    pub mcp_sessions: usize,
+    /// The largest file of a session.
+    pub max_file_bytes: u64,
+    /// How long a request's head may take.
+    pub head: Duration,
+    /// How long a request's body may take before it has to come steadily.
+    pub body_grace: Duration,
+    /// How steadily, on average.
+    pub body_bytes_per_second: u64,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            requests_per_second: 5_000,
+            runs: 256,
+            event_streams: 64,
+            mcp_sessions: 512,
+            max_file_bytes: 1 << 30,
+            head: Duration::from_secs(15),
+            body_grace: Duration::from_secs(15),
+            body_bytes_per_second: 4 << 10,
+        }
+    }
 }
 
 impl HttpConfig {
     /// The defaults at an address.
     pub fn new(address: SocketAddr, auth: Auth) -> Self {
-        Self { address, auth, allowed: Allowed::default(), max_body_bytes: MAX_BODY_BYTES }
+        Self {
+            address,
+            auth,
+            allowed: Allowed::default(),
+            max_body_bytes: MAX_BODY_BYTES,
+            limits: HttpLimits::default(),
+        }
     }
 }
 
@@ -125,18 +184,18 @@ pub async fn serve_http<B: Backend>(
     gateway: Gateway<B>,
     config: HttpConfig,
 ) -> Result<HttpServer, ServeError> {
-    let runs = gateway.clone();
-    serve(gateway, config, Box::new(move || runs.abort_runs())).await
+    serve(gateway.clone(), &gateway, config).await
 }
 
-/// Starts serving any MCP server, which is cloned for each client.
-pub(crate) async fn serve<H>(
+/// Starts serving any MCP server, which is cloned for each client, beside a gateway's own API.
+pub(crate) async fn serve<H, B>(
     server: H,
+    gateway: &Gateway<B>,
     config: HttpConfig,
-    end_runs: Box<dyn Fn() + Send + Sync>,
 ) -> Result<HttpServer, ServeError>
 where
     H: ServerHandler + Clone,
+    B: Backend,
 {
     let address = config.address;
     if matches!(config.auth, Auth::Open) && !address.ip().is_loopback() {
@@ -151,18 +210,51 @@ where
     if !address.ip().is_loopback() && !address.ip().is_unspecified() {
         config.allowed.hosts.push(address.to_string());
     }
-    let router = router(server, config, stop.clone());
-    let stopped = stop.clone().cancelled_owned();
-    let task = tokio::spawn(async move {
-        let served = axum::serve(listener, router).with_graceful_shutdown(stopped).await;
-        if let Err(error) = served {
-            tracing::error!(%error, "the HTTP server ended");
-        }
-    });
+    let limits = config.limits;
+    let patience = Patience { connections: limits.connections, head: limits.head };
+    let router = router(server, gateway, config, &stop);
+    let task = tokio::spawn(accept(listener, router, patience, stop.clone()));
+    let runs = gateway.clone();
+    let end_runs = Box::new(move || runs.abort_runs());
     Ok(HttpServer { address, stop, task: Some(task), end_runs })
 }
 
-fn router<H>(server: H, config: HttpConfig, stop: CancellationToken) -> Router
+fn router<H, B>(
+    server: H,
+    gateway: &Gateway<B>,
+    config: HttpConfig,
+    stop: &CancellationToken,
+) -> Router
+where
+    H: ServerHandler + Clone,
+    B: Backend,
+{
+    let HttpConfig { auth, allowed, max_body_bytes, limits, .. } = config;
+    let body = Bounds {
+        most_bytes: max_body_bytes as u64,
+        grace: limits.body_grace,
+        bytes_per_second: limits.body_bytes_per_second,
+    };
+    let file = Bounds { most_bytes: limits.max_file_bytes, ..body };
+    let within = |bounds| middleware::from_fn(move |request, next| bounded(bounds, request, next));
+    let api = Api::new(gateway.clone(), &limits, stop.clone());
+    let watched: (Arc<Metrics>, _) =
+        (gateway.shared.metrics.clone(), gateway.shared.traces.clone());
+    let guard = Arc::new(Guard { auth, allowed });
+    let rate = Arc::new(Rate::new(limits.requests_per_second));
+    mcp(server, max_body_bytes, limits.mcp_sessions, stop)
+        .merge(api::routes(api.clone()))
+        .layer(within(body))
+        .merge(api::file_routes(api).layer(within(file)))
+        .layer(middleware::from_fn_with_state(rate, want_pace))
+        // Outside of the pace: who has no token takes nothing from who has.
+        .layer(middleware::from_fn_with_state(guard.clone(), want_token))
+        .route("/healthz", get(api::healthz))
+        .layer(middleware::from_fn_with_state(guard, want_source))
+        .layer(middleware::from_fn_with_state(watched, named))
+}
+
+fn mcp<H>(server: H, max_body_bytes: usize, most: usize, stop: &CancellationToken) -> Router
 where
     H: ServerHandler + Clone,
 {
@@ -170,19 +262,18 @@ where
     sessions.keep_alive = Some(SESSION_IDLE);
     let mut manager = LocalSessionManager::default();
     manager.session_config = sessions;
+    let manager = Arc::new(manager);
     // Hosts and origins are the guard's to check, for all paths alike.
     let transport = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
-        .with_max_request_body_bytes(config.max_body_bytes)
-        .with_cancellation_token(stop);
-    let mcp = StreamableHttpService::new(move || Ok(server.clone()), Arc::new(manager), transport);
-    let guard = Arc::new(Guard { auth: config.auth, allowed: config.allowed });
+        .with_max_request_body_bytes(max_body_bytes)
+        .with_cancellation_token(stop.clone());
+    let sessions = Arc::new(McpSessions::new(manager.clone(), most));
+    let mcp = StreamableHttpService::new(move || Ok(server.clone()), manager, transport);
     Router::new()
         .nest_service("/mcp", mcp)
         .layer(middleware::from_fn(say_ended))
-        .layer(middleware::from_fn_with_state(guard.clone(), want_token))
-        .route("/healthz", get(healthz))
-        .layer(middleware::from_fn_with_state(guard, want_source))
+        .layer(middleware::from_fn_with_state(sessions, counted))
 }
 
 async fn want_source(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
@@ -199,6 +290,13 @@ async fn want_token(State(guard): State<Arc<Guard>>, request: Request, next: Nex
     }
 }
 
+async fn want_pace(State(rate): State<Arc<Rate>>, request: Request, next: Next) -> Response {
+    match rate.take(std::time::Instant::now()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
 /// A session that its client ends is gone at once; clients warn of an answer that leaves it open.
 async fn say_ended(request: Request, next: Next) -> Response {
     let ends = request.method() == Method::DELETE;
@@ -207,8 +305,4 @@ async fn say_ended(request: Request, next: Next) -> Response {
         *response.status_mut() = StatusCode::NO_CONTENT;
     }
     response
-}
-
-async fn healthz() -> impl IntoResponse {
-    axum::Json(serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
 }

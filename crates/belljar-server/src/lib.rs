@@ -6,28 +6,44 @@
 //! run's id.
 
 mod answer;
+mod api;
 mod approval;
 mod backend;
 mod call;
 pub mod conformance;
+mod feed;
 mod gateway;
 mod guard;
 mod http;
 mod live;
+mod mcp_sessions;
+mod metrics;
 mod names;
+mod recent;
+mod records;
 mod request;
+mod request_id;
+mod sessions;
+mod start;
 mod stdio;
 mod token;
 mod tools;
+mod traces;
 
 pub use backend::{
-    ApprovalRequest, Backend, DecideError, Observer, PassThrough, RunReport, SearchError,
+    ApprovalRequest, Backend, DecideError, Observer, PassThrough, RunReport, SearchError, Stream,
     ToolMatch, Verdict,
 };
 pub use gateway::{Gateway, Options};
 pub use guard::{Allowed, Auth};
-pub use http::{HttpConfig, HttpServer, ServeError, serve_http};
+pub use http::{HttpConfig, HttpLimits, HttpServer, ServeError, serve_http};
 pub use names::NameError;
-pub use request::{Access, ExecuteRequest, Language, RequestError, SandboxConfig};
+pub use records::{EventInfo, Records, RecordsError, RunInfo};
+pub use request::{Access, ExecuteRequest, Grants, Language, Limits, RequestError, Workspace};
+pub use sessions::{
+    CheckpointInfo, CheckpointTaken, FileContent, FileInfo, FileKind, FileList, SessionError,
+    SessionInfo, SessionRequest, Sessions,
+};
 pub use stdio::{StdioError, serve_stdio, serve_streams};
 pub use token::{Token, TokenError};
+pub use traces::{Collector, Traces};

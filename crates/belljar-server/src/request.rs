@@ -1,4 +1,4 @@
-//! What a client may ask of `execute_code`, decoded strictly.
+//! What a client may ask to be run, and the arguments of `execute_code`, decoded strictly.
 //!
 //! Whatever is not understood is refused with the name of the field and the nearest right one: a
 //! limit that was misspelt and ignored would be a limit that is not there. Names are taken in
@@ -7,9 +7,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-use serde_json::{Map, Value};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde_json::{Map, Number, Value};
 
 /// A request to run code.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,8 +26,12 @@ pub struct ExecuteRequest {
     pub tools: Option<Vec<String>>,
     /// What the code finds as `context`.
     pub context: Option<Value>,
-    /// Limits and grants asked for.
-    pub sandbox_config: SandboxConfig,
+    /// Limits asked for.
+    pub limits: Limits,
+    /// Grants asked for.
+    pub grants: Grants,
+    /// The directory to work on.
+    pub workspace: Option<Workspace>,
     /// The session to run in.
     pub session_id: Option<String>,
     /// The most the answer may cost.
@@ -35,7 +41,8 @@ pub struct ExecuteRequest {
 }
 
 /// What code is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Language {
     /// TypeScript.
     TypeScript,
@@ -59,19 +66,78 @@ impl Language {
     }
 }
 
-/// Limits and grants a request asks for. What goes beyond policy is the backend's to refuse.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SandboxConfig {
-    /// Wall-clock limit.
+/// Limits a request asks for; the operator's defaults for those it does not. What goes beyond the
+/// operator's maxima is the backend's to refuse.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Wall time. CPU time follows it unless `cpu_ms` says otherwise.
+    #[serde(deserialize_with = "whole_number")]
     pub timeout_ms: Option<u64>,
-    /// Memory limit.
-    pub heap_limit_mb: Option<u64>,
+    /// CPU time.
+    #[serde(deserialize_with = "whole_number")]
+    pub cpu_ms: Option<u64>,
+    /// Memory, in MiB.
+    #[serde(deserialize_with = "whole_number")]
+    pub memory_mb: Option<u64>,
+    /// Size of the code.
+    #[serde(deserialize_with = "whole_number")]
+    pub code_bytes: Option<u64>,
+    /// Size of the context, as JSON.
+    #[serde(deserialize_with = "whole_number")]
+    pub context_bytes: Option<u64>,
+    /// Captured output kept of each stream.
+    #[serde(deserialize_with = "whole_number")]
+    pub output_bytes: Option<u64>,
+    /// Size of the value, as JSON.
+    #[serde(deserialize_with = "whole_number")]
+    pub result_bytes: Option<u64>,
+    /// Processes and threads.
+    #[serde(deserialize_with = "whole_number")]
+    pub processes: Option<u32>,
+    /// Open files.
+    #[serde(deserialize_with = "whole_number")]
+    pub open_files: Option<u32>,
+    /// `/work` and `/tmp` together, in MiB.
+    #[serde(deserialize_with = "whole_number")]
+    pub disk_mb: Option<u64>,
+    /// Files in `/work` and `/tmp` together.
+    #[serde(deserialize_with = "whole_number")]
+    pub inodes: Option<u64>,
+    /// Tool calls.
+    #[serde(deserialize_with = "whole_number")]
+    pub tool_calls: Option<u32>,
+    /// Wall time of one tool call.
+    #[serde(deserialize_with = "whole_number")]
+    pub tool_timeout_ms: Option<u64>,
+}
+
+/// Grants a request asks for. What goes beyond policy is the backend's to refuse.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grants {
     /// Paths to read.
-    pub allowed_read_paths: Vec<String>,
-    /// Hosts to reach.
-    pub allow_network: Access,
+    pub read: Vec<String>,
     /// Paths to write.
-    pub allow_write: Access,
+    pub write: Access,
+    /// Hosts to reach.
+    pub net: Access,
+    /// Environment variables, with values.
+    pub env: BTreeMap<String, String>,
+    /// Python modules and builtins that restricted mode would refuse.
+    pub modules: Vec<String>,
+    /// Commands beyond the default set.
+    pub commands: Vec<String>,
+}
+
+/// A directory that a run works on a copy-on-write view of.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workspace {
+    /// The directory, on the host.
+    pub path: String,
+    /// Whether what the run changed goes to the directory if it succeeds.
+    #[serde(default)]
+    pub commit: bool,
 }
 
 /// How much of something is asked for.
@@ -148,16 +214,17 @@ impl ExecuteRequest {
     /// The first thing that is wrong, or every unknown field at once.
     pub fn decode(arguments: Map<String, Value>) -> Result<Self, RequestError> {
         let mut fields = Fields::new("", FIELDS, arguments)?;
+        let config = fields.object("sandbox_config")?.unwrap_or_default();
+        let (limits, grants) = sandbox_config(config)?;
         let request = Self {
             code: fields.text("code")?.ok_or(RequestError::Missing { field: "code".to_owned() })?,
             language: fields.language()?,
             intent: fields.text("intent")?,
             tools: fields.texts("tools")?,
             context: fields.take("context"),
-            sandbox_config: match fields.object("sandbox_config")? {
-                Some(config) => SandboxConfig::decode(config)?,
-                None => SandboxConfig::default(),
-            },
+            limits,
+            grants,
+            workspace: None,
             session_id: fields.text("session_id")?,
             max_output_tokens: fields.count("max_output_tokens")?,
             durable: fields.flag("durable")?,
@@ -166,17 +233,21 @@ impl ExecuteRequest {
     }
 }
 
-impl SandboxConfig {
-    fn decode(config: Map<String, Value>) -> Result<Self, RequestError> {
-        let mut fields = Fields::new("sandbox_config.", SANDBOX_FIELDS, config)?;
-        Ok(Self {
-            timeout_ms: fields.count("timeoutMs")?,
-            heap_limit_mb: fields.count("heapLimitMB")?,
-            allowed_read_paths: fields.texts("allowedReadPaths")?.unwrap_or_default(),
-            allow_network: fields.access("allowNetwork")?,
-            allow_write: fields.access("allowWrite")?,
-        })
-    }
+/// The limits and grants that a model may ask for.
+fn sandbox_config(config: Map<String, Value>) -> Result<(Limits, Grants), RequestError> {
+    let mut fields = Fields::new("sandbox_config.", SANDBOX_FIELDS, config)?;
+    let limits = Limits {
+        timeout_ms: fields.count("timeoutMs")?,
+        memory_mb: fields.count("heapLimitMB")?,
+        ..Limits::default()
+    };
+    let grants = Grants {
+        read: fields.texts("allowedReadPaths")?.unwrap_or_default(),
+        net: fields.access("allowNetwork")?,
+        write: fields.access("allowWrite")?,
+        ..Grants::default()
+    };
+    Ok((limits, grants))
 }
 
 /// Fields not yet taken. `null` counts as absent, as clients send it for what was left out.
@@ -260,7 +331,7 @@ impl Fields {
         Ok(self.typed(name, "true, false or a list of strings", read)?.unwrap_or_default())
     }
 
-    fn language(&mut self) -> Result<Option<Language>, RequestError> {
+    pub(crate) fn language(&mut self) -> Result<Option<Language>, RequestError> {
         let read = |value: &Value| match value.as_str()?.to_ascii_lowercase().as_str() {
             "typescript" | "ts" => Some(Language::TypeScript),
             "javascript" | "js" => Some(Language::JavaScript),
@@ -270,6 +341,22 @@ impl Fields {
         };
         self.typed("language", "typescript, javascript, python or bash", read)
     }
+}
+
+/// Integers above this are not the same everywhere that JSON is read.
+pub(crate) const MAX_INTEGER: u64 = (1 << 53) - 1;
+
+/// A field that is a whole number, absent or null.
+pub(crate) fn whole_number<'de, D, T>(json: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+{
+    let Some(given) = Option::<Number>::deserialize(json)? else { return Ok(None) };
+    let number = whole(&Value::Number(given.clone())).filter(|number| *number <= MAX_INTEGER);
+    let fits = number.and_then(|number| T::try_from(number).ok());
+    let wrong = || D::Error::custom(format!("{given} is no whole number from 0, or too large"));
+    fits.map(Some).ok_or_else(wrong)
 }
 
 /// Models write `5` as `5.0` now and then.

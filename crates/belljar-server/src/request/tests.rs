@@ -17,13 +17,14 @@ fn every_field_in_both_spellings() {
         intent: Some("sum".into()),
         tools: Some(vec!["git__log".into()]),
         context: Some(json!({"a": 1})),
-        sandbox_config: SandboxConfig {
-            timeout_ms: Some(500),
-            heap_limit_mb: Some(64),
-            allowed_read_paths: vec!["/data".into()],
-            allow_network: Access::None,
-            allow_write: Access::Only(vec!["/out".into()]),
+        limits: Limits { timeout_ms: Some(500), memory_mb: Some(64), ..Limits::default() },
+        grants: Grants {
+            read: vec!["/data".into()],
+            net: Access::None,
+            write: Access::Only(vec!["/out".into()]),
+            ..Grants::default()
         },
+        workspace: None,
         session_id: Some("s1".into()),
         max_output_tokens: Some(500),
         durable: Some(true),

@@ -7,7 +7,7 @@ use super::*;
 /// held to a harsher 3.5, for tokenizers that do worse; outputSchema, titles and annotations, which
 /// most clients keep for themselves, to 4.
 #[test]
-fn e4_everything_said_of_the_three_tools_is_under_400_tokens() {
+fn e4_everything_said_of_the_four_tools_is_under_400_tokens() {
     let all = serde_json::to_value(own()).unwrap();
     let mut shown = all.clone();
     for tool in shown.as_array_mut().unwrap() {

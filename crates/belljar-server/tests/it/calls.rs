@@ -12,13 +12,13 @@ use crate::{
 };
 
 #[tokio::test]
-async fn e1_both_revisions_list_the_three_tools() {
+async fn e1_both_revisions_list_the_tools() {
     for era in ERAS {
         let mut client = Client::new(era, json!({})).await;
         let answer = client.ask("tools/list", json!({})).await;
         let tools = answer["result"]["tools"].as_array().unwrap();
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["execute_code", "search_tools", "get_run"], "{era:?}");
+        assert_eq!(names, ["execute_code", "search_tools", "get_run", "sandbox"], "{era:?}");
         for tool in tools {
             for part in ["title", "description", "inputSchema", "outputSchema", "annotations"] {
                 assert!(tool.get(part).is_some(), "{era:?} {part} of {tool}");
@@ -68,8 +68,8 @@ async fn e2_arguments_reach_the_backend_or_are_refused_by_name() {
     assert_eq!(client.call("execute_code", arguments).await["isError"], false);
     let request = client.fake.requests.lock().unwrap().pop().unwrap();
     assert_eq!(request.language, Some(Language::Python));
-    assert_eq!(request.sandbox_config.timeout_ms, Some(5));
-    assert_eq!(request.sandbox_config.allow_network, Access::Only(vec!["example.com".into()]));
+    assert_eq!(request.limits.timeout_ms, Some(5));
+    assert_eq!(request.grants.net, Access::Only(vec!["example.com".into()]));
     for (tool, arguments, message) in [
         ("execute_code", json!({"cod": "1"}), "unknown field `cod` (did you mean `code`?)"),
         ("search_tools", json!({}), "`intent` is missing"),
@@ -91,7 +91,7 @@ async fn tools_are_searched() {
     let tool = &found["structuredContent"]["tools"][0];
     assert_eq!(tool["name"], "files__read");
     assert_eq!(tool["description"], "read a file (3)");
-    let failed = client.call("search_tools", json!({"intent": ""})).await;
+    let failed = client.call("search_tools", json!({"intent": "fail"})).await;
     assert_eq!(failed["isError"], true);
 }
 
@@ -201,7 +201,7 @@ async fn chosen_upstream_tools_are_passed_through() {
     let fake = Fake { passed: vec![passed("files__read")], ..Fake::default() };
     let mut client = Client::with(fake, Era::Stateless, json!({}), Options::default()).await;
     let answer = client.ask("tools/list", json!({})).await;
-    let tool = &answer["result"]["tools"][3];
+    let tool = &answer["result"]["tools"][4];
     assert_eq!(tool["name"], "files__read");
     assert_eq!(tool["annotations"]["readOnlyHint"], true);
     let result = client.call("files__read", json!({"path": "/a"})).await;

@@ -1,6 +1,6 @@
 //! A backend that runs nothing: the code says what the run should do.
 //!
-//! `return JSON`, `fail`, `lines N`, `sleep` (for ever), `ask`, `ask twice` and `ask then
+//! `return JSON`, `fail`, `lines N`, `say TEXT`, `flood`, `wait` (until it is aborted), `sleep` (for ever), `ask`, `ask twice` and `ask then
 //! sleep` (a call of `files__delete`, or two, that a person must allow). Also used by `examples/fake.rs`.
 
 use std::{
@@ -13,11 +13,13 @@ use std::{
 };
 
 use belljar_server::{
-    ApprovalRequest, Backend, DecideError, ExecuteRequest, Observer, PassThrough, RunReport,
-    SearchError, ToolMatch, Verdict,
+    ApprovalRequest, Backend, DecideError, EventInfo, ExecuteRequest, Observer, PassThrough,
+    RunReport, SearchError, Stream, ToolMatch, Verdict,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
+
+use crate::fake_sessions::AllSessions;
 
 #[derive(Debug, Default)]
 pub(crate) struct Fake {
@@ -33,6 +35,10 @@ pub(crate) struct Fake {
     pub(crate) stored: Mutex<HashMap<String, RunReport>>,
     pub(crate) passed: Vec<PassThrough>,
     pub(crate) requests: Mutex<Vec<ExecuteRequest>>,
+    pub(crate) sessions: AllSessions,
+    /// Approvals that are open.
+    pub(crate) asked: Mutex<Vec<ApprovalRequest>>,
+    pub(crate) events: Mutex<Vec<EventInfo>>,
 }
 
 struct TellDrop(Option<Arc<Notify>>);
@@ -45,7 +51,7 @@ impl Drop for TellDrop {
     }
 }
 
-fn ended(id: &str, result: Value) -> Value {
+pub(crate) fn ended(id: &str, result: Value) -> Value {
     json!({
         "id": id, "status": "completed", "success": true, "result": result, "stdout": "",
         "logs": [], "error": null, "metrics": {"executionTimeMs": 1.0, "toolCalls": 0},
@@ -68,7 +74,7 @@ impl Fake {
         };
         let (sender, receiver) = oneshot::channel();
         self.open.lock().unwrap().insert(id.clone(), sender);
-        observer.approval(ApprovalRequest {
+        let request = ApprovalRequest {
             id: id.clone(),
             tool: "files__delete".into(),
             arguments: json!({"path": path}),
@@ -76,13 +82,16 @@ impl Fake {
             line: Some(1),
             code_line: Some("await mcp.files.delete({path})".into()),
             expires_ms: None,
-        });
+        };
+        self.asked.lock().unwrap().push(request.clone());
+        observer.approval(request);
         let verdict = receiver.await.unwrap_or(Verdict::Deny);
+        self.asked.lock().unwrap().retain(|one| one.id != id);
         observer.settled(&id);
         verdict
     }
 
-    async fn run(&self, run: &str, code: &str, observer: &Observer) -> Value {
+    pub(crate) async fn run(&self, run: &str, code: &str, observer: &Observer) -> Value {
         match code.split_once(' ').unwrap_or((code, "")) {
             ("return", value) => ended(run, serde_json::from_str(value).unwrap()),
             ("lines", count) => {
@@ -91,6 +100,31 @@ impl Fake {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 ended(run, json!("said"))
+            }
+            ("say", text) => {
+                for (stream, more) in [(Stream::Stdout, "out"), (Stream::Stderr, "err")] {
+                    observer.printed(stream, &format!("{text} {more}\n"));
+                }
+                observer.printed(Stream::Log, "[blocked] something");
+                observer.call_began("files__read");
+                observer.call_ended("files__read", true, Duration::from_millis(3));
+                ended(run, json!("said"))
+            }
+            ("flood", _) => {
+                for _ in 0..6 {
+                    observer.printed(Stream::Stdout, &"x".repeat(1 << 20));
+                }
+                ended(run, json!("flooded"))
+            }
+            // Ends when it is told to, and says how far it came.
+            ("wait", _) => {
+                observer.printed(Stream::Stdout, "waiting");
+                self.asleep.notify_one();
+                observer.aborted().await;
+                let mut aborted = failed(run, "SandboxError", "run.aborted");
+                aborted["status"] = json!("aborted");
+                aborted["stdout"] = json!("waiting");
+                aborted
             }
             ("sleep", _) => {
                 self.asleep.notify_one();
@@ -144,8 +178,8 @@ impl Backend for Fake {
     }
 
     async fn search_tools(&self, intent: &str, k: u32) -> Result<Vec<ToolMatch>, SearchError> {
-        if intent.is_empty() {
-            return Err(SearchError { message: "say what you want to do".into() });
+        if intent == "fail" {
+            return Err(SearchError { message: "no server answers".into() });
         }
         let found = ToolMatch {
             name: "files__read".into(),

@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::fake::Fake;
 
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 async fn start(fake: Arc<Fake>) -> HttpServer {
     let gateway = Gateway::new(fake, Options::default()).unwrap();
@@ -24,14 +24,20 @@ async fn start(fake: Arc<Fake>) -> HttpServer {
     serve_http(gateway, config).await.unwrap()
 }
 
-struct Answer {
-    status: u16,
-    headers: String,
-    body: String,
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: String,
+    pub(crate) body: String,
 }
 
 /// One request on a connection of its own, with exactly these headers.
-async fn request(address: SocketAddr, head: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+pub(crate) async fn request(
+    address: SocketAddr,
+    head: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
     let mut stream = send(address, head, headers, body).await;
     let mut text = Vec::new();
     timeout(Duration::from_secs(20), stream.read_to_end(&mut text)).await.unwrap().unwrap();
@@ -41,7 +47,12 @@ async fn request(address: SocketAddr, head: &str, headers: &[(&str, &str)], body
     Answer { status, headers: headers.to_lowercase(), body: body.to_owned() }
 }
 
-async fn send(address: SocketAddr, head: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
+pub(crate) async fn send(
+    address: SocketAddr,
+    head: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> TcpStream {
     let mut text = format!("{head} HTTP/1.1\r\nConnection: close\r\n");
     if !headers.iter().any(|(name, _)| *name == "Host") {
         text += &format!("Host: {address}\r\n");
@@ -55,7 +66,7 @@ async fn send(address: SocketAddr, head: &str, headers: &[(&str, &str)], body: &
     stream
 }
 
-fn bearer() -> String {
+pub(crate) fn bearer() -> String {
     format!("Bearer {TOKEN}")
 }
 
@@ -271,6 +282,30 @@ async fn e1_sessions_of_the_older_revision_and_elicitation_in_them() {
     assert_eq!(answer.status, 202);
     let answer = event(&mut stream).await;
     assert_eq!(answer["result"]["structuredContent"]["result"], "deleted", "{answer}");
+}
+
+/// A client that goes away without a word leaves its session; there is room for so many.
+#[tokio::test]
+async fn e1_abandoned_sessions_make_room_for_new_ones() {
+    let gateway = Gateway::new(Arc::new(Fake::default()), Options::default()).unwrap();
+    let auth = Auth::Token(Token::new(TOKEN).unwrap());
+    let mut config = HttpConfig::new(([127, 0, 0, 1], 0).into(), auth);
+    config.limits.mcp_sessions = 2;
+    let server = serve_http(gateway, config).await.unwrap();
+    let run = |id: u32| {
+        let params = call("return 42");
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let quiet = Session::open(server.address(), json!({})).await;
+    let used = Session::open(server.address(), json!({})).await;
+    assert_eq!(quiet.post(run(1)).await.status, 200);
+    assert_eq!(used.post(run(1)).await.status, 200);
+    let new = Session::open(server.address(), json!({})).await;
+    assert_eq!(quiet.post(run(2)).await.status, 404, "the quietest has ended");
+    for session in [used, new] {
+        let answer = session.post(run(3)).await;
+        assert_eq!(message(&answer)["result"]["structuredContent"]["result"], 42);
+    }
 }
 
 /// The older revisions say that a lost connection is no cancellation; the notification is.

@@ -6,8 +6,15 @@
     reason = "in a test these are how a failure is told"
 )]
 
+mod api_bad_input;
+mod api_runs;
+mod api_schema;
+mod api_sessions;
+mod api_support;
+mod api_traces;
 mod approvals;
 mod calls;
 mod fake;
+mod fake_sessions;
 mod http;
 mod lines;

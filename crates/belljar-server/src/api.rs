@@ -1,0 +1,127 @@
+//! The plain HTTP API (E3), beside `/mcp`: the same runs, sessions, approvals and tools, as JSON.
+//!
+//! Handlers translate: a request's body to what the port takes, what the port gives to an answer.
+//! Bodies are decoded strictly, and `/openapi.json` is made from the same types.
+
+mod approvals;
+mod body;
+pub(crate) mod error;
+mod events;
+mod files;
+mod input;
+mod openapi;
+mod path;
+mod runs;
+mod sessions;
+mod shapes;
+mod stream;
+
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::{get, post},
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    backend::Backend,
+    gateway::Gateway,
+    http::{HttpLimits, Places},
+};
+use error::ApiError;
+
+/// What handlers share.
+#[derive(Debug)]
+pub(crate) struct Api<B> {
+    gateway: Gateway<B>,
+    /// Places for runs.
+    running: Places,
+    /// Places for clients that follow events.
+    following: Places,
+    /// Ends what would go on for ever.
+    stop: CancellationToken,
+}
+
+impl<B> Clone for Api<B> {
+    fn clone(&self) -> Self {
+        let (running, following) = (self.running.clone(), self.following.clone());
+        Self { gateway: self.gateway.clone(), running, following, stop: self.stop.clone() }
+    }
+}
+
+impl<B: Backend> Api<B> {
+    pub(crate) fn new(gateway: Gateway<B>, limits: &HttpLimits, stop: CancellationToken) -> Self {
+        Self {
+            gateway,
+            stop,
+            running: Places::new(limits.runs, "runs"),
+            following: Places::new(limits.event_streams, "event streams"),
+        }
+    }
+
+    fn backend(&self) -> &B {
+        &self.gateway.shared.backend
+    }
+}
+
+/// All routes but `/healthz`, and but those whose bodies are files.
+pub(crate) fn routes<B: Backend>(api: Api<B>) -> Router {
+    Router::new()
+        .route("/v1/runs", post(runs::create).get(runs::list))
+        .route("/v1/runs/{id}", get(runs::look).delete(runs::abort))
+        .route("/v1/sessions", post(sessions::create).get(sessions::list))
+        .route("/v1/sessions/{id}", get(sessions::look).delete(sessions::destroy))
+        .route("/v1/sessions/{id}/runs", post(runs::create_in_session))
+        .route(
+            "/v1/sessions/{id}/checkpoints",
+            post(sessions::checkpoint).get(sessions::checkpoints),
+        )
+        .route("/v1/sessions/{id}/rollback", post(sessions::rollback))
+        .route("/v1/sessions/{id}/fork", post(sessions::fork))
+        .route("/v1/sessions/{id}/files", get(files::list))
+        .route("/v1/approvals", get(approvals::list))
+        .route("/v1/approvals/{id}", post(approvals::decide))
+        .route("/v1/events", get(events::events))
+        .route("/v1/tools/search", post(approvals::search))
+        .route("/metrics", get(metrics))
+        .route("/openapi.json", get(openapi_document))
+        .with_state(api)
+        .fallback(nowhere)
+        .method_not_allowed_fallback(not_so)
+}
+
+/// The routes whose bodies are files, which may be larger than other bodies.
+pub(crate) fn file_routes<B: Backend>(api: Api<B>) -> Router {
+    let one = get(files::get).put(files::put).delete(files::delete);
+    Router::new()
+        .route("/v1/sessions/{id}/files/{*path}", one)
+        .with_state(api)
+        .method_not_allowed_fallback(not_so)
+}
+
+/// Whether the server is there; for whoever watches over it, without a token.
+pub(crate) async fn healthz() -> impl IntoResponse {
+    Json(shapes::Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+async fn metrics<B: Backend>(State(api): State<Api<B>>) -> impl IntoResponse {
+    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (kind, api.gateway.shared.metrics.text())
+}
+
+async fn openapi_document() -> impl IntoResponse {
+    Json(openapi::document())
+}
+
+async fn nowhere() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "request.path", "there is nothing at this path")
+        .with_hint("GET /openapi.json lists what there is")
+}
+
+async fn not_so() -> ApiError {
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", "not with this method")
+        .with_hint("GET /openapi.json lists what there is")
+}

@@ -1,0 +1,54 @@
+//! `/v1/approvals`: calls that wait for a person, who decides with the owner's token; and
+//! `/v1/tools/search`.
+
+use std::time::Instant;
+
+use axum::{Json, extract::State};
+
+use super::{
+    Api,
+    body::{Decision, DecisionRequest, SearchRequest},
+    error::ApiError,
+    input::{Input, Named},
+    shapes::{ApprovalList, Decided, ToolList},
+};
+use crate::backend::{Backend, Verdict};
+
+/// Who decided, as the audit log names them.
+const BY: &str = "the token's owner, over http";
+/// Tools that are found unless told, and at most.
+const DEFAULT_FOUND: u32 = 5;
+const MOST_FOUND: u32 = 50;
+
+pub(super) async fn list<B: Backend>(
+    State(api): State<Api<B>>,
+) -> Result<Json<ApprovalList>, ApiError> {
+    Ok(Json(ApprovalList { approvals: api.backend().approvals().await? }))
+}
+
+pub(super) async fn decide<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+    Input(DecisionRequest { decision }): Input<DecisionRequest>,
+) -> Result<Json<Decided>, ApiError> {
+    let verdict = match decision {
+        Decision::Approve => Verdict::Approve,
+        Decision::Deny => Verdict::Deny,
+    };
+    api.backend().decide(&id, verdict, BY).await?;
+    Ok(Json(Decided { id, decision }))
+}
+
+pub(super) async fn search<B: Backend>(
+    State(api): State<Api<B>>,
+    Input(SearchRequest { intent, k }): Input<SearchRequest>,
+) -> Result<Json<ToolList>, ApiError> {
+    let k = k.unwrap_or(DEFAULT_FOUND);
+    if k == 0 || k > MOST_FOUND {
+        return Err(ApiError::invalid(format!("k: between 1 and {MOST_FOUND}")));
+    }
+    let began = Instant::now();
+    let tools = api.backend().search_tools(&intent, k).await?;
+    api.gateway.shared.metrics.discovered(began.elapsed());
+    Ok(Json(ToolList { tools }))
+}

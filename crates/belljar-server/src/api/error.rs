@@ -1,0 +1,173 @@
+//! What a client is told when a request is not done: `{error: {type, code, message, hint}}`.
+
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    backend::{DecideError, SearchError},
+    records::RecordsError,
+    sessions::SessionError,
+};
+
+/// Why a request was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    /// When it may be tried again.
+    pub(crate) retry_after_seconds: Option<u32>,
+}
+
+/// The body of every answer that is no success.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub(crate) struct ErrorBody {
+    /// What went wrong.
+    error: ErrorText,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ErrorText {
+    /// The kind of it: `RequestError`, `AuthError`, `NotFoundError`, `ConflictError`,
+    /// `LimitError`, `PermissionError` or `ServerError`.
+    r#type: &'static str,
+    /// The stable, finer name.
+    code: &'static str,
+    /// What happened.
+    message: String,
+    /// What to do about it.
+    hint: Option<String>,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), hint: None, retry_after_seconds: None }
+    }
+
+    #[must_use]
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after_seconds = Some(seconds);
+        self
+    }
+
+    /// The request itself makes no sense.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "request.invalid", message)
+    }
+
+    /// No such run.
+    pub(crate) fn unknown_run(id: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "run.unknown", format!("no run is called {id}"))
+    }
+
+    /// More than the server takes on at once.
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "server.busy", message)
+            .with_hint("try again when others have ended")
+            .retry_after(1)
+    }
+
+    /// The kind that a status stands for.
+    fn kind(&self) -> &'static str {
+        match self.status {
+            StatusCode::UNAUTHORIZED => "AuthError",
+            StatusCode::FORBIDDEN => "PermissionError",
+            StatusCode::NOT_FOUND | StatusCode::GONE => "NotFoundError",
+            StatusCode::CONFLICT => "ConflictError",
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::REQUEST_TIMEOUT => "LimitError",
+            status if status.is_client_error() => "RequestError",
+            _ => "ServerError",
+        }
+    }
+
+    /// The answer's body.
+    pub(crate) fn body(&self) -> ErrorBody {
+        ErrorBody {
+            error: ErrorText {
+                r#type: self.kind(),
+                code: self.code,
+                message: self.message.clone(),
+                hint: self.hint.clone(),
+            },
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.body())).into_response();
+        if let Some(seconds) = self.retry_after_seconds {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer realm=\"belljar\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl From<SessionError> for ApiError {
+    fn from(error: SessionError) -> Self {
+        let status = match &error {
+            SessionError::Unknown { .. } | SessionError::UnknownFile { .. } => {
+                StatusCode::NOT_FOUND
+            }
+            SessionError::Ended { .. } => StatusCode::GONE,
+            // What the path names is there; what the body wants of it is not.
+            SessionError::UnknownCheckpoint { .. } | SessionError::Busy { .. } => {
+                StatusCode::CONFLICT
+            }
+            SessionError::Refused { .. } => StatusCode::FORBIDDEN,
+            SessionError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+            SessionError::BadPath { .. } => StatusCode::BAD_REQUEST,
+            SessionError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            SessionError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let mut told = Self::new(status, error.code(), error.to_string());
+        told.hint = error.hint().map(str::to_owned);
+        if matches!(error, SessionError::TooMany { .. }) {
+            told.retry_after_seconds = Some(1);
+        }
+        told
+    }
+}
+
+impl From<DecideError> for ApiError {
+    fn from(error: DecideError) -> Self {
+        let (status, code) = match &error {
+            DecideError::Unknown(_) => (StatusCode::NOT_FOUND, "approval.unknown"),
+            DecideError::Settled(_) => (StatusCode::CONFLICT, "approval.settled"),
+            DecideError::Failed(_) => (StatusCode::INTERNAL_SERVER_ERROR, "server.failed"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<RecordsError> for ApiError {
+    fn from(error: RecordsError) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", error.to_string())
+    }
+}
+
+impl From<SearchError> for ApiError {
+    fn from(error: SearchError) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, "tool.unavailable", error.message)
+    }
+}

@@ -1,0 +1,69 @@
+//! `/v1/sessions/{id}/files`: in and out, as they are, without being held in memory.
+
+use std::io;
+
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::TryStreamExt as _;
+use tokio_util::io::{ReaderStream, StreamReader};
+
+use super::{Api, error::ApiError, input::Named, path::checked};
+use crate::{
+    backend::Backend,
+    sessions::{FileContent, FileInfo, FileList},
+};
+
+/// Files in a list.
+const MOST_LISTED: u32 = 10_000;
+
+pub(super) async fn put<B: Backend>(
+    State(api): State<Api<B>>,
+    Named((id, path)): Named<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<FileInfo>, ApiError> {
+    let path = checked(&path)?;
+    let length = headers.get(header::CONTENT_LENGTH);
+    let bytes = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    let content = StreamReader::new(body.into_data_stream().map_err(io::Error::other));
+    let content = FileContent { bytes, reader: Box::pin(content) };
+    Ok(Json(api.backend().put_file(&id, path, content).await?))
+}
+
+pub(super) async fn get<B: Backend>(
+    State(api): State<Api<B>>,
+    Named((id, path)): Named<(String, String)>,
+) -> Result<Response, ApiError> {
+    let FileContent { bytes, reader } = api.backend().get_file(&id, checked(&path)?).await?;
+    let mut response = Body::from_stream(ReaderStream::new(reader)).into_response();
+    let headers = response.headers_mut();
+    // What code wrote is never shown as a page of this server.
+    let kind = HeaderValue::from_static("application/octet-stream");
+    headers.insert(header::CONTENT_TYPE, kind);
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(bytes) = bytes {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+    }
+    Ok(response)
+}
+
+pub(super) async fn delete<B: Backend>(
+    State(api): State<Api<B>>,
+    Named((id, path)): Named<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    api.backend().delete_file(&id, checked(&path)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn list<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+) -> Result<Json<FileList>, ApiError> {
+    Ok(Json(api.backend().list_files(&id, MOST_LISTED).await?))
+}

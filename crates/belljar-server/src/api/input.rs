@@ -1,0 +1,134 @@
+//! Bodies and queries, decoded strictly: what is not understood is refused by name.
+
+use std::{fmt, marker::PhantomData};
+
+use axum::{
+    body::{Bytes, to_bytes},
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    http::{HeaderMap, StatusCode, header, request::Parts},
+};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+use super::error::ApiError;
+
+/// A body of JSON.
+pub(super) struct Input<T>(pub(super) T);
+
+/// A body of JSON, or none.
+pub(super) struct OptionalInput<T>(pub(super) T);
+
+/// What is behind the `?`.
+pub(super) struct Asked<T>(pub(super) T);
+
+/// The ids in the path.
+pub(super) struct Named<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        check_kind(request.headers())?;
+        decode(&read(request).await?).map(Self)
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalInput<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        let kind = check_kind(request.headers());
+        let body = read(request).await?;
+        if body.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        kind?;
+        decode(&body).map(Self)
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let query = Query::from_request_parts(parts, state).await;
+        let Query(asked) = query.map_err(|error| ApiError::invalid(error.body_text()))?;
+        Ok(Self(asked))
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = Path::from_request_parts(parts, state).await;
+        let Path(named) = path.map_err(|error| ApiError::invalid(error.body_text()))?;
+        Ok(Self(named))
+    }
+}
+
+/// A page of another site can send JSON only with this, and only after asking (CORS).
+fn check_kind(headers: &HeaderMap) -> Result<(), ApiError> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let message = "the body has to be JSON, and to say so";
+    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", message)
+        .with_hint("Content-Type: application/json"))
+}
+
+/// How large it may be has been seen to before it gets here.
+async fn read(request: Request) -> Result<Bytes, ApiError> {
+    let body = to_bytes(request.into_body(), usize::MAX).await;
+    body.map_err(|_| ApiError::invalid("the body broke off"))
+}
+
+fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let Object(decoded) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let (path, error) = (error.path().to_string(), error.into_inner());
+        let at = if path == "." { String::new() } else { format!("{path}: ") };
+        let code = if error.is_data() { "request.invalid" } else { "request.malformed" };
+        ApiError::new(StatusCode::BAD_REQUEST, code, format!("{at}{error}"))
+    })?;
+    json.end().map_err(|error| {
+        ApiError::new(StatusCode::BAD_REQUEST, "request.malformed", error.to_string())
+    })?;
+    Ok(decoded)
+}
+
+/// A struct, written as an object: as a list of its fields' values it would be understood, too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        struct OnlyMap<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyMap<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        json.deserialize_map(OnlyMap(PhantomData)).map(Self)
+    }
+}
+
+/// The same for a field that may be absent or null.
+pub(super) fn object<'de, D, T>(json: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::<Object<T>>::deserialize(json)?.map(|Object(value)| value))
+}

@@ -1,0 +1,274 @@
+//! `/v1/runs`: start one, look at it, end it, list them.
+
+use std::{collections::HashMap, time::Duration};
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::{
+    Api,
+    body::RunRequest,
+    error::ApiError,
+    input::{Asked, Input, Named},
+    shapes::RunList,
+    stream,
+};
+use crate::{
+    backend::{ApprovalRequest, Backend, RunReport},
+    feed::Feed,
+    live::{Finished, Live},
+    request::ExecuteRequest,
+};
+
+/// Runs in a list unless told, and at most.
+const DEFAULT_LISTED: u32 = 50;
+const MOST_LISTED: u32 = 1_000;
+/// The longest that a look at a run waits.
+const LONGEST_LOOK: Duration = Duration::from_mins(1);
+/// How long a run that is told to end may take to say how far it came.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How many to list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Listed {
+    /// How many; 50 if absent.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+}
+
+/// How long to look.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Look {
+    /// Wait this long for it to end, at most a minute; not at all if absent.
+    #[schemars(range(max = 60_000))]
+    wait_ms: Option<u32>,
+}
+
+pub(super) async fn create<B: Backend>(
+    State(api): State<Api<B>>,
+    headers: HeaderMap,
+    Input(body): Input<RunRequest>,
+) -> Result<Response, ApiError> {
+    api.run(body.into_request(None), &headers).await
+}
+
+pub(super) async fn create_in_session<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+    headers: HeaderMap,
+    Input(body): Input<RunRequest>,
+) -> Result<Response, ApiError> {
+    if body.session_id().is_some_and(|named| named != id) {
+        let message = "session_id: not the session of this path";
+        return Err(ApiError::new(StatusCode::CONFLICT, "request.session", message));
+    }
+    api.run(body.into_request(Some(id)), &headers).await
+}
+
+pub(super) async fn list<B: Backend>(
+    State(api): State<Api<B>>,
+    Asked(Listed { limit }): Asked<Listed>,
+) -> Result<Json<RunList>, ApiError> {
+    let most = limit.unwrap_or(DEFAULT_LISTED);
+    if most == 0 || most > MOST_LISTED {
+        return Err(ApiError::invalid(format!("limit: between 1 and {MOST_LISTED}")));
+    }
+    let shared = &api.gateway.shared;
+    // What is known here is newer than what is stored.
+    let mut runs: HashMap<String, _> = HashMap::new();
+    for run in shared.runs.under_way().into_iter().chain(shared.recent.list()) {
+        runs.entry(run.id.clone()).or_insert(run);
+    }
+    for run in api.backend().runs(most, None).await? {
+        runs.entry(run.id.clone()).or_insert(run);
+    }
+    let mut runs: Vec<_> = runs.into_values().collect();
+    runs.sort_by(|a, b| (b.started_ms, &b.id).cmp(&(a.started_ms, &a.id)));
+    runs.truncate(most as usize);
+    Ok(Json(RunList { runs }))
+}
+
+pub(super) async fn look<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+    Asked(Look { wait_ms }): Asked<Look>,
+) -> Result<Response, ApiError> {
+    let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
+    if wait > LONGEST_LOOK {
+        return Err(ApiError::invalid("wait_ms: a minute at most"));
+    }
+    api.standing(&id, wait).await
+}
+
+/// Ends a run. The answer is how it stands then: its result, if it ended before.
+pub(super) async fn abort<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+) -> Result<Response, ApiError> {
+    let Some(live) = api.gateway.shared.runs.find(&id) else {
+        let stored = api.standing(&id, Duration::ZERO).await?;
+        let goes_on = api.backend().get_run(&id, Duration::ZERO).await.is_some_and(|run| {
+            let status = run.value.get("status").and_then(Value::as_str);
+            matches!(status, Some("running" | "approval_required"))
+        });
+        if goes_on {
+            let message = format!("run {id} is not this server's to end");
+            return Err(ApiError::new(StatusCode::CONFLICT, "run.elsewhere", message));
+        }
+        return Ok(stored);
+    };
+    live.end();
+    if timeout(LAST_WORDS, live.finished()).await.is_err() {
+        live.abort();
+    }
+    finished(Some(&id), live.finished().await)
+}
+
+impl<B: Backend> Api<B> {
+    /// Runs code; the answer is its result, or what it tells while it goes on.
+    async fn run(
+        &self,
+        request: ExecuteRequest,
+        headers: &HeaderMap,
+    ) -> Result<Response, ApiError> {
+        let place = self.running.take()?;
+        let is_durable = request.durable == Some(true);
+        if wants_events(headers) {
+            let (feed, following) = Feed::new();
+            let live = self.gateway.start_run(request, Some(feed), Some(place));
+            return stream::answer(Held::new(live, is_durable), following).await;
+        }
+        let held = Held::new(self.gateway.start_run(request, None, Some(place)), is_durable);
+        let mut state = held.live.watch();
+        let until = |state: &crate::live::State| {
+            state.finished.is_some() || (state.run_id.is_some() && !state.waiting.is_empty())
+        };
+        let (id, waiting) = match state.wait_for(until).await {
+            Ok(state) => (state.run_id.clone(), state.waiting.clone()),
+            Err(_) => (None, Vec::new()),
+        };
+        match id {
+            Some(id) if !waiting.is_empty() => {
+                // A person has to decide, and may take longer than any client waits.
+                held.let_go();
+                let body = Json(under_way(&id, &waiting));
+                Ok((StatusCode::ACCEPTED, body).into_response())
+            }
+            id => finished(id.as_deref(), held.live.finished().await),
+        }
+    }
+
+    /// How a run stands, once it has ended or `wait` has passed.
+    async fn standing(&self, id: &str, wait: Duration) -> Result<Response, ApiError> {
+        let shared = &self.gateway.shared;
+        if let Some(live) = shared.runs.find(id) {
+            let ended = timeout_at(Instant::now() + wait, live.finished()).await;
+            return match ended {
+                Ok(ended) => finished(Some(id), ended),
+                Err(_) => {
+                    let waiting = live.watch().borrow().waiting.clone();
+                    Ok(Json(under_way(id, &waiting)).into_response())
+                }
+            };
+        }
+        if let Some(result) = shared.recent.result(id) {
+            return Ok(json_text(result));
+        }
+        let report = self.backend().get_run(id, wait).await;
+        let RunReport { mut value, waiting } = report.ok_or_else(|| ApiError::unknown_run(id))?;
+        if let (false, Some(fields)) = (waiting.is_empty(), value.as_object_mut()) {
+            fields.insert("approvals".to_owned(), json!(waiting));
+        }
+        Ok(Json(value).into_response())
+    }
+}
+
+/// A run that ends when its client goes away, unless it is durable.
+pub(super) struct Held {
+    pub(super) live: Live,
+    ends: bool,
+}
+
+impl Held {
+    fn new(live: Live, is_durable: bool) -> Self {
+        Self { live, ends: !is_durable }
+    }
+
+    fn let_go(mut self) {
+        self.ends = false;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.ends {
+            self.live.abort();
+        }
+    }
+}
+
+/// The answer for a run that has ended.
+pub(super) fn finished(id: Option<&str>, finished: Finished) -> Result<Response, ApiError> {
+    match finished {
+        Finished::Run(_, json) => Ok(json_text(json)),
+        Finished::Tool(value) => {
+            let failed = value.get("isError").is_some_and(|flag| flag == true);
+            let status = if failed { "failed" } else { "completed" };
+            let run = json!({
+                "id": id, "status": status, "success": !failed, "result": *value,
+            });
+            Ok(Json(run).into_response())
+        }
+        Finished::Refused(error) => Err(error.into()),
+        Finished::Aborted => {
+            let error = json!({
+                "type": "SandboxError", "code": "run.aborted", "message": "the run was aborted",
+            });
+            let run = json!({
+                "id": id, "status": "aborted", "success": false, "result": null, "error": error,
+            });
+            Ok(Json(run).into_response())
+        }
+        Finished::Lost => Err(ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "run.lost",
+            "the run ended without a report; the server's log says why",
+        )),
+    }
+}
+
+fn under_way(id: &str, waiting: &[ApprovalRequest]) -> Value {
+    if waiting.is_empty() {
+        return json!({"id": id, "status": "running", "success": false});
+    }
+    let next = "decide with POST /v1/approvals/{id}, then GET /v1/runs/{id}?wait_ms=…";
+    json!({
+        "id": id, "status": "approval_required", "success": false, "approvals": waiting,
+        "message": next,
+    })
+}
+
+fn json_text(text: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// Whether the client wants to hear of things as they happen.
+pub(super) fn wants_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut kinds = accepted.flat_map(|value| value.split(','));
+    kinds.any(|kind| {
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        essence.eq_ignore_ascii_case("text/event-stream")
+    })
+}

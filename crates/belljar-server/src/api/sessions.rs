@@ -1,0 +1,88 @@
+//! `/v1/sessions`: make, list, end them; checkpoints, rollback, fork.
+
+use std::time::Instant;
+
+use axum::{Json, extract::State, http::StatusCode};
+
+use super::{
+    Api,
+    body::{ForkRequest, RollbackRequest, SessionAsked},
+    error::ApiError,
+    input::{Input, Named, OptionalInput},
+    shapes::{CheckpointList, Forked, RolledBack, SessionList},
+};
+use crate::{
+    backend::Backend,
+    sessions::{CheckpointTaken, SessionInfo},
+};
+
+/// Sessions that one request may make of one.
+const MOST_FORKED: u32 = 512;
+
+pub(super) async fn create<B: Backend>(
+    State(api): State<Api<B>>,
+    Input(body): Input<SessionAsked>,
+) -> Result<(StatusCode, Json<SessionInfo>), ApiError> {
+    let session = api.backend().create_session(body.into_request()).await?;
+    Ok((StatusCode::CREATED, Json(session)))
+}
+
+pub(super) async fn list<B: Backend>(
+    State(api): State<Api<B>>,
+) -> Result<Json<SessionList>, ApiError> {
+    Ok(Json(SessionList { sessions: api.backend().sessions().await? }))
+}
+
+pub(super) async fn look<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+) -> Result<Json<SessionInfo>, ApiError> {
+    Ok(Json(api.backend().session(&id).await?))
+}
+
+pub(super) async fn destroy<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+) -> Result<StatusCode, ApiError> {
+    api.backend().destroy_session(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn checkpoint<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+) -> Result<(StatusCode, Json<CheckpointTaken>), ApiError> {
+    let began = Instant::now();
+    let taken = api.backend().checkpoint(&id).await?;
+    api.gateway.shared.metrics.checkpointed(began.elapsed());
+    Ok((StatusCode::CREATED, Json(taken)))
+}
+
+pub(super) async fn checkpoints<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+) -> Result<Json<CheckpointList>, ApiError> {
+    Ok(Json(CheckpointList { checkpoints: api.backend().checkpoints(&id).await? }))
+}
+
+pub(super) async fn rollback<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+    Input(RollbackRequest { checkpoint_id }): Input<RollbackRequest>,
+) -> Result<Json<RolledBack>, ApiError> {
+    api.backend().rollback(&id, &checkpoint_id).await?;
+    Ok(Json(RolledBack { session_id: id, checkpoint_id }))
+}
+
+pub(super) async fn fork<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+    OptionalInput(ForkRequest { count, checkpoint_id }): OptionalInput<ForkRequest>,
+) -> Result<(StatusCode, Json<Forked>), ApiError> {
+    let count = count.unwrap_or(1);
+    if count == 0 || count > MOST_FORKED {
+        return Err(ApiError::invalid(format!("count: between 1 and {MOST_FORKED}")));
+    }
+    let session_ids = api.backend().fork(&id, count, checkpoint_id.as_deref()).await?;
+    Ok((StatusCode::CREATED, Json(Forked { session_ids })))
+}

@@ -1,0 +1,155 @@
+//! The tool `sandbox`: sessions, their checkpoints and branches, for a model.
+//!
+//! One tool with an action instead of seven: what a model always has to read stays small (E4).
+
+use rmcp::{
+    ErrorData,
+    model::{CallToolResponse, JsonObject},
+};
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::{
+    answer,
+    backend::Backend,
+    gateway::Gateway,
+    request::{ExecuteRequest, Fields, Language, RequestError},
+    sessions::{SessionError, SessionRequest},
+};
+
+const FIELDS: &[&str] =
+    &["action", "session_id", "language", "code", "context", "checkpoint_id", "count"];
+const ACTIONS: &str = "create, execute, checkpoint, rollback, fork, destroy or list";
+
+/// What a model asks for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Asked {
+    Create { language: Option<Language> },
+    Execute(Box<ExecuteRequest>),
+    Checkpoint { session_id: String },
+    Rollback { session_id: String, checkpoint_id: String },
+    Fork { session_id: String, count: u32, checkpoint_id: Option<String> },
+    Destroy { session_id: String },
+    List,
+}
+
+impl Asked {
+    /// Decodes the arguments of a tool call.
+    pub(super) fn decode(arguments: JsonObject) -> Result<Self, RequestError> {
+        let mut fields = Fields::new("", FIELDS, arguments)?;
+        let action = need(fields.text("action")?, "action")?;
+        let session_id = fields.text("session_id")?;
+        let asked = match action.as_str() {
+            "create" => Self::Create { language: fields.language()? },
+            "execute" => Self::Execute(Box::new(ExecuteRequest {
+                session_id: Some(need(session_id, "session_id")?),
+                code: need(fields.text("code")?, "code")?,
+                language: fields.language()?,
+                context: fields.take("context"),
+                ..ExecuteRequest::default()
+            })),
+            "checkpoint" => Self::Checkpoint { session_id: need(session_id, "session_id")? },
+            "rollback" => Self::Rollback {
+                session_id: need(session_id, "session_id")?,
+                checkpoint_id: need(fields.text("checkpoint_id")?, "checkpoint_id")?,
+            },
+            "fork" => Self::Fork {
+                session_id: need(session_id, "session_id")?,
+                count: u32::try_from(fields.count("count")?.unwrap_or(1)).unwrap_or(u32::MAX),
+                checkpoint_id: fields.text("checkpoint_id")?,
+            },
+            "destroy" => Self::Destroy { session_id: need(session_id, "session_id")? },
+            "list" => Self::List,
+            other => {
+                return Err(RequestError::Kind {
+                    field: "action".to_owned(),
+                    wanted: ACTIONS,
+                    found: format!("{other:?}"),
+                });
+            }
+        };
+        Ok(asked)
+    }
+}
+
+fn need(given: Option<String>, field: &str) -> Result<String, RequestError> {
+    given.ok_or_else(|| RequestError::Missing { field: field.to_owned() })
+}
+
+impl<B: Backend> Gateway<B> {
+    /// Answers a call of the tool.
+    pub(super) async fn sandbox(
+        &self,
+        call: Call,
+        asked: Asked,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let backend = &self.shared.backend;
+        let done: Result<Value, SessionError> = match asked {
+            Asked::Execute(request) => return self.execute(call, *request).await,
+            Asked::Create { language } => {
+                let request = SessionRequest { language, ..SessionRequest::default() };
+                backend.create_session(request).await.map(|made| as_json(&made))
+            }
+            Asked::Checkpoint { session_id } => {
+                backend.checkpoint(&session_id).await.map(|taken| as_json(&taken))
+            }
+            Asked::Rollback { session_id, checkpoint_id } => {
+                let back = backend.rollback(&session_id, &checkpoint_id).await;
+                back.map(|()| json!({ "session_id": session_id, "checkpoint_id": checkpoint_id }))
+            }
+            Asked::Fork { session_id, count, checkpoint_id } => {
+                let forked = backend.fork(&session_id, count, checkpoint_id.as_deref()).await;
+                forked.map(|ids| json!({ "session_ids": ids }))
+            }
+            Asked::Destroy { session_id } => {
+                let destroyed = backend.destroy_session(&session_id).await;
+                destroyed.map(|()| json!({ "session_id": session_id }))
+            }
+            Asked::List => backend.sessions().await.map(|all| json!({ "sessions": as_json(&all) })),
+        };
+        Ok(match done {
+            Ok(value) => answer::structured(value, false).into(),
+            Err(error) => answer::structured(json!({ "error": said(&error) }), true).into(),
+        })
+    }
+}
+
+/// Why something was not done.
+fn said(error: &SessionError) -> Value {
+    let (code, message) = (error.code(), error.to_string());
+    json!({ "type": "SandboxError", "code": code, "message": message, "hint": error.hint() })
+}
+
+fn as_json(value: &impl serde::Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(value: Value) -> Result<Asked, String> {
+        let Value::Object(arguments) = value else { panic!("an object") };
+        Asked::decode(arguments).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn b1_each_action_takes_what_it_needs_and_says_what_it_lacks() {
+        let create = decode(json!({ "action": "create", "language": "py" }));
+        assert_eq!(create, Ok(Asked::Create { language: Some(Language::Python) }));
+        let fork = decode(json!({ "action": "fork", "sessionId": "s", "count": 3 }));
+        let (session_id, checkpoint_id) = ("s".to_owned(), None);
+        assert_eq!(fork, Ok(Asked::Fork { session_id, count: 3, checkpoint_id }));
+        assert_eq!(decode(json!({ "action": "list" })), Ok(Asked::List));
+        for (asked, lacks) in [
+            (json!({}), "`action` is missing"),
+            (json!({ "action": "execute", "code": "1" }), "`session_id` is missing"),
+            (json!({ "action": "execute", "session_id": "s" }), "`code` is missing"),
+            (json!({ "action": "rollback", "session_id": "s" }), "`checkpoint_id` is missing"),
+        ] {
+            assert_eq!(decode(asked).unwrap_err(), lacks);
+        }
+        let odd = decode(json!({ "action": "explode" })).unwrap_err();
+        assert!(odd.contains("create, execute"), "{odd}");
+    }
+}

@@ -1,0 +1,145 @@
+//! Connections: how many, how long a request may take to begin, how they end.
+//!
+//! axum's own server has no bound on any of these. A connection that sends half a request and then
+//! nothing is answered with 408 and closed; one too many is answered with 503 and closed.
+
+use std::{convert::Infallible, future::poll_fn, io, pin::Pin, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body, http::StatusCode, response::Response};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tower_service::Service as _;
+
+use crate::{api::error::ApiError, request_id};
+
+/// The largest head of a request, all its headers together.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+/// A peer that takes nothing of what is sent to it for so long is given up.
+const STALLED_MS: u32 = 60_000;
+/// How long a connection that is closed is read from, so that the peer gets to see the answer.
+const LINGER: Duration = Duration::from_millis(500);
+/// The pause after a connection could not be taken, for want of descriptors as a rule.
+const BREATH: Duration = Duration::from_millis(50);
+
+/// How connections are treated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// At once.
+    pub(crate) connections: usize,
+    /// From the first to the last byte of a request's head; also how long an idle one is kept.
+    pub(crate) head: Duration,
+}
+
+/// Serves until `stop`; then no new connection is taken, and those there are end with the answer
+/// they are at.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    router: Router,
+    patience: Patience,
+    stop: CancellationToken,
+) {
+    let places = Arc::new(Semaphore::new(patience.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            _ = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be taken");
+                sleep(BREATH).await;
+                continue;
+            }
+        };
+        // Options that make things better; without them it works too.
+        let _ = stream.set_nodelay(true);
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, STALLED_MS);
+        match places.clone().try_acquire_owned() {
+            Ok(place) => {
+                let (router, stop) = (router.clone(), stop.clone());
+                connections.spawn(async move {
+                    serve_one(stream, router, patience.head, stop).await;
+                    drop(place);
+                });
+            }
+            Err(_) => drop(connections.spawn(async move {
+                let error = ApiError::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "server.connections",
+                    "there are too many connections already",
+                );
+                let _ = timeout(LINGER, turn_away(stream, &error)).await;
+            })),
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+async fn serve_one(stream: TcpStream, router: Router, head: Duration, stop: CancellationToken) {
+    let answer = move |request: hyper::Request<Incoming>| -> Answered {
+        let mut router = router.clone();
+        // The router is always ready; it is cloned because it serves requests one by one.
+        Box::pin(async move { router.call(request.map(Body::new)).await })
+    };
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head)
+        .max_header_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service_fn(answer));
+    let ended = tokio::select! {
+        ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => ended,
+        () = stop.cancelled() => {
+            Pin::new(&mut connection).graceful_shutdown();
+            poll_fn(|cx| connection.poll_without_shutdown(cx)).await
+        }
+    };
+    let parts = connection.into_parts();
+    let stream = parts.io.into_inner();
+    // An idle connection is closed without a word; who has begun a request hears why.
+    let timed_out = ended.is_err_and(|error| error.is_timeout());
+    let ended = if timed_out && !parts.read_buf.is_empty() {
+        let message = format!("the head of the request took longer than {} ms", head.as_millis());
+        let error = ApiError::new(StatusCode::REQUEST_TIMEOUT, "request.slow", message);
+        timeout(LINGER, turn_away(stream, &error)).await
+    } else {
+        timeout(LINGER, close(stream)).await
+    };
+    drop(ended);
+}
+
+type Answered = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+/// Answers without having read a request.
+async fn turn_away(mut stream: TcpStream, error: &ApiError) -> io::Result<()> {
+    let body = serde_json::to_string(&error.body()).unwrap_or_default();
+    let status = error.status;
+    let text = format!(
+        "HTTP/1.1 {} {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         x-request-id: {}\r\nretry-after: 1\r\nconnection: close\r\n\r\n{body}",
+        status.as_u16(),
+        status.canonical_reason().unwrap_or_default(),
+        body.len(),
+        request_id::fresh(),
+    );
+    stream.write_all(text.as_bytes()).await?;
+    close(stream).await
+}
+
+/// Closing while the peer still sends would take back the answer it has not read yet.
+async fn close(mut stream: TcpStream) -> io::Result<()> {
+    stream.shutdown().await?;
+    let mut rest = [0; 4096];
+    while stream.read(&mut rest).await? > 0 {}
+    Ok(())
+}

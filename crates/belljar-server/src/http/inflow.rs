@@ -1,0 +1,136 @@
+//! A request's body as it comes in: bounded in size, and not slower than it may be.
+//!
+//! Who sends one byte a minute would keep a connection, and what the request holds, for as long as
+//! they like. So a body has to come at a steady rate, on average, after a moment's grace. Handlers
+//! see a body that broke off; the client is told why by [`bounded`], whatever a handler made of it.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, BodyDataStream},
+    extract::Request,
+    http::{StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures_util::Stream;
+use http_body::Body as _;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::api::error::ApiError;
+
+/// How large a body may be, and how slow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) most_bytes: u64,
+    pub(crate) grace: Duration,
+    pub(crate) bytes_per_second: u64,
+}
+
+const IN_TIME: u8 = 0;
+const TOO_LARGE: u8 = 1;
+const TOO_SLOW: u8 = 2;
+
+/// What became of a body, for who answers.
+#[derive(Debug, Clone, Default)]
+struct Fate(Arc<AtomicU8>);
+
+impl Fate {
+    fn set(&self, fate: u8) -> io::Error {
+        self.0.store(fate, Ordering::Relaxed);
+        let why = if fate == TOO_LARGE { "the body is too large" } else { "the body is too slow" };
+        io::Error::other(why)
+    }
+
+    fn error(&self, bounds: Bounds) -> Option<ApiError> {
+        match self.0.load(Ordering::Relaxed) {
+            IN_TIME => None,
+            TOO_LARGE => Some(too_large(bounds)),
+            _ => Some(ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "request.slow",
+                format!("the body came slower than {} bytes per second", bounds.bytes_per_second),
+            )),
+        }
+    }
+}
+
+fn too_large(bounds: Bounds) -> ApiError {
+    let message = format!("the body is larger than {} bytes", bounds.most_bytes);
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "request.too_large", message)
+}
+
+/// Lets a request through whose body is within bounds, as far as it comes.
+pub(crate) async fn bounded(bounds: Bounds, request: Request, next: Next) -> Response {
+    let claimed = request.headers().get(header::CONTENT_LENGTH);
+    let claimed = claimed.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if claimed.is_some_and(|bytes| bytes > bounds.most_bytes) {
+        return too_large(bounds).into_response();
+    }
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let fate = Fate::default();
+    let request = request.map(|body| Body::from_stream(Inflow::new(body, bounds, fate.clone())));
+    let response = next.run(request).await;
+    fate.error(bounds).map_or(response, IntoResponse::into_response)
+}
+
+struct Inflow {
+    body: BodyDataStream,
+    bounds: Bounds,
+    fate: Fate,
+    came: u64,
+    since: Option<Instant>,
+    /// When the next bytes have to be here.
+    due: Option<Pin<Box<Sleep>>>,
+}
+
+impl Inflow {
+    fn new(body: Body, bounds: Bounds, fate: Fate) -> Self {
+        Self { body: body.into_data_stream(), bounds, fate, came: 0, since: None, due: None }
+    }
+
+    /// The moment until which as many bytes as came are enough.
+    fn deadline(&mut self) -> Instant {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let paid = Duration::from_millis(self.came * 1000 / self.bounds.bytes_per_second.max(1));
+        since + self.bounds.grace + paid
+    }
+}
+
+impl Stream for Inflow {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        let deadline = this.deadline();
+        match Pin::new(&mut this.body).poll_next(cx) {
+            Poll::Ready(Some(Ok(bytes))) => {
+                this.came += bytes.len() as u64;
+                this.due = None;
+                if this.came > this.bounds.most_bytes {
+                    return Poll::Ready(Some(Err(this.fate.set(TOO_LARGE))));
+                }
+                Poll::Ready(Some(Ok(bytes)))
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(io::Error::other(error)))),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => {
+                let due = this.due.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+                ready!(due.as_mut().poll(cx));
+                Poll::Ready(Some(Err(this.fate.set(TOO_SLOW))))
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! How many MCP sessions of older clients are kept: a client that goes away without a word leaves
+//! one behind. Over the bound, the one that was quiet for longest is ended.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName},
+    middleware::Next,
+    response::Response,
+};
+use rmcp::transport::streamable_http_server::session::{
+    SessionManager as _, local::LocalSessionManager,
+};
+
+const HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// The sessions there are, with when each was last heard of.
+#[derive(Debug)]
+pub(crate) struct McpSessions {
+    all: Arc<LocalSessionManager>,
+    most: usize,
+    heard: Mutex<HashMap<String, Instant>>,
+}
+
+impl McpSessions {
+    pub(crate) fn new(all: Arc<LocalSessionManager>, most: usize) -> Self {
+        Self { all, most, heard: Mutex::default() }
+    }
+
+    /// Notes that a session was heard of; the one to end for it, if there are too many.
+    fn note(&self, id: &str, now: Instant) -> Option<String> {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.insert(id.to_owned(), now);
+        if heard.len() <= self.most {
+            return None;
+        }
+        let quietest = heard.iter().min_by_key(|(_, at)| **at).map(|(id, _)| id.clone())?;
+        heard.remove(&quietest);
+        Some(quietest)
+    }
+
+    fn forget(&self, id: &str) {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+}
+
+fn session(headers: &HeaderMap) -> Option<String> {
+    headers.get(HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned)
+}
+
+/// Looks on as requests of sessions pass.
+pub(crate) async fn counted(
+    State(sessions): State<Arc<McpSessions>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let asked = session(request.headers());
+    let ends = request.method() == axum::http::Method::DELETE;
+    let response = next.run(request).await;
+    let is_success = response.status().is_success();
+    match (asked, session(response.headers())) {
+        (Some(id), _) if ends || !is_success => sessions.forget(&id),
+        (Some(id), _) | (None, Some(id)) if is_success => {
+            if let Some(quietest) = sessions.note(&id, Instant::now()) {
+                tracing::warn!(session = quietest, "too many MCP sessions; the quietest ended");
+                let _ = sessions.all.close_session(&quietest.into()).await;
+            }
+        }
+        _ => {}
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn e1_the_quietest_session_makes_room() {
+        let sessions = McpSessions::new(Arc::default(), 2);
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(sessions.note("a", at(0)), None);
+        assert_eq!(sessions.note("b", at(1)), None);
+        assert_eq!(sessions.note("a", at(2)), None);
+        assert_eq!(sessions.note("c", at(3)), Some("b".to_owned()));
+        sessions.forget("a");
+        assert_eq!(sessions.note("d", at(4)), None);
+    }
+}

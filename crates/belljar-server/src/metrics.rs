@@ -1,0 +1,214 @@
+//! Counters and histograms (I1), in the text format that Prometheus reads.
+//!
+//! Fed from reports of runs, whichever way they came in. Labels come from closed sets only.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+/// Upper bounds of the buckets for times, in milliseconds.
+const TIMES_MS: &[f64] =
+    &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1e3, 5e3, 30e3, 300e3];
+/// Upper bounds of the buckets for memory, in MiB.
+const SIZES_MB: &[f64] =
+    &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
+/// Upper bounds of the buckets for counts.
+const COUNTS: &[f64] = &[0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0];
+/// No more series than this are kept of answers; routes are few, but methods are a client's to say.
+const MAX_ANSWER_SERIES: usize = 512;
+/// Types of errors (A7); any other counts as one of the host's.
+const ERROR_TYPES: &[&str] = &[
+    "SyntaxError",
+    "RuntimeError",
+    "TimeoutError",
+    "MemoryError",
+    "PermissionError",
+    "ToolError",
+    "LimitError",
+    "SerializationError",
+    "SandboxError",
+];
+const STATUSES: &[&str] = &["completed", "failed", "aborted", "approval_required", "in_doubt"];
+
+/// What is measured.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    runs: BTreeMap<&'static str, u64>,
+    errors: BTreeMap<&'static str, u64>,
+    answers: BTreeMap<(String, String, u16), u64>,
+    duration: Histogram,
+    startup: Histogram,
+    execution: Histogram,
+    memory: Histogram,
+    injected: Histogram,
+    discovery: Histogram,
+    checkpoint: Histogram,
+}
+
+#[derive(Debug)]
+struct Histogram {
+    name: &'static str,
+    help: &'static str,
+    bounds: &'static [f64],
+    /// One per bound, and one for what is above all of them.
+    counts: Vec<u64>,
+    sum: f64,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let times = |name, help| Histogram::new(name, help, TIMES_MS);
+        let inner = Inner {
+            runs: STATUSES.iter().map(|status| (*status, 0)).collect(),
+            errors: ERROR_TYPES.iter().map(|kind| (*kind, 0)).collect(),
+            answers: BTreeMap::new(),
+            duration: times("code_execution_duration_ms", "From request to result."),
+            startup: times("sandbox_startup_ms", "From admission to a confined cell in hand."),
+            execution: times("code_execution_ms", "From code in to answer out."),
+            memory: Histogram::new("sandbox_memory_mb", "Peak memory of a cell.", SIZES_MB),
+            injected: Histogram::new("tools_injected_count", "Tools offered to a run.", COUNTS),
+            discovery: times("tool_discovery_ms", "Time to find tools by intent."),
+            checkpoint: times("checkpoint_save_ms", "Time to take a checkpoint."),
+        };
+        Self { inner: Mutex::new(inner) }
+    }
+}
+
+impl Metrics {
+    /// A run ended with this canonical result.
+    pub(crate) fn ran(&self, result: &Value, took: Duration) {
+        let number = |name: &str| result.get("metrics")?.get(name)?.as_f64();
+        let text = |pointer: &str| result.pointer(pointer).and_then(Value::as_str);
+        self.with(|inner| {
+            let status = of(STATUSES, text("/status"), "failed");
+            *inner.runs.entry(status).or_default() += 1;
+            if result.get("error").is_some_and(Value::is_object) {
+                let kind = of(ERROR_TYPES, text("/error/type"), "SandboxError");
+                *inner.errors.entry(kind).or_default() += 1;
+            }
+            inner.duration.add(milliseconds(took));
+            let measured = [
+                (&mut inner.startup, number("startupTimeMs")),
+                (&mut inner.execution, number("executionTimeMs")),
+                (&mut inner.memory, number("memoryUsedMB")),
+            ];
+            for (histogram, number) in measured {
+                if let Some(number) = number {
+                    histogram.add(number);
+                }
+            }
+            let injected = result.pointer("/tools/injected").and_then(Value::as_array);
+            let injected = injected.map_or(0, Vec::len);
+            inner.injected.add(injected as f64);
+        });
+    }
+
+    /// Tools were looked for.
+    pub(crate) fn discovered(&self, took: Duration) {
+        self.with(|inner| inner.discovery.add(milliseconds(took)));
+    }
+
+    /// A checkpoint was taken.
+    pub(crate) fn checkpointed(&self, took: Duration) {
+        self.with(|inner| inner.checkpoint.add(milliseconds(took)));
+    }
+
+    /// A request was answered.
+    pub(crate) fn answered(&self, route: &str, method: &str, status: u16) {
+        const METHODS: &[&str] = &["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"];
+        let method = of(METHODS, Some(method), "other");
+        self.with(|inner| {
+            let key = (route.to_owned(), method.to_owned(), status);
+            if inner.answers.len() < MAX_ANSWER_SERIES || inner.answers.contains_key(&key) {
+                *inner.answers.entry(key).or_default() += 1;
+            }
+        });
+    }
+
+    /// All of it, as text.
+    pub(crate) fn text(&self) -> String {
+        self.with(|inner| {
+            let mut text = String::new();
+            let head = |text: &mut String, name: &str, help: &str| {
+                let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter");
+            };
+            head(&mut text, "code_execution_total", "Runs, by how they ended.");
+            for (status, count) in &inner.runs {
+                let _ = writeln!(text, "code_execution_total{{status=\"{status}\"}} {count}");
+            }
+            head(&mut text, "code_execution_errors_total", "Runs with an error, by its type.");
+            for (kind, count) in &inner.errors {
+                let _ = writeln!(text, "code_execution_errors_total{{type=\"{kind}\"}} {count}");
+            }
+            head(&mut text, "http_requests_total", "Requests, by how they were answered.");
+            for ((route, method, status), count) in &inner.answers {
+                let labels = format!("route=\"{route}\",method=\"{method}\",status=\"{status}\"");
+                let _ = writeln!(text, "http_requests_total{{{labels}}} {count}");
+            }
+            for histogram in [
+                &inner.duration,
+                &inner.startup,
+                &inner.execution,
+                &inner.memory,
+                &inner.injected,
+                &inner.discovery,
+                &inner.checkpoint,
+            ] {
+                histogram.write(&mut text);
+            }
+            text
+        })
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+        change(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Histogram {
+    fn new(name: &'static str, help: &'static str, bounds: &'static [f64]) -> Self {
+        Self { name, help, bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
+    }
+
+    fn add(&mut self, number: f64) {
+        let place = self.bounds.iter().position(|bound| number <= *bound);
+        if let Some(count) = self.counts.get_mut(place.unwrap_or(self.bounds.len())) {
+            *count += 1;
+        }
+        self.sum += number;
+    }
+
+    fn write(&self, text: &mut String) {
+        let Self { name, help, .. } = self;
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} histogram");
+        let mut below = 0;
+        for (bound, count) in self.bounds.iter().zip(&self.counts) {
+            below += count;
+            let _ = writeln!(text, "{name}_bucket{{le=\"{bound}\"}} {below}");
+        }
+        let all: u64 = self.counts.iter().sum();
+        let _ = writeln!(text, "{name}_bucket{{le=\"+Inf\"}} {all}");
+        let _ = writeln!(text, "{name}_sum {}\n{name}_count {all}", self.sum);
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+fn of(known: &[&'static str], given: Option<&str>, otherwise: &'static str) -> &'static str {
+    known.iter().find(|one| Some(**one) == given).copied().unwrap_or(otherwise)
+}

@@ -1,0 +1,90 @@
+//! The last runs that have ended, with their results: for who asks again. Bounded in number and in
+//! bytes; the oldest go first. Durable runs are in the store as well.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+
+use crate::records::RunInfo;
+
+const MAX_RUNS: usize = 1_000;
+const MAX_BYTES: usize = 64 << 20;
+
+/// Runs that have ended.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    by_id: HashMap<String, (RunInfo, Bytes)>,
+    order: VecDeque<String>,
+    bytes: usize,
+}
+
+impl Recent {
+    /// Keeps a result.
+    pub(crate) fn keep(&self, run: RunInfo, result: Bytes) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = run.id.clone();
+        inner.bytes += result.len();
+        if let Some((_, before)) = inner.by_id.insert(id.clone(), (run, result)) {
+            inner.bytes -= before.len();
+        } else {
+            inner.order.push_back(id);
+        }
+        while inner.order.len() > MAX_RUNS || inner.bytes > MAX_BYTES {
+            let Some(oldest) = inner.order.pop_front() else { break };
+            if let Some((_, result)) = inner.by_id.remove(&oldest) {
+                inner.bytes -= result.len();
+            }
+        }
+    }
+
+    /// The canonical result of a run.
+    pub(crate) fn result(&self, id: &str) -> Option<Bytes> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.by_id.get(id).map(|(_, result)| result.clone())
+    }
+
+    /// All of them, without results.
+    pub(crate) fn list(&self) -> Vec<RunInfo> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.by_id.values().map(|(run, _)| run.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(number: usize) -> RunInfo {
+        RunInfo {
+            id: format!("run_{number}"),
+            status: "completed".into(),
+            language: "python".into(),
+            durable: false,
+            started_ms: 0,
+            finished_ms: None,
+        }
+    }
+
+    #[test]
+    fn e3_the_oldest_results_go_first() {
+        let recent = Recent::default();
+        for number in 0..MAX_RUNS + 10 {
+            recent.keep(run(number), Bytes::from_static(b"{}"));
+        }
+        assert_eq!(recent.list().len(), MAX_RUNS);
+        assert_eq!(recent.result("run_9"), None);
+        assert_eq!(recent.result("run_10"), Some(Bytes::from_static(b"{}")));
+        recent.keep(run(5_000), Bytes::from(vec![b' '; MAX_BYTES]));
+        assert_eq!(recent.list().len(), 1);
+        recent.keep(run(5_001), Bytes::from(vec![b' '; MAX_BYTES + 1]));
+        assert_eq!(recent.list().len(), 0);
+    }
+}

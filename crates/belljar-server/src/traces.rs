@@ -1,0 +1,152 @@
+//! Traces for OpenTelemetry (I1): a span for each request, run and tool call, sent to a collector as
+//! OTLP over HTTP, in JSON. The protocol's own crates bring a tree many times the size of this file.
+//!
+//! Sending never holds anything up: what does not fit the queue, or the collector does not take, is
+//! dropped and counted in the log. No code, argument, value or output is ever part of a span.
+
+mod span;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep_until, timeout},
+};
+
+pub(crate) use span::{Context, Kind, Span};
+
+/// Spans held for the collector.
+const QUEUE: usize = 4_096;
+/// Spans sent at once, and how long the first of them waits.
+const BATCH: usize = 512;
+const LINGER: Duration = Duration::from_secs(1);
+/// How long the collector may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where traces go.
+#[derive(Debug, Clone)]
+pub struct Collector {
+    /// The whole address, `http://localhost:4318/v1/traces`.
+    pub url: String,
+    /// Headers to send along.
+    pub headers: Vec<(String, String)>,
+    /// What this server is called there.
+    pub service: String,
+}
+
+/// Sends spans. Clones share one queue.
+#[derive(Debug, Clone)]
+pub struct Traces {
+    queue: mpsc::Sender<Queued>,
+    dropped: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+enum Queued {
+    Span(Box<Span>),
+    /// To be told when all before it was sent.
+    Flush(oneshot::Sender<()>),
+}
+
+impl Traces {
+    /// Starts sending. Needs a running tokio runtime.
+    pub fn to(collector: Collector) -> Self {
+        let (queue, queued) = mpsc::channel(QUEUE);
+        let dropped = Arc::<AtomicU64>::default();
+        tokio::spawn(send_all(collector, queued, dropped.clone()));
+        Self { queue, dropped }
+    }
+
+    pub(crate) fn send(&self, span: Span) {
+        if self.queue.try_send(Queued::Span(Box::new(span))).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until what was queued is sent, for a while.
+    pub async fn flush(&self) {
+        let (done, sent) = oneshot::channel();
+        let flush = async {
+            if self.queue.send(Queued::Flush(done)).await.is_ok() {
+                let _ = sent.await;
+            }
+        };
+        let _ = timeout(PATIENCE, flush).await;
+    }
+}
+
+async fn send_all(
+    collector: Collector,
+    mut queued: mpsc::Receiver<Queued>,
+    dropped: Arc<AtomicU64>,
+) {
+    let client = reqwest::Client::new();
+    while let Some(first) = queued.recv().await {
+        let (mut spans, mut flushed) = (Vec::new(), Vec::new());
+        let until = Instant::now() + LINGER;
+        let mut next = Some(first);
+        while let Some(one) = next.take() {
+            match one {
+                Queued::Span(span) => spans.push(span.to_json()),
+                Queued::Flush(done) => flushed.push(done),
+            }
+            if spans.len() >= BATCH || !flushed.is_empty() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                one = queued.recv() => next = one,
+                () = sleep_until(until) => {}
+            }
+        }
+        let count = spans.len() as u64;
+        if count > 0 && !post(&client, &collector, spans).await {
+            dropped.fetch_add(count, Ordering::Relaxed);
+        }
+        let lost = dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            tracing::warn!(lost, "spans did not reach the collector");
+        }
+        for done in flushed {
+            let _ = done.send(());
+        }
+    }
+}
+
+async fn post(client: &reqwest::Client, collector: &Collector, spans: Vec<Value>) -> bool {
+    let body = request(&collector.service, spans).to_string();
+    let mut post = client
+        .post(&collector.url)
+        .header("content-type", "application/json")
+        .timeout(PATIENCE)
+        .body(body);
+    for (name, value) in &collector.headers {
+        post = post.header(name, value);
+    }
+    match post.send().await {
+        Ok(answer) => answer.status().is_success(),
+        Err(error) => {
+            tracing::debug!(error = &error as &dyn std::error::Error, "no collector");
+            false
+        }
+    }
+}
+
+/// An `ExportTraceServiceRequest`.
+fn request(service: &str, spans: Vec<Value>) -> Value {
+    let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
+    let version = env!("CARGO_PKG_VERSION");
+    json!({ "resourceSpans": [{
+        "resource": { "attributes": [
+            text("service.name", service), text("service.version", version),
+        ] },
+        "scopeSpans": [{ "scope": { "name": "belljar", "version": version }, "spans": spans }],
+    }] })
+}

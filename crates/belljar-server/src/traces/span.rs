@@ -1,0 +1,179 @@
+//! One span, and its place in a trace.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::http::HeaderMap;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde_json::{Value, json};
+
+/// A place in a trace, as `traceparent` writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Context {
+    trace: [u8; 16],
+    span: [u8; 8],
+}
+
+tokio::task_local! {
+    /// The request that is being answered.
+    static REQUEST: Context;
+}
+
+impl Context {
+    /// A span of a trace of its own, or of the one its parent is in.
+    pub(crate) fn below(parent: Option<Self>) -> Self {
+        let (mut trace, mut span) = ([0; 16], [0; 8]);
+        // Without randomness spans are merely not told apart.
+        let _ = getrandom(&mut trace, GetRandomFlags::empty());
+        let _ = getrandom(&mut span, GetRandomFlags::empty());
+        Self { trace: parent.map_or(trace, |parent| parent.trace), span }
+    }
+
+    /// What the client says it is part of (W3C Trace Context).
+    pub(crate) fn of_client(headers: &HeaderMap) -> Option<Self> {
+        let text = headers.get("traceparent")?.to_str().ok()?;
+        let mut parts = text.split('-');
+        let version = parts.next()?;
+        let context = Self { trace: bytes(parts.next()?)?, span: bytes(parts.next()?)? };
+        let is_known = version != "ff" && bytes::<1>(version).is_some() && parts.next().is_some();
+        let is_set = context.trace != [0; 16] && context.span != [0; 8];
+        (is_known && is_set).then_some(context)
+    }
+
+    /// The request that this task answers.
+    pub(crate) fn of_request() -> Option<Self> {
+        REQUEST.try_with(|request| *request).ok()
+    }
+
+    /// Answers a request in this place.
+    pub(crate) async fn within<T>(self, answer: impl Future<Output = T>) -> T {
+        REQUEST.scope(self, answer).await
+    }
+}
+
+/// Who is at the other end of what a span measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nobody.
+    Internal = 1,
+    /// A client that asked.
+    Server = 2,
+    /// A server that was asked.
+    Client = 3,
+}
+
+/// Something that took a while.
+#[derive(Debug)]
+pub(crate) struct Span {
+    context: Context,
+    parent: Option<Context>,
+    name: String,
+    kind: Kind,
+    began: SystemTime,
+    took: Duration,
+    is_ok: bool,
+    attributes: Vec<(&'static str, Value)>,
+}
+
+impl Span {
+    /// A span that ends now.
+    pub(crate) fn ended(name: String, kind: Kind, context: Context, took: Duration) -> Self {
+        let began = SystemTime::now().checked_sub(took).unwrap_or(UNIX_EPOCH);
+        Self { context, parent: None, name, kind, began, took, is_ok: true, attributes: Vec::new() }
+    }
+
+    /// What it is part of.
+    pub(crate) fn part_of(mut self, parent: Option<Context>) -> Self {
+        self.parent = parent;
+        self
+    }
+
+    /// Whether it went well.
+    pub(crate) fn ok(mut self, is_ok: bool) -> Self {
+        self.is_ok = is_ok;
+        self
+    }
+
+    /// Adds what is known; null is nothing.
+    pub(crate) fn with(mut self, key: &'static str, value: Value) -> Self {
+        if !value.is_null() {
+            self.attributes.push((key, value));
+        }
+        self
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let ended = began + self.took;
+        let attributes = self.attributes.iter();
+        let attributes = attributes.map(|(key, value)| json!({"key": key, "value": any(value)}));
+        json!({
+            "traceId": hex(&self.context.trace),
+            "spanId": hex(&self.context.span),
+            "parentSpanId": self.parent.map(|parent| hex(&parent.span)).unwrap_or_default(),
+            "name": self.name,
+            "kind": self.kind as u8,
+            // 64 bits are strings in the JSON of protocol buffers.
+            "startTimeUnixNano": began.as_nanos().to_string(),
+            "endTimeUnixNano": ended.as_nanos().to_string(),
+            "attributes": attributes.collect::<Vec<_>>(),
+            "status": {"code": if self.is_ok { 1 } else { 2 }},
+        })
+    }
+}
+
+fn any(value: &Value) -> Value {
+    match value {
+        Value::Bool(flag) => json!({"boolValue": flag}),
+        Value::Number(number) if number.is_f64() => json!({"doubleValue": number}),
+        Value::Number(number) => json!({"intValue": number.to_string()}),
+        Value::String(text) => json!({"stringValue": text}),
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            json!({"stringValue": value.to_string()})
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Exactly so many bytes, written in lower-case hexadecimal.
+fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if text.len() != 2 * N || !text.bytes().all(is_hex) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i1_a_client_says_which_trace_it_is_in() {
+        let of = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("traceparent", text.parse().ok()?);
+            Context::of_client(&headers)
+        };
+        let trace = "0af7651916cd43dd8448eb211c80319c";
+        let good = of(&format!("00-{trace}-b7ad6b7169203331-01"));
+        assert_eq!(good.map(|context| hex(&context.trace)).as_deref(), Some(trace));
+        for bad in [
+            "",
+            "00",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
+            "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+            "00-é7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        ] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Sessions that hold one value and some files. `set VALUE`, `get`; `crash` ends the session;
+//! anything else is what a run without a session would do.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, atomic::Ordering},
+};
+
+use belljar_server::{
+    ApprovalRequest, CheckpointInfo, CheckpointTaken, EventInfo, ExecuteRequest, FileContent,
+    FileInfo, FileKind, FileList, Language, Observer, Records, RecordsError, RunInfo, RunReport,
+    SessionError, SessionInfo, SessionRequest, Sessions,
+};
+use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+
+use crate::fake::{Fake, ended};
+
+const MOST_FILE_BYTES: u64 = 1 << 20;
+const MOST_SESSIONS: usize = 8;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    language: Language,
+    forked_from: Option<String>,
+    state: State,
+    checkpoints: Vec<(String, State)>,
+    runs: u64,
+    ended: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct State {
+    value: String,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+pub(crate) type AllSessions = Mutex<BTreeMap<String, Held>>;
+
+impl Fake {
+    fn with<T>(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut Held) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        let mut sessions = self.sessions.lock().unwrap();
+        let held = sessions.get_mut(id);
+        let held = held.ok_or_else(|| SessionError::Unknown { id: id.to_owned() })?;
+        if let Some(why) = &held.ended {
+            return Err(SessionError::Ended { id: id.to_owned(), why: why.clone() });
+        }
+        change(held)
+    }
+
+    fn add(&self, held: Held) -> Result<String, SessionError> {
+        let mut sessions = self.sessions.lock().unwrap();
+        if sessions.values().filter(|held| held.ended.is_none()).count() >= MOST_SESSIONS {
+            return Err(SessionError::TooMany { what: "sessions", most: MOST_SESSIONS as u64 });
+        }
+        let id = format!("ses_{}", self.next.fetch_add(1, Ordering::SeqCst));
+        sessions.insert(id.clone(), held);
+        Ok(id)
+    }
+}
+
+fn info(id: &str, held: &Held) -> SessionInfo {
+    SessionInfo {
+        session_id: id.to_owned(),
+        language: held.language,
+        created_ms: 1,
+        last_used_ms: 2,
+        expires_ms: 3,
+        forked_from: held.forked_from.clone(),
+        checkpoints: held.checkpoints.iter().map(|(id, _)| id.clone()).collect(),
+        runs: held.runs,
+        busy: false,
+        memory_bytes: None,
+    }
+}
+
+fn file((path, content): (&String, &Vec<u8>)) -> FileInfo {
+    FileInfo { path: path.clone(), bytes: content.len() as u64, kind: FileKind::File }
+}
+
+impl Sessions for Fake {
+    async fn create_session(&self, request: SessionRequest) -> Result<SessionInfo, SessionError> {
+        if !request.grants.read.is_empty() {
+            let why = "reading is not allowed here".to_owned();
+            return Err(SessionError::Refused { why, hint: None });
+        }
+        let held = Held {
+            language: request.language.unwrap_or(Language::TypeScript),
+            forked_from: None,
+            state: State::default(),
+            checkpoints: Vec::new(),
+            runs: 0,
+            ended: None,
+        };
+        let id = self.add(held)?;
+        self.session(&id).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionInfo>, SessionError> {
+        let sessions = self.sessions.lock().unwrap();
+        let living = sessions.iter().filter(|(_, held)| held.ended.is_none());
+        Ok(living.map(|(id, held)| info(id, held)).collect())
+    }
+
+    async fn session(&self, id: &str) -> Result<SessionInfo, SessionError> {
+        self.with(id, |held| Ok(info(id, held)))
+    }
+
+    async fn destroy_session(&self, id: &str) -> Result<(), SessionError> {
+        self.with(id, |held| {
+            held.ended = Some("it was destroyed".to_owned());
+            Ok(())
+        })
+    }
+
+    async fn run_in_session(
+        &self,
+        id: &str,
+        request: ExecuteRequest,
+        observer: Observer,
+    ) -> Result<RunReport, SessionError> {
+        let run = format!("run_{}", self.next.fetch_add(1, Ordering::SeqCst));
+        let value = self.with(id, |held| {
+            held.runs += 1;
+            Ok(match request.code.split_once(' ').unwrap_or((&request.code, "")) {
+                ("set", value) => {
+                    held.state.value = value.to_owned();
+                    Some(json!(null))
+                }
+                ("get", _) => Some(json!(held.state.value)),
+                ("crash", _) => {
+                    held.ended = Some("its cell crashed".to_owned());
+                    Some(json!(null))
+                }
+                _ => None,
+            })
+        })?;
+        observer.started(&run);
+        let mut result = match value {
+            Some(value) => ended(&run, value),
+            None => self.run(&run, &request.code, &observer).await,
+        };
+        result["session_id"] = json!(id);
+        Ok(RunReport::ended(result))
+    }
+
+    async fn checkpoint(&self, id: &str) -> Result<CheckpointTaken, SessionError> {
+        let checkpoint_id = format!("cp_{}", self.next.fetch_add(1, Ordering::SeqCst));
+        self.with(id, |held| {
+            held.checkpoints.push((checkpoint_id.clone(), held.state.clone()));
+            Ok(CheckpointTaken { checkpoint_id, dropped: Vec::new() })
+        })
+    }
+
+    async fn checkpoints(&self, id: &str) -> Result<Vec<CheckpointInfo>, SessionError> {
+        let about = |checkpoint_id: &String| CheckpointInfo {
+            checkpoint_id: checkpoint_id.clone(),
+            created_ms: 1,
+            memory_bytes: Some(0),
+        };
+        self.with(id, |held| Ok(held.checkpoints.iter().map(|(id, _)| about(id)).collect()))
+    }
+
+    async fn rollback(&self, id: &str, checkpoint_id: &str) -> Result<(), SessionError> {
+        self.with(id, |held| {
+            held.state = held.at(Some(checkpoint_id))?;
+            Ok(())
+        })
+    }
+
+    async fn fork(
+        &self,
+        id: &str,
+        count: u32,
+        checkpoint_id: Option<&str>,
+    ) -> Result<Vec<String>, SessionError> {
+        let state = self.with(id, |held| held.at(checkpoint_id))?;
+        let held = self.with(id, |held| {
+            let forked_from = Some(id.to_owned());
+            Ok(Held { forked_from, state, checkpoints: Vec::new(), ..held.clone() })
+        })?;
+        (0..count).map(|_| self.add(held.clone())).collect()
+    }
+
+    async fn put_file(
+        &self,
+        id: &str,
+        path: &str,
+        content: FileContent,
+    ) -> Result<FileInfo, SessionError> {
+        self.with(id, |_| Ok(()))?;
+        let mut bytes = Vec::new();
+        let mut content = content.reader.take(MOST_FILE_BYTES + 1);
+        let read = content.read_to_end(&mut bytes).await;
+        read.map_err(|error| SessionError::Failed { message: error.to_string() })?;
+        if bytes.len() as u64 > MOST_FILE_BYTES {
+            let what = "the file".to_owned();
+            return Err(SessionError::TooLarge { what, most_bytes: MOST_FILE_BYTES });
+        }
+        self.with(id, |held| {
+            held.state.files.insert(path.to_owned(), bytes);
+            Ok(file(held.state.files.get_key_value(path).unwrap()))
+        })
+    }
+
+    async fn get_file(&self, id: &str, path: &str) -> Result<FileContent, SessionError> {
+        let content = self.with(id, |held| {
+            let unknown = || SessionError::UnknownFile { path: path.to_owned() };
+            held.state.files.get(path).cloned().ok_or_else(unknown)
+        })?;
+        let bytes = Some(content.len() as u64);
+        Ok(FileContent { bytes, reader: Box::pin(std::io::Cursor::new(content)) })
+    }
+
+    async fn list_files(&self, id: &str, _at_most: u32) -> Result<FileList, SessionError> {
+        self.with(id, |held| {
+            Ok(FileList { files: held.state.files.iter().map(file).collect(), truncated: false })
+        })
+    }
+
+    async fn delete_file(&self, id: &str, path: &str) -> Result<(), SessionError> {
+        self.with(id, |held| {
+            let unknown = || SessionError::UnknownFile { path: path.to_owned() };
+            held.state.files.remove(path).map(drop).ok_or_else(unknown)
+        })
+    }
+}
+
+impl Held {
+    fn at(&self, checkpoint_id: Option<&str>) -> Result<State, SessionError> {
+        let Some(wanted) = checkpoint_id else { return Ok(self.state.clone()) };
+        let found = self.checkpoints.iter().find(|(id, _)| id == wanted);
+        let unknown = || SessionError::UnknownCheckpoint { id: wanted.to_owned() };
+        found.map(|(_, state)| state.clone()).ok_or_else(unknown)
+    }
+}
+
+impl Records for Fake {
+    async fn runs(&self, _: u32, _: Option<&str>) -> Result<Vec<RunInfo>, RecordsError> {
+        Ok(Vec::new())
+    }
+
+    async fn approvals(&self) -> Result<Vec<ApprovalRequest>, RecordsError> {
+        Ok(self.asked.lock().unwrap().clone())
+    }
+
+    async fn events(
+        &self,
+        after: u64,
+        at_most: u32,
+        run_id: Option<&str>,
+    ) -> Result<Vec<EventInfo>, RecordsError> {
+        let events = self.events.lock().unwrap();
+        let of_run = |event: &&EventInfo| run_id.is_none_or(|id| id == event.run_id);
+        let later = events.iter().filter(|event| event.seq > after).filter(of_run);
+        Ok(later.take(at_most as usize).cloned().collect())
+    }
+}
