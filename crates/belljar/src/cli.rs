@@ -15,6 +15,7 @@ mod code_frame;
 mod columns;
 mod config;
 mod demo;
+mod descriptors;
 mod dice;
 mod doctor;
 mod granted;
@@ -34,7 +35,9 @@ mod run;
 mod runs;
 mod saving;
 mod serve;
+mod session;
 mod source;
+mod telemetry;
 mod tool_grants;
 mod tools;
 mod visible;
@@ -81,6 +84,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let project = || Project::find(&places, &settings()?);
     match arguments.command {
         Command::Run(run) => run::run(&run, &settings()?, &places),
+        Command::Session(command) => session::session(&command, &project()?),
         Command::Resume(resume) => resume::resume(&resume, &settings()?, &places),
         Command::Runs(runs) => runs::runs(runs, &project()?),
         Command::Blob(blob) => blob::blob(&blob, &project()?),

@@ -11,15 +11,17 @@ mod stored;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use belljar_runtime::{Bridged, RunRequest, RunResult, Status, ToolLink, run_id};
+use belljar_runtime::{
+    Bridged, ErrorCode, Listener, RunError, RunRequest, RunResult, Status, ToolLink, run_id, unrun,
+};
 use belljar_store::Store;
 use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
 
-use crate::Sandbox;
+use crate::{Sandbox, Session};
 use cache::{CacheKey, Used};
 use durable::UnderWay;
-pub(crate) use durable::is_owner_this_process;
 pub use durable::{ResumeError, Resumed, is_owner_alive};
+pub(crate) use durable::{is_owner_this_process, this_process};
 
 /// Runs code with tools. Cheap to clone; all clones share sandbox, servers and store.
 #[derive(Debug, Clone)]
@@ -47,6 +49,8 @@ pub struct Execution {
     pub cache: Option<Duration>,
     /// Who wants to hear of what happens.
     pub observer: Arc<dyn Observer>,
+    /// Who wants to hear what it prints, as it does.
+    pub listener: Option<Arc<dyn Listener>>,
 }
 
 /// Whether a run keeps a journal.
@@ -71,6 +75,7 @@ impl Execution {
             max_output_tokens: None,
             cache: None,
             observer: Arc::new(NoObserver),
+            listener: None,
         }
     }
 }
@@ -80,6 +85,11 @@ impl Executor {
     /// no trace.
     pub fn new(sandbox: Sandbox, bridge: Option<Bridge>, store: Option<Store>) -> Self {
         Self { sandbox, bridge, store, under_way: UnderWay::default() }
+    }
+
+    /// Where its runs run.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
     }
 
     /// The bridge to the project's servers.
@@ -119,9 +129,31 @@ impl Executor {
         let is_durable = self.is_durable(&execution).await;
         let result = match (is_durable, &self.store) {
             (true, Some(store)) => self.begin_durable(id, execution, store, abort).await,
-            _ => self.run_plain(id, execution, abort).await,
+            _ => self.run_plain(Where::Fresh(&self.sandbox), id, execution, abort).await,
         };
         self.keep(key, ttl, &used, &result).await;
+        self.close(result, budget).await
+    }
+
+    /// Runs the code in a session, under a name that is known beforehand. Tools, the budget and the
+    /// audit are as in any run; there is no journal and no cache, for the answer depends on what the
+    /// session was asked before.
+    pub async fn execute_in(
+        &self,
+        session: &Session,
+        id: String,
+        execution: Execution,
+        abort: impl Future<Output = ()>,
+    ) -> RunResult {
+        if execution.durability == Durability::Always {
+            let message = "a run in a session cannot be durable";
+            let error = RunError::new(ErrorCode::RequestInvalid, message)
+                .with_hint("leave `durable` out, or leave the session out");
+            return RunResult { id, ..unrun(Status::Failed, error) };
+        }
+        let budget = execution.max_output_tokens;
+        self.post(&id, "code_execution_started", &execution.request.language).await;
+        let result = self.run_plain(Where::In(session), id, execution, abort).await;
         self.close(result, budget).await
     }
 
@@ -136,14 +168,15 @@ impl Executor {
 
     async fn run_plain(
         &self,
+        place: Where<'_>,
         id: String,
         execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let Execution { request, tools, caller, observer, .. } = execution;
+        let Execution { request, tools, caller, observer, listener, .. } = execution;
         let Some(bridge) = &self.bridge else {
-            let alone = Bridged { id, tools: None };
-            return self.sandbox.run_bridged(request, Some(alone), abort).await;
+            let alone = Bridged { id, tools: None, listener };
+            return place.run(request, alone, abort).await;
         };
         let context = RunContext {
             run_id: id.clone(),
@@ -156,8 +189,8 @@ impl Executor {
         let (tools, far) = ToolLink::pair(None);
         let link::Far { asks, sink } = link::Far::of(far);
         let calls = RunBridge::plain(bridge, context, sink);
-        let run =
-            self.sandbox.run_bridged(request, Some(Bridged { id, tools: Some(tools) }), abort);
+        let bridged = Bridged { id, tools: Some(tools), listener };
+        let run = place.run(request, bridged, abort);
         let (result, _) = tokio::join!(run, link::serve(calls, asks));
         result
     }
@@ -194,6 +227,29 @@ impl Executor {
             let _ = store.flush().await;
         }
         self.sandbox.shutdown().await;
+    }
+}
+
+/// Where code runs.
+#[derive(Debug, Clone, Copy)]
+enum Where<'a> {
+    /// In a cell of its own.
+    Fresh(&'a Sandbox),
+    /// In that of a session.
+    In(&'a Session),
+}
+
+impl Where<'_> {
+    async fn run(
+        self,
+        request: RunRequest,
+        bridged: Bridged,
+        abort: impl Future<Output = ()>,
+    ) -> RunResult {
+        match self {
+            Self::Fresh(sandbox) => sandbox.run_bridged(request, Some(bridged), abort).await,
+            Self::In(session) => session.run_bridged(request, Some(bridged), abort).await,
+        }
     }
 }
 

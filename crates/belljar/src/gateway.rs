@@ -1,32 +1,35 @@
-//! What the MCP server asks for, answered by an [`Executor`].
+//! What the MCP server and the HTTP API ask for, answered by an [`Executor`].
 //!
 //! What a model asks for is within what the operator allows, or refused; nothing it sends can
 //! approve a call.
 
+mod records;
+mod sessions;
+mod terms;
+mod told;
+
 use std::{
     collections::BTreeSet,
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use belljar_runtime::{
-    ErrorCode, Grants, Language, Limits, RunError, RunRequest, RunResult, Status, run_id, unrun,
-};
+use belljar_runtime::{Language, RunError, RunRequest, RunResult, Status, run_id, unrun};
 use belljar_server::{
-    Access, ApprovalRequest, Backend, DecideError, ExecuteRequest, Observer, PassThrough,
-    RunReport, SandboxConfig, SearchError, ToolMatch, Verdict,
+    ApprovalRequest, Backend, DecideError, ExecuteRequest, Observer, PassThrough, RunReport,
+    SearchError, ToolMatch, Verdict,
 };
-use belljar_store::{Approval, ApprovalState, Approvals, RunSummary, Store};
-use belljar_tools::{
-    ApprovalNotice, Glob, NoObserver, Reach, RunContext, Tool, ToolGrants, search,
-};
+use belljar_store::{ApprovalState, Approvals, RunSummary, Store};
+use belljar_tools::{Glob, NoObserver, RunContext, Tool, ToolGrants, search};
 use serde_json::{Map, Value, json, value::to_raw_value};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Durability, Execution, Executor, executor::is_owner_this_process, is_owner_alive, now_ms,
+    Durability, Execution, Executor, SessionRegistry, executor::is_owner_this_process,
+    is_owner_alive, now_ms,
 };
+pub use terms::Terms;
+use told::{Prints, Told};
 
 /// How often a run of another process is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -39,25 +42,7 @@ pub struct ProjectBackend {
     passed_through: Vec<PassThrough>,
     /// Runs of hosts before this one that were started again here.
     revived: Mutex<BTreeSet<String>>,
-}
-
-/// What a client may ask for.
-#[derive(Debug, Clone)]
-pub struct Terms {
-    /// The limits of a run that says nothing.
-    pub limits: Limits,
-    /// Directories and files that code may be given to read.
-    pub readable: Vec<PathBuf>,
-    /// Directories and files that code may be given to change.
-    pub writable: Vec<PathBuf>,
-    /// The most an answer may cost, unless the client says otherwise.
-    pub max_output_tokens: u32,
-    /// For how long an answer may be given again to the same question.
-    pub cache: Option<Duration>,
-    /// Who is asking, for audit rows and approvals.
-    pub caller: String,
-    /// Upstream tools that clients see beside the gateway's own.
-    pub pass_through: Vec<Glob>,
+    sessions: SessionRegistry,
 }
 
 impl ProjectBackend {
@@ -74,12 +59,19 @@ impl ProjectBackend {
             };
             passed_through = catalogue.tools().iter().filter(is_chosen).map(passed).collect();
         }
-        Self { executor, terms, passed_through, revived: Mutex::default() }
+        let (sandbox, store) = (executor.sandbox().clone(), executor.store().cloned());
+        let sessions = SessionRegistry::new(sandbox, store).await;
+        Self { executor, terms, passed_through, revived: Mutex::default(), sessions }
     }
 
     /// The executor behind it.
     pub fn executor(&self) -> &Executor {
         &self.executor
+    }
+
+    /// Ends every session, because the host does.
+    pub async fn end_sessions(&self) {
+        self.sessions.shutdown().await;
     }
 
     /// What a client asks for, within the operator's terms.
@@ -88,18 +80,11 @@ impl ProjectBackend {
         request: ExecuteRequest,
         observer: Observer,
     ) -> Result<Execution, RunError> {
-        if request.session_id.is_some() {
-            let message = "there are no sessions yet: leave session_id out";
-            return Err(RunError::new(ErrorCode::RequestInvalid, message));
-        }
-        let language = match request.language {
-            None | Some(belljar_server::Language::TypeScript) => Language::TypeScript,
-            Some(belljar_server::Language::JavaScript) => Language::JavaScript,
-            Some(belljar_server::Language::Python) => Language::Python,
-            Some(belljar_server::Language::Bash) => Language::Bash,
-        };
+        let language = language(request.language);
         let mut run = RunRequest::new(language, request.code);
-        (run.limits, run.grants) = self.within_terms(&request.sandbox_config)?;
+        run.limits = self.terms.limits(&request.limits);
+        run.grants = self.terms.grants(&request.grants)?;
+        run.workspace = self.terms.workspace(request.workspace.as_ref())?;
         run.context = request.context.as_ref().and_then(|context| to_raw_value(context).ok());
         let only = request.tools.map(|names| names.into_iter().map(Glob::new).collect());
         let tokens = request.max_output_tokens.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
@@ -111,65 +96,32 @@ impl ProjectBackend {
             },
             max_output_tokens: Some(tokens.unwrap_or(self.terms.max_output_tokens)),
             cache: self.terms.cache,
+            listener: Prints::listener(&observer),
             observer: Arc::new(Told { observer }),
             ..Execution::new(run, self.terms.caller.clone())
         })
     }
+}
 
-    fn within_terms(&self, config: &SandboxConfig) -> Result<(Limits, Grants), RunError> {
-        let mut limits = self.terms.limits;
-        if let Some(ms) = config.timeout_ms {
-            limits.timeout = Duration::from_millis(ms);
-            limits.cpu = limits.timeout;
-        }
-        if let Some(megabytes) = config.heap_limit_mb {
-            limits.memory = megabytes.saturating_mul(1 << 20);
-        }
-        if config.allow_network != Access::None {
-            let message = "network access cannot be granted here";
-            return Err(RunError::new(ErrorCode::PermissionNetwork, message)
-                .with_hint("use a tool, or have the data passed in with `context`"));
-        }
-        let read = within(&config.allowed_read_paths, &self.terms.readable, "allowedReadPaths")?;
-        let write = match &config.allow_write {
-            Access::None => Vec::new(),
-            Access::All => {
-                return Err(beyond("allowWrite", "everything"));
-            }
-            Access::Only(paths) => within(paths, &self.terms.writable, "allowWrite")?,
-        };
-        Ok((limits, Grants { read, write, ..Grants::default() }))
+/// What the rest of Belljar calls a language; TypeScript unless it is said.
+fn language(asked: Option<belljar_server::Language>) -> Language {
+    match asked {
+        None | Some(belljar_server::Language::TypeScript) => Language::TypeScript,
+        Some(belljar_server::Language::JavaScript) => Language::JavaScript,
+        Some(belljar_server::Language::Python) => Language::Python,
+        Some(belljar_server::Language::Bash) => Language::Bash,
     }
-}
-
-/// The paths asked for, if the operator allows every one of them.
-fn within(asked: &[String], allowed: &[PathBuf], field: &str) -> Result<Vec<PathBuf>, RunError> {
-    asked
-        .iter()
-        .map(|path| {
-            let path = PathBuf::from(path);
-            let leads_up = path.components().any(|part| part == std::path::Component::ParentDir);
-            let is_allowed = allowed.iter().any(|root| path.starts_with(root)) && !leads_up;
-            if is_allowed { Ok(path) } else { Err(beyond(field, &path.display().to_string())) }
-        })
-        .collect()
-}
-
-fn beyond(field: &str, what: &str) -> RunError {
-    RunError::new(ErrorCode::PermissionFile, format!("{field}: {what} is not allowed here"))
-        .with_hint("the operator allows paths with [serve] in belljar.toml")
 }
 
 impl Backend for ProjectBackend {
     async fn execute(&self, request: ExecuteRequest, observer: Observer) -> RunReport {
         let id = run_id();
         observer.started(&id);
-        let intent = request.intent.clone();
+        let (intent, aborted) = (request.intent.clone(), observer.aborted());
         let result = match self.execution(request, observer) {
             Ok(execution) => {
                 let discovered = self.discovered(intent.as_deref()).await;
-                let never = std::future::pending();
-                let mut result = self.executor.execute_as(id, execution, never).await;
+                let mut result = self.executor.execute_as(id, execution, aborted).await;
                 result.tools.discovered = discovered;
                 result
             }
@@ -320,17 +272,7 @@ impl ProjectBackend {
 async fn waiting(store: &Store, run_id: &str) -> Vec<ApprovalRequest> {
     let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
     let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == run_id);
-    of_run
-        .map(|Approval { asked, .. }| ApprovalRequest {
-            id: asked.id,
-            tool: asked.tool,
-            arguments: serde_json::from_str(&asked.arguments).unwrap_or_default(),
-            run_id: asked.run_id,
-            line: asked.line,
-            code_line: asked.code_line,
-            expires_ms: u64::try_from(asked.expires_ms).ok(),
-        })
-        .collect()
+    of_run.map(records::request).collect()
 }
 
 /// Whether a person decided about a call of a run after it was set aside.
@@ -384,37 +326,4 @@ fn answer(json: &[u8]) -> Value {
 
 fn failure(message: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": message }], "isError": true })
-}
-
-/// Passes on what the bridge tells to the client's side.
-#[derive(Debug)]
-struct Told {
-    observer: Observer,
-}
-
-impl belljar_tools::Observer for Told {
-    fn approval_waits(&self, notice: &ApprovalNotice) {
-        self.observer.approval(ApprovalRequest {
-            id: notice.id.clone(),
-            tool: notice.tool.clone(),
-            arguments: serde_json::from_str(&notice.arguments).unwrap_or_default(),
-            run_id: notice.run_id.clone(),
-            line: notice.line,
-            code_line: notice.code_line.clone(),
-            expires_ms: u64::try_from(notice.expires_ms).ok(),
-        });
-    }
-
-    fn approval_over(&self, id: &str) {
-        self.observer.settled(id);
-    }
-
-    fn call_begins(&self, tool: &Tool, _reach: Reach) {
-        self.observer.line(&format!("calling {}", tool.qualified_name()));
-    }
-
-    fn call_ends(&self, tool: &str, is_ok: bool, duration: Duration) {
-        let how = if is_ok { "answered" } else { "failed" };
-        self.observer.line(&format!("{tool} {how} after {} ms", duration.as_millis()));
-    }
 }

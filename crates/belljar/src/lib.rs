@@ -17,14 +17,18 @@ mod engines;
 mod executor;
 mod gateway;
 mod sandbox;
+mod sessions;
 
 pub use belljar_runtime::{
-    Artifact, Change, ErrorCode, ErrorKind, Finding, FindingState, Grants, Isolation, Language,
-    LaunchError, Limits, Metrics, RunError, RunRequest, RunResult, Status, Truncated, Workspace,
-    examine,
+    Artifact, Change, CheckpointInfo, Checkpointed, Ending, ErrorCode, ErrorKind, FileError,
+    Finding, FindingState, Grants, Isolation, Language, LaunchError, Limits, Metrics, RunError,
+    RunRequest, RunResult, SessionFile, SessionFileKind, SessionInfo, SessionPhase, SessionRequest,
+    Status, Truncated, Workspace, examine,
 };
 pub use executor::{Durability, Execution, Executor, ResumeError, Resumed, is_owner_alive, now_ms};
 pub use gateway::{ProjectBackend, Terms};
 pub use sandbox::{
-    BuildError, Run, RunResultExt, Sandbox, SandboxBuilder, ValueError, init, unrun,
+    BuildError, OpenSession, Run, RunResultExt, Sandbox, SandboxBuilder, Session, ValueError, init,
+    unrun,
 };
+pub use sessions::{KeptSession, Lifetimes, NoSession, SessionRegistry, Whose};

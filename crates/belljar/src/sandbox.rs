@@ -5,11 +5,13 @@
 
 mod build;
 mod run;
+mod session;
 mod value;
 
 pub use belljar_runtime::unrun;
 pub use build::{BuildError, SandboxBuilder, init};
 pub use run::Run;
+pub use session::{OpenSession, Session};
 pub use value::{RunResultExt, ValueError};
 
 use belljar_runtime::{Bridged, Host, Language, Limits, RunRequest, RunResult};

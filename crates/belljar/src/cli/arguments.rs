@@ -1,17 +1,22 @@
 //! The command line as clap sees it. Only names, types and help texts; what they mean is elsewhere.
 
 mod project;
+mod session;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use belljar::Language;
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use project::{
     ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, AuditArguments, BlobArguments,
     DecideArguments, ResumeArguments, RunsArguments, ToolArguments, ToolsCallArguments,
     ToolsCommand, ToolsDescribeArguments, ToolsListArguments, ToolsSearchArguments,
     ToolsTypesArguments, TypesLanguage,
+};
+
+pub(crate) use session::{
+    SessionCommand, SessionExecArguments, SessionForkArguments, SessionNewArguments,
 };
 
 use super::{limit_key::LimitKey, quantity, source};
@@ -77,6 +82,9 @@ pub(crate) enum Command {
     /// Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArguments>),
+    /// Keep a sandbox between runs; checkpoint, roll back and fork it
+    #[command(subcommand, after_help = session::EXAMPLES)]
+    Session(SessionCommand),
     /// Go on with a durable run whose process has ended
     #[command(after_help = project::RESUME_EXAMPLES)]
     Resume(ResumeArguments),
@@ -108,7 +116,7 @@ pub(crate) enum Command {
     Bench(BenchArguments),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct RunArguments {
     /// File with the code; `-` is standard input, also when it is left out in a pipe
     #[arg(value_name = "FILE", conflicts_with = "code")]
@@ -123,6 +131,12 @@ pub(crate) struct RunArguments {
     /// What the code sees as `context`: JSON, or @FILE (`@-`: standard input)
     #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
     pub(crate) context: Option<String>,
+    /// Run it in this session of the host that runs here (`belljar session`)
+    #[arg(long, value_name = "ID", conflicts_with_all = [
+        "workspace", "commit", "read", "write", "env", "module", "command", "permissive",
+        "durable", "processes", "disk",
+    ])]
+    pub(crate) session: Option<String>,
     /// Print the whole result as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -230,7 +244,7 @@ pub(crate) struct ServeArguments {
     /// Speak MCP over standard input and output [default]
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
-    /// Speak MCP over HTTP at this address, path /mcp; port 0 takes any that is free
+    /// Serve MCP (path /mcp) and the HTTP API at this address; port 0 takes any that is free
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) http: Option<SocketAddr>,
     /// Cells kept ready for code
@@ -251,11 +265,23 @@ pub(crate) struct ServeArguments {
     /// Origin of web pages that may send requests
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
+    /// Log every request, to standard error
+    #[arg(long, value_name = "FORMAT", value_enum, requires = "http")]
+    pub(crate) log: Option<LogFormat>,
     /// Serve what the protocol's conformance suite expects, without a token
     #[arg(long, hide = true, requires = "http")]
     pub(crate) conformance: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
+}
+
+/// How requests are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line for people
+    Text,
+    /// An object per line
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -321,6 +347,8 @@ pub(crate) enum BenchName {
     Tools,
     /// Bytes and tokens saved on big results of real MCP servers
     Savings,
+    /// Calls in live sessions, checkpoint, fork, rollback, and 300 sessions at once
+    Sessions,
     /// Memory of an idle host with a pool of 4 cells
     Memory,
 }

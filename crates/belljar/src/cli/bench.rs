@@ -21,6 +21,7 @@ mod python_peer;
 mod rounds;
 mod row;
 mod savings;
+mod sessions;
 mod start;
 mod stats;
 mod table;
@@ -48,7 +49,7 @@ use peers::Peers;
 use progress::Progress;
 use row::Row;
 
-const ALL: [BenchName; 10] = [
+const ALL: [BenchName; 11] = [
     BenchName::Start,
     BenchName::Throughput,
     BenchName::Json,
@@ -58,6 +59,7 @@ const ALL: [BenchName; 10] = [
     BenchName::Workspace,
     BenchName::Tools,
     BenchName::Savings,
+    BenchName::Sessions,
     BenchName::Memory,
 ];
 
@@ -117,6 +119,7 @@ impl Bench<'_> {
             BenchName::Workspace => workspace::measure(self),
             BenchName::Tools => tools::measure(self),
             BenchName::Savings => savings::measure(self),
+            BenchName::Sessions => sessions::measure(self),
             BenchName::Memory => memory::measure(self),
         }?;
         row::add_ratios(&mut rows);

@@ -73,6 +73,11 @@ impl Project {
         Ok(directory)
     }
 
+    /// Where it is, whether or not it is there.
+    pub(crate) fn state_path(&self) -> PathBuf {
+        self.root.join(STATE_NAME)
+    }
+
     /// The store, which is made if there is none.
     pub(crate) fn open_store(&self) -> anyhow::Result<Store> {
         Ok(Store::open(&self.state()?)?)

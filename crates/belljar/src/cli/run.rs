@@ -21,7 +21,7 @@ use super::{
     print_json,
     project::Project,
     report::{self, Shown},
-    runtime,
+    runtime, session,
     source::{self, Source},
     tool_grants::Wanted,
 };
@@ -37,6 +37,9 @@ pub(crate) fn run(
     settings: &Settings,
     places: &Places,
 ) -> anyhow::Result<ExitCode> {
+    if let Some(id) = &arguments.session {
+        return session::run_in(id, arguments, settings, &Project::find(places, settings)?);
+    }
     let source = Source::load(arguments)?;
     let context = source::context(arguments, settings.maximum.context_bytes)?;
     let Granted { grants, workspace } = granted(&arguments.grants)?;

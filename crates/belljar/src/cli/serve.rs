@@ -1,4 +1,4 @@
-//! `belljar serve`: Belljar as an MCP server, over standard streams or HTTP.
+//! `belljar serve`: Belljar as an MCP server, over standard streams or HTTP, there with a plain API.
 //!
 //! Over standard streams nothing but the protocol goes to standard output. Over HTTP the address
 //! and where the token is are said on standard error, once it listens.
@@ -13,23 +13,30 @@ use std::{
 use anyhow::Context as _;
 use belljar::{ProjectBackend, Sandbox, Terms};
 use belljar_server::{
-    Auth, Gateway, HttpConfig, HttpServer, Options, Token, conformance, serve_http, serve_stdio,
+    Auth, Gateway, HttpConfig, HttpServer, Options, Token, Traces, conformance, serve_http,
+    serve_stdio,
 };
 use belljar_tools::Glob;
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::{
-    arguments::ServeArguments,
+    arguments::{LogFormat, ServeArguments},
     config::Settings,
+    descriptors,
     interrupt::Interrupt,
     look::{Look, Role},
     project::Project,
+    session::AddressFile,
+    telemetry,
 };
 
 /// The most an answer costs a client that does not say what it can afford.
 const MAX_OUTPUT_TOKENS: u32 = 10_000;
 /// The file with the token, in the project's state.
 const TOKEN_FILE: &str = "token";
+/// The file with the key of what clients are given to bring back, there too.
+const SEAL_FILE: &str = "seal";
 
 /// Serves until told to stop, or until the client goes away.
 pub(crate) fn serve(
@@ -37,6 +44,11 @@ pub(crate) fn serve(
     settings: &Settings,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
+    // Each session and each client has some.
+    descriptors::allow_many();
+    if let Some(format) = arguments.log {
+        start_logging(format);
+    }
     // Runs of several clients go on side by side.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(async {
@@ -59,6 +71,15 @@ pub(crate) fn serve(
     code
 }
 
+/// Requests as they are answered, and what went wrong. With `--verbose` there is a log already.
+fn start_logging(format: LogFormat) {
+    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(LevelFilter::INFO);
+    let _ = match format {
+        LogFormat::Text => log.try_init(),
+        LogFormat::Json => log.json().try_init(),
+    };
+}
+
 async fn start(
     arguments: &ServeArguments,
     settings: &Settings,
@@ -79,11 +100,12 @@ async fn start(
     let backend = Arc::new(ProjectBackend::new(executor.clone(), terms).await);
     let served = match arguments.http {
         None => {
-            let gateway = Gateway::new(backend, Options::default())?;
+            let gateway = Gateway::new(backend.clone(), Options::default())?;
             serve_stdio(gateway, stop).await.map_err(Into::into)
         }
-        Some(address) => serve_at(arguments, project, backend, address, stop).await,
+        Some(address) => serve_at(arguments, project, backend.clone(), address, stop).await,
     };
+    backend.end_sessions().await;
     executor.shutdown().await;
     served
 }
@@ -97,8 +119,12 @@ async fn serve_at(
 ) -> anyhow::Result<()> {
     let path = project.state()?.join(TOKEN_FILE);
     let token = Token::at(&path)?;
-    let secret = Some(token.reveal().as_bytes().to_vec());
-    let gateway = Gateway::new(backend, Options { secret, ..Options::default() })?;
+    // A key of its own: who is given the token cannot make up what the server has sealed.
+    let seal = Token::at(&project.state()?.join(SEAL_FILE))?;
+    let secret = Some(seal.reveal().as_bytes().to_vec());
+    let traces = telemetry::collector()?.map(Traces::to);
+    let options = Options { secret, traces: traces.clone(), ..Options::default() };
+    let gateway = Gateway::new(backend, options)?;
     let auth = if arguments.conformance { Auth::Open } else { Auth::Token(token) };
     let mut config = HttpConfig::new(address, auth);
     config.allowed.hosts.clone_from(&arguments.allow_host);
@@ -107,9 +133,14 @@ async fn serve_at(
         true => conformance::serve_http(gateway, config).await?,
         false => serve_http(gateway, config).await?,
     };
+    // Whoever types `belljar session` here finds the host by it.
+    let _found_by = AddressFile::write(&project.state()?, server.address())?;
     say(&server, &path.display().to_string())?;
     stop.cancelled().await;
     server.shutdown().await;
+    if let Some(traces) = traces {
+        traces.flush().await;
+    }
     Ok(())
 }
 

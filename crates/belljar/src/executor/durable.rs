@@ -158,7 +158,8 @@ impl Executor {
         durable: Durable,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let Execution { request, tools, caller, observer, max_output_tokens, .. } = execution;
+        let Execution { request, tools, caller, observer, listener, max_output_tokens, .. } =
+            execution;
         let id = lease.run_id.clone();
         let _under_way = self.under_way.enter(&id);
         let context = RunContext {
@@ -182,8 +183,8 @@ impl Executor {
             Err(error) => return not_kept(id, &error.to_string()),
         };
         let given_up = GivenUp { store: store.clone(), lease: Some(lease.clone()) };
-        let run =
-            self.sandbox.run_bridged(request, Some(Bridged { id, tools: Some(tools) }), abort);
+        let bridged = Bridged { id, tools: Some(tools), listener };
+        let run = self.sandbox.run_bridged(request, Some(bridged), abort);
         let (mut result, finished) = tokio::join!(run, link::serve(calls, asks));
         given_up.not();
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
@@ -315,7 +316,7 @@ fn seed() -> String {
 }
 
 /// This process, told apart from any later one with its number.
-fn this_process() -> String {
+pub(crate) fn this_process() -> String {
     let id = std::process::id();
     format!("{id}:{}", started_at(id).unwrap_or_default())
 }

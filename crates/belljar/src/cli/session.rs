@@ -1,0 +1,265 @@
+//! `belljar session`: sandboxes that live on between runs, in the host that runs for this project.
+//!
+//! Sessions are in the memory of a `belljar serve --http`; what is typed here is asked of it.
+
+mod answer;
+mod client;
+
+use std::{
+    io::{self, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, bail};
+use belljar::now_ms;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    arguments::{
+        RunArguments, SessionCommand, SessionExecArguments, SessionForkArguments,
+        SessionNewArguments,
+    },
+    artifacts,
+    columns::columns,
+    config::Settings,
+    limit_key::LimitKey,
+    look::Look,
+    moments::ago,
+    print_json,
+    project::Project,
+    report::Shown,
+    run::{finish, tell},
+    source::{self, Source},
+};
+use answer::Answer;
+pub(crate) use client::AddressFile;
+use client::{Client, Method};
+
+/// Runs the command.
+pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Result<ExitCode> {
+    let client = Client::of_host(project)?;
+    match command {
+        SessionCommand::New(new) => make(&client, new),
+        SessionCommand::Exec(exec) => execute(&client, exec),
+        SessionCommand::Checkpoint(named) => {
+            let path = format!("/v1/sessions/{}/checkpoints", segment(&named.id)?);
+            let taken = client.ask(Method::Post, &path, None)?;
+            for dropped in texts(&taken, "dropped") {
+                writeln!(io::stderr(), "note: checkpoint {dropped} had to go for it")?;
+            }
+            show(&taken, "checkpoint_id", named.json)
+        }
+        SessionCommand::Rollback(back) => {
+            let path = format!("/v1/sessions/{}/rollback", segment(&back.id)?);
+            let body = json!({ "checkpoint_id": back.checkpoint });
+            client.ask(Method::Post, &path, Some(&body))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        SessionCommand::Fork(fork) => branch(&client, fork),
+        SessionCommand::List(list) => show_all(&client, list.json),
+        SessionCommand::Rm(remove) => {
+            for id in &remove.ids {
+                client.ask(Method::Delete, &format!("/v1/sessions/{}", segment(id)?), None)?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// `belljar run --session ID`.
+pub(crate) fn run_in(
+    id: &str,
+    arguments: &RunArguments,
+    settings: &Settings,
+    project: &Project,
+) -> anyhow::Result<ExitCode> {
+    let client = Client::of_host(project)?;
+    let source = Source::load(arguments)?;
+    let mut body = code(&source, arguments.language.is_some() || arguments.file.is_some());
+    if let Some(context) = source::context(arguments, settings.maximum.context_bytes)? {
+        body.insert("context".to_owned(), serde_json::from_str(context.get())?);
+    }
+    if let Some(tokens) = arguments.tools.max_output_tokens {
+        body.insert("max_output_tokens".to_owned(), tokens.into());
+    }
+    let given = arguments.limits.given();
+    let limits: Map<_, _> = given.iter().filter_map(|(key, value)| limit(*key, *value)).collect();
+    body.insert("limits".to_owned(), limits.into());
+    if !arguments.tools.only.is_empty() {
+        body.insert("grants".to_owned(), json!({ "tools": arguments.tools.only }));
+    }
+    run(&client, id, &source, body, (arguments.json, arguments.artifacts.as_deref()))
+}
+
+/// A limit as a request has it; those that are the session's own are not asked for.
+fn limit(key: LimitKey, value: u64) -> Option<(String, Value)> {
+    let (name, value) = match key {
+        LimitKey::Timeout => ("timeout_ms", value.div_ceil(1_000_000)),
+        LimitKey::Cpu => ("cpu_ms", value.div_ceil(1_000_000)),
+        LimitKey::ToolTimeout => ("tool_timeout_ms", value.div_ceil(1_000_000)),
+        LimitKey::Memory => ("memory_mb", value.div_ceil(1 << 20)),
+        LimitKey::CodeBytes => ("code_bytes", value),
+        LimitKey::ContextBytes => ("context_bytes", value),
+        LimitKey::OutputBytes => ("output_bytes", value),
+        LimitKey::ResultBytes => ("result_bytes", value),
+        LimitKey::ToolCalls => ("tool_calls", value),
+        LimitKey::Processes | LimitKey::OpenFiles | LimitKey::Disk | LimitKey::Inodes => {
+            return None;
+        }
+    };
+    Some((name.to_owned(), value.into()))
+}
+
+/// Runs code in a session and tells how it went.
+fn run(
+    client: &Client,
+    id: &str,
+    source: &Source,
+    body: Map<String, Value>,
+    (as_json, directory): (bool, Option<&Path>),
+) -> anyhow::Result<ExitCode> {
+    let path = format!("/v1/sessions/{}/runs", segment(id)?);
+    let answer = Answer(client.ask(Method::Post, &path, Some(&body.into()))?);
+    let result = answer.result()?;
+    let shown = Shown { code: &source.code, name: &source.shown_name };
+    let told = match as_json {
+        true => print_json(&answer.0),
+        false => tell(&result, shown, false),
+    };
+    if let Some(directory) = directory {
+        artifacts::save(&result.artifacts, directory)?;
+    }
+    finish(told, &result, None)
+}
+
+fn make(client: &Client, new: &SessionNewArguments) -> anyhow::Result<ExitCode> {
+    let mut body = Map::new();
+    if let Some(language) = new.language {
+        body.insert("language".to_owned(), language.as_str().into());
+    }
+    if let Some(memory) = new.memory {
+        body.insert("limits".to_owned(), json!({ "memory_mb": memory.div_ceil(1 << 20) }));
+    }
+    if let Some(path) = &new.workspace {
+        let path = std::path::absolute(path).context("the workspace has no path")?;
+        body.insert("workspace".to_owned(), json!({ "path": path }));
+    }
+    for (name, time) in [("idle_seconds", new.idle), ("lifetime_seconds", new.lifetime)] {
+        if let Some(time) = time {
+            body.insert(name.to_owned(), time.as_secs().max(1).into());
+        }
+    }
+    let made = client.ask(Method::Post, "/v1/sessions", Some(&body.into()))?;
+    show(&made, "session_id", new.json)
+}
+
+fn execute(client: &Client, exec: &SessionExecArguments) -> anyhow::Result<ExitCode> {
+    let (code, file) = (exec.code.clone(), exec.file.clone());
+    let arguments = RunArguments { code, file, ..RunArguments::default() };
+    let source = Source::load(&arguments)?;
+    let body = self::code(&source, exec.file.is_some());
+    run(client, &exec.id, &source, body, (exec.json, None))
+}
+
+/// The code, and its language if that was said: otherwise it is the session's.
+fn code(source: &Source, says_language: bool) -> Map<String, Value> {
+    let mut body = Map::new();
+    body.insert("code".to_owned(), source.code.clone().into());
+    if says_language {
+        body.insert("language".to_owned(), source.language.as_str().into());
+    }
+    body
+}
+
+fn branch(client: &Client, fork: &SessionForkArguments) -> anyhow::Result<ExitCode> {
+    let mut body = json!({ "count": fork.count });
+    if let (Some(from), Some(fields)) = (&fork.from, body.as_object_mut()) {
+        fields.insert("checkpoint_id".to_owned(), from.clone().into());
+    }
+    let path = format!("/v1/sessions/{}/fork", segment(&fork.id)?);
+    let forked = client.ask(Method::Post, &path, Some(&body))?;
+    if fork.json {
+        print_json(&forked)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for id in texts(&forked, "session_ids") {
+        writeln!(io::stdout(), "{id}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a list shows of a session.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    session_id: String,
+    language: String,
+    created_ms: i64,
+    last_used_ms: i64,
+    #[serde(default)]
+    checkpoints: Vec<String>,
+    runs: u64,
+    busy: bool,
+    memory_bytes: Option<u64>,
+}
+
+fn show_all(client: &Client, as_json: bool) -> anyhow::Result<ExitCode> {
+    let mut all = client.ask(Method::Get, "/v1/sessions", None)?;
+    let all = all.get_mut("sessions").map(Value::take).context("no list came back")?;
+    if as_json {
+        print_json(&all)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let all: Vec<Listed> = serde_json::from_value(all).context("no list came back")?;
+    if all.is_empty() {
+        writeln!(io::stderr(), "no sessions: belljar session new")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let headings = ["SESSION", "LANGUAGE", "MADE", "USED", "RUNS", "MEMORY", "CHECKPOINTS"];
+    let rows: Vec<_> = all.iter().map(row).collect();
+    io::stdout().write_all(columns(headings, &rows, Look::of_stdout()).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(session: &Listed) -> [String; 7] {
+    let now = now_ms();
+    let used = if session.busy { "now".to_owned() } else { ago(session.last_used_ms, now) };
+    let memory = session
+        .memory_bytes
+        .map_or_else(String::new, |bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)));
+    [
+        session.session_id.clone(),
+        session.language.clone(),
+        ago(session.created_ms, now),
+        used,
+        session.runs.to_string(),
+        memory,
+        session.checkpoints.join(" "),
+    ]
+}
+
+/// Prints a name that came back, or all that did.
+fn show(answer: &Value, name: &str, as_json: bool) -> anyhow::Result<ExitCode> {
+    if as_json {
+        print_json(answer)?;
+    } else {
+        let id = answer.get(name).and_then(Value::as_str).context("no name came back")?;
+        writeln!(io::stdout(), "{id}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn texts(answer: &Value, name: &str) -> Vec<String> {
+    let list = answer.get(name).and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// An id as part of a path; nothing that is one needs more than these characters.
+fn segment(id: &str) -> anyhow::Result<String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if id.is_empty() || id.len() > 100 || !id.bytes().all(is_plain) {
+        bail!("{id:?} is no name of a session");
+    }
+    Ok(id.to_owned())
+}

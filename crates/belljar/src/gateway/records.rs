@@ -1,0 +1,77 @@
+//! What is kept of a project's runs, as clients see it.
+
+use belljar_server::{ApprovalRequest, EventInfo, Records, RecordsError, RunInfo};
+use belljar_store::{Approval, Approvals, Event, RunSummary, StoreError};
+
+use super::ProjectBackend;
+use crate::now_ms;
+
+impl Records for ProjectBackend {
+    async fn runs(&self, at_most: u32, before: Option<&str>) -> Result<Vec<RunInfo>, RecordsError> {
+        let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
+        let runs = store.runs(at_most, before).await.map_err(unread)?;
+        Ok(runs.into_iter().map(run).collect())
+    }
+
+    async fn approvals(&self) -> Result<Vec<ApprovalRequest>, RecordsError> {
+        let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
+        let pending = store.approvals(Approvals::Pending, now_ms()).await.map_err(unread)?;
+        Ok(pending.into_iter().map(request).collect())
+    }
+
+    async fn events(
+        &self,
+        after: u64,
+        at_most: u32,
+        run_id: Option<&str>,
+    ) -> Result<Vec<EventInfo>, RecordsError> {
+        let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let events = store.events(after, at_most, run_id).await.map_err(unread)?;
+        Ok(events.into_iter().map(event).collect())
+    }
+}
+
+/// An approval as clients see it.
+pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
+    ApprovalRequest {
+        id: asked.id,
+        tool: asked.tool,
+        arguments: serde_json::from_str(&asked.arguments).unwrap_or_default(),
+        run_id: asked.run_id,
+        line: asked.line,
+        code_line: asked.code_line,
+        expires_ms: u64::try_from(asked.expires_ms).ok(),
+    }
+}
+
+fn run(run: RunSummary) -> RunInfo {
+    RunInfo {
+        id: run.id,
+        status: run.status,
+        language: run.language,
+        durable: run.durable,
+        started_ms: moment(run.started_ms),
+        finished_ms: run.finished_ms.map(moment),
+    }
+}
+
+fn event(event: Event) -> EventInfo {
+    EventInfo {
+        seq: moment(event.seq),
+        run_id: event.run_id,
+        name: event.name,
+        at_ms: moment(event.at_ms),
+        data: serde_json::from_str(&event.data_json).unwrap_or_default(),
+    }
+}
+
+/// The store has no unsigned numbers, and no negative ones either.
+fn moment(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+fn unread(error: StoreError) -> RecordsError {
+    tracing::error!(error = &error as &dyn std::error::Error, "the store was not read");
+    RecordsError { message: error.to_string() }
+}

@@ -1,0 +1,270 @@
+//! Sessions, as clients ask for them.
+
+use std::time::Duration;
+
+use belljar_runtime::{
+    ErrorCode, FileError, MAX_SESSIONS, RunError, RunResult, SessionFile, SessionFileKind, Status,
+    run_id, unrun,
+};
+use belljar_server::{
+    CheckpointInfo, CheckpointTaken, ExecuteRequest, FileContent, FileInfo, FileKind, FileList,
+    Observer, RunReport, SessionError, SessionInfo, SessionRequest, Sessions,
+};
+
+use super::{ProjectBackend, language};
+use crate::{Durability, KeptSession, Language, Lifetimes, NoSession, Whose};
+
+/// Sessions that are made of one at a time.
+const MAX_FORKS: u32 = 64;
+
+impl Sessions for ProjectBackend {
+    async fn create_session(&self, request: SessionRequest) -> Result<SessionInfo, SessionError> {
+        let asked = |error: RunError| refusal("", error);
+        let workspace = self.terms.workspace(request.workspace.as_ref()).map_err(asked)?;
+        if workspace.as_ref().is_some_and(|workspace| workspace.commit) {
+            return Err(SessionError::Refused {
+                why: "a session's workspace is never committed".to_owned(),
+                hint: Some("leave `commit` out, and fetch what it made from its files".to_owned()),
+            });
+        }
+        let made = belljar_runtime::SessionRequest {
+            language: language(request.language),
+            limits: self.terms.limits(&request.limits),
+            grants: self.terms.grants(&request.grants).map_err(asked)?,
+            workspace: workspace.map(|workspace| workspace.path),
+        };
+        let lifetimes = Lifetimes {
+            idle: request.idle_seconds.map(Duration::from_secs),
+            lifetime: request.lifetime_seconds.map(Duration::from_secs),
+        };
+        let whose = Whose { caller: self.terms.caller.clone(), tools: request.tools };
+        let kept = self.sessions.open(made, lifetimes, whose).await;
+        Ok(info(&kept.map_err(asked)?))
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionInfo>, SessionError> {
+        Ok(self.sessions.list().iter().map(info).collect())
+    }
+
+    async fn session(&self, id: &str) -> Result<SessionInfo, SessionError> {
+        Ok(info(&self.kept(id).await?))
+    }
+
+    async fn destroy_session(&self, id: &str) -> Result<(), SessionError> {
+        self.sessions.destroy(id).await.map_err(no_session)
+    }
+
+    async fn run_in_session(
+        &self,
+        id: &str,
+        request: ExecuteRequest,
+        observer: Observer,
+    ) -> Result<RunReport, SessionError> {
+        let kept = self.kept(id).await?;
+        let run = run_id();
+        observer.started(&run);
+        let result = self.run_in(&kept, run, request, observer).await;
+        Ok(RunReport::ended(serde_json::to_value(&result).unwrap_or_default()))
+    }
+
+    async fn checkpoint(&self, id: &str) -> Result<CheckpointTaken, SessionError> {
+        let taken = self.kept(id).await?.session.checkpoint().await;
+        let taken = taken.map_err(|error| refusal(id, error))?;
+        Ok(CheckpointTaken { checkpoint_id: taken.id, dropped: taken.dropped })
+    }
+
+    async fn checkpoints(&self, id: &str) -> Result<Vec<CheckpointInfo>, SessionError> {
+        let all = self.kept(id).await?.session.info().checkpoints;
+        let there = all.into_iter().filter(|checkpoint| checkpoint.dropped.is_none());
+        let shown = there.map(|checkpoint| CheckpointInfo {
+            checkpoint_id: checkpoint.id,
+            created_ms: checkpoint.created_ms,
+            memory_bytes: Some(checkpoint.memory_bytes),
+        });
+        Ok(shown.collect())
+    }
+
+    async fn rollback(&self, id: &str, checkpoint_id: &str) -> Result<(), SessionError> {
+        let back = self.kept(id).await?.session.rollback(checkpoint_id).await;
+        back.map_err(|error| no_checkpoint(id, checkpoint_id, error))
+    }
+
+    async fn fork(
+        &self,
+        id: &str,
+        count: u32,
+        checkpoint_id: Option<&str>,
+    ) -> Result<Vec<String>, SessionError> {
+        if count == 0 || count > MAX_FORKS {
+            return Err(SessionError::Refused {
+                why: format!("a session is forked into 1 to {MAX_FORKS} at a time"),
+                hint: None,
+            });
+        }
+        let kept = self.kept(id).await?;
+        let forked = self.sessions.fork(&kept, count as usize, checkpoint_id).await;
+        let named = checkpoint_id.unwrap_or_default();
+        let forked = forked.map_err(|error| no_checkpoint(id, named, error))?;
+        Ok(forked.iter().map(|kept| kept.session.id().to_owned()).collect())
+    }
+
+    async fn put_file(
+        &self,
+        id: &str,
+        path: &str,
+        content: FileContent,
+    ) -> Result<FileInfo, SessionError> {
+        let kept = self.kept(id).await?;
+        let most_bytes = kept.session.limits().disk;
+        if content.bytes.is_some_and(|bytes| bytes > most_bytes) {
+            return Err(SessionError::TooLarge { what: path.to_owned(), most_bytes });
+        }
+        let put = kept.session.put_file(path, content.reader).await;
+        put.map(file).map_err(|error| no_file(id, path, error))
+    }
+
+    async fn get_file(&self, id: &str, path: &str) -> Result<FileContent, SessionError> {
+        let got = self.kept(id).await?.session.get_file(path).await;
+        let (bytes, reader) = got.map_err(|error| no_file(id, path, error))?;
+        Ok(FileContent { bytes: Some(bytes), reader: Box::pin(reader) })
+    }
+
+    async fn list_files(&self, id: &str, at_most: u32) -> Result<FileList, SessionError> {
+        let listed = self.kept(id).await?.session.list_files(at_most as usize).await;
+        let (files, truncated) = listed.map_err(|error| no_file(id, "", error))?;
+        Ok(FileList { files: files.into_iter().map(file).collect(), truncated })
+    }
+
+    async fn delete_file(&self, id: &str, path: &str) -> Result<(), SessionError> {
+        let deleted = self.kept(id).await?.session.delete_file(path).await;
+        deleted.map_err(|error| no_file(id, path, error))
+    }
+}
+
+impl ProjectBackend {
+    async fn kept(&self, id: &str) -> Result<KeptSession, SessionError> {
+        self.sessions.get(id).await.map_err(no_session)
+    }
+
+    async fn run_in(
+        &self,
+        kept: &KeptSession,
+        run: String,
+        mut request: ExecuteRequest,
+        observer: Observer,
+    ) -> RunResult {
+        let (intent, aborted) = (request.intent.clone(), observer.aborted());
+        request.tools = request.tools.or_else(|| kept.tools.clone());
+        request.language = request.language.or(Some(shown_language(kept.session.language())));
+        let mut execution = match self.execution(request, observer) {
+            Ok(execution) => execution,
+            Err(error) => return RunResult { id: run, ..unrun(Status::Failed, error) },
+        };
+        if execution.durability == Durability::IfAsked {
+            // It waits for a person as long as its host lives: no journal brings a session back.
+            execution.durability = Durability::Never;
+        }
+        let discovered = self.discovered(intent.as_deref()).await;
+        let mut result = self.executor.execute_in(&kept.session, run, execution, aborted).await;
+        result.tools.discovered = discovered;
+        result
+    }
+}
+
+fn info(kept: &KeptSession) -> SessionInfo {
+    let info = kept.session.info();
+    let there = info.checkpoints.iter().filter(|checkpoint| checkpoint.dropped.is_none());
+    SessionInfo {
+        session_id: info.id,
+        language: shown_language(info.language),
+        created_ms: info.created_ms,
+        last_used_ms: info.last_used_ms,
+        expires_ms: kept.expires_ms(),
+        forked_from: info.forked_from,
+        checkpoints: there.map(|checkpoint| checkpoint.id.clone()).collect(),
+        runs: info.runs,
+        busy: info.waiting > 0,
+        memory_bytes: Some(info.memory_bytes),
+    }
+}
+
+fn file(file: SessionFile) -> FileInfo {
+    let kind = match file.kind {
+        SessionFileKind::File => FileKind::File,
+        SessionFileKind::Directory => FileKind::Directory,
+        SessionFileKind::Link => FileKind::Link,
+    };
+    FileInfo { path: file.path, bytes: file.bytes, kind }
+}
+
+fn shown_language(language: Language) -> belljar_server::Language {
+    match language {
+        Language::TypeScript => belljar_server::Language::TypeScript,
+        Language::JavaScript => belljar_server::Language::JavaScript,
+        Language::Python => belljar_server::Language::Python,
+        Language::Bash => belljar_server::Language::Bash,
+    }
+}
+
+fn no_session(error: NoSession) -> SessionError {
+    match error {
+        NoSession::Unknown(id) => SessionError::Unknown { id },
+        NoSession::Ended { id, ending } => SessionError::Ended { id, why: ending.message },
+    }
+}
+
+fn no_checkpoint(id: &str, checkpoint: &str, error: RunError) -> SessionError {
+    if error.code == ErrorCode::SessionNoCheckpoint {
+        return SessionError::UnknownCheckpoint { id: checkpoint.to_owned() };
+    }
+    refusal(id, error)
+}
+
+/// Why something was not done, in the port's words.
+fn refusal(id: &str, error: RunError) -> SessionError {
+    let RunError { code, message, hint, .. } = error;
+    if code == ErrorCode::SessionEnded {
+        return SessionError::Ended { id: id.to_owned(), why: message };
+    }
+    if matches!(code, ErrorCode::SessionNotBranched | ErrorCode::SessionLost) {
+        return SessionError::Busy { why: message, hint };
+    }
+    if code == ErrorCode::LimitSessions {
+        return SessionError::TooMany { what: "sessions", most: MAX_SESSIONS as u64 };
+    }
+    let is_ours =
+        [ErrorCode::SandboxFailed, ErrorCode::SandboxCrashed, ErrorCode::SandboxZygoteLost];
+    match is_ours.contains(&code) {
+        true => SessionError::Failed { message },
+        false => SessionError::Refused { why: message, hint },
+    }
+}
+
+fn no_file(id: &str, path: &str, error: FileError) -> SessionError {
+    match error {
+        FileError::Session(error) => refusal(id, error),
+        FileError::Path(why) => SessionError::BadPath { why: why.to_owned() },
+        FileError::Missing => SessionError::UnknownFile { path: path.to_owned() },
+        FileError::TooLarge(most_bytes) => {
+            SessionError::TooLarge { what: path.to_owned(), most_bytes }
+        }
+        FileError::Content(error) => {
+            SessionError::Refused { why: format!("the content broke off: {error}"), hint: None }
+        }
+        FileError::Refused(error) => not_done(&error),
+    }
+}
+
+/// What the system said, in the port's words.
+fn not_done(error: &std::io::Error) -> SessionError {
+    let kind = error.kind();
+    if kind == std::io::ErrorKind::PermissionDenied {
+        return SessionError::BadPath { why: "the code has closed it".to_owned() };
+    }
+    if matches!(kind, std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
+        let why = "the session has no room for it left".to_owned();
+        let hint = Some("delete what is not needed, or make it with more disk".to_owned());
+        return SessionError::Refused { why, hint };
+    }
+    SessionError::Failed { message: error.to_string() }
+}

@@ -1,0 +1,111 @@
+//! What clients may ask for, and what of it a run gets.
+
+use std::{
+    path::{Component, Path, PathBuf},
+    time::Duration,
+};
+
+use belljar_runtime::{ErrorCode, Grants, Limits, RunError, Workspace};
+use belljar_server::Access;
+use belljar_tools::Glob;
+
+/// What a client may ask for.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// The limits of a run that says nothing.
+    pub limits: Limits,
+    /// Directories and files that code may be given to read.
+    pub readable: Vec<PathBuf>,
+    /// Directories and files that code may be given to change.
+    pub writable: Vec<PathBuf>,
+    /// The most an answer may cost, unless the client says otherwise.
+    pub max_output_tokens: u32,
+    /// For how long an answer may be given again to the same question.
+    pub cache: Option<Duration>,
+    /// Who is asking, for audit rows and approvals.
+    pub caller: String,
+    /// Upstream tools that clients see beside the gateway's own.
+    pub pass_through: Vec<Glob>,
+}
+
+impl Terms {
+    /// The limits of a run that asks for these. The host refuses what is above its maxima.
+    pub(super) fn limits(&self, asked: &belljar_server::Limits) -> Limits {
+        const MIB: u64 = 1 << 20;
+        let usual = self.limits;
+        let time = |ms: Option<u64>, usual| ms.map_or(usual, Duration::from_millis);
+        let mebibytes = |mb: Option<u64>, usual| mb.map_or(usual, |mb| mb.saturating_mul(MIB));
+        let timeout = time(asked.timeout_ms, usual.timeout);
+        // CPU time follows wall time, where only that is said.
+        let usual_cpu = if asked.timeout_ms.is_some() { timeout } else { usual.cpu };
+        Limits {
+            timeout,
+            cpu: time(asked.cpu_ms, usual_cpu),
+            memory: mebibytes(asked.memory_mb, usual.memory),
+            code_bytes: asked.code_bytes.unwrap_or(usual.code_bytes),
+            context_bytes: asked.context_bytes.unwrap_or(usual.context_bytes),
+            output_bytes: asked.output_bytes.unwrap_or(usual.output_bytes),
+            result_bytes: asked.result_bytes.unwrap_or(usual.result_bytes),
+            processes: asked.processes.unwrap_or(usual.processes),
+            open_files: asked.open_files.unwrap_or(usual.open_files),
+            disk: mebibytes(asked.disk_mb, usual.disk),
+            inodes: asked.inodes.unwrap_or(usual.inodes),
+            tool_calls: asked.tool_calls.unwrap_or(usual.tool_calls),
+            tool_timeout: time(asked.tool_timeout_ms, usual.tool_timeout),
+        }
+    }
+
+    /// The grants asked for, if the operator allows every one of them. Values of variables are the
+    /// client's own, and modules and commands are what the jail bounds anyway.
+    pub(super) fn grants(&self, asked: &belljar_server::Grants) -> Result<Grants, RunError> {
+        if asked.net != Access::None {
+            let message = "network access cannot be granted here";
+            return Err(RunError::new(ErrorCode::PermissionNetwork, message)
+                .with_hint("use a tool, or have the data passed in with `context`"));
+        }
+        let read = within(&asked.read, &self.readable, "reading")?;
+        let write = match &asked.write {
+            Access::None => Vec::new(),
+            Access::All => return Err(beyond("writing", "everywhere")),
+            Access::Only(paths) => within(paths, &self.writable, "writing")?,
+        };
+        Ok(Grants {
+            read,
+            write,
+            env: asked.env.clone(),
+            modules: asked.modules.clone(),
+            commands: asked.commands.clone(),
+            permissive: false,
+        })
+    }
+
+    /// The workspace asked for: one that is committed has to be writable, any other readable.
+    pub(super) fn workspace(
+        &self,
+        asked: Option<&belljar_server::Workspace>,
+    ) -> Result<Option<Workspace>, RunError> {
+        let Some(belljar_server::Workspace { path, commit }) = asked else { return Ok(None) };
+        let (roots, what) = match commit {
+            true => (&self.writable, "committing to"),
+            false => (&self.readable, "working on"),
+        };
+        let path = one_within(path, roots, what)?;
+        Ok(Some(Workspace { path, commit: *commit }))
+    }
+}
+
+fn within(asked: &[String], allowed: &[PathBuf], what: &str) -> Result<Vec<PathBuf>, RunError> {
+    asked.iter().map(|path| one_within(path, allowed, what)).collect()
+}
+
+fn one_within(asked: &str, allowed: &[PathBuf], what: &str) -> Result<PathBuf, RunError> {
+    let path = Path::new(asked);
+    let leads_up = path.components().any(|part| part == Component::ParentDir);
+    let is_allowed = allowed.iter().any(|root| path.starts_with(root)) && !leads_up;
+    if is_allowed { Ok(path.to_owned()) } else { Err(beyond(what, asked)) }
+}
+
+fn beyond(what: &str, path: &str) -> RunError {
+    RunError::new(ErrorCode::PermissionFile, format!("{what} {path} is not allowed here"))
+        .with_hint("the operator allows paths with `belljar serve --read` and `--write`")
+}
