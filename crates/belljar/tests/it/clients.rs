@@ -91,7 +91,11 @@ fn check(client: Client, over_http: bool) {
     let ask = |code: &str| client.ask(&project, serving.as_ref(), &["--code", code]);
 
     let good = ask(&code("UTC"));
-    assert_eq!(good["tools"], json!(["execute_code", "search_tools", "get_run"]), "{good:#}");
+    assert_eq!(
+        good["tools"],
+        json!(["execute_code", "search_tools", "get_run", "sandbox"]),
+        "{good:#}"
+    );
     assert_eq!(good["isError"], false, "{good:#}");
     assert_eq!(good["structured"]["status"], "completed", "{good:#}");
     assert_eq!(good["structured"]["result"], "21:00", "{good:#}");

@@ -11,6 +11,7 @@ fn help_shows_the_commands_and_examples() {
 
     Commands:
       run        Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
+      session    Keep a sandbox between runs; checkpoint, roll back and fork it
       resume     Go on with a durable run whose process has ended
       runs       Show the durable runs of this project
       blob       Print a value that was too large for a result
@@ -54,6 +55,7 @@ fn help_of_run_shows_its_flags_by_kind() {
       -l, --language <LANGUAGE>   typescript (ts), javascript (js), python (py) or bash (sh) [default:
                                   by file name, else typescript]
           --context <JSON|@FILE>  What the code sees as `context`: JSON, or @FILE (`@-`: standard input)
+          --session <ID>          Run it in this session of the host that runs here (`belljar session`)
           --json                  Print the whole result as JSON
           --artifacts <DIR>       Write the files that come back into this directory, which is made if
                                   need be

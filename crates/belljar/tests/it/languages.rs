@@ -160,7 +160,7 @@ fn a6_python_and_bash_end_at_their_limits() {
         assert_eq!(flood["truncated"]["stdout"], true);
     }
     // Memory of all processes together.
-    let many = "for i in 1 2 3 4 5 6; do (printf -v x '%040000000d' 0; sleep 5) & done; wait";
+    let many = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (printf -v x '%040000000d' 0; sleep 5) & done; wait";
     let many = bash(many, &["--memory", "64MiB"]);
     assert_eq!(error(&many), ("MemoryError", "limit.memory"), "{many:#}");
 }

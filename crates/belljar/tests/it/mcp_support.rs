@@ -170,27 +170,33 @@ impl Project {
 
     /// `belljar serve --http` in this project.
     pub(crate) fn serve(&self, arguments: &[&str]) -> Serving {
-        let log = self.place.path().join("serve.log");
-        let child = self
-            .command(BELLJAR)
-            .args(["serve", "--http", "127.0.0.1:0"])
-            .args(arguments)
-            .stdout(Stdio::null())
-            .stderr(File::create(&log).expect("there is room for a file"))
-            .spawn()
-            .expect("the program under test starts");
-        let url = within("belljar serve", || {
-            let said = fs::read_to_string(&log).ok()?;
-            let (_, rest) = said.split_once("listening on ")?;
-            rest.split_once(';').map(|(url, _)| url.to_owned())
-        });
-        let token = fs::read_to_string(self.path(".belljar/token")).expect("there is a token");
-        Serving { child, url, token: token.trim().to_owned() }
+        serve_in(&self.place, arguments)
     }
 }
 
+/// `belljar serve --http` in this place.
+pub(crate) fn serve_in(place: &Place, arguments: &[&str]) -> Serving {
+    let log = place.path().join("serve.log");
+    let child = place
+        .command(BELLJAR)
+        .args(["serve", "--http", "127.0.0.1:0"])
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(File::create(&log).expect("there is room for a file"))
+        .spawn()
+        .expect("the program under test starts");
+    let url = within("belljar serve", || {
+        let said = fs::read_to_string(&log).ok()?;
+        let (_, rest) = said.split_once("listening on ")?;
+        rest.split_once(';').map(|(url, _)| url.to_owned())
+    });
+    let token = place.path().join("work/.belljar/token");
+    let token = fs::read_to_string(token).expect("there is a token");
+    Serving { child, url, token: token.trim().to_owned() }
+}
+
 /// Waits until there is an answer.
-fn within<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn within<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
         if let Some(answer) = look() {
@@ -291,6 +297,11 @@ impl Serving {
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("a child can be killed");
         self.child.wait().expect("a child can be waited for");
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Asks it to end, and waits until it has.
