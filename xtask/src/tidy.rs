@@ -22,14 +22,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("belljar-wire", &[]),
     ("belljar-worker", &["belljar-jail", "belljar-wire"]),
     ("belljar-runtime", &["belljar-jail", "belljar-wire"]),
+    ("belljar-search", &[]),
     ("belljar-store", &[]),
-    ("belljar-tools", &["belljar-jail", "belljar-store", "belljar-wire"]),
+    ("belljar-tools", &["belljar-jail", "belljar-search", "belljar-store", "belljar-wire"]),
     ("belljar-server", &[]),
     (
         "belljar",
         &[
             "belljar-jail",
             "belljar-runtime",
+            "belljar-search",
             "belljar-server",
             "belljar-store",
             "belljar-tools",

@@ -1,0 +1,168 @@
+//! An index on disk, so that the next program need not read all tools again.
+//!
+//! A file is believed only if it is whole (a hash over all of it), of this format, and made with this
+//! table. Anything else is an error that says so, and the caller makes the index anew: it is a copy of
+//! what the servers say, never the only one.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write as _},
+    path::Path,
+};
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::{
+    document::Fingerprint,
+    index::{Entry, Index, Key},
+    meaning::Meaning,
+    table::{DIMENSIONS, Table},
+};
+
+/// Changes with the format, and with how documents are read.
+const MAGIC: &[u8; 8] = b"BJINDEX1";
+/// A larger file is not one of ours.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// Why a file gives no index.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("the index of tools cannot be read")]
+    Io(#[from] io::Error),
+    /// It is damaged, or not such a file at all.
+    #[error("the index of tools is damaged")]
+    Damaged,
+    /// It was made by another version.
+    #[error("the index of tools is of another version")]
+    OtherVersion,
+}
+
+impl Index {
+    /// Writes the index; either all of it is in the file then, or the file is as it was.
+    pub fn save(&self, path: &Path) -> io::Result<()> {
+        let body = self.body();
+        let beside = path.with_extension(format!("new-{}", std::process::id()));
+        let mut file = fs::File::create(&beside)?;
+        let written = [MAGIC.as_slice(), Table::hash(), &Sha256::digest(&body), &body]
+            .into_iter()
+            .try_for_each(|part| file.write_all(part))
+            .and_then(|()| fs::rename(&beside, path));
+        if written.is_err() {
+            let _ = fs::remove_file(&beside);
+        }
+        written
+    }
+
+    /// Reads an index.
+    pub fn load(path: &Path) -> Result<Self, LoadError> {
+        if fs::metadata(path)?.len() > MOST_BYTES {
+            return Err(LoadError::Damaged);
+        }
+        Self::from_bytes(&fs::read(path)?)
+    }
+
+    pub(crate) fn from_bytes(file: &[u8]) -> Result<Self, LoadError> {
+        let file = file.strip_prefix(MAGIC).ok_or(LoadError::OtherVersion)?;
+        let file = file.strip_prefix(Table::hash()).ok_or(LoadError::OtherVersion)?;
+        let (hash, body) = file.split_first_chunk::<32>().ok_or(LoadError::Damaged)?;
+        if Sha256::digest(body).as_slice() != hash {
+            return Err(LoadError::Damaged);
+        }
+        Body(body).index().ok_or(LoadError::Damaged)
+    }
+
+    fn body(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        let terms: BTreeMap<u32, &str> =
+            self.lexicon.iter().map(|(term, number)| (number, term)).collect();
+        put_number(&mut body, terms.len());
+        terms.values().for_each(|term| put_text(&mut body, term));
+        put_number(&mut body, self.len());
+        let slots = self.entries.iter().zip(self.meanings.iter().zip(&self.scales));
+        for (entry, (numbers, scale)) in slots {
+            let Some(entry) = entry else { continue };
+            put_text(&mut body, &entry.key.server);
+            put_text(&mut body, &entry.key.name);
+            body.extend(entry.fingerprint);
+            put_number(&mut body, entry.terms.len());
+            for (term, weight) in &entry.terms {
+                body.extend(term.to_le_bytes());
+                body.extend(weight.to_le_bytes());
+            }
+            body.extend(scale.to_le_bytes());
+            body.extend(numbers.map(i8::cast_unsigned));
+        }
+        body
+    }
+}
+
+fn put_number(body: &mut Vec<u8>, number: usize) {
+    body.extend(u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
+}
+
+fn put_text(body: &mut Vec<u8>, text: &str) {
+    put_number(body, text.len());
+    body.extend(text.as_bytes());
+}
+
+/// What is left to read. Whole by its hash, and still nothing in it is taken on trust.
+struct Body<'a>(&'a [u8]);
+
+impl<'a> Body<'a> {
+    fn index(mut self) -> Option<Index> {
+        let mut index = Index::default();
+        let terms = self.number()?;
+        for expected in 0..terms {
+            if index.lexicon.number(self.text()?) != expected {
+                return None;
+            }
+        }
+        for _ in 0..self.number()? {
+            let (entry, meaning) = self.entry(terms)?;
+            index.insert(entry, &meaning);
+        }
+        self.0.is_empty().then_some(index)
+    }
+
+    fn entry(&mut self, known: u32) -> Option<(Entry, Meaning)> {
+        let key = Key { server: self.text()?.to_owned(), name: self.text()?.to_owned() };
+        let fingerprint: Fingerprint = self.array()?;
+        let count = self.number()? as usize;
+        let mut terms = Vec::new();
+        for _ in 0..count {
+            let term = (self.number()?, self.fraction()?);
+            let is_next = terms.last().is_none_or(|(before, _)| *before < term.0);
+            terms.push(Some(term).filter(|(term, _)| is_next && *term < known)?);
+        }
+        let scale = self.fraction()?;
+        let numbers = self.array::<DIMENSIONS>()?.map(u8::cast_signed);
+        Some((Entry { key, fingerprint, terms }, Meaning { numbers, scale }))
+    }
+
+    fn array<const LENGTH: usize>(&mut self) -> Option<[u8; LENGTH]> {
+        let (array, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*array)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn fraction(&mut self) -> Option<f32> {
+        self.array().map(f32::from_le_bytes).filter(|number| number.is_finite())
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        let length = self.number()? as usize;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        std::str::from_utf8(text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

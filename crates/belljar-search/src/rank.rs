@@ -1,0 +1,306 @@
+//! Which tools fit an intent, best first.
+//!
+//! Two scores, each divided by the best of its kind for this question, so that neither outweighs the
+//! other because of its scale: the words shared (BM25F), and the nearness of meaning. Both look at
+//! every tool. The best few hundred are then compared sentence by sentence, and helped a little by
+//! the best tool of their server. docs/decisions/0017 says how the weights were chosen.
+
+use std::cmp::Ordering;
+
+use crate::{
+    index::{Index, Key},
+    intent::{Intent, Part, Sentence},
+    together::Together,
+};
+
+/// How much meaning counts; the rest is words.
+const MEANING: f32 = 0.5;
+/// How much the best sentence counts; the rest is the whole.
+const SENTENCE: f32 = 0.5;
+/// How much of the score of a server's best tool its others get.
+const SERVER: f32 = 0.3;
+/// How much a hint at the server counts.
+const HINT: f32 = 0.3;
+/// Tools that are looked at more closely.
+const CANDIDATES: usize = 256;
+/// What shares no word with the intent has to be at least this near in meaning.
+const NEAR: f32 = 0.2;
+
+/// What is asked.
+#[derive(Clone, Copy)]
+pub struct Query<'a> {
+    /// What the tool is to be for.
+    pub intent: &'a str,
+    /// How many are wanted.
+    pub k: usize,
+    /// What the server may be about, if somebody has an idea.
+    pub server_hint: Option<&'a str>,
+    /// Which tools may be found; all, if nothing is said.
+    pub may_find: Option<&'a dyn Fn(&Key) -> bool>,
+    /// What was used together before.
+    pub together: Option<&'a Together>,
+    /// Which scores count.
+    pub scores: Use,
+}
+
+/// Which scores count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Use {
+    /// Both.
+    #[default]
+    All,
+    /// Only words; for measuring.
+    Words,
+    /// Only meaning; for measuring.
+    Meaning,
+}
+
+/// A tool found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found<'a> {
+    /// Which.
+    pub key: &'a Key,
+    /// Higher is better; only to be compared within one search.
+    pub score: f32,
+    /// What the score is made of.
+    pub parts: Parts,
+    /// The words of the intent that are in it, the heaviest first.
+    pub words: Vec<String>,
+}
+
+/// What a score is made of, each from 0 to 1: 1 is the best there was.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Parts {
+    /// The words shared.
+    pub words: f32,
+    /// The nearness of meaning.
+    pub meaning: f32,
+}
+
+impl<'a> Query<'a> {
+    /// The `k` best for an intent.
+    pub fn new(intent: &'a str, k: usize) -> Self {
+        let (server_hint, may_find, together) = (None, None, None);
+        Self { intent, k, server_hint, may_find, together, scores: Use::All }
+    }
+}
+
+impl std::fmt::Debug for Query<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = (self.intent, self.k, self.server_hint, self.scores);
+        formatter.debug_tuple("Query").field(&shown).finish()
+    }
+}
+
+/// One of the best, while it is looked at.
+struct Candidate {
+    slot: u32,
+    score: f32,
+    parts: Parts,
+}
+
+impl Index {
+    /// The tools that fit best, best first; fewer than asked for if fewer fit at all.
+    pub fn search(&self, query: &Query<'_>) -> Vec<Found<'_>> {
+        let intent = Intent::new(query.intent, self);
+        let most = query.k.clamp(CANDIDATES, self.entries.len().max(CANDIDATES));
+        let mut candidates = self.scored(&intent.whole, query, most);
+        self.by_sentence(&intent, &mut candidates, query.scores);
+        self.by_server(&mut candidates, query);
+        candidates.sort_by(|left, right| self.order(left, right));
+        if let Some(together) = query.together {
+            let key = |candidate: &Candidate| self.entry(candidate.slot).map(|entry| &entry.key);
+            together.reorder(&mut candidates, key, |candidate| candidate.score);
+        }
+        candidates.truncate(query.k);
+        candidates.into_iter().filter_map(|found| self.found(&found, &intent)).collect()
+    }
+
+    /// The best of all tools for one thing asked for, in no order.
+    fn scored(&self, part: &Part, query: &Query<'_>, most: usize) -> Vec<Candidate> {
+        let mut words = vec![0.0_f32; self.entries.len()];
+        for (term, rarity) in &part.terms {
+            for posting in self.postings(*term) {
+                if let Some(sum) = words.get_mut(posting.slot as usize) {
+                    *sum += rarity * posting.weight;
+                }
+            }
+        }
+        let meanings = self.meanings.iter().zip(&self.scales);
+        let mut near: Vec<f32> =
+            meanings.map(|(numbers, scale)| part.meaning.nearness(numbers, *scale)).collect();
+        for (slot, (words, meaning)) in (0..).zip(words.iter_mut().zip(&mut near)) {
+            let fits = *words > 0.0 || *meaning >= NEAR;
+            if !(fits && self.is_allowed(slot, query)) {
+                (*words, *meaning) = (0.0, 0.0);
+            }
+        }
+        let largest = |all: &[f32]| all.iter().copied().fold(0.0, f32::max);
+        let best = Parts { words: largest(&words), meaning: largest(&near) };
+        let mut top = Top::new(most);
+        for (slot, (words, meaning)) in (0..).zip(words.into_iter().zip(near)) {
+            let parts = Parts { words, meaning: meaning.max(0.0) }.over(best);
+            let score = parts.score(query.scores);
+            if score > top.least {
+                top.add(Candidate { slot, score, parts }, |left, right| self.order(left, right));
+            }
+        }
+        top.cut(|left, right| self.order(left, right))
+    }
+
+    fn is_allowed(&self, slot: u32, query: &Query<'_>) -> bool {
+        query.may_find.is_none_or(|may| self.entry(slot).is_some_and(|entry| may(&entry.key)))
+    }
+
+    /// Mixes in how well each fits the sentence it fits best.
+    fn by_sentence(&self, intent: &Intent, candidates: &mut [Candidate], scores: Use) {
+        if intent.sentences.is_empty() {
+            return;
+        }
+        let weights: Vec<Vec<f32>> =
+            candidates.iter().map(|one| self.weights(one.slot, &intent.whole)).collect();
+        let mut bests = vec![0.0_f32; candidates.len()];
+        for Sentence { terms, meaning } in &intent.sentences {
+            let near = candidates.iter().map(|candidate| {
+                let at = candidate.slot as usize;
+                let other = self.meanings.get(at).zip(self.scales.get(at));
+                other.map_or(0.0, |(numbers, scale)| meaning.nearness(numbers, *scale).max(0.0))
+            });
+            let sum = |weights: &Vec<f32>| terms.iter().filter_map(|at| weights.get(*at)).sum();
+            let parts: Vec<Parts> = weights
+                .iter()
+                .zip(near)
+                .map(|(weights, meaning)| Parts { words: sum(weights), meaning })
+                .collect();
+            let mut most = Parts::default();
+            parts.iter().for_each(|parts| most.raise(*parts));
+            for (best, parts) in bests.iter_mut().zip(parts) {
+                *best = best.max(parts.over(most).score(scores));
+            }
+        }
+        for (candidate, best) in candidates.iter_mut().zip(bests) {
+            candidate.score = (1.0 - SENTENCE) * candidate.score + SENTENCE * best;
+        }
+    }
+
+    /// What each term of a part counts for one tool.
+    fn weights(&self, slot: u32, part: &Part) -> Vec<f32> {
+        let terms = self.entry(slot).map(|entry| entry.terms.as_slice()).unwrap_or_default();
+        let weight = |term| {
+            let at = terms.binary_search_by_key(&term, |(term, _)| *term).ok()?;
+            terms.get(at).map(|(_, weight)| *weight)
+        };
+        part.terms.iter().map(|(term, rarity)| rarity * weight(*term).unwrap_or(0.0)).collect()
+    }
+
+    /// Helps the tools of servers whose best tool fits well, and of servers that fit a hint.
+    fn by_server(&self, candidates: &mut [Candidate], query: &Query<'_>) {
+        let best = self.best_of_servers(candidates);
+        let hinted = query.server_hint.map(|hint| {
+            let hint = Intent::new(hint, self);
+            self.best_of_servers(&self.scored(&hint.whole, query, CANDIDATES))
+        });
+        for candidate in candidates {
+            let Some(server) = self.server(candidate.slot) else { continue };
+            let of = |best: &Vec<f32>| best.get(server).copied().unwrap_or(0.0);
+            candidate.score += SERVER * of(&best) + HINT * hinted.as_ref().map_or(0.0, of);
+        }
+    }
+
+    fn best_of_servers(&self, candidates: &[Candidate]) -> Vec<f32> {
+        let mut best = vec![0.0_f32; self.server_count()];
+        for candidate in candidates {
+            let server = self.server(candidate.slot);
+            if let Some(best) = server.and_then(|server| best.get_mut(server)) {
+                *best = best.max(candidate.score);
+            }
+        }
+        best
+    }
+
+    /// The number of a tool's server, if it has one.
+    fn server(&self, slot: u32) -> Option<usize> {
+        let is_named = self.entry(slot).is_some_and(|entry| !entry.key.server.is_empty());
+        let number = self.server_of.get(slot as usize).filter(|_| is_named)?;
+        Some(*number as usize)
+    }
+
+    /// Better ones first; ties go by name, so that one question has one answer.
+    fn order(&self, left: &Candidate, right: &Candidate) -> Ordering {
+        let key = |candidate: &Candidate| self.entry(candidate.slot).map(|entry| &entry.key);
+        right.score.total_cmp(&left.score).then_with(|| key(left).cmp(&key(right)))
+    }
+
+    fn found(&self, candidate: &Candidate, intent: &Intent) -> Option<Found<'_>> {
+        let entry = self.entry(candidate.slot)?;
+        let weights = self.weights(candidate.slot, &intent.whole);
+        let terms = intent.whole.terms.iter().zip(weights).filter(|(_, weight)| *weight > 0.0);
+        let mut shared: Vec<(f32, &String)> = terms
+            .filter_map(|((term, _), weight)| Some((weight, intent.words.get(term)?)))
+            .collect();
+        shared.sort_by(|left, right| right.0.total_cmp(&left.0));
+        let mut words: Vec<String> = shared.into_iter().map(|(_, word)| word.clone()).collect();
+        words.dedup();
+        let Candidate { score, parts, .. } = *candidate;
+        Some(Found { key: &entry.key, score, parts, words })
+    }
+}
+
+/// The best so far, and a few more that are cut off now and then.
+struct Top {
+    kept: Vec<Candidate>,
+    most: usize,
+    /// What is not better is not among the best.
+    least: f32,
+}
+
+impl Top {
+    fn new(most: usize) -> Self {
+        Self { kept: Vec::with_capacity(2 * most), most, least: 0.0 }
+    }
+
+    fn add(&mut self, one: Candidate, order: impl FnMut(&Candidate, &Candidate) -> Ordering) {
+        self.kept.push(one);
+        if self.kept.len() >= 2 * self.most {
+            self.shrink(order);
+        }
+    }
+
+    fn shrink(&mut self, order: impl FnMut(&Candidate, &Candidate) -> Ordering) {
+        if self.kept.len() > self.most {
+            let (_, last, _) = self.kept.select_nth_unstable_by(self.most - 1, order);
+            // One with the same score may still come before it by name.
+            self.least = last.score.next_down();
+            self.kept.truncate(self.most);
+        }
+    }
+
+    fn cut(mut self, order: impl FnMut(&Candidate, &Candidate) -> Ordering) -> Vec<Candidate> {
+        self.shrink(order);
+        self.kept
+    }
+}
+
+impl Parts {
+    fn raise(&mut self, other: Self) {
+        self.words = self.words.max(other.words);
+        self.meaning = self.meaning.max(other.meaning);
+    }
+
+    /// As shares of the best.
+    fn over(self, best: Self) -> Self {
+        let share = |part: f32, best: f32| if best > 0.0 { part / best } else { 0.0 };
+        Self { words: share(self.words, best.words), meaning: share(self.meaning, best.meaning) }
+    }
+
+    fn score(self, scores: Use) -> f32 {
+        match scores {
+            Use::All => (1.0 - MEANING) * self.words + MEANING * self.meaning,
+            Use::Words => self.words,
+            Use::Meaning => self.meaning,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Reads documents and intents: which terms are in them, how heavily, and what they mean.
+
+use std::collections::HashMap;
+
+use crate::{
+    document::{Document, Field},
+    meaning::Meaning,
+    table::{DIMENSIONS, Piece, Table},
+    terms::Terms,
+    words::{Humps, Splitter, Word},
+};
+
+/// How soon more of the same term stops counting.
+const SATURATION: f32 = 2.5;
+/// How much long texts are held back, from not at all to in proportion.
+const LENGTH: f32 = 0.75;
+/// Words remembered while many documents are read.
+const MOST_REMEMBERED: usize = 100_000;
+
+/// A term, as an index numbers it.
+pub(crate) type Term = u32;
+
+/// All terms of an index.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Lexicon {
+    numbers: HashMap<Box<str>, Term>,
+}
+
+impl Lexicon {
+    pub(crate) fn get(&self, term: &str) -> Option<Term> {
+        self.numbers.get(term).copied()
+    }
+
+    /// The number of a term, a new one if need be.
+    pub(crate) fn number(&mut self, term: &str) -> Term {
+        if let Some(known) = self.numbers.get(term) {
+            return *known;
+        }
+        let number = Term::try_from(self.numbers.len()).unwrap_or(Term::MAX);
+        self.numbers.insert(term.into(), number);
+        number
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Every term with its number, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Term)> {
+        self.numbers.iter().map(|(term, number)| (&**term, *number))
+    }
+}
+
+/// What is known of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Read {
+    /// Each term once, by number, with how much it counts.
+    pub(crate) terms: Vec<(Term, f32)>,
+    pub(crate) meaning: Meaning,
+}
+
+/// What a word comes to, so that it is worked out once.
+#[derive(Debug)]
+struct Remembered {
+    term: Option<Term>,
+    pieces: Box<[Piece]>,
+}
+
+/// Reads many documents.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    table: &'static Table,
+    splitter: Splitter,
+    terms: Terms,
+    pieces: Vec<Piece>,
+    /// English words that were met before.
+    remembered: HashMap<Box<str>, Remembered>,
+    /// The terms of the field that is being read.
+    found: Vec<Term>,
+}
+
+impl Reader {
+    pub(crate) fn new() -> Self {
+        Self {
+            table: Table::get(),
+            splitter: Splitter::default(),
+            terms: Terms::default(),
+            pieces: Vec::new(),
+            remembered: HashMap::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Reads a document.
+    pub(crate) fn read(&mut self, document: &Document<'_>, lexicon: &mut Lexicon) -> Read {
+        let mut weights: Vec<(Term, f32)> = Vec::with_capacity(64);
+        let mut sum = [0.0; DIMENSIONS];
+        for (field, texts) in document.fields() {
+            self.found.clear();
+            for text in texts {
+                self.text(text, field, lexicon, &mut sum);
+            }
+            let length = self.found.len() as f32 / field.typical;
+            let weight = field.lexical / (1.0 - LENGTH + LENGTH * length);
+            weights.extend(self.found.iter().map(|term| (*term, weight)));
+        }
+        Read { terms: merged(weights), meaning: Meaning::of(&sum) }
+    }
+
+    fn text(
+        &mut self,
+        text: &str,
+        field: Field,
+        lexicon: &mut Lexicon,
+        sum: &mut [f32; DIMENSIONS],
+    ) {
+        let Self { table, splitter, terms, pieces, remembered, found } = self;
+        terms.begin();
+        splitter.split(text, field.most, Humps::Split, |word| {
+            if let Some(Remembered { term, pieces }) = remembered.get(word.text) {
+                found.extend(term);
+                pieces.iter().for_each(|piece| table.add(*piece, field.meaning, sum));
+                return;
+            }
+            let before = found.len();
+            terms.of(word, |term| found.push(lexicon.number(term)));
+            // A word without terms says nothing, so it means nothing either.
+            pieces.clear();
+            if found.len() > before {
+                table.pieces(word.text, pieces);
+                pieces.iter().for_each(|piece| table.add(*piece, field.meaning, sum));
+            }
+            if word.text.is_ascii() && remembered.len() < MOST_REMEMBERED {
+                let term = found.get(before).copied();
+                let pieces = pieces.as_slice().into();
+                remembered.insert(word.text.into(), Remembered { term, pieces });
+            }
+        });
+    }
+
+    /// Reads what somebody asks for: calls `each` with every term, and gives the meaning.
+    pub(crate) fn ask(
+        &mut self,
+        text: &str,
+        most: usize,
+        mut each: impl FnMut(Word<'_>, &str),
+    ) -> Meaning {
+        let Self { table, splitter, terms, pieces, .. } = self;
+        let mut sum = [0.0; DIMENSIONS];
+        terms.begin();
+        splitter.split(text, most, Humps::Split, |word| {
+            let mut is_empty = true;
+            terms.of(word, |term| {
+                is_empty = false;
+                each(word, term);
+            });
+            if !is_empty {
+                table.pieces(word.text, pieces);
+                pieces.iter().for_each(|piece| table.add(*piece, 1.0, &mut sum));
+            }
+        });
+        Meaning::of(&sum)
+    }
+}
+
+/// Each term once, with what all its places together count.
+fn merged(mut weights: Vec<(Term, f32)>) -> Vec<(Term, f32)> {
+    weights.sort_by_key(|(term, _)| *term);
+    weights.dedup_by(|(term, weight), (kept, sum)| {
+        let is_same = term == kept;
+        if is_same {
+            *sum += *weight;
+        }
+        is_same
+    });
+    for (_, weight) in &mut weights {
+        *weight = *weight * (SATURATION + 1.0) / (*weight + SATURATION);
+    }
+    weights
+}

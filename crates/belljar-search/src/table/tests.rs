@@ -1,0 +1,70 @@
+//! The table that is shipped, and the tokenizer it goes with.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::{DIMENSIONS, FILE, HASH, INSIDE, MAGIC, Piece, Table};
+use crate::words::{Humps, Splitter};
+
+/// The pieces of a text as the vocabulary writes them.
+fn pieces(table: &Table, text: &str) -> Vec<String> {
+    let mut names = vec![String::new(); table.len()];
+    for (piece, at) in &table.first {
+        names[*at as usize] = (*piece).to_owned();
+    }
+    for (piece, at) in &table.further {
+        names[*at as usize] = format!("{INSIDE}{piece}");
+    }
+    let (mut found, mut all) = (Vec::new(), Vec::new());
+    Splitter::default().split(text, usize::MAX, Humps::Keep, |word| {
+        table.pieces(word.text, &mut found);
+        all.extend(found.iter().map(|Piece(at)| names[*at as usize].clone()));
+    });
+    all
+}
+
+#[test]
+fn d5_words_come_apart_as_in_the_reference() {
+    let table = Table::get();
+    let reference: Vec<Value> = serde_json::from_str(include_str!("reference.json")).unwrap();
+    assert!(reference.len() > 20);
+    for case in reference {
+        let text = case["text"].as_str().unwrap();
+        let expected: Vec<String> = serde_json::from_value(case["pieces"].clone()).unwrap();
+        assert_eq!(pieces(table, text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn d5_the_shipped_table_is_whole_and_small_enough() {
+    assert!(FILE.len() < 10_000_000, "{} bytes", FILE.len());
+    let hash = Sha256::digest(&FILE[MAGIC.len() + HASH..]);
+    assert_eq!(hash.as_slice(), Table::hash());
+    assert_eq!(Table::get().len(), 29_523);
+}
+
+#[test]
+fn d5_words_of_like_meaning_are_near_and_others_are_not() {
+    let table = Table::get();
+    let nearness = |left: &str, right: &str| {
+        let vector = |word: &str| {
+            let (mut found, mut sum) = (Vec::new(), [0.0; DIMENSIONS]);
+            table.pieces(word, &mut found);
+            found.iter().for_each(|piece| table.add(*piece, 1.0, &mut sum));
+            crate::meaning::Meaning::of(&sum)
+        };
+        let right = vector(right);
+        crate::meaning::Asked::new(&vector(left)).nearness(&right.numbers, right.scale)
+    };
+    assert!(nearness("weather", "weather") > 0.98);
+    assert!(nearness("weather", "meteorological") > 0.4);
+    assert!(nearness("weather", "invoice") < 0.15);
+}
+
+#[test]
+fn a_file_that_is_no_table_gives_none() {
+    assert!(Table::read(b"").is_none());
+    assert!(Table::read(&FILE[..FILE.len() - 1]).is_none());
+    assert!(Table::read(&FILE[1..]).is_none());
+    assert!(Table::read(&FILE[..1000]).is_none());
+}
