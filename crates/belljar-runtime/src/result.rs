@@ -2,7 +2,7 @@
 
 use belljar_wire::GuestError;
 pub use belljar_wire::{ErrorCode, ErrorKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// How a run went. Serialises to the canonical JSON shape.
@@ -249,7 +249,7 @@ pub struct Truncated {
 }
 
 /// Tools found and offered.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolReport {
     /// Found by intent.
     pub discovered: Vec<String>,

@@ -8,6 +8,7 @@ mod built_in;
 mod call;
 mod doubts;
 mod durable_call;
+mod find;
 mod run;
 mod sequence;
 
@@ -21,7 +22,7 @@ use belljar_store::Store;
 use belljar_wire::{ToolCall, ToolFault};
 
 use crate::{
-    Annotations, Catalogue, Decision, Glob, Overrides, Policy, Tool, ToolGrants, Trust,
+    Annotations, Catalogue, Decision, Finder, Glob, Overrides, Policy, Tool, ToolGrants, Trust,
     UpstreamError, Upstreams, local::LocalServer,
 };
 
@@ -51,6 +52,7 @@ pub struct Bridge {
     config: Arc<BridgeConfig>,
     overrides: Arc<Overrides>,
     snapshots: Arc<Mutex<Snapshots>>,
+    finder: Finder,
 }
 
 /// Catalogues, and the lists they were made of. Making one costs more than a call.
@@ -108,7 +110,8 @@ impl Bridge {
     /// A bridge to these servers.
     pub fn new(config: BridgeConfig) -> Self {
         let overrides = Arc::new(overrides(&config.upstreams));
-        Self { config: Arc::new(config), overrides, snapshots: Arc::default() }
+        let finder = Finder::new(config.upstreams.index_file());
+        Self { config: Arc::new(config), overrides, snapshots: Arc::default(), finder }
     }
 
     /// The names of all servers, sorted.

@@ -33,7 +33,7 @@ pub use policy::{
     Condition, Decision, Glob, Overrides, Policy, Rule, RuleError, ToolGrants, Trust, Verdict,
 };
 pub use results::{Answer, Block, ToolFailure, value_of};
-pub use search::{Hit, search};
+pub use search::{Finder, Hit, Wanted};
 pub use servers::{
     RawServer, ServerConfigError, ServerSpec, Surroundings, TransportSpec, read_mcp_json,
 };

@@ -9,7 +9,7 @@ mod identifier;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
 use serde_json::Value;
@@ -20,7 +20,6 @@ pub(crate) use identifier::is_python_keyword;
 pub use identifier::{Style, identifier};
 
 use crate::{
-    search::Index,
     spelling::{fold, nearest},
     tool::Tool,
 };
@@ -46,8 +45,6 @@ struct Inner {
     qualified: HashMap<String, Vec<usize>>,
     bare: HashMap<String, Vec<usize>>,
     bare_folded: HashMap<String, Vec<usize>>,
-    /// Made when it is first searched.
-    index: OnceLock<Index>,
 }
 
 #[derive(Debug, Default)]
@@ -127,10 +124,6 @@ impl Catalogue {
         // Indices are of this very snapshot.
         self.inner.tools.get(at).ok_or_else(|| self.inner.unknown(server, tool))
     }
-
-    pub(crate) fn index(&self) -> &Index {
-        self.inner.index.get_or_init(|| Index::new(&self.inner.tools))
-    }
 }
 
 impl Default for Catalogue {
@@ -158,8 +151,7 @@ impl Inner {
             qualified.entry(tool.qualified_name()).or_default().push(at);
             bare.entry(tool.name.clone()).or_default().push(at);
         }
-        let index = OnceLock::new();
-        Self { tools, version, servers, qualified, bare, bare_folded, index }
+        Self { tools, version, servers, qualified, bare, bare_folded }
     }
 
     fn of_server(&self, server: &str, tool: &str) -> Result<usize, ResolveError> {

@@ -16,7 +16,7 @@ pub use rule::{Condition, Rule, RuleError};
 
 use condition::Reading;
 
-use crate::{names::Catalogue, tool::Tool, visible::line};
+use crate::{names::Catalogue, tool::Tool};
 
 /// The operator's rules. An empty policy leaves everything to the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -106,8 +106,7 @@ impl Policy {
             return Decision::new(Verdict::Deny, format!("the operator's policy denies {rule}"));
         }
         if !grants.may_use(&name) {
-            let name = line(&name, 120);
-            let reason = format!("this run may use only the tools it was given; --tool {name}");
+            let reason = "this run may use only the tools it was given";
             return Decision::new(Verdict::Deny, reason);
         }
         if let Some(rule) = first(&self.ask, Reading::Any) {

@@ -1,162 +1,177 @@
-//! Finding tools by what they are for: words of the intent against the words of the catalogue.
+//! Finding tools by what they are for, in the catalogue as it is now.
 //!
-//! BM25 over what a tool says of itself: its server, its name split into words, its description,
-//! and the names and descriptions of its arguments. Words are lower-cased and lightly stemmed, so
-//! that `commits` finds `list_commit`. What a server writes can win a search, never more.
+//! [`Finder`] keeps one index in step with the catalogue: only tools that changed are read again,
+//! and what was read is kept in a file beside what is known of the servers. The index holds nothing
+//! that the servers do not say; a file that is damaged or old is made anew.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
 
+use belljar_search::{Document, Found, Index, Key, Parameter, Query, Together};
+use belljar_store::{AuditFilter, Store};
 use serde_json::Value;
 
-use crate::{names::Catalogue, spelling::words, tool::Tool};
+use crate::{names::Catalogue, policy::ToolGrants, tool::Tool};
 
-/// How soon more of the same word stops counting.
-const SATURATION: f64 = 1.2;
-/// How much long texts are held back.
-const LENGTH: f64 = 0.6;
-/// A description is read this far; what comes after is examples or an attempt to be found.
-const MAX_TEXT: usize = 2_000;
-/// Arguments read of one tool.
-const MAX_ARGUMENTS: usize = 60;
-/// Words that say nothing about what a tool is for.
-const EMPTY: [&str; 40] = [
-    "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "for", "from", "have", "how",
-    "i", "if", "in", "into", "is", "it", "me", "my", "of", "on", "or", "our", "please", "that",
-    "the", "their", "them", "this", "to", "use", "using", "want", "we", "with", "you", "your",
-];
+/// Calls that are looked at for which tools were used together.
+const MOST_CALLS: u32 = 5_000;
+/// What was used together is looked up again after this many milliseconds.
+const LEARN_EVERY_MS: i64 = 60_000;
+/// How a call ends in the audit that went well.
+const WENT_WELL: &str = "ok";
 
 /// A tool found.
 #[derive(Debug, Clone)]
-pub struct Hit<'a> {
+pub struct Hit {
     /// What was found.
-    pub tool: &'a Tool,
+    pub tool: Tool,
     /// Higher is better; only to be compared within one search.
     pub score: f64,
+    /// How well its words fit, from 0 to 1.
+    pub words: f64,
+    /// How well its meaning fits, from 0 to 1.
+    pub meaning: f64,
     /// The words of the intent that were found in it, best first.
     pub why: Vec<String>,
 }
 
-/// The `k` tools of the catalogue that fit the intent best, best first; fewer if fewer fit at all.
-pub fn search<'a>(catalogue: &'a Catalogue, intent: &str, k: usize) -> Vec<Hit<'a>> {
-    let mut query: Vec<String> = text_words(intent);
-    let mut seen = HashSet::new();
-    query.retain(|word| !EMPTY.contains(&word.as_str()) && seen.insert(word.clone()));
-    let mut scores: BTreeMap<usize, Match<'_>> = BTreeMap::new();
-    for word in &query {
-        for (tool, score) in catalogue.index().scores(word) {
-            let found = scores.entry(tool).or_default();
-            found.score += score;
-            found.words.push((score, word));
+/// What is looked for.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// What the tool is to be for.
+    pub intent: String,
+    /// How many are wanted.
+    pub k: usize,
+    /// What the server may be about.
+    pub server_hint: Option<String>,
+    /// Only tools that may be used with these.
+    pub grants: ToolGrants,
+}
+
+/// Finds tools. Cheap to clone; clones share the index.
+#[derive(Debug, Clone, Default)]
+pub struct Finder {
+    shared: Arc<Mutex<State>>,
+    /// Where the index is kept.
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    index: Index,
+    /// The catalogue the index is of.
+    version: Option<String>,
+    together: Together,
+    learned_ms: Option<i64>,
+}
+
+impl Wanted {
+    /// The `k` tools that fit an intent best, whatever they are.
+    pub fn new(intent: impl Into<String>, k: usize) -> Self {
+        Self { intent: intent.into(), k, ..Self::default() }
+    }
+}
+
+impl Finder {
+    /// Keeps its index in a file, if one is named.
+    pub(crate) fn new(file: Option<PathBuf>) -> Self {
+        Self { shared: Arc::default(), file }
+    }
+
+    /// The tools that fit best, best first; fewer if fewer fit at all. Takes the time it takes: a
+    /// catalogue that is not known yet is read first.
+    pub fn search(&self, catalogue: &Catalogue, wanted: &Wanted) -> Vec<Hit> {
+        let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.version.as_deref() != Some(catalogue.version()) {
+            self.catch_up(&mut state, catalogue);
+        }
+        let may_find = |key: &Key| wanted.grants.may_use(&qualified(key));
+        let query = Query {
+            server_hint: wanted.server_hint.as_deref(),
+            may_find: wanted.grants.only.is_some().then_some(&may_find),
+            together: Some(&state.together).filter(|together| !together.is_empty()),
+            ..Query::new(&wanted.intent, wanted.k)
+        };
+        let found = state.index.search(&query);
+        found.into_iter().filter_map(|found| hit(catalogue, found)).collect()
+    }
+
+    fn catch_up(&self, state: &mut State, catalogue: &Catalogue) {
+        if let (None, Some(file)) = (&state.version, &self.file) {
+            // None yet, or none that can be used: it is made anew.
+            state.index = Index::load(file).unwrap_or_default();
+        }
+        let update = state.index.update(catalogue.tools().iter().map(document));
+        state.version = Some(catalogue.version().to_owned());
+        let is_changed = update.read + update.removed > 0;
+        if let Some(file) = self.file.as_ref().filter(|_| is_changed)
+            && let Err(error) = state.index.save(file)
+        {
+            tracing::debug!(error = &error as &dyn std::error::Error, "the index was not kept");
         }
     }
-    let mut ranked: Vec<(usize, Match<'_>)> = scores.into_iter().collect();
-    // Ties go by name, so that one question has one answer.
-    ranked.sort_by(|left, right| right.1.score.total_cmp(&left.1.score).then(left.0.cmp(&right.0)));
-    let hits = ranked.into_iter().take(k).filter_map(|(tool, mut found)| {
-        found.words.sort_by(|left, right| right.0.total_cmp(&left.0));
-        let why = found.words.into_iter().map(|(_, word)| word.to_owned()).collect();
-        Some(Hit { tool: catalogue.tools().get(tool)?, score: found.score, why })
-    });
-    hits.collect()
-}
 
-/// What of an intent a tool has.
-#[derive(Default)]
-struct Match<'a> {
-    score: f64,
-    /// Each word with what it adds.
-    words: Vec<(f64, &'a str)>,
-}
-
-/// The words of a catalogue.
-#[derive(Debug)]
-pub(crate) struct Index {
-    /// Which tools a word is in, and how heavily.
-    postings: HashMap<String, Vec<(usize, f64)>>,
-    lengths: Vec<f64>,
-    average: f64,
-}
-
-impl Index {
-    pub(crate) fn new(tools: &[Tool]) -> Self {
-        let mut postings: HashMap<String, Vec<(usize, f64)>> = HashMap::new();
-        let mut lengths = Vec::with_capacity(tools.len());
-        for (at, tool) in tools.iter().enumerate() {
-            let weights = weights(tool);
-            lengths.push(weights.values().sum());
-            for (word, weight) in weights {
-                postings.entry(word).or_default().push((at, weight));
+    /// Learns from the audit which tools were used together, now and then.
+    pub(crate) async fn learn(&self, store: &Store, now_ms: i64) {
+        {
+            let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.learned_ms.is_some_and(|learned| now_ms - learned < LEARN_EVERY_MS) {
+                return;
+            }
+            state.learned_ms = Some(now_ms);
+        }
+        let Ok(rows) = store.audit_rows(AuditFilter::default(), MOST_CALLS).await else { return };
+        let mut runs: BTreeMap<String, Vec<Key>> = BTreeMap::new();
+        for row in rows.into_iter().filter(|row| row.outcome == WENT_WELL) {
+            if let Some((server, name)) = row.tool.split_once("__") {
+                let key = Key { server: server.to_owned(), name: name.to_owned() };
+                runs.entry(row.run_id).or_default().push(key);
             }
         }
-        let average = lengths.iter().sum::<f64>() / (tools.len().max(1) as f64);
-        Self { postings, lengths, average: average.max(1.0) }
-    }
-
-    fn scores(&self, word: &str) -> impl Iterator<Item = (usize, f64)> {
-        let found = self.postings.get(word).map(Vec::as_slice).unwrap_or_default();
-        let (all, with) = (self.lengths.len() as f64, found.len() as f64);
-        let rarity = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
-        found.iter().map(move |(tool, weight)| {
-            let length = self.lengths.get(*tool).copied().unwrap_or(self.average) / self.average;
-            let held_back = SATURATION * (1.0 - LENGTH + LENGTH * length);
-            (*tool, rarity * weight * (SATURATION + 1.0) / (weight + held_back))
-        })
+        let mut together = Together::default();
+        runs.into_values().for_each(|run| together.note(run));
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).together = together;
     }
 }
 
-/// The words of a tool with what each place they stand in counts.
-fn weights(tool: &Tool) -> HashMap<String, f64> {
-    let mut weights: HashMap<String, f64> = HashMap::new();
-    let mut add = |text: &str, weight: f64| {
-        for word in text_words(text) {
-            *weights.entry(word).or_default() += weight;
-        }
-    };
-    add(&tool.name, 3.0);
-    add(&tool.server, 1.5);
-    add(tool.title.as_deref().unwrap_or_default(), 1.5);
-    add(tool.description.as_deref().unwrap_or_default(), 1.0);
+fn qualified(key: &Key) -> String {
+    format!("{}__{}", key.server, key.name)
+}
+
+fn hit(catalogue: &Catalogue, found: Found<'_>) -> Option<Hit> {
+    let Key { server, name } = found.key;
+    let by_name = |tool: &Tool| (&tool.server, &tool.name).cmp(&(server, name));
+    let at = catalogue.tools().binary_search_by(by_name).ok()?;
+    Some(Hit {
+        tool: catalogue.tools().get(at)?.clone(),
+        score: found.score.into(),
+        words: found.parts.words.into(),
+        meaning: found.parts.meaning.into(),
+        why: found.words,
+    })
+}
+
+/// What a tool says of itself.
+fn document(tool: &Tool) -> Document<'_> {
     let arguments = tool.input_schema.get("properties").and_then(Value::as_object);
-    for (name, schema) in arguments.into_iter().flatten().take(MAX_ARGUMENTS) {
-        add(name, 0.5);
-        add(schema.get("description").and_then(Value::as_str).unwrap_or_default(), 0.5);
-        for choice in schema.get("enum").and_then(Value::as_array).into_iter().flatten().take(20) {
-            add(choice.as_str().unwrap_or_default(), 0.5);
+    let parameters = arguments.into_iter().flatten().map(|(name, schema)| {
+        let choices = schema.get("enum").and_then(Value::as_array);
+        Parameter {
+            name,
+            description: schema.get("description").and_then(Value::as_str).unwrap_or_default(),
+            choices: choices.into_iter().flatten().filter_map(Value::as_str).collect(),
         }
+    });
+    Document {
+        server: &tool.server,
+        name: &tool.name,
+        title: tool.title.as_deref().unwrap_or_default(),
+        description: tool.description.as_deref().unwrap_or_default(),
+        parameters: parameters.collect(),
     }
-    weights
-}
-
-fn text_words(text: &str) -> Vec<String> {
-    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(at, _)| at);
-    let mut found = Vec::new();
-    for word in words(text.get(..end).unwrap_or(text)) {
-        let word = word.to_lowercase();
-        if word.is_ascii() {
-            found.push(stem(&word));
-            continue;
-        }
-        // Scripts without spaces are matched by pairs of characters.
-        let characters: Vec<char> = word.chars().collect();
-        found.extend(characters.windows(2).map(|pair| pair.iter().collect::<String>()));
-        found.push(word);
-    }
-    found
-}
-
-/// The word without the endings of English that change no meaning here.
-fn stem(word: &str) -> String {
-    let long_enough = |rest: &&str| rest.len() >= 3;
-    for (ending, instead) in [("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("s", "")] {
-        let Some(rest) = word.strip_suffix(ending).filter(long_enough) else { continue };
-        if ending == "s" && (rest.ends_with('s') || rest.ends_with('u') || rest.ends_with('i')) {
-            return word.to_owned();
-        }
-        // `creating`, `create` and `creates` are to meet, so a final `e` goes too.
-        let rest = rest.strip_suffix('e').filter(long_enough).unwrap_or(rest);
-        return format!("{rest}{instead}");
-    }
-    word.strip_suffix('e').filter(long_enough).unwrap_or(word).to_owned()
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ pub struct Upstreams {
     /// Servers that cannot be used as they are configured, and why.
     unusable: Arc<BTreeMap<String, String>>,
     changes: watch::Receiver<u64>,
+    cache_directory: PathBuf,
 }
 
 impl Upstreams {
@@ -73,7 +74,8 @@ impl Upstreams {
             (name, Arc::new(Server::new(spec, launcher.clone(), known)))
         };
         let servers = Arc::new(specs.into_iter().map(server).collect());
-        Self { servers, unusable: Arc::default(), changes }
+        let cache_directory = cache_directory.to_owned();
+        Self { servers, unusable: Arc::default(), changes, cache_directory }
     }
 
     /// Adds servers that cannot be used as they are configured: whoever asks for one is told why,
@@ -86,6 +88,12 @@ impl Upstreams {
         let told = servers.into_iter().map(|(name, error)| (name, error.to_string()));
         self.unusable = Arc::new(told.collect());
         self
+    }
+
+    /// Where an index of the tools may be kept, beside what is known of their servers; nowhere if
+    /// there are no servers.
+    pub(crate) fn index_file(&self) -> Option<PathBuf> {
+        (!self.servers.is_empty()).then(|| self.cache_directory.join("tools.index"))
     }
 
     /// Whether a server is named in the configuration in a way that makes it of no use.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Bridge, RunContext};
-use crate::{Catalogue, Shapes, Tool, describe, search};
+use crate::{Catalogue, Shapes, Tool, Wanted, describe};
 
 /// The server these belong to; no other may have its name.
 pub(super) const SERVER: &str = "belljar";
@@ -93,10 +93,9 @@ impl Bridge {
     /// The tools a run may use that fit an intent, as its code sees them.
     async fn found(&self, run: &RunContext, intent: &str, k: usize) -> Value {
         let (catalogue, _) = self.catalogue().await;
-        let hits = search(&catalogue, intent, usize::MAX);
-        let allowed =
-            hits.iter().filter(|hit| run.grants.may_use(&hit.tool.qualified_name())).take(k);
-        let shown = allowed.map(|hit| {
+        let wanted = Wanted { grants: run.grants.clone(), ..Wanted::new(intent, k) };
+        let hits = self.find(&catalogue, wanted).await;
+        let shown = hits.iter().map(|hit| {
             json!({
                 "name": hit.tool.qualified_name(),
                 "description": hit.tool.description,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Answer, Block, ContentBlock, Decision, ResolveError, Shape, ShapeLimits, Tool, ToolAnswer,
-    UpstreamError, Verdict, arguments, crash::crash_point, value_of, visible::line,
+    ToolGrants, UpstreamError, Verdict, arguments, crash::crash_point, value_of, visible::line,
 };
 
 /// Values larger than this are not looked at to learn their shape.
@@ -85,7 +85,7 @@ impl Bridge {
         if let Some(server) = server.filter(|server| !run.grants.may_reach(server)) {
             let message = format!("this run may use no tool of {server}");
             let fault = ToolFault::new(ErrorCode::PermissionTool, message);
-            return Err(fault.with_hint(format!("grant it with --tool {server}__NAME")));
+            return Err(fault.with_hint(how_to_get(&format!("{server}__NAME"))));
         }
         let tool = self.resolve(call.server.as_deref(), &call.tool).await?;
         let name = tool.qualified_name();
@@ -141,7 +141,12 @@ impl Bridge {
             Verdict::Allow => return Ok(()),
             Verdict::Deny => {
                 let message = format!("{name} is not allowed: {}", decision.reason);
-                return refused(ErrorCode::PermissionTool, message);
+                let fault = ToolFault::new(ErrorCode::PermissionTool, message).of_tool(&*name);
+                // What policy denies cannot be had at all.
+                let is_missing = !run.grants.may_use(&name)
+                    && self.verdict(tool, &ToolGrants::default()).verdict != Verdict::Deny;
+                let shown = how_to_get(&line(&name, 120));
+                return Err(if is_missing { fault.with_hint(shown) } else { fault });
             }
             Verdict::Ask => {}
         }
@@ -299,6 +304,11 @@ impl Bridge {
             tracing::warn!(error = &error as &dyn std::error::Error, "a shape was not kept");
         }
     }
+}
+
+/// What makes a tool one that a run may use.
+fn how_to_get(name: &str) -> String {
+    format!("name it in `tools: [\"{name}\"]` or with --tool {name}, or ask with another intent")
 }
 
 fn hinted(fault: ToolFault, error: &UpstreamError) -> ToolFault {

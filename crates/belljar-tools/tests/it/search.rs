@@ -1,15 +1,15 @@
-//! How well the lexical search finds what was meant, on public queries with known answers.
+//! How well search finds what was meant, on public queries with known answers.
 //!
 //! The data is not in this repository: `BELLJAR_TOOL_RETRIEVAL` names the directory, and without it
 //! there is nothing to measure.
 
 use std::{env, fs, path::Path};
 
-use belljar_tools::{Annotations, Catalogue, Tool, search};
+use belljar_tools::{Annotations, Catalogue, Finder, Tool, Wanted};
 use serde_json::{Value, json};
 
 #[test]
-fn queries_find_their_tools() {
+fn d5_queries_find_their_tools() {
     let Some(root) = env::var_os("BELLJAR_TOOL_RETRIEVAL") else {
         println!("BELLJAR_TOOL_RETRIEVAL is not set: nothing measured");
         return;
@@ -28,13 +28,13 @@ fn queries_find_their_tools() {
     }
     let mean = recalls.iter().sum::<f64>() / recalls.len() as f64;
     println!("{:24} recall@5 {mean:.3}", "mean");
-    assert!(mean > 0.55, "worse than plain words: {mean}");
+    assert!(mean >= 0.68, "worse than it was: {mean}");
 }
 
 fn recall(set: &Path) -> f64 {
     let mut ids = std::collections::HashMap::new();
     let mut tools = Vec::new();
-    for (at, line) in lines(set, "tools.jsonl").iter().enumerate() {
+    for line in &lines(set, "tools.jsonl") {
         let text = |key: &str| line[key].as_str().unwrap_or_default();
         let names = line["params"].as_array().cloned().unwrap_or_default();
         let described = line["param_desc"].as_array().cloned().unwrap_or_default();
@@ -45,8 +45,7 @@ fn recall(set: &Path) -> f64 {
                 (name.as_str().unwrap_or_default().to_owned(), json!({"description": text}))
             })
             .collect();
-        // Sets with one name twice are told apart by the server.
-        let server = format!("{} {at}", text("server"));
+        let server = text("server").to_owned();
         ids.insert((server.clone(), text("name").to_owned()), text("id").to_owned());
         tools.push(Tool {
             server,
@@ -58,14 +57,14 @@ fn recall(set: &Path) -> f64 {
             annotations: Annotations::default(),
         });
     }
-    let catalogue = Catalogue::new(tools);
+    let (finder, catalogue) = (Finder::default(), Catalogue::new(tools));
     let queries = lines(set, "queries.dev.jsonl");
     let found: f64 = queries
         .iter()
         .map(|query| {
             let gold: Vec<&str> =
                 query["gold"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-            let hits = search(&catalogue, query["query"].as_str().unwrap(), 5);
+            let hits = finder.search(&catalogue, &Wanted::new(query["query"].as_str().unwrap(), 5));
             let hit = hits.iter().filter(|hit| {
                 gold.contains(&ids[&(hit.tool.server.clone(), hit.tool.name.clone())].as_str())
             });
