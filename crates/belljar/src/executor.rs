@@ -6,13 +6,15 @@
 mod budget;
 mod cache;
 mod durable;
+mod intent;
 mod link;
 mod stored;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
 use belljar_runtime::{
-    Bridged, ErrorCode, Listener, RunError, RunRequest, RunResult, Status, ToolLink, run_id, unrun,
+    Bridged, ErrorCode, Listener, RunError, RunRequest, RunResult, Status, ToolLink, ToolReport,
+    run_id, unrun,
 };
 use belljar_store::Store;
 use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
@@ -39,6 +41,10 @@ pub struct Execution {
     pub request: RunRequest,
     /// The tools it may use.
     pub tools: ToolGrants,
+    /// What it is for: it gets the few tools that fit, beside those it may use by name, and no others.
+    pub intent: Option<String>,
+    /// Which tools it got, once [`Executor::inject`] has decided that.
+    pub report: Option<ToolReport>,
     /// Whether it can be resumed after its host has died.
     pub durability: Durability,
     /// Who asks for it, for audit rows and approvals.
@@ -70,6 +76,8 @@ impl Execution {
         Self {
             request,
             tools: ToolGrants::default(),
+            intent: None,
+            report: None,
             durability: Durability::IfAsked,
             caller: caller.into(),
             max_output_tokens: None,
@@ -118,9 +126,10 @@ impl Executor {
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
+        self.inject(&mut execution).await;
         let key = CacheKey::of(&execution, self.bridge.as_ref());
         if let Some(cached) = self.cached(&execution, key.as_ref()).await {
-            return cached;
+            return RunResult { tools: execution.report.unwrap_or_default(), ..cached };
         }
         let (budget, ttl) = (execution.max_output_tokens, execution.cache);
         let used = Arc::new(Used::hearing_for(execution.observer.clone()));
@@ -142,7 +151,7 @@ impl Executor {
         &self,
         session: &Session,
         id: String,
-        execution: Execution,
+        mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         if execution.durability == Durability::Always {
@@ -151,6 +160,7 @@ impl Executor {
                 .with_hint("leave `durable` out, or leave the session out");
             return RunResult { id, ..unrun(Status::Failed, error) };
         }
+        self.inject(&mut execution).await;
         let budget = execution.max_output_tokens;
         self.post(&id, "code_execution_started", &execution.request.language).await;
         let result = self.run_plain(Where::In(session), id, execution, abort).await;
@@ -173,7 +183,7 @@ impl Executor {
         execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let Execution { request, tools, caller, observer, listener, .. } = execution;
+        let Execution { request, tools, caller, observer, listener, report, .. } = execution;
         let Some(bridge) = &self.bridge else {
             let alone = Bridged { id, tools: None, listener };
             return place.run(request, alone, abort).await;
@@ -192,7 +202,7 @@ impl Executor {
         let bridged = Bridged { id, tools: Some(tools), listener };
         let run = place.run(request, bridged, abort);
         let (result, _) = tokio::join!(run, link::serve(calls, asks));
-        result
+        RunResult { tools: report.unwrap_or_default(), ..result }
     }
 
     /// What is left to do when a run has ended.

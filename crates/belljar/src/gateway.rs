@@ -20,7 +20,7 @@ use belljar_server::{
     SearchError, ToolMatch, Verdict,
 };
 use belljar_store::{ApprovalState, Approvals, RunSummary, Store};
-use belljar_tools::{Glob, NoObserver, RunContext, Tool, ToolGrants, search};
+use belljar_tools::{Glob, NoObserver, RunContext, Tool, ToolGrants, Wanted};
 use serde_json::{Map, Value, json, value::to_raw_value};
 use tokio::time::{Instant, sleep};
 
@@ -90,6 +90,7 @@ impl ProjectBackend {
         let tokens = request.max_output_tokens.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
         Ok(Execution {
             tools: ToolGrants { only, given: Vec::new() },
+            intent: request.intent,
             durability: match request.durable {
                 Some(true) => Durability::Always,
                 Some(false) | None => Durability::IfAsked,
@@ -117,14 +118,9 @@ impl Backend for ProjectBackend {
     async fn execute(&self, request: ExecuteRequest, observer: Observer) -> RunReport {
         let id = run_id();
         observer.started(&id);
-        let (intent, aborted) = (request.intent.clone(), observer.aborted());
+        let aborted = observer.aborted();
         let result = match self.execution(request, observer) {
-            Ok(execution) => {
-                let discovered = self.discovered(intent.as_deref()).await;
-                let mut result = self.executor.execute_as(id, execution, aborted).await;
-                result.tools.discovered = discovered;
-                result
-            }
+            Ok(execution) => self.executor.execute_as(id, execution, aborted).await,
             Err(error) => RunResult { id, ..unrun(Status::Failed, error) },
         };
         RunReport::ended(serde_json::to_value(&result).unwrap_or_default())
@@ -163,12 +159,12 @@ impl Backend for ProjectBackend {
         {
             return Err(SearchError { message: failure.to_string() });
         }
-        let hits = search(&catalogue, intent, k as usize);
+        let hits = bridge.find(&catalogue, Wanted::new(intent, k as usize)).await;
         let mut found = Vec::new();
         for hit in hits {
             found.push(ToolMatch {
                 name: hit.tool.qualified_name(),
-                call: bridge.described(hit.tool).await,
+                call: bridge.described(&hit.tool).await,
                 description: String::new(),
             });
         }
@@ -254,17 +250,6 @@ impl ProjectBackend {
                 tracing::warn!(error = &error as &dyn std::error::Error, id, "not resumed");
             }
         });
-    }
-
-    /// The tools that fit an intent.
-    async fn discovered(&self, intent: Option<&str>) -> Vec<String> {
-        const MOST: usize = 5;
-        let (Some(intent), Some(bridge)) = (intent, self.executor.bridge()) else {
-            return Vec::new();
-        };
-        let (catalogue, _) = bridge.catalogue().await;
-        let hits = search(&catalogue, intent, MOST);
-        hits.iter().map(|hit| hit.tool.qualified_name()).collect()
     }
 }
 

@@ -48,6 +48,7 @@ Examples:
   belljar run fix.py --workspace . --commit      let it edit this directory, if it succeeds
   belljar run -l bash -c 'wc -l /work/*.md' --workspace docs
   belljar run -c 'await mcp.fs.readTextFile({path: \"a.txt\"})' --tool 'fs__read_*'
+  belljar run sum.ts --intent 'read files'       with the tools that fit; `tools search` shows which
   belljar run migrate.py --durable               `belljar resume` goes on after a crash
 
 The value is what the code returns, or else its last expression; of a shell script, its last line if
@@ -60,6 +61,7 @@ Examples:
   scripts/peers && belljar bench                 everything, side by side with the peers
   belljar bench python bash --n 200              two benchmarks, shorter
   scripts/servers && belljar bench tools savings MCP tools: calls, big results, what they save
+  belljar bench search --data DIR                how well and how fast tools are found by intent
   belljar bench --json > before.json
   belljar bench --compare before.json            marks what became more than 10 % worse";
 
@@ -303,7 +305,8 @@ pub(crate) struct BenchArguments {
     /// Which to run [default: all]
     #[arg(value_name = "NAME", value_enum)]
     pub(crate) names: Vec<BenchName>,
-    /// Directory whose records.json the `json` benchmark uses instead of made-up data
+    /// Directory with data: records.json for `json`, instead of made-up data; for `search`, a directory
+    /// for each set of questions, with tools.jsonl and queries*.jsonl
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// An earlier --json to compare with
@@ -349,6 +352,8 @@ pub(crate) enum BenchName {
     Savings,
     /// Calls in live sessions, checkpoint, fork, rollback, and 300 sessions at once
     Sessions,
+    /// Tools found by intent: recall with --data, and latency at up to 100,000 tools
+    Search,
     /// Memory of an idle host with a pool of 4 cells
     Memory,
 }

@@ -21,6 +21,7 @@ mod python_peer;
 mod rounds;
 mod row;
 mod savings;
+mod search;
 mod sessions;
 mod start;
 mod stats;
@@ -49,7 +50,7 @@ use peers::Peers;
 use progress::Progress;
 use row::Row;
 
-const ALL: [BenchName; 11] = [
+const ALL: [BenchName; 12] = [
     BenchName::Start,
     BenchName::Throughput,
     BenchName::Json,
@@ -60,6 +61,7 @@ const ALL: [BenchName; 11] = [
     BenchName::Tools,
     BenchName::Savings,
     BenchName::Sessions,
+    BenchName::Search,
     BenchName::Memory,
 ];
 
@@ -120,6 +122,7 @@ impl Bench<'_> {
             BenchName::Tools => tools::measure(self),
             BenchName::Savings => savings::measure(self),
             BenchName::Sessions => sessions::measure(self),
+            BenchName::Search => search::measure(self),
             BenchName::Memory => memory::measure(self),
         }?;
         row::add_ratios(&mut rows);

@@ -24,6 +24,7 @@ use super::{
     runtime, session,
     source::{self, Source},
     tool_grants::Wanted,
+    visible::visible,
 };
 
 pub(crate) use super::launch::{chain, refused};
@@ -102,32 +103,48 @@ async fn start_and_run(
         Launched::Ready(executor) => *executor,
         Launched::Not(result, stop) => return Ok(Ran { executor: None, result: *result, stop }),
     };
-    let durability = tokio::select! {
-        biased;
-        signal = interrupt.received() => {
-            let (result, stop) = (stopped(signal), Some(signal));
-            return Ok(Ran { executor: Some(executor), result, stop });
-        }
-        durability = wanted.durability(&executor) => durability,
-    };
-    let id = belljar_runtime::run_id();
-    if durability == Durability::Always && Look::of_stderr().is_terminal() {
-        let line = Look::of_stderr().paint(Role::Dim, &format!("durable run {id}"));
-        let _ = writeln!(io::stderr(), "{line}");
-    }
-    let execution = Execution {
-        tools: wanted.tools,
-        durability,
+    let mut execution = Execution {
+        tools: wanted.tools.clone(),
+        intent: wanted.intent.clone(),
         max_output_tokens: wanted.max_output_tokens,
         cache: wanted.cache,
         observer: asking::observer(executor.store()),
         ..Execution::new(request, CALLER)
     };
+    tokio::select! {
+        biased;
+        signal = interrupt.received() => {
+            let (result, stop) = (stopped(signal), Some(signal));
+            return Ok(Ran { executor: Some(executor), result, stop });
+        }
+        () = wanted.prepare(&mut execution, &executor) => {}
+    }
+    let id = belljar_runtime::run_id();
+    tell_beforehand(&id, &execution);
     let mut stop = None;
     let abort = async { stop = Some(interrupt.received().await) };
     let result = executor.execute_as(id, execution, abort).await;
     let result = after_signals(result, &mut stop, interrupt).await;
     Ok(Ran { executor: Some(executor), result, stop })
+}
+
+/// Tells a person at a terminal what the run is called and which tools it gets.
+fn tell_beforehand(id: &str, execution: &Execution) {
+    let look = Look::of_stderr();
+    if !look.is_terminal() {
+        return;
+    }
+    let mut lines = Vec::new();
+    if let (Some(_), Some(report)) = (&execution.intent, &execution.report) {
+        let names = if report.injected.is_empty() { "none" } else { &report.injected.join(", ") };
+        lines.push(format!("tools: {}", visible(names)));
+    }
+    if execution.durability == Durability::Always {
+        lines.push(format!("durable run {id}"));
+    }
+    for line in lines {
+        let _ = writeln!(io::stderr(), "{}", look.paint(Role::Dim, &line));
+    }
 }
 
 /// Shows a result to a person or a program.

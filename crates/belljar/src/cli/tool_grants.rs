@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use belljar::{Durability, Executor};
+use belljar::{Durability, Execution, Executor};
 use belljar_tools::{Glob, ToolGrants};
 
 use super::{arguments::ToolArguments, patience::telling, project::Project};
@@ -12,6 +12,7 @@ use super::{arguments::ToolArguments, patience::telling, project::Project};
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) tools: ToolGrants,
+    pub(crate) intent: Option<String>,
     is_durable: bool,
     pub(crate) max_output_tokens: Option<u32>,
     pub(crate) cache: Option<Duration>,
@@ -28,26 +29,30 @@ impl Wanted {
         let cache = arguments.cache.or(configured.cache);
         let needs_project = project.has_servers()
             || arguments.durable
+            || arguments.intent.is_some()
             || max_output_tokens.is_some()
             || cache.is_some();
         let is_durable = arguments.durable;
-        Ok(Self { tools, is_durable, max_output_tokens, cache, needs_project })
+        let intent = arguments.intent.clone();
+        Ok(Self { tools, intent, is_durable, max_output_tokens, cache, needs_project })
     }
 
-    /// Whether the run is to keep a journal: if it was asked for, or if it could be made to wait for
-    /// a person, which takes the servers' lists of tools to know.
-    pub(crate) async fn durability(&self, executor: &Executor) -> Durability {
-        match executor.bridge() {
-            _ if self.is_durable => Durability::Always,
-            None => Durability::Never,
-            Some(bridge) => {
-                let told = || format!("starting MCP servers: {}", bridge.servers().join(", "));
-                match telling(told, bridge.may_ask(&self.tools)).await {
-                    true => Durability::Always,
-                    false => Durability::Never,
-                }
-            }
-        }
+    /// Decides which tools the run gets, and then whether it is to keep a journal: if that was asked
+    /// for, or if it could be made to wait for a person, which takes the servers' lists of tools to
+    /// know.
+    pub(crate) async fn prepare(&self, execution: &mut Execution, executor: &Executor) {
+        let Some(bridge) = executor.bridge() else {
+            execution.durability =
+                if self.is_durable { Durability::Always } else { Durability::Never };
+            return;
+        };
+        let told = || format!("starting MCP servers: {}", bridge.servers().join(", "));
+        let decided = async {
+            executor.inject(execution).await;
+            self.is_durable || bridge.may_ask(&execution.tools).await
+        };
+        let keeps_journal = telling(told, decided).await;
+        execution.durability = if keeps_journal { Durability::Always } else { Durability::Never };
     }
 }
 

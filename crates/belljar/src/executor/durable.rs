@@ -72,8 +72,9 @@ impl Executor {
         store: &Store,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let Execution { request, tools, max_output_tokens, caller, .. } = &execution;
-        let stored = StoredRequest::of(request, tools, *max_output_tokens);
+        let Execution { request, tools, max_output_tokens, caller, report, .. } = &execution;
+        let mut stored = StoredRequest::of(request, tools, *max_output_tokens);
+        stored.report.clone_from(report);
         let started_ms = now_ms();
         let seed = seed();
         let begun = async {
@@ -127,8 +128,10 @@ impl Executor {
         let stored: StoredRequest = serde_json::from_str(&request_json).map_err(unreadable)?;
         let tools = stored.tools.clone();
         let max_output_tokens = stored.max_output_tokens;
+        let report = Some(stored.report.clone().unwrap_or_default());
         let execution = Execution {
             tools,
+            report,
             max_output_tokens,
             observer,
             ..Execution::new(stored.into_request(code), summary.caller)
@@ -158,8 +161,9 @@ impl Executor {
         durable: Durable,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let Execution { request, tools, caller, observer, listener, max_output_tokens, .. } =
-            execution;
+        let Execution {
+            request, tools, caller, observer, listener, max_output_tokens, report, ..
+        } = execution;
         let id = lease.run_id.clone();
         let _under_way = self.under_way.enter(&id);
         let context = RunContext {
@@ -187,6 +191,7 @@ impl Executor {
         let run = self.sandbox.run_bridged(request, Some(bridged), abort);
         let (mut result, finished) = tokio::join!(run, link::serve(calls, asks));
         given_up.not();
+        result.tools = report.unwrap_or_default();
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
             let error = Some(link::run_error(diverged));
             result =

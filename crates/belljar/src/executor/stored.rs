@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use belljar_runtime::{Grants, Language, Limits, RunRequest, Workspace};
+use belljar_runtime::{Grants, Language, Limits, RunRequest, ToolReport, Workspace};
 use belljar_tools::ToolGrants;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -23,6 +23,9 @@ pub(super) struct StoredRequest {
     workspace: Option<(PathBuf, bool)>,
     pub(super) tools: ToolGrants,
     pub(super) max_output_tokens: Option<u32>,
+    /// Which tools it got. Not part of what makes two requests the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) report: Option<ToolReport>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -66,6 +69,7 @@ impl StoredRequest {
             workspace,
             tools: tools.clone(),
             max_output_tokens,
+            report: None,
         }
     }
 

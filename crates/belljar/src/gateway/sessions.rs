@@ -153,7 +153,7 @@ impl ProjectBackend {
         mut request: ExecuteRequest,
         observer: Observer,
     ) -> RunResult {
-        let (intent, aborted) = (request.intent.clone(), observer.aborted());
+        let aborted = observer.aborted();
         request.tools = request.tools.or_else(|| kept.tools.clone());
         request.language = request.language.or(Some(shown_language(kept.session.language())));
         let mut execution = match self.execution(request, observer) {
@@ -164,10 +164,7 @@ impl ProjectBackend {
             // It waits for a person as long as its host lives: no journal brings a session back.
             execution.durability = Durability::Never;
         }
-        let discovered = self.discovered(intent.as_deref()).await;
-        let mut result = self.executor.execute_in(&kept.session, run, execution, aborted).await;
-        result.tools.discovered = discovered;
-        result
+        self.executor.execute_in(&kept.session, run, execution, aborted).await
     }
 }
 

@@ -66,6 +66,8 @@ fn help_of_run_shows_its_flags_by_kind() {
     Tools:
           --tool <SERVER__TOOL>    Tool the code may use, with * and ? as patterns; no other then, and
                                    nobody is asked about these unless a rule of the policy asks
+          --intent <TEXT>          What the code is for, in words: it gets the five tools that fit best,
+                                   besides those named with --tool, and no others
           --durable                Keep a journal, so that `belljar resume` can go on after anything
                                    that ends this process
           --max-output-tokens <N>  A value of more than about N tokens is stored, and a summary with a
@@ -106,6 +108,7 @@ fn help_of_run_shows_its_flags_by_kind() {
       belljar run fix.py --workspace . --commit      let it edit this directory, if it succeeds
       belljar run -l bash -c 'wc -l /work/*.md' --workspace docs
       belljar run -c 'await mcp.fs.readTextFile({path: "a.txt"})' --tool 'fs__read_*'
+      belljar run sum.ts --intent 'read files'       with the tools that fit; `tools search` shows which
       belljar run migrate.py --durable               `belljar resume` goes on after a crash
 
     The value is what the code returns, or else its last expression; of a shell script, its last line if

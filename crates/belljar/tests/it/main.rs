@@ -34,6 +34,7 @@ mod host_support;
 mod http_api;
 mod http_docs;
 mod http_support;
+mod intent;
 mod languages;
 mod ledger_support;
 mod mcp_support;

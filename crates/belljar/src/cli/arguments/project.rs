@@ -73,6 +73,10 @@ pub(crate) struct ToolArguments {
     /// unless a rule of the policy asks
     #[arg(long = "tool", value_name = "SERVER__TOOL")]
     pub(crate) only: Vec<String>,
+    /// What the code is for, in words: it gets the five tools that fit best, besides those named with
+    /// --tool, and no others
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) intent: Option<String>,
     /// Keep a journal, so that `belljar resume` can go on after anything that ends this process
     #[arg(long)]
     pub(crate) durable: bool,
@@ -257,6 +261,9 @@ pub(crate) struct ToolsSearchArguments {
     /// How many at most
     #[arg(short, value_name = "N", default_value_t = 5)]
     pub(crate) k: usize,
+    /// What its server may be about, if you have an idea
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) server: Option<String>,
     /// Print an array as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fs};
 
 use serde::{Deserialize, Serialize};
 
-use super::{super::saving::Saving, footprint::Footprint, memory::Memory, stats::Times};
+use super::{
+    super::saving::Saving, footprint::Footprint, memory::Memory, search::Quality, stats::Times,
+};
 
 /// How one case of one benchmark went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -30,6 +32,8 @@ pub(super) struct Row {
     pub(super) memory: Option<Memory>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) saving: Option<Saving>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) quality: Option<Quality>,
     /// Against an earlier run, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) change: Option<Change>,
@@ -73,6 +77,9 @@ impl Row {
 
     /// The one figure this row is judged by, and whether less of it is better.
     pub(super) fn judged_by(&self) -> Option<(f64, Better)> {
+        if let Some(quality) = self.quality {
+            return Some((quality.recall_at_5, Better::More));
+        }
         match self.bench.as_str() {
             "throughput" => self.rate_per_s.map(|rate| (rate, Better::More)),
             "memory" => self.memory.map(|memory| (memory.private_each_mb, Better::Less)),

@@ -30,6 +30,13 @@ pub(super) fn table(rows: &[Row], look: Look) -> String {
 }
 
 fn line(row: &Row, width: usize, look: Look) -> String {
+    if let Some(quality) = &row.quality {
+        let name = named(row, width, look);
+        return format!(
+            "  {name}  recall@5 {:.3}  hit@5 {:.3}  NDCG@5 {:.3}  n = {}",
+            quality.recall_at_5, quality.hit_at_5, quality.ndcg_at_5, row.n
+        );
+    }
     let figures = match (&row.memory, &row.saving) {
         (Some(memory), _) => format!(
             "{:>8.1} MB in all  {:>6.2} MB private each",
@@ -52,9 +59,12 @@ fn line(row: &Row, width: usize, look: Look) -> String {
             row.n
         ),
     };
+    format!("  {}  {figures}", named(row, width, look))
+}
+
+fn named(row: &Row, width: usize, look: Look) -> String {
     let name = format!("{:<width$}", row.case);
-    let name = if row.is_ours() { look.paint(Role::Accent, &name) } else { name };
-    format!("  {name}  {figures}")
+    if row.is_ours() { look.paint(Role::Accent, &name) } else { name }
 }
 
 /// Calls take less than what other benchmarks would round to nothing.

@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_tools::{Hit, search as find};
+use belljar_tools::{Hit, Wanted};
 use serde_json::{Value, json};
 
 use super::{Desk, first_line, tell_failures};
@@ -13,20 +13,27 @@ use crate::cli::{
     arguments::ToolsSearchArguments, columns::columns, look::Look, print_json, visible::visible,
 };
 
+/// A share of the best nearness from which on meaning is a reason of its own.
+const CLOSE: f64 = 0.7;
+
 /// Runs the command.
 pub(super) async fn search(
     arguments: &ToolsSearchArguments,
     desk: &Desk,
 ) -> anyhow::Result<ExitCode> {
     let (catalogue, failures) = desk.catalogue(None).await;
-    let hits = find(&catalogue, &arguments.intent, arguments.k);
+    let wanted = Wanted {
+        server_hint: arguments.server.clone(),
+        ..Wanted::new(&arguments.intent, arguments.k)
+    };
+    let hits = desk.bridge.find(&catalogue, wanted).await;
     if arguments.json {
         print_json(&hits.iter().map(as_json).collect::<Vec<_>>())?;
     } else if hits.is_empty() {
         writeln!(io::stderr(), "no tool fits that")?;
     } else {
-        let rows: Vec<[String; 2]> = hits.iter().map(cells).collect();
-        let table = columns(["NAME", "DESCRIPTION"], &rows, Look::of_stdout());
+        let rows: Vec<[String; 4]> = hits.iter().map(cells).collect();
+        let table = columns(["SCORE", "NAME", "WHY", "DESCRIPTION"], &rows, Look::of_stdout());
         io::stdout().write_all(table.as_bytes())?;
     }
     tell_failures(&failures)?;
@@ -34,17 +41,30 @@ pub(super) async fn search(
     Ok(if is_useless { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn as_json(hit: &Hit<'_>) -> Value {
+fn as_json(hit: &Hit) -> Value {
     json!({
         "name": hit.tool.qualified_name(),
         "description": hit.tool.description,
         "score": hit.score,
+        "words": hit.words,
+        "meaning": hit.meaning,
         "why": hit.why,
     })
 }
 
-fn cells(hit: &Hit<'_>) -> [String; 2] {
+fn cells(hit: &Hit) -> [String; 4] {
     let name = hit.tool.qualified_name();
     let description = hit.tool.description.as_deref().or(hit.tool.title.as_deref());
-    [visible(&name).into_owned(), first_line(description)]
+    let score = format!("{:.2}", hit.score);
+    [score, visible(&name).into_owned(), why(hit), first_line(description)]
+}
+
+/// The words it shares with the intent, and whether it is also, or only, near in meaning.
+fn why(hit: &Hit) -> String {
+    let mut reasons: Vec<String> =
+        hit.why.iter().take(3).map(|word| visible(word).into_owned()).collect();
+    if hit.meaning >= CLOSE || reasons.is_empty() {
+        reasons.push(format!("meaning {:.0} %", hit.meaning * 100.0));
+    }
+    reasons.join(", ")
 }

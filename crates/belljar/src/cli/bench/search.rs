@@ -1,0 +1,71 @@
+//! `search`: how well tools are found by intent, and how fast (D5).
+//!
+//! Quality needs questions whose answers are known (`--data`); one row for each set and way to search,
+//! then their averages: over all questions, and over the half that no weight was chosen on. Speed is
+//! measured on the same tools, again and again under other servers, or on made-up ones.
+
+mod data;
+mod plain;
+mod quality;
+mod speed;
+
+use anyhow::Context as _;
+
+use super::{Bench, row::Row};
+use data::Set;
+use quality::{Half, Way, answers};
+
+pub(super) use quality::Quality;
+
+/// Measures quality, if there are questions, and speed.
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let sets = match &bench.arguments.data {
+        Some(directory) => Set::all(directory).context("no questions could be read")?,
+        None => Vec::new(),
+    };
+    if sets.is_empty() {
+        let reason = "no questions with known answers (--data DIR, a directory for each set)";
+        bench.absent.left_out("search quality", reason);
+    }
+    let mut rows = quality(bench, &sets);
+    rows.extend(speed::measure(bench, &sets)?);
+    Ok(rows)
+}
+
+fn quality(bench: &Bench<'_>, sets: &[Set]) -> Vec<Row> {
+    let (mut of_sets, mut all, mut held_out) = (Vec::new(), Vec::new(), Vec::new());
+    for set in sets {
+        for way in Way::ALL {
+            bench.progress.say(&format!("search: {}, {}", set.name, way.name()));
+            let Some(answers) = answers(set, way) else { continue };
+            let name = format!("search {}", set.name);
+            of_sets.push(row(&name, way, answers.len(), Half::Both.mean(&answers)));
+            if way != Way::Hinted {
+                all.push((way, answers.len(), Half::Both.mean(&answers)));
+                held_out.push((way, answers.len() / 2, Half::HeldOut.mean(&answers)));
+            }
+        }
+    }
+    of_sets.extend(averages("search average", &all));
+    of_sets.extend(averages("search average, held-out half", &held_out));
+    of_sets
+}
+
+/// The mean over sets, each counting alike.
+fn averages(name: &str, of_sets: &[(Way, usize, Quality)]) -> Vec<Row> {
+    let average = |way: Way| {
+        let of_way = || of_sets.iter().filter(move |(other, ..)| *other == way);
+        let questions = of_way().map(|(_, count, _)| count).sum();
+        let mean = Quality::mean(of_way().map(|(.., quality)| *quality));
+        of_way().next().map(|_| row(name, way, questions, mean))
+    };
+    Way::ALL.into_iter().filter_map(average).collect()
+}
+
+fn row(name: &str, way: Way, questions: usize, quality: Quality) -> Row {
+    Row {
+        n: questions as u64,
+        quality: Some(quality),
+        ..Row::new(name, way.name(), env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,25 @@
+//! Intent mode (D5, E2): a run that says what it is for gets the few tools that fit.
+
+use belljar_runtime::ToolReport;
+
+use super::{Execution, Executor};
+
+/// As many tools as an intent gets.
+const MOST: usize = 5;
+
+impl Executor {
+    /// Decides which tools a run gets, and notes it for its result: those that were named, and those
+    /// that fit its intent. A run that neither names tools nor says what it is for may use whatever
+    /// policy allows, and nothing is noted.
+    ///
+    /// [`execute`](Self::execute) does this by itself; who has to know before asks here.
+    pub async fn inject(&self, execution: &mut Execution) {
+        let (Some(bridge), None) = (&self.bridge, &execution.report) else { return };
+        let discovered = match execution.intent.as_deref() {
+            Some(intent) => bridge.give(&mut execution.tools, intent, MOST).await,
+            None => Vec::new(),
+        };
+        let injected = bridge.named(&execution.tools).await;
+        execution.report = Some(ToolReport { discovered, injected });
+    }
+}
