@@ -65,20 +65,26 @@ fn d5_a_hint_prefers_the_server_it_fits() {
     }
 }
 
+/// Tools that have a little of every sentence do not keep out those that fit one well. (Many that fit
+/// one equally well would: nothing makes the hits different from each other.)
 #[test]
 fn d5_each_sentence_gets_its_tool() {
-    let noise: Vec<String> = (0..50).map(|n| format!("chart_{n}")).collect();
-    let mut tools =
-        vec![tool("a", "send_mail", "Sends a mail"), tool("b", "forecast", "The weather")];
-    tools.extend(
-        noise.iter().map(|name| tool("c", name, "Draws a chart of sales figures per region")),
-    );
+    let names: Vec<String> = (0..50).map(|n| format!("archive_{n}")).collect();
+    let mut tools = vec![
+        tool("a", "send_mail", "Sends a mail"),
+        tool("b", "forecast", "The weather of a city"),
+        tool("c", "draw_chart", "Draws a chart of figures"),
+    ];
+    let little = "Keeps figures per region, every mail, and records of sales and weather, of years";
+    tools.extend(names.iter().map(|name| tool("d", name, little)));
     let index = Index::new(tools);
     let intent =
-        "Draw a chart of the sales figures per region. Send a mail. What is the weather in Paris?";
+        "Draw a chart of the sales figures per region. Send a mail. What is the weather today?";
     let found = index.search(&Query::new(intent, 5));
     let names: Vec<&str> = found.iter().map(|found| found.key.name.as_str()).collect();
-    assert!(names.contains(&"send_mail") && names.contains(&"forecast"), "{names:?}");
+    for name in ["send_mail", "forecast", "draw_chart"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
 }
 
 #[test]
