@@ -98,13 +98,10 @@ time.sleep(0.05)
     send(&mut socket, code);
     let mut asked = 0;
     let last = loop {
-        match hear_the_end(&mut socket) {
-            Event::ToolCall(call) => {
-                asked += 1;
-                assert_eq!(call.call, asked);
-            }
-            last => break last,
-        }
+        let event = hear_the_end(&mut socket);
+        let Event::ToolCall(call) = event else { break event };
+        asked += 1;
+        assert_eq!(call.call, asked);
     };
     assert!((1..=3).contains(&asked), "{asked}");
     assert!(matches!(&last, Event::Done { value, .. } if value == b"8"), "{last:?}");
