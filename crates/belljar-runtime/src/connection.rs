@@ -7,13 +7,9 @@ use std::{
 
 use belljar_jail::session::send_descriptors;
 use belljar_wire::{Caps, Command, Event, Header, Message, ReadError};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, BufReader, Interest},
-    net::{
-        UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
-    },
-};
+use tokio::io::{AsyncReadExt, BufReader};
+
+use crate::stream::{self, ReadEnd, WriteEnd};
 
 /// A command up to this size is sent in one call.
 const SMALL_BYTES: usize = 64 * 1024;
@@ -21,13 +17,13 @@ const SMALL_BYTES: usize = 64 * 1024;
 /// Both directions of a guest's stream.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    reader: BufReader<OwnedReadHalf>,
+    reader: BufReader<ReadEnd>,
     writer: Writer,
 }
 
 #[derive(Debug)]
 struct Writer {
-    stream: OwnedWriteHalf,
+    stream: WriteEnd,
     /// In a session a command that was broken off half way is sent to its end before the next one:
     /// its bytes are kept here. Elsewhere nothing comes after it, and nothing is copied.
     kept: Option<Unsent>,
@@ -44,7 +40,7 @@ impl Connection {
     pub(crate) fn adopt(socket: OwnedFd) -> io::Result<Self> {
         let socket = std::os::unix::net::UnixStream::from(socket);
         socket.set_nonblocking(true)?;
-        let (reader, writer) = UnixStream::from_std(socket)?.into_split();
+        let (reader, writer) = stream::ends(socket.into())?;
         Ok(Self { reader: BufReader::new(reader), writer: Writer { stream: writer, kept: None } })
     }
 
@@ -84,15 +80,14 @@ impl Connection {
 
     /// Sends one byte that carries descriptors, for a command that was sent before it.
     pub(crate) async fn hand_over(&self, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let stream = self.writer.stream.as_ref();
-        stream.async_io(Interest::WRITABLE, || send_descriptors(stream, fds)).await
+        self.writer.stream.when_there_is_room(|socket| send_descriptors(socket, fds)).await
     }
 }
 
 /// What comes out of a cell.
 #[derive(Debug)]
 pub(crate) struct CellReader<'a> {
-    stream: &'a mut BufReader<OwnedReadHalf>,
+    stream: &'a mut BufReader<ReadEnd>,
 }
 
 impl CellReader<'_> {
@@ -132,7 +127,7 @@ impl CellWriter<'_> {
 
 impl Unsent {
     /// Goes on where it was broken off; a write either happens or does not.
-    async fn send(&mut self, stream: &mut OwnedWriteHalf) -> io::Result<()> {
+    async fn send(&mut self, stream: &WriteEnd) -> io::Result<()> {
         while let Some(rest) = self.bytes.get(self.sent..).filter(|rest| !rest.is_empty()) {
             self.sent += stream.write(rest).await?;
         }
@@ -144,7 +139,7 @@ impl Unsent {
 }
 
 async fn read_event(
-    stream: &mut BufReader<OwnedReadHalf>,
+    stream: &mut BufReader<ReadEnd>,
     caps: Caps,
 ) -> Result<(Event, usize), ReadError> {
     let mut header = [0; Header::SIZE];
@@ -157,7 +152,7 @@ async fn read_event(
 }
 
 async fn read_parts(
-    stream: &mut BufReader<OwnedReadHalf>,
+    stream: &mut BufReader<ReadEnd>,
     header: [u8; Header::SIZE],
     caps: Caps,
 ) -> Result<(Event, usize), ReadError> {
@@ -168,7 +163,7 @@ async fn read_parts(
 }
 
 /// Memory grows with what really arrives, not with what a header claims.
-async fn read_part(stream: &mut BufReader<OwnedReadHalf>, bytes: usize) -> io::Result<Vec<u8>> {
+async fn read_part(stream: &mut BufReader<ReadEnd>, bytes: usize) -> io::Result<Vec<u8>> {
     let mut part = Vec::with_capacity(bytes.min(64 * 1024));
     stream.take(bytes as u64).read_to_end(&mut part).await?;
     if part.len() == bytes { Ok(part) } else { Err(io::ErrorKind::UnexpectedEof.into()) }

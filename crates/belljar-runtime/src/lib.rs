@@ -23,6 +23,7 @@ mod request;
 mod result;
 mod run;
 mod session;
+mod stream;
 mod tools;
 mod transcript;
 mod value;

@@ -1,0 +1,149 @@
+//! A guest's socket, of which only what arrives is waited for.
+//!
+//! A stream that is also watched for room to write wakes its host each time the guest has read a
+//! command, only to find nothing to do. Here room is waited for while something does not fit, and at
+//! no other time.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use tokio::io::{AsyncRead, Interest, ReadBuf, unix::AsyncFd};
+
+/// The end from which is read.
+#[derive(Debug)]
+pub(crate) struct ReadEnd {
+    socket: AsyncFd<Arc<OwnedFd>>,
+}
+
+/// The end into which is written.
+#[derive(Debug)]
+pub(crate) struct WriteEnd {
+    socket: Arc<OwnedFd>,
+}
+
+/// Both ends of a socket that does not block.
+pub(crate) fn ends(socket: OwnedFd) -> io::Result<(ReadEnd, WriteEnd)> {
+    let socket = Arc::new(socket);
+    let write = WriteEnd { socket: socket.clone() };
+    Ok((ReadEnd { socket: watched(socket, Interest::READABLE)? }, write))
+}
+
+impl AsyncRead for ReadEnd {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let mut ready = ready!(self.socket.poll_read_ready(context))?;
+            let room = buffer.initialize_unfilled();
+            let wanted = room.len();
+            let read = ready.try_io(|socket| {
+                let (_, bytes) = recv(socket.get_ref(), &mut *room, RecvFlags::empty())?;
+                Ok(bytes)
+            });
+            let Ok(read) = read else { continue };
+            let read = read?;
+            if 0 < read && read < wanted {
+                // That was all there is: the next to come is announced.
+                ready.clear_ready();
+            }
+            buffer.advance(read);
+            return Poll::Ready(Ok(()));
+        }
+    }
+}
+
+impl WriteEnd {
+    /// Writes some of it.
+    pub(crate) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.when_there_is_room(|socket| Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)).await
+    }
+
+    /// Writes all of it.
+    pub(crate) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = self.write(bytes).await?;
+            bytes = bytes.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Does what needs room in the socket, again and again until there is some.
+    pub(crate) async fn when_there_is_room<T>(
+        &self,
+        mut attempt: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match attempt(self.socket.as_fd()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            done => return done,
+        }
+        // A second descriptor: one can be watched for one thing only.
+        let socket = watched(self.socket.try_clone()?, Interest::WRITABLE)?;
+        socket.async_io(Interest::WRITABLE, |socket| attempt(socket.as_fd())).await
+    }
+}
+
+fn watched<T: AsRawFd>(socket: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    #[expect(deprecated, reason = "unsound only for what changes its descriptor; these own one")]
+    AsyncFd::with_interest(socket, interest)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        os::unix::net::UnixStream,
+        thread,
+    };
+
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    fn pair() -> (ReadEnd, WriteEnd, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        ours.set_nonblocking(true).expect("it can be told so");
+        let (read, write) = ends(ours.into()).expect("both ends");
+        (read, write, theirs)
+    }
+
+    #[tokio::test]
+    async fn more_than_fits_is_written_while_it_is_read() {
+        let (_read, write, mut theirs) = pair();
+        let sent: Vec<u8> = (0..5_000_000_u32).map(|n| n as u8).collect();
+        let reader = thread::spawn(move || {
+            let mut all = Vec::new();
+            theirs.read_to_end(&mut all).map(|_| all)
+        });
+        write.write_all(&sent).await.expect("all of it");
+        drop((_read, write));
+        assert!(reader.join().expect("no panic").expect("read") == sent);
+    }
+
+    #[tokio::test]
+    async fn what_comes_in_pieces_is_read_and_then_the_end() {
+        let (mut read, write, mut theirs) = pair();
+        let writer = thread::spawn(move || {
+            for piece in 0..200_u8 {
+                theirs.write_all(&[piece; 1000]).expect("it is read");
+                if piece % 50 == 0 {
+                    thread::sleep(std::time::Duration::from_millis(2));
+                }
+            }
+        });
+        let mut all = Vec::new();
+        read.read_to_end(&mut all).await.expect("to the end");
+        writer.join().expect("no panic");
+        assert_eq!(all.len(), 200_000);
+        assert!(all.chunks(1000).zip(0..).all(|(chunk, piece)| chunk == [piece; 1000]));
+        let error = write.write_all(b"x").await.expect_err("nobody is there");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}
