@@ -77,9 +77,12 @@ class Program:
         body = self.tree.body
         if not body or not isinstance(body[-1], ast.Expr):
             return [self._compile(self.tree, "exec")]
-        module = ast.Module(body[:-1], self.tree.type_ignores)
-        last = ast.Expression(body[-1].value)
-        return [self._compile(module, "exec"), self._compile(last, "eval")]
+        codes = []
+        if len(body) > 1:
+            module = ast.Module(body[:-1], self.tree.type_ignores)
+            codes.append(self._compile(module, "exec"))
+        codes.append(self._compile(ast.Expression(body[-1].value), "eval"))
+        return codes
 
     def _compile_function(self, survey):
         futures = [node for node in self.tree.body if _is_future(node)]

@@ -121,6 +121,9 @@ class _Finder(importlib.machinery.FileFinder):
 def import_from_workspace(work: str, table: dict) -> None:
     """Lets guest code import modules it wrote, under the same rules."""
     _Loader.table = table
+    if sys.path[:1] == [work] and type(sys.path_importer_cache.get(work)) is _Finder:
+        # As an earlier run of the session has left it.
+        return
     sources = (_Loader, importlib.machinery.SOURCE_SUFFIXES)
     native = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
     sys.path[:] = [work] + [path for path in sys.path if path not in ("", ".", work)]

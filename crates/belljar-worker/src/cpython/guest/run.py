@@ -180,9 +180,14 @@ class Run:
             if error.code not in (None, 0):
                 raise
             outcome = None
-        if self._namespace.get("result") is not before or binds(program.tree, "result"):
+        if before is not None and self._gives_result(program):
             before = None
         return self._finish(outcome, before)
+
+    def _gives_result(self, program: Program) -> bool:
+        """Whether the code gives `result` a value, be it the one it has."""
+        # Without the word there is nothing to look for.
+        return "result" in self._code and binds(program.tree, "result")
 
     def _make_main(self, table: dict) -> dict:
         """Makes the module the code runs as, or takes that of the session. Gives its builtins."""

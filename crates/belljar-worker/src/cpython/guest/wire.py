@@ -43,6 +43,11 @@ _dumps = json.JSONEncoder(ensure_ascii=False).encode
 _PRINT_HEADS = {
     name: _dumps({"stream": name}).encode() for name in ("stdout", "stderr", "log")
 }
+_DONE_HEADS = {
+    (lossy, cut): _dumps({"lossy": lossy, "cut": cut}).encode()
+    for lossy in (False, True)
+    for cut in (False, True)
+}
 
 
 class Ended(Exception):
@@ -179,7 +184,7 @@ class Link:
         self.send(frame(ARTIFACT, {"path": path}))
 
     def done(self, value: bytes, lossy: bool, cut: bool) -> None:
-        self.send(frame(DONE, {"lossy": lossy, "cut": cut}, value), last=True)
+        self.send(framed(DONE, _DONE_HEADS[lossy, cut], value), last=True)
 
     def failed(self, error: dict) -> None:
         self.send(failed_frame(error), last=True)
