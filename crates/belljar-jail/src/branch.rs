@@ -49,8 +49,10 @@ pub enum Branched {
 pub enum Moment {
     /// Just before.
     Before,
-    /// Just after, in the one that was copied, or was not after all.
+    /// Just after, in the one that was copied.
     InParent,
+    /// Just after, if there is no copy after all.
+    InVain,
     /// In the copy, once it is apart.
     InChild,
 }
@@ -75,9 +77,16 @@ impl Branching {
         self.refuse_company()?;
         around(Moment::Before);
         let cloned = clone_beside();
-        if !matches!(cloned, Ok(Branched::Child)) {
-            around(Moment::InParent);
-            return cloned;
+        match cloned {
+            Ok(Branched::Child) => {}
+            Ok(Branched::Parent) => {
+                around(Moment::InParent);
+                return cloned;
+            }
+            Err(_) => {
+                around(Moment::InVain);
+                return cloned;
+            }
         }
         if self.be_apart(socket, own_socket, tree).is_err() {
             // The end of its socket tells the host.

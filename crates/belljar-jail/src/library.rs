@@ -12,7 +12,13 @@ use std::{
         fd::{BorrowedFd, IntoRawFd},
         unix::net::UnixStream,
     },
+    slice,
     sync::{LazyLock, Mutex, PoisonError},
+};
+
+use rustix::{
+    io::Errno,
+    net::{SendFlags, send},
 };
 
 use crate::{
@@ -114,24 +120,61 @@ pub extern "C" fn belljar_lower_limits(
     }
 }
 
+/// What a guest says to its host when it has become two. It says so before anything else: whatever it
+/// touches from then on is copied page by page, and the host does not wait for that.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Words {
+    in_parent: *const u8,
+    in_parent_bytes: usize,
+    in_child: *const u8,
+    in_child_bytes: usize,
+}
+
 /// Takes the byte that follows the frame `Branch` off the cell's socket, and becomes two: 0 in the
-/// one that was told to, 1 in the copy, whose socket has the same number. Anything below is an error
-/// number, negative, and [`belljar_why`] has more to say.
+/// one that was told to, 1 in the copy, whose socket has the same number. Both have said their words
+/// then. Anything below is an error number, negative, and [`belljar_why`] has more to say; nothing was
+/// said.
 ///
 /// # Safety
-/// `socket` is the descriptor that the cell was given, and open.
+/// `socket` is the descriptor that the cell was given, and open. `words` and what it points to can be
+/// read.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn belljar_branch(socket: c_int) -> c_int {
+pub unsafe extern "C" fn belljar_branch(socket: c_int, words: *const Words) -> c_int {
     // SAFETY: the caller vouches for the descriptor.
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+    // SAFETY: the caller vouches for the pointer.
+    let words = unsafe { *words };
+    // SAFETY: the caller vouches for what it points to.
+    let in_parent = unsafe { slice::from_raw_parts(words.in_parent, words.in_parent_bytes) };
+    // SAFETY: the same.
+    let in_child = unsafe { slice::from_raw_parts(words.in_child, words.in_child_bytes) };
     told(own_branching().and_then(|(branching, hooks)| {
         let branched = branching.branch(socket, |moment| match moment {
             Moment::Before => (hooks.before_clone)(),
-            Moment::InParent => (hooks.after_clone)(),
-            Moment::InChild => (hooks.in_clone)(),
+            Moment::InParent => {
+                say(socket, in_parent);
+                (hooks.after_clone)();
+            }
+            Moment::InVain => (hooks.after_clone)(),
+            Moment::InChild => {
+                say(socket, in_child);
+                (hooks.in_clone)();
+            }
         })?;
         Ok(c_int::from(branched == Branched::Child))
     }))
+}
+
+/// Sends it whole. A host that is gone needs no telling.
+fn say(socket: BorrowedFd<'_>, mut words: &[u8]) {
+    while !words.is_empty() {
+        match send(socket, words, SendFlags::NOSIGNAL) {
+            Ok(sent) => words = words.get(sent..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
 }
 
 /// Takes the byte that follows the frame `Reroot` off the cell's socket, and goes on in the tree that

@@ -5,7 +5,7 @@ import sys
 
 from .errors import guest_error
 from .run import Prepared, Run, prepare_cell
-from .wire import BRANCH, REROOT, RUN, Ended, Link, run_of
+from .wire import BRANCH, BRANCHED_FRAME, READY_FRAME, REROOT, RUN, Ended, Link, run_of
 
 WORK = "/work"
 # A cell that has waited this long for its code is parked.
@@ -73,7 +73,7 @@ def _branch(link, branching) -> None:
         raise Ended
     link.is_branching = True
     try:
-        is_copy = branching.branch(link.fd)
+        is_copy = branching.branch(link.fd, BRANCHED_FRAME, READY_FRAME)
     except OSError as error:
         link.is_branching = False
         link.not_branched(error.strerror)
@@ -81,9 +81,6 @@ def _branch(link, branching) -> None:
     link.is_branching = False
     if is_copy:
         _reseed()
-        link.ready()
-    else:
-        link.branched()
 
 
 def _reroot(link, branching) -> None:

@@ -73,6 +73,10 @@ def framed(kind: int, head: bytes, body: bytes) -> bytes:
     return b"".join((_HEADER.pack(kind, len(head), len(body)), head, body))
 
 
+READY_FRAME = frame(READY, {})
+BRANCHED_FRAME = frame(BRANCHED, {})
+
+
 class Link:
     """The socket. `fd` is None for a rehearsal, whose frames go nowhere."""
 
@@ -138,10 +142,7 @@ class Link:
             self._is_over = True
 
     def ready(self) -> None:
-        self._answer(frame(READY, {}))
-
-    def branched(self) -> None:
-        self._answer(frame(BRANCHED, {}))
+        self._answer(READY_FRAME)
 
     def rerooted(self) -> None:
         self._answer(frame(REROOTED, {}))

@@ -27,18 +27,30 @@ class Hooks(ctypes.Structure):
     ]
 
 
+class Words(ctypes.Structure):
+    """What is said to the host once there are two; the layout is the library's."""
+
+    _fields_ = [
+        ("in_parent", ctypes.c_char_p),
+        ("in_parent_bytes", ctypes.c_size_t),
+        ("in_child", ctypes.c_char_p),
+        ("in_child_bytes", ctypes.c_size_t),
+    ]
+
+
 class Branching:
     """What it takes to become two, and to go on in another tree of files."""
 
     def __init__(self, library):
-        library.belljar_branch.argtypes = [ctypes.c_int]
+        library.belljar_branch.argtypes = [ctypes.c_int, ctypes.POINTER(Words)]
         library.belljar_reroot.argtypes = [ctypes.c_int]
         library.belljar_why.restype = ctypes.c_char_p
         self._library = library
 
-    def branch(self, fd: int) -> bool:
-        """Whether this is the copy."""
-        return self._checked(self._library.belljar_branch(fd)) == 1
+    def branch(self, fd: int, in_parent: bytes, in_child: bytes) -> bool:
+        """Whether this is the copy. Both have said to the host what they are to say."""
+        words = Words(in_parent, len(in_parent), in_child, len(in_child))
+        return self._checked(self._library.belljar_branch(fd, ctypes.byref(words))) == 1
 
     def reroot(self, fd: int) -> None:
         self._checked(self._library.belljar_reroot(fd))
