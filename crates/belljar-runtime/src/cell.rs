@@ -8,9 +8,9 @@ use belljar_jail::{
     control::Ids,
     kill_by_pidfd, receive_report, request_resize, request_work,
     sample::CellProcesses,
+    strays::{StraysLeft, end_strays, has_ended},
 };
 use belljar_wire::{Caps, Event, ReadError};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{io::Interest, net::UnixDatagram, time::timeout};
 
 use crate::{
@@ -148,8 +148,12 @@ impl Body {
 
     /// Whether its keeper is there; if not, nothing is, and its number may be another's.
     pub(crate) fn is_alive(&self) -> bool {
-        let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ended| ended == 0)
+        has_ended(&self.pidfd).is_ok_and(|ended| !ended)
+    }
+
+    /// Ends children of its keeper that are strays.
+    pub(crate) fn end_strays(&self, is_stray: impl Fn(u32) -> bool) -> Result<(), StraysLeft> {
+        end_strays(&self.pidfd, is_stray)
     }
 
     /// What each of its guests may have of memory.

@@ -1,6 +1,10 @@
 //! What a hostile branch holds on to leads nowhere: descriptors and trees from before, `chroot`.
 
-use belljar_jail::{Guests, sample::CellProcesses};
+use belljar_jail::{
+    Guests,
+    sample::{BranchProcesses, CellProcesses},
+    strays::end_strays,
+};
 
 use crate::{
     harness::session::{Cell, Result},
@@ -130,17 +134,21 @@ fn strays(guests: Guests) -> Result<()> {
     let (mut cell, mut live) = Cell::start(&setup(guests))?;
     let parked = cell.branch(&mut live)?;
     let processes = CellProcesses::find(&cell.keeper_pidfd, guests).map_err(told)?;
-    let of_live = processes.of_branch(&live.pidfd).map_err(told)?;
-    let of_parked = processes.of_branch(&parked.pidfd).map_err(told)?;
+    let of_live = BranchProcesses::of(&live.pidfd, guests).map_err(told)?;
+    let of_parked = BranchProcesses::of(&parked.pidfd, guests).map_err(told)?;
     same("two guests", of_live.guest == of_parked.guest, false)?;
     let known = [of_live.guest, of_parked.guest];
     live.run(&format!("swell {}", 20 << 20))?;
-    let before = processes.session_usage().memory_bytes;
+    let before = processes.whole_usage().memory_bytes;
     same("memory is counted", (20 << 20..60 << 20).contains(&before), true)?;
     live.run("call hide")?;
     live.run("call hide")?;
-    let with_hidden = processes.session_usage();
-    processes.end_strays(&known).map_err(told)?;
+    let with_hidden = processes.whole_usage();
+    // Control: while nobody is a stray, they go on.
+    end_strays(&cell.keeper_pidfd, |_| false).map_err(|left| left.to_string())?;
+    same("they are left alone", processes.whole_usage().memory_bytes > before, true)?;
+    let is_stray = |pid| !known.contains(&pid);
+    end_strays(&cell.keeper_pidfd, is_stray).map_err(|left| left.to_string())?;
     // Control: there was something to end, and it was not the branches.
     same("hidden ones are measured", with_hidden.memory_bytes > before, true)?;
     same("the live one", live.run("list /work")?, String::new())?;
@@ -148,6 +156,6 @@ fn strays(guests: Guests) -> Result<()> {
     let left = std::fs::read_to_string(children).map_err(told)?;
     same("left", left.split_whitespace().count(), 2)?;
     // What one branch uses is its own.
-    let parked_alone = of_parked.branch_usage().memory_bytes;
-    same("the parked one alone", parked_alone < of_live.branch_usage().memory_bytes, true)
+    let parked_alone = of_parked.usage().memory_bytes;
+    same("the parked one alone", parked_alone < of_live.usage().memory_bytes, true)
 }

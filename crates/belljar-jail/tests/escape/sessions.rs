@@ -15,7 +15,8 @@ use std::{
 
 use belljar_jail::{
     CellGrants, CellLimits, GrantedTree, GuestEnd, Guests, TreeAccess, ZygotePlan, kill_by_pidfd,
-    sample::CellProcesses, session::guest_end,
+    sample::{BranchProcesses, CellProcesses},
+    session::guest_end,
 };
 use belljar_runtime::Limits;
 use libtest_mimic::{Failed, Trial};
@@ -37,6 +38,9 @@ use crate::{
 
 /// Longer than any attempt needs that is not meant to run into a limit.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Guests a cell has here: the one the attempt is made in, and the one it was copied from.
+const BRANCHES: u64 = 2;
 
 const MODES: [(&str, bool, Guests); 4] = [
     ("session_root", true, Guests::Script),
@@ -232,14 +236,17 @@ fn end_of(branch: &Branch) -> Option<i32> {
 /// Ends the cell when it uses more than it may, for as long as what this gives is kept.
 fn watch(cell: &Cell, branch: &Branch, guests: Guests, limits: &Limits) -> io::Result<Sender<()>> {
     let keeper: OwnedFd = cell.keeper_pidfd.try_clone()?;
-    let processes = CellProcesses::find(&keeper, guests)?.of_branch(&branch.pidfd)?;
+    let (whole, own) =
+        (CellProcesses::find(&keeper, guests)?, BranchProcesses::of(&branch.pidfd, guests)?);
     let (limits, started) = (*limits, Instant::now());
     let (enough, told): (Sender<()>, Receiver<()>) = channel();
     thread::spawn(move || {
         while told.recv_timeout(Duration::from_millis(5)) == Err(RecvTimeoutError::Timeout) {
-            let usage = processes.session_usage();
+            // What it uses itself, and what all do: memory they share counts for each.
+            let (usage, of_all) = (own.usage(), whole.whole_usage());
             let is_over = usage.memory_bytes > limits.memory
-                || usage.cpu > limits.cpu
+                || of_all.memory_bytes > limits.memory.saturating_mul(BRANCHES)
+                || of_all.cpu > limits.cpu
                 || started.elapsed() > limits.timeout.min(PATIENCE);
             if is_over {
                 let _ = kill_by_pidfd(&keeper);

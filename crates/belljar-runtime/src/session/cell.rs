@@ -168,9 +168,14 @@ impl SessionCell {
         lock(&self.guests).remove(&guest);
     }
 
-    /// The guests that somebody has in hand.
-    pub(super) fn known_guests(&self) -> BTreeSet<u32> {
-        lock(&self.guests).clone()
+    /// Whether somebody has this guest in hand.
+    pub(super) fn has_in_hand(&self, guest: u32) -> bool {
+        lock(&self.guests).contains(&guest)
+    }
+
+    /// How many guests somebody has in hand.
+    pub(super) fn guests_in_hand(&self) -> usize {
+        lock(&self.guests).len()
     }
 
     /// Has every session that lives here find out whether its guests are still there.

@@ -9,13 +9,10 @@ use std::{
     time::Duration,
 };
 
-use belljar_jail::{Guests, sample::keepers_children};
+use belljar_jail::{Guests, strays::StraysLeft};
 use tokio::time::sleep;
 
-use super::{
-    branch::{has_ended, kill_child},
-    cell::SessionCell,
-};
+use super::cell::SessionCell;
 
 /// How often a cell is looked at.
 const EVERY: Duration = Duration::from_secs(2);
@@ -23,8 +20,6 @@ const EVERY: Duration = Duration::from_secs(2);
 const SLACK_BYTES: u64 = 96 << 20;
 /// CPU time all of a cell may use between two runs: more than ending a run properly takes.
 const IDLE_CPU: Duration = Duration::from_secs(10);
-/// How often strays are looked for at a time before the cell is given up.
-const ROUNDS: usize = 32;
 
 /// Looks after a cell as long as it is there.
 pub(super) async fn patrol(cell: Weak<SessionCell>) {
@@ -61,7 +56,7 @@ struct Idle {
 fn look(cell: &Arc<SessionCell>, idle: &mut Idle) -> Result<(), &'static str> {
     end_strays(cell)?;
     let usage = cell.body().processes().whole_usage();
-    let guests = u64::try_from(cell.known_guests().len()).unwrap_or(u64::MAX).max(1);
+    let guests = u64::try_from(cell.guests_in_hand()).unwrap_or(u64::MAX).max(1);
     let most = cell.body().memory_bytes().saturating_add(SLACK_BYTES).saturating_mul(guests);
     if usage.memory_bytes > most {
         return Err("its processes together have more memory than its sessions may have");
@@ -81,21 +76,19 @@ fn look(cell: &Arc<SessionCell>, idle: &mut Idle) -> Result<(), &'static str> {
 /// Ends children of the keeper that are no guests. While a run goes on, a program's may be that run's
 /// own; a script starts none.
 pub(super) fn end_strays(cell: &SessionCell) -> Result<(), &'static str> {
-    let keeper = cell.body().processes().keeper;
-    for _ in 0..ROUNDS {
-        if cell.is_branching() || (cell.guests() == Guests::Programs && cell.is_busy()) {
-            return Ok(());
-        }
-        let known = cell.known_guests();
-        let strays = keepers_children(keeper).into_iter();
-        let strays = strays.filter(|pid| !known.contains(pid) && !has_ended(*pid));
-        let strays: Vec<_> = strays.collect();
-        if strays.is_empty() {
-            return Ok(());
-        }
-        for pid in strays {
-            kill_child(pid, keeper, || cell.body().is_alive() && !cell.is_branching());
+    let is_stray = |pid| {
+        // In this order: what is there already is in hand by the time there is no more branching.
+        let may_be_somebodys =
+            cell.is_branching() || (cell.guests() == Guests::Programs && cell.is_busy());
+        !may_be_somebodys && !cell.has_in_hand(pid)
+    };
+    match cell.body().end_strays(is_stray) {
+        Ok(()) => Ok(()),
+        Err(StraysLeft::Unending) => Err("processes were started in it as fast as they were ended"),
+        Err(error @ StraysLeft::Unseen(_)) => {
+            // That is the host's own trouble, and no reason to end a session.
+            tracing::warn!(%error, "a session's cell is looked at again later");
+            Ok(())
         }
     }
-    Err("processes were started in it as fast as they were ended")
 }
