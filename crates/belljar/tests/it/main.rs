@@ -49,6 +49,7 @@ mod serve_http;
 mod session_branches;
 mod session_crowd;
 mod session_host;
+mod session_strays;
 mod session_support;
 mod session_tools;
 mod sessions;
