@@ -43,4 +43,4 @@ pub use mechanism::Mechanism;
 pub use plan::{
     CellGrants, CellKind, CellLimits, GrantedTree, Guests, TreeAccess, View, ZygotePlan,
 };
-pub use sys::{filesystem_user::as_user, process::kill_by_pidfd};
+pub use sys::process::kill_by_pidfd;

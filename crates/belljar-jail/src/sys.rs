@@ -2,7 +2,6 @@
 
 pub(crate) mod filesystem_user;
 pub(crate) mod mount;
-pub(crate) mod owner;
 pub(crate) mod process;
 pub(crate) mod seccomp;
 pub(crate) mod signals;

@@ -26,6 +26,6 @@ mod walk;
 pub use artifacts::{Artifact, ArtifactCaps, Artifacts, LeftOut, SkippedArtifact, collect};
 pub use change::{Change, ChangeCaps, ChangeKind, Changes, EntryKind, Withheld};
 pub use commit::{CommitOptions, CommitReport, Durability, NotCommitted, Skipped, commit};
-pub use files::{BranchFiles, Listed, Upload};
+pub use files::{BranchFiles, Listed};
 pub use kept::Kept;
 pub use walk::changes;

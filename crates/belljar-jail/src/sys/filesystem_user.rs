@@ -4,30 +4,29 @@
 
 use std::io;
 
+use crate::control::Ids;
+
 /// Does something with files as another user, on this thread alone.
 ///
 /// What is made belongs to that user, and what that user may not do is refused: the thread has no
 /// privilege over files meanwhile.
-pub fn as_user<T>(uid: u32, gid: u32, act: impl FnOnce() -> T) -> io::Result<T> {
-    let before = Ids { uid: set_user(uid), gid: set_group(gid) };
-    // Dropped last, however `act` ends.
-    let _restored = before;
+pub(crate) fn as_user<T>(user: Ids, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    // Undone last, however `act` ends.
+    let _before = Before(Ids { uid: set_user(user.uid), gid: set_group(user.gid) });
     // Neither call says whether it worked; asked for what cannot be, both tell what is.
-    if (set_user(u32::MAX), set_group(u32::MAX)) != (uid, gid) {
+    if (set_user(u32::MAX), set_group(u32::MAX)) != (user.uid, user.gid) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    Ok(act())
+    act()
 }
 
-struct Ids {
-    uid: u32,
-    gid: u32,
-}
+/// Who the thread was.
+struct Before(Ids);
 
-impl Drop for Ids {
+impl Drop for Before {
     fn drop(&mut self) {
-        set_user(self.uid);
-        set_group(self.gid);
+        set_user(self.0.uid);
+        set_group(self.0.gid);
     }
 }
 
@@ -52,16 +51,16 @@ mod tests {
     fn c2_files_are_made_as_whom_they_are_for() {
         use std::os::unix::fs::MetadataExt as _;
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        let (uid, gid) = (uid.as_raw(), gid.as_raw());
-        assert_eq!(as_user(uid, gid, || 7).expect("one is always oneself"), 7);
-        let other = as_user(uid + 4242, gid, || ());
-        assert_eq!(other.is_ok(), uid == 0, "only root is somebody else");
-        assert_eq!(set_user(u32::MAX), uid, "it is over");
-        if uid == 0 {
+        let own = Ids { uid: uid.as_raw(), gid: gid.as_raw() };
+        assert_eq!(as_user(own, || Ok(7)).expect("one is always oneself"), 7);
+        let other = as_user(Ids { uid: own.uid + 4242, ..own }, || Ok(()));
+        assert_eq!(other.is_ok(), own.uid == 0, "only root is somebody else");
+        assert_eq!(set_user(u32::MAX), own.uid, "it is over");
+        if own.uid == 0 {
             let place = tempfile::tempdir().expect("a directory");
             let path = place.path().join("made");
-            as_user(0, 0, || std::fs::write(&path, "x")).expect("root").expect("written");
-            let denied = as_user(4242, 4242, || std::fs::write(&path, "y")).expect("somebody");
+            as_user(Ids { uid: 0, gid: 0 }, || std::fs::write(&path, "x")).expect("written");
+            let denied = as_user(Ids { uid: 4242, gid: 4242 }, || std::fs::write(&path, "y"));
             assert!(denied.is_err(), "no privilege over files of others");
             assert_eq!(std::fs::metadata(&path).expect("there").uid(), 0);
         }

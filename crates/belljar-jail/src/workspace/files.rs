@@ -1,31 +1,35 @@
-//! A session's `/work` from outside, while its guest is idle: files put in, taken out, listed.
+//! A session's `/work` from outside, while its guest is idle: files put in, taken out, listed, removed.
 //!
 //! The tree belongs to hostile code. Paths are plain and relative, no link is followed, nothing but
-//! regular files is read, and whatever is made there belongs to the cell's user, as the cell's own
-//! files do, also when the host is root.
+//! regular files is read, and everything is done as the cell's user, also when the host is root: what
+//! is made belongs to that user, and what that user may not do is refused. So a guest that changes its
+//! files meanwhile changes only what it gets.
 
 use std::{
-    ffi::OsString,
+    ffi::OsStr,
     fs::File,
-    io::{self, Write},
-    os::fd::{AsFd, OwnedFd},
-    path::Path,
+    io::{self, Read},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, unlinkat},
+    fs::{AtFlags, Dir, Mode, OFlags, fstat, mkdirat, openat, renameat, unlinkat},
     io::Errno,
 };
 
 use super::{
-    beneath::{Tree, check_plain, look, names, split},
+    beneath::{Tree, check_plain, look, split},
     change::EntryKind,
     stage::temporary_name,
 };
-use crate::{control::Ids, sys::owner::FilesBelongTo};
+use crate::{control::Ids, sys::filesystem_user::as_user};
 
-const DIRECTORY: Mode = Mode::from_raw_mode(0o755);
-const FILE: Mode = Mode::from_raw_mode(0o644);
+/// Entries that are looked at for one list.
+const MAX_LOOKED_AT: usize = 100_000;
 
 /// A branch's `/work`.
 #[derive(Debug)]
@@ -34,25 +38,15 @@ pub struct BranchFiles {
     owner: Ids,
 }
 
-/// What a directory holds.
+/// What there is in a branch's `/work`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name, any bytes.
-    pub name: OsString,
+    /// Relative to `/work`, any bytes.
+    pub path: PathBuf,
     /// What it is.
     pub kind: EntryKind,
-    /// Its size, if it is a regular file.
+    /// Its size.
     pub bytes: u64,
-}
-
-/// A file on its way in. Nobody sees it before it is whole; dropped before that, it is gone.
-#[derive(Debug)]
-pub struct Upload {
-    file: Option<File>,
-    directory: OwnedFd,
-    temporary: String,
-    name: OsString,
-    owner: Ids,
 }
 
 impl BranchFiles {
@@ -61,12 +55,12 @@ impl BranchFiles {
         Self { work, owner }
     }
 
-    /// Opens a regular file to be read.
-    pub fn open(&self, path: &Path) -> io::Result<File> {
-        let _as_owner = FilesBelongTo::owner(self.owner);
-        let file = Tree::new(self.work.as_fd()).file(path)?;
-        match EntryKind::of(&fstat(&file)?) {
-            EntryKind::File => Ok(file.into()),
+    /// Opens a regular file to be read; how large it is.
+    pub fn open(&self, path: &Path) -> io::Result<(u64, File)> {
+        let file = as_user(self.owner, || self.tree().file(path))?;
+        let found = fstat(&file)?;
+        match EntryKind::of(&found) {
+            EntryKind::File => Ok((found.st_size.unsigned_abs(), file.into())),
             EntryKind::Directory => Err(Errno::ISDIR.into()),
             EntryKind::Link | EntryKind::Other => {
                 Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
@@ -74,90 +68,101 @@ impl BranchFiles {
         }
     }
 
-    /// Begins to put a file in, and makes the directories that lead there. It takes its place, and that
-    /// of a file that is there, when it is [finished](Upload::finish).
+    /// Puts a file in, in place of one that is there, and makes the directories that lead there.
+    /// Nobody sees it before it is whole; if it cannot be, it was never there.
     ///
-    /// As long as it is open the branch cannot be branched.
-    pub fn create(&self, path: &Path) -> io::Result<Upload> {
+    /// Until it is there the branch cannot be branched.
+    pub fn put(&self, path: &Path, content: &mut impl Read) -> io::Result<()> {
         check_plain(path)?;
         let (parent, name) = split(path).ok_or(Errno::INVAL)?;
-        let _as_owner = FilesBelongTo::owner(self.owner);
-        let directory = self.make_directories(parent)?;
-        if look(&directory, name)?
-            .is_some_and(|found| EntryKind::of(&found) == EntryKind::Directory)
-        {
-            return Err(Errno::ISDIR.into());
-        }
-        let temporary = temporary_name()?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = openat(&directory, &temporary, flags, FILE)?;
-        let (name, owner) = (name.to_owned(), self.owner);
-        Ok(Upload { file: Some(file.into()), directory, temporary, name, owner })
+        as_user(self.owner, || {
+            let directory = self.make_directories(parent)?;
+            let temporary = temporary_name()?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let made = openat(&directory, &temporary, flags, Mode::RUSR | Mode::WUSR)?;
+            let put = io::copy(content, &mut File::from(made))
+                .and_then(|_| Ok(renameat(&directory, &temporary, &directory, name)?));
+            if put.is_err() {
+                let _ = unlinkat(&directory, &temporary, AtFlags::empty());
+            }
+            put
+        })
     }
 
-    /// What a directory holds, sorted by name, `""` being `/work` itself; `None` if there is more
-    /// than this.
-    pub fn list(&self, path: &Path, most: usize) -> io::Result<Option<Vec<Listed>>> {
-        let _as_owner = FilesBelongTo::owner(self.owner);
-        let directory = Tree::new(self.work.as_fd()).listing(path)?;
-        let Some(names) = names(&directory, most)? else { return Ok(None) };
-        let mut listed = Vec::new();
-        for name in names {
-            let Some(found) = look(&directory, &name)? else { continue };
-            let kind = EntryKind::of(&found);
-            let bytes = match kind {
-                EntryKind::File => found.st_size.unsigned_abs(),
-                EntryKind::Directory | EntryKind::Link | EntryKind::Other => 0,
-            };
-            listed.push(Listed { name, kind, bytes });
+    /// Removes a file or a link, or a directory with nothing in it.
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        check_plain(path)?;
+        let (parent, name) = split(path).ok_or(Errno::INVAL)?;
+        as_user(self.owner, || {
+            let directory = self.tree().directory(parent)?;
+            match unlinkat(&directory, name, AtFlags::empty()) {
+                Err(Errno::ISDIR | Errno::PERM) => {
+                    Ok(unlinkat(&directory, name, AtFlags::REMOVEDIR)?)
+                }
+                other => Ok(other?),
+            }
+        })
+    }
+
+    /// What there is, sorted by path, and whether there is more than `at_most`. Devices, pipes and
+    /// sockets are nothing to be handed out, and are left out.
+    pub fn list(&self, at_most: usize) -> io::Result<(Vec<Listed>, bool)> {
+        let (mut found, is_cut) = as_user(self.owner, || self.look_around())?;
+        found.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
+        let is_cut = is_cut || found.len() > at_most;
+        found.truncate(at_most);
+        Ok((found, is_cut))
+    }
+
+    /// Everything, as far as that is looked at, and whether there is more.
+    fn look_around(&self) -> io::Result<(Vec<Listed>, bool)> {
+        let (mut found, mut looked_at) = (Vec::new(), 0);
+        let (tree, mut pending) = (self.tree(), vec![PathBuf::new()]);
+        while let Some(directory) = pending.pop() {
+            // One that is gone by now, or closed to the guest's own user, shows nothing.
+            let Ok(open) = tree.listing(&directory) else { continue };
+            for entry in Dir::read_from(&open)? {
+                let entry = entry?;
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                if name == "." || name == ".." {
+                    continue;
+                }
+                looked_at += 1;
+                if looked_at > MAX_LOOKED_AT {
+                    return Ok((found, true));
+                }
+                let Ok(Some(stat)) = look(&open, name) else { continue };
+                let (path, kind) = (directory.join(name), EntryKind::of(&stat));
+                match kind {
+                    EntryKind::Other => continue,
+                    EntryKind::Directory => pending.push(path.clone()),
+                    EntryKind::File | EntryKind::Link => {}
+                }
+                found.push(Listed { path, kind, bytes: stat.st_size.unsigned_abs() });
+            }
         }
-        listed.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(Some(listed))
+        Ok((found, false))
     }
 
     /// Each directory is opened beneath `/work`, and only then is something made in it.
     fn make_directories(&self, path: &Path) -> io::Result<OwnedFd> {
-        let tree = Tree::new(self.work.as_fd());
+        let tree = self.tree();
         let mut steps: Vec<&Path> = path.ancestors().collect();
         steps.reverse();
         for step in steps {
             let Some((parent, name)) = split(step) else { continue };
-            match mkdirat(tree.directory(parent)?, name, DIRECTORY) {
+            match mkdirat(tree.directory(parent)?, name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
         tree.directory(path)
     }
-}
 
-impl Upload {
-    /// Puts the file in its place.
-    pub fn finish(mut self) -> io::Result<()> {
-        self.file = None;
-        let _as_owner = FilesBelongTo::owner(self.owner);
-        renameat(&self.directory, &self.temporary, &self.directory, &self.name)?;
-        self.temporary.clear();
-        Ok(())
+    fn tree(&self) -> Tree<'_> {
+        Tree::new(self.work.as_fd())
     }
 }
 
-impl Write for Upload {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.flush()
-    }
-}
-
-impl Drop for Upload {
-    fn drop(&mut self) {
-        self.file = None;
-        if !self.temporary.is_empty() {
-            let _as_owner = FilesBelongTo::owner(self.owner);
-            let _ = unlinkat(&self.directory, &self.temporary, AtFlags::empty());
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

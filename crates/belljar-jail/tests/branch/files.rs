@@ -1,9 +1,9 @@
-//! A session's files from outside: put in, taken out, listed, compared with its workspace, committed.
+//! A session's files from outside: put in, taken out, listed, removed, compared with its workspace, committed.
 
 use std::{
     collections::BTreeMap,
     fs,
-    io::{Read, Write},
+    io::{self, Read},
     os::{
         fd::AsFd,
         unix::fs::{MetadataExt, PermissionsExt},
@@ -13,7 +13,7 @@ use std::{
 
 use belljar_jail::{
     CellGrants, CellLimits, GrantedTree, Guests, TreeAccess,
-    workspace::{BranchFiles, ChangeCaps, ChangeKind, CommitOptions, changes, commit},
+    workspace::{BranchFiles, ChangeCaps, ChangeKind, CommitOptions, EntryKind, changes, commit},
 };
 
 use crate::{
@@ -43,22 +43,35 @@ fn files(cell: &mut Cell, branch: &Branch) -> Result<BranchFiles> {
 }
 
 fn put(files: &BranchFiles, path: &str, text: &str) -> Result<()> {
-    let mut upload = files.create(Path::new(path)).map_err(told)?;
-    upload.write_all(text.as_bytes()).map_err(told)?;
-    upload.finish().map_err(told)
+    files.put(Path::new(path), &mut text.as_bytes()).map_err(told)
+}
+
+/// Content that does something when it is read, and says how that goes on.
+struct Meanwhile<F>(F);
+
+impl<F: FnMut() -> io::Result<usize>> Read for Meanwhile<F> {
+    fn read(&mut self, _buffer: &mut [u8]) -> io::Result<usize> {
+        (self.0)()
+    }
 }
 
 fn get(files: &BranchFiles, path: &str) -> Result<String> {
     let mut text = String::new();
-    files.open(Path::new(path)).map_err(told)?.read_to_string(&mut text).map_err(told)?;
+    let (bytes, mut file) = files.open(Path::new(path)).map_err(told)?;
+    file.read_to_string(&mut text).map_err(told)?;
+    same("its size", bytes, text.len() as u64)?;
     Ok(text)
 }
 
-fn list(files: &BranchFiles, path: &str) -> Result<String> {
-    let listed = files.list(Path::new(path), 100).map_err(told)?.ok_or("more than 100")?;
-    let names =
-        listed.iter().map(|one| format!("{}:{:?}:{}", one.name.display(), one.kind, one.bytes));
-    Ok(names.collect::<Vec<_>>().join(" "))
+fn list(files: &BranchFiles) -> Result<String> {
+    let (listed, is_cut) = files.list(100).map_err(told)?;
+    same("more than that", is_cut, false)?;
+    let shown = listed.iter().map(|one| {
+        let is_file = one.kind == EntryKind::File;
+        let what = if is_file { one.bytes.to_string() } else { one.kind.as_str().to_owned() };
+        format!("{}:{what}", one.path.display())
+    });
+    Ok(shown.collect::<Vec<_>>().join(" "))
 }
 
 fn in_and_out(guests: Guests) -> Result<()> {
@@ -76,11 +89,16 @@ fn in_and_out(guests: Guests) -> Result<()> {
     live.run("remove /work/deep/er/file")?;
     same("outside", get(&outside, "up")?, "changed".into())?;
     same("outside", get(&outside, "own")?, "12345".into())?;
-    same("listed", list(&outside, "")?, "deep:Directory:0 own:File:5 up:File:7".into())?;
-    same("listed", list(&outside, "deep/er")?, "beside:File:1".into())?;
-    // One that is not finished was never there.
-    outside.create(Path::new("half")).map_err(told)?.write_all(b"x").map_err(told)?;
-    same("listed", list(&outside, "")?, "deep:Directory:0 own:File:5 up:File:7".into())
+    let all = "deep:directory deep/er:directory deep/er/beside:1 own:5 up:7";
+    same("listed", list(&outside)?, all.into())?;
+    // One that breaks off was never there.
+    let mut broken = Meanwhile(|| Err(io::ErrorKind::BrokenPipe.into()));
+    same("broken off", outside.put(Path::new("half"), &mut broken).is_err(), true)?;
+    same("listed", list(&outside)?, all.into())?;
+    outside.remove(Path::new("deep/er/beside")).map_err(told)?;
+    same("not empty", outside.remove(Path::new("deep")).is_err(), true)?;
+    outside.remove(Path::new("deep/er")).map_err(told)?;
+    same("in the cell", live.run("list /work/deep")?, String::new())
 }
 
 fn of_one_branch(guests: Guests) -> Result<()> {
@@ -95,12 +113,15 @@ fn of_one_branch(guests: Guests) -> Result<()> {
     put(&of_child, "child", "1")?;
     same("the live one's", live.run("list /work")?, "a live".into())?;
     same("the child's", child.run("list /work")?, "a child".into())?;
-    same("from outside", list(&of_live, "")?, "a:File:1 live:File:1".into())?;
+    same("from outside", list(&of_live)?, "a:1 live:1".into())?;
     // With a file on its way in there is no branching, and none of its harm afterwards.
-    let upload = of_live.create(Path::new("half")).map_err(told)?;
-    let refused = cell.branch(&mut live).err().unwrap_or_default();
+    let mut refused = String::new();
+    let mut content = Meanwhile(|| {
+        refused = cell.branch(&mut live).err().unwrap_or_default();
+        Ok(0)
+    });
+    of_live.put(Path::new("late"), &mut content).map_err(told)?;
     same(&refused, refused.contains("open for writing"), true)?;
-    drop(upload);
     cell.branch(&mut live).map(drop)
 }
 
@@ -108,10 +129,11 @@ fn not_plain(guests: Guests) -> Result<()> {
     let (mut cell, live) = Cell::start(&setup(guests))?;
     let outside = files(&mut cell, &live)?;
     for path in ["", "/etc/passwd", "..", "../x", "a/../../x", "/", "a\0b"] {
-        same(path, outside.create(Path::new(path)).is_err(), true)?;
+        same(path, put(&outside, path, "1").is_err(), true)?;
         same(path, outside.open(Path::new(path)).is_err(), true)?;
+        same(path, outside.remove(Path::new(path)).is_err(), true)?;
     }
-    same("too long", outside.create(Path::new(&"a/".repeat(300))).is_err(), true)?;
+    same("too long", put(&outside, &"a/".repeat(300), "1").is_err(), true)?;
     // Control.
     put(&outside, "a/b", "1")?;
     same("plain", get(&outside, "a/b")?, "1".into())
@@ -132,11 +154,12 @@ fn in_the_way(guests: Guests) -> Result<()> {
         same(path, get(&outside, path).is_err(), true)?;
     }
     same("through a link", put(&outside, "out/new", "1").is_err(), true)?;
+    same("through a link", outside.remove(Path::new("out/passwd")).is_err(), true)?;
     same("a directory", put(&outside, "directory", "1").is_err(), true)?;
     // What has a link's name takes the link's place.
     put(&outside, "file", "mine")?;
     same("in place of a link", live.run("read /work/file")?, "mine".into())?;
-    same("listed", list(&outside, "")?.contains("out:Link:0"), true)
+    same("listed", list(&outside)?, "directory:directory file:4 out:link".into())
 }
 
 fn does_not_fit(guests: Guests) -> Result<()> {

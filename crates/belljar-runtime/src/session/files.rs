@@ -1,39 +1,28 @@
 //! Files of a session, from outside (C2): put, get, list, delete, beneath `/work`.
 //!
-//! All of it is done by the host through a handle on what the guest sees there, as the user the guest
-//! is. No link is followed and no path leads up, so that a guest that changes its files meanwhile
-//! changes only what it gets.
+//! All of it is done in the session's turn, by the jail, which follows no link and acts as the guest's
+//! user ([`BranchFiles`]). Here is what a path may be, and what is on its way in.
 
 use std::{
     fs::File,
-    io,
-    os::fd::{AsFd, OwnedFd},
+    io::{self, Seek as _},
     path::{Component, Path, PathBuf},
 };
 
-use belljar_jail::{as_user, control::Ids};
+use belljar_jail::workspace::{BranchFiles, EntryKind, Listed};
 use rustix::{
-    fs::{
-        AtFlags, Dir, FileType, MemfdFlags, Mode, OFlags, ResolveFlags, fstat, memfd_create,
-        mkdirat, openat2, renameat, statat, unlinkat,
-    },
+    fs::{MemfdFlags, memfd_create},
     io::Errno,
 };
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Inner, Session};
-use crate::{RunError, result::name};
+use crate::RunError;
 
-const BENEATH: ResolveFlags = ResolveFlags::BENEATH
-    .union(ResolveFlags::NO_SYMLINKS)
-    .union(ResolveFlags::NO_MAGICLINKS)
-    .union(ResolveFlags::NO_XDEV);
 /// No path is longer, and none has more parts.
 const MAX_PATH_BYTES: usize = 1024;
 const MAX_PARTS: usize = 32;
-/// Entries that are looked at for one list.
-const MAX_LOOKED_AT: usize = 100_000;
 
 /// A file of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,16 +81,18 @@ impl Session {
         let most = self.inner.limits.disk;
         // What is on its way is held in memory: of few at a time.
         let _place = self.inner.host.uploads().acquire().await;
-        let spool = memfd_create("upload", MemfdFlags::CLOEXEC).map_err(refused)?;
+        let spool = memfd_create("upload", MemfdFlags::CLOEXEC);
+        let spool = spool.map_err(|errno| FileError::Refused(errno.into()))?;
         let mut spool = tokio::fs::File::from_std(File::from(spool));
         let mut limited = (&mut content).take(most.saturating_add(1));
         let bytes = copy(&mut limited, &mut spool).await.map_err(FileError::Content)?;
         if bytes > most {
             return Err(FileError::TooLarge(most));
         }
-        let spool = spool.into_std().await;
+        let mut spool = spool.into_std().await;
+        spool.rewind().map_err(FileError::Refused)?;
         let shown = path.to_string_lossy().into_owned();
-        self.in_work(move |work| write(work, &path, spool)).await?;
+        self.in_work(move |work| work.put(&path, &mut spool)).await?;
         Ok(SessionFile { path: shown, bytes, kind: SessionFileKind::File })
     }
 
@@ -111,46 +102,47 @@ impl Session {
         path: &str,
     ) -> Result<(u64, impl AsyncRead + Send + Unpin + use<>), FileError> {
         let path = checked(path)?;
-        let (bytes, file) = self.in_work(move |work| read(work, &path)).await?;
+        let (bytes, file) = self.in_work(move |work| work.open(&path)).await?;
         Ok((bytes, tokio::fs::File::from_std(file).take(bytes)))
     }
 
     /// What is beneath `/work`, by path, and whether there is more than `at_most`.
     pub async fn list_files(&self, at_most: usize) -> Result<(Vec<SessionFile>, bool), FileError> {
-        self.in_work(move |work| list(work, at_most)).await
+        let (listed, is_cut) = self.in_work(move |work| work.list(at_most)).await?;
+        Ok((listed.into_iter().filter_map(shown).collect(), is_cut))
     }
 
     /// Removes a file, or a directory with nothing in it.
     pub async fn delete_file(&self, path: &str) -> Result<(), FileError> {
         let path = checked(path)?;
-        self.in_work(move |work| remove(work, &path)).await
+        self.in_work(move |work| work.remove(&path)).await
     }
 
-    /// Does something with `/work`, in its turn and as the guest's user.
+    /// Does something with `/work`, in its turn.
     async fn in_work<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&OwnedFd) -> Result<T, FileError> + Send + 'static,
+        act: impl FnOnce(&BranchFiles) -> io::Result<T> + Send + 'static,
     ) -> Result<T, FileError> {
         let _waiting = self.inner.wait();
         let turn = self.inner.take_turn().await.map_err(FileError::Session)?;
-        let (work, ids) = Inner::work(&self.inner, &turn).await?;
+        let work = self.inner.work(&turn).await?;
         let done = tokio::task::spawn_blocking(move || {
-            let done = as_user(ids.uid, ids.gid, || act(&work)).map_err(FileError::Refused);
+            let done = act(&work);
             // Nobody else has had a turn until now.
             drop(turn);
-            done?
+            done
         });
-        done.await.unwrap_or_else(|error| Err(FileError::Refused(io::Error::other(error))))
+        done.await.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(refused)
     }
 }
 
 impl Inner {
-    async fn work(&self, turn: &super::Turn) -> Result<(OwnedFd, Ids), FileError> {
+    async fn work(&self, turn: &super::Turn) -> Result<BranchFiles, FileError> {
         let (Some(cell), Some(live)) = (&turn.cell, &turn.live) else {
             return Err(FileError::Session(self.is_lost()));
         };
         let work = cell.work(live.number()).await.map_err(FileError::Refused)?;
-        Ok((work, cell.body().ids()))
+        Ok(BranchFiles::new(work, cell.body().ids()))
     }
 }
 
@@ -184,139 +176,31 @@ fn checked(path: &str) -> Result<PathBuf, FileError> {
     Ok(plain)
 }
 
-/// The directory a path is in, made if need be, and its last name.
-fn parent<'a>(
-    work: &OwnedFd,
-    path: &'a Path,
-    make: bool,
-) -> Result<(OwnedFd, &'a std::ffi::OsStr), FileError> {
-    let name = path.file_name().ok_or(FileError::Path("not the name of a file"))?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut directory = openat2(work, ".", flags, Mode::empty(), BENEATH).map_err(refused)?;
-    for part in path.parent().into_iter().flat_map(Path::components) {
-        let part = part.as_os_str();
-        if make {
-            match mkdirat(&directory, part, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(refused(errno)),
-            }
-        }
-        directory = openat2(&directory, part, flags, Mode::empty(), BENEATH).map_err(refused)?;
-    }
-    Ok((directory, name))
-}
-
-fn write(work: &OwnedFd, path: &Path, mut content: File) -> Result<(), FileError> {
-    use std::io::Seek as _;
-    content.rewind().map_err(FileError::Refused)?;
-    let (directory, last) = parent(work, path, true)?;
-    let temporary = name(".belljar-");
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let made = openat2(&directory, &*temporary, flags, Mode::RUSR | Mode::WUSR, BENEATH);
-    let mut made = File::from(made.map_err(refused)?);
-    let written = io::copy(&mut content, &mut made);
-    drop(made);
-    let moved = match written {
-        Ok(_) => renameat(&directory, &*temporary, &directory, last).map_err(refused),
-        Err(error) => Err(refused(Errno::from_io_error(&error).unwrap_or(Errno::IO))),
+fn shown(listed: Listed) -> Option<SessionFile> {
+    let kind = match listed.kind {
+        EntryKind::File => SessionFileKind::File,
+        EntryKind::Directory => SessionFileKind::Directory,
+        EntryKind::Link => SessionFileKind::Link,
+        EntryKind::Other => return None,
     };
-    if moved.is_err() {
-        let _ = unlinkat(&directory, &*temporary, AtFlags::empty());
-    }
-    moved
+    let path = listed.path.to_string_lossy().into_owned();
+    Some(SessionFile { path, bytes: listed.bytes, kind })
 }
 
-fn read(work: &OwnedFd, path: &Path) -> Result<(u64, File), FileError> {
-    // A pipe would have the host wait for somebody to write to it.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = openat2(work, path, flags, Mode::empty(), BENEATH).map_err(refused)?;
-    let found = fstat(&file).map_err(refused)?;
-    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(FileError::Path("not a regular file"));
-    }
-    Ok((u64::try_from(found.st_size).unwrap_or_default(), File::from(file)))
-}
-
-fn remove(work: &OwnedFd, path: &Path) -> Result<(), FileError> {
-    let (directory, last) = parent(work, path, false)?;
-    match unlinkat(&directory, last, AtFlags::empty()) {
-        Err(Errno::ISDIR | Errno::PERM) => {
-            unlinkat(&directory, last, AtFlags::REMOVEDIR).map_err(refused)
+fn refused(error: io::Error) -> FileError {
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOENT) => FileError::Missing,
+        Some(Errno::LOOP) => FileError::Path("a symbolic link leads there"),
+        Some(Errno::XDEV) => FileError::Path("it leads out of the workspace"),
+        Some(Errno::NOTDIR | Errno::ISDIR) => {
+            FileError::Path("a directory and a file are confused")
         }
-        other => other.map_err(refused),
-    }
-}
-
-fn list(work: &OwnedFd, at_most: usize) -> Result<(Vec<SessionFile>, bool), FileError> {
-    let (mut found, mut looked_at) = (Vec::new(), 0);
-    let mut pending = vec![PathBuf::from(".")];
-    while let Some(directory) = pending.pop() {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // One that is gone by now, or closed to the guest's own user, shows nothing.
-        let Ok(open) = openat2(work, &directory, flags, Mode::empty(), BENEATH) else { continue };
-        for entry in Dir::read_from(&open).map_err(refused)? {
-            let entry = entry.map_err(refused)?;
-            if matches!(entry.file_name().to_bytes(), b"." | b"..") {
-                continue;
-            }
-            looked_at += 1;
-            if looked_at > MAX_LOOKED_AT {
-                return Ok(ordered(found, at_most, true));
-            }
-            let path = directory.join(as_path(&entry));
-            if let Some(file) = look(&open, &entry, &path) {
-                if file.kind == SessionFileKind::Directory {
-                    pending.push(path);
-                }
-                found.push(file);
-            }
+        Some(Errno::NAMETOOLONG | Errno::INVAL) => FileError::Path("no file can have this name"),
+        Some(Errno::NXIO) => FileError::Path("not a regular file"),
+        None if error.kind() == io::ErrorKind::InvalidInput => {
+            FileError::Path("not a regular file")
         }
-    }
-    Ok(ordered(found, at_most, false))
-}
-
-fn as_path(entry: &rustix::fs::DirEntry) -> &Path {
-    use std::os::unix::ffi::OsStrExt as _;
-    Path::new(std::ffi::OsStr::from_bytes(entry.file_name().to_bytes()))
-}
-
-/// What an entry is; devices, pipes and sockets are nothing to hand out.
-fn look(directory: impl AsFd, entry: &rustix::fs::DirEntry, path: &Path) -> Option<SessionFile> {
-    let found = statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let kind = match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile => SessionFileKind::File,
-        FileType::Directory => SessionFileKind::Directory,
-        FileType::Symlink => SessionFileKind::Link,
-        FileType::Fifo
-        | FileType::Socket
-        | FileType::CharacterDevice
-        | FileType::BlockDevice
-        | FileType::Unknown => return None,
-    };
-    let path = path.strip_prefix(".").unwrap_or(path).to_string_lossy().into_owned();
-    Some(SessionFile { path, bytes: u64::try_from(found.st_size).unwrap_or_default(), kind })
-}
-
-fn ordered(
-    mut found: Vec<SessionFile>,
-    at_most: usize,
-    mut is_cut: bool,
-) -> (Vec<SessionFile>, bool) {
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    is_cut |= found.len() > at_most;
-    found.truncate(at_most);
-    (found, is_cut)
-}
-
-fn refused(errno: Errno) -> FileError {
-    match errno {
-        Errno::NOENT => FileError::Missing,
-        Errno::LOOP => FileError::Path("a symbolic link leads there"),
-        Errno::XDEV => FileError::Path("it leads out of the workspace"),
-        Errno::NOTDIR | Errno::ISDIR => FileError::Path("a directory and a file are confused"),
-        Errno::NAMETOOLONG | Errno::INVAL => FileError::Path("no file can have this name"),
-        Errno::NXIO => FileError::Path("not a regular file"),
-        errno => FileError::Refused(errno.into()),
+        _ => FileError::Refused(error),
     }
 }
 
