@@ -48,8 +48,6 @@ enum Request {
     DropBranch { branch: u64 },
     /// A handle on a branch's `/work`, as it sees it.
     BranchFiles { branch: u64 },
-    /// A handle on what a branch has changed in its workspace.
-    BranchChanges { branch: u64 },
 }
 
 /// Keeper → host.
@@ -142,13 +140,6 @@ pub fn request_branch_files(keeper: impl AsFd, branch: u64) -> io::Result<()> {
     send_packet(keeper, &Request::BranchFiles { branch })
 }
 
-/// Asks a session's keeper for a handle on what a branch has changed in its workspace, to be read
-/// while its guest is idle or dead, and before the next request. The answer is
-/// [`KeeperReport::Work`].
-pub fn request_branch_changes(keeper: impl AsFd, branch: u64) -> io::Result<()> {
-    send_packet(keeper, &Request::BranchChanges { branch })
-}
-
 /// A keeper's next report, and all handles that come with it; `None` when it is gone.
 pub fn receive_answer(keeper: impl AsFd) -> io::Result<Option<(KeeperReport, Vec<OwnedFd>)>> {
     control::receive(keeper)
@@ -239,12 +230,8 @@ pub(crate) fn watch(
 
 fn answer(socket: &OwnedFd, request: &Request, guest: &Kept, files: &mut Files) -> io::Result<()> {
     match (request, files) {
-        (&Request::Resize { bytes, inodes }, files) => {
-            let resized = match files {
-                Files::Session(root) => root.resize(bytes, inodes),
-                Files::Plain | Files::Layered(_) => mounts::resize_scratch(bytes, inodes),
-            };
-            let report = match resized {
+        (&Request::Resize { bytes, inodes }, _) => {
+            let report = match mounts::resize_scratch(bytes, inodes) {
                 Ok(()) => KeeperReport::Resized,
                 Err(error) => KeeperReport::NotResized { message: error.to_string() },
             };
@@ -257,10 +244,7 @@ fn answer(socket: &OwnedFd, request: &Request, guest: &Kept, files: &mut Files) 
         (Request::FirstGuest, _) => {
             control::send(socket, &KeeperReport::FirstGuest, &[guest.pidfd.as_fd()])
         }
-        (request, Files::Session(root)) => {
-            let _ = root.forget_changes();
-            answer_session(socket, request, root)
-        }
+        (request, Files::Session(root)) => answer_session(socket, request, root),
         (_, Files::Plain | Files::Layered(_)) => {
             let message = "this cell has no branches".to_owned();
             send_packet(socket, &KeeperReport::NotBranched { message })
@@ -282,8 +266,8 @@ fn answer_session(socket: &OwnedFd, request: &Request, root: &mut SessionRoot) -
             Err(error) => not_branched(socket, &error),
         },
         Request::BranchFiles { branch } => hand_over(socket, root.work(branch)),
-        Request::BranchChanges { branch } => hand_over(socket, root.changes(branch)),
-        Request::Work => hand_over(socket, root.changes(SessionRoot::FIRST)),
+        // Its files are those of its branches.
+        Request::Work => hand_over(socket, Err(io::ErrorKind::Unsupported.into())),
         Request::Resize { .. } | Request::FirstGuest => Ok(()),
     }
 }

@@ -36,8 +36,8 @@ pub use branch::{Branched, Branching, Moment};
 pub use cell::{Confined, Guest, OwnLimits};
 pub use error::ConfineError;
 pub use keeper::{
-    GuestEnd, KeeperReport, receive_answer, receive_report, request_branch, request_branch_changes,
-    request_branch_files, request_drop, request_first_guest, request_resize, request_work,
+    GuestEnd, KeeperReport, receive_answer, receive_report, request_branch, request_branch_files,
+    request_drop, request_first_guest, request_resize, request_work,
 };
 pub use mechanism::Mechanism;
 pub use plan::{

@@ -7,7 +7,6 @@ mod cell;
 mod covered;
 mod granted;
 mod layers;
-mod merged;
 mod parts;
 mod session;
 

@@ -107,12 +107,6 @@ impl Layers {
     }
 }
 
-/// Removes a directory and everything in it.
-pub(super) fn remove_all(path: &str) -> io::Result<()> {
-    let (mut room, mut moved) = (usize::MAX, 0);
-    remove_some(path, &mut room, &mut moved).map(drop)
-}
-
 /// Removes a directory and everything in it, however deep, or as much of it as there is room for;
 /// whether it is gone. What is below its directories is moved up before they go, so that no path gets
 /// longer and no more than two directories are open.
@@ -186,11 +180,6 @@ fn move_up(
             other => return Ok(other?),
         }
     }
-}
-
-/// The names in the directory at a path.
-pub(super) fn names_at(path: &std::path::Path) -> io::Result<Vec<OsString>> {
-    names(openat(CWD, path, LIST, Mode::empty())?, usize::MAX)
 }
 
 /// The names in a directory, or as many of them.

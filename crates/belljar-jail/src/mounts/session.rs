@@ -26,11 +26,9 @@ use rustix::{
 
 use super::{
     INERT,
-    cell::resize_scratch,
     covered::Cover,
     granted::{Covers, begin_root, copy_root, place_grants},
     layers::{Layer, Layers},
-    merged,
     parts::copy_parts,
 };
 use crate::{CellGrants, CellLimits, Guests, TreeAccess, ZygotePlan, sys};
@@ -59,10 +57,6 @@ pub(crate) struct SessionRoot {
     workspace: Vec<String>,
     branches: BTreeMap<u64, Branch>,
     next: u64,
-    /// Bytes and files of all of it together.
-    size: (u64, u64),
-    /// Whether changes were put together and are still there.
-    is_merged: bool,
     /// The tree a guest may still be in, having been told to leave it.
     left: Option<Branch>,
     /// Those that nobody is in any more. Letting go of one takes as long as making it.
@@ -123,8 +117,6 @@ impl SessionRoot {
             workspace: lay_workspace(grants, trees)?,
             branches: BTreeMap::new(),
             next: Self::FIRST + 1,
-            size: (limits.disk_bytes, limits.inodes),
-            is_merged: false,
             left: None,
             gone: Vec::new(),
         };
@@ -141,44 +133,6 @@ impl SessionRoot {
     /// A handle on a branch's `/work`, as the branch sees it.
     pub(crate) fn work(&self, branch: u64) -> io::Result<OwnedFd> {
         Ok(openat(self.tree(branch)?, "work", LOOK, Mode::empty())?)
-    }
-
-    /// A handle on what a branch has changed in its workspace, in the form of an overlay's upper
-    /// directory; without a workspace, on its `/work`.
-    ///
-    /// Where they are spread over several layers, they are put together for this once; they are there
-    /// until [`forget_changes`](Self::forget_changes).
-    pub(crate) fn changes(&mut self, branch: u64) -> io::Result<OwnedFd> {
-        let [work, _] = self.find(branch)?.stacks.clone();
-        if self.workspace.is_empty() {
-            return self.work(branch);
-        }
-        if work.lowers.is_empty() {
-            return Ok(openat(CWD, work.upper.files(), LOOK, Mode::empty())?);
-        }
-        let (bytes, inodes) = self.size;
-        self.is_merged = true;
-        // Every name counts as a file, and the names are to have no part in what the guest may use.
-        resize_scratch(bytes, inodes.saturating_mul(2))?;
-        let layers: Vec<Layer> = [work.upper].into_iter().chain(work.lowers).collect();
-        merged::merge(&layers)
-    }
-
-    /// Gives back what was put together for the last list of changes.
-    pub(crate) fn forget_changes(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.is_merged) {
-            merged::forget()?;
-            let (bytes, inodes) = self.size;
-            resize_scratch(bytes, inodes)?;
-        }
-        Ok(())
-    }
-
-    /// Changes the bounds of all files of the session together.
-    pub(crate) fn resize(&mut self, bytes: u64, inodes: u64) -> io::Result<()> {
-        resize_scratch(bytes, inodes)?;
-        self.size = (bytes, inodes);
-        Ok(())
     }
 
     /// Makes two branches of one. Nothing has changed when it fails.

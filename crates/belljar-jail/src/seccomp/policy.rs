@@ -130,8 +130,8 @@ const CLONE_CELLS: &[u32] = numbers! {
 
 /// What a session's keeper needs on top: trees and layers for branches, and removing them.
 const KEEP_BRANCHES: &[u32] = numbers! {
-    SYS_open_tree SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_linkat SYS_fchmodat SYS_fstat
-    SYS_newfstatat SYS_statx SYS_getdents64 SYS_lseek SYS_lgetxattr SYS_setxattr
+    SYS_open_tree SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_fchmodat SYS_fstat
+    SYS_newfstatat SYS_statx SYS_getdents64 SYS_lseek
 };
 
 /// What the guest of a session needs on top: to take descriptors from the host, and to go on in

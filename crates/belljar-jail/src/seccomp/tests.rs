@@ -171,15 +171,12 @@ fn b4_what_sessions_may_call_besides() {
         libc::SYS_mkdirat,
         libc::SYS_unlinkat,
         libc::SYS_renameat2,
-        libc::SYS_linkat,
         libc::SYS_fchmodat,
         libc::SYS_fstat,
         libc::SYS_newfstatat,
         libc::SYS_statx,
         libc::SYS_getdents64,
         libc::SYS_lseek,
-        libc::SYS_lgetxattr,
-        libc::SYS_setxattr,
         libc::SYS_mmap,
     ];
     assert_eq!(added(&Policy::session_keeper(), &Policy::keeper()), numbers(&keeps));

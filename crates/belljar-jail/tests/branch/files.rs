@@ -1,19 +1,15 @@
-//! A session's files from outside: put in, taken out, listed, removed, compared with its workspace, committed.
+//! A session's files from outside: put in, taken out, listed, removed; and what is granted.
 
 use std::{
-    collections::BTreeMap,
     fs,
     io::{self, Read},
-    os::{
-        fd::AsFd,
-        unix::fs::{MetadataExt, PermissionsExt},
-    },
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
 };
 
 use belljar_jail::{
     CellGrants, CellLimits, GrantedTree, Guests, TreeAccess,
-    workspace::{BranchFiles, ChangeCaps, ChangeKind, CommitOptions, EntryKind, changes, commit},
+    workspace::{BranchFiles, EntryKind},
 };
 
 use crate::{
@@ -27,8 +23,6 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("b1_paths_that_are_not_plain", not_plain),
     ("b1_what_a_guest_puts_in_the_way", in_the_way),
     ("b1_an_upload_that_does_not_fit", does_not_fit),
-    ("b4_changes_across_layers_are_one_list", across_layers),
-    ("b4_a_session_is_committed", committed),
     ("b4_what_is_hidden_is_so_in_every_branch", hidden),
     ("b4_a_fifo_that_is_only_read", fifo),
     ("b4_grants_are_what_they_were_in_every_branch", grants),
@@ -191,82 +185,6 @@ fn workspace(guests: Guests) -> Result<(tempfile::TempDir, Setup)> {
     };
     let grants = CellGrants { trees: vec![tree], commands: Vec::new() };
     Ok((home, Setup { grants, ..setup(guests) }))
-}
-
-/// What a list says, by path.
-fn listed(cell: &mut Cell, branch: &Branch, home: &Path) -> Result<BTreeMap<String, ChangeKind>> {
-    let (upper, lower) = (cell.changes(branch)?, fs::File::open(home).map_err(told)?);
-    let list = changes(upper.as_fd(), Some(lower.as_fd()), &ChangeCaps::default()).map_err(told)?;
-    let shown = list.list.iter().map(|one| (one.path.display().to_string(), one.kind));
-    Ok(shown.collect())
-}
-
-fn across_layers(guests: Guests) -> Result<()> {
-    use ChangeKind::{Added, Deleted, Modified};
-    let (home, setup) = workspace(guests)?;
-    let (mut cell, mut live) = Cell::start(&setup)?;
-    let mut wanted = BTreeMap::new();
-    same("at first", listed(&mut cell, &live, home.path())?, wanted.clone())?;
-    same("the workspace", live.run("list /work")?, "kept one three two".into())?;
-    live.run("write /work/one 1")?;
-    live.run("write /work/new/a 1").err();
-    live.run("mkdir /work/new")?;
-    live.run("write /work/new/a 1")?;
-    wanted.extend([("one".to_owned(), Modified), ("new".into(), Added), ("new/a".into(), Added)]);
-    same("one layer", listed(&mut cell, &live, home.path())?, wanted.clone())?;
-    let mut parked = cell.branch(&mut live)?;
-    live.run("remove /work/two")?;
-    live.run("remove /work/kept")?;
-    live.run("write /work/one 2")?;
-    live.run("write /work/new/b 1")?;
-    let between = cell.branch(&mut live)?;
-    // Made anew over what was removed: nothing of the old one shows.
-    live.run("mkdir /work/kept")?;
-    live.run("write /work/kept/c 1")?;
-    live.run("remove /work/new/a")?;
-    let parked_wanted = wanted.clone();
-    wanted.extend([("two".to_owned(), Deleted), ("kept/c".into(), Added), ("new/b".into(), Added)]);
-    wanted.extend([("kept/a".to_owned(), Deleted), ("kept/deep".into(), Deleted)]);
-    wanted.remove("new/a");
-    for _ in 0..2 {
-        let mut found = listed(&mut cell, &live, home.path())?;
-        // Whether the directory itself counts as changed is a matter of its permissions.
-        found.remove("kept");
-        same("three layers", found, wanted.clone())?;
-    }
-    same("the parked one", listed(&mut cell, &parked, home.path())?, parked_wanted)?;
-    same("the parked one's", parked.run("list /work")?, "kept new one three two".into())?;
-    // Looking changed nothing.
-    same("the live one's", live.run("list /work")?, "kept new one three".into())?;
-    same("the live one's", live.run("list /work/kept")?, "c".into())?;
-    live.run("write /work/after 1")?;
-    cell.end(between)?;
-    same("the original", fs::read_to_string(home.path().join("one")).map_err(told)?, "one".into())
-}
-
-fn committed(guests: Guests) -> Result<()> {
-    let (home, setup) = workspace(guests)?;
-    let (mut cell, mut live) = Cell::start(&setup)?;
-    live.run("write /work/one 1")?;
-    let parked = cell.branch(&mut live)?;
-    live.run("write /work/one 2")?;
-    live.run("remove /work/two")?;
-    let other = cell.branch(&mut live)?;
-    live.run("mkdir /work/new")?;
-    live.run("write /work/new/a 1")?;
-    cell.end(other)?;
-    cell.end(parked)?;
-    belljar_jail::kill_by_pidfd(&live.pidfd).map_err(told)?;
-    crate::harness::session::wait_for_end(&live.pidfd)?;
-    let (upper, lower) = (cell.changes(&live)?, fs::File::open(home.path()).map_err(told)?);
-    let list = changes(upper.as_fd(), Some(lower.as_fd()), &ChangeCaps::default()).map_err(told)?;
-    let report = commit(&list, upper.as_fd(), lower.as_fd(), &CommitOptions::default());
-    let read = |file: &str| fs::read_to_string(home.path().join(file)).ok();
-    same("one", read("one"), Some("2".into()))?;
-    same("two", read("two"), None)?;
-    same("three", read("three"), Some("three".into()))?;
-    same("new", read("new/a"), Some("1".into()))?;
-    same("skipped", format!("{:?}", report.skipped), "[]".into())
 }
 
 /// A cell that is granted a directory to be read and one to be written to.

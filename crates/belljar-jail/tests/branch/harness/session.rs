@@ -16,8 +16,7 @@ use std::{
 use belljar_jail::{
     CellGrants, CellKind, CellLimits, KeeperReport, ZygotePlan,
     control::{self, Answer, Ids, Order},
-    receive_answer, request_branch, request_branch_changes, request_branch_files, request_drop,
-    request_first_guest,
+    receive_answer, request_branch, request_branch_files, request_drop, request_first_guest,
     session::{FIRST_BRANCH, branch_sockets, receive_greeting, send_descriptors},
 };
 use belljar_wire::{
@@ -191,16 +190,7 @@ impl Cell {
 
     /// A handle on a branch's `/work`.
     pub(crate) fn files(&mut self, branch: &Branch) -> Result<OwnedFd> {
-        self.handle(|keeper| request_branch_files(keeper, branch.number))
-    }
-
-    /// A handle on what a branch has changed.
-    pub(crate) fn changes(&mut self, branch: &Branch) -> Result<OwnedFd> {
-        self.handle(|keeper| request_branch_changes(keeper, branch.number))
-    }
-
-    fn handle(&mut self, request: impl FnOnce(&OwnedFd) -> io::Result<()>) -> Result<OwnedFd> {
-        match self.ask(request)? {
+        match self.ask(|keeper| request_branch_files(keeper, branch.number))? {
             (KeeperReport::Work, fds) => fds.into_iter().next().ok_or("no handle".to_owned()),
             (other, _) => Err(format!("{other:?}")),
         }
