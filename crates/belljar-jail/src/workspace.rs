@@ -1,5 +1,5 @@
 //! What the host does with a workspace once its cell is dead: list what changed, commit it to the
-//! real directory, collect artifacts.
+//! real directory, collect artifacts. In a session that lives: bring files in and out (`files.rs`).
 //!
 //! Everything in an upper directory was written by hostile code, and the real directory may be
 //! changed by others meanwhile. So every path is opened beneath a directory handle without
