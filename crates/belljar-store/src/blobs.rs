@@ -155,6 +155,13 @@ fn prune(connection: &Connection, max_bytes: u64) -> Result<Pruned, StoreError> 
            AND NOT EXISTS (SELECT 1 FROM runs WHERE request_blob = blobs.id)
            AND NOT EXISTS (SELECT 1 FROM runs WHERE result_blob = blobs.id)
            AND NOT EXISTS (SELECT 1 FROM approvals WHERE arguments_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM flow_inputs WHERE body_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM flow_snapshots WHERE body_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM flow_intents WHERE body_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM flow_events WHERE body_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM flow_commands WHERE body_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM flow_commands WHERE answer_blob = blobs.id)
+           AND NOT EXISTS (SELECT 1 FROM flow_blobs WHERE blob_id = blobs.id)
          ORDER BY last_used_ms, created_ms, rowid",
     )?;
     let candidates = candidates

@@ -4,6 +4,8 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use thiserror::Error;
 
+use crate::FlowError;
+
 /// Why the store could not do what was asked. Whatever the variant, nothing was changed.
 ///
 /// One exception: after [`Commit`](Self::Commit) the disk may hold the change or not, as with
@@ -45,14 +47,14 @@ pub enum StoreError {
     /// The transaction the operation was part of could not be committed.
     #[error("the transaction could not be committed")]
     Commit(#[source] Arc<rusqlite::Error>),
-    /// Somebody else has claimed the run since; this writer has to stop.
-    #[error("run {run_id} was taken over: this writer holds fence {held}, the run is at {current}")]
+    /// Somebody else has claimed the run or the workflow since; this writer has to stop.
+    #[error("{run_id} was taken over: this writer holds fence {held}, it is at {current} now")]
     Fenced {
-        /// The run.
+        /// The run, or the workflow.
         run_id: String,
         /// The fence of the lease that was used.
         held: i64,
-        /// The fence of the run.
+        /// The fence it has now.
         current: i64,
     },
     /// There is no such run.
@@ -80,6 +82,9 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// What was asked of a workflow cannot be.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
     /// The thread that writes is gone.
     #[error("the store is closed")]
     Closed,

@@ -1,5 +1,5 @@
 //! Durable state of a project: runs, journal, approvals, audit, blobs, cache, events, shapes,
-//! sessions.
+//! sessions, workflows.
 //!
 //! One SQLite file in the project's `.belljar/` directory, used by several processes at once. The
 //! store keeps rows and knows nothing of what they mean. Three promises hold everywhere:
@@ -15,6 +15,7 @@ mod blobs;
 mod cache;
 mod error;
 mod events;
+mod flows;
 mod journal;
 mod open;
 mod readers;
@@ -31,6 +32,11 @@ pub use audit::{AuditFilter, AuditRow};
 pub use blobs::{BlobInfo, Pruned};
 pub use error::StoreError;
 pub use events::Event;
+pub use flows::{
+    CheckpointRow, CommandRow, FlowBatch, FlowCommand, FlowError, FlowEvent, FlowFilter, FlowInput,
+    FlowLease, FlowRow, FlowState, IntentChange, IntentRow, LeaseRequest, LoadedFlow, NewFlow,
+    SentCommand,
+};
 pub use journal::JournalRow;
 pub use open::FILE_NAME;
 pub use runs::{Lease, NewRun, RunRecord, RunSummary};

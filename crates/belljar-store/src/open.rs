@@ -29,7 +29,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// beginning, which is cheaper to synchronise than a file that grows.
 const CHECKPOINT_PAGES: i64 = 1000;
 /// Every statement of this crate stays prepared.
-const STATEMENTS: usize = 96;
+const STATEMENTS: usize = 160;
 
 /// Makes the directory and the file if needed, brings the schema up to date, and gives back the
 /// file's path and the connection that writes.

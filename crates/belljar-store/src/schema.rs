@@ -10,7 +10,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::StoreError;
 
 /// Every version's changes, oldest first.
-const MIGRATIONS: &[&str] = &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001.sql"),
+    include_str!("schema/0002.sql"),
+    include_str!("schema/0003.sql"),
+];
 /// "BELL": marks the file as ours.
 const APPLICATION_ID: i64 = 0x4245_4c4c;
 

@@ -66,6 +66,10 @@ struct Shared {
     behind: BehindQueue,
     /// Wakes who waits for a decision that is made in this process.
     decided: Notify,
+    /// Wakes who waits for a command to a workflow that is sent in this process.
+    commanded: Notify,
+    /// Wakes who waits for what a workflow commits in this process.
+    progressed: Notify,
     options: Options,
 }
 
@@ -102,6 +106,8 @@ impl Store {
             readers: Readers::new(path),
             behind: BehindQueue::new(options.behind_queue),
             decided: Notify::new(),
+            commanded: Notify::new(),
+            progressed: Notify::new(),
             options,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -128,6 +134,14 @@ impl Store {
 
     pub(crate) fn decided(&self) -> &Notify {
         &self.shared.decided
+    }
+
+    pub(crate) fn commanded(&self) -> &Notify {
+        &self.shared.commanded
+    }
+
+    pub(crate) fn progressed(&self) -> &Notify {
+        &self.shared.progressed
     }
 
     pub(crate) fn behind(&self) -> &BehindQueue {

@@ -7,6 +7,7 @@ mod blobs;
 mod cache;
 mod crash;
 mod events;
+mod flows;
 mod group;
 mod journal;
 mod open;

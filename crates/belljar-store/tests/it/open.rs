@@ -46,8 +46,8 @@ fn a_newer_file_is_refused_and_left_alone() {
     sql(directory.path()).pragma_update(None, "user_version", 1000).unwrap();
     let refused = Store::open(directory.path());
     let Err(StoreError::Newer { found, known, .. }) = refused else { panic!("{refused:?}") };
-    assert_eq!((found, known), (1000, 2));
-    sql(directory.path()).pragma_update(None, "user_version", 2).unwrap();
+    assert_eq!((found, known), (1000, 3));
+    sql(directory.path()).pragma_update(None, "user_version", 3).unwrap();
     Store::open(directory.path()).unwrap();
 }
 
@@ -57,11 +57,16 @@ async fn a_file_of_the_version_before_gets_what_it_lacks() {
     store.begin_run(crate::support::new_run("kept", 1)).await.unwrap();
     drop(store);
     let before = sql(directory.path());
-    before.execute_batch("DROP TABLE sessions; PRAGMA user_version = 1;").unwrap();
+    let later = ["sessions", "flow_inputs", "flow_snapshots", "flow_intents", "flow_events"];
+    for table in later.into_iter().chain(["flow_commands", "flow_blobs", "flows"]) {
+        before.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+    }
+    before.execute_batch("PRAGMA user_version = 1").unwrap();
     drop(before);
     let store = Store::open(directory.path()).unwrap();
     assert!(store.run("kept").await.unwrap().is_some());
     assert_eq!(store.sessions(1, false).await.unwrap(), []);
+    assert_eq!(store.flows(Default::default(), None, 1).await.unwrap(), []);
 }
 
 /// A project may come from a stranger, with a store that decides by itself (E4).
