@@ -25,10 +25,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("belljar-search", &[]),
     ("belljar-store", &[]),
     ("belljar-tools", &["belljar-jail", "belljar-search", "belljar-store", "belljar-wire"]),
+    ("belljar-flow", &["belljar-store"]),
     ("belljar-server", &[]),
     (
         "belljar",
         &[
+            "belljar-flow",
             "belljar-jail",
             "belljar-runtime",
             "belljar-search",

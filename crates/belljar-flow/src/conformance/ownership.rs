@@ -1,0 +1,175 @@
+//! One owner at a time; who was superseded changes nothing and is told.
+
+use std::time::Duration;
+
+use crate::{
+    conformance::{
+        Engines, Fault, Outcome, create, event, holds, input, inputs, opened, owned, same,
+        standing, wants,
+    },
+    engine::{Batch, DurableEngine, EngineError, Lease, LeaseRequest, QueuedCommand},
+};
+
+pub(super) async fn a_live_lease_is_respected<E: Engines>(engines: &E) -> Outcome {
+    let (one, two) = (engines.open().await, engines.open().await);
+    let lease = owned(&one, "flow").await?;
+    let refused = two.claim("flow", wants("other", 10_000)).await;
+    let is_refused = matches!(
+        &refused,
+        Err(EngineError::Held { owner, until_ms: 10_001, .. }) if owner == "suite"
+    );
+    holds(&format!("a live lease was claimed: {refused:?}"), is_refused)?;
+    one.commit(&lease, inputs(vec![input(1, b"x")])).await?;
+    Ok(())
+}
+
+pub(super) async fn a_lapsed_lease_is_free<E: Engines>(engines: &E) -> Outcome {
+    let (one, two) = (engines.open().await, engines.open().await);
+    let first = owned(&one, "flow").await?;
+    let second = two.claim("flow", wants("other", 10_001)).await?;
+    holds("the fence did not grow", second.fence > first.fence)?;
+    let row = one.find("flow").await?.map(|row| (row.owner, row.lease_until_ms));
+    same("owner", &row, &Some(("other".to_owned(), 20_001)))?;
+    superseded(one.commit(&first, inputs(vec![input(1, b"x")])).await.map(|_| ()))
+}
+
+pub(super) async fn one_of_two_claims_wins<E: Engines>(engines: &E) -> Outcome {
+    let (one, two) = (engines.open().await, engines.open().await);
+    create(&one, "flow", 1).await?;
+    let mut now = 1;
+    for _ in 0..20 {
+        let claims = tokio::join!(
+            one.claim("flow", wants("one", now)),
+            two.claim("flow", wants("two", now))
+        );
+        let (winner, loser) = match claims {
+            (Ok(lease), Err(error)) => ((lease, "one"), error),
+            (Err(error), Ok(lease)) => ((lease, "two"), error),
+            both => return Err(Fault(format!("not one of two: {both:?}"))),
+        };
+        let told = matches!(&loser, EngineError::Held { owner, .. } if owner == winner.1);
+        holds(&format!("the loser was told {loser:?}"), told)?;
+        one.renew(&winner.0, now).await?;
+        now += 20_000;
+    }
+    Ok(())
+}
+
+/// All a writer can do with a lease.
+async fn writes(engine: &impl DurableEngine, lease: &Lease) -> [Result<(), EngineError>; 3] {
+    let mut batch = inputs(vec![input(1, b"stale")]);
+    batch.snapshot = Some(b"stale".to_vec());
+    batch.events = vec![event(1, 1)];
+    batch.intents = vec![opened("stale", 1)];
+    batch.taken = vec![(1, 1)];
+    batch.answers = vec![("c".to_owned(), b"stale".to_vec())];
+    batch.state = standing("stale", 9, true);
+    batch.lease_until_ms = Some(i64::MAX);
+    [
+        engine.commit(lease, batch).await.map(|_| ()),
+        engine.renew(lease, i64::MAX).await,
+        engine.release(lease).await,
+    ]
+}
+
+fn superseded(outcome: Result<(), EngineError>) -> Outcome {
+    let is_told = matches!(
+        &outcome,
+        Err(EngineError::Superseded { held, current, .. }) if held < current
+    );
+    holds(&format!("a superseded writer was told {outcome:?}"), is_told)
+}
+
+pub(super) async fn superseded_writes_are_refused<E: Engines>(engines: &E) -> Outcome {
+    let (one, two) = (engines.open().await, engines.open().await);
+    let stale = owned(&one, "flow").await?;
+    let (id, sender) = ("c".to_owned(), "suite".to_owned());
+    let command = QueuedCommand { seq: 0, id, sender, at_ms: 1, body: Vec::new() };
+    one.send("flow", command).await?;
+    let fresh = two.claim("flow", wants("other", 50_000)).await?;
+    let before = two.load("flow", None).await?;
+    for outcome in writes(&one, &stale).await {
+        superseded(outcome)?;
+    }
+    let row = one.load("flow", None).await?;
+    same("what is kept", &row, &before)?;
+    same("events", &one.events("flow", 0, 9, Duration::ZERO).await?, &Vec::new())?;
+    let answer = one.command("flow", "c", Duration::ZERO).await?.and_then(|row| row.answer);
+    same("answer", &answer, &None)?;
+    drop((one, two));
+    let engine = engines.open().await;
+    same("after a restart", &engine.load("flow", None).await?, &before)?;
+    // Control: who has it may do all of it.
+    for outcome in writes(&engine, &fresh).await {
+        outcome?;
+    }
+    Ok(())
+}
+
+pub(super) async fn a_taken_over_lease_is_void<E: Engines>(engines: &E) -> Outcome {
+    let (one, two) = (engines.open().await, engines.open().await);
+    let first = owned(&one, "flow").await?;
+    let request = LeaseRequest { take_over: true, ..wants("other", 2) };
+    let second = two.claim("flow", request).await?;
+    holds("the fence did not grow", second.fence > first.fence)?;
+    superseded(one.commit(&first, inputs(vec![input(1, b"x")])).await.map(|_| ()))?;
+    same("last", &two.commit(&second, inputs(vec![input(1, b"y")])).await?, &1)
+}
+
+pub(super) async fn a_released_flow_is_free<E: Engines>(engines: &E) -> Outcome {
+    let (one, two) = (engines.open().await, engines.open().await);
+    let first = owned(&one, "flow").await?;
+    one.release(&first).await?;
+    superseded(one.commit(&first, inputs(vec![input(1, b"x")])).await.map(|_| ()))?;
+    let second = two.claim("flow", wants("other", 2)).await?;
+    holds("the fence did not grow", second.fence > first.fence)
+}
+
+pub(super) async fn leases_are_renewed<E: Engines>(engines: &E) -> Outcome {
+    let (one, two) = (engines.open().await, engines.open().await);
+    let lease = owned(&one, "flow").await?;
+    one.renew(&lease, 30_000).await?;
+    let refused = two.claim("flow", wants("other", 29_999)).await;
+    holds("a renewed lease", matches!(refused, Err(EngineError::Held { until_ms: 30_000, .. })))?;
+    // A commit renews it as well, and no renewal shortens it.
+    one.commit(&lease, Batch { lease_until_ms: Some(40_000), ..inputs(Vec::new()) }).await?;
+    one.renew(&lease, 5).await?;
+    let refused = two.claim("flow", wants("other", 39_999)).await;
+    holds("a renewed lease", matches!(refused, Err(EngineError::Held { until_ms: 40_000, .. })))?;
+    two.claim("flow", wants("other", 40_000)).await?;
+    Ok(())
+}
+
+pub(super) async fn abandoned_flows_are_found<E: Engines>(engines: &E) -> Outcome {
+    let engine = engines.open().await;
+    // What each is committed as; all leases end at 10 001.
+    let states = [
+        ("under way", standing("running", 0, false)),
+        ("asleep", standing("waiting", 50_000, false)),
+        ("asked", standing("waiting", i64::MAX, false)),
+        ("ended", standing("ended", i64::MAX, true)),
+    ];
+    for (id, state) in states {
+        let lease = owned(&engine, id).await?;
+        engine.commit(&lease, Batch { state, ..inputs(Vec::new()) }).await?;
+    }
+    let found = async |now_ms| -> Result<Vec<String>, Fault> {
+        let rows = engine.abandoned(now_ms, 99).await?;
+        Ok(rows.into_iter().map(|row| row.id).collect())
+    };
+    same("while owned", &found(10_000).await?, &Vec::<String>::new())?;
+    same("lapsed", &found(10_001).await?, &vec!["under way".to_owned()])?;
+    let due = vec!["under way".to_owned(), "asleep".to_owned()];
+    same("due", &found(50_000).await?, &due)?;
+    for id in ["asked", "ended"] {
+        let (command, sender) = ("c".to_owned(), "suite".to_owned());
+        let command = QueuedCommand { seq: 0, id: command, sender, at_ms: 1, body: Vec::new() };
+        engine.send(id, command).await?;
+    }
+    let mut commanded = found(10_001).await?;
+    commanded.sort_unstable();
+    let expected = ["asked", "ended", "under way"].map(str::to_owned);
+    same("commanded", &commanded, &expected.to_vec())?;
+    engine.claim("under way", wants("other", 10_001)).await?;
+    holds("one was claimed", !found(10_001).await?.contains(&"under way".to_owned()))
+}

@@ -1,0 +1,224 @@
+//! A step: the machine takes an input, the batch is committed, its effects are performed.
+
+use std::collections::HashSet;
+
+use super::Session;
+use crate::{
+    command::{Acknowledgement, Command},
+    driver::{
+        Clock, DriveError, Performer, Place, rebuild,
+        round::{Round, encode},
+    },
+    effect::{Again, Effect, Input, Status, What},
+    engine::{DurableEngine, EngineError, QueuedCommand, Standing},
+    machine::Refusal,
+};
+
+/// Whether a commit has the whole state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Snapshot {
+    IfDue,
+    Always,
+}
+
+impl<E, P, C> Session<'_, E, P, C>
+where
+    E: DurableEngine + 'static,
+    P: Performer + 'static,
+    C: Clock,
+{
+    /// Gives the machine an input; on refusal nothing has changed.
+    pub(super) fn apply(&mut self, round: &mut Round, what: What) -> Result<(), Refusal> {
+        let now_ms = u64::try_from(round.batch.now_ms).unwrap_or_default();
+        let (performer, is_stopping) = (&self.driver.performer, self.is_stopping);
+        round.apply(&mut self.machine, Input { now_ms, what }, |start| {
+            if is_stopping {
+                Again::NotBegun
+            } else if performer.is_repeatable(start) {
+                Again::Harmless
+            } else {
+                Again::Unknown
+            }
+        })
+    }
+
+    /// Does what a command says, as far as the machine agrees.
+    pub(super) async fn obey(
+        &mut self,
+        mut round: Round,
+        queued: QueuedCommand,
+    ) -> Result<Round, DriveError> {
+        let (id, by) = (queued.id, queued.sender);
+        let refused = match serde_json::from_slice(&queued.body) {
+            Ok(Command::RollBack { to }) => {
+                // The checkpoint may be in this very round.
+                self.commit(round, Snapshot::IfDue).await?;
+                return self.roll_back(id, by, to, queued.seq).await;
+            }
+            Ok(command) => {
+                let what = What::Command { id: id.clone(), by, command };
+                self.apply(&mut round, what).err().map(|refusal| refusal.to_string())
+            }
+            Err(error) => Some(format!("this is no command: {error}")),
+        };
+        if let Some(refused) = refused {
+            round.answer(&Acknowledgement { command: id, refused: Some(refused) });
+        }
+        round.batch.taken.push((queued.seq, self.machine.taken()));
+        Ok(round)
+    }
+
+    /// Goes back to a checkpoint, in a commit of its own with a snapshot; the next round is given.
+    async fn roll_back(
+        &mut self,
+        id: String,
+        by: String,
+        to: u64,
+        command: u64,
+    ) -> Result<Round, DriveError> {
+        let mut round = Round::new(self.now());
+        let refused = match self.driver.engine.load(&self.flow, Some(to)).await {
+            Ok(loaded) => {
+                let base = Box::new(rebuild(&loaded)?);
+                let what = What::RollBack { id: id.clone(), by, to, base };
+                self.apply(&mut round, what).err().map(|refusal| refusal.to_string())
+            }
+            Err(error @ EngineError::NoCheckpoint { .. }) => Some(error.to_string()),
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(refused) = refused {
+            round.answer(&Acknowledgement { command: id, refused: Some(refused) });
+        }
+        round.batch.taken.push((command, self.machine.taken()));
+        self.commit(round, Snapshot::Always).await?;
+        Ok(Round::new(self.now()))
+    }
+
+    /// Commits a round, then performs it.
+    pub(super) async fn commit(
+        &mut self,
+        mut round: Round,
+        snapshot: Snapshot,
+    ) -> Result<(), DriveError> {
+        if round.is_empty() {
+            return Ok(());
+        }
+        if let Some(error) = &round.broken {
+            return Err(self.unwritable(error));
+        }
+        self.since.inputs += round.batch.inputs.len() as u64;
+        self.since.bytes += round.bytes as u64;
+        let is_over = self.machine.status().is_over();
+        if !round.batch.inputs.is_empty()
+            && (snapshot == Snapshot::Always || is_over || self.since.is_due())
+        {
+            let bytes = encode(&self.machine).map_err(|error| self.unwritable(&error))?;
+            self.since = super::SinceSnapshot { inputs: 0, bytes: 0, size: bytes.len() as u64 };
+            round.batch.snapshot = Some(bytes);
+        }
+        round.batch.state = Some(self.standing());
+        let until_ms = self.now().saturating_add(self.driver.lease_ms());
+        round.batch.lease_until_ms = Some(until_ms);
+        self.driver.performer.at(Place::Committing);
+        self.driver.engine.commit(&self.lease, round.batch).await?;
+        self.driver.performer.at(Place::Committed);
+        self.lease_until_ms = until_ms;
+        self.commits += 1;
+        self.perform(round.effects).await
+    }
+
+    fn unwritable(&self, error: &serde_json::Error) -> DriveError {
+        let reason = format!("it cannot be written: {error}");
+        DriveError::Damaged { flow: self.flow.clone(), reason }
+    }
+
+    /// Does what the machine said. It is durable by now.
+    async fn perform(&mut self, effects: Vec<Effect>) -> Result<(), DriveError> {
+        if self.now() >= self.lease_until_ms {
+            // The commit took so long that somebody else may have the workflow: asked first.
+            self.keep().await?;
+        }
+        let cancelled: HashSet<(String, u32)> = effects.iter().filter_map(cancelled).collect();
+        for effect in effects {
+            match effect {
+                Effect::Start(_) if self.is_stopping => {}
+                // A later input of the same round has stopped it.
+                Effect::Start(start)
+                    if cancelled.contains(&(start.instance.clone(), start.attempt)) =>
+                {
+                    self.tasks.skip(&start);
+                }
+                Effect::Start(start) => {
+                    let files = start.files.and_then(|version| self.machine.files_at(version));
+                    let files = files.cloned();
+                    self.tasks.start(&self.driver.performer, &self.flow, start, files);
+                }
+                Effect::Cancel { instance, attempt } => {
+                    let patience_ms = self.now().saturating_add(self.driver.grace_ms());
+                    self.tasks.cancel(&instance, attempt, patience_ms);
+                }
+                Effect::Timer { timer, at_ms } => {
+                    self.timers.insert(timer, i64::try_from(at_ms).unwrap_or(i64::MAX));
+                }
+                Effect::Forget { timer } => {
+                    self.timers.remove(&timer);
+                }
+                // Decisions are told by events and kept by the machine; the rest is committed.
+                Effect::Ask(_)
+                | Effect::Withdraw { .. }
+                | Effect::Event(_)
+                | Effect::Acknowledge(_)
+                | Effect::Checkpoint { .. }
+                | Effect::Finish(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Renews the claim if it is time, and drops tasks that are late.
+    pub(super) async fn keep(&mut self) -> Result<(), DriveError> {
+        let now_ms = self.now();
+        self.tasks.drop_late(now_ms);
+        if now_ms >= self.lease_until_ms.saturating_sub(self.driver.lease_ms() / 3 * 2) {
+            let until_ms = now_ms.saturating_add(self.driver.lease_ms());
+            self.driver.engine.renew(&self.lease, until_ms).await?;
+            self.lease_until_ms = until_ms;
+        }
+        Ok(())
+    }
+
+    /// Where the workflow is, for those who look for work.
+    fn standing(&self) -> Standing {
+        let status = self.machine.status();
+        let due_ms = if status.is_over() {
+            i64::MAX
+        } else if self.machine.running().is_empty() {
+            let timers = self.machine.timers();
+            let first = timers.into_iter().map(|(_, at_ms)| at_ms).min();
+            first.map_or(i64::MAX, |at_ms| i64::try_from(at_ms).unwrap_or(i64::MAX))
+        } else {
+            0
+        };
+        Standing { status: name(status).to_owned(), due_ms, finished: status.is_over() }
+    }
+}
+
+/// What an effect cancels.
+fn cancelled(effect: &Effect) -> Option<(String, u32)> {
+    let Effect::Cancel { instance, attempt } = effect else { return None };
+    Some((instance.clone(), *attempt))
+}
+
+/// The stable name of a status, as in JSON.
+fn name(status: Status) -> &'static str {
+    match status {
+        Status::New => "new",
+        Status::Running => "running",
+        Status::Paused => "paused",
+        Status::Stopping => "stopping",
+        Status::RollingBack => "rolling_back",
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Aborted => "aborted",
+    }
+}

@@ -1,0 +1,237 @@
+//! The fields of a mapping: asked for by name, in any of their spellings; what nobody asked for
+//! is a fault.
+
+use serde_json::{Map, Value};
+
+use super::fault::{Notes, near, shortened};
+use super::tree::{At, Entry, Node, Tree};
+
+/// The fields of one mapping.
+#[derive(Debug)]
+pub(super) struct Fields<'t> {
+    pub(super) at: At,
+    what: &'static str,
+    left: Vec<&'t Entry>,
+    asked: Vec<&'static str>,
+}
+
+impl<'t> Fields<'t> {
+    /// The fields of `node`, which is `what`; a fault when it is no mapping.
+    pub(super) fn of(node: &'t Node, what: &'static str, notes: &mut Notes<'_>) -> Option<Self> {
+        match &node.tree {
+            Tree::Map(entries) => {
+                Some(Self { at: node.at, what, left: entries.iter().collect(), asked: Vec::new() })
+            }
+            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::List(_) => {
+                expected(node, &format!("{what}: a mapping"), notes);
+                None
+            }
+        }
+    }
+
+    /// The field with one of these names, which mean the same; the first is how it is called here.
+    pub(super) fn take(
+        &mut self,
+        names: &[&'static str],
+        notes: &mut Notes<'_>,
+    ) -> Option<&'t Node> {
+        self.asked.extend(names);
+        let mut found: Option<&Entry> = None;
+        let mut left = Vec::with_capacity(self.left.len());
+        for entry in std::mem::take(&mut self.left) {
+            match found {
+                _ if !names.contains(&entry.key.as_str()) => left.push(entry),
+                None => found = Some(entry),
+                Some(first) => notes.fault(
+                    entry.at,
+                    format!("`{}` and `{}` mean the same", first.key, entry.key),
+                    "keep one of them",
+                ),
+            }
+        }
+        self.left = left;
+        found.map(|entry| &entry.value).filter(|node| node.tree != Tree::Null)
+    }
+
+    /// Whether a field is there.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.left.iter().any(|entry| entry.key == name && entry.value.tree != Tree::Null)
+    }
+
+    /// Fields that may be there and mean nothing here.
+    pub(super) fn ignore(&mut self, names: &[&'static str]) {
+        self.asked.extend(names);
+        self.left.retain(|entry| !names.contains(&entry.key.as_str()));
+    }
+
+    /// Fields that might have been meant.
+    pub(super) fn hint(&mut self, names: &[&'static str]) {
+        self.asked.extend(names);
+    }
+
+    /// As `ignore`, but says so.
+    pub(super) fn tolerate(&mut self, names: &[&'static str], why: &str, notes: &mut Notes<'_>) {
+        self.asked.extend(names);
+        for entry in self.left.extract_if(.., |entry| names.contains(&entry.key.as_str())) {
+            notes.warn(entry.at, format!("`{}` is not used", entry.key), why);
+        }
+    }
+
+    /// Refuses fields, and says why.
+    pub(super) fn refuse(&mut self, names: &[&'static str], why: &str, notes: &mut Notes<'_>) {
+        self.asked.extend(names);
+        for entry in self.left.extract_if(.., |entry| names.contains(&entry.key.as_str())) {
+            notes.fault(entry.at, format!("`{}` is not supported", entry.key), why);
+        }
+    }
+
+    /// Ends the reading: what is left is not known.
+    pub(super) fn done(self, notes: &mut Notes<'_>) {
+        for entry in self.left {
+            if notes.full() {
+                return;
+            }
+            let help = near(&entry.key, self.asked.iter().copied());
+            let message = format!("{} has no `{}`", self.what, shortened(&entry.key));
+            notes.fault(entry.at, message, help);
+        }
+    }
+
+    /// A text.
+    pub(super) fn text(&mut self, names: &[&'static str], notes: &mut Notes<'_>) -> Option<String> {
+        self.take(names, notes).and_then(|node| text(node, notes))
+    }
+
+    /// True or false.
+    pub(super) fn flag(&mut self, names: &[&'static str], notes: &mut Notes<'_>) -> Option<bool> {
+        self.take(names, notes).and_then(|node| match &node.tree {
+            Tree::Bool(value) => Some(*value),
+            Tree::Null | Tree::Number(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => {
+                expected(node, "true or false", notes);
+                None
+            }
+        })
+    }
+
+    /// A whole number within bounds.
+    pub(super) fn number(
+        &mut self,
+        names: &[&'static str],
+        bounds: std::ops::RangeInclusive<u64>,
+        notes: &mut Notes<'_>,
+    ) -> Option<u64> {
+        let node = self.take(names, notes)?;
+        number(node, bounds, notes)
+    }
+
+    /// A list of texts; one alone is a list of one.
+    pub(super) fn texts(
+        &mut self,
+        names: &[&'static str],
+        notes: &mut Notes<'_>,
+    ) -> Vec<(String, At)> {
+        match self.take(names, notes) {
+            None => Vec::new(),
+            Some(node) => match &node.tree {
+                Tree::List(items) => {
+                    items.iter().filter_map(|item| Some((text(item, notes)?, item.at))).collect()
+                }
+                Tree::Text(one) => vec![(one.clone(), node.at)],
+                Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Map(_) => {
+                    expected(node, "a list of names", notes);
+                    Vec::new()
+                }
+            },
+        }
+    }
+
+    /// A list.
+    pub(super) fn list(
+        &mut self,
+        names: &[&'static str],
+        notes: &mut Notes<'_>,
+    ) -> Option<&'t [Node]> {
+        let node = self.take(names, notes)?;
+        match &node.tree {
+            Tree::List(items) => Some(items),
+            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::Map(_) => {
+                expected(node, "a list", notes);
+                None
+            }
+        }
+    }
+
+    /// A mapping of anything, as JSON.
+    pub(super) fn object(
+        &mut self,
+        names: &[&'static str],
+        notes: &mut Notes<'_>,
+    ) -> Option<Map<String, Value>> {
+        let node = self.take(names, notes)?;
+        match node.json() {
+            Value::Object(map) => Some(map),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => {
+                expected(node, "a mapping", notes);
+                None
+            }
+        }
+    }
+}
+
+/// The text of a node.
+pub(super) fn text(node: &Node, notes: &mut Notes<'_>) -> Option<String> {
+    match &node.tree {
+        Tree::Text(text) => Some(text.clone()),
+        Tree::Bool(_) | Tree::Number(_) => {
+            notes.fault(
+                node.at,
+                format!("expected text, this is {}", node.kind()),
+                "put it in quotes",
+            );
+            None
+        }
+        Tree::Null | Tree::List(_) | Tree::Map(_) => {
+            expected(node, "text", notes);
+            None
+        }
+    }
+}
+
+/// A whole number within bounds.
+pub(super) fn number(
+    node: &Node,
+    bounds: std::ops::RangeInclusive<u64>,
+    notes: &mut Notes<'_>,
+) -> Option<u64> {
+    let value = match &node.tree {
+        Tree::Number(number) => number.as_u64(),
+        Tree::Null | Tree::Bool(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => None,
+    };
+    let fits = value.filter(|value| bounds.contains(value));
+    if fits.is_none() {
+        let (low, high) = (bounds.start(), bounds.end());
+        let wanted = if *high == u64::MAX {
+            format!("a whole number from {low} on")
+        } else {
+            format!("a whole number from {low} to {high}")
+        };
+        expected(node, &wanted, notes);
+    }
+    fits
+}
+
+/// Says what was expected instead.
+pub(super) fn expected(node: &Node, wanted: &str, notes: &mut Notes<'_>) {
+    let got = match &node.tree {
+        Tree::Number(number) => number.to_string(),
+        Tree::Text(text) if text.len() <= 40 => format!("`{text}`"),
+        Tree::Null | Tree::Bool(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => {
+            node.kind().to_owned()
+        }
+    };
+    notes.fault(node.at, format!("expected {wanted}, this is {got}"), "");
+}

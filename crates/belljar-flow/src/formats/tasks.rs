@@ -1,0 +1,390 @@
+//! DAGs: `tasks` that depend on each other, as Belljar writes them and as others do.
+
+mod kinds;
+mod order;
+
+pub(super) use kinds::is_tool_name;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::expression::Names;
+use super::fault::{Notes, near, shortened};
+use super::fields::{Fields, expected, number, text};
+use super::tree::{At, Node, Tree};
+use super::{Options, code};
+use crate::dag::{
+    Action, Asked, Backoff, Compensation, Dag, Decide, OnError, Reducer, Retry, Settings, Task,
+};
+
+/// How many tasks a file may have, nested ones counted where they stand.
+pub(super) const MAX_TASKS: usize = 10_000;
+
+/// Fields that say nothing to the machine.
+const HARMLESS: [&str; 9] =
+    ["name", "title", "description", "metadata", "version", "label", "tags", "comment", "$schema"];
+
+/// Reads a DAG from a mapping with `tasks`, or from a bare list of them.
+pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Option<Dag> {
+    let mut reader = Reader { options, notes, tasks: 0 };
+    if let Tree::List(items) = &root.tree {
+        return Some(Dag { tasks: reader.tasks(items), ..Dag::default() });
+    }
+    reader.dag(root)
+}
+
+/// Reads tasks and notes what is wrong with them.
+struct Reader<'r, 'f> {
+    options: &'r Options,
+    notes: &'r mut Notes<'f>,
+    tasks: usize,
+}
+
+impl Reader<'_, '_> {
+    fn dag(&mut self, node: &Node) -> Option<Dag> {
+        let mut fields = Fields::of(node, "a workflow", self.notes)?;
+        code::self_enabled(&mut fields, self.notes);
+        let name = fields.text(&["name", "id"], self.notes).unwrap_or_default();
+        let description = fields.text(&["description", "intent", "goal"], self.notes);
+        let inputs = fields.object(&["inputs"], self.notes).unwrap_or_default();
+        let state = fields.object(&["state"], self.notes).unwrap_or_default();
+        let reducers = fields.take(&["reducers"], self.notes);
+        let reducers = reducers.map(|node| reducers_of(node, self.notes)).unwrap_or_default();
+        let settings = fields.take(&["settings"], self.notes);
+        let settings = settings.and_then(|node| self.settings(node)).unwrap_or_default();
+        let output = fields.take(&["output"], self.notes).map(|node| values(node.json()));
+        let items = fields.list(&["tasks"], self.notes).unwrap_or_default();
+        let arrows = fields.list(&["dependencies", "edges"], self.notes).unwrap_or_default();
+        let arrows = arrows.iter().filter_map(|node| order::arrow(node, self.notes)).collect();
+        let tasks = self.beside(items, arrows);
+        self.settle(&settings.decisions, &tasks, node.at);
+        fields.ignore(&["metadata", "version", "$schema", "created_at", "createdAt"]);
+        fields.done(self.notes);
+        Some(Dag { name, description, inputs, reducers, state, settings, tasks, output })
+    }
+
+    /// Tasks beside each other: their ids are unique, what they depend on is among them.
+    fn tasks(&mut self, items: &[Node]) -> Vec<Task> {
+        self.beside(items, Vec::new())
+    }
+
+    fn beside(&mut self, items: &[Node], arrows: Vec<order::Arrow>) -> Vec<Task> {
+        self.tasks += items.len();
+        if self.tasks > MAX_TASKS {
+            let at = items.first().map_or(At::TOP, |item| item.at);
+            self.notes.fault(at, format!("more than {MAX_TASKS} tasks"), "use `foreach`");
+            return Vec::new();
+        }
+        let mut tasks = Vec::with_capacity(items.len());
+        let mut places = Vec::with_capacity(items.len());
+        for item in items {
+            if let Some(task) = self.task(item, None) {
+                tasks.push(task);
+                places.push(item);
+            }
+        }
+        order::join(&mut tasks, arrows, self.notes);
+        order::check(&tasks, &places, self.notes);
+        tasks
+    }
+
+    /// One task; `unnamed` is its id when it has none.
+    fn task(&mut self, node: &Node, unnamed: Option<&str>) -> Option<Task> {
+        let mut fields = Fields::of(node, "a task", self.notes)?;
+        let id = match (fields.text(&["id", "taskId", "task_id"], self.notes), unnamed) {
+            (Some(id), _) => id,
+            (None, Some(id)) => id.to_owned(),
+            (None, None) => {
+                self.notes.fault(node.at, "a task without `id`", "name it");
+                return None;
+            }
+        };
+        if let Err(why) = fit_for_id(&id) {
+            self.notes.fault(node.at, format!("`{}` is no id: {why}", shortened(&id)), "");
+        }
+        let (options, count) = (self.options, self.tasks);
+        let (task, count) = self.notes.about(&id, |notes| {
+            let mut inner = Reader { options, notes, tasks: count };
+            let task = inner.named(id.clone(), node, fields);
+            (task, inner.tasks)
+        });
+        self.tasks = count;
+        task
+    }
+
+    fn named(&mut self, id: String, node: &Node, mut fields: Fields<'_>) -> Option<Task> {
+        let depends_on =
+            fields.texts(&["depends_on", "dependsOn", "dependencies", "deps"], self.notes);
+        let when = fields.take(&["when", "if"], self.notes).and_then(|n| condition(n, self.notes));
+        let timeout_ms = self.timeout(&mut fields);
+        let retry = fields.take(&["retry"], self.notes).and_then(|n| retry(n, self.notes));
+        let on_error = fields.take(&["on_error", "onError"], self.notes);
+        let on_error = on_error.and_then(|n| self.on_error(n)).unwrap_or_default();
+        let idempotent = fields.flag(&["idempotent"], self.notes);
+        let compensate = fields.take(&["compensate"], self.notes);
+        let compensate = compensate.and_then(|n| self.compensation(n));
+        let output = fields.object(&["output"], self.notes).unwrap_or_default();
+        let output = output.into_iter().map(|(key, value)| (key, values(value))).collect();
+        let speculate = fields.flag(&["speculate"], self.notes).unwrap_or(false);
+        let merge_result = fields.flag(&["merge_result"], self.notes).unwrap_or(false);
+        let action = self.action(node, &mut fields);
+        fields.ignore(&HARMLESS);
+        fields.tolerate(
+            &["side_effects", "sideEffects", "risk", "layer", "status"],
+            "what a task may do is decided by policy",
+            self.notes,
+        );
+        fields.done(self.notes);
+        Some(Task {
+            id,
+            // When it could not be read a fault says so; what waits for it is no second one.
+            action: action.unwrap_or(Action::Pass { value: Value::Null }),
+            depends_on: depends_on.into_iter().map(|(name, _)| name).collect(),
+            when,
+            timeout_ms,
+            retry,
+            on_error,
+            idempotent,
+            compensate,
+            output,
+            merge_result,
+            speculate,
+        })
+    }
+
+    fn timeout(&mut self, fields: &mut Fields<'_>) -> Option<u64> {
+        let exact = fields.number(&["timeout_ms", "timeoutMs"], 1..=u64::MAX, self.notes);
+        let loose = fields.take(&["timeout"], self.notes);
+        exact.or_else(|| loose.and_then(|node| duration(node, self.notes)))
+    }
+
+    fn on_error(&mut self, node: &Node) -> Option<OnError> {
+        match &node.tree {
+            Tree::Text(word) if word == "fail" => Some(OnError::Fail),
+            Tree::Text(word) if word == "continue" => Some(OnError::Continue),
+            Tree::Map(_) => {
+                let mut fields = Fields::of(node, "`on_error`", self.notes)?;
+                let other = fields.take(&["fallback"], self.notes);
+                fields.done(self.notes);
+                let Some(other) = other else {
+                    expected(node, "`fallback` with a task", self.notes);
+                    return None;
+                };
+                self.task(other, Some("fallback")).map(|task| OnError::Fallback(Box::new(task)))
+            }
+            Tree::Text(_) | Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) => {
+                expected(node, "`fail`, `continue` or `fallback: {task}`", self.notes);
+                None
+            }
+        }
+    }
+
+    fn compensation(&mut self, node: &Node) -> Option<Compensation> {
+        let inner = node.get("tool").filter(|tool| matches!(tool.tree, Tree::Map(_)));
+        let inner = inner.or_else(|| node.get("code").filter(|c| matches!(c.tree, Tree::Map(_))));
+        let node = inner.unwrap_or(node);
+        let mut fields = Fields::of(node, "`compensate`", self.notes)?;
+        let compensation = if fields.has("code") {
+            Compensation::Code(Box::new(self.code(node.at, &mut fields)?))
+        } else {
+            Compensation::Tool(self.tool(node.at, &mut fields)?)
+        };
+        fields.ignore(&["type"]);
+        fields.done(self.notes);
+        Some(compensation)
+    }
+
+    fn settings(&mut self, node: &Node) -> Option<Settings> {
+        let mut fields = Fields::of(node, "`settings`", self.notes)?;
+        let usual = Settings::default();
+        let concurrency = fields.number(
+            &["concurrency", "max_concurrency", "maxConcurrency"],
+            1..=10_000,
+            self.notes,
+        );
+        let max_replans = fields.number(&["max_replans"], 0..=1_000, self.notes);
+        let timeout_ms = self.timeout(&mut fields);
+        let decisions = fields.take(&["decisions"], self.notes);
+        let decisions = decisions.and_then(|n| decide(n, self.notes)).unwrap_or_default();
+        let wait = fields.number(&["decision_timeout_ms"], 1..=u64::MAX, self.notes);
+        let by = fields.take(&["decided_by"], self.notes).and_then(|n| asked(n, self.notes));
+        let files = fields.flag(&["files"], self.notes).unwrap_or(false);
+        code::self_enabled(&mut fields, self.notes);
+        fields.done(self.notes);
+        Some(Settings {
+            concurrency: concurrency.and_then(|n| n.try_into().ok()).unwrap_or(usual.concurrency),
+            max_replans: max_replans.and_then(|n| n.try_into().ok()).unwrap_or(usual.max_replans),
+            timeout_ms,
+            decisions,
+            decision_timeout_ms: wait,
+            decided_by: by.unwrap_or(usual.decided_by),
+            files,
+        })
+    }
+
+    /// The tasks named by decisions exist.
+    fn settle(&mut self, decide: &Decide, tasks: &[Task], at: At) {
+        for name in decide.before.iter().chain(&decide.after) {
+            if !tasks.iter().any(|task| task.id == *name) {
+                let help = near(name, tasks.iter().map(|task| task.id.as_str()));
+                self.notes.fault(at, format!("`decisions` names `{name}`, which is no task"), help);
+            }
+        }
+    }
+}
+
+/// Templates of a value, with references as others write them.
+fn values(value: Value) -> Value {
+    Names::default().value(value)
+}
+
+/// Why a text cannot be an id, when it cannot: ids are parts of the paths of instances.
+pub(super) fn fit_for_id(id: &str) -> Result<(), &'static str> {
+    if id.is_empty() {
+        return Err("it is empty");
+    }
+    if id.len() > 100 {
+        return Err("it is longer than 100 bytes");
+    }
+    let taken = |letter: char| letter.is_control() || "/[]#~{}\"'\\".contains(letter);
+    if id.contains(taken) || id.trim() != id {
+        return Err("it has one of / [ ] # ~ { } \" ' \\ or space around it");
+    }
+    Ok(())
+}
+
+/// A condition: an expression, or plainly true or false.
+pub(super) fn condition(node: &Node, notes: &mut Notes<'_>) -> Option<String> {
+    match &node.tree {
+        Tree::Bool(value) => Some(value.to_string()),
+        Tree::Text(text) => Some(Names::default().expression(text)),
+        Tree::Null | Tree::Number(_) | Tree::List(_) | Tree::Map(_) => {
+            expected(node, "an expression", notes);
+            None
+        }
+    }
+}
+
+/// Time: a number of milliseconds, or `500ms`, `30s`, `5m`, `2h`.
+fn duration(node: &Node, notes: &mut Notes<'_>) -> Option<u64> {
+    match &node.tree {
+        Tree::Number(_) => {
+            notes.warn(node.at, "a time without unit is read as milliseconds", "write `30s`");
+            number(node, 1..=u64::MAX, notes)
+        }
+        Tree::Text(text) => {
+            let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            let (digits, unit) = text.split_at(at);
+            let unit = match unit.trim() {
+                "ms" => Some(1),
+                "s" => Some(1_000),
+                "m" | "min" => Some(60_000),
+                "h" => Some(3_600_000),
+                _ => None,
+            };
+            let time = digits.parse::<u64>().ok().zip(unit).and_then(|(n, u)| n.checked_mul(u));
+            if time.is_none() {
+                expected(node, "a time such as `500ms`, `30s`, `5m`", notes);
+            }
+            time
+        }
+        Tree::Null | Tree::Bool(_) | Tree::List(_) | Tree::Map(_) => {
+            expected(node, "a time such as `500ms`, `30s`, `5m`", notes);
+            None
+        }
+    }
+}
+
+/// `retry`: how often and how long between; a number alone is how often.
+pub(super) fn retry(node: &Node, notes: &mut Notes<'_>) -> Option<Retry> {
+    let attempts = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    if matches!(node.tree, Tree::Number(_)) {
+        let count = number(node, 1..=100, notes)?;
+        return Some(Retry { attempts: attempts(count), ..Retry::default() });
+    }
+    let mut fields = Fields::of(node, "`retry`", notes)?;
+    let usual = Retry::default();
+    let total = fields.number(&["attempts", "max_attempts", "maxAttempts"], 1..=100, notes);
+    let more = fields.number(&["max_retries", "maxRetries"], 0..=99, notes).map(|n| n + 1);
+    let backoff = fields.take(&["backoff"], notes).and_then(|n| backoff(n, notes));
+    let even = fields.flag(&["even_if_not_idempotent"], notes).unwrap_or(false);
+    fields.done(notes);
+    Some(Retry {
+        attempts: total.or(more).map_or(usual.attempts, attempts),
+        backoff: backoff.unwrap_or_default(),
+        even_if_not_idempotent: even,
+    })
+}
+
+fn backoff(node: &Node, notes: &mut Notes<'_>) -> Option<Backoff> {
+    let mut fields = Fields::of(node, "`backoff`", notes)?;
+    let usual = Backoff::default();
+    let first = fields.number(&["first_ms"], 0..=u64::MAX, notes);
+    let max = fields.number(&["max_ms"], 0..=u64::MAX, notes);
+    let factor = fields.take(&["factor"], notes).and_then(|node| {
+        let factor = node.json().as_f64().filter(|factor| (1.0..=100.0).contains(factor));
+        if factor.is_none() {
+            expected(node, "a number from 1 to 100", notes);
+        }
+        factor
+    });
+    fields.done(notes);
+    Some(Backoff {
+        first_ms: first.unwrap_or(usual.first_ms),
+        factor: factor.unwrap_or(usual.factor),
+        max_ms: max.unwrap_or(usual.max_ms),
+    })
+}
+
+fn decide(node: &Node, notes: &mut Notes<'_>) -> Option<Decide> {
+    let mut fields = Fields::of(node, "`decisions`", notes)?;
+    let names = |list: Vec<(String, At)>| list.into_iter().map(|(name, _)| name).collect();
+    let decide = Decide {
+        per_task: fields.flag(&["per_task"], notes).unwrap_or(false),
+        on_error: fields.flag(&["on_error"], notes).unwrap_or(false),
+        before: names(fields.texts(&["before"], notes)),
+        after: names(fields.texts(&["after"], notes)),
+    };
+    fields.done(notes);
+    Some(decide)
+}
+
+fn asked(node: &Node, notes: &mut Notes<'_>) -> Option<Asked> {
+    match text(node, notes)?.as_str() {
+        "human" => Some(Asked::Human),
+        "agent" => Some(Asked::Agent),
+        _ => {
+            expected(node, "`human` or `agent`", notes);
+            None
+        }
+    }
+}
+
+/// `reducers`: a name and how its values are joined.
+pub(super) fn reducers_of(node: &Node, notes: &mut Notes<'_>) -> BTreeMap<String, Reducer> {
+    let Tree::Map(entries) = &node.tree else {
+        expected(node, "a mapping", notes);
+        return BTreeMap::new();
+    };
+    let known = |entry: &super::tree::Entry, notes: &mut Notes<'_>| {
+        Some((entry.key.clone(), reducer(&entry.value, notes)?))
+    };
+    entries.iter().filter_map(|entry| known(entry, notes)).collect()
+}
+
+/// How values are joined.
+pub(super) fn reducer(node: &Node, notes: &mut Notes<'_>) -> Option<Reducer> {
+    match text(node, notes)?.as_str() {
+        "last" | "replace" | "overwrite" => Some(Reducer::Last),
+        "append" | "extend" => Some(Reducer::Append),
+        "merge" => Some(Reducer::Merge),
+        "sum" | "add" => Some(Reducer::Sum),
+        "union" | "set_union" => Some(Reducer::Union),
+        other => {
+            let help = near(other, ["last", "append", "merge", "sum", "union"]);
+            notes.fault(node.at, format!("no reducer is called `{}`", shortened(other)), help);
+            None
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Workflows: a DAG as data, a pure state machine that drives it, and durable engines beneath.
+
+mod bounds;
+mod check;
+mod command;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod dag;
+mod driver;
+mod effect;
+mod embedded;
+pub mod engine;
+mod event;
+pub mod formats;
+mod machine;
+mod state;
+mod template;
+mod workflows;
+
+pub use check::{Fault, Faults, Tools, check};
+pub use command::{AGENT, Acknowledgement, Command, Resolution, is_agent};
+pub use dag::{
+    Action, Asked, AtLimit, Backoff, Code, Compensation, Dag, Decide, Foreach, Goto, Grants,
+    Limits, Loop, OnError, Reducer, Retry, Sandbox, Settings, Shape, Task, ToolCall, Wait,
+};
+pub use driver::{
+    Clock, DriveError, Driven, Driver, DriverOptions, Job, Left, Performer, Place, SystemClock,
+    WhenIdle,
+};
+pub use effect::{
+    Again, Decision, DecisionKind, Effect, Ending, Entry, Failure, Finish, Input, NotUndone, Open,
+    Outcome, RollbackReport, Start, Status, What, WhyNot, Work,
+};
+pub use embedded::Embedded;
+pub use engine::{DurableEngine, EngineError};
+pub use event::{Event, Happened};
+pub use machine::{Files, Machine, Refusal, TaskStatus, TaskView};
+pub use workflows::{NewWorkflow, WorkflowError, Workflows};

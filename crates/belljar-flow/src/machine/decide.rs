@@ -1,0 +1,329 @@
+//! Decisions: where the workflow asks, and what answers mean.
+
+use serde_json::{Map, Value, json};
+
+use super::Machine;
+use super::parts::{End, For, Kind, NodeId, Pending, Phase};
+use super::work::{as_text, template_failure, with_arguments};
+use crate::command::Resolution;
+use crate::dag::{Action, Asked};
+use crate::effect::{Decision, DecisionKind, Effect, Failure, Status};
+use crate::event::Happened;
+
+/// An answer.
+pub(super) enum Answer {
+    Yes(Option<Value>),
+    No(Option<String>),
+    Otherwise { arguments: Option<Map<String, Value>>, value: Option<Value> },
+}
+
+impl Machine {
+    /// Whether a decision comes before a node; if so, it is asked for.
+    pub(super) fn asks_before(&mut self, id: NodeId) -> bool {
+        if !self.is_listed(id, |decide, task| decide.before.iter().any(|name| name == task)) {
+            return false;
+        }
+        let Some((_, def)) = self.node(id) else { return false };
+        self.ask(id, DecisionKind::Before, format!("start task {}?", def.id), None, Value::Null);
+        self.run_ahead(id, None);
+        true
+    }
+
+    /// Whether a decision comes after a node; if so, its result is held.
+    pub(super) fn asks_after(&mut self, id: NodeId, value: &Value) -> bool {
+        let Some((_, def)) = self.node(id) else { return false };
+        let is_approval = matches!(def.action, Action::Approval { .. });
+        let asks = self.is_listed(id, |decide, task| {
+            (decide.per_task && !is_approval) || decide.after.iter().any(|name| name == task)
+        });
+        if asks {
+            let message = format!("go on after task {}?", def.id);
+            self.ask(id, DecisionKind::After, message, None, value.clone());
+            self.run_dependants_ahead(id, value);
+        }
+        asks
+    }
+
+    /// Whether somebody decides about a failure that would end the workflow.
+    pub(super) fn asks_on_error(&mut self, id: NodeId, failure: &Failure) -> bool {
+        if !self.is_listed(id, |decide, _| decide.on_error) {
+            return false;
+        }
+        let Some((_, def)) = self.node(id) else { return false };
+        let message = format!("task {} failed: {}; go on without it?", def.id, failure.message);
+        self.ask(id, DecisionKind::OnError, message, Some(failure.clone()), Value::Null);
+        true
+    }
+
+    /// Whether the settings ask for a decision about a node. Items and fallbacks are not asked about.
+    fn is_listed(&self, id: NodeId, rule: impl Fn(&crate::dag::Decide, &str) -> bool) -> bool {
+        let Some((node, def)) = self.node(id) else { return false };
+        let Some(scope) = self.scopes.get(&node.scope) else { return false };
+        let own = matches!(scope.kind, Kind::Flow(_) | Kind::Round(_)) && !scope.stopped;
+        let home = self.home(node.scope).filter(|_| own);
+        home.is_some_and(|home| rule(&home.settings.decisions, &def.id))
+    }
+
+    pub(super) fn ask_approval(
+        &mut self,
+        id: NodeId,
+        message: &str,
+        by: Option<Asked>,
+        within_ms: Option<u64>,
+    ) {
+        let message = match self.rendered(id, &Value::String(message.to_owned())) {
+            Ok(message) => as_text(message),
+            Err(error) => return self.fail_for_good(id, template_failure(&error)),
+        };
+        // An approval is a person's, unless it says otherwise.
+        let by = by.unwrap_or(Asked::Human);
+        self.ask_whom(id, DecisionKind::Approval, message, None, Value::Null, (by, within_ms));
+        self.run_dependants_ahead(id, &approved(None));
+    }
+
+    fn ask(
+        &mut self,
+        id: NodeId,
+        kind: DecisionKind,
+        message: String,
+        failure: Option<Failure>,
+        held: Value,
+    ) {
+        let scope = self.nodes.get(id).map(|node| node.scope).unwrap_or_default();
+        let by = self.home(scope).map_or(Asked::Human, |home| home.settings.decided_by);
+        self.ask_whom(id, kind, message, failure, held, (by, None));
+    }
+
+    fn ask_whom(
+        &mut self,
+        id: NodeId,
+        kind: DecisionKind,
+        message: String,
+        failure: Option<Failure>,
+        held: Value,
+        (by, within_ms): (Asked, Option<u64>),
+    ) {
+        self.withdraw(id);
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        let (instance, scope, limit) = (node.name.clone(), node.scope, node.timer.take());
+        self.forget(limit);
+        let usual = self.home(scope).and_then(|home| home.settings.decision_timeout_ms);
+        let number = self.next_decision;
+        self.next_decision += 1;
+        let in_doubt = kind == DecisionKind::InDoubt;
+        let within = within_ms.or(usual).filter(|_| !in_doubt);
+        let timer = within.map(|ms| self.set_timer(ms, For::Decision(number)));
+        let deadline_ms = timer.and_then(|timer| Some(self.timers.get(&timer)?.at_ms));
+        let id_text = format!("d{number}");
+        let decision = Decision { id: id_text, kind, instance, message, by, deadline_ms, failure };
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.phase = if in_doubt { Phase::InDoubt } else { Phase::Deciding };
+            node.decision = Some(number);
+        }
+        self.decisions
+            .insert(number, Pending { decision: decision.clone(), node: id, timer, held });
+        self.tell(Happened::DecisionRequired { decision: decision.clone() });
+        self.out.push(Effect::Ask(decision));
+    }
+
+    /// Nobody knows whether a node happened.
+    pub(super) fn doubt(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get(id) else { return };
+        let (task, attempt) = (node.name.clone(), node.attempt);
+        self.tell(Happened::TaskInDoubt { task: task.clone(), attempt });
+        let message = format!("{task} was started and nobody saw it end: did it happen?");
+        let by = (Asked::Human, None);
+        self.ask_whom(id, DecisionKind::InDoubt, message, None, Value::Null, by);
+    }
+
+    /// Closes a node's decision that needs no answer any more.
+    pub(super) fn withdraw(&mut self, id: NodeId) {
+        let number = self.nodes.get(id).and_then(|node| node.decision);
+        if number.and_then(|number| self.close(number, "withdrawn", "workflow")).is_some() {
+            let decision = format!("d{}", number.unwrap_or_default());
+            self.out.push(Effect::Withdraw { decision });
+        }
+    }
+
+    fn close(&mut self, number: u64, choice: &str, by: &str) -> Option<Pending> {
+        let pending = self.decisions.remove(&number)?;
+        self.forget(pending.timer);
+        if let Some(node) = self.nodes.get_mut(pending.node) {
+            node.decision = None;
+        }
+        self.tell(Happened::DecisionMade {
+            decision: pending.decision.id.clone(),
+            task: pending.decision.instance.clone(),
+            choice: choice.to_owned(),
+            by: by.to_owned(),
+        });
+        Some(pending)
+    }
+
+    /// Time has decided: for the agent to go on, for a person to end it.
+    pub(super) fn undecided(&mut self, number: u64) {
+        let Some(pending) = self.decisions.get(&number) else { return };
+        let (by, message) = (pending.decision.by, pending.decision.message.clone());
+        match by {
+            Asked::Agent => {
+                if let Some(pending) = self.close(number, "timeout", "timeout") {
+                    self.yes(pending, None);
+                }
+            }
+            Asked::Human => {
+                let message = format!("nobody decided in time: {message}");
+                self.stop_all(Status::Aborted, Failure::new("decision_timeout", message));
+            }
+        }
+    }
+
+    /// Takes an answer, or says why not.
+    pub(super) fn answer(&mut self, id: &str, answer: Answer, by: &str) -> Result<(), String> {
+        let number: Option<u64> = id.strip_prefix('d').and_then(|number| number.parse().ok());
+        let pending = number.and_then(|number| self.decisions.get(&number));
+        let (Some(number), Some(pending)) = (number, pending) else {
+            return Err(format!("no decision {id} is open"));
+        };
+        let (kind, node) = (pending.decision.kind, pending.node);
+        if kind == DecisionKind::InDoubt {
+            let task = &pending.decision.instance;
+            return Err(format!("{task} is in doubt: resolve it with retry, use or fail"));
+        }
+        if let Answer::Otherwise { arguments, value } = &answer {
+            self.check_otherwise(kind, node, arguments.as_ref(), value.as_ref())?;
+        }
+        self.note_answer(number, by);
+        match answer {
+            Answer::Yes(value) => {
+                if let Some(pending) = self.close(number, "approve", by) {
+                    self.yes(pending, value);
+                }
+            }
+            Answer::No(reason) => {
+                if let Some(pending) = self.close(number, "reject", by) {
+                    self.no(&pending, reason);
+                }
+            }
+            Answer::Otherwise { arguments, value } => {
+                if let Some(pending) = self.close(number, "modify", by) {
+                    self.otherwise(&pending, arguments, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn yes(&mut self, pending: Pending, value: Option<Value>) {
+        let id = pending.node;
+        match pending.decision.kind {
+            DecisionKind::Approval => self.done(id, approved(value)),
+            DecisionKind::Before => self.clear(id),
+            DecisionKind::After => self.complete(id, pending.held),
+            DecisionKind::OnError => self.continue_without(id),
+            DecisionKind::InDoubt => {}
+        }
+    }
+
+    fn no(&mut self, pending: &Pending, reason: Option<String>) {
+        let id = pending.node;
+        if pending.decision.kind == DecisionKind::OnError {
+            return self.end(id, End::Failed);
+        }
+        let message = reason.unwrap_or_else(|| format!("rejected: {}", pending.decision.message));
+        self.fail(id, Failure::new("rejected", message), false);
+    }
+
+    fn check_otherwise(
+        &self,
+        kind: DecisionKind,
+        id: NodeId,
+        arguments: Option<&Map<String, Value>>,
+        value: Option<&Value>,
+    ) -> Result<(), String> {
+        let Some(arguments) = arguments else {
+            return match value {
+                Some(_) => Ok(()),
+                None => Err("say which arguments or which value".to_owned()),
+            };
+        };
+        match kind {
+            DecisionKind::Before | DecisionKind::OnError => {
+                let (_, def) = self.node(id).ok_or("its task is gone")?;
+                let contains = matches!(def.action, Action::Workflow { .. });
+                if kind == DecisionKind::OnError && contains {
+                    // Its parts would be performed a second time, under the keys of the first.
+                    return Err("a workflow that has begun is not begun again".to_owned());
+                }
+                with_arguments(&def, arguments).map(|_| ())
+            }
+            DecisionKind::Approval | DecisionKind::After | DecisionKind::InDoubt => {
+                Err("this decision takes a value, not arguments".to_owned())
+            }
+        }
+    }
+
+    fn otherwise(
+        &mut self,
+        pending: &Pending,
+        arguments: Option<Map<String, Value>>,
+        value: Option<Value>,
+    ) {
+        let id = pending.node;
+        let Some(arguments) = arguments else {
+            return match pending.decision.kind {
+                DecisionKind::Approval => self.done(id, approved(value)),
+                DecisionKind::Before
+                | DecisionKind::After
+                | DecisionKind::OnError
+                | DecisionKind::InDoubt => self.complete(id, value.unwrap_or_default()),
+            };
+        };
+        self.redefine(id, &arguments);
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.tries = 0;
+            node.failure = None;
+        }
+        self.clear(id);
+    }
+
+    /// The decision before a node was taken: it may start.
+    fn clear(&mut self, id: NodeId) {
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.cleared = true;
+            self.make_ready(id);
+        }
+    }
+
+    /// Says what became of a node in doubt.
+    pub(super) fn resolve(&mut self, task: &str, how: Resolution, by: &str) -> Result<(), String> {
+        let node = self.nodes.named(task).and_then(|id| self.nodes.get(id));
+        let Some(node) = node else { return Err(self.unknown_task(task)) };
+        let id = node.id;
+        let Some(number) = node.decision.filter(|_| node.phase == Phase::InDoubt) else {
+            return Err(format!("task {task} is not in doubt"));
+        };
+        self.note_answer(number, by);
+        match how {
+            Resolution::Retry => {
+                self.close(number, "retry", by);
+                self.enqueue(id);
+            }
+            Resolution::Use { value } => {
+                self.close(number, "use", by);
+                self.leave_trace(id, &value, false);
+                self.done(id, value);
+            }
+            Resolution::Fail { reason } => {
+                self.close(number, "fail", by);
+                let message = reason.unwrap_or_else(|| "it was in doubt".to_owned());
+                self.fail_for_good(id, Failure::new("in_doubt", message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The result of an approval.
+fn approved(value: Option<Value>) -> Value {
+    json!({"approved": true, "value": value})
+}

@@ -1,0 +1,109 @@
+//! After a crash: what was under way is known from its intents only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Machine;
+use super::parts::{NodeId, Phase};
+use crate::dag::Action;
+use crate::effect::{Again, Effect, Failure, Open};
+use crate::event::Happened;
+
+impl Machine {
+    /// Makes it the workflow of this id: a fork has the state of another, and keys of its own.
+    pub(crate) fn adopt(&mut self, flow: &str) {
+        flow.clone_into(&mut self.flow);
+    }
+
+    /// A host took the workflow over. What may be repeated is started again under its key; what may
+    /// not is in doubt; timers and questions are given anew.
+    pub(super) fn resumed(&mut self, open: &[Open]) {
+        if self.status.is_over() {
+            return;
+        }
+        self.tell(Happened::WorkflowResumed);
+        let told: BTreeMap<(&str, u32), Again> =
+            open.iter().map(|open| ((open.instance.as_str(), open.attempt), open.again)).collect();
+        let again = |instance: &str, attempt: u32| {
+            told.get(&(instance, attempt)).copied().unwrap_or(Again::Unknown)
+        };
+        self.strays.clear();
+        self.ask_and_wait_anew();
+        if self.rollback.is_some() {
+            return self.resume_rollback(again);
+        }
+        let running: Vec<NodeId> = self.running.iter().copied().collect();
+        for id in running {
+            let Some(node) = self.nodes.get(id) else { continue };
+            let again = again(&node.name, node.attempt);
+            self.take_up(id, again);
+        }
+        self.cancel_only_what_runs();
+        self.after_stopping();
+    }
+
+    /// One that is not taken up may stop others before their turn has come: those do not run.
+    fn cancel_only_what_runs(&mut self) {
+        let started: BTreeSet<(String, u32)> = self
+            .out
+            .iter()
+            .filter_map(|effect| {
+                let Effect::Start(start) = effect else { return None };
+                Some((start.instance.clone(), start.attempt))
+            })
+            .collect();
+        self.out.retain(|effect| {
+            let Effect::Cancel { instance, attempt } = effect else { return true };
+            started.contains(&(instance.clone(), *attempt))
+        });
+    }
+
+    /// Timers and decisions that are open, said once more.
+    pub(super) fn ask_and_wait_anew(&mut self) {
+        for (timer, set) in &self.timers {
+            self.out.push(Effect::Timer { timer: *timer, at_ms: set.at_ms });
+        }
+        for pending in self.decisions.values() {
+            self.out.push(Effect::Ask(pending.decision.clone()));
+        }
+    }
+
+    fn take_up(&mut self, id: NodeId, again: Again) {
+        let Some((node, def)) = self.node(id) else { return };
+        if node.ahead.is_some() {
+            self.running.remove(&id);
+            return self.drop_ahead(id);
+        }
+        let own_journal = matches!(def.action, Action::CodeExecution(_));
+        let harmless = match (again, def.idempotent) {
+            (Again::NotBegun, _) | (_, Some(true)) => true,
+            (Again::Harmless, declared) => declared != Some(false) || own_journal,
+            (Again::Unknown, _) => own_journal,
+        };
+        let stopping = node.stop.is_some();
+        let timer = self.nodes.get_mut(id).and_then(|node| node.timer.take());
+        self.forget(timer);
+        if stopping {
+            self.running.remove(&id);
+            self.release_files(id);
+            let failure = Failure {
+                may_have_acted: again != Again::NotBegun,
+                ..Failure::new("cancelled", "it was being stopped when the host went away")
+            };
+            self.attempt_failed(id, failure, harmless && !own_journal);
+        } else if harmless {
+            self.send(id, again != Again::NotBegun);
+        } else {
+            self.running.remove(&id);
+            self.release_files(id);
+            self.set_phase(id, Phase::InDoubt);
+            self.doubt(id);
+        }
+    }
+
+    fn release_files(&mut self, id: NodeId) {
+        let seen = self.nodes.get_mut(id).and_then(|node| node.files.take());
+        if let Some(seen) = seen {
+            self.files.release(seen);
+        }
+    }
+}

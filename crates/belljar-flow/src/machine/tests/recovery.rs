@@ -1,0 +1,204 @@
+//! After a crash, and back to a checkpoint.
+
+use super::*;
+use crate::Resolution;
+use crate::effect::{Again, NotUndone, WhyNot};
+
+#[test]
+fn f3_after_a_crash_each_kind_is_taken_up_as_it_may_be() {
+    let mut rig = Rig::new(json!({"tasks": [
+        tool("plain", &[]), tool("readonly", &[]), tool("unsent", &[]),
+        {"id": "declared", "type": "mcp_tool", "tool": "s:t", "idempotent": true},
+        {"id": "code", "type": "code_execution", "language": "python", "code": "1"}
+    ]}));
+    let keys: Vec<String> = rig.started.iter().map(|start| start.key.clone()).collect();
+    rig.resume(|instance| match instance {
+        "readonly" => Again::Harmless,
+        "unsent" => Again::NotBegun,
+        _ => Again::Unknown,
+    });
+    let again: Vec<(&str, bool, u32)> = rig
+        .started
+        .iter()
+        .map(|start| (start.instance.as_str(), start.again, start.attempt))
+        .collect();
+    assert_eq!(
+        again,
+        [("readonly", true, 1), ("unsent", false, 1), ("declared", true, 1), ("code", true, 1)]
+    );
+    assert!(rig.started.iter().all(|start| keys.contains(&start.key)));
+    assert_eq!(rig.task("plain"), TaskStatus::InDoubt);
+    assert!(rig.events.contains(&Happened::TaskInDoubt { task: "plain".into(), attempt: 1 }));
+}
+
+#[test]
+fn f3_timers_and_questions_are_given_anew() {
+    let mut rig = Rig::new(json!({"tasks": [
+        {"id": "w", "type": "wait", "wait_ms": 5},
+        {"id": "ok", "type": "approval", "message": "?", "decide_within_ms": 9}
+    ]}));
+    let text = serde_json::to_string(&rig.machine).unwrap();
+    let mut machine: Machine = serde_json::from_str(&text).unwrap();
+    let effects = machine.apply(Input { now_ms: 1, what: What::Resumed { open: vec![] } }).unwrap();
+    let timers = effects.iter().filter(|effect| matches!(effect, Effect::Timer { .. })).count();
+    let asked = effects.iter().filter(|effect| matches!(effect, Effect::Ask(_))).count();
+    assert_eq!((timers, asked), (2, 1));
+    rig.started.clear();
+}
+
+#[test]
+fn f3_what_was_being_stopped_stays_stopped() {
+    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &[])]}));
+    rig.command(Command::Abort { reason: None });
+    rig.resume(|_| Again::Unknown);
+    assert_eq!((rig.status(), rig.names().len()), (Status::Aborted, 0));
+}
+
+fn undoable() -> Value {
+    let task = |id: &str, deps: &[&str]| {
+        json!({"id": id, "type": "mcp_tool", "tool": "s:make", "depends_on": deps, "arguments": {"n": id},
+            "output": {"log": ["{{ result }}"]},
+            "compensate": {"tool": {"tool": "s:unmake", "arguments": {"was": "{{ result }}", "n": "{{ args.n }}"}}}})
+    };
+    json!({"reducers": {"log": "append"}, "tasks": [task("a", &[]), task("b", &["a"]), tool("c", &["b"]), task("d", &["c"]), task("e", &["d"])]})
+}
+
+#[test]
+fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
+    let mut rig = Rig::new(undoable());
+    rig.done("a", json!(1));
+    let (to, base) = (rig.machine.taken(), rig.machine.clone());
+    rig.done("b", json!(2));
+    rig.done("c", json!(3));
+    rig.done("d", json!(4));
+    rig.done("e", json!(5));
+    assert_eq!(rig.status(), Status::Completed);
+    let told = rig.machine.told();
+
+    rig.roll_back(to, &base);
+    assert!(rig.acks.last().unwrap().is_accepted());
+    assert_eq!(rig.names(), ["e~undo"]);
+    assert_eq!(rig.command(Command::Pause), Some("the workflow is rolling back".into()));
+    rig.done("e~undo", json!(null));
+    let crate::Work::McpTool(call) = &rig.started[0].work else { panic!("tool") };
+    assert_eq!(
+        (call.tool.as_str(), &call.arguments),
+        ("s:unmake", &map(json!({"was": 4, "n": "d"})))
+    );
+    rig.fail("d~undo");
+    rig.done("b~undo", json!(null));
+
+    let report = rig.machine.last_rollback().unwrap().clone();
+    assert_eq!((report.to, report.branch, report.undone), (to, 1, vec!["e".into(), "b".into()]));
+    let why: Vec<(String, WhyNot)> = report
+        .not_undone
+        .into_iter()
+        .map(|NotUndone { instance, why, .. }| (instance, why))
+        .collect();
+    assert_eq!(why, [("d".into(), WhyNot::Failed), ("c".into(), WhyNot::NoCompensation)]);
+    assert_eq!((rig.status(), rig.machine.branch()), (Status::Paused, 1));
+    assert_eq!(rig.machine.state(), base.state());
+    assert_eq!(rig.machine.results(), base.results());
+    assert!(rig.machine.told() > told);
+
+    // What was undone cannot be gone back to.
+    rig.roll_back(to + 1, &{
+        let mut other = base.clone();
+        other.taken = to + 1;
+        other
+    });
+    let reason = format!("checkpoint {} is on a branch that was rolled back", to + 1);
+    assert_eq!(rig.acks.last().unwrap().refused, Some(reason));
+
+    // It goes on from there, under keys of its own.
+    rig.finish = None;
+    rig.command(Command::Continue);
+    assert_eq!(rig.names(), ["b"]);
+    rig.run_out(|_| Outcome::done(json!(0)));
+    assert_eq!(rig.status(), Status::Completed);
+}
+
+#[test]
+fn f6_what_runs_is_stopped_first_and_counts() {
+    let mut rig = Rig::new(undoable());
+    let (to, base) = (rig.machine.taken(), rig.machine.clone());
+    rig.done("a", json!(1));
+    rig.roll_back(to, &base);
+    assert_eq!(rig.cancelled, ["b"]);
+    // It could not be stopped: so it is undone.
+    rig.done("b", json!(2));
+    rig.done("b~undo", json!(null));
+    rig.done("a~undo", json!(null));
+    assert_eq!(rig.machine.last_rollback().unwrap().undone, ["b", "a"]);
+    // What ran at the checkpoint runs again.
+    rig.command(Command::Continue);
+    assert_eq!(rig.names(), ["a"]);
+}
+
+#[test]
+fn f6_a_crash_while_going_back() {
+    let mut rig = Rig::new(undoable());
+    let (to, base) = (rig.machine.taken(), rig.machine.clone());
+    rig.done("a", json!(1));
+    rig.done("b", json!(1));
+    rig.roll_back(to, &base);
+    rig.answer(
+        "c",
+        Outcome::failed(Failure { may_have_acted: true, ..Failure::new("cancelled", "") }),
+    );
+    rig.resume(|_| Again::Unknown);
+    rig.done("a~undo", json!(null));
+    let report = rig.machine.last_rollback().unwrap();
+    let why: Vec<(&str, WhyNot)> =
+        report.not_undone.iter().map(|left| (left.instance.as_str(), left.why)).collect();
+    assert_eq!(why, [("c", WhyNot::InDoubt), ("b", WhyNot::InDoubt)]);
+}
+
+#[test]
+fn f6_decisions_and_timers_come_back_under_new_numbers() {
+    let mut rig = Rig::new(json!({"tasks": [
+        {"id": "ok", "type": "approval", "message": "?", "decide_within_ms": 100}, tool("a", &["ok"])
+    ]}));
+    let (to, base) = (rig.machine.taken(), rig.machine.clone());
+    rig.command(Command::Approve { decision: "d1".into(), value: None });
+    rig.now += 1000;
+    rig.done("a", json!(1));
+    rig.roll_back(to, &base);
+    let decision = rig.machine.decisions().remove(0);
+    assert_ne!(decision.id, "d1");
+    assert_eq!(decision.deadline_ms, Some(rig.now + 100));
+    rig.command(Command::Continue);
+    assert_eq!(rig.command(Command::Approve { decision: decision.id, value: None }), None);
+    assert_eq!(rig.names(), ["a"]);
+}
+
+#[test]
+fn f6_a_wrong_base_is_refused() {
+    let mut rig = Rig::new(undoable());
+    let base = Box::new(rig.machine.clone());
+    let what = What::RollBack { id: "r".into(), by: "me".into(), to: 7, base };
+    assert_eq!(rig.machine.apply(Input { now_ms: 1, what }), Err(Refusal::WrongBase { to: 7 }));
+}
+
+#[test]
+fn f3_what_its_performer_doubts_is_asked_about() {
+    let doubt = || {
+        let failure = Failure { in_doubt: true, may_have_acted: true, ..Failure::new("lost", "") };
+        Outcome::failed(failure)
+    };
+    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+    rig.answer("a", doubt());
+    assert_eq!((rig.task("a"), rig.names().len()), (TaskStatus::InDoubt, 0));
+    let retry = Command::Resolve { task: "a".into(), how: Resolution::Retry };
+    assert_eq!(rig.command(retry), None);
+    rig.answer("a", doubt());
+    let how = Resolution::Use { value: json!(7) };
+    assert_eq!(rig.command(Command::Resolve { task: "a".into(), how }), None);
+    assert_eq!((rig.task("a"), rig.names()), (TaskStatus::Completed, vec!["b"]));
+    // One that does no harm twice is simply a failure.
+    let mut rig = Rig::new(json!({"tasks": [
+        {"id": "a", "type": "mcp_tool", "tool": "s:t", "idempotent": true}
+    ]}));
+    rig.answer("a", doubt());
+    assert_eq!(rig.status(), Status::Failed);
+}

@@ -1,0 +1,201 @@
+//! What can be seen of a machine.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::parts::{End, Kind, Node, Phase, ROOT};
+use super::{Files, Machine, TaskStatus, TaskView};
+use crate::command::Acknowledgement;
+use crate::dag::{Action, Dag};
+use crate::effect::{Decision, Failure, RollbackReport, Status};
+
+static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+impl Machine {
+    /// The id it was given.
+    pub fn flow(&self) -> &str {
+        &self.flow
+    }
+
+    /// Where it is.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Inputs taken so far: the number of the newest, and of the checkpoint after it.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The number of the newest event.
+    pub fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// Grows with every rollback.
+    pub fn branch(&self) -> u32 {
+        self.branch
+    }
+
+    /// The workflow as it is now, with all that was injected, replanned and modified. Made anew.
+    pub fn dag(&self) -> Dag {
+        let mut dag = Dag { name: self.name.clone(), ..Dag::default() };
+        dag.description.clone_from(&self.description);
+        let Some(root) = self.scopes.get(&ROOT) else { return dag };
+        if let Kind::Flow(home) = &root.kind {
+            dag.inputs.clone_from(&home.inputs);
+            dag.reducers.clone_from(&home.reducers);
+            dag.state.clone_from(&home.state);
+            dag.settings = home.settings.clone();
+            dag.output.clone_from(&home.output);
+        }
+        let mut ids: Vec<_> = root.names.values().copied().collect();
+        ids.sort_unstable();
+        let nodes = ids.into_iter().filter_map(|id| self.node(id));
+        dag.tasks = nodes.map(|(_, def)| (*def).clone()).collect();
+        dag
+    }
+
+    /// What it was given, with what it has by default.
+    pub fn inputs(&self) -> &Map<String, Value> {
+        self.home(ROOT).map_or(&NONE, |home| &home.inputs)
+    }
+
+    /// Its state.
+    pub fn state(&self) -> &Map<String, Value> {
+        self.home(ROOT).map_or(&NONE, |home| &home.state)
+    }
+
+    /// Results of tasks that have ended, by id. Made anew.
+    pub fn results(&self) -> Map<String, Value> {
+        let Some(root) = self.scopes.get(&ROOT) else { return Map::new() };
+        let nodes = root.names.iter().filter_map(|(name, id)| Some((name, self.nodes.get(*id)?)));
+        let ended = nodes.filter(|(_, node)| node.has_ended());
+        ended.map(|(name, node)| (name.clone(), node.result.clone())).collect()
+    }
+
+    /// What it gave; null until it has ended well.
+    pub fn output(&self) -> &Value {
+        &self.output
+    }
+
+    /// Why it failed or was aborted.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Every task instance there is, in the order they came to be. Of a loop, the last two rounds.
+    pub fn tasks(&self) -> Vec<TaskView> {
+        self.nodes.iter().filter_map(|node| self.view(node)).collect()
+    }
+
+    /// One task instance.
+    pub fn task(&self, instance: &str) -> Option<TaskView> {
+        self.view(self.nodes.get(self.nodes.named(instance)?)?)
+    }
+
+    /// The result of one task instance that has ended.
+    pub fn result_of(&self, instance: &str) -> Option<&Value> {
+        let node = self.nodes.get(self.nodes.named(instance)?)?;
+        node.has_ended().then_some(&node.result)
+    }
+
+    fn view(&self, node: &Node) -> Option<TaskView> {
+        let def = self.def(node.def)?;
+        let parent = self.scopes.get(&node.scope)?.node;
+        Some(TaskView {
+            instance: node.name.clone(),
+            parent: parent.and_then(|id| Some(self.nodes.get(id)?.name.clone())),
+            kind: kind(&def.action).to_owned(),
+            status: status(node),
+            attempt: node.attempt,
+            started_ms: node.started_ms,
+            ended_ms: node.ended_ms,
+            failure: node.failure.clone(),
+            depends_on: def.depends_on.clone(),
+        })
+    }
+
+    /// Decisions that are open, oldest first.
+    pub fn decisions(&self) -> Vec<Decision> {
+        self.decisions.values().map(|pending| pending.decision.clone()).collect()
+    }
+
+    /// What it was allowed when it was made, in its performer's words.
+    pub fn terms(&self) -> &Value {
+        &self.terms
+    }
+
+    /// The newest version of its files.
+    pub fn files(&self) -> &Files {
+        self.files.now()
+    }
+
+    /// A version that a task which is under way sees.
+    pub fn files_at(&self, version: u64) -> Option<&Files> {
+        self.files.at(version)
+    }
+
+    /// Timers that are set: id and when.
+    pub fn timers(&self) -> Vec<(u64, u64)> {
+        self.timers.iter().map(|(id, timer)| (*id, timer.at_ms)).collect()
+    }
+
+    /// What is being performed: instance and attempt.
+    pub fn running(&self) -> Vec<(String, u32)> {
+        let nodes = self.running.iter().filter_map(|id| self.nodes.get(*id));
+        let mut all: Vec<_> = nodes
+            .map(|node| {
+                let ahead = node.ahead.as_ref().map(|ahead| ahead.attempt);
+                (node.name.clone(), ahead.unwrap_or(node.attempt))
+            })
+            .collect();
+        all.extend(self.strays.iter().cloned());
+        all.extend(self.undoing());
+        all
+    }
+
+    /// What came of the last rollback.
+    pub fn last_rollback(&self) -> Option<&RollbackReport> {
+        self.last_rollback.as_ref()
+    }
+
+    /// What became of a command.
+    pub fn acknowledgement(&self, command: &str) -> Option<&Acknowledgement> {
+        self.commands.get(command)
+    }
+}
+
+/// Where a node is, for people.
+pub(crate) fn status(node: &Node) -> TaskStatus {
+    match node.phase {
+        Phase::Waiting => TaskStatus::Waiting,
+        Phase::Ready | Phase::Queued => TaskStatus::Ready,
+        Phase::Running | Phase::Inside => TaskStatus::Running,
+        Phase::Backoff => TaskStatus::Retrying,
+        Phase::Deciding => TaskStatus::Deciding,
+        Phase::Sleeping => TaskStatus::Sleeping,
+        Phase::InDoubt => TaskStatus::InDoubt,
+        Phase::Ended(End::Completed) => TaskStatus::Completed,
+        Phase::Ended(End::Failed) => TaskStatus::Failed,
+        Phase::Ended(End::Continued) => TaskStatus::Continued,
+        Phase::Ended(End::Unmet | End::Skipped) => TaskStatus::Skipped,
+        Phase::Ended(End::Cancelled) => TaskStatus::Cancelled,
+    }
+}
+
+/// The word for a kind of task.
+pub(crate) fn kind(action: &Action) -> &'static str {
+    match action {
+        Action::McpTool(_) => "mcp_tool",
+        Action::CodeExecution(_) => "code_execution",
+        Action::Sandbox(_) => "sandbox",
+        Action::Approval { .. } => "approval",
+        Action::Foreach(_) => "foreach",
+        Action::Loop(_) => "loop",
+        Action::Workflow { .. } => "workflow",
+        Action::Wait(_) => "wait",
+        Action::Pass { .. } => "pass",
+    }
+}

@@ -1,0 +1,187 @@
+//! From a task to work that can be performed: templates resolved, and a key.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Machine;
+use super::names::Place;
+use super::parts::{Node, NodeId};
+use crate::dag::{Action, Code, Compensation, Sandbox, Task, ToolCall};
+use crate::effect::{Failure, Work};
+use crate::template::{Names, TemplateError, render, render_map, render_text};
+
+impl Machine {
+    /// What a node is to perform; nothing for tasks that perform nothing.
+    pub(super) fn work_of(
+        &self,
+        node: &Node,
+        def: &Task,
+        assume: Option<(NodeId, &Value)>,
+    ) -> Result<Option<Work>, TemplateError> {
+        let place = Place { assume, ..Place::of(self, node) };
+        Ok(match &def.action {
+            Action::McpTool(call) => Some(Work::McpTool(tool(call, &place)?)),
+            Action::CodeExecution(code) => {
+                Some(Work::CodeExecution(Box::new(rendered_code(code, &place)?)))
+            }
+            Action::Sandbox(action) => {
+                Some(Work::Sandbox { action: rendered_sandbox(action, &place)? })
+            }
+            Action::Approval { .. }
+            | Action::Foreach(_)
+            | Action::Loop(_)
+            | Action::Workflow { .. }
+            | Action::Wait(_)
+            | Action::Pass { .. } => None,
+        })
+    }
+
+    /// What undoes a node that has ended with `result`.
+    pub(super) fn undo_of(
+        &self,
+        node: &Node,
+        def: &Task,
+        result: &Value,
+    ) -> Result<Option<Work>, TemplateError> {
+        let args = node.work.as_ref().map_or(Value::Null, arguments);
+        let place = Place { result: Some(result), args: Some(&args), ..Place::of(self, node) };
+        Ok(match &def.compensate {
+            None => None,
+            Some(Compensation::Tool(call)) => Some(Work::McpTool(tool(call, &place)?)),
+            Some(Compensation::Code(code)) => {
+                let mut code = rendered_code(code, &place)?;
+                code.context.insert("result".to_owned(), result.clone());
+                code.context.insert("args".to_owned(), args.clone());
+                Some(Work::CodeExecution(Box::new(code)))
+            }
+        })
+    }
+
+    /// What tells an effect from all others: workflow, branch, instance and what is done.
+    pub(super) fn key(&self, instance: &str, work: &Work) -> String {
+        let work = serde_json::to_value(work).unwrap_or_default();
+        let mut text = String::new();
+        canonical(&json!([self.flow, self.branch, instance, work]), &mut text);
+        let digest = Sha256::digest(text.as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether a node's code sees the workflow's files.
+    pub(super) fn wants_files(&self, node: &Node, work: &Work) -> bool {
+        let shared = self.home(node.scope).is_some_and(|home| home.settings.files);
+        match work {
+            Work::CodeExecution(code) => code.files || shared,
+            Work::McpTool(_) | Work::Sandbox { .. } => false,
+        }
+    }
+}
+
+fn tool(call: &ToolCall, names: &dyn Names) -> Result<ToolCall, TemplateError> {
+    Ok(ToolCall { tool: call.tool.clone(), arguments: render_map(&call.arguments, names)? })
+}
+
+fn rendered_code(code: &Code, place: &Place<'_>) -> Result<Code, TemplateError> {
+    let mut context = render_map(&code.context, place)?;
+    let deps = place.deps().unwrap_or_default();
+    if !deps.is_empty() || !context.contains_key("deps") {
+        context.insert("deps".to_owned(), Value::Object(deps));
+    }
+    for name in ["item", "index"] {
+        if let Some(value) = place.whole(name)
+            && !context.contains_key(name)
+        {
+            context.insert(name.to_owned(), value);
+        }
+    }
+    let mut rendered = Code { context, ..code.clone() };
+    if code.template {
+        rendered.code = as_text(render_text(&code.code, place)?);
+    }
+    Ok(rendered)
+}
+
+fn rendered_sandbox(action: &Sandbox, names: &dyn Names) -> Result<Sandbox, TemplateError> {
+    Ok(match action {
+        Sandbox::Create { .. } | Sandbox::List => action.clone(),
+        Sandbox::Execute { sandbox_id, code, limits } => {
+            let code = as_text(render_text(code, names)?);
+            Sandbox::Execute {
+                sandbox_id: render(sandbox_id, names)?,
+                code,
+                limits: limits.clone(),
+            }
+        }
+        Sandbox::Destroy { sandbox_id } => {
+            Sandbox::Destroy { sandbox_id: render(sandbox_id, names)? }
+        }
+    })
+}
+
+/// A value as text: text is itself, anything else is JSON.
+pub(super) fn as_text(value: Value) -> String {
+    if let Value::String(text) = value {
+        return text;
+    }
+    value.to_string()
+}
+
+/// What a compensation sees as `args`.
+fn arguments(work: &Work) -> Value {
+    match work {
+        Work::McpTool(call) => Value::Object(call.arguments.clone()),
+        Work::CodeExecution(code) => Value::Object(code.context.clone()),
+        Work::Sandbox { action } => serde_json::to_value(action).unwrap_or_default(),
+    }
+}
+
+/// A task with other arguments: those named change, the others stay.
+pub(super) fn with_arguments(def: &Task, given: &Map<String, Value>) -> Result<Task, String> {
+    let mut task = def.clone();
+    let arguments = match &mut task.action {
+        Action::McpTool(call) => &mut call.arguments,
+        Action::CodeExecution(code) => &mut code.context,
+        Action::Workflow { inputs, .. } => inputs,
+        Action::Sandbox(_)
+        | Action::Approval { .. }
+        | Action::Foreach(_)
+        | Action::Loop(_)
+        | Action::Wait(_)
+        | Action::Pass { .. } => return Err(format!("task {} takes no arguments", def.id)),
+    };
+    arguments.extend(given.clone());
+    Ok(task)
+}
+
+/// JSON with sorted keys and no spaces, whatever order the keys came in.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            out.push('{');
+            for key in keys {
+                out.push_str(&Value::String(key.clone()).to_string());
+                out.push(':');
+                canonical(map.get(key).unwrap_or(&Value::Null), out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            out.push_str(&value.to_string());
+        }
+    }
+}
+
+/// A template that gave nothing, as a failure of the task.
+pub(super) fn template_failure(error: &TemplateError) -> Failure {
+    Failure { lasting: true, ..Failure::new("template", error.to_string()) }
+}

@@ -1,0 +1,145 @@
+//! Workflows from the outside: made, commanded, watched, looked at. No claim is needed for that.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::{
+    check::Faults,
+    command::{Acknowledgement, Command},
+    dag::Dag,
+    driver::{DriveError, encode, rebuild},
+    engine::{DurableEngine, EngineError, NewFlow, QueuedCommand, Sent},
+    event::Event,
+    machine::{Files, Machine},
+};
+
+/// A workflow that is asked for.
+#[derive(Debug, Clone)]
+pub struct NewWorkflow {
+    /// Its id.
+    pub id: String,
+    /// Who asks.
+    pub caller: String,
+    /// What it is.
+    pub dag: Dag,
+    /// What it is given.
+    pub inputs: Map<String, Value>,
+    /// The files it begins with.
+    pub files: Files,
+    /// What it is allowed, in its performer's words: [`Machine::with_terms`].
+    pub terms: Value,
+}
+
+/// Why something could not be done with a workflow.
+#[derive(Debug, Error)]
+pub enum WorkflowError {
+    /// It is not well formed; nothing was made.
+    #[error("the workflow is not well formed")]
+    Faulty(Faults),
+    /// The engine failed or refused.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// What the engine kept cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] DriveError),
+}
+
+/// The workflows an engine keeps.
+#[derive(Debug)]
+pub struct Workflows<E> {
+    engine: Arc<E>,
+}
+
+impl<E> Clone for Workflows<E> {
+    fn clone(&self) -> Self {
+        Self { engine: Arc::clone(&self.engine) }
+    }
+}
+
+impl<E: DurableEngine> Workflows<E> {
+    /// Those of this engine.
+    pub fn new(engine: Arc<E>) -> Self {
+        Self { engine }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Arc<E> {
+        &self.engine
+    }
+
+    /// Checks a workflow and makes it durable. It begins when somebody drives it.
+    pub async fn create(&self, new: NewWorkflow, now_ms: i64) -> Result<(), WorkflowError> {
+        let NewWorkflow { id, caller, dag, inputs, files, terms } = new;
+        let name = dag.name.clone();
+        let machine = Machine::begin(&id, dag, inputs).map_err(WorkflowError::Faulty)?;
+        let snapshot = write(&id, &machine.with_files(files).with_terms(terms))?;
+        Ok(self.engine.create(NewFlow { id, name, caller, snapshot, created_ms: now_ms }).await?)
+    }
+
+    /// Sends a command. Its answer comes when somebody drives the workflow.
+    pub async fn send(
+        &self,
+        flow: &str,
+        id: &str,
+        by: &str,
+        command: &Command,
+        now_ms: i64,
+    ) -> Result<Sent, WorkflowError> {
+        let (id, sender, body) = (id.to_owned(), by.to_owned(), write(flow, command)?);
+        let queued = QueuedCommand { seq: 0, id, sender, at_ms: now_ms, body };
+        Ok(self.engine.send(flow, queued).await?)
+    }
+
+    /// The answer to a command, waited for this long. `None`: there is none yet.
+    pub async fn answer(
+        &self,
+        flow: &str,
+        command: &str,
+        patience: Duration,
+    ) -> Result<Option<Acknowledgement>, WorkflowError> {
+        let row = self.engine.command(flow, command, patience).await?;
+        let answer = row.and_then(|row| row.answer);
+        answer.map(|(_, body)| read(flow, "an answer", &body)).transpose()
+    }
+
+    /// Events after a number, waited for this long if there are none.
+    pub async fn events(
+        &self,
+        flow: &str,
+        after: u64,
+        limit: u32,
+        patience: Duration,
+    ) -> Result<Vec<Event>, WorkflowError> {
+        let rows = self.engine.events(flow, after, limit, patience).await?;
+        rows.iter().map(|row| read(flow, "an event", &row.body)).collect()
+    }
+
+    /// A workflow as it is, or as it was at a checkpoint.
+    pub async fn look(
+        &self,
+        flow: &str,
+        checkpoint: Option<u64>,
+    ) -> Result<Machine, WorkflowError> {
+        Ok(rebuild(&self.engine.load(flow, checkpoint).await?)?)
+    }
+}
+
+fn write(flow: &str, value: &impl serde::Serialize) -> Result<Vec<u8>, WorkflowError> {
+    encode(value).map_err(|error| {
+        let reason = format!("it cannot be written: {error}");
+        DriveError::Damaged { flow: flow.to_owned(), reason }.into()
+    })
+}
+
+fn read<T: serde::de::DeserializeOwned>(
+    flow: &str,
+    what: &str,
+    body: &[u8],
+) -> Result<T, WorkflowError> {
+    serde_json::from_slice(body).map_err(|error| {
+        let reason = format!("{what}: {error}");
+        DriveError::Damaged { flow: flow.to_owned(), reason }.into()
+    })
+}

@@ -1,0 +1,143 @@
+//! Every command while tasks run, twice, after the end, and to nobody (F5).
+
+use std::{sync::Arc, time::Duration};
+
+use belljar_flow::{
+    Command, Embedded, EngineError, Happened, Left, Resolution, Status, WorkflowError, Workflows,
+};
+use serde_json::{Map, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{World, create, dag, driver, engine, events, tool};
+
+fn every_command() -> Vec<(&'static str, Command)> {
+    let task = serde_json::from_value(tool("extra", "pay", &["a"])).unwrap();
+    let other = serde_json::from_value(tool("other", "pay", &["a"])).unwrap();
+    let id = || "nothing".to_owned();
+    vec![
+        ("pause", Command::Pause),
+        ("continue", Command::Continue),
+        ("inject", Command::InjectTasks { tasks: vec![task] }),
+        ("replan", Command::Replan { tasks: vec![other], reason: None }),
+        ("skip", Command::Skip { task: "b".to_owned() }),
+        ("modify_args", Command::ModifyArgs { task: "b".to_owned(), arguments: Map::new() }),
+        ("approve", Command::Approve { decision: id(), value: None }),
+        ("reject", Command::Reject { decision: id(), reason: None }),
+        ("modify", Command::Modify { decision: id(), arguments: None, value: None }),
+        ("resolve", Command::Resolve { task: id(), how: Resolution::Retry }),
+        ("roll back", Command::RollBack { to: 77 }),
+        ("abort", Command::Abort { reason: Some("enough".to_owned()) }),
+    ]
+}
+
+async fn answers(flows: &Workflows<Embedded>, suffix: &str) -> Vec<(&'static str, Option<String>)> {
+    let mut answers = Vec::new();
+    for (name, _) in every_command() {
+        let id = format!("{name}{suffix}");
+        let answer = flows.answer("flow", &id, Duration::from_secs(20)).await.unwrap();
+        answers.push((name, answer.expect(&id).refused));
+    }
+    answers
+}
+
+#[tokio::test]
+async fn f5_every_command_is_answered_while_running_twice_and_after_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    let tasks = json!([tool("a", "slow_pay", &[]), tool("b", "pay", &["a"])]);
+    let flows = create(&engine, "flow", dag(tasks)).await;
+    let world = Arc::new(World::default());
+    let (driver, stop) = (driver(&engine, &world, "me"), CancellationToken::new());
+    let (driven, while_running) = tokio::join!(driver.run("flow", &stop), async {
+        world.began().await;
+        for (name, command) in every_command() {
+            for repeated in [false, true] {
+                let sent = flows.send("flow", name, "test", &command, 1).await.unwrap();
+                assert_eq!(sent.repeated, repeated, "{name}");
+            }
+        }
+        answers(&flows, "").await
+    });
+    let driven = driven.unwrap();
+    assert_eq!((driven.left, driven.status), (Left::Ended, Status::Aborted));
+    let accepted = ["pause", "continue", "inject", "replan", "abort"];
+    for (name, refused) in &while_running {
+        if accepted.contains(name) {
+            assert_eq!(*refused, None, "{name}");
+        }
+        if ["approve", "reject", "modify", "resolve", "roll back"].contains(name) {
+            assert!(refused.is_some(), "{name}");
+        }
+    }
+    for (name, command) in every_command() {
+        flows.send("flow", &format!("{name} late"), "test", &command, 1).await.unwrap();
+    }
+    let late = driver.run("flow", &stop).await.unwrap();
+    assert_eq!((late.left, late.status), (Left::Ended, Status::Aborted));
+    for (name, refused) in answers(&flows, " late").await {
+        assert!(refused.is_some(), "{name} after the end");
+    }
+    // The first answers stay.
+    assert_eq!(answers(&flows, "").await, while_running);
+    assert_eq!(world.done(), []);
+    events(&flows, "flow").await;
+}
+
+#[tokio::test]
+async fn f5_a_command_to_nobody_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let flows = Workflows::new(engine(directory.path()));
+    for (name, command) in every_command() {
+        let refused = flows.send("none", name, "test", &command, 1).await;
+        let unknown = matches!(&refused, Err(WorkflowError::Engine(EngineError::Unknown(_))));
+        assert!(unknown, "{name}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn f5_what_is_no_command_is_answered_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    let flows = create(&engine, "flow", dag(json!([tool("a", "pay", &[])]))).await;
+    let (id, sender, body) = ("x".to_owned(), "test".to_owned(), b"{\"command\":\"fly\"}".to_vec());
+    let odd = belljar_flow::engine::QueuedCommand { seq: 0, id, sender, at_ms: 1, body };
+    belljar_flow::DurableEngine::send(&*engine, "flow", odd).await.unwrap();
+    let world = Arc::new(World::default());
+    let driven = driver(&engine, &world, "me").run("flow", &CancellationToken::new()).await;
+    assert_eq!(driven.unwrap().status, Status::Completed);
+    let answer = flows.answer("flow", "x", Duration::ZERO).await.unwrap().unwrap();
+    assert!(answer.refused.unwrap().contains("no command"));
+}
+
+/// Back to a checkpoint: what came after is forgotten and compensated, and it goes on from there.
+#[tokio::test]
+async fn f6_back_to_a_checkpoint_and_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    let mut second = tool("b", "pay", &["a"]);
+    second["compensate"] = json!({"tool": {"tool": "refund", "arguments": {"of": "b"}}});
+    let tasks = json!([tool("a", "pay", &[]), second, tool("c", "pay", &["b"])]);
+    let flows = create(&engine, "flow", dag(tasks)).await;
+    let world = Arc::new(World::default());
+    let (driver, stop) = (driver(&engine, &world, "me"), CancellationToken::new());
+    driver.run("flow", &stop).await.unwrap();
+    let checkpoints = belljar_flow::DurableEngine::checkpoints(&*engine, "flow", None, 9).await;
+    let to = checkpoints.unwrap().into_iter().find(|row| row.name == "a").unwrap().seq;
+    flows.send("flow", "back", "test", &Command::RollBack { to }, 1).await.unwrap();
+    let driven = driver.run("flow", &stop).await.unwrap();
+    assert_eq!((driven.left, driven.status), (Left::Idle, Status::Paused));
+    let answer = flows.answer("flow", "back", Duration::ZERO).await.unwrap().unwrap();
+    assert!(answer.is_accepted(), "{answer:?}");
+    flows.send("flow", "on", "test", &Command::Continue, 1).await.unwrap();
+    let driven = driver.run("flow", &stop).await.unwrap();
+    assert_eq!((driven.left, driven.status), (Left::Ended, Status::Completed));
+    let did: Vec<String> = world.done().into_iter().map(|done| done.tool).collect();
+    assert_eq!(did, ["pay", "pay", "pay", "refund", "pay", "pay"]);
+    let events = events(&flows, "flow").await;
+    let report = events.into_iter().find_map(|event| {
+        let Happened::RolledBack { report } = event.happened else { return None };
+        Some(report)
+    });
+    let report = report.unwrap();
+    assert_eq!((report.to, report.undone.len(), report.not_undone.len()), (to, 1, 1));
+}
