@@ -13,6 +13,9 @@ mod fake;
 #[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is the fake of the tests")]
 #[path = "../tests/it/fake_sessions.rs"]
 mod fake_sessions;
+#[expect(clippy::unwrap_used, reason = "it is the fake of the tests")]
+#[path = "../tests/it/fake_workflows.rs"]
+mod fake_workflows;
 
 use belljar_server::{Auth, Gateway, HttpConfig, Options, conformance};
 

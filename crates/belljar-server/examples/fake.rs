@@ -11,6 +11,9 @@ mod fake;
 #[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is the fake of the tests")]
 #[path = "../tests/it/fake_sessions.rs"]
 mod fake_sessions;
+#[expect(clippy::unwrap_used, reason = "it is the fake of the tests")]
+#[path = "../tests/it/fake_workflows.rs"]
+mod fake_workflows;
 
 use belljar_server::{Auth, Gateway, HttpConfig, Options, Token, serve_http, serve_stdio};
 use tokio_util::sync::CancellationToken;

@@ -1,4 +1,5 @@
-//! The plain HTTP API (E3), beside `/mcp`: the same runs, sessions, approvals and tools, as JSON.
+//! The plain HTTP API (E3), beside `/mcp`: the same runs, sessions, workflows, approvals
+//! and tools, as JSON.
 //!
 //! Handlers translate: a request's body to what the port takes, what the port gives to an answer.
 //! Bodies are decoded strictly, and `/openapi.json` is made from the same types.
@@ -15,6 +16,7 @@ mod runs;
 mod sessions;
 mod shapes;
 mod stream;
+mod workflows;
 
 use axum::{
     Json, Router,
@@ -82,6 +84,10 @@ pub(crate) fn routes<B: Backend>(api: Api<B>) -> Router {
         .route("/v1/sessions/{id}/rollback", post(sessions::rollback))
         .route("/v1/sessions/{id}/fork", post(sessions::fork))
         .route("/v1/sessions/{id}/files", get(files::list))
+        .route("/v1/workflows", post(workflows::create).get(workflows::list))
+        .route("/v1/workflows/{id}", get(workflows::look))
+        .route("/v1/workflows/{id}/events", get(workflows::events))
+        .route("/v1/workflows/{id}/commands", post(workflows::command))
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/{id}", post(approvals::decide))
         .route("/v1/events", get(events::events))

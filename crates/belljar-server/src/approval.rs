@@ -53,10 +53,20 @@ impl Channel {
 
 /// The question.
 pub(crate) fn form(request: &ApprovalRequest) -> ElicitRequestParams {
+    asking(question(request))
+}
+
+/// Some other question that is answered with yes or no. Its text may come from a model.
+pub(crate) fn yes_or_no(text: &str) -> ElicitRequestParams {
+    let shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+    asking(visible(&shown))
+}
+
+fn asking(message: String) -> ElicitRequestParams {
     let approve = |schema: BooleanSchema| schema.title("Approve").with_default(false);
     ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: question(request),
+        message,
         requested_schema: ElicitationSchema::builder()
             .required_bool_with("approve", approve)
             .build_unchecked(),
@@ -80,9 +90,9 @@ pub(crate) fn verdict(answer: &ElicitResult) -> Option<Verdict> {
     }
 }
 
-/// How long there is to answer.
-pub(crate) fn time_left(request: &ApprovalRequest) -> Option<Duration> {
-    let expires = UNIX_EPOCH.checked_add(Duration::from_millis(request.expires_ms?))?;
+/// How long there is to answer, if not for ever.
+pub(crate) fn until(expires_ms: Option<u64>) -> Option<Duration> {
+    let expires = UNIX_EPOCH.checked_add(Duration::from_millis(expires_ms?))?;
     Some(expires.duration_since(SystemTime::now()).unwrap_or_default())
 }
 

@@ -17,10 +17,11 @@ use crate::{
     request::ExecuteRequest,
     sessions::Sessions,
     traces::{Context, Kind, Span, Traces},
+    workflows::Workflows,
 };
 
 /// Runs code, searches tools, decides approvals.
-pub trait Backend: Sessions + Records {
+pub trait Backend: Sessions + Records + Workflows {
     /// Runs code to its end. What goes wrong is in the report, as for any run.
     fn execute(
         &self,

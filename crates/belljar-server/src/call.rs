@@ -5,14 +5,15 @@
 
 mod follow;
 mod sandbox;
+mod workflow;
 
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        CallToolRequestParams, CallToolResponse, ElicitRequest, ElicitResult, InputRequest,
-        InputRequiredResult, InputResponses, JsonObject, SealOptions,
+        CallToolRequestParams, CallToolResponse, ElicitRequest, ElicitRequestParams, ElicitResult,
+        InputRequest, InputRequiredResult, InputResponses, JsonObject, SealOptions,
     },
     service::RequestContext,
 };
@@ -54,6 +55,18 @@ enum Shape {
 struct Parked {
     run_id: String,
     asked: Vec<String>,
+    #[serde(default)]
+    of: Of,
+}
+
+/// What a retried request is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Of {
+    /// A run, by its id.
+    #[default]
+    Run,
+    /// A workflow, by its id.
+    Workflow,
 }
 
 /// One call, with all that is needed to answer it.
@@ -104,9 +117,31 @@ impl<B: Backend> Gateway<B> {
                 Ok(asked) => self.sandbox(call, asked).await,
                 Err(error) => refused(error),
             },
+            tools::RUN_WORKFLOW if self.offers_workflows() => {
+                match workflow::asked_run(arguments) {
+                    Ok(asked) => self.run_workflow(call, asked).await,
+                    Err(error) => refused(error),
+                }
+            }
+            tools::WORKFLOW_COMMAND if self.offers_workflows() => {
+                match workflow::asked_command(arguments) {
+                    Ok(asked) => self.command_workflow(asked).await,
+                    Err(error) => refused(error),
+                }
+            }
+            tools::GET_WORKFLOW if self.offers_workflows() => {
+                match workflow::asked_look(arguments) {
+                    Ok(asked) => self.get_workflow(call, asked).await,
+                    Err(error) => refused(error),
+                }
+            }
             name if self.passes(name) => self.pass(call, name, arguments).await,
             name => Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None)),
         }
+    }
+
+    fn offers_workflows(&self) -> bool {
+        self.shared.backend.offers_workflows()
     }
 
     fn passes(&self, name: &str) -> bool {
@@ -163,6 +198,9 @@ impl<B: Backend> Gateway<B> {
                 tracing::warn!(%error, "a requestState was refused");
                 ErrorData::invalid_params("requestState is not valid for this request", None)
             })?;
+        if parked.of == Of::Workflow {
+            return self.workflow_again(call, &parked, answers).await;
+        }
         let live = self.shared.runs.find(&parked.run_id);
         for id in &parked.asked {
             let Some(said) = answers.get(id) else { continue };
@@ -184,11 +222,7 @@ impl<B: Backend> Gateway<B> {
         verdict: Option<Verdict>,
     ) {
         let Some(verdict) = verdict else { return call.dismissed.push(id.to_owned()) };
-        let who = call.context.client_info().map_or_else(
-            || "an MCP client".to_owned(),
-            |client| format!("{} {}", client.name, client.version),
-        );
-        let decided = self.shared.backend.decide(id, verdict, &who).await;
+        let decided = self.shared.backend.decide(id, verdict, &call.client()).await;
         if let Err(error) = &decided {
             tracing::warn!(%error, "a decision did not count");
         }
@@ -288,19 +322,39 @@ impl<B: Backend> Gateway<B> {
         waiting: &[ApprovalRequest],
     ) -> Result<CallToolResponse, ErrorData> {
         let open = waiting.iter().filter(|one| !call.dismissed.contains(&one.id));
-        let questions = open
-            .map(|one| {
-                let question = ElicitRequest::new(approval::form(one));
-                (one.id.clone(), InputRequest::Elicitation(question))
-            })
+        let questions = open.map(|one| (one.id.clone(), approval::form(one)));
+        self.park(call, run_id, questions.collect(), Of::Run)
+    }
+
+    /// The answer that wants the request again, with these questions answered.
+    fn park(
+        &self,
+        call: &Call,
+        id: &str,
+        questions: Vec<(String, ElicitRequestParams)>,
+        of: Of,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let questions = questions
+            .into_iter()
+            .map(|(id, form)| (id, InputRequest::Elicitation(ElicitRequest::new(form))))
             .collect::<std::collections::BTreeMap<_, _>>();
-        let parked =
-            Parked { run_id: run_id.to_owned(), asked: questions.keys().cloned().collect() };
+        let asked = questions.keys().cloned().collect();
+        let parked = Parked { run_id: id.to_owned(), asked, of };
         let options = SealOptions::new().associated_data(&call.binding);
         let sealed = self.shared.states.seal_json_with(&parked, &options).map_err(|error| {
             ErrorData::internal_error(format!("requestState could not be made: {error}"), None)
         })?;
         Ok(InputRequiredResult::new(Some(questions), Some(sealed)).into())
+    }
+}
+
+impl Call {
+    /// What the client calls itself.
+    fn client(&self) -> String {
+        self.context.client_info().map_or_else(
+            || "an MCP client".to_owned(),
+            |client| format!("{} {}", client.name, client.version),
+        )
     }
 }
 

@@ -98,7 +98,10 @@ impl<B: Backend> Gateway<B> {
         for fault in faults {
             tracing::warn!("{fault}");
         }
-        let mut all = tools::own();
+        let mut all = tools::own(match self.shared.backend.offers_workflows() {
+            true => tools::Workflows::Offered,
+            false => tools::Workflows::Off,
+        });
         all.extend(shown.into_iter().map(tools::passed));
         all
     }

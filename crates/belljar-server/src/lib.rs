@@ -29,6 +29,7 @@ mod stdio;
 mod token;
 mod tools;
 mod traces;
+mod workflows;
 
 pub use backend::{
     ApprovalRequest, Backend, DecideError, Observer, PassThrough, RunReport, SearchError, Stream,
@@ -47,3 +48,7 @@ pub use sessions::{
 pub use stdio::{StdioError, serve_stdio, serve_streams};
 pub use token::{Token, TokenError};
 pub use traces::{Collector, Traces};
+pub use workflows::{
+    By, CommandAnswer, News, Question, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowInfo,
+    WorkflowReport, WorkflowRequest, Workflows, Written,
+};

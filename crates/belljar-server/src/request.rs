@@ -318,7 +318,10 @@ impl Fields {
         self.typed(name, "a list of strings", texts)
     }
 
-    fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, RequestError> {
+    pub(crate) fn object(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<Map<String, Value>>, RequestError> {
         self.typed(name, "an object", |value| value.as_object().cloned())
     }
 

@@ -1,8 +1,9 @@
-//! The four tools a model always sees, in as few words as teach their use (E4).
+//! The tools a model always sees, in as few words as teach their use (E4).
 //!
-//! All that is said of the four together stays under 400 tokens, however many tools are behind the
+//! All that is said of them together stays under 400 tokens, however many tools are behind the
 //! gateway; a test holds them to it. What a word less would cost in wrong calls was weighed: field
-//! names speak for themselves, and a wrong field is answered with the right one.
+//! names speak for themselves, a wrong field is answered with the right one, and what can be done
+//! with a workflow is told by the answers about it.
 
 #[cfg(test)]
 mod tests;
@@ -22,42 +23,73 @@ pub(crate) const SEARCH: &str = "search_tools";
 pub(crate) const GET_RUN: &str = "get_run";
 /// Keeps sandboxes between runs.
 pub(crate) const SANDBOX: &str = "sandbox";
-/// All four.
-pub(crate) const NAMES: &[&str] = &[EXECUTE, SEARCH, GET_RUN, SANDBOX];
+/// Runs a workflow.
+pub(crate) const RUN_WORKFLOW: &str = "run_workflow";
+/// Steers a workflow.
+pub(crate) const WORKFLOW_COMMAND: &str = "workflow_command";
+/// Looks at a workflow.
+pub(crate) const GET_WORKFLOW: &str = "get_workflow";
+/// All of them, whether they are offered or not.
+pub(crate) const NAMES: &[&str] =
+    &[EXECUTE, SEARCH, GET_RUN, SANDBOX, RUN_WORKFLOW, WORKFLOW_COMMAND, GET_WORKFLOW];
 
 const EXECUTE_TEXT: &str = "Run code in a sandbox; only what it returns comes back. Call tools in \
-    it: `const r = await mcp.server.tool({...})` (Python: no await); find them with search_tools. \
-    Loop, join and filter in code, `return` a small value. `context` is a global. If status is \
-    approval_required, tell the user; then get_run.";
-const SEARCH_TEXT: &str = "Find tools for code.";
+    it: `await mcp.server.tool({...})` (Python: no await); find them with search_tools. Filter in \
+    code, `return` little. `context` is a global. On approval_required tell the user; then get_run.";
+const SEARCH_TEXT: &str = "Find tools.";
 const GET_RUN_TEXT: &str = "How a run stands.";
-const SANDBOX_TEXT: &str = "Sandboxes that keep state between runs.";
+const SANDBOX_TEXT: &str = "Keeps state between runs.";
+const RUN_WORKFLOW_TEXT: &str = "Run a durable DAG, YAML or {tasks: [{id, tool, arguments | code | \
+    type: approval, depends_on}]}.";
+const WORKFLOW_COMMAND_TEXT: &str = "Steer a workflow.";
+const GET_WORKFLOW_TEXT: &str = "How it stands.";
+
+/// Whether workflows are offered: the operator may have switched them off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Workflows {
+    /// They are.
+    Offered,
+    /// They are not.
+    Off,
+}
 
 /// The definitions of the gateway's own tools.
-pub(crate) fn own() -> Vec<Tool> {
-    let output = || object(json!({"type": "object"}));
-    let execute = Tool::new(EXECUTE, EXECUTE_TEXT, object(execute_input()))
-        .with_title("Run code")
-        .with_raw_output_schema(output().into())
-        .with_annotations(ToolAnnotations::new());
-    let search_input = json!({"type": "object", "required": ["intent"], "properties": {
-        "intent": {}, "k": {}}});
-    let search = Tool::new(SEARCH, SEARCH_TEXT, object(search_input))
-        .with_title("Find tools")
-        .with_raw_output_schema(output().into())
-        .with_annotations(ToolAnnotations::new().read_only(true));
-    let get_input = json!({"type": "object", "properties": {"run_id": {}, "wait_ms": {}}});
-    let get_run = Tool::new(GET_RUN, GET_RUN_TEXT, object(get_input))
-        .with_title("Get run")
-        .with_raw_output_schema(output().into())
-        .with_annotations(ToolAnnotations::new().read_only(true));
+pub(crate) fn own(workflows: Workflows) -> Vec<Tool> {
     // Those that change something say nothing of it: what the code calls decides what they do, and
     // the defaults (writes, destroys, open world) are the honest ones.
-    let sandbox = Tool::new(SANDBOX, SANDBOX_TEXT, object(sandbox_input()))
-        .with_title("Sandbox")
-        .with_raw_output_schema(output().into())
-        .with_annotations(ToolAnnotations::new());
-    vec![execute, search, get_run, sandbox]
+    let (acts, looks) = (ToolAnnotations::new(), ToolAnnotations::new().read_only(true));
+    let search_input = json!({"type": "object", "properties": {"intent": {}}});
+    let get_input = json!({"type": "object", "properties": {"run_id": {}, "wait_ms": {}}});
+    let mut all = vec![
+        tool(EXECUTE, "Run code", EXECUTE_TEXT, execute_input(), &acts),
+        tool(SEARCH, "Find tools", SEARCH_TEXT, search_input, &looks),
+        tool(GET_RUN, "Get run", GET_RUN_TEXT, get_input, &looks),
+        tool(SANDBOX, "Sandbox", SANDBOX_TEXT, sandbox_input(), &acts),
+    ];
+    if workflows == Workflows::Offered {
+        let run = json!({"type": "object", "properties": {"workflow": {}, "inputs": {}}});
+        let command = json!({"type": "object", "properties": {"id": {}, "command": {}}});
+        let get = json!({"type": "object", "properties": {"id": {}, "wait_ms": {}}});
+        all.extend([
+            tool(RUN_WORKFLOW, "Run workflow", RUN_WORKFLOW_TEXT, run, &acts),
+            tool(WORKFLOW_COMMAND, "Command", WORKFLOW_COMMAND_TEXT, command, &acts),
+            tool(GET_WORKFLOW, "Get workflow", GET_WORKFLOW_TEXT, get, &looks),
+        ]);
+    }
+    all
+}
+
+fn tool(
+    name: &'static str,
+    title: &str,
+    text: &'static str,
+    input: Value,
+    hints: &ToolAnnotations,
+) -> Tool {
+    Tool::new(name, text, object(input))
+        .with_title(title)
+        .with_raw_output_schema(object(json!({"type": "object"})).into())
+        .with_annotations(hints.clone())
 }
 
 fn execute_input() -> Value {
@@ -65,12 +97,11 @@ fn execute_input() -> Value {
         "code": {"type": "string"},
         "language": {"enum": ["typescript", "javascript", "python", "bash"]},
         "intent": {},
-        "tools": {"type": "array", "items": {"type": "string"}},
+        "tools": {},
         "context": {},
         "sandbox_config": {"description":
-            "timeoutMs, heapLimitMB, allowedReadPaths, allowNetwork, allowWrite"},
+            "timeoutMs, allowedReadPaths, allowWrite"},
         "session_id": {},
-        "max_output_tokens": {},
         "durable": {}}})
 }
 

@@ -190,12 +190,12 @@ impl Bridge {
     }
 
     /// Whether a call of the tool can be made twice without harm.
-    fn is_repeatable(&self, tool: &Tool) -> bool {
+    pub fn is_repeatable(&self, tool: &Tool) -> bool {
         self.overrides.is_idempotent(tool, self.trust(&tool.server))
     }
 
     /// What a tool can do.
-    fn reach(&self, tool: &Tool) -> Reach {
+    pub fn reach(&self, tool: &Tool) -> Reach {
         match self.overrides.is_read_only(tool, self.trust(&tool.server)) {
             true => Reach::ReadOnly,
             false => Reach::Unknown,

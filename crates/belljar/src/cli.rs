@@ -41,6 +41,7 @@ mod telemetry;
 mod tool_grants;
 mod tools;
 mod visible;
+mod workflow;
 
 use std::{
     error::Error,
@@ -85,6 +86,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Run(run) => run::run(&run, &settings()?, &places),
         Command::Session(command) => session::session(&command, &project()?),
+        Command::Workflow(command) => workflow::workflow(&command, &settings()?, &places),
         Command::Resume(resume) => resume::resume(&resume, &settings()?, &places),
         Command::Runs(runs) => runs::runs(runs, &project()?),
         Command::Blob(blob) => blob::blob(&blob, &project()?),
@@ -93,7 +95,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Audit(audit) => audit::audit(&audit, &project()?),
         Command::Serve(serve) => {
             let settings = settings()?;
-            serve::serve(&serve, &settings, &Project::find(&places, &settings)?)
+            serve::serve(&serve, &settings, &places, &Project::find(&places, &settings)?)
         }
         Command::Demo(demo) => demo::demo(demo),
         Command::DemoServer => demo::serve(),

@@ -7,6 +7,7 @@ mod records;
 mod sessions;
 mod terms;
 mod told;
+mod workflows;
 
 use std::{
     collections::BTreeSet,
@@ -25,11 +26,12 @@ use serde_json::{Map, Value, json, value::to_raw_value};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Durability, Execution, Executor, SessionRegistry, executor::is_owner_this_process,
+    Durability, Execution, Executor, Flows, SessionRegistry, executor::is_owner_this_process,
     is_owner_alive, now_ms,
 };
 pub use terms::Terms;
 use told::{Prints, Told};
+pub use workflows::WorkflowTerms;
 
 /// How often a run of another process is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -43,6 +45,8 @@ pub struct ProjectBackend {
     /// Runs of hosts before this one that were started again here.
     revived: Mutex<BTreeSet<String>>,
     sessions: SessionRegistry,
+    /// Workflows, unless the operator has switched them off.
+    flows: Option<Flows>,
 }
 
 impl ProjectBackend {
@@ -61,7 +65,8 @@ impl ProjectBackend {
         }
         let (sandbox, store) = (executor.sandbox().clone(), executor.store().cloned());
         let sessions = SessionRegistry::new(sandbox, store).await;
-        Self { executor, terms, passed_through, revived: Mutex::default(), sessions }
+        let flows = Self::flows(&executor, &sessions, &terms).await;
+        Self { executor, terms, passed_through, revived: Mutex::default(), sessions, flows }
     }
 
     /// The executor behind it.

@@ -15,6 +15,7 @@
 
 mod engines;
 mod executor;
+mod flows;
 mod gateway;
 mod sandbox;
 mod sessions;
@@ -26,7 +27,11 @@ pub use belljar_runtime::{
     Status, Truncated, Workspace, examine,
 };
 pub use executor::{Durability, Execution, Executor, ResumeError, Resumed, is_owner_alive, now_ms};
-pub use gateway::{ProjectBackend, Terms};
+pub use flows::{
+    Answered, CommandAnswer, Exported, FlowOptions, FlowTerms, Flows, FlowsError, Hidden, NewFlow,
+    check_workflow, new_command_id,
+};
+pub use gateway::{ProjectBackend, Terms, WorkflowTerms};
 pub use sandbox::{
     BuildError, OpenSession, Run, RunResultExt, Sandbox, SandboxBuilder, Session, ValueError, init,
     unrun,

@@ -12,6 +12,7 @@ use crate::{
     backend::{DecideError, SearchError},
     records::RecordsError,
     sessions::SessionError,
+    workflows::WorkflowError,
 };
 
 /// Why a request was not done.
@@ -145,6 +146,27 @@ impl From<SessionError> for ApiError {
         if matches!(error, SessionError::TooMany { .. }) {
             told.retry_after_seconds = Some(1);
         }
+        told
+    }
+}
+
+impl From<WorkflowError> for ApiError {
+    fn from(error: WorkflowError) -> Self {
+        let status = match &error {
+            WorkflowError::Unknown { .. } => StatusCode::NOT_FOUND,
+            WorkflowError::Taken { .. } => StatusCode::CONFLICT,
+            // JSON as it should be, and yet no workflow, or no command.
+            WorkflowError::Faulty { .. } | WorkflowError::BadCommand { .. } => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            WorkflowError::Off | WorkflowError::NotYours { .. } | WorkflowError::Refused { .. } => {
+                StatusCode::FORBIDDEN
+            }
+            WorkflowError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            WorkflowError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let mut told = Self::new(status, error.code(), error.to_string());
+        told.hint = error.hint().map(str::to_owned);
         told
     }
 }

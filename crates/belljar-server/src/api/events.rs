@@ -69,7 +69,7 @@ pub(super) async fn events<B: Backend>(
     Ok(Sse::new(follow(followed)).keep_alive(keep_alive).into_response())
 }
 
-fn last_seen(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let Some(given) = headers.get("last-event-id") else { return Ok(None) };
     let number = given.to_str().ok().and_then(|text| text.trim().parse().ok());
     number.map(Some).ok_or_else(|| ApiError::invalid("Last-Event-ID: not a number of an event"))

@@ -16,10 +16,15 @@ use super::{
         ApprovalList, CheckpointList, Decided, EventList, Forked, Health, RolledBack, RunList,
         RunResult, SessionList, ToolList,
     },
+    workflows::body::{
+        self as workflow, CommandRequest, EventsWanted, WorkflowAsked, WorkflowEventList,
+        WorkflowList, WorkflowState,
+    },
 };
 use crate::{
     request::MAX_INTEGER,
     sessions::{CheckpointTaken, FileInfo, FileList, SessionInfo},
+    workflows::CommandAnswer,
 };
 
 const SCHEMAS: &str = "#/components/schemas";
@@ -76,6 +81,7 @@ impl Writer {
         self.sessions();
         self.branches();
         self.files();
+        self.workflows();
         self.others();
         let error = self.named::<ErrorBody>();
         let mut schemas = Value::Object(self.types.take_definitions(true));
@@ -180,6 +186,37 @@ impl Writer {
         self.add("put", at, put.gives("200", &info));
         let delete = Operation::new("deleteFile", "Remove a file").id().path();
         self.add("delete", at, delete.answers("204", "It is gone.", &[]));
+    }
+
+    fn workflows(&mut self) {
+        let (asked, stands) = (self.named::<WorkflowAsked>(), self.named::<WorkflowState>());
+        let create = Operation::new("runWorkflow", "Run a workflow").takes(&asked, true);
+        let next = [("getWorkflow", "id"), ("workflowEvents", "id"), ("commandWorkflow", "id")];
+        let create = create.gives("201", &stands).leads_to("201", "id", &next);
+        self.add("post", "/v1/workflows", create);
+        let (query, all) = (self.query::<workflow::Listed>(), self.named::<WorkflowList>());
+        let list = Operation::new("listWorkflows", "Workflows, newest first").query(query);
+        self.add("get", "/v1/workflows", list.gives("200", &all));
+        let query = self.query::<workflow::Look>();
+        let look = Operation::new("getWorkflow", "How a workflow stands").id().query(query);
+        self.add("get", "/v1/workflows/{id}", look.gives("200", &stands));
+        let (query, all) = (self.query::<EventsWanted>(), self.named::<WorkflowEventList>());
+        let events = Operation::new("workflowEvents", "What happened to a workflow");
+        let said = "A list; with `Accept: text/event-stream`, as it happens.";
+        let events = events
+            .id()
+            .query(query)
+            .answers("200", said, &[(JSON, all), (EVENTS, json!({"type": "string"}))])
+            .answers("204", "To a follower: it has ended, and there is nothing more.", &[]);
+        self.add("get", "/v1/workflows/{id}/events", events);
+        let (asked, answer) = (self.named::<CommandRequest>(), self.named::<CommandAnswer>());
+        let command = Operation::new("commandWorkflow", "Ask something of a workflow").id();
+        let command = command.takes(&asked, true).gives("200", &answer).answers(
+            "202",
+            "It is queued; nobody has taken it yet.",
+            &[(JSON, answer)],
+        );
+        self.add("post", "/v1/workflows/{id}/commands", command);
     }
 
     fn others(&mut self) {

@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use rmcp::{
     RoleServer,
-    model::{ProgressNotificationParam, ProgressToken},
+    model::{ElicitRequestParams, ProgressNotificationParam, ProgressToken},
     service::RequestContext,
 };
 use tokio::{
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// A client that follows hears at least this often, so that it knows the server is there.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 /// A client that does not take progress is not waited for.
 const PROGRESS_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -73,8 +73,7 @@ struct Seen {
 
 impl<'a, B: Backend> Follower<'a, B> {
     pub(super) fn new(gateway: &'a Gateway<B>, live: &'a Live, call: &'a mut Call) -> Self {
-        let token = call.context.meta.get_progress_token();
-        let progress = token.map(|token| Progress { token, sent: 0.0, lines: 0 });
+        let progress = Progress::of(&call.context);
         Self { gateway, live, call, state: live.watch(), asking: None, progress }
     }
 
@@ -171,9 +170,17 @@ pub(super) async fn ask(
     context: &RequestContext<RoleServer>,
     approval: &ApprovalRequest,
 ) -> Option<Verdict> {
-    let form = approval::form(approval);
-    let time_left = approval::time_left(approval).map(|left| left + EXPIRY_SLACK);
-    let asked = context.peer.create_elicitation_with_timeout(form, time_left);
+    asked(context, approval::form(approval), approval::until(approval.expires_ms)).await
+}
+
+/// Asks a question that has this long. `None` if the person did not decide.
+pub(super) async fn asked(
+    context: &RequestContext<RoleServer>,
+    form: ElicitRequestParams,
+    left: Option<Duration>,
+) -> Option<Verdict> {
+    let left = left.map(|left| left + EXPIRY_SLACK);
+    let asked = context.peer.create_elicitation_with_timeout(form, left);
     tokio::select! {
         () = context.ct.cancelled() => None,
         answer = asked => match answer {
@@ -194,19 +201,30 @@ async fn answered(asking: &mut Option<(String, Asked)>) -> (String, Option<Verdi
 }
 
 /// Progress towards a client that asked for it. The number only ever grows, as it must.
-struct Progress {
+pub(super) struct Progress {
     token: ProgressToken,
     sent: f64,
     lines: u64,
 }
 
 impl Progress {
+    /// Towards the client of a request, if it asked for it.
+    pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
+        let token = context.meta.get_progress_token();
+        token.map(|token| Self { token, sent: 0.0, lines: 0 })
+    }
+
     async fn tell(&mut self, context: &RequestContext<RoleServer>, lines: u64, line: &str) {
         self.lines = lines;
         self.send(context, line).await;
     }
 
-    async fn beat(&mut self, context: &RequestContext<RoleServer>) {
+    /// Tells what was said last.
+    pub(super) async fn say(&mut self, context: &RequestContext<RoleServer>, line: &str) {
+        self.send(context, line).await;
+    }
+
+    pub(super) async fn beat(&mut self, context: &RequestContext<RoleServer>) {
         self.send(context, "running").await;
     }
 

@@ -18,7 +18,9 @@ async fn e1_both_revisions_list_the_tools() {
         let answer = client.ask("tools/list", json!({})).await;
         let tools = answer["result"]["tools"].as_array().unwrap();
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["execute_code", "search_tools", "get_run", "sandbox"], "{era:?}");
+        let workflows = ["run_workflow", "workflow_command", "get_workflow"];
+        let four = ["execute_code", "search_tools", "get_run", "sandbox"];
+        assert_eq!(names, [&four[..], &workflows[..]].concat(), "{era:?}");
         for tool in tools {
             for part in ["title", "description", "inputSchema", "outputSchema", "annotations"] {
                 assert!(tool.get(part).is_some(), "{era:?} {part} of {tool}");
@@ -201,7 +203,7 @@ async fn chosen_upstream_tools_are_passed_through() {
     let fake = Fake { passed: vec![passed("files__read")], ..Fake::default() };
     let mut client = Client::with(fake, Era::Stateless, json!({}), Options::default()).await;
     let answer = client.ask("tools/list", json!({})).await;
-    let tool = &answer["result"]["tools"][4];
+    let tool = &answer["result"]["tools"][7];
     assert_eq!(tool["name"], "files__read");
     assert_eq!(tool["annotations"]["readOnlyHint"], true);
     let result = client.call("files__read", json!({"path": "/a"})).await;

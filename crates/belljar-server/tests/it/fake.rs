@@ -19,7 +19,7 @@ use belljar_server::{
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
 
-use crate::fake_sessions::AllSessions;
+use crate::{fake_sessions::AllSessions, fake_workflows::AllWorkflows};
 
 #[derive(Debug, Default)]
 pub(crate) struct Fake {
@@ -36,6 +36,9 @@ pub(crate) struct Fake {
     pub(crate) passed: Vec<PassThrough>,
     pub(crate) requests: Mutex<Vec<ExecuteRequest>>,
     pub(crate) sessions: AllSessions,
+    pub(crate) workflows: AllWorkflows,
+    /// Whether the operator switched workflows off.
+    pub(crate) no_workflows: bool,
     /// Approvals that are open.
     pub(crate) asked: Mutex<Vec<ApprovalRequest>>,
     pub(crate) events: Mutex<Vec<EventInfo>>,

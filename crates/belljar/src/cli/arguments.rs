@@ -2,6 +2,7 @@
 
 mod project;
 mod session;
+mod workflow;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -19,6 +20,12 @@ pub(crate) use session::{
     SessionCommand, SessionExecArguments, SessionForkArguments, SessionNewArguments,
 };
 
+pub(crate) use workflow::{
+    WorkflowCommand, WorkflowCommandArguments, WorkflowEventsArguments, WorkflowListArguments,
+    WorkflowOrder, WorkflowResumeArguments, WorkflowRollbackArguments, WorkflowRunArguments,
+    WorkflowShowArguments, WorkflowValidateArguments,
+};
+
 use super::{limit_key::LimitKey, quantity, source};
 
 const EXAMPLES: &str = "\
@@ -26,6 +33,7 @@ Examples:
   belljar demo                                   1.2 MB of commits in, 500 bytes out
   belljar run -c 'return 1 + 1'                  run code given on the spot
   belljar run analyse.ts --context @data.json    run a file on data
+  belljar workflow run release.yaml              tools, code and decisions; survives crashes
   belljar tools list                             MCP tools that code can call here
   belljar approvals                              tool calls that wait for a decision
   belljar doctor                                 what this machine can enforce";
@@ -87,6 +95,9 @@ pub(crate) enum Command {
     /// Keep a sandbox between runs; checkpoint, roll back and fork it
     #[command(subcommand, after_help = session::EXAMPLES)]
     Session(SessionCommand),
+    /// Run workflows of tools, code and decisions that survive crashes
+    #[command(subcommand, after_help = workflow::EXAMPLES)]
+    Workflow(WorkflowCommand),
     /// Go on with a durable run whose process has ended
     #[command(after_help = project::RESUME_EXAMPLES)]
     Resume(ResumeArguments),

@@ -9,6 +9,7 @@ mod find;
 mod raw;
 mod servers;
 mod tools;
+mod workflows;
 
 use std::{
     collections::BTreeMap,
@@ -23,6 +24,7 @@ use thiserror::Error;
 pub(crate) use find::{FILE_NAME as CONFIG_NAME, Places, SERVERS_NAME, STATE_NAME};
 pub(crate) use servers::ConfiguredServer;
 pub(crate) use tools::ToolSettings;
+pub(crate) use workflows::WorkflowSettings;
 
 use raw::{RawConfig, Stated};
 
@@ -49,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) maximum: Limits,
     /// Servers, policy and what goes with them.
     pub(crate) tools: ToolSettings,
+    /// What clients may do with workflows.
+    pub(crate) workflows: WorkflowSettings,
 }
 
 impl Settings {
@@ -88,7 +92,8 @@ impl Settings {
                 stated.insert(limit.key, limit.value);
             }
         }
-        Ok(Self { stated, maximum, tools: ToolSettings::resolve(files)? })
+        let (tools, workflows) = (ToolSettings::resolve(files)?, WorkflowSettings::resolve(files));
+        Ok(Self { stated, maximum, tools, workflows })
     }
 
     /// The limits of a run: flags before files before defaults.

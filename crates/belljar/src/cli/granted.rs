@@ -36,7 +36,7 @@ pub(crate) fn granted(arguments: &GrantArguments) -> anyhow::Result<Granted> {
     Ok(Granted { grants, workspace })
 }
 
-fn variable(given: &str) -> anyhow::Result<(String, String)> {
+pub(crate) fn variable(given: &str) -> anyhow::Result<(String, String)> {
     if let Some((name, value)) = given.split_once('=') {
         return Ok((name.to_owned(), value.to_owned()));
     }
@@ -50,7 +50,7 @@ fn variable(given: &str) -> anyhow::Result<(String, String)> {
 }
 
 /// The path from the root, `..` taken out as one types it.
-fn resolve(here: &Path, path: &Path) -> PathBuf {
+pub(crate) fn resolve(here: &Path, path: &Path) -> PathBuf {
     let mut resolved = PathBuf::new();
     for part in here.join(path).components() {
         match part {

@@ -11,7 +11,8 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::{ProjectBackend, Sandbox, Terms};
+use belljar::{Hidden, ProjectBackend, Sandbox, Terms, WorkflowTerms};
+use belljar_flow::formats::CodeExecution;
 use belljar_server::{
     Auth, Gateway, HttpConfig, HttpServer, Options, Token, Traces, conformance, serve_http,
     serve_stdio,
@@ -22,7 +23,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::{
     arguments::{LogFormat, ServeArguments},
-    config::Settings,
+    config::{Places, Settings},
     descriptors,
     interrupt::Interrupt,
     look::{Look, Role},
@@ -42,6 +43,7 @@ const SEAL_FILE: &str = "seal";
 pub(crate) fn serve(
     arguments: &ServeArguments,
     settings: &Settings,
+    places: &Places,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
     // Each session and each client has some.
@@ -55,7 +57,8 @@ pub(crate) fn serve(
         let mut interrupt = Interrupt::listen()?;
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        let serving = start(arguments, settings, project, stop);
+        let terms = terms(arguments, settings, places, project);
+        let serving = start(arguments, settings, project, terms, stop);
         let mut serving = std::pin::pin!(serving);
         tokio::select! {
             served = &mut serving => served.map(|()| ExitCode::SUCCESS),
@@ -84,6 +87,7 @@ async fn start(
     arguments: &ServeArguments,
     settings: &Settings,
     project: &Project,
+    terms: Terms,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     // There before it is protected, so that it is from the first run on.
@@ -96,8 +100,10 @@ async fn start(
         .build()
         .await?;
     let executor = project.executor(sandbox)?;
-    let terms = terms(arguments, settings, project);
     let backend = Arc::new(ProjectBackend::new(executor.clone(), terms).await);
+    let (adopting, adopts) = (backend.clone(), stop.child_token());
+    let _ended = adopts.clone().drop_guard();
+    tokio::spawn(async move { adopting.adopt_workflows(adopts).await });
     let served = match arguments.http {
         None => {
             let gateway = Gateway::new(backend.clone(), Options::default())?;
@@ -105,6 +111,7 @@ async fn start(
         }
         Some(address) => serve_at(arguments, project, backend.clone(), address, stop).await,
     };
+    backend.leave_workflows().await;
     backend.end_sessions().await;
     executor.shutdown().await;
     served
@@ -152,8 +159,24 @@ fn say(server: &HttpServer, token: &str) -> anyhow::Result<()> {
         .context("standard error is gone")
 }
 
-fn terms(arguments: &ServeArguments, settings: &Settings, project: &Project) -> Terms {
+fn terms(
+    arguments: &ServeArguments,
+    settings: &Settings,
+    places: &Places,
+    project: &Project,
+) -> Terms {
     let tools = project.tools();
+    let workflows = settings.workflows.serve.then(|| WorkflowTerms {
+        code: match settings.workflows.enable_code_execution {
+            true => CodeExecution::On,
+            false => CodeExecution::Off,
+        },
+        scratch: places.scratch(),
+        hidden: Hidden {
+            names: Project::RESERVED_NAMES.map(str::to_owned).to_vec(),
+            paths: project.protected(),
+        },
+    });
     Terms {
         limits: settings.limits(&arguments.limits.given()),
         readable: arguments.read.clone(),
@@ -165,5 +188,6 @@ fn terms(arguments: &ServeArguments, settings: &Settings, project: &Project) -> 
             None => "mcp over stdio".to_owned(),
         },
         pass_through: arguments.pass_through.iter().map(Glob::new).collect(),
+        workflows,
     }
 }

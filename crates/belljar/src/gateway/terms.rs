@@ -9,6 +9,8 @@ use belljar_runtime::{ErrorCode, Grants, Limits, RunError, Workspace};
 use belljar_server::Access;
 use belljar_tools::Glob;
 
+use super::WorkflowTerms;
+
 /// What a client may ask for.
 #[derive(Debug, Clone)]
 pub struct Terms {
@@ -26,6 +28,8 @@ pub struct Terms {
     pub caller: String,
     /// Upstream tools that clients see beside the gateway's own.
     pub pass_through: Vec<Glob>,
+    /// What they may do with workflows; nothing, if the operator has switched them off.
+    pub workflows: Option<WorkflowTerms>,
 }
 
 impl Terms {

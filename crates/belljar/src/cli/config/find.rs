@@ -38,6 +38,15 @@ impl Places {
         }
     }
 
+    /// Where files of workflows are laid out for their code: apart from any project, so that code
+    /// which sees them sees nothing of the host's.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        match &self.home {
+            Some(home) => home.join(".cache").join("belljar").join("workflows"),
+            None => env::temp_dir().join("belljar-workflows"),
+        }
+    }
+
     /// The user's own file, if there is one.
     pub(super) fn user_file(&self) -> Option<PathBuf> {
         let directory = match (&self.config_home, &self.home) {

@@ -35,6 +35,7 @@ struct RawFile {
     permissions: RawPermissions,
     results: RawResults,
     cache: RawCache,
+    workflows: RawWorkflows,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -56,6 +57,13 @@ struct RawResults {
 #[serde(deny_unknown_fields, default)]
 struct RawCache {
     ttl: Option<Spanned<Quantity>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawWorkflows {
+    serve: Option<bool>,
+    enable_code_execution: Option<bool>,
 }
 
 macro_rules! raw_limits {
@@ -186,6 +194,16 @@ impl RawConfig {
     /// For how long an answer may be given again.
     pub(super) fn cache_ttl(&self) -> Result<Option<Duration>, ConfigError> {
         self.one("cache", "ttl", self.file.cache.ttl.as_ref(), quantity::duration)
+    }
+
+    /// Whether clients of `serve` have workflows.
+    pub(super) fn serves_workflows(&self) -> Option<bool> {
+        self.file.workflows.serve
+    }
+
+    /// Whether workflows in YAML may have code.
+    pub(super) fn enables_code_execution(&self) -> Option<bool> {
+        self.file.workflows.enable_code_execution
     }
 
     fn one<T>(

@@ -144,6 +144,23 @@ fn d6_the_rules_of_all_files_hold_and_the_nearest_numbers() {
 }
 
 #[test]
+fn f8_code_in_yaml_is_off_until_somebody_enables_it_and_nobody_forbids_it() {
+    let on = "[workflows]\nenable_code_execution = true\n";
+    let off = "[workflows]\nenable_code_execution = false\nserve = false\n";
+    for (user, project, code, serve) in [
+        ("", "", false, true),
+        (on, "", true, true),
+        ("", on, true, true),
+        (off, on, false, false),
+        (on, off, false, false),
+    ] {
+        let workflows = resolve(user, project).unwrap().workflows;
+        let wanted = super::WorkflowSettings { serve, enable_code_execution: code };
+        assert_eq!(workflows, wanted, "{user}{project}");
+    }
+}
+
+#[test]
 fn a6_unknown_keys_are_rejected_with_their_line() {
     insta::assert_snapshot!(broken("[limits]\ntimeout = 1\nmemroy = 2\n"), @r"
     TOML parse error at line 3, column 1
@@ -157,7 +174,7 @@ fn a6_unknown_keys_are_rejected_with_their_line() {
       |
     1 | [limit]
       |  ^^^^^
-    unknown field `limit`, expected one of `limits`, `mcp_servers`, `permissions`, `results`, `cache`
+    unknown field `limit`, expected one of `limits`, `mcp_servers`, `permissions`, `results`, `cache`, `workflows`
     ");
     insta::assert_snapshot!(broken("[limits.maximum.maximum]\n"), @r"
     TOML parse error at line 1, column 17

@@ -1,0 +1,315 @@
+//! The tools `run_workflow`, `workflow_command` and `get_workflow`, for a model.
+//!
+//! A workflow goes on by itself: a call looks on for a while, and answers with how it stands. What a
+//! person has to decide they are asked in the client, where it can ask; nothing that a model sends
+//! decides it. What can be asked of a workflow is told with every answer about one that goes on.
+
+mod shown;
+
+use std::time::Duration;
+
+use rmcp::{
+    ErrorData,
+    model::{CallToolResponse, ElicitResult, InputResponses, JsonObject},
+};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{
+    Call, DEFAULT_WAIT, Parked, cancelled,
+    follow::{HEARTBEAT, Progress},
+};
+use crate::{
+    answer,
+    approval::{self, Channel},
+    backend::{Backend, Verdict},
+    gateway::Gateway,
+    request::{Fields, RequestError, nearest},
+    workflows::{
+        By, News, Question, WorkflowCommand, WorkflowError, WorkflowReport, WorkflowRequest,
+        Written, is_fit_for_id,
+    },
+};
+
+/// Events read at once.
+const PAGE: u32 = 200;
+/// Workflows in a list.
+const LISTED: u32 = 20;
+/// How long the answer to a command is waited for.
+const COMMAND_WAIT: Duration = Duration::from_secs(20);
+
+/// What a model asks of `get_workflow`.
+#[derive(Debug, PartialEq)]
+pub(super) struct Look {
+    id: Option<String>,
+    wait: Duration,
+    /// Events after this number are wanted, too.
+    after: Option<u64>,
+}
+
+/// Decodes the arguments of `run_workflow`.
+pub(super) fn asked_run(
+    arguments: JsonObject,
+) -> Result<(WorkflowRequest, Option<Duration>), RequestError> {
+    let mut fields = Fields::new("", &["workflow", "inputs", "id", "wait_ms"], arguments)?;
+    let workflow = match fields.take("workflow") {
+        Some(Value::String(text)) => Written::Text(text),
+        Some(given @ (Value::Object(_) | Value::Array(_))) => Written::Json(given),
+        Some(other) => {
+            let wanted = "a workflow, or the text of one";
+            return Err(kind("workflow", wanted, &other));
+        }
+        None => return Err(RequestError::Missing { field: "workflow".to_owned() }),
+    };
+    let id = fields.text("id")?;
+    if let Some(odd) = id.as_deref().filter(|id| !is_fit_for_id(id)) {
+        return Err(kind("id", "letters, digits, `_`, `-` and `.`, up to 64", &json!(odd)));
+    }
+    let wait = fields.count("wait_ms")?.map(Duration::from_millis);
+    let inputs = fields.object("inputs")?.unwrap_or_default();
+    Ok((WorkflowRequest { workflow, inputs, id }, wait))
+}
+
+/// Decodes the arguments of `get_workflow`.
+pub(super) fn asked_look(arguments: JsonObject) -> Result<Look, RequestError> {
+    let mut fields = Fields::new("", &["id", "wait_ms", "after"], arguments)?;
+    let wait = fields.count("wait_ms")?.map_or(DEFAULT_WAIT, Duration::from_millis);
+    Ok(Look { id: fields.text("id")?, wait, after: fields.count("after")? })
+}
+
+/// Decodes the arguments of `workflow_command`: the command's name with its fields beside it, or
+/// all of it as one object.
+pub(super) fn asked_command(
+    mut arguments: JsonObject,
+) -> Result<(String, WorkflowCommand), RequestError> {
+    let missing = |field: &str| RequestError::Missing { field: field.to_owned() };
+    let text = |name: &'static str, given: Option<Value>| match given {
+        Some(Value::String(text)) => Ok(Some(text)),
+        None | Some(Value::Null) => Ok(None),
+        Some(other) => Err(kind(name, "a string", &other)),
+    };
+    let id = text("id", arguments.remove("id"))?.ok_or_else(|| missing("id"))?;
+    let command_id = text("command_id", arguments.remove("command_id"))?;
+    let mut command = match arguments.remove("command") {
+        Some(Value::Object(whole)) => whole,
+        Some(Value::String(name)) => Map::from_iter([("command".to_owned(), Value::String(name))]),
+        Some(other) => return Err(kind("command", shown::COMMANDS, &other)),
+        None => return Err(missing("command")),
+    };
+    command.extend(arguments.into_iter().filter(|(_, value)| !value.is_null()));
+    let named = command.get("command").and_then(Value::as_str).unwrap_or_default();
+    if !shown::NAMES.contains(&named) {
+        let near = nearest(named, shown::NAMES).map(|near| format!("; did you mean {near}?"));
+        let found = format!("{named:?}{}", near.unwrap_or_default());
+        let (field, wanted) = ("command".to_owned(), shown::COMMANDS);
+        return Err(RequestError::Kind { field, wanted, found });
+    }
+    Ok((id, WorkflowCommand { id: command_id, command, by: By::Agent }))
+}
+
+fn kind(field: &str, wanted: &'static str, found: &Value) -> RequestError {
+    RequestError::Kind { field: field.to_owned(), wanted, found: found.to_string() }
+}
+
+impl<B: Backend> Gateway<B> {
+    /// Runs a workflow, and looks on for a while.
+    pub(super) async fn run_workflow(
+        &self,
+        mut call: Call,
+        (request, wait): (WorkflowRequest, Option<Duration>),
+    ) -> Result<CallToolResponse, ErrorData> {
+        let most = self.shared.answer_within;
+        if let Err(error) = request.check_size() {
+            return Ok(shown::failed(&error).into());
+        }
+        match self.shared.backend.run_workflow(request).await {
+            Ok(id) => self.follow_workflow(&mut call, &id, 0, wait.unwrap_or(most).min(most)).await,
+            Err(error) => Ok(shown::failed(&error).into()),
+        }
+    }
+
+    /// Tells how a workflow stands, or which there are.
+    pub(super) async fn get_workflow(
+        &self,
+        mut call: Call,
+        Look { id, wait, after }: Look,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let backend = &self.shared.backend;
+        let Some(id) = id else {
+            return Ok(match backend.workflows(LISTED, None).await {
+                Ok(all) => answer::structured(json!({"workflows": all}), false).into(),
+                Err(error) => shown::failed(&error).into(),
+            });
+        };
+        if let Some(after) = after {
+            let events = backend.workflow_events(&id, after, PAGE, Duration::ZERO).await;
+            return Ok(match events {
+                Ok(events) => shown::events(&id, &events).into(),
+                Err(error) => shown::failed(&error).into(),
+            });
+        }
+        let report = match backend.workflow(&id).await {
+            Ok(report) => report,
+            Err(error) => return Ok(shown::failed(&error).into()),
+        };
+        if report.is_over || wait.is_zero() {
+            return Ok(shown::report(&report).into());
+        }
+        let wait = wait.min(self.shared.answer_within);
+        if call.channel != Channel::None && !report.questions.is_empty() {
+            return self.answer_workflow(&mut call, &id, report, Instant::now() + wait).await;
+        }
+        self.follow_workflow(&mut call, &id, report.told, wait).await
+    }
+
+    /// Passes a model's command on.
+    pub(super) async fn command_workflow(
+        &self,
+        (id, command): (String, WorkflowCommand),
+    ) -> Result<CallToolResponse, ErrorData> {
+        let answered = self.shared.backend.command_workflow(&id, command, COMMAND_WAIT).await;
+        Ok(match answered {
+            Ok(answer) => shown::commanded(&id, &answer).into(),
+            Err(error) => shown::failed(&error).into(),
+        })
+    }
+
+    /// A request that comes again, with what the person said (2026-07-28).
+    pub(super) async fn workflow_again(
+        &self,
+        mut call: Call,
+        parked: &Parked,
+        answers: &InputResponses,
+    ) -> Result<CallToolResponse, ErrorData> {
+        for decision in &parked.asked {
+            let Some(said) = answers.get(decision) else { continue };
+            let said: ElicitResult = serde_json::from_value(said.clone()).map_err(|error| {
+                ErrorData::invalid_params(format!("inputResponses.{decision}: {error}"), None)
+            })?;
+            self.decide(&mut call, &parked.run_id, decision, approval::verdict(&said)).await;
+        }
+        match self.shared.backend.workflow(&parked.run_id).await {
+            Ok(report) => {
+                let deadline = Instant::now() + self.shared.answer_within;
+                self.answer_workflow(&mut call, &parked.run_id, report, deadline).await
+            }
+            Err(error) => Ok(shown::failed(&error).into()),
+        }
+    }
+
+    /// Looks on until there is something to answer.
+    async fn follow_workflow(
+        &self,
+        call: &mut Call,
+        id: &str,
+        after: u64,
+        wait: Duration,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let deadline = Instant::now() + wait;
+        if let Err(error) = self.look_on(call, id, after, deadline).await? {
+            return Ok(shown::failed(&error).into());
+        }
+        match self.shared.backend.workflow(id).await {
+            Ok(report) => self.answer_workflow(call, id, report, deadline).await,
+            Err(error) => Ok(shown::failed(&error).into()),
+        }
+    }
+
+    /// Tells what happens until somebody has to look, or time is up.
+    async fn look_on(
+        &self,
+        call: &Call,
+        id: &str,
+        mut after: u64,
+        deadline: Instant,
+    ) -> Result<Result<(), WorkflowError>, ErrorData> {
+        let mut progress = Progress::of(&call.context);
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let patience = left.min(HEARTBEAT);
+            let events = tokio::select! {
+                () = call.context.ct.cancelled() => return Err(cancelled()),
+                events = self.shared.backend.workflow_events(id, after, PAGE, patience) => events,
+            };
+            let events = match events {
+                Ok(events) => events,
+                Err(error) => return Ok(Err(error)),
+            };
+            after = events.last().map_or(after, |event| event.seq);
+            if let Some(progress) = &mut progress {
+                match events.last() {
+                    Some(event) => progress.say(&call.context, &event.line).await,
+                    None => progress.beat(&call.context).await,
+                }
+            }
+            let turned = events.iter().any(|event| matches!(event.news, News::Turn | News::End));
+            if turned || Instant::now() >= deadline {
+                return Ok(Ok(()));
+            }
+        }
+    }
+
+    /// Answers with how it stands, after the person was asked who can be.
+    async fn answer_workflow(
+        &self,
+        call: &mut Call,
+        id: &str,
+        mut report: WorkflowReport,
+        deadline: Instant,
+    ) -> Result<CallToolResponse, ErrorData> {
+        loop {
+            let open = |one: &&Question| !call.dismissed.contains(&one.decision);
+            let open: Vec<_> = report.questions.iter().filter(open).cloned().collect();
+            match (open.first(), call.channel) {
+                (Some(first), Channel::Elicit) => {
+                    let verdict = ask(call, id, first).await;
+                    self.decide(call, id, &first.decision, verdict).await;
+                    // A person may have taken longer than there was time for.
+                    let deadline = deadline.max(Instant::now() + DEFAULT_WAIT);
+                    if verdict.is_some()
+                        && let Err(error) = self.look_on(call, id, report.told, deadline).await?
+                    {
+                        return Ok(shown::failed(&error).into());
+                    }
+                }
+                (Some(_), Channel::InputRequired) => {
+                    let questions = open.iter().map(|one| {
+                        (one.decision.clone(), approval::yes_or_no(&shown::question(id, one)))
+                    });
+                    return self.park(call, id, questions.collect(), super::Of::Workflow);
+                }
+                (Some(_), Channel::None) | (None, _) => return Ok(shown::report(&report).into()),
+            }
+            report = match self.shared.backend.workflow(id).await {
+                Ok(report) => report,
+                Err(error) => return Ok(shown::failed(&error).into()),
+            };
+        }
+    }
+
+    /// Passes a person's decision on; without one, they are not asked again in this call.
+    async fn decide(&self, call: &mut Call, id: &str, decision: &str, verdict: Option<Verdict>) {
+        // Whatever comes of it, it was answered: one that still waits needs another call.
+        call.dismissed.push(decision.to_owned());
+        let name = match verdict {
+            Some(Verdict::Approve) => "approve",
+            Some(Verdict::Deny) => "reject",
+            None => return,
+        };
+        let fields = [("command", name), ("decision", decision)];
+        let fields = fields.map(|(field, text)| (field.to_owned(), Value::from(text)));
+        let by = By::Person(call.client());
+        let command = WorkflowCommand { id: None, command: Map::from_iter(fields), by };
+        let decided = self.shared.backend.command_workflow(id, command, COMMAND_WAIT).await;
+        if let Err(error) = decided {
+            tracing::warn!(%error, "a decision did not count");
+        }
+    }
+}
+
+/// Asks the person at the client (up to 2025-11-25). `None` if they did not decide.
+async fn ask(call: &Call, id: &str, question: &Question) -> Option<Verdict> {
+    let form = approval::yes_or_no(&shown::question(id, question));
+    let left = approval::until(question.expires_ms);
+    super::follow::asked(&call.context, form, left).await
+}

@@ -1,0 +1,169 @@
+//! What a model is told about workflows: little, and what it can do next.
+
+use rmcp::model::CallToolResult;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    answer,
+    workflows::{CommandAnswer, Question, WorkflowError, WorkflowEvent, WorkflowReport},
+};
+
+/// What can be asked of a workflow.
+pub(super) const NAMES: &[&str] = &[
+    "abort",
+    "pause",
+    "continue",
+    "approve",
+    "reject",
+    "modify",
+    "skip",
+    "modify_args",
+    "inject_tasks",
+    "replan",
+    "resolve",
+    "roll_back",
+];
+/// The same, with what each takes.
+pub(super) const COMMANDS: &str = "abort, pause, continue, approve or reject or modify {decision}, \
+    skip {task}, modify_args {task, arguments}, inject_tasks or replan {tasks}, resolve {task, how} \
+    or roll_back {to}";
+/// An output larger than this is left to those who fetch it.
+const MAX_OUTPUT_BYTES: usize = 40_000;
+/// How much of it is shown.
+const PREVIEW_CHARS: usize = 2_000;
+/// Tasks that are named: those that failed, or wait.
+const MOST_NAMED: usize = 20;
+/// Fields of a report that are passed on when they are there.
+const PASSED: &[&str] = &["failure", "decisions", "rollback", "approvals"];
+
+/// How a workflow stands.
+pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
+    let given = |name: &str| report.value.get(name).filter(|value| !value.is_null());
+    let status = given("status").and_then(Value::as_str).unwrap_or("failed");
+    let mut shown = Map::new();
+    let mut show = |name: &str, value: Value| drop(shown.insert(name.to_owned(), value));
+    show("status", json!(status));
+    show("workflow_id", given("id").cloned().unwrap_or_default());
+    for name in PASSED {
+        if let Some(value) = given(name).filter(|value| **value != json!([])) {
+            show(name, value.clone());
+        }
+    }
+    if let Some(output) = given("output") {
+        show("output", within_budget(output));
+    }
+    if let Some(tasks) = given("tasks").and_then(Value::as_array) {
+        let (counted, named) = tasks_in_short(tasks);
+        show("tasks", counted);
+        if !named.is_empty() {
+            show("not_completed", Value::Array(named));
+        }
+    }
+    show("events", json!(report.told));
+    if !report.is_over {
+        show("message", json!(next(report)));
+        show("commands", json!(COMMANDS));
+    }
+    answer::structured(Value::Object(shown), matches!(status, "failed" | "aborted"))
+}
+
+fn next(report: &WorkflowReport) -> String {
+    let id = report.value.get("id").and_then(Value::as_str).unwrap_or_default();
+    let person = report.questions.first().map(|question| {
+        format!(
+            "A person has to decide: `belljar workflow command {id} approve {}` (or reject). Tell \
+             the user, then call get_workflow.",
+            question.decision
+        )
+    });
+    let waits = report.value.get("decisions").and_then(Value::as_array);
+    match (person, waits.is_some_and(|all| !all.is_empty())) {
+        (Some(person), _) => person,
+        (None, true) => "Decide with workflow_command; then call get_workflow.".to_owned(),
+        (None, false) => "It goes on by itself; call get_workflow for the result.".to_owned(),
+    }
+}
+
+/// How many tasks are in which state, and those a reader may want to look at.
+fn tasks_in_short(tasks: &[Value]) -> (Value, Vec<Value>) {
+    let mut counted: Map<String, Value> = Map::new();
+    let mut named = Vec::new();
+    for task in tasks {
+        let status = task.get("status").and_then(Value::as_str).unwrap_or("unknown");
+        let count = counted.get(status).and_then(Value::as_u64).unwrap_or(0);
+        counted.insert(status.to_owned(), json!(count + 1));
+        let is_plain = matches!(status, "completed" | "skipped" | "waiting" | "ready");
+        if !is_plain && named.len() < MOST_NAMED {
+            let parts = ["task", "status", "failure"];
+            let parts = parts.into_iter().filter_map(|part| {
+                let value = task.get(part).filter(|value| !value.is_null())?;
+                Some((part.to_owned(), value.clone()))
+            });
+            named.push(Value::Object(parts.collect()));
+        }
+    }
+    (Value::Object(counted), named)
+}
+
+/// A value, or what can be said of it in little space (E5).
+fn within_budget(value: &Value) -> Value {
+    let text = value.to_string();
+    if text.len() <= MAX_OUTPUT_BYTES {
+        return value.clone();
+    }
+    let preview: String = text.chars().take(PREVIEW_CHARS).collect();
+    json!({
+        "truncated": true, "bytes": text.len(), "preview": preview,
+        "hint": "run the workflow so that its `output` is small; a person can have all of it with \
+                 `belljar workflow show --json`",
+    })
+}
+
+/// What happened to a workflow.
+pub(super) fn events(id: &str, events: &[WorkflowEvent]) -> CallToolResult {
+    answer::structured(json!({"workflow_id": id, "events": events}), false)
+}
+
+/// What became of a command.
+pub(super) fn commanded(id: &str, answer: &CommandAnswer) -> CallToolResult {
+    let mut shown = json!({"workflow_id": id, "command_id": answer.command_id});
+    if let Some(fields) = shown.as_object_mut() {
+        let (state, more) = match answer.accepted {
+            Some(true) => ("accepted", None),
+            Some(false) => ("refused", answer.reason.clone()),
+            None => ("queued", Some("it will be taken in order; call get_workflow".to_owned())),
+        };
+        fields.insert("status".to_owned(), json!(state));
+        if let Some(more) = more {
+            fields.insert("message".to_owned(), json!(more));
+        }
+    }
+    answer::structured(shown, answer.accepted == Some(false))
+}
+
+/// Why something was not done.
+pub(super) fn failed(error: &WorkflowError) -> CallToolResult {
+    let mut told = json!({
+        "type": "WorkflowError", "code": error.code(), "message": error.to_string(),
+    });
+    let hint = match error {
+        WorkflowError::Unknown { .. } => Some("get_workflow without `id` lists those there are"),
+        WorkflowError::Off
+        | WorkflowError::Taken { .. }
+        | WorkflowError::Faulty { .. }
+        | WorkflowError::TooLarge { .. }
+        | WorkflowError::BadCommand { .. }
+        | WorkflowError::NotYours { .. }
+        | WorkflowError::Refused { .. }
+        | WorkflowError::Failed { .. } => error.hint(),
+    };
+    if let (Some(fields), Some(hint)) = (told.as_object_mut(), hint) {
+        fields.insert("hint".to_owned(), json!(hint));
+    }
+    answer::structured(json!({"status": "failed", "error": told}), true)
+}
+
+/// What a person is asked.
+pub(super) fn question(id: &str, question: &Question) -> String {
+    format!("Workflow {id} asks: {}", question.message)
+}

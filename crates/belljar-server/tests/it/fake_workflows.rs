@@ -1,0 +1,253 @@
+//! Workflows that run nothing: a task named `ask` asks a person, `agent` asks the agent, `sleep`
+//! never ends, `fail` fails, `large` gives a large output; any other ends at once. One after the
+//! other.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, atomic::Ordering},
+    time::Duration,
+};
+
+use belljar_server::{
+    By, CommandAnswer, News, Question, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowInfo,
+    WorkflowReport, WorkflowRequest, Workflows, Written,
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::fake::Fake;
+
+pub(crate) type AllWorkflows = Mutex<BTreeMap<String, Flow>>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    tasks: Vec<String>,
+    done: usize,
+    inputs: Value,
+    status: &'static str,
+    events: Vec<WorkflowEvent>,
+    decision: Option<&'static str>,
+    pub(crate) commands: BTreeMap<String, (By, CommandAnswer)>,
+}
+
+impl Flow {
+    fn tell(&mut self, name: &str, data: Value, news: News) {
+        let (seq, line) = (self.events.len() as u64 + 1, name.replace('_', " "));
+        self.events.push(WorkflowEvent { seq, name: name.into(), at_ms: seq, data, line, news });
+    }
+
+    fn end(&mut self, status: &'static str) {
+        self.status = status;
+        self.decision = None;
+        self.tell("workflow_ended", json!({"status": status}), News::End);
+        self.tell("checkpoint_saved", json!({}), News::Step);
+    }
+
+    fn is_over(&self) -> bool {
+        self.events.iter().any(|event| event.news == News::End)
+    }
+
+    fn go_on(&mut self) {
+        while let Some(task) = self.tasks.get(self.done).cloned() {
+            self.tell("task_started", json!({"task": task}), News::Step);
+            match task.as_str() {
+                "ask" => self.decision = Some("human"),
+                "agent" => self.decision = Some("agent"),
+                "sleep" => return,
+                "fail" => return self.end("failed"),
+                _ => {}
+            }
+            if let Some(by) = self.decision {
+                let decision = json!({"id": "d1", "task": task, "by": by, "message": "go on?"});
+                return self.tell("decision_required", decision, News::Turn);
+            }
+            self.tell("task_completed", json!({"task": task}), News::Step);
+            self.done += 1;
+        }
+        self.end("completed");
+    }
+
+    fn obey(&mut self, command: &WorkflowCommand) -> Result<(), WorkflowError> {
+        let refused = |why: &str| Err(WorkflowError::BadCommand { why: why.to_owned() });
+        let field = |name: &str| command.command.get(name).and_then(Value::as_str);
+        if self.is_over() {
+            return refused("the workflow has ended");
+        }
+        match (field("command").unwrap(), self.decision) {
+            ("approve" | "reject", Some("human")) if command.by == By::Agent => {
+                let why = "a person decides d1".to_owned();
+                Err(WorkflowError::NotYours { why, hint: "belljar workflow command".to_owned() })
+            }
+            ("approve", Some(_)) if field("decision") == Some("d1") => {
+                self.decision = None;
+                self.done += 1;
+                self.go_on();
+                Ok(())
+            }
+            ("reject", Some(_)) if field("decision") == Some("d1") => {
+                self.end("failed");
+                Ok(())
+            }
+            ("approve" | "reject", _) => refused("no such decision is open"),
+            ("abort", _) => {
+                self.end("aborted");
+                Ok(())
+            }
+            _ => refused("not in this fake"),
+        }
+    }
+
+    fn report(&self, id: &str) -> WorkflowReport {
+        let ended = |at: usize| if at < self.done { "completed" } else { "waiting" };
+        let tasks = self.tasks.iter().enumerate();
+        let tasks: Vec<_> =
+            tasks.map(|(at, task)| json!({"task": task, "status": ended(at)})).collect();
+        let decisions: Vec<_> =
+            self.decision.iter().map(|by| json!({"id": "d1", "by": by})).collect();
+        let is_large = self.tasks.iter().any(|task| task == "large");
+        let large = json!("x".repeat(100_000));
+        let output = if is_large { &large } else { &self.inputs };
+        let told = self.events.len() as u64;
+        let asks = self.decision == Some("human");
+        let question = || Question {
+            decision: "d1".to_owned(),
+            message: "go \u{202e}on?".to_owned(),
+            expires_ms: None,
+        };
+        WorkflowReport {
+            value: json!({
+                "id": id, "name": "", "status": self.status, "events": told, "tasks": tasks,
+                "decisions": decisions,
+                "output": if self.status == "completed" { output } else { &Value::Null },
+            }),
+            told,
+            is_over: self.is_over(),
+            questions: asks.then(question).into_iter().collect(),
+        }
+    }
+}
+
+fn faulty(fault: &str) -> WorkflowError {
+    WorkflowError::Faulty { faults: vec![fault.to_owned()] }
+}
+
+impl Fake {
+    fn with_flow<T>(
+        &self,
+        id: &str,
+        look: impl FnOnce(&mut Flow) -> Result<T, WorkflowError>,
+    ) -> Result<T, WorkflowError> {
+        if self.no_workflows {
+            return Err(WorkflowError::Off);
+        }
+        let mut all = self.workflows.lock().unwrap();
+        let flow = all.get_mut(id);
+        look(flow.ok_or_else(|| WorkflowError::Unknown { id: id.to_owned() })?)
+    }
+}
+
+impl Workflows for Fake {
+    fn offers_workflows(&self) -> bool {
+        !self.no_workflows
+    }
+
+    async fn run_workflow(&self, request: WorkflowRequest) -> Result<String, WorkflowError> {
+        if self.no_workflows {
+            return Err(WorkflowError::Off);
+        }
+        let workflow = match request.workflow {
+            Written::Json(given) => given,
+            Written::Text(text) => {
+                serde_json::from_str(&text).map_err(|error| faulty(&error.to_string()))?
+            }
+        };
+        let tasks = workflow.get("tasks").and_then(Value::as_array);
+        let tasks = tasks.ok_or_else(|| faulty("there are no tasks"))?;
+        let name = |task: &Value| task["id"].as_str().map(str::to_owned);
+        let tasks: Option<Vec<_>> = tasks.iter().map(name).collect();
+        let tasks = tasks.ok_or_else(|| faulty("a task without `id`"))?;
+        let number = self.next.fetch_add(1, Ordering::SeqCst);
+        let id = request.id.unwrap_or_else(|| format!("wf_{number}"));
+        let mut all = self.workflows.lock().unwrap();
+        if all.contains_key(&id) {
+            return Err(WorkflowError::Taken { id });
+        }
+        let inputs = Value::Object(request.inputs);
+        let mut flow = Flow { tasks, inputs, status: "running", ..Flow::default() };
+        flow.tell("workflow_started", json!({}), News::Step);
+        flow.go_on();
+        all.insert(id.clone(), flow);
+        Ok(id)
+    }
+
+    async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowError> {
+        self.with_flow(id, |flow| Ok(flow.report(id)))
+    }
+
+    async fn workflows(
+        &self,
+        at_most: u32,
+        before: Option<&str>,
+    ) -> Result<Vec<WorkflowInfo>, WorkflowError> {
+        if self.no_workflows {
+            return Err(WorkflowError::Off);
+        }
+        let all = self.workflows.lock().unwrap();
+        let earlier = all.iter().rev().filter(|(id, _)| before.is_none_or(|at| id.as_str() < at));
+        let info = |(id, flow): (&String, &Flow)| WorkflowInfo {
+            id: id.clone(),
+            name: String::new(),
+            status: flow.status.to_owned(),
+            created_ms: 1,
+            updated_ms: 2,
+        };
+        Ok(earlier.take(at_most as usize).map(info).collect())
+    }
+
+    async fn workflow_events(
+        &self,
+        id: &str,
+        after: u64,
+        at_most: u32,
+        wait: Duration,
+    ) -> Result<Vec<WorkflowEvent>, WorkflowError> {
+        let until = Instant::now() + wait;
+        loop {
+            let events = self.with_flow(id, |flow| {
+                let later = flow.events.iter().filter(|event| event.seq > after);
+                Ok(later.take(at_most as usize).cloned().collect::<Vec<_>>())
+            })?;
+            if !events.is_empty() || Instant::now() >= until {
+                return Ok(events);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn command_workflow(
+        &self,
+        id: &str,
+        command: WorkflowCommand,
+        _wait: Duration,
+    ) -> Result<CommandAnswer, WorkflowError> {
+        let number = self.next.fetch_add(1, Ordering::SeqCst);
+        self.with_flow(id, |flow| {
+            let command_id = command.id.clone().unwrap_or_else(|| format!("cmd_{number}"));
+            if let Some((_, answer)) = flow.commands.get(&command_id) {
+                return Ok(answer.clone());
+            }
+            let reason = match flow.obey(&command) {
+                Ok(()) => None,
+                Err(WorkflowError::BadCommand { why }) => Some(why),
+                Err(error) => return Err(error),
+            };
+            let answer = CommandAnswer {
+                command_id: command_id.clone(),
+                accepted: Some(reason.is_none()),
+                reason,
+            };
+            flow.commands.insert(command_id, (command.by, answer.clone()));
+            Ok(answer)
+        })
+    }
+}

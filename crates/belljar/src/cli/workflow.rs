@@ -1,0 +1,77 @@
+//! `belljar workflow`: tools, code and decisions in one durable graph.
+
+mod answer;
+mod file;
+mod graph;
+mod host;
+mod line;
+mod order;
+mod progress;
+mod run;
+mod show;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use belljar_flow::{DurableEngine as _, Embedded, Workflows, engine::Filter};
+use belljar_store::Store;
+
+use super::{
+    arguments::WorkflowCommand,
+    config::{Places, Settings},
+    project::Project,
+    runtime,
+};
+
+/// Workflows that are looked through for the one whose id begins in a way.
+const MOST_LOOKED_AT: u32 = 10_000;
+/// One is found by no less than this of its id.
+const SHORTEST_PREFIX: usize = 4;
+
+/// Runs the command.
+pub(crate) fn workflow(
+    command: &WorkflowCommand,
+    settings: &Settings,
+    places: &Places,
+) -> anyhow::Result<ExitCode> {
+    let project = Project::find(places, settings)?;
+    let host = host::Host { settings, places, project: &project };
+    runtime()?.block_on(async {
+        match command {
+            WorkflowCommand::Run(arguments) => run::run(arguments, host).await,
+            WorkflowCommand::Resume(arguments) => run::resume(arguments, host).await,
+            WorkflowCommand::Show(arguments) => show::show(arguments, &project).await,
+            WorkflowCommand::Events(arguments) => show::events(arguments, &project).await,
+            WorkflowCommand::List(arguments) => show::list(arguments, &project).await,
+            WorkflowCommand::Command(arguments) => order::order(arguments, host).await,
+            WorkflowCommand::Rollback(arguments) => order::rollback(arguments, host).await,
+            WorkflowCommand::Validate(arguments) => file::validate(arguments, &project).await,
+        }
+    })
+}
+
+/// The workflows that are kept here.
+fn kept(project: &Project) -> anyhow::Result<Workflows<Embedded>> {
+    let store: Option<Store> = project.existing_store()?;
+    let store =
+        store.context("no workflow was run in this project yet: belljar workflow run FILE")?;
+    Ok(Workflows::new(std::sync::Arc::new(Embedded::new(store))))
+}
+
+/// The workflow that is meant by an id or its beginning.
+async fn find(workflows: &Workflows<Embedded>, given: &str) -> anyhow::Result<String> {
+    let engine = workflows.engine();
+    if engine.find(given).await?.is_some() {
+        return Ok(given.to_owned());
+    }
+    let mut found = Vec::new();
+    if given.len() >= SHORTEST_PREFIX {
+        let rows = engine.list(Filter::default(), None, MOST_LOOKED_AT).await?;
+        found.extend(rows.into_iter().map(|row| row.id).filter(|id| id.starts_with(given)));
+    }
+    match (found.pop(), found.len()) {
+        (Some(id), 0) => Ok(id),
+        (Some(_), more) => bail!("{} workflows begin with {given}: say more of the id", more + 1),
+        (None, _) => bail!("there is no workflow {given} here: belljar workflow list"),
+    }
+}

@@ -1,0 +1,144 @@
+//! Asking a person at a terminal about the decisions of a workflow.
+//!
+//! The answer is read from the terminal and counts only for the question that was on the screen when it
+//! was typed; nothing a workflow says can answer it.
+
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+};
+
+use belljar::Flows;
+use belljar_flow::{Asked, Command, Decision, DecisionKind, Event, Happened, Resolution};
+use rustix::termios::{QueueSelector, tcflush};
+use tokio::sync::mpsc;
+
+use super::super::{
+    look::{Look, Role},
+    visible::visible,
+};
+use super::line::shown;
+
+/// Asks, one question after the other.
+#[derive(Debug)]
+pub(super) struct Asker {
+    waiting: VecDeque<Decision>,
+    /// The question somebody is reading an answer to; the reading cannot be called off.
+    open: Option<String>,
+    typed: mpsc::UnboundedSender<(String, Option<String>)>,
+    answers: mpsc::UnboundedReceiver<(String, Option<String>)>,
+}
+
+impl Asker {
+    /// Somebody to ask, if a person is at a terminal.
+    pub(super) fn at_terminal() -> Option<Self> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return None;
+        }
+        let (typed, answers) = mpsc::unbounded_channel();
+        Some(Self { waiting: VecDeque::new(), open: None, typed, answers })
+    }
+
+    /// Whether a question is on the screen.
+    pub(super) fn is_asking(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Decisions that were open before anybody watched.
+    pub(super) fn know(&mut self, decisions: Vec<Decision>) {
+        self.waiting.extend(decisions);
+    }
+
+    /// Takes note of decisions that open and close.
+    pub(super) fn hear(&mut self, event: &Event) {
+        if let Happened::DecisionRequired { decision } = &event.happened
+            && self.waiting.iter().all(|known| known.id != decision.id)
+        {
+            self.waiting.push_back(decision.clone());
+        }
+        if let Happened::DecisionMade { decision, .. } = &event.happened {
+            self.waiting.retain(|known| known.id != *decision);
+            if self.open.as_ref() == Some(decision) {
+                let _ = writeln!(io::stderr(), "it was decided elsewhere; press Enter to go on");
+            }
+        }
+    }
+
+    /// Puts the next question, and passes on what was answered.
+    pub(super) async fn step(&mut self, flows: &Flows, flow: &str) {
+        while let Ok((id, line)) = self.answers.try_recv() {
+            self.open = None;
+            let Some(at) = self.waiting.iter().position(|decision| decision.id == id) else {
+                continue;
+            };
+            let Some(command) = self.waiting.get(at).and_then(|asked| read(asked, line.as_deref()))
+            else {
+                continue;
+            };
+            self.waiting.remove(at);
+            if let Err(error) = flows.send(flow, None, "terminal", &command).await {
+                let _ = writeln!(io::stderr(), "{error}");
+            }
+        }
+        if let (None, Some(next)) = (&self.open, self.waiting.front()) {
+            put(next);
+            self.open = Some(next.id.clone());
+            let (id, typed) = (next.id.clone(), self.typed.clone());
+            // Reads one line on a thread of its own, which ends with the process if nobody types any.
+            std::thread::spawn(move || {
+                let mut line = String::new();
+                let read = io::stdin().lock().read_line(&mut line);
+                let line = read.is_ok_and(|bytes| bytes > 0).then_some(line);
+                let _ = typed.send((id, line));
+            });
+        }
+    }
+}
+
+fn put(decision: &Decision) {
+    let look = Look::of_stderr();
+    // What was typed before the question could be read is no answer to it.
+    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    let whom = match decision.by {
+        Asked::Human => "a person has to decide",
+        Asked::Agent => "somebody has to decide",
+    };
+    let choices = match decision.kind {
+        DecisionKind::InDoubt => "did it happen? [retry / fail / its result as JSON] ",
+        DecisionKind::Approval
+        | DecisionKind::Before
+        | DecisionKind::After
+        | DecisionKind::OnError => "go on? [y/N] ",
+    };
+    let why = decision.failure.as_ref().map(|why| format!("  {}\n", shown(why)));
+    let _ = write!(
+        io::stderr(),
+        "{} {}\n  {}\n{}{}",
+        look.paint(Role::Caution, &format!("{whom}:")),
+        look.paint(Role::Strong, &visible(&decision.instance)),
+        visible(&decision.message),
+        why.unwrap_or_default(),
+        look.paint(Role::Strong, choices),
+    );
+}
+
+/// What a line says to a decision; nothing if that is not clear.
+fn read(decision: &Decision, line: Option<&str>) -> Option<Command> {
+    // Whoever is gone has decided nothing.
+    let line = line?.trim();
+    let id = decision.id.clone();
+    if decision.kind == DecisionKind::InDoubt {
+        let task = decision.instance.clone();
+        let how = match line {
+            "retry" => Resolution::Retry,
+            "fail" => Resolution::Fail { reason: None },
+            json => Resolution::Use { value: serde_json::from_str(json).ok()? },
+        };
+        return Some(Command::Resolve { task, how });
+    }
+    match line.to_lowercase().as_str() {
+        "y" | "yes" => Some(Command::Approve { decision: id, value: None }),
+        "" | "n" | "no" => Some(Command::Reject { decision: id, reason: None }),
+        _ => None,
+    }
+}

@@ -1,0 +1,167 @@
+//! Workflow files: read, checked, and their faults told with the lines they are on.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use belljar::check_workflow;
+use belljar_flow::{
+    Fault as CheckFault, Faults,
+    formats::{self, CodeExecution, Fault, Options, Read},
+};
+use serde_json::json;
+
+use super::super::{
+    arguments::WorkflowValidateArguments,
+    look::{Look, Role},
+    print_json,
+    project::Project,
+    visible::for_stream,
+};
+
+/// Files larger than this are not workflows.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// A file and what it says.
+pub(super) struct WorkflowFile {
+    pub(super) read: Read,
+    name: String,
+    text: String,
+}
+
+/// What is wrong with a file.
+pub(super) struct Wrong(Vec<Fault>);
+
+impl WorkflowFile {
+    /// Reads a file. Faults are for who wrote it, errors for who named it.
+    pub(super) fn load(path: &Path, code: CodeExecution) -> anyhow::Result<Result<Self, Wrong>> {
+        let name = path.display().to_string();
+        let about = || format!("could not read the workflow {name}");
+        let size = fs::metadata(path).with_context(about)?.len();
+        anyhow::ensure!(size <= MOST_BYTES, "{name} is too large for a workflow: {size} bytes");
+        let text = fs::read_to_string(path).with_context(about)?;
+        let options = Options { code };
+        Ok(match formats::read(&name, &text, &options) {
+            Ok(read) => Ok(Self { read, name, text }),
+            Err(faults) => Err(Wrong(faults)),
+        })
+    }
+
+    /// Faults of the workflow, at the lines of the tasks they are in.
+    pub(super) fn located(&self, faults: &Faults) -> Wrong {
+        Wrong(faults.0.iter().map(|fault| self.locate(fault)).collect())
+    }
+
+    fn locate(&self, fault: &CheckFault) -> Fault {
+        let id = fault.task.as_deref().and_then(|path| path.rsplit('/').next());
+        let (line, column) = id.and_then(|id| position(&self.text, id)).unwrap_or((1, 1));
+        let near = fault.near.join("` or `");
+        Fault {
+            file: self.name.clone(),
+            line,
+            column,
+            node: fault.task.clone(),
+            message: format!("{}: {}", fault.part, fault.what),
+            help: (!near.is_empty()).then(|| format!("did you mean `{near}`?")),
+        }
+    }
+
+    /// Tells what was tolerated.
+    pub(super) fn warn(&self) -> io::Result<()> {
+        let look = Look::of_stderr();
+        for warning in &self.read.warnings {
+            let text = warning.to_string();
+            let text = for_stream(&text, look);
+            writeln!(io::stderr(), "{}: {text}", look.paint(Role::Caution, "warning"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Wrong {
+    /// Tells all that is wrong.
+    pub(super) fn tell(&self, as_json: bool) -> anyhow::Result<ExitCode> {
+        if as_json {
+            print_json(&json!({ "valid": false, "faults": self.0 }))?;
+        } else {
+            let look = Look::of_stderr();
+            for fault in &self.0 {
+                let text = fault.to_string();
+                let text = for_stream(&text, look);
+                writeln!(io::stderr(), "{}: {text}", look.paint(Role::Bad, "error"))?;
+            }
+        }
+        Ok(ExitCode::from(super::super::USAGE_ERROR))
+    }
+}
+
+/// Where a task is named: the first line that says `id` or `name` and it, or has it as a key.
+fn position(text: &str, id: &str) -> Option<(u32, u32)> {
+    let named = |line: &str| {
+        let line = line.trim_start_matches([' ', '\t', '-', '{', ',']);
+        let (key, value) = line.split_once(':')?;
+        let bare = |text: &str| text.trim().trim_matches(['"', '\'', ',', '}', ' ']).to_owned();
+        let (key, value) = (bare(key), bare(value.split(" #").next().unwrap_or_default()));
+        let first = value.split(['"', '\'', ',']).next().unwrap_or_default();
+        let is_it = matches!(&*key, "id" | "name") && (value == id || first == id);
+        (is_it || key == id).then_some(())
+    };
+    let at = text.lines().position(|line| named(line).is_some())?;
+    let column = text.lines().nth(at)?.find(id)?;
+    Some((u32::try_from(at + 1).ok()?, u32::try_from(column + 1).ok()?))
+}
+
+/// `belljar workflow validate`.
+pub(super) async fn validate(
+    arguments: &WorkflowValidateArguments,
+    project: &Project,
+) -> anyhow::Result<ExitCode> {
+    let file = match WorkflowFile::load(&arguments.file, CodeExecution::On)? {
+        Ok(file) => file,
+        Err(wrong) => return wrong.tell(arguments.json),
+    };
+    let bridge = (!arguments.no_tools && project.has_servers()).then(|| project.bridge(None));
+    let checked = check_workflow(&file.read.dag, bridge.as_ref()).await;
+    if let Some(bridge) = &bridge {
+        bridge.shutdown().await;
+    }
+    if let Err(faults) = checked {
+        return file.located(&faults).tell(arguments.json);
+    }
+    let off = WorkflowFile::load(&arguments.file, CodeExecution::Off)?.is_err();
+    if arguments.json {
+        let read = &file.read;
+        print_json(&json!({
+            "valid": true,
+            "name": read.dag.name,
+            "format": read.format,
+            "tasks": read.dag.tasks.len(),
+            "needs_code_execution": off,
+            "warnings": read.warnings,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    file.warn()?;
+    let tasks = file.read.dag.tasks.len();
+    let code = if off { "; it needs --enable-code-execution" } else { "" };
+    writeln!(io::stdout(), "{}: valid, {tasks} tasks{code}", arguments.file.display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::position;
+
+    #[test]
+    fn f8_a_task_is_found_where_it_is_named() {
+        let text = "tasks:\n  - id: one\n  - {id: \"two\", type: pass}\nnodes:\n  three:\n";
+        assert_eq!(position(text, "one"), Some((2, 9)));
+        assert_eq!(position(text, "two"), Some((3, 11)));
+        assert_eq!(position(text, "three"), Some((5, 3)));
+        assert_eq!(position(text, "four"), None);
+    }
+}

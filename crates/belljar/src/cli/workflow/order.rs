@@ -1,0 +1,231 @@
+//! `belljar workflow command` and `rollback`: sent durably, answered by whoever drives the workflow.
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::bail;
+use belljar::{Answered, CommandAnswer, FlowTerms, Flows, is_owner_alive, new_command_id, now_ms};
+use belljar_flow::{
+    Command, DurableEngine as _, Embedded, Resolution, Task, Workflows,
+    formats::{self, CodeExecution, Options},
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::super::{
+    arguments::{
+        LimitArguments, WorkflowCommandArguments, WorkflowOrder, WorkflowRollbackArguments,
+    },
+    interrupt::Interrupt,
+    look::Look,
+    print_json,
+    run::CALLER,
+};
+use super::{
+    find,
+    host::{Host, Ready, Started},
+    kept,
+    line::{rolled_back, word},
+    run::{explained, json_or_file, not_started},
+};
+
+/// How long an answer of a host that is there may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `belljar workflow command`.
+pub(super) async fn order(
+    arguments: &WorkflowCommandArguments,
+    host: Host<'_>,
+) -> anyhow::Result<ExitCode> {
+    let workflows = kept(host.project)?;
+    let id = find(&workflows, &arguments.id).await?;
+    let command = read(&arguments.what)?;
+    let given = arguments.command_id.clone();
+    let command_id = given.unwrap_or_else(new_command_id);
+    workflows.send(&id, &command_id, CALLER, &command, now_ms()).await?;
+    let machine = workflows.look(&id, None).await?;
+    let answer = if is_driven(&workflows, &id).await? {
+        workflows.answer(&id, &command_id, PATIENCE).await?
+    } else if machine.status().is_over() {
+        // It is only answered: nothing of it runs any more.
+        answered_here(host, &id).await?;
+        workflows.answer(&id, &command_id, Duration::ZERO).await?
+    } else {
+        workflows.answer(&id, &command_id, Duration::ZERO).await?
+    };
+    let answer = match answer.map(|answer| answer.refused) {
+        None => Answered::NotYet,
+        Some(None) => Answered::Accepted,
+        Some(Some(why)) => Answered::Refused(why),
+    };
+    tell(&id, &CommandAnswer { id: command_id, answer }, arguments.json)
+}
+
+/// What is asked for.
+fn read(order: &WorkflowOrder) -> anyhow::Result<Command> {
+    let json = |what, given: &Option<String>| -> anyhow::Result<Option<Value>> {
+        given.as_ref().map(|given| json_or_file(what, given)).transpose()
+    };
+    Ok(match order {
+        WorkflowOrder::Abort { reason } => Command::Abort { reason: reason.clone() },
+        WorkflowOrder::Pause => Command::Pause,
+        WorkflowOrder::Continue => Command::Continue,
+        WorkflowOrder::Skip { task } => Command::Skip { task: task.clone() },
+        WorkflowOrder::ModifyArgs { task, arguments } => {
+            let Value::Object(arguments) = json_or_file("modify-args", arguments)? else {
+                bail!("modify-args: arguments are a JSON object");
+            };
+            Command::ModifyArgs { task: task.clone(), arguments }
+        }
+        WorkflowOrder::Approve { decision, value } => {
+            Command::Approve { decision: decision.clone(), value: json("--value", value)? }
+        }
+        WorkflowOrder::Reject { decision, reason } => {
+            Command::Reject { decision: decision.clone(), reason: reason.clone() }
+        }
+        WorkflowOrder::Resolve { task, retry, use_value, .. } => {
+            let how = match (retry, json("--use", use_value)?) {
+                (true, _) => Resolution::Retry,
+                (false, Some(value)) => Resolution::Use { value },
+                (false, None) => Resolution::Fail { reason: None },
+            };
+            Command::Resolve { task: task.clone(), how }
+        }
+        WorkflowOrder::InjectTasks { tasks } => Command::InjectTasks { tasks: read_tasks(tasks)? },
+        WorkflowOrder::Replan { tasks, reason } => {
+            Command::Replan { tasks: read_tasks(tasks)?, reason: reason.clone() }
+        }
+    })
+}
+
+/// Tasks as in a file. Whether their code may run was decided when the workflow was made.
+fn read_tasks(given: &str) -> anyhow::Result<Vec<Task>> {
+    let (name, text) = match given.strip_prefix('@') {
+        None => ("tasks", given.to_owned()),
+        Some(path) => (path, std::fs::read_to_string(path)?),
+    };
+    let options = Options { code: CodeExecution::On };
+    match formats::read(name, &text, &options) {
+        Ok(read) => Ok(read.dag.tasks),
+        Err(faults) => {
+            let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            bail!("{}", all.join("\n"))
+        }
+    }
+}
+
+fn tell(id: &str, answer: &CommandAnswer, as_json: bool) -> anyhow::Result<ExitCode> {
+    let (status, why) = match &answer.answer {
+        Answered::Accepted => ("accepted", None),
+        Answered::Refused(why) => ("refused", Some(why)),
+        Answered::NotYet => ("queued", None),
+    };
+    if as_json {
+        print_json(&json!({ "command": answer.id, "status": status, "reason": why }))?;
+    } else {
+        match why {
+            Some(why) => writeln!(io::stderr(), "refused: {why}")?,
+            None if status == "queued" => writeln!(
+                io::stderr(),
+                "kept as {}; nobody runs the workflow now, it is taken when somebody does: \
+                 belljar workflow resume {id}",
+                answer.id
+            )?,
+            None => writeln!(io::stderr(), "{status}")?,
+        }
+    }
+    Ok(if why.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether somebody who lives drives a workflow.
+async fn is_driven(workflows: &Workflows<Embedded>, id: &str) -> anyhow::Result<bool> {
+    let row = workflows.engine().find(id).await?;
+    Ok(row.is_some_and(|row| row.lease_until_ms > now_ms() && is_owner_alive(&row.owner)))
+}
+
+/// Drives a workflow here until only a further command could change anything.
+async fn answered_here(host: Host<'_>, id: &str) -> anyhow::Result<Option<ExitCode>> {
+    let mut interrupt = Interrupt::listen()?;
+    let limits = LimitArguments::default();
+    let started = host.start(&limits, FlowTerms::default(), |then| then, &mut interrupt);
+    let ready: Ready = match started.await? {
+        Started::Ready(ready) => *ready,
+        Started::Not(result, stop) => return not_started(&result, stop).map(Some),
+    };
+    let driven = until_idle(&ready.flows, id, &mut interrupt).await;
+    ready.end(&mut interrupt).await;
+    driven
+}
+
+async fn until_idle(
+    flows: &Flows,
+    id: &str,
+    interrupt: &mut Interrupt,
+) -> anyhow::Result<Option<ExitCode>> {
+    let stop = CancellationToken::new();
+    let driving = flows.run_until_idle(id, &stop);
+    let mut driving = std::pin::pin!(driving);
+    let mut signal = None;
+    loop {
+        tokio::select! {
+            driven = &mut driving => {
+                driven.map_err(|error| explained(id, error))?;
+                return Ok(signal);
+            }
+            came = interrupt.received() => {
+                signal = Some(ExitCode::from(came.exit_status()));
+                stop.cancel();
+            }
+        }
+    }
+}
+
+/// `belljar workflow rollback`.
+pub(super) async fn rollback(
+    arguments: &WorkflowRollbackArguments,
+    host: Host<'_>,
+) -> anyhow::Result<ExitCode> {
+    let workflows = kept(host.project)?;
+    let id = find(&workflows, &arguments.id).await?;
+    let before = workflows.look(&id, None).await?.branch();
+    let command_id = new_command_id();
+    let command = Command::RollBack { to: arguments.to };
+    workflows.send(&id, &command_id, CALLER, &command, now_ms()).await?;
+    let is_elsewhere = is_driven(&workflows, &id).await?;
+    if !is_elsewhere && let Some(code) = answered_here(host, &id).await? {
+        return Ok(code);
+    }
+    let answer = workflows.answer(&id, &command_id, PATIENCE).await?;
+    if let Some(why) = answer.and_then(|answer| answer.refused) {
+        let answer = CommandAnswer { id: command_id, answer: Answered::Refused(why) };
+        return tell(&id, &answer, arguments.json);
+    }
+    let machine = loop {
+        let machine = workflows.look(&id, None).await?;
+        if machine.branch() > before {
+            break machine;
+        }
+        if !is_driven(&workflows, &id).await? {
+            bail!(
+                "the workflow is {} and nobody runs it: belljar workflow resume {id}",
+                word(&machine.status())
+            );
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    let report = machine.last_rollback();
+    if arguments.json {
+        print_json(&report)?;
+    } else if let Some(report) = report {
+        writeln!(io::stdout(), "{}", rolled_back(report, Look::of_stdout()))?;
+        writeln!(
+            io::stderr(),
+            "it is paused: belljar workflow command {id} continue, then belljar workflow resume {id}"
+        )?;
+    }
+    let all = report.is_some_and(|report| report.not_undone.is_empty());
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,226 @@
+//! `belljar workflow show`, `events` and `list`: looking, without driving anything.
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use belljar::{Flows, is_owner_alive, now_ms};
+use belljar_flow::{
+    DurableEngine as _, Embedded, Machine, Workflows,
+    engine::{CheckpointRow, Filter, FlowRow},
+};
+use serde_json::{Value, json};
+
+use super::super::{
+    arguments::{WorkflowEventsArguments, WorkflowListArguments, WorkflowShowArguments},
+    columns::columns,
+    look::{Look, Role},
+    moments::ago,
+    print_json,
+    project::Project,
+    visible::visible,
+};
+use super::{
+    find, graph, kept,
+    line::{question, rolled_back, shown, told, word},
+    progress::Board,
+};
+
+/// Checkpoints that are shown to people, and to programs.
+const SOME: u32 = 10;
+const MANY: u32 = 10_000;
+/// Events fetched at once, and how long one look for more waits.
+const PAGE: u32 = 500;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// `belljar workflow show`.
+pub(super) async fn show(
+    arguments: &WorkflowShowArguments,
+    project: &Project,
+) -> anyhow::Result<ExitCode> {
+    let workflows = kept(project)?;
+    let id = find(&workflows, &arguments.id).await?;
+    let machine = workflows.look(&id, arguments.at).await?;
+    if arguments.dot {
+        io::stdout().write_all(graph::dot(&machine).as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let engine = workflows.engine();
+    let row = engine.find(&id).await?.context("it was forgotten meanwhile")?;
+    let most = if arguments.json { MANY } else { SOME };
+    let checkpoints = engine.checkpoints(&id, None, most).await?;
+    if arguments.json {
+        print_json(&as_json(&row, &machine, &checkpoints))?;
+    } else {
+        let text = as_text(&row, &machine, &checkpoints, Look::of_stdout());
+        io::stdout().write_all(text.as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All there is to know of a workflow that is driven here.
+pub(super) async fn whole(flows: &Flows, id: &str, at: Option<u64>) -> anyhow::Result<Value> {
+    let machine = flows.look(id, at).await?;
+    let row = flows.find(id).await?.context("it was forgotten meanwhile")?;
+    Ok(as_json(&row, &machine, &flows.checkpoints(id, None, MANY).await?))
+}
+
+fn as_json(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow]) -> Value {
+    let checkpoints: Vec<Value> = checkpoints
+        .iter()
+        .map(|one| json!({ "checkpoint": one.seq, "after": one.name, "at_ms": one.at_ms }))
+        .collect();
+    json!({
+        "id": row.id,
+        "name": row.name,
+        "caller": row.caller,
+        "status": machine.status(),
+        "success": word(&machine.status()) == "completed",
+        "output": machine.output(),
+        "failure": machine.failure(),
+        "branch": machine.branch(),
+        "checkpoint": machine.taken(),
+        "last_event": machine.told(),
+        "created_ms": row.created_ms,
+        "updated_ms": row.updated_ms,
+        "finished_ms": row.finished_ms,
+        "resumable": is_resumable(row),
+        "inputs": machine.inputs(),
+        "state": machine.state(),
+        "results": machine.results(),
+        "tasks": machine.tasks(),
+        "decisions": machine.decisions(),
+        "checkpoints": checkpoints,
+        "rollback": machine.last_rollback(),
+        "files": machine.files(),
+        "dag": machine.dag(),
+    })
+}
+
+fn as_text(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow], look: Look) -> String {
+    let now = now_ms();
+    let (id, status) = (&row.id, word(&machine.status()));
+    let name = look.paint(Role::Strong, &visible(&row.name));
+    let mut text = format!("{id}  {name}  {status}, begun {}\n", ago(row.created_ms, now));
+    if let Some(failure) = machine.failure() {
+        text += &format!("{}\n", look.paint(Role::Bad, &shown(failure)));
+    }
+    text.push('\n');
+    let now = u64::try_from(now).unwrap_or_default();
+    for line in Board::of(&machine.tasks()).lines(now, look, 100) {
+        text += &format!("{line}\n");
+    }
+    for decision in machine.decisions() {
+        let asked = question(id, &decision);
+        text += &format!("\n{}\n", look.paint(Role::Caution, &asked));
+    }
+    if let Some(report) = machine.last_rollback() {
+        text += &format!("\n{}\n", rolled_back(report, look));
+    }
+    if !checkpoints.is_empty() {
+        text += &format!("\n{}\n", look.paint(Role::Dim, "CHECKPOINT  AFTER"));
+        for one in checkpoints {
+            text += &format!("{:>10}  {}\n", one.seq, visible(&one.name));
+        }
+        let back = format!("belljar workflow rollback {id} --to N");
+        text += &look.paint(Role::Dim, &format!("back to one of them: {back}\n"));
+    }
+    if is_resumable(row) {
+        text += &format!("\ngo on with it: belljar workflow resume {id}\n");
+    }
+    text
+}
+
+/// Whether it has not ended and nobody is at it.
+fn is_resumable(row: &FlowRow) -> bool {
+    let is_held = row.lease_until_ms > now_ms() && is_owner_alive(&row.owner);
+    row.finished_ms.is_none() && !is_held
+}
+
+/// `belljar workflow events`.
+pub(super) async fn events(
+    arguments: &WorkflowEventsArguments,
+    project: &Project,
+) -> anyhow::Result<ExitCode> {
+    let workflows = kept(project)?;
+    let id = find(&workflows, &arguments.id).await?;
+    let look = Look::of_stdout();
+    let mut after = arguments.after;
+    loop {
+        let patience = if arguments.follow { PATIENCE } else { Duration::ZERO };
+        let events = workflows.events(&id, after, PAGE, patience).await?;
+        for event in &events {
+            after = event.seq;
+            if arguments.json {
+                writeln!(io::stdout(), "{}", serde_json::to_string(event)?)?;
+            } else if let Some(line) = told(&id, event, look) {
+                writeln!(io::stdout(), "{:>5}  {line}", event.seq)?;
+            }
+        }
+        if events.is_empty() && (!arguments.follow || has_ended(&workflows, &id, after).await?) {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+async fn has_ended(workflows: &Workflows<Embedded>, id: &str, after: u64) -> anyhow::Result<bool> {
+    let engine: &Arc<Embedded> = workflows.engine();
+    let row = engine.find(id).await?;
+    let is_over = row.is_none_or(|row| row.finished_ms.is_some());
+    // What was told between the two looks is not left out.
+    Ok(is_over && workflows.events(id, after, 1, Duration::ZERO).await?.is_empty())
+}
+
+/// `belljar workflow list`.
+pub(super) async fn list(
+    arguments: &WorkflowListArguments,
+    project: &Project,
+) -> anyhow::Result<ExitCode> {
+    let rows = match project.existing_store()? {
+        None => Vec::new(),
+        Some(store) => {
+            let filter = Filter { status: arguments.status.clone(), ..Filter::default() };
+            Embedded::new(store).list(filter, None, arguments.limit).await?
+        }
+    };
+    if arguments.json {
+        let all: Vec<Value> = rows.iter().map(row_json).collect();
+        print_json(&all)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rows.is_empty() {
+        writeln!(io::stderr(), "no workflows here: belljar workflow run FILE")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = now_ms();
+    let cells: Vec<[String; 5]> = rows
+        .iter()
+        .map(|row| {
+            let began = ago(row.created_ms, now);
+            [row.id.clone(), row.status.clone(), began, row.caller.clone(), row.name.clone()]
+        })
+        .collect();
+    let table = columns(["WORKFLOW", "STATUS", "MADE", "BY", "NAME"], &cells, Look::of_stdout());
+    io::stdout().write_all(table.as_bytes())?;
+    if let Some(row) = rows.iter().find(|row| is_resumable(row)) {
+        writeln!(io::stderr(), "go on with one: belljar workflow resume {}", row.id)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row_json(row: &FlowRow) -> Value {
+    json!({
+        "id": row.id,
+        "name": row.name,
+        "status": row.status,
+        "caller": row.caller,
+        "resumable": is_resumable(row),
+        "created_ms": row.created_ms,
+        "updated_ms": row.updated_ms,
+        "finished_ms": row.finished_ms,
+    })
+}

@@ -1,0 +1,166 @@
+//! Who of this host drives which workflow, and what is taken over from hosts that died.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use belljar_flow::{
+    DriveError, Driven, Driver, DriverOptions, DurableEngine as _, Embedded, EngineError, WhenIdle,
+    WorkflowError,
+    engine::{Filter, FlowRow, Lease},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Shared, walk};
+use crate::{
+    executor::{is_owner_this_process, this_process},
+    is_owner_alive, now_ms,
+};
+
+/// Who asks when a person at a command line does. Workflows they stop stay stopped.
+const PERSON: &str = "cli";
+/// Workflows of one status that are looked at when some are taken over.
+const MOST: u32 = 1000;
+
+/// When a driver leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// When the workflow has ended.
+    Ended,
+    /// When only a command could change anything.
+    Idle,
+}
+
+/// The workflows that are driven here.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UnderWay(Arc<Mutex<BTreeSet<String>>>);
+
+impl UnderWay {
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+
+    /// One more, until the guard is dropped; nothing if it is there.
+    fn enter(&self, id: &str) -> Option<Entered> {
+        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+        is_new.then(|| Entered { all: self.clone(), id: id.to_owned() })
+    }
+}
+
+struct Entered {
+    all: UnderWay,
+    id: String,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.all.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+/// Drives a workflow until there is a reason to leave it.
+pub(super) async fn run(
+    shared: &Shared,
+    id: &str,
+    stop: &CancellationToken,
+    until: Until,
+) -> Result<Driven, DriveError> {
+    let Some(_entered) = shared.under_way.enter(id) else {
+        let (flow, owner) = (id.to_owned(), this_process());
+        return Err(EngineError::Held { flow, owner, until_ms: i64::MAX }.into());
+    };
+    let engine = shared.workflows.engine();
+    let row = engine.find(id).await?.ok_or_else(|| EngineError::Unknown(id.to_owned()))?;
+    free(engine, &row).await;
+    prepare(shared, &row).await?;
+    let mut options = DriverOptions::new(this_process());
+    options.idle = match until {
+        Until::Ended => WhenIdle::Stay,
+        Until::Idle => WhenIdle::Leave,
+    };
+    let driver = Driver::new(Arc::clone(engine), Arc::clone(&shared.hands), options);
+    let halt = stop.child_token();
+    let driving = driver.run(id, &halt);
+    let mut driving = std::pin::pin!(driving);
+    let driven = loop {
+        tokio::select! {
+            driven = &mut driving => break driven,
+            () = shared.stop.cancelled(), if !halt.is_cancelled() => halt.cancel(),
+        }
+    };
+    shared.hands.leave(id).await;
+    driven
+}
+
+/// The same in the background, unless it is driven here.
+pub(super) fn drive(shared: &Arc<Shared>, id: &str) {
+    if shared.under_way.has(id) || shared.stop.is_cancelled() {
+        return;
+    }
+    let (of, id) = (Arc::clone(shared), id.to_owned());
+    let mut background = shared.background.lock().unwrap_or_else(PoisonError::into_inner);
+    // Those that have ended need not be remembered.
+    while background.try_join_next().is_some() {}
+    background.spawn(async move {
+        let never = CancellationToken::new();
+        if let Err(error) = run(&of, &id, &never, Until::Ended).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, id, "a workflow was not driven on");
+        }
+    });
+}
+
+/// Tells the performer what it has to know of a workflow.
+async fn prepare(shared: &Shared, row: &FlowRow) -> Result<(), DriveError> {
+    let machine = shared.workflows.look(&row.id, None).await.map_err(drive_error)?;
+    let tools = walk::tools_of(&machine.dag().tasks);
+    shared.hands.enter(&row.id, &row.caller, machine.terms(), &tools).await;
+    Ok(())
+}
+
+fn drive_error(error: WorkflowError) -> DriveError {
+    match error {
+        WorkflowError::Engine(error) => error.into(),
+        WorkflowError::Unreadable(error) => error,
+        WorkflowError::Faulty(faults) => {
+            DriveError::Damaged { flow: String::new(), reason: faults.to_string() }
+        }
+    }
+}
+
+/// Whether somebody who lives has a workflow.
+pub(super) fn is_held(row: &FlowRow, here: &UnderWay) -> bool {
+    let is_alive =
+        is_owner_alive(&row.owner) || (is_owner_this_process(&row.owner) && here.has(&row.id));
+    row.lease_until_ms > now_ms() && is_alive
+}
+
+/// Voids the claim of an owner who is gone. The fence decides between several that do so at once: one
+/// of them claims the workflow after it, the others find it taken.
+async fn free(engine: &Embedded, row: &FlowRow) {
+    let is_gone = !row.owner.is_empty() && !is_owner_alive(&row.owner);
+    if is_gone && row.lease_until_ms > now_ms() {
+        let lease = Lease { flow_id: row.id.clone(), fence: row.fence };
+        // Somebody else was faster: the claim will tell.
+        let _ = engine.release(&lease).await;
+    }
+}
+
+/// Drives what hosts have left behind.
+pub(super) async fn adopt(shared: &Arc<Shared>) {
+    let engine = shared.workflows.engine();
+    let mut found = engine.abandoned(now_ms(), MOST).await.unwrap_or_default();
+    found.retain(|row| !row.owner.is_empty() || row.caller != PERSON);
+    for status in ["running", "stopping", "rolling_back"] {
+        let filter = Filter { status: Some(status.to_owned()), ..Filter::default() };
+        let rows = engine.list(filter, None, MOST).await.unwrap_or_default();
+        found.extend(rows.into_iter().filter(|row| !row.owner.is_empty()));
+    }
+    for row in found {
+        let is_mine = is_owner_this_process(&row.owner);
+        if !is_owner_alive(&row.owner) && !is_mine {
+            drive(shared, &row.id);
+        }
+    }
+}

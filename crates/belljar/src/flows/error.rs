@@ -1,0 +1,64 @@
+//! Why something could not be done with a workflow.
+
+use std::{io, path::PathBuf};
+
+use belljar_flow::{EngineError, Faults, WorkflowError};
+use thiserror::Error;
+
+/// Why something could not be done with a workflow. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum FlowsError {
+    /// There is nowhere to keep workflows.
+    #[error("this project has no store for workflows")]
+    NoStore,
+    /// It is not well formed.
+    #[error("{0}")]
+    Faulty(#[source] Faults),
+    /// It has code, and the operator has not allowed any.
+    #[error("task {task} runs code, and code execution is off here")]
+    CodeOff {
+        /// The first task with code.
+        task: String,
+    },
+    /// An id is letters, digits, `_`, `-` and `.`.
+    #[error("`{0}` is no id: letters, digits, `_`, `-` and `.`, at most 100, make one")]
+    BadId(String),
+    /// There is no such workflow.
+    #[error("there is no workflow {0}")]
+    Unknown(String),
+    /// There is such a workflow already.
+    #[error("workflow {0} exists already")]
+    Exists(String),
+    /// Files could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Files {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What is kept of it cannot be had.
+    #[error(transparent)]
+    Workflow(WorkflowError),
+}
+
+impl From<WorkflowError> for FlowsError {
+    fn from(error: WorkflowError) -> Self {
+        match error {
+            WorkflowError::Faulty(faults) => Self::Faulty(faults),
+            WorkflowError::Engine(EngineError::Unknown(id)) => Self::Unknown(id),
+            WorkflowError::Engine(EngineError::Exists(id)) => Self::Exists(id),
+            other @ (WorkflowError::Engine(_) | WorkflowError::Unreadable(_)) => {
+                Self::Workflow(other)
+            }
+        }
+    }
+}
+
+/// Ids become parts of names of files and of what is typed.
+pub(super) fn check_id(id: &str) -> Result<(), FlowsError> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+    let is_good =
+        (1..=100).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with(['.', '-']);
+    if is_good { Ok(()) } else { Err(FlowsError::BadId(id.chars().take(120).collect())) }
+}

@@ -1,0 +1,367 @@
+//! The files of a workflow: laid out for a code task, collected after it, brought in and out.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    path::{Path, PathBuf},
+};
+
+use belljar_flow::{
+    DurableEngine as _, Ending, Entry, Failure, Files, Job, Outcome, WorkflowError,
+};
+
+use belljar_store::RunRecord;
+use belljar_tools::crash_point;
+
+use super::{
+    Exported, FlowsError,
+    performer::Hands,
+    tree::{There, Tree},
+};
+use crate::now_ms;
+
+/// What the names of all files, and where links lead, may take together: they are part of the state.
+const MAX_TEXT_BYTES: usize = 4 << 20;
+/// The event of a run that tells what it changed in the files of its workflow.
+const COLLECTED: &str = "files_collected";
+
+/// Changes of files.
+type Delta = BTreeMap<String, Option<Entry>>;
+
+impl Hands {
+    /// Makes the directory a code task works on. One whose run has ended is left as the run left it.
+    pub(super) async fn lay_out(
+        &self,
+        job: &Job,
+        run: &str,
+        begun: Option<&RunRecord>,
+    ) -> Result<Option<PathBuf>, Failure> {
+        let Some(files) = &job.files else { return Ok(None) };
+        // A run that goes on finds its files where they were.
+        let directory = begun.and_then(workspace_of);
+        let directory = directory.unwrap_or_else(|| self.options.scratch.join(run));
+        let root = directory.parent().unwrap_or(&directory).to_owned();
+        let has_ended = begun.is_some_and(|record| record.result_json.is_some());
+        let failed = |error: io::Error| {
+            Failure::new("files.failed", format!("the files could not be laid out: {error}"))
+        };
+        private(&root).map_err(failed)?;
+        if has_ended {
+            return Ok(Some(directory));
+        }
+        let _ = fs::remove_dir_all(&directory);
+        fs::DirBuilder::new().mode(0o700).create(&directory).map_err(failed)?;
+        let tree = Tree::open(&directory).map_err(failed)?;
+        self.write_all(&tree, files).await.map_err(failed)?;
+        Ok(Some(directory))
+    }
+
+    /// Links last: nothing is written through them.
+    async fn write_all(&self, tree: &Tree, files: &Files) -> io::Result<()> {
+        for (path, entry) in files {
+            match entry {
+                Entry::File { blob, mode } => tree.write(path, &self.blob(blob).await?, *mode)?,
+                Entry::Directory { mode } => tree.directory(path, *mode)?,
+                Entry::Link { .. } => {}
+            }
+        }
+        for (path, entry) in files {
+            if let Entry::Link { to } = entry {
+                tree.link(path, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn blob(&self, id: &str) -> io::Result<Vec<u8>> {
+        let found = self.engine.blob(id).await.map_err(io::Error::other)?;
+        found.ok_or_else(|| io::Error::other(format!("there is no blob {id}")))
+    }
+
+    /// What a code task changed, put beside its outcome. Of one that failed nothing is taken. The
+    /// directory goes only when its changes are durable: whoever performs the task again, because the
+    /// outcome was not, finds them with its run.
+    pub(super) async fn collect(
+        &self,
+        (flow, run): (&str, &str),
+        directory: &Path,
+        before: &Files,
+        mut outcome: Outcome,
+    ) -> Outcome {
+        if matches!(outcome.ending, Ending::Done { .. }) {
+            match self.collected(flow, run, directory, before).await {
+                Ok(delta) => outcome.files = delta,
+                Err(error) => {
+                    let message = format!("its files could not be collected: {error}");
+                    let failure = Failure::new("files.failed", message);
+                    outcome = Outcome { read_only: outcome.read_only, ..Outcome::failed(failure) };
+                }
+            }
+        }
+        outcome
+    }
+
+    async fn collected(
+        &self,
+        flow: &str,
+        run: &str,
+        directory: &Path,
+        before: &Files,
+    ) -> io::Result<Delta> {
+        let store = self.engine.store();
+        let events = store.events(0, u32::MAX, Some(run)).await.map_err(io::Error::other)?;
+        if let Some(noted) = events.iter().find(|event| event.name == COLLECTED) {
+            return Ok(serde_json::from_str(&noted.data_json)?);
+        }
+        let delta = self.changes(flow, directory, before).await?;
+        let noted = serde_json::to_string(&delta)?;
+        store.append_event(run, COLLECTED, noted, now_ms()).await.map_err(io::Error::other)?;
+        crash_point("flow_collected");
+        Ok(delta)
+    }
+
+    async fn changes(&self, flow: &str, directory: &Path, before: &Files) -> io::Result<Delta> {
+        let tree = Tree::open(directory)?;
+        let mut delta = Delta::new();
+        let now = self.manifest(&tree, &|_| false, Some(flow)).await?;
+        for path in before.keys().filter(|path| !now.contains_key(*path)) {
+            delta.insert(path.clone(), None);
+        }
+        for (path, entry) in now {
+            if before.get(&path) != Some(&entry) {
+                delta.insert(path, Some(entry));
+            }
+        }
+        Ok(delta)
+    }
+
+    /// What is in a directory; the contents are kept, with a workflow if there is one already.
+    async fn manifest(
+        &self,
+        tree: &Tree,
+        skip: &(dyn Fn(&Path) -> bool + Send + Sync),
+        flow: Option<&str>,
+    ) -> io::Result<Files> {
+        let limits = self.options.limits;
+        let most = usize::try_from(limits.inodes).unwrap_or(usize::MAX);
+        let found = tree.walk(&|path| skip(path), most)?;
+        let (mut room, mut text) = (limits.disk, MAX_TEXT_BYTES);
+        let mut files = Files::new();
+        for (path, there) in found {
+            let target = if let There::Link { to } = &there { to.len() } else { 0 };
+            text = text.checked_sub(path.len() + target).ok_or_else(|| {
+                io::Error::other(format!("their names are longer than {MAX_TEXT_BYTES} bytes"))
+            })?;
+            let entry = match there {
+                There::Link { to } => Entry::Link { to },
+                There::Directory { mode, is_empty: true } => Entry::Directory { mode },
+                There::Directory { is_empty: false, .. } => continue,
+                There::File { mode, bytes } => {
+                    room = room.checked_sub(bytes).ok_or_else(|| {
+                        io::Error::other(format!("there are more than {} bytes", limits.disk))
+                    })?;
+                    let blob = self.put(flow, tree.read(&path)?).await?;
+                    Entry::File { blob, mode }
+                }
+            };
+            files.insert(path, entry);
+        }
+        Ok(files)
+    }
+
+    async fn put(&self, flow: Option<&str>, bytes: Vec<u8>) -> io::Result<String> {
+        match flow {
+            Some(flow) => {
+                self.engine.put_blob(flow, bytes, now_ms()).await.map_err(io::Error::other)
+            }
+            None => {
+                let kind = "application/octet-stream";
+                let put = self.engine.store().put_blob(bytes, kind, now_ms()).await;
+                put.map_err(io::Error::other)
+            }
+        }
+    }
+
+    /// The files of a directory, but for what is the host's own there.
+    pub(super) async fn import(&self, path: &Path) -> Result<Files, FlowsError> {
+        let failed = |source| FlowsError::Files { path: path.to_owned(), source };
+        let tree = Tree::open(path).map_err(failed)?;
+        let hidden = self.options.hidden.clone();
+        let root = path.to_owned();
+        let skip = move |below: &Path| hidden.is(&root, below);
+        self.manifest(&tree, &skip, None).await.map_err(failed)
+    }
+
+    /// Keeps blobs for as long as a workflow.
+    pub(super) async fn keep(&self, flow: &str, blobs: Vec<String>) -> Result<(), FlowsError> {
+        for id in blobs {
+            let Some(bytes) = self.engine.blob(&id).await.map_err(WorkflowError::from)? else {
+                continue;
+            };
+            self.engine.put_blob(flow, bytes, now_ms()).await.map_err(WorkflowError::from)?;
+        }
+        Ok(())
+    }
+
+    /// Brings what changed between two versions of the files to a directory. What is not there as it
+    /// was in the first is left alone, and told.
+    pub(super) async fn export(
+        &self,
+        before: &Files,
+        after: &Files,
+        to: &Path,
+    ) -> Result<Exported, FlowsError> {
+        let tree =
+            Tree::open(to).map_err(|source| FlowsError::Files { path: to.to_owned(), source })?;
+        let mut exported = Exported::default();
+        let gone = before.keys().filter(|path| !after.contains_key(*path));
+        let changed = after.iter().filter(|(path, entry)| before.get(*path) != Some(entry));
+        let all = gone.map(|path| (path, None)).chain(changed.map(|(path, e)| (path, Some(e))));
+        for (path, entry) in all {
+            let done = match self.options.hidden.is(to, Path::new(path)) {
+                true => Err(io::Error::other("it is the host's own")),
+                false if entry.is_some_and(|entry| leads_astray(after, path, entry)) => {
+                    Err(io::Error::other("it is a link that leads out"))
+                }
+                false => self.bring(&tree, path, before.get(path), entry).await,
+            };
+            match done {
+                Ok(()) => exported.written.push(path.clone()),
+                Err(error) => exported.refused.push((path.clone(), error.to_string())),
+            }
+        }
+        Ok(exported)
+    }
+
+    async fn bring(
+        &self,
+        tree: &Tree,
+        path: &str,
+        before: Option<&Entry>,
+        entry: Option<&Entry>,
+    ) -> io::Result<()> {
+        if !self.is_as_before(tree, path, before).await? {
+            return Err(io::Error::other("it was changed meanwhile"));
+        }
+        match entry {
+            None => tree.remove(path),
+            Some(Entry::File { blob, mode }) => tree.write(path, &self.blob(blob).await?, *mode),
+            Some(Entry::Directory { mode }) => tree.directory(path, *mode),
+            Some(Entry::Link { to }) => tree.link(path, to),
+        }
+    }
+
+    async fn is_as_before(
+        &self,
+        tree: &Tree,
+        path: &str,
+        before: Option<&Entry>,
+    ) -> io::Result<bool> {
+        Ok(match (tree.look(path)?, before) {
+            (None, None | Some(Entry::Directory { .. })) => true,
+            (Some(There::Directory { .. }), None | Some(Entry::Directory { .. })) => true,
+            (Some(There::Link { to }), Some(Entry::Link { to: was })) => to == *was,
+            (Some(There::File { .. }), Some(Entry::File { blob, .. })) => {
+                tree.read(path)? == self.blob(blob).await?
+            }
+            (Some(_) | None, _) => false,
+        })
+    }
+}
+
+/// The directory a run was begun with.
+fn workspace_of(record: &RunRecord) -> Option<PathBuf> {
+    let request: serde_json::Value = serde_json::from_str(&record.request_json).ok()?;
+    Some(PathBuf::from(request.get("workspace")?.get(0)?.as_str()?))
+}
+
+/// The blobs of files.
+pub(super) fn blobs(files: &Files) -> Vec<String> {
+    let blobs = files.values().filter_map(|entry| match entry {
+        Entry::File { blob, .. } => Some(blob.clone()),
+        Entry::Link { .. } | Entry::Directory { .. } => None,
+    });
+    blobs.collect()
+}
+
+/// Whether an entry is a link that could lead out of the directory it is brought to: by itself, or
+/// through another link on its way.
+fn leads_astray(files: &Files, path: &str, entry: &Entry) -> bool {
+    let Entry::Link { to } = entry else { return false };
+    if to.starts_with('/') {
+        return true;
+    }
+    let mut at: Vec<&str> = path.split('/').collect();
+    at.pop();
+    let mut parts = to.split('/').filter(|part| !part.is_empty() && *part != ".").peekable();
+    while let Some(part) = parts.next() {
+        if part != ".." {
+            at.push(part);
+        } else if at.pop().is_none() {
+            return true;
+        }
+        let is_on_the_way = parts.peek().is_some();
+        if is_on_the_way && matches!(files.get(&at.join("/")), Some(Entry::Link { .. })) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Makes a directory for its owner only. One that somebody else has made is refused: they could have
+/// put anything there.
+fn private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let found = fs::symlink_metadata(path)?;
+    let is_ours = found.is_dir()
+        && found.uid() == rustix::process::geteuid().as_raw()
+        && found.mode() & 0o077 == 0;
+    match is_ours {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("{} is not ours alone", path.display()))),
+    }
+}
+
+/// Paths of the host that no workflow begins with and none brings.
+#[derive(Debug, Clone, Default)]
+pub struct Hidden {
+    /// Names, wherever they are.
+    pub names: Vec<String>,
+    /// Paths from the root.
+    pub paths: Vec<PathBuf>,
+}
+
+impl Hidden {
+    fn is(&self, root: &Path, below: &Path) -> bool {
+        let named = below.iter().any(|part| self.names.iter().any(|name| part == name.as_str()));
+        named || self.paths.iter().any(|path| root.join(below).starts_with(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f6_links_lead_out_by_themselves_or_through_others() {
+        let link = |to: &str| Entry::Link { to: to.to_owned() };
+        let file = Entry::File { blob: String::new(), mode: 0o644 };
+        let files: Files = [("d/up", link("..")), ("d/f", file)]
+            .map(|(path, entry)| (path.to_owned(), entry))
+            .into_iter()
+            .collect();
+        for (path, to, is_out) in [
+            ("a", "d/f", false),
+            ("d/a", "../b", false),
+            ("d/a", "./x/../../b", false),
+            ("a", "/etc", true),
+            ("a", "..", true),
+            ("d/a", "../../b", true),
+            ("d/a", "up/../../b", true),
+            ("a", "d/up/x", true),
+        ] {
+            assert_eq!(leads_astray(&files, path, &link(to)), is_out, "{path} -> {to}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The body of an agent's node: code that finds the keys of its context as names.
+
+use belljar_flow::{Code, Shape};
+use belljar_runtime::Language;
+
+use super::code::language;
+
+/// The words and signs that Python wants at the beginning of a line.
+const FIRST: [&str; 12] =
+    ["def", "class", "if", "for", "while", "with", "try", "async", "match", "from", "#", "@"];
+
+/// The code as it runs. What makes names of the keys is on the code's own first line, so that errors
+/// name the lines their author sees; where nothing can stand before it there, it is a line of its own.
+pub(super) fn wrapped(code: &Code, language: Language) -> String {
+    let before = match (code.shape, language) {
+        (Shape::Node, Language::Python) => "globals().update(context)",
+        (Shape::Node, Language::TypeScript | Language::JavaScript) => {
+            "Object.assign(globalThis, context)"
+        }
+        (Shape::Node, Language::Bash) | (Shape::Value | Shape::Report, _) => {
+            return code.code.clone();
+        }
+    };
+    let body = code.code.trim_start_matches(['\r', '\n']);
+    let lines = code.code.len() - body.len();
+    let between = if is_shifted(code) { "\n" } else { "; " };
+    format!("{}{before}{between}{body}", "\n".repeat(lines))
+}
+
+/// Whether its lines are one further down than they were written.
+pub(super) fn is_shifted(code: &Code) -> bool {
+    let is_python = language(&code.language) == Some(Language::Python);
+    let body = code.code.trim_start();
+    let word: String = body.chars().take_while(char::is_ascii_alphabetic).collect();
+    let first = if word.is_empty() { body.get(..1).unwrap_or_default() } else { &word };
+    code.shape == Shape::Node && is_python && FIRST.contains(&first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f8_the_body_of_a_node_keeps_its_lines() {
+        for (body, line, is_down) in [
+            ("x = 1\nreturn x", "globals().update(context); x = 1", false),
+            ("import json", "globals().update(context); import json", false),
+            ("def f():\n    pass", "globals().update(context)", true),
+            ("# why\nx = 1", "globals().update(context)", true),
+            ("@cache\ndef f(): pass", "globals().update(context)", true),
+            ("fork = 1", "globals().update(context); fork = 1", false),
+        ] {
+            let (shape, language) = (Shape::Node, "python".to_owned());
+            let code = Code { code: body.to_owned(), shape, language, ..Code::default() };
+            assert_eq!(wrapped(&code, Language::Python).lines().next(), Some(line), "{body}");
+            assert_eq!(is_shifted(&code), is_down, "{body}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What performs the tasks of workflows: tools over the bridge, code in cells, sessions.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use belljar_flow::{
+    Command, Embedded, Failure, Job, Outcome, Performer, Place, Sandbox as SandboxAction, Start,
+    Work,
+};
+use belljar_tools::crash_point;
+use serde_json::Value;
+
+use super::{
+    FlowOptions, FlowTerms,
+    known::{Found, Known},
+    walk,
+};
+use crate::{Executor, SessionRegistry};
+
+/// Performs tasks.
+#[derive(Debug)]
+pub(super) struct Hands {
+    pub(super) executor: Executor,
+    pub(super) sessions: SessionRegistry,
+    pub(super) options: FlowOptions,
+    pub(super) engine: Arc<Embedded>,
+    pub(super) known: Known,
+    /// The workflows that are driven here.
+    flows: Mutex<HashMap<String, Arc<Driven>>>,
+}
+
+/// What is known of a workflow that is driven here.
+#[derive(Debug, Default)]
+pub(super) struct Driven {
+    /// Who asked for it.
+    pub(super) caller: String,
+    /// What it may do.
+    pub(super) terms: FlowTerms,
+    /// Its sessions.
+    pub(super) sandboxes: Mutex<Vec<String>>,
+}
+
+impl Hands {
+    pub(super) fn new(
+        executor: Executor,
+        sessions: SessionRegistry,
+        options: FlowOptions,
+        engine: Arc<Embedded>,
+    ) -> Self {
+        let (known, flows) = (Known::default(), Mutex::default());
+        Self { executor, sessions, options, engine, known, flows }
+    }
+
+    /// A workflow is going to be driven here.
+    pub(super) async fn enter(
+        &self,
+        flow: &str,
+        caller: &str,
+        terms: &Value,
+        tools: &BTreeSet<String>,
+    ) {
+        let driven = Driven {
+            caller: caller.to_owned(),
+            terms: FlowTerms::of(terms),
+            sandboxes: Mutex::default(),
+        };
+        self.look_up(tools).await;
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        flows.insert(flow.to_owned(), Arc::new(driven));
+    }
+
+    /// It is driven here no more. Its sessions end: who drives it next could not use them.
+    pub(super) async fn leave(&self, flow: &str) {
+        let gone = self.flows.lock().unwrap_or_else(PoisonError::into_inner).remove(flow);
+        if let Some(driven) = gone {
+            self.end_sandboxes(&driven).await;
+        }
+    }
+
+    pub(super) fn driven(&self, flow: &str) -> Arc<Driven> {
+        let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        flows.get(flow).cloned().unwrap_or_default()
+    }
+
+    /// Looks up tools, and says which there are not.
+    pub(super) async fn look_up(&self, names: &BTreeSet<String>) -> Found {
+        match self.executor.bridge() {
+            Some(bridge) => self.known.learn(bridge, names).await,
+            None => names.iter().map(|name| (name.clone(), Err(Vec::new()))).collect(),
+        }
+    }
+
+    /// Looks up the tools that a command brings.
+    pub(super) async fn expect(&self, command: &Command) {
+        if let Command::InjectTasks { tasks } | Command::Replan { tasks, .. } = command {
+            self.look_up(&walk::tools_of(tasks)).await;
+        }
+    }
+}
+
+impl Performer for Hands {
+    async fn perform(&self, job: Job) -> Outcome {
+        let driven = self.driven(&job.flow);
+        let is_code = !matches!(job.start.work, Work::McpTool(_));
+        if is_code && !driven.terms.code {
+            return Outcome::failed(code_is_off());
+        }
+        match &job.start.work {
+            Work::McpTool(call) => self.call_tool(&job, &driven, call).await,
+            Work::CodeExecution(code) => self.run_code(&job, &driven, code).await,
+            Work::Sandbox { action } => self.sandbox(&job, &driven, action).await,
+        }
+    }
+
+    fn at(&self, place: Place) {
+        crash_point(match place {
+            Place::Committing => "flow_committing",
+            Place::Committed => "flow_committed",
+        });
+    }
+
+    fn is_repeatable(&self, start: &Start) -> bool {
+        match &start.work {
+            // One that may wait for a person has a journal of its own.
+            Work::McpTool(call) => {
+                self.known.get(&call.tool).is_some_and(|fact| fact.repeatable || fact.may_ask)
+            }
+            // A run has a journal of its own; a session is gone, which is then told.
+            Work::CodeExecution(_) => true,
+            Work::Sandbox { action } => match action {
+                SandboxAction::Create { .. }
+                | SandboxAction::Execute { .. }
+                | SandboxAction::Destroy { .. }
+                | SandboxAction::List => true,
+            },
+        }
+    }
+}
+
+fn code_is_off() -> Failure {
+    let message = "code execution was not enabled when this workflow was made";
+    Failure { lasting: true, ..Failure::new("code.off", message) }
+}
+
+/// A failure that another attempt would not change.
+pub(super) fn lasting(code: &str, message: impl Into<String>) -> Outcome {
+    let failure = Failure { lasting: true, ..Failure::new(code, message) };
+    Outcome { read_only: true, ..Outcome::failed(failure) }
+}
+
+/// The outcome of what was stopped.
+pub(super) fn cancelled(may_have_acted: bool) -> Outcome {
+    let failure = Failure { may_have_acted, ..Failure::new("cancelled", "it was stopped") };
+    Outcome { read_only: !may_have_acted, ..Outcome::failed(failure) }
+}

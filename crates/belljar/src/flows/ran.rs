@@ -1,0 +1,135 @@
+//! What a run gave, whether it ended here or before, and what that is to a task.
+
+use belljar_flow::{Failure, Outcome, Shape};
+use belljar_runtime::RunResult;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{performer::cancelled, tools::Watch};
+
+/// Lines of what code said that are kept with the workflow, and letters of each.
+const LINES: usize = 100;
+const LETTERS: usize = 2000;
+
+/// The parts of a run's result that matter to a task.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Ran {
+    pub(super) status: String,
+    success: bool,
+    result: Value,
+    stdout: String,
+    stderr: String,
+    logs: Vec<String>,
+    error: Option<Map<String, Value>>,
+    metrics: Metrics,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metrics {
+    tool_calls: u64,
+    execution_time_ms: f64,
+}
+
+impl Ran {
+    /// A result that was just given.
+    pub(super) fn of(result: &RunResult) -> Self {
+        Self::read(&serde_json::to_string(result).unwrap_or_default())
+    }
+
+    /// A result as it was kept.
+    pub(super) fn read(json: &str) -> Self {
+        let read = serde_json::from_str(json);
+        read.unwrap_or_else(|error| Self::failed("run.lost", error.to_string()))
+    }
+
+    /// No result, and why.
+    pub(super) fn failed(code: &str, message: String) -> Self {
+        let error = [("code", code.to_owned()), ("message", message)];
+        let error = error.map(|(key, value)| (key.to_owned(), Value::from(value)));
+        Self {
+            status: "failed".to_owned(),
+            error: Some(error.into_iter().collect()),
+            ..Self::default()
+        }
+    }
+
+    /// The same, with its error one line further up, where its author wrote it.
+    pub(super) fn a_line_up(mut self) -> Self {
+        if let Some(error) = &mut self.error {
+            if let Some(line) = error.get("line").and_then(Value::as_u64) {
+                error.insert("line".to_owned(), Value::from(line.saturating_sub(1).max(1)));
+            }
+            error.remove("stack");
+        }
+        self
+    }
+
+    /// What it is to the task. `was_begun`: calls may have been made before this host.
+    pub(super) fn outcome(self, shape: Shape, watch: &Watch, was_begun: bool) -> Outcome {
+        // Calls that were made before are not seen being made again.
+        let has_acted = watch.has_acted() || (was_begun && self.metrics.tool_calls > 0);
+        let logs = self.logs.iter().take(LINES);
+        let logs: Vec<String> = logs.map(|line| line.chars().take(LETTERS).collect()).collect();
+        let read_only = !has_acted;
+        match self.status.as_str() {
+            "aborted" | "in_doubt" | "approval_required" => {
+                Outcome { logs, ..cancelled(has_acted) }
+            }
+            _ if shape == Shape::Report && !self.is_ours() => {
+                Outcome { logs, read_only, ..Outcome::done(self.report()) }
+            }
+            "completed" => Outcome { logs, read_only, ..Outcome::done(self.result) },
+            _ => {
+                let failure = Failure {
+                    details: Some(self.details()),
+                    may_have_acted: has_acted,
+                    ..Failure::new(self.text("code").unwrap_or("run.failed"), self.message())
+                };
+                Outcome { logs, read_only, ..Outcome::failed(failure) }
+            }
+        }
+    }
+
+    /// The shape of an agent's `code.execute`.
+    pub(super) fn report(self) -> Value {
+        let error = self.error.is_some().then(|| self.message());
+        json!({
+            "success": self.success,
+            "stdout": self.stdout,
+            "stderr": self.stderr,
+            "return_value": self.result,
+            "error": error,
+            "execution_time_ms": self.metrics.execution_time_ms,
+        })
+    }
+
+    /// Whether the sandbox failed, and not the code.
+    fn is_ours(&self) -> bool {
+        self.text("type") == Some("SandboxError")
+    }
+
+    fn text(&self, part: &str) -> Option<&str> {
+        self.error.as_ref()?.get(part)?.as_str()
+    }
+
+    fn message(&self) -> String {
+        let text = self.text("message").unwrap_or("the code failed");
+        let line = self.error.as_ref().and_then(|error| error.get("line")?.as_u64());
+        match line {
+            Some(line) => format!("line {line}: {text}"),
+            None => text.to_owned(),
+        }
+    }
+
+    fn details(&self) -> Value {
+        let parts = ["type", "line", "column", "stack", "toolName", "hint"];
+        let error = self.error.as_ref();
+        let kept = parts.into_iter().filter_map(|part| {
+            let value = error?.get(part).filter(|value| !value.is_null())?;
+            Some((part.to_owned(), value.clone()))
+        });
+        Value::Object(kept.collect())
+    }
+}

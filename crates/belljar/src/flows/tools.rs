@@ -1,0 +1,201 @@
+//! Tool tasks: one call over the bridge, with policy, approval and audit row like any other.
+//!
+//! A call that may have to wait for a person is made by a durable run of one line, so that the question
+//! and whether the call has left outlive the host. Any other goes straight to the bridge: its intent and
+//! its outcome are in the workflow's own journal.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use belljar_flow::{Code, Failure, Job, Outcome, ToolCall};
+use belljar_runtime::{ErrorCode, ToolFault};
+use belljar_tools::{ApprovalNotice, Observer, Reach, RunContext, Tool, crash_point};
+use serde_json::{Map, Value, json};
+
+use super::{
+    code::{Asked, run_id},
+    known::{Fact, only, qualified},
+    performer::{Driven, Hands, cancelled, lasting},
+};
+
+/// The run that makes one call.
+const ONE_CALL: &str = "return await tools.call(context.tool, context.arguments);";
+
+impl Hands {
+    pub(super) async fn call_tool(&self, job: &Job, driven: &Driven, call: &ToolCall) -> Outcome {
+        let Some(bridge) = self.executor.bridge() else {
+            return lasting("tool.unknown", "this project has no tools");
+        };
+        let fact = match self.known.get(&call.tool) {
+            Some(fact) => Some(fact),
+            None => {
+                self.look_up(&BTreeSet::from([call.tool.clone()])).await;
+                self.known.get(&call.tool)
+            }
+        };
+        let name = match &fact {
+            Some(fact) => fact.name.clone(),
+            None => qualified(&bridge.servers(), &call.tool),
+        };
+        let is_read_only = fact.as_ref().is_some_and(|fact| fact.read_only);
+        if job.start.speculative && !is_read_only {
+            let message = format!("{name} may change something, so it does not run ahead");
+            return lasting("speculation.refused", message);
+        }
+        // One that was begun by a run goes on by it, whatever policy says by now.
+        let has_run = job.start.again && self.has_run(job).await;
+        if has_run || fact.as_ref().is_some_and(|fact| fact.may_ask) {
+            return self.call_by_run(job, driven, call, (&name, is_read_only)).await;
+        }
+        self.call_now(job, driven, call, &name, fact.as_ref()).await
+    }
+
+    async fn call_now(
+        &self,
+        job: &Job,
+        driven: &Driven,
+        call: &ToolCall,
+        name: &str,
+        fact: Option<&Fact>,
+    ) -> Outcome {
+        let Some(bridge) = self.executor.bridge() else { return cancelled(false) };
+        let watch = Arc::new(Watch::new(self.options.observer.clone()));
+        let context = RunContext {
+            run_id: run_id(&job.start),
+            caller: driven.caller.clone(),
+            grants: only(name),
+            // The operator's: a task's own is for the workflow to watch.
+            tool_timeout: self.options.limits.tool_timeout,
+            code: String::new(),
+            observer: watch.clone(),
+        };
+        let arguments = serde_json::to_vec(&call.arguments).unwrap_or_default();
+        crash_point("flow_call");
+        let answered = tokio::select! {
+            answered = bridge.call(&context, name, arguments) => answered,
+            () = job.cancel.cancelled() => {
+                let is_harmless = fact.is_some_and(|fact| fact.repeatable);
+                return cancelled(watch.has_left() && !is_harmless);
+            }
+        };
+        crash_point("flow_called");
+        match answered {
+            Ok(bytes) => {
+                let value = serde_json::from_slice(&bytes).unwrap_or_default();
+                let read_only = fact.is_some_and(|fact| fact.read_only);
+                Outcome { read_only, ..Outcome::done(value) }
+            }
+            Err(fault) => {
+                let is_harmless = fact.is_some_and(|fact| fact.repeatable) || !watch.has_left();
+                failed(fault, is_harmless)
+            }
+        }
+    }
+
+    async fn call_by_run(
+        &self,
+        job: &Job,
+        driven: &Driven,
+        call: &ToolCall,
+        (name, is_read_only): (&str, bool),
+    ) -> Outcome {
+        let mut context = Map::new();
+        context.insert("tool".to_owned(), Value::from(name));
+        context.insert("arguments".to_owned(), Value::Object(call.arguments.clone()));
+        let code = Code {
+            language: "javascript".to_owned(),
+            code: ONE_CALL.to_owned(),
+            context,
+            ..Code::default()
+        };
+        let mut limits = self.options.limits;
+        limits.timeout = limits.timeout.max(limits.tool_timeout);
+        limits.cpu = limits.timeout;
+        let asked = Asked { code: &code, tools: only(name), limits, grants: Default::default() };
+        let mut outcome = self.run_asked(job, driven, asked).await;
+        outcome.read_only |= is_read_only;
+        outcome
+    }
+
+    /// Whether a run was begun for it. If nobody can tell, there was.
+    async fn has_run(&self, job: &Job) -> bool {
+        match self.executor.store() {
+            Some(store) => !matches!(store.run(&run_id(&job.start)).await, Ok(None)),
+            None => false,
+        }
+    }
+}
+
+/// A fault of the bridge, as a failure of a task.
+fn failed(fault: ToolFault, is_harmless: bool) -> Outcome {
+    let code = fault.code;
+    let is_lasting = matches!(
+        code,
+        ErrorCode::ToolArguments
+            | ErrorCode::ToolUnknown
+            | ErrorCode::PermissionTool
+            | ErrorCode::ApprovalDenied
+    );
+    let is_open = matches!(code, ErrorCode::ToolTimeout | ErrorCode::ToolInDoubt);
+    let ToolFault { message, hint, tool_name, .. } = fault;
+    let failure = Failure {
+        details: Some(json!({ "tool": tool_name, "hint": hint })),
+        lasting: is_lasting,
+        may_have_acted: is_open && !is_harmless,
+        in_doubt: code == ErrorCode::ToolInDoubt && !is_harmless,
+        ..Failure::new(code.as_str(), message)
+    };
+    Outcome { read_only: is_harmless, ..Outcome::failed(failure) }
+}
+
+/// Knows whether anything was called that may change something.
+#[derive(Debug)]
+pub(super) struct Watch {
+    then: Arc<dyn Observer>,
+    left: AtomicBool,
+    acted: AtomicBool,
+}
+
+impl Watch {
+    pub(super) fn new(then: Arc<dyn Observer>) -> Self {
+        Self { then, left: AtomicBool::new(false), acted: AtomicBool::new(false) }
+    }
+
+    /// Whether a call has left the host.
+    pub(super) fn has_left(&self) -> bool {
+        self.left.load(Ordering::SeqCst)
+    }
+
+    /// Whether one that may change something has.
+    pub(super) fn has_acted(&self) -> bool {
+        self.acted.load(Ordering::SeqCst)
+    }
+}
+
+impl Observer for Watch {
+    fn approval_waits(&self, notice: &ApprovalNotice) {
+        self.then.approval_waits(notice);
+    }
+
+    fn approval_over(&self, id: &str) {
+        self.then.approval_over(id);
+    }
+
+    fn call_begins(&self, tool: &Tool, reach: Reach) {
+        self.left.store(true, Ordering::SeqCst);
+        if reach == Reach::Unknown {
+            self.acted.store(true, Ordering::SeqCst);
+        }
+        self.then.call_begins(tool, reach);
+    }
+
+    fn call_ends(&self, tool: &str, is_ok: bool, duration: Duration) {
+        self.then.call_ends(tool, is_ok, duration);
+    }
+}

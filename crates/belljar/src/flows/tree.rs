@@ -1,0 +1,244 @@
+//! A directory of the host that holds files of guests: entered through no link, left by none.
+//!
+//! Paths come from guests. They are walked component by component from a handle, no link is followed,
+//! and anything but plain names is refused.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Read as _, Write as _},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::{Component, Path},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, mkdirat, openat, readlinkat, renameat,
+        statat, symlinkat, unlinkat,
+    },
+    io::Errno,
+};
+
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// How deep a tree is looked into.
+const DEPTH: usize = 64;
+
+/// A directory.
+#[derive(Debug)]
+pub(super) struct Tree(OwnedFd);
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum There {
+    File { mode: u32, bytes: u64 },
+    Link { to: String },
+    Directory { mode: u32, is_empty: bool },
+}
+
+impl Tree {
+    /// The directory at a path of the host's own.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(openat(CWD, path, DIRECTORY - OFlags::NOFOLLOW, Mode::empty())?))
+    }
+
+    /// Everything beneath it, by path, but for what `skip` names. Sockets and the like are left out.
+    pub(super) fn walk(
+        &self,
+        skip: &dyn Fn(&Path) -> bool,
+        most: usize,
+    ) -> io::Result<Vec<(String, There)>> {
+        let mut found = Vec::new();
+        // Paths, not handles: a guest may have made more directories than this process may have open.
+        let mut todo = vec![String::new()];
+        while let Some(path) = todo.pop() {
+            if path.matches('/').count() > DEPTH {
+                return Err(io::Error::other(format!("{path} lies too deep")));
+            }
+            let directory = self.enter(&path)?;
+            for name in names(&directory)? {
+                let Some(below) = joined(&path, &name) else { continue };
+                if skip(Path::new(&below)) {
+                    continue;
+                }
+                let there = look(&directory, &name)?;
+                if let Some(There::Directory { .. }) = there {
+                    todo.push(below.clone());
+                }
+                found.extend(there.map(|there| (below, there)));
+                if found.len() > most {
+                    return Err(io::Error::other(format!("there are more than {most} files")));
+                }
+            }
+        }
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(found)
+    }
+
+    /// What is at a path, if anything is.
+    pub(super) fn look(&self, path: &str) -> io::Result<Option<There>> {
+        match self.parent(path, Missing::Stays) {
+            Ok((parent, name)) => match look(&parent, &name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                looked => looked,
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is in a file.
+    pub(super) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let (parent, name) = self.parent(path, Missing::Stays)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&parent, &*name, flags, Mode::empty())?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("no file"));
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes a file, which appears whole or not at all.
+    pub(super) fn write(&self, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
+        let (parent, name) = self.parent(path, Missing::IsMade)?;
+        let mut beside = OsString::from(".belljar-new-");
+        beside.push(&name);
+        let _ = unlinkat(&parent, &*beside, AtFlags::empty());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&parent, &*beside, flags, Mode::from(0o600))?);
+        let written = file.write_all(bytes).and_then(|()| {
+            fchmod(&file, permissions(mode))?;
+            Ok(renameat(&parent, &*beside, &parent, &*name)?)
+        });
+        if written.is_err() {
+            let _ = unlinkat(&parent, &*beside, AtFlags::empty());
+        }
+        written
+    }
+
+    /// Makes a link. It is not looked where it leads.
+    pub(super) fn link(&self, path: &str, to: &str) -> io::Result<()> {
+        let (parent, name) = self.parent(path, Missing::IsMade)?;
+        let _ = unlinkat(&parent, &*name, AtFlags::empty());
+        Ok(symlinkat(to, &parent, &*name)?)
+    }
+
+    /// Makes a directory, unless there is one.
+    pub(super) fn directory(&self, path: &str, mode: u32) -> io::Result<()> {
+        let (parent, name) = self.parent(path, Missing::IsMade)?;
+        match mkdirat(&parent, &*name, Mode::from(0o700)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let made = openat(&parent, &*name, DIRECTORY, Mode::empty())?;
+        // Its owner can always go in.
+        Ok(fchmod(&made, permissions(mode | 0o700))?)
+    }
+
+    /// Removes a file, a link or an empty directory.
+    pub(super) fn remove(&self, path: &str) -> io::Result<()> {
+        let (parent, name) = self.parent(path, Missing::Stays)?;
+        match unlinkat(&parent, &*name, AtFlags::empty()) {
+            Err(Errno::ISDIR | Errno::PERM) => Ok(unlinkat(&parent, &*name, AtFlags::REMOVEDIR)?),
+            removed => Ok(removed?),
+        }
+    }
+
+    /// A directory beneath this one.
+    fn enter(&self, path: &str) -> io::Result<OwnedFd> {
+        let mut at = openat(&self.0, ".", DIRECTORY, Mode::empty())?;
+        for name in plain(path)? {
+            at = openat(&at, name, DIRECTORY, Mode::empty())?;
+        }
+        Ok(at)
+    }
+
+    /// The directory a path is in, and its last name.
+    fn parent(&self, path: &str, missing: Missing) -> io::Result<(OwnedFd, OsString)> {
+        let mut names = plain(path)?;
+        let last = names.pop().ok_or_else(|| io::Error::other("no path"))?;
+        let mut at = openat(&self.0, ".", DIRECTORY, Mode::empty())?;
+        for name in names {
+            at = match openat(&at, name, DIRECTORY, Mode::empty()) {
+                Err(Errno::NOENT) if missing == Missing::IsMade => {
+                    mkdirat(&at, name, Mode::from(0o755))?;
+                    openat(&at, name, DIRECTORY, Mode::empty())?
+                }
+                opened => opened?,
+            };
+        }
+        Ok((at, last.to_owned()))
+    }
+}
+
+/// What becomes of directories on the way that are not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    IsMade,
+    Stays,
+}
+
+/// The names of a path of plain names.
+fn plain(path: &str) -> io::Result<Vec<&OsStr>> {
+    let part = |part: Component<'_>| match part {
+        Component::Normal(_) => true,
+        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
+            false
+        }
+    };
+    if path.contains('\0') || !Path::new(path).components().all(part) {
+        return Err(io::Error::other("a path of files has plain names only"));
+    }
+    Ok(path.split('/').filter(|name| !name.is_empty()).map(OsStr::new).collect())
+}
+
+fn permissions(mode: u32) -> Mode {
+    // Nothing that would be more to whoever runs it than to its owner.
+    Mode::from_raw_mode(mode & 0o777)
+}
+
+fn names(directory: &impl AsFd) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// Names that are no text cannot be kept, and are left out.
+fn joined(path: &str, name: &OsStr) -> Option<String> {
+    let name = name.to_str()?;
+    Some(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
+}
+
+fn look(directory: &impl AsFd, name: &OsStr) -> io::Result<Option<There>> {
+    let found = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let mode = found.st_mode & 0o777;
+    Ok(match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => {
+            Some(There::File { mode, bytes: u64::try_from(found.st_size).unwrap_or_default() })
+        }
+        FileType::Directory => {
+            let inner = openat(directory, name, DIRECTORY, Mode::empty())?;
+            Some(There::Directory { mode, is_empty: names(&inner)?.is_empty() })
+        }
+        FileType::Symlink => {
+            let to = readlinkat(directory, name, Vec::new())?;
+            to.to_str().ok().map(|to| There::Link { to: to.to_owned() })
+        }
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => None,
+    })
+}

@@ -1,0 +1,76 @@
+//! Every task of a workflow, however deep it is.
+
+use std::collections::BTreeSet;
+
+use belljar_flow::{Action, Compensation, Dag, OnError, Task};
+
+/// How deep containers are looked into; `check` refuses what is deeper.
+const DEPTH: usize = 32;
+
+/// Something a task does.
+pub(super) enum Does<'d> {
+    /// It calls this tool.
+    Tool(&'d str),
+    /// It runs code.
+    Code,
+}
+
+/// Calls `look` for whatever the tasks do, with the task it is in.
+pub(super) fn each<'d>(tasks: &'d [Task], look: &mut dyn FnMut(&'d str, Does<'d>)) {
+    deep(tasks, look, 0);
+}
+
+/// The tools that are named.
+pub(super) fn tools(dag: &Dag) -> BTreeSet<String> {
+    tools_of(&dag.tasks)
+}
+
+/// The tools that these tasks name.
+pub(super) fn tools_of(tasks: &[Task]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    each(tasks, &mut |_, does| {
+        if let Does::Tool(name) = does {
+            found.insert(name.to_owned());
+        }
+    });
+    found
+}
+
+/// The first task with code.
+pub(super) fn first_code(dag: &Dag) -> Option<String> {
+    let mut found = None;
+    each(&dag.tasks, &mut |task, does| {
+        if matches!(does, Does::Code) {
+            found.get_or_insert_with(|| task.to_owned());
+        }
+    });
+    found
+}
+
+fn deep<'d>(tasks: &'d [Task], look: &mut dyn FnMut(&'d str, Does<'d>), depth: usize) {
+    if depth > DEPTH {
+        return;
+    }
+    for task in tasks {
+        one(task, look, depth);
+    }
+}
+
+fn one<'d>(task: &'d Task, look: &mut dyn FnMut(&'d str, Does<'d>), depth: usize) {
+    match &task.action {
+        Action::McpTool(call) => look(&task.id, Does::Tool(&call.tool)),
+        Action::CodeExecution(_) | Action::Sandbox(_) => look(&task.id, Does::Code),
+        Action::Foreach(each) => deep(std::slice::from_ref(&*each.each), look, depth + 1),
+        Action::Loop(rounds) => deep(&rounds.body, look, depth + 1),
+        Action::Workflow { workflow, .. } => deep(&workflow.tasks, look, depth + 1),
+        Action::Approval { .. } | Action::Wait(_) | Action::Pass { .. } => {}
+    }
+    match &task.compensate {
+        Some(Compensation::Tool(call)) => look(&task.id, Does::Tool(&call.tool)),
+        Some(Compensation::Code(_)) => look(&task.id, Does::Code),
+        None => {}
+    }
+    if let OnError::Fallback(instead) = &task.on_error {
+        deep(std::slice::from_ref(&**instead), look, depth + 1);
+    }
+}

@@ -1,0 +1,202 @@
+//! Workflows, as clients ask for them: within the operator's terms, and by whom.
+
+mod asked;
+mod persons;
+mod report;
+
+use std::time::Duration;
+
+use belljar_flow::{
+    EngineError, WorkflowError as FlowError,
+    engine::{Filter, FlowRow},
+    formats::CodeExecution,
+};
+use belljar_server::{
+    By, CommandAnswer, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowInfo, WorkflowReport,
+    WorkflowRequest, Workflows,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::ProjectBackend;
+use crate::{Answered, FlowOptions, FlowTerms, Flows, FlowsError, NewFlow, Terms};
+
+/// How often it is looked for workflows whose host has died.
+const ADOPT_EVERY: Duration = Duration::from_secs(5);
+/// Whose commands a model's are.
+const AGENT: &str = "agent";
+
+/// What clients may do with workflows.
+#[derive(Debug, Clone)]
+pub struct WorkflowTerms {
+    /// Whether YAML and agents may have code. Tasks of a DAG in JSON may: they are what
+    /// `execute_code` is.
+    pub code: CodeExecution,
+    /// A directory of the host's own, where the files of code tasks are laid out.
+    pub scratch: std::path::PathBuf,
+    /// What of the host no workflow begins with and none brings.
+    pub hidden: crate::Hidden,
+}
+
+impl ProjectBackend {
+    /// The workflows of a project, if the operator wants clients to have any.
+    pub(super) async fn flows(
+        executor: &crate::Executor,
+        sessions: &crate::SessionRegistry,
+        terms: &Terms,
+    ) -> Option<Flows> {
+        let WorkflowTerms { scratch, hidden, .. } = terms.workflows.clone()?;
+        let options = FlowOptions {
+            terms: FlowTerms {
+                // Whether a file may have code is known when it is read.
+                code: true,
+                readable: terms.readable.clone(),
+                ..FlowTerms::default()
+            },
+            hidden,
+            ..FlowOptions::new(terms.limits, scratch)
+        };
+        let made = Flows::new(executor.clone(), sessions.clone(), options).await;
+        made.inspect_err(|error| tracing::warn!(%error, "there are no workflows")).ok()
+    }
+
+    /// Drives workflows that hosts have left behind, until it is told to stop.
+    pub async fn adopt_workflows(&self, stop: CancellationToken) {
+        let Some(flows) = &self.flows else { return };
+        loop {
+            flows.adopt_abandoned().await;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(ADOPT_EVERY) => {}
+            }
+        }
+    }
+
+    /// Leaves all workflows so that they can go on elsewhere, because the host ends.
+    pub async fn leave_workflows(&self) {
+        if let Some(flows) = &self.flows {
+            flows.stop().await;
+        }
+    }
+
+    fn all_flows(&self) -> Result<&Flows, WorkflowError> {
+        self.flows.as_ref().ok_or(WorkflowError::Off)
+    }
+
+    async fn known(&self, id: &str) -> Result<&Flows, WorkflowError> {
+        let flows = self.all_flows()?;
+        // Those of others, such as a person's at the command line, have terms of their own.
+        match flows.find(id).await.map_err(told)? {
+            Some(row) if row.caller == self.terms.caller => Ok(flows),
+            Some(_) | None => Err(WorkflowError::Unknown { id: id.to_owned() }),
+        }
+    }
+
+    fn yaml_code(&self) -> CodeExecution {
+        self.terms.workflows.as_ref().map(|terms| terms.code).unwrap_or_default()
+    }
+}
+
+impl Workflows for ProjectBackend {
+    fn offers_workflows(&self) -> bool {
+        self.flows.is_some()
+    }
+
+    async fn run_workflow(&self, request: WorkflowRequest) -> Result<String, WorkflowError> {
+        let flows = self.all_flows()?;
+        let dag = asked::workflow(request.workflow, self.yaml_code())?;
+        let caller = self.terms.caller.clone();
+        let new = NewFlow { id: request.id, dag, inputs: request.inputs, caller, workspace: None };
+        let id = flows.create(new).await.map_err(told)?;
+        flows.drive(&id);
+        Ok(id)
+    }
+
+    async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowError> {
+        let machine = self.known(id).await?.look(id, None).await.map_err(told)?;
+        Ok(report::of(&machine))
+    }
+
+    async fn workflows(
+        &self,
+        at_most: u32,
+        before: Option<&str>,
+    ) -> Result<Vec<WorkflowInfo>, WorkflowError> {
+        let filter = Filter { caller: Some(self.terms.caller.clone()), ..Filter::default() };
+        let listed = self.all_flows()?.list(filter, before, at_most).await;
+        Ok(listed.map_err(told)?.into_iter().map(info).collect())
+    }
+
+    async fn workflow_events(
+        &self,
+        id: &str,
+        after: u64,
+        at_most: u32,
+        wait: Duration,
+    ) -> Result<Vec<WorkflowEvent>, WorkflowError> {
+        let flows = self.known(id).await?;
+        let events = flows.events(id, after, at_most, wait).await.map_err(told)?;
+        Ok(events.iter().map(report::event).collect())
+    }
+
+    async fn command_workflow(
+        &self,
+        id: &str,
+        command: WorkflowCommand,
+        wait: Duration,
+    ) -> Result<CommandAnswer, WorkflowError> {
+        let flows = self.known(id).await?;
+        let asked = asked::command(command.command)?;
+        let by = match command.by {
+            By::Agent => {
+                let machine = flows.look(id, None).await.map_err(told)?;
+                // One that was taken before is not taken again: it has its answer.
+                let id = command.id.as_deref();
+                if id.and_then(|id| machine.acknowledgement(id)).is_none() {
+                    persons::check(&machine, &asked)?;
+                }
+                AGENT.to_owned()
+            }
+            By::Person(name) => name,
+        };
+        let answer = flows.command(id, command.id, &by, asked, wait).await.map_err(told)?;
+        let (accepted, reason) = match answer.answer {
+            Answered::Accepted => (Some(true), None),
+            Answered::Refused(why) => (Some(false), Some(why)),
+            Answered::NotYet => (None, None),
+        };
+        Ok(CommandAnswer { command_id: answer.id, accepted, reason })
+    }
+}
+
+fn info(row: FlowRow) -> WorkflowInfo {
+    let moment = |ms: i64| u64::try_from(ms).unwrap_or_default();
+    WorkflowInfo {
+        id: row.id,
+        name: row.name,
+        status: row.status,
+        created_ms: moment(row.created_ms),
+        updated_ms: moment(row.updated_ms),
+    }
+}
+
+/// Why something was not done, in the port's words.
+fn told(error: FlowsError) -> WorkflowError {
+    match error {
+        FlowsError::NoStore => WorkflowError::Off,
+        FlowsError::Unknown(id) => WorkflowError::Unknown { id },
+        FlowsError::Exists(id) => WorkflowError::Taken { id },
+        FlowsError::Faulty(faults) => {
+            WorkflowError::Faulty { faults: faults.0.iter().map(ToString::to_string).collect() }
+        }
+        error @ (FlowsError::CodeOff { .. } | FlowsError::BadId(_)) => {
+            WorkflowError::Faulty { faults: vec![error.to_string()] }
+        }
+        FlowsError::Workflow(FlowError::Engine(EngineError::Conflict(why))) => {
+            WorkflowError::BadCommand { why }
+        }
+        error @ (FlowsError::Files { .. } | FlowsError::Workflow(_)) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "a workflow failed");
+            WorkflowError::Failed { message: "the workflow could not be read or kept".to_owned() }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What is read from what clients send.
+
+use super::*;
+
+const CODE: &str = r#"{"tasks": [{"id": "a", "type": "code_execution", "code": "return 1"}]}"#;
+
+fn faults(read: Result<Dag, WorkflowError>) -> String {
+    read.unwrap_err().to_string()
+}
+
+#[test]
+fn f8_code_is_for_dags_in_json_and_for_yaml_when_it_is_enabled() {
+    let json: Value = serde_json::from_str(CODE).unwrap();
+    let yaml = "tasks:\n  - id: a\n    type: code_execution\n    code: return 1\n";
+    let agent = "name: x\nnodes:\n  - name: a\n    run: |\n      return {'b': 1}\n";
+    for code in [CodeExecution::On, CodeExecution::Off] {
+        assert!(workflow(Written::Json(json.clone()), code).is_ok());
+        assert!(workflow(Written::Text(CODE.to_owned()), code).is_ok());
+        for text in [yaml, agent] {
+            let read = workflow(Written::Text(text.to_owned()), code);
+            assert_eq!(read.is_ok(), code == CodeExecution::On, "{text}: {read:?}");
+        }
+    }
+}
+
+#[test]
+fn f8_faults_say_where() {
+    let text = "tasks:\n  - id: a\n    tool: x:y\n    depend_on: [b]\n".to_owned();
+    let told = faults(workflow(Written::Text(text), CodeExecution::Off));
+    assert!(told.starts_with("workflow:4:") && told.contains("depend_on"), "{told}");
+    let told = faults(workflow(Written::Json(json!({"a": 1})), CodeExecution::Off));
+    assert!(told.contains("neither `nodes` nor `tasks`") && !told.contains(":1:"), "{told}");
+}
+
+#[test]
+fn f5_commands_are_read_strictly() {
+    let read = |given: Value| command(given.as_object().cloned().unwrap_or_default());
+    assert_eq!(read(json!({"command": "pause"})).unwrap(), Command::Pause);
+    let tasks = json!([{"id": "n", "tool": "s__t", "arguments": {}, "dependsOn": ["old"]}]);
+    let injected = read(json!({"command": "inject_tasks", "tasks": tasks})).unwrap();
+    let Command::InjectTasks { tasks } = injected else { panic!("{injected:?}") };
+    assert_eq!(tasks[0].depends_on, ["old"]);
+    for (given, wanted) in [
+        (json!({"command": "pause", "task": "x"}), "pause takes no `task`"),
+        (json!({"command": "approve"}), "missing field `decision`"),
+        (json!({"command": "explode"}), "unknown variant `explode`"),
+        (json!({"command": "inject_tasks", "tasks": [{"id": 1}]}), "id"),
+        (json!({"command": "roll_back", "to": "x"}), "roll_back"),
+    ] {
+        let told = read(given.clone()).unwrap_err().to_string();
+        assert!(told.contains(wanted), "{given}: {told}");
+    }
+}

@@ -1,0 +1,105 @@
+//! What a model may not ask of a workflow: to decide for a person, or to go around their decision.
+//!
+//! A decision that is not open when the model asks is refused here, not passed on: it may be open, and
+//! a person's, by the time the command is taken.
+
+use belljar_flow::{
+    Action, Asked, Command, Dag, Decide, DecisionKind, Machine, OnError, Settings, Task,
+};
+use belljar_server::WorkflowError;
+
+/// How deep containers are looked into; `check` refuses what is deeper.
+const DEPTH: usize = 32;
+
+/// Refuses what is a person's.
+pub(super) fn check(machine: &Machine, command: &Command) -> Result<(), WorkflowError> {
+    match command {
+        Command::Approve { decision, .. }
+        | Command::Reject { decision, .. }
+        | Command::Modify { decision, .. } => decides(machine, decision),
+        Command::Resolve { task, .. } => Err(persons(
+            machine,
+            format!("a person says what became of {task}"),
+            &format!("resolve {task} --retry"),
+        )),
+        Command::Skip { task } => around(machine, "skip", task),
+        Command::ModifyArgs { task, .. } => around(machine, "modify-args", task),
+        Command::Replan { .. } => around(machine, "replan", "FILE"),
+        // What is added may change what was decided about; what is gone back to may be done again.
+        Command::InjectTasks { .. } => around(machine, "inject-tasks", "FILE"),
+        Command::RollBack { to } => around(machine, "rollback --to", &to.to_string()),
+        Command::Abort { .. } | Command::Pause | Command::Continue => Ok(()),
+    }
+}
+
+fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowError> {
+    let open = machine.decisions().into_iter().find(|one| one.id == decision);
+    let Some(open) = open else {
+        let why = format!("no decision {decision} is open");
+        return Err(WorkflowError::BadCommand { why });
+    };
+    match open.by {
+        Asked::Agent => Ok(()),
+        Asked::Human if open.kind == DecisionKind::InDoubt => {
+            let task = &open.instance;
+            let why = format!("a person says what became of {task}");
+            Err(persons(machine, why, &format!("resolve {task} --retry")))
+        }
+        Asked::Human => {
+            let why = format!("a person decides {decision}: {}", open.message);
+            Err(persons(machine, why, &format!("approve {decision}")))
+        }
+    }
+}
+
+/// Changing what runs would leave a person's decision behind, or what they decided about.
+fn around(machine: &Machine, what: &str, task: &str) -> Result<(), WorkflowError> {
+    let is_open = machine.decisions().iter().any(|one| one.by == Asked::Human);
+    if !is_open && !asks_a_person(&machine.dag(), 0) {
+        return Ok(());
+    }
+    let why = "this workflow has decisions of a person, so only a person changes it".to_owned();
+    Err(persons(machine, why, &format!("{what} {task}")))
+}
+
+fn persons(machine: &Machine, why: String, how: &str) -> WorkflowError {
+    let hint = format!(
+        "tell the user: `belljar workflow command {} {how}`, in the project's folder",
+        machine.flow()
+    );
+    WorkflowError::NotYours { why, hint }
+}
+
+fn asks_a_person(dag: &Dag, depth: usize) -> bool {
+    let Settings { decisions, decided_by, .. } = &dag.settings;
+    let Decide { per_task, on_error, before, after } = decisions;
+    let asks = *per_task || *on_error || !before.is_empty() || !after.is_empty();
+    (asks && *decided_by == Asked::Human) || any(&dag.tasks, depth)
+}
+
+fn any(tasks: &[Task], depth: usize) -> bool {
+    // What is too deep to be looked into may ask.
+    depth > DEPTH || tasks.iter().any(|task| one(task, depth))
+}
+
+fn one(task: &Task, depth: usize) -> bool {
+    let itself = match &task.action {
+        Action::Approval { by, .. } => *by != Some(Asked::Agent),
+        Action::Foreach(each) => one(&each.each, depth + 1),
+        Action::Loop(rounds) => any(&rounds.body, depth + 1),
+        Action::Workflow { workflow, .. } => asks_a_person(workflow, depth + 1),
+        Action::McpTool(_)
+        | Action::CodeExecution(_)
+        | Action::Sandbox(_)
+        | Action::Wait(_)
+        | Action::Pass { .. } => false,
+    };
+    let instead = match &task.on_error {
+        OnError::Fallback(instead) => depth > DEPTH || one(instead, depth + 1),
+        OnError::Fail | OnError::Continue => false,
+    };
+    itself || instead
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! How a workflow stands and what happens to it, as clients are told.
+
+use belljar_flow::{Asked, Decision, DecisionKind, Event, Happened, Machine, TaskView};
+use belljar_server::{News, Question, WorkflowEvent, WorkflowReport};
+use serde_json::{Map, Value, json};
+
+/// How it stands.
+pub(super) fn of(machine: &Machine) -> WorkflowReport {
+    let dag = machine.dag();
+    let decisions = machine.decisions();
+    let mut value = json!({
+        "id": machine.flow(),
+        "name": dag.name,
+        "status": machine.status(),
+        "events": machine.told(),
+        "branch": machine.branch(),
+        "checkpoint": machine.taken(),
+        "output": machine.output(),
+        "decisions": decisions.iter().map(decision).collect::<Vec<_>>(),
+        "tasks": machine.tasks().iter().map(task).collect::<Vec<_>>(),
+        "state": machine.state(),
+    });
+    if let Some(fields) = value.as_object_mut() {
+        if let Some(failure) = machine.failure() {
+            fields.insert("failure".to_owned(), json!(failure));
+        }
+        if let Some(report) = machine.last_rollback() {
+            fields.insert("rollback".to_owned(), json!(report));
+        }
+    }
+    let asked = decisions
+        .into_iter()
+        .filter(|decision| decision.by == Asked::Human && decision.kind != DecisionKind::InDoubt);
+    WorkflowReport {
+        value,
+        told: machine.told(),
+        is_over: machine.status().is_over(),
+        questions: asked.map(question).collect(),
+    }
+}
+
+fn decision(decision: &Decision) -> Value {
+    with_task(json!(decision))
+}
+
+fn task(view: &TaskView) -> Value {
+    let mut shown = with_task(json!(view));
+    if let Some(fields) = shown.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    shown
+}
+
+/// Clients know tasks, and name instances of them.
+fn with_task(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut()
+        && let Some(instance) = fields.remove("instance")
+    {
+        fields.insert("task".to_owned(), instance);
+    }
+    value
+}
+
+fn question(decision: Decision) -> Question {
+    Question { decision: decision.id, message: decision.message, expires_ms: decision.deadline_ms }
+}
+
+/// Something that happened.
+pub(super) fn event(event: &Event) -> WorkflowEvent {
+    let Event { seq, at_ms, branch, happened } = event;
+    let mut data = match json!(happened) {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    };
+    let name = match data.remove("type") {
+        Some(Value::String(name)) => name,
+        Some(_) | None => String::new(),
+    };
+    if let Some(asked) = data.remove("decision") {
+        data.insert("decision".to_owned(), with_task(asked));
+    }
+    data.insert("branch".to_owned(), json!(branch));
+    let line = line(&name, &data);
+    let news = if matches!(happened, Happened::WorkflowEnded { .. }) {
+        News::End
+    } else if matches!(happened, Happened::RollbackStarted { .. }) {
+        News::Again
+    } else if is_turn(happened) {
+        News::Turn
+    } else {
+        News::Step
+    };
+    WorkflowEvent { seq: *seq, name, at_ms: *at_ms, data: Value::Object(data), line, news }
+}
+
+fn is_turn(happened: &Happened) -> bool {
+    matches!(
+        happened,
+        Happened::DecisionRequired { .. }
+            | Happened::WorkflowPaused
+            | Happened::RolledBack { .. }
+            | Happened::TaskInDoubt { .. }
+    )
+}
+
+fn line(name: &str, data: &Map<String, Value>) -> String {
+    let what = name.replace('_', " ");
+    match data.get("task").and_then(Value::as_str) {
+        Some(task) => format!("{what}: {task}"),
+        None => what,
+    }
+}
