@@ -93,7 +93,15 @@ fn check(client: Client, over_http: bool) {
     let good = ask(&code("UTC"));
     assert_eq!(
         good["tools"],
-        json!(["execute_code", "search_tools", "get_run", "sandbox"]),
+        json!([
+            "execute_code",
+            "search_tools",
+            "get_run",
+            "sandbox",
+            "run_workflow",
+            "workflow_command",
+            "get_workflow"
+        ]),
         "{good:#}"
     );
     assert_eq!(good["isError"], false, "{good:#}");

@@ -12,6 +12,7 @@ fn help_shows_the_commands_and_examples() {
     Commands:
       run        Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
       session    Keep a sandbox between runs; checkpoint, roll back and fork it
+      workflow   Run workflows of tools, code and decisions that survive crashes
       resume     Go on with a durable run whose process has ended
       runs       Show the durable runs of this project
       blob       Print a value that was too large for a result
@@ -34,6 +35,7 @@ fn help_shows_the_commands_and_examples() {
       belljar demo                                   1.2 MB of commits in, 500 bytes out
       belljar run -c 'return 1 + 1'                  run code given on the spot
       belljar run analyse.ts --context @data.json    run a file on data
+      belljar workflow run release.yaml              tools, code and decisions; survives crashes
       belljar tools list                             MCP tools that code can call here
       belljar approvals                              tool calls that wait for a decision
       belljar doctor                                 what this machine can enforce

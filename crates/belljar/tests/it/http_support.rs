@@ -76,6 +76,18 @@ impl Events {
         }
     }
 
+    /// Whether the server has ended the stream; what it still says is not heard.
+    pub(crate) fn is_over(&mut self) -> bool {
+        let mut line = String::from("\n");
+        while matches!(line.as_str(), "\n" | "\r\n" | "0\r\n") || line.starts_with(':') {
+            line.clear();
+            if self.lines.read_line(&mut line).expect("the server speaks") == 0 {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The next event of this name.
     pub(crate) fn until(&mut self, wanted: &str) -> Value {
         loop {

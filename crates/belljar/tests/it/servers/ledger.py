@@ -26,6 +26,7 @@ def tool(name, field, kind, about):
 TOOLS = [
     tool("effect", "key", "string", "Have an effect that must not happen twice"),
     tool("safe", "key", "string", "Have an effect that may happen twice"),
+    tool("guarded", "key", "string", "Have an effect that a person is asked about"),
     tool("slow", "ms", "number", "Wait for some milliseconds"),
 ]
 

@@ -1,0 +1,275 @@
+//! E1, E3, F4, F5: workflows of a real server: run, watched, decided about over HTTP, and not over
+//! MCP; what a host leaves behind goes on with the next.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    command::{BELLJAR, no_sandbox},
+    mcp_support::{Reply, Serving, serve_in},
+    project_support::CountingProject,
+};
+
+const ALLOWED: &str = "[permissions]\nallow = [\"count__*\"]\n";
+
+/// A tool, code, a person, a tool.
+fn release() -> Value {
+    json!({"name": "release", "tasks": [
+        {"id": "sum", "tool": "count__add", "arguments": {"a": 1, "b": "{{ inputs.b }}"}},
+        {"id": "twice", "type": "code_execution", "language": "typescript",
+            "code": "return context.deps.sum.sum * 2", "depends_on": ["sum"]},
+        {"id": "ok", "type": "approval", "message": "note {{ results.twice }}?",
+            "depends_on": ["twice"]},
+        {"id": "note", "tool": "count:append", "depends_on": ["ok"],
+            "arguments": {"text": "n = {{ results.twice }}"}},
+    ], "output": {"noted": "{{ results.twice }}"}})
+}
+
+fn refused(reply: &Reply, status: u16, code: &str) {
+    assert_eq!(reply.status, status, "{reply:#?}");
+    assert!(reply.body.contains(&format!("\"code\":\"{code}\"")), "{reply:#?}");
+}
+
+fn decision(state: &Value) -> String {
+    state["decisions"][0]["id"].as_str().unwrap_or_else(|| panic!("{state:#}")).to_owned()
+}
+
+/// How it stands once it has ended.
+fn ended(server: &Serving, id: &str) -> Value {
+    server.ask(&format!("GET /v1/workflows/{id}?wait_ms=60000"), &Value::Null)
+}
+
+#[test]
+fn f5_a_person_decides_over_http_and_no_model_does_over_mcp() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with(ALLOWED);
+    let server = serve_in(&project.place, &[]);
+    let asked = json!({"workflow": release(), "inputs": {"b": 2}, "id": "r1", "wait_ms": 60_000});
+    let waiting = server.ask("POST /v1/workflows", &asked);
+    assert_eq!((&waiting["id"], &waiting["status"]), (&json!("r1"), &json!("running")));
+    assert_eq!(waiting["decisions"][0]["message"], "note 6?", "{waiting:#}");
+    refused(&server.api("POST /v1/workflows", &asked.to_string()), 409, "workflow.taken");
+
+    let decision = decision(&waiting);
+    for command in [
+        json!({"id": "r1", "command": "approve", "decision": decision}),
+        json!({"id": "r1", "command": "skip", "task": "ok"}),
+        json!({"id": "r1", "command": "replan", "tasks": []}),
+        json!({"id": "r1", "command": "modify_args", "task": "note", "arguments": {"text": "x"}}),
+    ] {
+        let answer = server.call("workflow_command", &command);
+        let error = &answer["structuredContent"]["error"];
+        assert_eq!(error["code"], "command.not_yours", "{answer:#}");
+        assert!(error["hint"].to_string().contains("belljar workflow command r1"), "{answer:#}");
+    }
+    assert_eq!(project.counted(), Vec::<String>::new());
+
+    let approve = json!({"command": "approve", "decision": decision, "command_id": "yes"});
+    let first = server.ask("POST /v1/workflows/r1/commands", &approve);
+    assert_eq!(first, json!({"command_id": "yes", "accepted": true}));
+    assert_eq!(server.ask("POST /v1/workflows/r1/commands", &approve), first);
+    let state = ended(&server, "r1");
+    assert_eq!((&state["status"], &state["output"]["noted"]), (&json!("completed"), &json!(6)));
+    assert_eq!(project.counted(), ["n = 6"]);
+    let late = r#"{"command": "abort"}"#;
+    refused(&server.api("POST /v1/workflows/r1/commands", late), 409, "command.refused");
+    let listed = server.ask("GET /v1/workflows", &Value::Null);
+    assert_eq!(listed["workflows"][0]["status"], "completed", "{listed:#}");
+}
+
+#[test]
+fn f4_events_are_heard_as_they_happen_and_replayed_from_any() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with(ALLOWED);
+    let server = serve_in(&project.place, &[]);
+    let asked = json!({"workflow": release(), "inputs": {"b": 2}, "id": "r1"});
+    server.ask("POST /v1/workflows", &asked);
+    let mut events = server.follow("GET /v1/workflows/r1/events", "", "");
+    let mut heard = Vec::new();
+    let open = loop {
+        let (seq, name, data) = events.next();
+        heard.push((seq, name.clone()));
+        if name == "decision_required" {
+            break data["data"]["decision"]["id"].clone();
+        }
+    };
+    server.ask(
+        "POST /v1/workflows/r1/commands",
+        &json!({"command": "approve", "decision": open, "value": {"by": "me"}}),
+    );
+    while heard.last().is_none_or(|(_, name)| name != "workflow_ended") {
+        let (seq, name, _) = events.next();
+        heard.push((seq, name));
+    }
+    let numbers: Vec<u64> = heard.iter().map(|(seq, _)| *seq).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    for wanted in
+        ["workflow_started", "task_started", "code_execution_completed", "checkpoint_saved"]
+    {
+        assert!(heard.iter().any(|(_, name)| name == wanted), "{wanted}: {heard:?}");
+    }
+    // What comes with the end is heard, and then the stream ends.
+    let (seq, name, _) = events.next();
+    heard.push((seq, name));
+    assert!(events.is_over());
+    let listed = server.ask("GET /v1/workflows/r1/events?limit=1000", &Value::Null);
+    let listed: Vec<_> = listed["events"].as_array().unwrap().iter().map(|e| &e["name"]).collect();
+    assert_eq!(listed, heard.iter().map(|(_, name)| name).collect::<Vec<_>>());
+    let mut again = server.follow("GET /v1/workflows/r1/events", "Last-Event-ID: 3\r\n", "");
+    assert_eq!(again.next().0, 4);
+    refused(&server.api("GET /v1/workflows/none/events", ""), 404, "workflow.unknown");
+}
+
+#[test]
+fn f8_bad_workflows_are_refused_before_anything_runs() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with(ALLOWED);
+    let server = serve_in(&project.place, &[]);
+    let append = json!({"id": "a", "tool": "count__append", "arguments": {"text": "x"}});
+    let cycle = json!([{"id": "a", "tool": "count__add", "depends_on": ["b"]},
+        {"id": "b", "tool": "count__add", "depends_on": ["a"]}]);
+    let yaml = "name: x\nnodes:\n  - name: a\n    run: |\n      return {'b': 1}\n";
+    for (workflow, told) in [
+        (json!({"tasks": [append, {"id": "b", "tool": "count__apend"}]}), "apend"),
+        (json!({"tasks": cycle}), "a → b → a"),
+        (json!({"tasks": [append, {"id": "a", "tool": "count__add"}]}), "a"),
+        (json!(yaml), "enable_code_execution"),
+        (json!("tasks: ["), "workflow:2:1"),
+        (json!({}), "neither"),
+    ] {
+        let reply = server.api("POST /v1/workflows", &json!({"workflow": workflow}).to_string());
+        refused(&reply, 422, "workflow.invalid");
+        assert!(reply.body.contains(told), "{told}: {reply:#?}");
+        let answer = server.call("run_workflow", &json!({"workflow": workflow}));
+        assert_eq!(answer["structuredContent"]["error"]["code"], "workflow.invalid", "{answer:#}");
+    }
+    assert_eq!(server.ask("GET /v1/workflows", &Value::Null), json!({"workflows": []}));
+    assert_eq!(project.counted(), Vec::<String>::new());
+}
+
+#[test]
+fn f8_yaml_has_code_when_the_operator_enables_it() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with("[workflows]\nenable_code_execution = true\n");
+    let server = serve_in(&project.place, &[]);
+    let yaml = "name: x\nstate_schema:\n  b: {type: int}\nnodes:\n  - name: a\n    run: |\n      return {'c': 41 + 1}\n    output: b\n";
+    let state = server.ask("POST /v1/workflows", &json!({"workflow": yaml, "wait_ms": 60_000}));
+    assert_eq!(state["status"], "completed", "{state:#}");
+    assert_eq!(state["state"]["b"]["c"], 42, "{state:#}");
+}
+
+#[test]
+fn e1_workflows_can_be_switched_off() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with("[workflows]\nserve = false\n");
+    let server = serve_in(&project.place, &[]);
+    refused(&server.api("GET /v1/workflows", ""), 403, "workflow.off");
+    refused(
+        &server.api("POST /v1/workflows", &json!({"workflow": release()}).to_string()),
+        403,
+        "workflow.off",
+    );
+}
+
+/// Whoever serves next goes on with it, without a tool being called twice.
+#[test]
+fn f3_a_workflow_goes_on_with_the_next_host() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with(ALLOWED);
+    let server = serve_in(&project.place, &[]);
+    let tasks = json!([
+        {"id": "first", "tool": "count__append", "arguments": {"text": "first"}},
+        {"id": "ok", "type": "approval", "message": "go on?", "depends_on": ["first"]},
+        {"id": "then", "tool": "count__append", "arguments": {"text": "then"},
+            "depends_on": ["ok"]},
+    ]);
+    let asked = json!({"workflow": {"tasks": tasks}, "id": "r1", "wait_ms": 60_000});
+    let decision = decision(&server.ask("POST /v1/workflows", &asked));
+    server.kill();
+    let server = serve_in(&project.place, &[]);
+    let approve = json!({"command": "approve", "decision": decision});
+    let answer = server.ask("POST /v1/workflows/r1/commands", &approve);
+    assert_eq!(answer["accepted"], true, "{answer:#}");
+    assert_eq!(ended(&server, "r1")["status"], "completed");
+    assert_eq!(project.counted(), ["first", "then"]);
+}
+
+#[test]
+fn e1_a_model_runs_and_steers_workflows_over_stdio() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with(ALLOWED);
+    let mut server = project
+        .place
+        .command(BELLJAR)
+        .args(["serve", "--stdio"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program under test starts");
+    let mut input = server.stdin.take().expect("a pipe");
+    let mut output = BufReader::new(server.stdout.take().expect("a pipe")).lines();
+    let mut ask = |method: &str, params: Value| -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        writeln!(input, "{message}").expect("it listens");
+        let answers = output.by_ref().map(|line| line.expect("in text"));
+        let mut parsed =
+            answers.map(|line| serde_json::from_str::<Value>(&line).expect("and JSON"));
+        parsed.find(|answer| answer.get("id").is_some()).expect("it answers")
+    };
+    let client = json!({"name": "test", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    ask("initialize", hello);
+    let mut call = |tool: &str, arguments: Value| -> Value {
+        let answer = ask("tools/call", json!({"name": tool, "arguments": arguments}));
+        answer["result"]["structuredContent"].clone()
+    };
+    let sum = json!({"tasks": [{"id": "sum", "tool": "count__add",
+        "arguments": {"a": 1, "b": "{{ inputs.b }}"}}]});
+    let done = call("run_workflow", json!({"workflow": sum, "inputs": {"b": 4}}));
+    assert_eq!(
+        (&done["status"], &done["output"]),
+        (&json!("completed"), &json!({"sum": {"sum": 5}}))
+    );
+
+    let agent = json!({"tasks": [{"id": "ok", "type": "approval", "message": "?", "by": "agent"},
+        {"id": "then", "tool": "count__append", "arguments": {"text": "{{ inputs.l }}"},
+            "depends_on": ["ok"]}]});
+    let asks = call("run_workflow", json!({"workflow": agent, "inputs": {"l": "a"}}));
+    assert_eq!(asks["status"], "running", "{asks:#}");
+    let (id, decision) = (asks["workflow_id"].clone(), decision(&asks));
+    let unknown =
+        call("workflow_command", json!({"id": id, "command": "approve", "decision": "d9"}));
+    assert_eq!(unknown["error"]["code"], "command.invalid", "{unknown:#}");
+    let told =
+        json!({"id": id, "command": "modify_args", "task": "then", "arguments": {"text": "b"}});
+    assert_eq!(call("workflow_command", told)["status"], "accepted");
+    let approve = json!({"id": id, "command": "approve", "decision": decision, "command_id": "c"});
+    for _ in 0..2 {
+        assert_eq!(call("workflow_command", approve.clone())["status"], "accepted");
+    }
+    let ended = call("get_workflow", json!({"id": id, "wait_ms": 20_000}));
+    assert_eq!(ended["status"], "completed", "{ended:#}");
+    let late = call("workflow_command", json!({"id": id, "command": "pause"}));
+    assert_eq!(late["status"], "refused", "{late:#}");
+    assert_eq!(project.counted(), ["b"]);
+    drop(input);
+    server.wait().expect("it ends with its client");
+}
