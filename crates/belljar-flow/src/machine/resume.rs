@@ -55,6 +55,8 @@ impl Machine {
             let Effect::Cancel { instance, attempt } = effect else { return true };
             started.contains(&(instance.clone(), *attempt))
         });
+        // Nobody will say how these ended: their host is gone.
+        self.strays.retain(|stray| started.contains(stray));
     }
 
     /// Timers and decisions that are open, said once more.

@@ -398,3 +398,15 @@ proptest! {
         world.replay();
     }
 }
+
+/// What ran ahead of a decision is let go of when another task fails at the moment of taking over.
+#[test]
+fn f7_what_ran_ahead_is_not_waited_for_after_a_crash() {
+    let seeds = [300783360, 14186240, 8390436, 4147361536, 155623765, 959760148];
+    let steps = [2922469408_u32, 3864768, 3683443776, 786600178, 700763837];
+    let mut world = World::new(workflow(&seeds, 2, 644466400), 2);
+    for (number, step) in (0..).zip(steps) {
+        world.step(number, step);
+    }
+    world.run_out();
+}
