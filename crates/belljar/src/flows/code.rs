@@ -74,7 +74,7 @@ impl Hands {
         };
         let ran = match (ran, &job.start.work) {
             // What became of a tool task is asked by the workflow, which takes a result for an answer.
-            (Ok(ran), Work::McpTool(_)) if ran.status == "in_doubt" => {
+            (Ok(ran), Work::McpTool(_)) if ran.is_in_doubt() => {
                 return self.in_doubt(&id).await;
             }
             (Ok(ran), _) => self.until_decided(&id, ran, job, &watch).await,

@@ -55,6 +55,12 @@ impl Ran {
         }
     }
 
+    /// Whether nobody knows if its call happened: it stopped for that, or was told so by a host that
+    /// ended before it could say so itself.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.status == "in_doubt" || self.text("code") == Some("tool.in_doubt")
+    }
+
     /// The same, with its error one line further up, where its author wrote it.
     pub(super) fn a_line_up(mut self) -> Self {
         if let Some(error) = &mut self.error {
