@@ -196,7 +196,8 @@ impl Flow {
                 "{about}: {effect} {lines:?}"
             );
         }
-        assert!((1..=2).contains(&self.project.count("did safe safe")), "{about}: {lines:?}");
+        // It may be repeated, by each host that found it under way.
+        assert!(self.project.count("did safe safe") >= 1, "{about}: {lines:?}");
         assert_eq!(watched.file(FLOW, "one.txt").as_deref(), Some("one\n"), "{about}");
         assert_eq!(watched.file(FLOW, "two.txt").as_deref(), Some("one\none\n"), "{about}");
         let events = watched.check_events(FLOW);
