@@ -16,5 +16,4 @@ mod corpus;
 mod hostile;
 mod oracle;
 mod python;
-mod search;
 mod typescript;
