@@ -1,18 +1,14 @@
 //! D5, E2: a run that says what it is for gets the tools that fit, and no others.
 
-use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    process::Stdio,
-};
-
 use belljar::{Durability, ErrorCode, Execution, Language};
 use belljar_tools::{Glob, ToolGrants};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, no_sandbox},
+    command::no_sandbox,
     executor_support::{Project, block_on, execution},
     project_support::CountingProject,
+    stdio_support::StdioServer,
 };
 
 const ADD: &str = "return await mcp.test.add({ a: 1, b: 2 })";
@@ -147,36 +143,14 @@ fn e2_a_client_says_what_its_code_is_for() {
         return;
     }
     let project = CountingProject::trusting("");
-    let mut server = project
-        .place
-        .command(BELLJAR)
-        .args(["serve", "--stdio"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program under test starts");
-    let mut input = server.stdin.take().expect("a pipe");
-    let mut output = BufReader::new(server.stdout.take().expect("a pipe")).lines();
-    let mut ask = |method: &str, params: Value| -> Value {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        writeln!(input, "{message}").expect("it listens");
-        let answers = output.by_ref().map(|line| line.expect("in text"));
-        let mut parsed =
-            answers.map(|line| serde_json::from_str::<Value>(&line).expect("and JSON"));
-        parsed.find(|answer| answer.get("id").is_some()).expect("it answers")
-    };
-    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"}});
-    ask("initialize", client);
+    let mut server = StdioServer::start(&project.place);
     let code = "return await mcp.count.add({ a: 1, b: 2 })";
     let arguments = json!({"code": code, "intent": "sum of two numbers"});
-    let ran = ask("tools/call", json!({"name": "execute_code", "arguments": arguments}));
-    let ran = &ran["result"]["structuredContent"];
+    let ran = server.call("execute_code", arguments);
     assert_eq!(ran["result"], json!({"sum": 3}), "{ran:#}");
     assert_eq!(ran["tools"]["injected"][0], "count__add", "{ran:#}");
     let arguments = json!({"intent": "sum of two numbers", "k": 1});
-    let found = ask("tools/call", json!({"name": "search_tools", "arguments": arguments}));
+    let found = server.call("search_tools", arguments);
     assert!(found.to_string().contains("count__add"), "{found:#}");
-    drop(input);
-    server.wait().expect("it ends with its client");
+    server.end();
 }

@@ -58,4 +58,5 @@ mod session_support;
 mod session_tools;
 mod sessions;
 mod signals;
+mod stdio_support;
 mod workspace;

@@ -1,5 +1,4 @@
-//! A project's own state and configuration, out of reach of guest code that works on the project:
-//! what it asks for is refused or not there, and the files beside it are.
+//! A project's own state and configuration are refused to guest code or not there; files beside them are.
 
 use std::{
     fs,

@@ -1,17 +1,13 @@
 //! E1, E3, F4, F5: workflows of a real server: run, watched, decided about over HTTP, and not over
 //! MCP; what a host leaves behind goes on with the next.
 
-use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    process::Stdio,
-};
-
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, no_sandbox},
+    command::no_sandbox,
     mcp_support::{Reply, Serving, serve_in},
     project_support::CountingProject,
+    stdio_support::StdioServer,
 };
 
 const ALLOWED: &str = "[permissions]\nallow = [\"count__*\"]\n";
@@ -216,31 +212,8 @@ fn e1_a_model_runs_and_steers_workflows_over_stdio() {
         return;
     }
     let project = CountingProject::with(ALLOWED);
-    let mut server = project
-        .place
-        .command(BELLJAR)
-        .args(["serve", "--stdio"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program under test starts");
-    let mut input = server.stdin.take().expect("a pipe");
-    let mut output = BufReader::new(server.stdout.take().expect("a pipe")).lines();
-    let mut ask = |method: &str, params: Value| -> Value {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        writeln!(input, "{message}").expect("it listens");
-        let answers = output.by_ref().map(|line| line.expect("in text"));
-        let mut parsed =
-            answers.map(|line| serde_json::from_str::<Value>(&line).expect("and JSON"));
-        parsed.find(|answer| answer.get("id").is_some()).expect("it answers")
-    };
-    let client = json!({"name": "test", "version": "1"});
-    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
-    ask("initialize", hello);
-    let mut call = |tool: &str, arguments: Value| -> Value {
-        let answer = ask("tools/call", json!({"name": tool, "arguments": arguments}));
-        answer["result"]["structuredContent"].clone()
-    };
+    let mut server = StdioServer::start(&project.place);
+    let mut call = |tool: &str, arguments: Value| server.call(tool, arguments);
     let sum = json!({"tasks": [{"id": "sum", "tool": "count__add",
         "arguments": {"a": 1, "b": "{{ inputs.b }}"}}]});
     let done = call("run_workflow", json!({"workflow": sum, "inputs": {"b": 4}}));
@@ -270,6 +243,5 @@ fn e1_a_model_runs_and_steers_workflows_over_stdio() {
     let late = call("workflow_command", json!({"id": id, "command": "pause"}));
     assert_eq!(late["status"], "refused", "{late:#}");
     assert_eq!(project.counted(), ["b"]);
-    drop(input);
-    server.wait().expect("it ends with its client");
+    server.end();
 }

@@ -1,0 +1,54 @@
+//! `belljar serve --stdio`, spoken to by hand: a request, its answer.
+
+use std::{
+    io::{BufRead as _, BufReader, Lines, Write as _},
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::command::{BELLJAR, Place};
+
+/// A server that has been greeted.
+pub(crate) struct StdioServer {
+    child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl StdioServer {
+    pub(crate) fn start(place: &Place) -> Self {
+        let mut command = place.command(BELLJAR);
+        command.args(["serve", "--stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the program under test starts");
+        let input = child.stdin.take().expect("a pipe");
+        let output = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let mut server = Self { child, input, output };
+        let client = json!({"name": "test", "version": "1"});
+        let hello =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        server.ask("initialize", hello);
+        server
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        writeln!(self.input, "{message}").expect("it listens");
+        let answers = self.output.by_ref().map(|line| line.expect("in text"));
+        let mut parsed =
+            answers.map(|line| serde_json::from_str::<Value>(&line).expect("and JSON"));
+        parsed.find(|answer| answer.get("id").is_some()).expect("it answers")
+    }
+
+    /// What a tool gives, as data.
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
+        answer["result"]["structuredContent"].clone()
+    }
+
+    /// It ends with its client.
+    pub(crate) fn end(mut self) {
+        drop(self.input);
+        self.child.wait().expect("it ends with its client");
+    }
+}
