@@ -214,6 +214,11 @@ impl Connection {
         }
     }
 
+    /// It is not to be used again. A reason that was known before stays.
+    pub(super) fn give_up(&self, why: String) {
+        self.pulse.stop(why);
+    }
+
     /// Whether it ever answered a call.
     pub(super) fn was_good(&self) -> bool {
         self.was_good.load(Ordering::Relaxed)

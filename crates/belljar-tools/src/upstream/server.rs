@@ -117,7 +117,9 @@ impl Server {
         self.wait_for_rate(deadline, longest).await?;
         let lease = self.lease(deadline, longest).await?;
         match lease.connection.call(tool, arguments.clone(), deadline).await {
-            Err(UpstreamError::Lost { sent: Sent::No, .. }) => {
+            Err(UpstreamError::Lost { sent: Sent::No, why, .. }) => {
+                // The end of its process may be noticed later: nobody shall get this one again.
+                lease.connection.give_up(why);
                 drop(lease);
                 let lease = self.lease(deadline, longest).await?;
                 self.judge(lease.connection.call(tool, arguments, deadline).await)
