@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// How parts of a state begin in which a loop made of an agent's nodes keeps where it stands.
+pub(crate) const STANDS: &str = "_next_";
+
 /// A workflow: tasks and what they depend on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -64,6 +67,9 @@ pub struct Settings {
     pub decided_by: Asked,
     /// Whether its tasks share files.
     pub files: bool,
+    /// Whether the state is an agent's: a part that is not there is null, or false where only its
+    /// truth is asked for, and a mapping that comes with an answer goes into it.
+    pub lenient: bool,
 }
 
 impl Default for Settings {
@@ -76,6 +82,7 @@ impl Default for Settings {
             decision_timeout_ms: None,
             decided_by: Asked::Agent,
             files: false,
+            lenient: false,
         }
     }
 }
@@ -144,9 +151,13 @@ pub struct Task {
     #[serde(default)]
     pub output: Map<String, Value>,
     /// Whether the result, an object, is put into the state key by key, through the reducers and
-    /// before `output`. Null changes nothing; with any other result the task fails.
+    /// before `output`. Null changes nothing; any other result goes to `result_key`, and without
+    /// one the task fails.
     #[serde(default)]
     pub merge_result: bool,
+    /// The part of the state for a result that is to be merged and is no object.
+    #[serde(default)]
+    pub result_key: Option<String>,
     /// Whether it may run ahead of an open decision.
     #[serde(default)]
     pub speculate: bool,
@@ -167,6 +178,7 @@ impl Task {
             compensate: None,
             output: Map::new(),
             merge_result: false,
+            result_key: None,
             speculate: false,
         }
     }

@@ -8,6 +8,7 @@ mod budget;
 mod depth;
 mod guard;
 mod python;
+mod states;
 #[cfg(test)]
 mod tests;
 
@@ -27,14 +28,21 @@ const FUEL: u64 = 1_000_000;
 /// How many letters of a template an error tells.
 const TOLD: usize = 400;
 
-static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+static STRICT: LazyLock<Environment<'static>> =
+    LazyLock::new(|| environment(UndefinedBehavior::Strict));
+/// What is not there is false where only its truth is asked for.
+static LENIENT: LazyLock<Environment<'static>> =
+    LazyLock::new(|| environment(UndefinedBehavior::SemiStrict));
+
+fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
     let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_undefined_behavior(undefined);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(64);
     budget::add(&mut environment);
     python::add(&mut environment);
+    states::add(&mut environment);
     environment.set_formatter(|out, state, value| {
         let json = [ValueKind::Seq, ValueKind::Map, ValueKind::Iterable, ValueKind::None];
         if !json.contains(&value.kind()) {
@@ -44,7 +52,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
         out.write_str(text.as_str().unwrap_or_default()).map_err(Error::from)
     });
     environment
-});
+}
 
 /// What a template may name.
 pub(crate) trait Names {
@@ -54,6 +62,10 @@ pub(crate) trait Names {
     fn whole(&self, root: &str) -> Option<Value>;
     /// One part of one; nothing when there is none, or when it has no parts.
     fn part(&self, root: &str, key: &str) -> Option<Value>;
+    /// Whether what is not there is null, or false, and no error.
+    fn lenient(&self) -> bool {
+        false
+    }
 }
 
 /// Why a template gave nothing.
@@ -120,7 +132,7 @@ pub(crate) fn render_text(text: &str, names: &dyn Names) -> Result<Value, Templa
         return evaluate(expression, names);
     }
     let source = guarded(text)?;
-    let template = readable(text, &source)?;
+    let template = readable(text, &source, environment_of(names))?;
     let mentioned = sorted(template.undeclared_variables(true));
     let context = context(&mentioned, names);
     let mut out = Page(Vec::new());
@@ -132,7 +144,7 @@ pub(crate) fn render_text(text: &str, names: &dyn Names) -> Result<Value, Templa
 /// The value of an expression.
 pub(crate) fn evaluate(expression: &str, names: &dyn Names) -> Result<Value, TemplateError> {
     let source = guard::expression(expression);
-    let compiled = compiled(expression, &source)?;
+    let compiled = compiled(expression, &source, environment_of(names))?;
     let mentioned = sorted(compiled.undeclared_variables(true));
     let context = context(&mentioned, names);
     let value = unbroken(expression, || {
@@ -140,6 +152,9 @@ pub(crate) fn evaluate(expression: &str, names: &dyn Names) -> Result<Value, Tem
         budget::size(&value).map(|_| value)
     })?
     .map_err(|error| explain(expression, &error, &mentioned, names))?;
+    if value.is_undefined() && names.lenient() {
+        return Ok(Value::Null);
+    }
     if value.is_undefined() {
         let error = Error::new(ErrorKind::UndefinedError, "undefined value");
         return Err(explain(expression, &error, &mentioned, names));
@@ -173,13 +188,13 @@ pub(crate) fn mentions(text: &str) -> Result<BTreeSet<String>, TemplateError> {
         return mentions_of_expression(expression);
     }
     let source = guarded(text)?;
-    readable(text, &source).map(|template| sorted(template.undeclared_variables(true)))
+    readable(text, &source, &STRICT).map(|template| sorted(template.undeclared_variables(true)))
 }
 
 /// The same of a condition.
 pub(crate) fn mentions_of_expression(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     let text = bare(text);
-    match compiled(text, &guard::expression(text)) {
+    match compiled(text, &guard::expression(text), &STRICT) {
         Ok(compiled) => Ok(sorted(compiled.undeclared_variables(true))),
         Err(TemplateError::Broken { what, template }) => {
             Err(TemplateError::NotAnExpression { what, template })
@@ -190,7 +205,7 @@ pub(crate) fn mentions_of_expression(text: &str) -> Result<BTreeSet<String>, Tem
 
 /// Functions a template may call: they look like names.
 pub(crate) fn is_function(name: &str) -> bool {
-    matches!(name, "len" | "range" | "dict")
+    matches!(name, "len" | "range" | "dict") || states::is_function(name)
 }
 
 fn is_template(text: &str) -> bool {
@@ -202,7 +217,11 @@ fn sole_expression(text: &str) -> Option<&str> {
     let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
     let inner = inner.strip_prefix('-').unwrap_or(inner);
     let inner = inner.strip_suffix('-').unwrap_or(inner);
-    compiled(inner, &guard::expression(inner)).ok().map(|_| inner)
+    compiled(inner, &guard::expression(inner), &STRICT).ok().map(|_| inner)
+}
+
+fn environment_of(names: &dyn Names) -> &'static Environment<'static> {
+    if names.lenient() { &LENIENT } else { &STRICT }
 }
 
 /// A text whose values are counted.
@@ -212,18 +231,24 @@ fn guarded(text: &str) -> Result<String, TemplateError> {
 }
 
 /// A text that can be rendered: `source` is the same, guarded.
-fn readable<'a>(text: &str, source: &'a str) -> Result<Template<'a, 'a>, TemplateError> {
-    let environment: &'a Environment<'a> = &ENVIRONMENT;
+fn readable<'a>(
+    text: &str,
+    source: &'a str,
+    environment: &'a Environment<'a>,
+) -> Result<Template<'a, 'a>, TemplateError> {
     unbroken(text, || environment.template_from_str(source))?.map_err(|error| broken(text, &error))
 }
 
 /// An expression that can be evaluated: `source` is the same, guarded.
-fn compiled<'a>(text: &str, source: &'a str) -> Result<Expression<'a, 'a>, TemplateError> {
+fn compiled<'a>(
+    text: &str,
+    source: &'a str,
+    environment: &'a Environment<'a>,
+) -> Result<Expression<'a, 'a>, TemplateError> {
     if closes_early(text) {
         return Err(unreadable(text, "unexpected }}".to_owned()));
     }
     depth::bounded(text).map_err(|what| unreadable(text, what))?;
-    let environment: &'a Environment<'a> = &ENVIRONMENT;
     unbroken(text, || environment.compile_expression(source))?.map_err(|error| broken(text, &error))
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Machine;
+use super::ending::parts_of;
 use super::parts::{End, For, Kind, NodeId, Pending, Phase};
 use super::work::{as_text, template_failure, with_arguments};
 use crate::command::Resolution;
@@ -189,8 +190,14 @@ impl Machine {
             let task = &pending.decision.instance;
             return Err(format!("{task} is in doubt: resolve it with retry, use or fail"));
         }
-        if let Answer::Otherwise { arguments, value } = &answer {
-            self.check_otherwise(kind, node, arguments.as_ref(), value.as_ref())?;
+        match &answer {
+            Answer::Otherwise { arguments, value } => {
+                self.check_otherwise(kind, node, arguments.as_ref(), value.as_ref())?;
+            }
+            Answer::Yes(Some(value)) if self.takes_into_state(kind, node) && !value.is_object() => {
+                return Err("the value goes into the state and must be an object".to_owned());
+            }
+            Answer::Yes(_) | Answer::No(_) => {}
         }
         self.note_answer(number, by);
         match answer {
@@ -217,10 +224,37 @@ impl Machine {
         let id = pending.node;
         match pending.decision.kind {
             DecisionKind::Approval => self.done(id, approved(value)),
-            DecisionKind::Before => self.clear(id),
-            DecisionKind::After => self.complete(id, pending.held),
+            DecisionKind::Before => {
+                let parts = self.parts_of_answer(id, value);
+                let scope = self.nodes.get(id).map(|node| node.scope).unwrap_or_default();
+                match self.put_into_state(scope, parts) {
+                    Ok(()) => self.clear(id),
+                    Err(failure) => self.fail_for_good(id, failure),
+                }
+            }
+            DecisionKind::After => {
+                let parts = self.parts_of_answer(id, value);
+                self.complete_with(id, pending.held, parts);
+            }
             DecisionKind::OnError => self.continue_without(id),
             DecisionKind::InDoubt => {}
+        }
+    }
+
+    /// Whether what comes with an answer goes into the state.
+    fn takes_into_state(&self, kind: DecisionKind, id: NodeId) -> bool {
+        let home = self.nodes.get(id).and_then(|node| self.home(node.scope));
+        matches!(kind, DecisionKind::Before | DecisionKind::After)
+            && home.is_some_and(|home| home.settings.lenient)
+    }
+
+    /// The parts of the state that come with an answer.
+    fn parts_of_answer(&self, id: NodeId, value: Option<Value>) -> Vec<(String, Value)> {
+        match value {
+            Some(Value::Object(map)) if self.takes_into_state(DecisionKind::Before, id) => {
+                parts_of(&map)
+            }
+            Some(_) | None => Vec::new(),
         }
     }
 

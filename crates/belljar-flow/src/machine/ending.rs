@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Machine;
 use super::names::Place;
@@ -10,7 +10,7 @@ use super::parts::{End, For, Home, Kind, NodeId, Phase, ScopeId, Stop, Trace, Tr
 use super::size::bytes_of_work;
 use super::work::template_failure;
 use crate::bounds;
-use crate::dag::{Action, OnError, Task};
+use crate::dag::{Action, OnError, STANDS, Task};
 use crate::effect::{Ending, Failure, Outcome, Status};
 use crate::event::Happened;
 use crate::state::{StateError, fits, join, kind, reducer_of};
@@ -189,8 +189,13 @@ impl Machine {
 
     /// A task has ended well, once its changes of the state are made.
     pub(super) fn complete(&mut self, id: NodeId, value: Value) {
+        self.complete_with(id, value, Vec::new());
+    }
+
+    /// The same, with further parts of the state, set after its own.
+    pub(super) fn complete_with(&mut self, id: NodeId, value: Value, more: Vec<(String, Value)>) {
         let fits = bounds::unfit(&value).map_or(Ok(()), Err);
-        if let Err(failure) = fits.and_then(|()| self.change_state(id, &value)) {
+        if let Err(failure) = fits.and_then(|()| self.change_state(id, &value, more)) {
             return self.fail_for_good(id, failure);
         }
         self.grow(bounds::bytes_of(&value));
@@ -201,18 +206,36 @@ impl Machine {
         self.end(id, End::Completed);
     }
 
-    fn change_state(&mut self, id: NodeId, value: &Value) -> Result<(), Failure> {
+    fn change_state(
+        &mut self,
+        id: NodeId,
+        value: &Value,
+        more: Vec<(String, Value)>,
+    ) -> Result<(), Failure> {
         let Some((node, def)) = self.node(id) else { return Ok(()) };
-        let mut changes = if def.merge_result { keys_of(value)? } else { Vec::new() };
+        let mut changes = match def.merge_result {
+            true => keys_of(value, def.result_key.as_deref())?,
+            false => Vec::new(),
+        };
         let place = Place { result: Some(value), ..Place::of(self, node) };
         for (part, template) in &def.output {
             let value = render(template, &place).map_err(|error| template_failure(&error))?;
             changes.push((part.clone(), value));
         }
+        changes.extend(more);
+        let scope = node.scope;
+        self.put_into_state(scope, changes)
+    }
+
+    /// Sets parts of the state, through the reducers.
+    pub(super) fn put_into_state(
+        &mut self,
+        scope: ScopeId,
+        changes: Vec<(String, Value)>,
+    ) -> Result<(), Failure> {
         if changes.is_empty() {
             return Ok(());
         }
-        let scope = node.scope;
         let bytes: usize = changes.iter().map(|(_, value)| bounds::bytes_of(value)).sum();
         self.grow(bytes);
         let Some(home) = self.home_mut(scope) else { return Ok(()) };
@@ -360,20 +383,25 @@ impl Machine {
     }
 }
 
-/// The parts of the state that a result sets as a whole.
-fn keys_of(result: &Value) -> Result<Vec<(String, Value)>, Failure> {
-    match result {
-        Value::Object(map) => {
-            Ok(map.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
-        }
-        Value::Null => Ok(Vec::new()),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+/// The parts of the state that a result sets as a whole; `other` is that of one that has no keys.
+fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, Failure> {
+    match (result, other) {
+        (Value::Object(map), _) => Ok(parts_of(map)),
+        (Value::Null, _) => Ok(Vec::new()),
+        (_, Some(key)) => Ok(vec![(key.to_owned(), result.clone())]),
+        (_, None) => {
             let given = kind(result);
             let message =
                 format!("its result goes into the state and must be an object, not {given}");
             Err(Failure { lasting: true, ..Failure::new("state", message) })
         }
     }
+}
+
+/// The keys of a mapping that may go into the state: where a loop stands is not for others to say.
+pub(super) fn parts_of(map: &Map<String, Value>) -> Vec<(String, Value)> {
+    let free = map.iter().filter(|(key, _)| !key.starts_with(STANDS));
+    free.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 fn unfit(error: &StateError) -> Failure {

@@ -135,6 +135,10 @@ fn about(failure: &Failure) -> Value {
 }
 
 impl Names for Place<'_> {
+    fn lenient(&self) -> bool {
+        self.home().is_some_and(|home| home.settings.lenient)
+    }
+
     fn roots(&self) -> Vec<&'static str> {
         let all = ["state", "inputs", "results", "tasks", "deps", "item", "index", "loop", "error"];
         let mut roots: Vec<&'static str> =

@@ -1,0 +1,58 @@
+//! What the states of branches are made of: these are written by the reading of agents.
+
+use std::collections::BTreeMap;
+
+use minijinja::value::{Rest, Value, ValueKind};
+use minijinja::{Environment, Error, State};
+
+use super::budget::counted;
+
+/// Later mappings over earlier ones; what is no mapping is the part `result`.
+const MERGED: &str = "__merged";
+/// The keys of a mapping whose values are not those of another.
+const CHANGED: &str = "__changed";
+/// What a branch gave: the keys of its state, `state` itself, and what is known about it.
+const BRANCH: &str = "__branch";
+
+/// Adds them.
+pub(super) fn add(environment: &mut Environment<'static>) {
+    environment.add_function(MERGED, |state: &State<'_, '_>, parts: Rest<Value>| {
+        counted(state, merged(&parts)?)
+    });
+    environment.add_function(CHANGED, changed);
+    environment.add_function(BRANCH, |state: &State<'_, '_>, own: Value, about: Value| {
+        let itself = Value::from_iter([("state", own.clone())]);
+        counted(state, merged(&[own, itself, about])?)
+    });
+}
+
+/// Whether a name is one of them.
+pub(super) fn is_function(name: &str) -> bool {
+    matches!(name, MERGED | CHANGED | BRANCH)
+}
+
+fn merged(parts: &[Value]) -> Result<Value, Error> {
+    let mut all: BTreeMap<Value, Value> = BTreeMap::new();
+    for part in parts.iter().filter(|part| !part.is_undefined() && !part.is_none()) {
+        if part.kind() == ValueKind::Map {
+            for key in part.try_iter()? {
+                let value = part.get_item(&key)?;
+                all.insert(key, value);
+            }
+        } else {
+            all.insert(Value::from("result"), part.clone());
+        }
+    }
+    Ok(all.into_iter().collect())
+}
+
+fn changed(state: &State<'_, '_>, now: &Value, before: &Value) -> Result<Value, Error> {
+    let mut all: Vec<(Value, Value)> = Vec::new();
+    for key in now.try_iter()? {
+        let value = now.get_item(&key)?;
+        if before.get_item(&key)? != value {
+            all.push((key, value));
+        }
+    }
+    counted(state, all.into_iter().collect())
+}
