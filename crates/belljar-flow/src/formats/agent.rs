@@ -6,14 +6,18 @@
 //!
 //! What differs from the tools such agents were written for:
 //! - Inputs go into the state (`__start__`); the result is the state.
-//! - Parallel branches share the state; `parallel_results` is what the last node of each gave, and
-//!   of a `dynamic_parallel` what each item gave: the result of its action, or its state in the end.
+//! - Parallel branches share the state; of each `parallel_results` has what the state would be had
+//!   there been no other ([`branches`]). A `dynamic_parallel` has a state for each item ([`repeat`]).
+//! - What code in Python changes in `state` counts, but for keys it takes away; the names that code
+//!   without `return` leaves behind do not.
 //! - When no rule of a `goto` holds, the next node follows. A file with `edges` that are not
 //!   parallel has no next nodes: a node without an edge ends its branch.
 //! - `while_loop` ends quietly after `max_iterations`; a loop made by `goto` fails after 1,000 nodes.
 //! - Actions that are not `code.*` are MCP tools; secrets, other files and other agents are refused.
 
 mod action;
+mod branches;
+mod code_node;
 mod graph;
 mod region;
 mod repeat;
@@ -22,13 +26,14 @@ mod step;
 
 use serde_json::{Value, json};
 
-use super::expression::Names;
+use super::expression::{Names, uses};
 use super::fault::{Notes, near, shortened};
 use super::fields::{Fields, expected};
 use super::tasks::reducer;
 use super::tree::{At, Node, Tree};
 use super::{Options, code};
-use crate::dag::{Action, Asked, Dag, Settings, Task};
+use crate::dag::{Action, Asked, Dag, Reducer, Settings, Task};
+use crate::state::{fits, reducer_of};
 use action::CodeSettings;
 use routes::{Interrupt, Spot};
 use step::Steps;
@@ -85,6 +90,11 @@ pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Opt
         state_schema(node, &mut dag, notes);
     }
     dag.state.extend(fields.object(&["initial_state", "state"], notes).unwrap_or_default());
+    for (part, value) in &dag.state {
+        if fits(&dag.state, reducer_of(&dag.reducers, part), part, value).is_err() {
+            dag.reducers.entry(part.clone()).or_insert(Reducer::Last);
+        }
+    }
     let variables = fields.object(&["variables"], notes);
     let mut names = Names::default();
     if let Some(variables) = variables {
@@ -92,7 +102,13 @@ pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Opt
         names = names.with("variables", "state.variables");
     }
     let settings = fields.take(&["settings"], notes);
-    let code = settings.and_then(|node| code_settings(node, notes)).unwrap_or_default();
+    let shown = settings.filter(|_| mentions(root, "settings"));
+    if let Some(values) = shown.filter(|node| !from_environment(node)) {
+        dag.state.insert("settings".into(), values.json());
+        names = names.with("settings", "state.settings");
+    }
+    let code = settings.and_then(|node| code_settings(node, shown.is_some(), notes));
+    let code = code.unwrap_or_default();
     let config = fields.take(&["config"], notes);
     let nodes = fields.list(&["nodes"], notes).unwrap_or_default();
     let edges = fields.list(&["edges"], notes).unwrap_or_default();
@@ -116,6 +132,7 @@ pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Opt
         dag.settings = settings_of(config, &spots, notes).unwrap_or_default();
     }
     interrupts(&spots, &mut dag.settings);
+    dag.settings.lenient = true;
     dag.tasks = graph::tasks(spots, notes);
     Some(dag)
 }
@@ -160,6 +177,10 @@ fn state_schema(node: &Node, dag: &mut Dag, notes: &mut Notes<'_>) {
         return;
     };
     for entry in entries {
+        // What is declared is set and not added to, whatever it is called, unless it says so.
+        if reducer_of(&dag.reducers, &entry.key) != Reducer::Last {
+            dag.reducers.insert(entry.key.clone(), Reducer::Last);
+        }
         match &entry.value.tree {
             Tree::Map(_) => {
                 if let Some(default) = entry.value.get("default") {
@@ -177,8 +198,28 @@ fn state_schema(node: &Node, dag: &mut Dag, notes: &mut Notes<'_>) {
     }
 }
 
-/// `settings`, of which only `code` means something here.
-fn code_settings(node: &Node, notes: &mut Notes<'_>) -> Option<CodeSettings> {
+/// Whether a template of a file names this at its root.
+fn mentions(node: &Node, name: &str) -> bool {
+    match &node.tree {
+        Tree::Text(text) => uses(text, name),
+        Tree::List(items) => items.iter().any(|item| mentions(item, name)),
+        Tree::Map(entries) => entries.iter().any(|entry| mentions(&entry.value, name)),
+        Tree::Null | Tree::Bool(_) | Tree::Number(_) => false,
+    }
+}
+
+/// Whether a value is to be taken from the environment, which no file sees.
+fn from_environment(node: &Node) -> bool {
+    match &node.tree {
+        Tree::Text(text) => text.contains("${"),
+        Tree::List(items) => items.iter().any(from_environment),
+        Tree::Map(entries) => entries.iter().any(|entry| from_environment(&entry.value)),
+        Tree::Null | Tree::Bool(_) | Tree::Number(_) => false,
+    }
+}
+
+/// `settings`, of which only `code` means something here, unless templates read the others.
+fn code_settings(node: &Node, is_read: bool, notes: &mut Notes<'_>) -> Option<CodeSettings> {
     let Tree::Map(entries) = &node.tree else {
         expected(node, "`settings`: a mapping", notes);
         return None;
@@ -187,7 +228,7 @@ fn code_settings(node: &Node, notes: &mut Notes<'_>) -> Option<CodeSettings> {
     for entry in entries {
         if entry.key == "code" {
             settings = CodeSettings::read(&entry.value, notes);
-        } else {
+        } else if !is_read {
             let why = "of `settings` only `code` is known";
             notes.warn(entry.at, format!("`{}` is not used", shortened(&entry.key)), why);
         }

@@ -34,7 +34,8 @@ pub(super) fn allowed(at: At, options: &Options, notes: &mut Notes<'_>) -> bool 
         notes.fault(
             at,
             "code execution is off",
-            "the operator turns it on with `enable_code_execution`; a file cannot",
+            "the operator turns it on with `--enable-code-execution`, or for `belljar serve` with \
+             `enable_code_execution` in `[workflows]`; a file cannot",
         );
     }
     on

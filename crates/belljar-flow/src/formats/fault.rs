@@ -162,6 +162,6 @@ fn distance(left: &str, right: &str) -> Option<usize> {
         }
         row = next;
     }
-    let allowed = 1 + left.len().min(right.len()) / 4;
+    let allowed = (left.len().min(right.len()) / 4).max(1);
     row.last().copied().filter(|far| *far <= allowed && !left.is_empty())
 }

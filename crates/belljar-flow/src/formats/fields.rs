@@ -87,14 +87,27 @@ impl<'t> Fields<'t> {
 
     /// Ends the reading: what is left is not known.
     pub(super) fn done(self, notes: &mut Notes<'_>) {
-        for entry in self.left {
+        for entry in &self.left {
             if notes.full() {
                 return;
             }
-            let help = near(&entry.key, self.asked.iter().copied());
-            let message = format!("{} has no `{}`", self.what, shortened(&entry.key));
+            let near = near(&entry.key, self.asked.iter().copied());
+            let help = if near.is_empty() { self.elsewhere(&entry.key) } else { near };
+            let message = format!("`{}` is not supported in {}", shortened(&entry.key), self.what);
             notes.fault(entry.at, message, help);
         }
+    }
+
+    /// What a field is called here that is often called otherwise.
+    fn elsewhere(&self, key: &str) -> String {
+        let here = match key.to_ascii_lowercase().replace('_', "").as_str() {
+            "retries" | "maxretries" | "retrycount" => "`retry: {attempts: 3}`",
+            "needs" | "requires" | "after" | "upstream" => "`depends_on`",
+            "timeoutseconds" | "timeoutsecs" | "timeoutsec" | "timeouts" => "`timeout: 30s`",
+            "command" | "script" | "cmd" => "`code` and `language: bash`",
+            _ => return String::new(),
+        };
+        if self.what == "a task" { format!("write {here}") } else { String::new() }
     }
 
     /// A text.

@@ -7,7 +7,7 @@ pub(super) use kinds::is_tool_name;
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::expression::Names;
 use super::fault::{Notes, near, shortened};
@@ -17,9 +17,13 @@ use super::{Options, code};
 use crate::dag::{
     Action, Asked, Backoff, Compensation, Dag, Decide, OnError, Reducer, Retry, Settings, Task,
 };
+use crate::template::mentions_of_expression;
 
 /// How many tasks a file may have, nested ones counted where they stand.
 pub(super) const MAX_TASKS: usize = 10_000;
+
+/// What the id of a task is called.
+const IDS: [&str; 3] = ["id", "taskId", "task_id"];
 
 /// Fields that say nothing to the machine.
 const HARMLESS: [&str; 9] =
@@ -27,7 +31,7 @@ const HARMLESS: [&str; 9] =
 
 /// Reads a DAG from a mapping with `tasks`, or from a bare list of them.
 pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Option<Dag> {
-    let mut reader = Reader { options, notes, tasks: 0 };
+    let mut reader = Reader { options, notes, tasks: 0, names: Names::default() };
     if let Tree::List(items) = &root.tree {
         return Some(Dag { tasks: reader.tasks(items), ..Dag::default() });
     }
@@ -39,6 +43,8 @@ struct Reader<'r, 'f> {
     options: &'r Options,
     notes: &'r mut Notes<'f>,
     tasks: usize,
+    /// The tasks that can be referred to.
+    names: Names,
 }
 
 impl Reader<'_, '_> {
@@ -53,11 +59,15 @@ impl Reader<'_, '_> {
         let reducers = reducers.map(|node| reducers_of(node, self.notes)).unwrap_or_default();
         let settings = fields.take(&["settings"], self.notes);
         let settings = settings.and_then(|node| self.settings(node)).unwrap_or_default();
-        let output = fields.take(&["output"], self.notes).map(|node| values(node.json()));
         let items = fields.list(&["tasks"], self.notes).unwrap_or_default();
+        let outer = std::mem::take(&mut self.names);
+        self.names = Names::default().with_tasks(ids(items));
+        let output = fields.take(&["output"], self.notes);
+        let output = output.map(|node| self.values(node.json(), node.at));
         let arrows = fields.list(&["dependencies", "edges"], self.notes).unwrap_or_default();
         let arrows = arrows.iter().filter_map(|node| order::arrow(node, self.notes)).collect();
         let tasks = self.beside(items, arrows);
+        self.names = outer;
         self.settle(&settings.decisions, &tasks, node.at);
         fields.ignore(&["metadata", "version", "$schema", "created_at", "createdAt"]);
         fields.done(self.notes);
@@ -76,6 +86,8 @@ impl Reader<'_, '_> {
             self.notes.fault(at, format!("more than {MAX_TASKS} tasks"), "use `foreach`");
             return Vec::new();
         }
+        let outer = self.names.clone();
+        self.names = outer.clone().with_tasks(ids(items));
         let mut tasks = Vec::with_capacity(items.len());
         let mut places = Vec::with_capacity(items.len());
         for item in items {
@@ -84,6 +96,7 @@ impl Reader<'_, '_> {
                 places.push(item);
             }
         }
+        self.names = outer;
         order::join(&mut tasks, arrows, self.notes);
         order::check(&tasks, &places, self.notes);
         tasks
@@ -92,20 +105,22 @@ impl Reader<'_, '_> {
     /// One task; `unnamed` is its id when it has none.
     fn task(&mut self, node: &Node, unnamed: Option<&str>) -> Option<Task> {
         let mut fields = Fields::of(node, "a task", self.notes)?;
-        let id = match (fields.text(&["id", "taskId", "task_id"], self.notes), unnamed) {
+        let id = match (fields.text(&IDS, self.notes), unnamed) {
             (Some(id), _) => id,
             (None, Some(id)) => id.to_owned(),
             (None, None) => {
                 self.notes.fault(node.at, "a task without `id`", "name it");
+                // What else is wrong with it is told as well.
+                self.named(String::new(), node, fields);
                 return None;
             }
         };
         if let Err(why) = fit_for_id(&id) {
             self.notes.fault(node.at, format!("`{}` is no id: {why}", shortened(&id)), "");
         }
-        let (options, count) = (self.options, self.tasks);
+        let (options, count, names) = (self.options, self.tasks, self.names.clone());
         let (task, count) = self.notes.about(&id, |notes| {
-            let mut inner = Reader { options, notes, tasks: count };
+            let mut inner = Reader { options, notes, tasks: count, names };
             let task = inner.named(id.clone(), node, fields);
             (task, inner.tasks)
         });
@@ -125,9 +140,10 @@ impl Reader<'_, '_> {
         let compensate = fields.take(&["compensate"], self.notes);
         let compensate = compensate.and_then(|n| self.compensation(n));
         let output = fields.object(&["output"], self.notes).unwrap_or_default();
-        let output = output.into_iter().map(|(key, value)| (key, values(value))).collect();
+        let output = self.map(output, node.at);
         let speculate = fields.flag(&["speculate"], self.notes).unwrap_or(false);
         let merge_result = fields.flag(&["merge_result"], self.notes).unwrap_or(false);
+        let result_key = fields.text(&["result_key"], self.notes);
         let action = self.action(node, &mut fields);
         fields.ignore(&HARMLESS);
         fields.tolerate(
@@ -149,8 +165,24 @@ impl Reader<'_, '_> {
             compensate,
             output,
             merge_result,
+            result_key,
             speculate,
         })
+    }
+
+    /// Templates of a value, with references as others write them.
+    fn values(&mut self, value: Value, at: At) -> Value {
+        let value = self.names.value(value);
+        if let Some(text) = Names::left_as_text(&value) {
+            let message = format!("`{}` is passed as text: it names no task", shortened(&text));
+            self.notes.warn(at, message, "write `{{ results.task }}` for the result of a task");
+        }
+        value
+    }
+
+    /// The same of every value of a mapping.
+    fn map(&mut self, map: Map<String, Value>, at: At) -> Map<String, Value> {
+        map.into_iter().map(|(key, value)| (key, self.values(value, at))).collect()
     }
 
     fn timeout(&mut self, fields: &mut Fields<'_>) -> Option<u64> {
@@ -210,6 +242,7 @@ impl Reader<'_, '_> {
         let wait = fields.number(&["decision_timeout_ms"], 1..=u64::MAX, self.notes);
         let by = fields.take(&["decided_by"], self.notes).and_then(|n| asked(n, self.notes));
         let files = fields.flag(&["files"], self.notes).unwrap_or(false);
+        let lenient = fields.flag(&["lenient"], self.notes).unwrap_or(false);
         code::self_enabled(&mut fields, self.notes);
         fields.done(self.notes);
         Some(Settings {
@@ -220,6 +253,7 @@ impl Reader<'_, '_> {
             decision_timeout_ms: wait,
             decided_by: by.unwrap_or(usual.decided_by),
             files,
+            lenient,
         })
     }
 
@@ -234,9 +268,13 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Templates of a value, with references as others write them.
-fn values(value: Value) -> Value {
-    Names::default().value(value)
+/// The ids that tasks have, as far as they can be read.
+fn ids(items: &[Node]) -> Vec<String> {
+    let id = |item: &Node| match &IDS.iter().find_map(|key| item.get(key))?.tree {
+        Tree::Text(id) => Some(id.clone()),
+        Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) | Tree::Map(_) => None,
+    };
+    items.iter().filter_map(id).collect()
 }
 
 /// Why a text cannot be an id, when it cannot: ids are parts of the paths of instances.
@@ -258,7 +296,13 @@ pub(super) fn fit_for_id(id: &str) -> Result<(), &'static str> {
 pub(super) fn condition(node: &Node, notes: &mut Notes<'_>) -> Option<String> {
     match &node.tree {
         Tree::Bool(value) => Some(value.to_string()),
-        Tree::Text(text) => Some(Names::default().expression(text)),
+        Tree::Text(text) => {
+            let expression = Names::default().expression(text);
+            if let Err(error) = mentions_of_expression(&expression) {
+                notes.fault(node.at, error.to_string(), "");
+            }
+            Some(expression)
+        }
         Tree::Null | Tree::Number(_) | Tree::List(_) | Tree::Map(_) => {
             expected(node, "an expression", notes);
             None

@@ -111,7 +111,7 @@ pub(super) fn seconds(node: &Node, notes: &mut Notes<'_>) -> Option<u64> {
 }
 
 /// Actions of agent tools elsewhere, which here are tools of a server of that name.
-const ELSEWHERE: [&str; 36] = [
+const ELSEWHERE: [&str; 41] = [
     "llm",
     "validate",
     "retry",
@@ -148,6 +148,11 @@ const ELSEWHERE: [&str; 36] = [
     "llamaindex",
     "mem0",
     "dspy",
+    "execution",
+    "schema",
+    "markdown",
+    "template",
+    "bmad",
 ];
 
 impl Steps<'_, '_> {
@@ -206,7 +211,11 @@ impl Steps<'_, '_> {
         self.object(values, arguments).map(|arguments| ToolCall { tool, arguments })
     }
 
-    fn object(&mut self, value: Option<Value>, node: Option<&Node>) -> Option<Map<String, Value>> {
+    pub(super) fn object(
+        &mut self,
+        value: Option<Value>,
+        node: Option<&Node>,
+    ) -> Option<Map<String, Value>> {
         match (value, node) {
             (None | Some(Value::Null), _) => Some(Map::new()),
             (Some(Value::Object(map)), _) => Some(map),

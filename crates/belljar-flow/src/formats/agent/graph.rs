@@ -6,16 +6,17 @@
 //! A task whose dependencies were all skipped is skipped too. A node with a condition of its own
 //! does not stop the way past it, so what follows it also depends on the start, which always runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
 use super::super::expression::quoted;
 use super::super::fault::Notes;
+use super::branches::{self, Join};
 use super::region::{self, Region};
 use super::routes::{MAX_WAYS, Routes, Spot};
 use super::{START, pass, task};
-use crate::dag::{Action, Shape, Task};
+use crate::dag::{Action, Task};
 
 /// What later tasks need to know of one that leads to them.
 #[derive(Debug, Clone)]
@@ -76,7 +77,10 @@ pub(super) fn tasks(spots: Vec<Spot>, notes: &mut Notes<'_>) -> Vec<Task> {
             }
         }
     }
-    let mut growing = Growing { passed: vec![None; spots.len()], tasks: Vec::new(), spots, into };
+    let order: Vec<usize> = parts.iter().flatten().copied().collect();
+    let joins = branches::joins(&spots, &into, &order);
+    let passed = vec![None; spots.len()];
+    let mut growing = Growing { passed, tasks: Vec::new(), spots, into, joins };
     let mut pieces = Vec::with_capacity(parts.len());
     for part in parts {
         growing.part(&part, notes);
@@ -94,6 +98,8 @@ struct Growing {
     into: Vec<Vec<usize>>,
     passed: Vec<Option<Passed>>,
     tasks: Vec<Task>,
+    /// The nodes that want what branches gave.
+    joins: BTreeMap<usize, Join>,
 }
 
 /// How a node or loop is reached.
@@ -167,22 +173,26 @@ impl Growing {
     /// A node that no way leads back to.
     fn node(&mut self, number: usize) {
         let reached = self.reached(&[number]);
-        let branches = self.branch_results(number);
+        let branches = self.joins.get(&number).map(|join| {
+            let results = join.results(&self.spots, |at| self.loop_around(at));
+            (branches::kept(self.id(join.fork)), results)
+        });
         let Some(spot) = self.spots.get_mut(number) else { return };
         let mut task = spot.task.clone();
         let optional = task.when.is_some();
         task.depends_on = reached.depends_on;
         task.when = both(reached.when.as_deref(), task.when.as_deref());
-        if let (Some(list), Action::CodeExecution(code)) = (branches, &mut task.action)
-            && code.shape == Shape::Node
-            && code.context.contains_key("parallel_results")
-        {
+        if let (Some((kept, list)), Action::CodeExecution(code)) = (branches, &mut task.action) {
             code.context.insert("parallel_results".into(), json!(list));
+            task.depends_on.push(kept);
         }
         let leads_on = spot.routes.ways.iter().any(|way| way.to.is_some());
         let routed = leads_on && (reached.when.is_some() || !spot.routes.every);
         let id = task.id.clone();
         self.tasks.push(task);
+        if self.joins.values().any(|join| join.fork == number) {
+            self.keep_state(&id, reached.when.clone(), optional);
+        }
         let passed = if routed {
             let router = self.router(number, &id, reached.when);
             if let Some(task) = self.tasks.last_mut().filter(|_| optional) {
@@ -225,19 +235,19 @@ impl Growing {
         choice + "\"\""
     }
 
-    /// What the branches gave that a `fan_in` node joins.
-    fn branch_results(&self, number: usize) -> Option<Vec<String>> {
-        self.spots.get(number).filter(|spot| spot.fan_in)?;
-        let own = [number];
-        let before = self.before(number, &own);
-        let is_each = |from: &usize| {
-            self.spots.get(*from).is_some_and(|s| matches!(s.task.action, Action::Foreach(_)))
-        };
-        if before.len() < 2 || before.iter().any(|(from, _)| is_each(from)) {
-            return None;
-        }
-        let results = before.iter().map(|(from, _)| quoted(self.id(*from)));
-        Some(results.map(|id| format!("{{{{ results[{id}] | default(none) }}}}")).collect())
+    /// Keeps the state as it is where branches part.
+    fn keep_state(&mut self, fork: &str, when: Option<String>, optional: bool) {
+        let mut keeper = task(&branches::kept(fork), pass(json!("{{ state }}")));
+        let start = optional.then(|| START.to_owned());
+        keeper.depends_on = std::iter::once(fork.to_owned()).chain(start).collect();
+        keeper.when = when;
+        self.tasks.push(keeper);
+    }
+
+    /// The loop that a node is in.
+    fn loop_around(&self, number: usize) -> Option<String> {
+        let passed = self.passed.get(number)?.as_ref()?;
+        matches!(passed.sign, Sign::Left(_)).then(|| passed.tail.clone())
     }
 
     /// Nodes that lead back to each other.

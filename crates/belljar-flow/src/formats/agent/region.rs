@@ -12,7 +12,7 @@ use super::super::expression::quoted;
 use super::graph::both;
 use super::routes::Spot;
 use super::{pass, task};
-use crate::dag::{Action, AtLimit, Loop, Task};
+use crate::dag::{Action, AtLimit, Loop, STANDS, Task};
 
 /// How many nodes a loop may do.
 const MAX_ROUNDS: u32 = 1_000;
@@ -42,7 +42,7 @@ impl Region<'_> {
     ) -> Made {
         let members: Vec<&Spot> = self.part.iter().filter_map(|n| self.spots.get(*n)).collect();
         let first = members.first().map(|spot| spot.task.id.as_str()).unwrap_or_default();
-        let key = format!("_next_{first}");
+        let key = format!("{STANDS}{first}");
         let place = format!("state[{}]", quoted(&key));
 
         let mut enter =

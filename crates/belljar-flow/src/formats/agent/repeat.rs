@@ -1,12 +1,15 @@
 //! `while_loop` and `dynamic_parallel`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::super::fields::Fields;
 use super::super::tree::{Node, Tree};
 use super::step::Steps;
 use super::{START, pass, task};
-use crate::dag::{Action, AtLimit, Dag, Foreach, Loop, Task};
+use crate::dag::{Action, AtLimit, Dag, Foreach, Loop, OnError, Settings, Task};
+use crate::template::{is_method, mentions, mentions_of_expression};
 
 impl Steps<'_, '_> {
     /// The fields of a construct: its own mapping, or beside `type` in the node.
@@ -54,13 +57,14 @@ impl Steps<'_, '_> {
     /// An action or steps for each item of a list.
     pub(super) fn dynamic_parallel(
         &mut self,
+        name: &str,
         node: &Node,
         fields: &mut Fields<'_>,
     ) -> Option<Foreach> {
-        self.inner("dynamic_parallel", fields, |steps, fields| steps.fan_out(node, fields))?
+        self.inner("dynamic_parallel", fields, |steps, fields| steps.fan_out(name, node, fields))?
     }
 
-    fn fan_out(&mut self, node: &Node, fields: &mut Fields<'_>) -> Option<Foreach> {
+    fn fan_out(&mut self, name: &str, node: &Node, fields: &mut Fields<'_>) -> Option<Foreach> {
         let items = fields.take(&["items"], self.notes);
         let item = fields.text(&["item_var"], self.notes).unwrap_or_else(|| "item".to_owned());
         let index = fields.text(&["index_var"], self.notes).unwrap_or_else(|| "index".to_owned());
@@ -92,9 +96,11 @@ impl Steps<'_, '_> {
             | Tree::List(_)
             | Tree::Map(_) => self.templates(node),
         });
+        let fail_fast = fail_fast.unwrap_or(false);
+        let branch = Branch { node: name, item: &item, index: &index, fail_fast };
         let each = match (action, steps) {
-            (Some(action), None) => self.each_action(action, &item, &index),
-            (None, Some(list)) => Some(self.each_steps(list, &item, &index)),
+            (Some(action), None) => Some(self.each_action(action, &branch)),
+            (None, Some(list)) => Some(self.each_steps(list, &branch)),
             (None, None) if elsewhere => None,
             _ => {
                 let help = "write `action` or `steps`";
@@ -110,51 +116,140 @@ impl Steps<'_, '_> {
             items: items?,
             each: Box::new(each?),
             at_once: at_once.and_then(|n| n.try_into().ok()),
-            fail_fast: fail_fast.unwrap_or(false),
+            fail_fast,
         })
     }
 
-    /// One action for each item. Code of a node reads the item from the state, so it gets its own.
-    fn each_action(&mut self, action: &Node, item: &str, index: &str) -> Option<Task> {
-        if action.get("uses").is_none() {
-            return Some(self.each_steps(std::slice::from_ref(action), item, index));
-        }
-        let before = self.names.clone();
-        self.names = before.clone().with(item, "item").with(index, "index");
-        let fields = Fields::of(action, "an action", self.notes);
-        let each = fields.and_then(|mut fields| {
-            let name = fields.text(&["name"], self.notes).unwrap_or_else(|| "each".to_owned());
-            self.task(&name, action, fields)
-        });
-        self.names = before;
-        // What an action gives is collected; branches do not write to the shared state.
-        each.map(|each| Task { output: Map::new(), merge_result: false, ..each })
+    /// One action for each item: of the state it has what it reads, and gives what it sets.
+    fn each_action(&mut self, action: &Node, branch: &Branch<'_>) -> Task {
+        let one = std::slice::from_ref(action);
+        let steps = self.inside(branch, |steps| steps.sequence_of(one, &|_| "action".to_owned()));
+        let Some(parts) = parts_read(&steps) else {
+            return self.each(steps, branch, json!("{{ state }}"), "state");
+        };
+        let own = |part: &String| *part != branch.item && *part != branch.index;
+        let parts: Map<String, Value> = (parts.into_iter().filter(own))
+            .map(|part| {
+                let value = json!(format!("{{{{ state.{part} }}}}"));
+                (part, value)
+            })
+            .collect();
+        self.each(steps, branch, Value::Object(parts), "__changed(state, inputs.state)")
     }
 
-    /// Steps over a copy of the state, in which the item is; the result is that copy in the end.
-    fn each_steps(&mut self, list: &[Node], item: &str, index: &str) -> Task {
+    /// Steps over a copy of the state.
+    fn each_steps(&mut self, list: &[Node], branch: &Branch<'_>) -> Task {
+        let steps = self.inside(branch, |steps| steps.sequence(list));
+        self.each(steps, branch, json!("{{ state }}"), "state")
+    }
+
+    /// Steps that find the item in their state.
+    fn inside(
+        &mut self,
+        branch: &Branch<'_>,
+        read: impl FnOnce(&mut Self) -> Vec<Task>,
+    ) -> Vec<Task> {
         let before = self.names.clone();
         let inside = |name: &str| format!("state.{name}");
+        let (item, index) = (branch.item, branch.index);
         self.names = before.clone().with(item, &inside(item)).with(index, &inside(index));
-        let mut steps = self.sequence(list);
+        let steps = read(self);
         self.names = before;
+        steps
+    }
+
+    /// A branch: a workflow with a state of its own, in which the item is. `kept` is what it gives of
+    /// its state in the end.
+    fn each(&self, mut steps: Vec<Task>, branch: &Branch<'_>, state: Value, kept: &str) -> Task {
         let mut start = task(START, pass(json!("{{ inputs.state }}")));
         start.merge_result = true;
-        start.output.insert(item.to_owned(), json!("{{ inputs.item }}"));
-        start.output.insert(index.to_owned(), json!("{{ inputs.index }}"));
+        start.output.insert(branch.item.to_owned(), json!("{{ inputs.item }}"));
+        start.output.insert(branch.index.to_owned(), json!("{{ inputs.index }}"));
         if let Some(first) = steps.first_mut() {
             first.depends_on = vec![START.to_owned()];
         }
+        let about = "{\"source_node\": inputs.source_node, \"branch\": inputs.branch, \
+                     \"index\": inputs.index, \"success\": true, \"error\": none}";
         let dag = Dag {
             name: "each".into(),
             reducers: self.reducers.clone(),
             tasks: std::iter::once(start).chain(steps).collect(),
-            output: Some(json!("{{ state }}")),
+            output: Some(json!(format!("{{{{ __branch({kept}, {about}) }}}}"))),
+            settings: Settings { lenient: true, ..Settings::default() },
             ..Dag::default()
         };
-        let names = ["state", "item", "index"];
+        let inputs = [
+            ("state", state),
+            ("item", json!("{{ item }}")),
+            ("index", json!("{{ index }}")),
+            ("source_node", json!(branch.node)),
+            ("branch", json!(branch.named())),
+        ];
         let inputs: Map<String, Value> =
-            names.iter().map(|n| ((*n).to_owned(), json!(format!("{{{{ {n} }}}}")))).collect();
-        task("each", Action::Workflow { workflow: Box::new(dag), inputs })
+            inputs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut each = task("each", Action::Workflow { workflow: Box::new(dag), inputs });
+        if !branch.fail_fast {
+            each.on_error = OnError::Fallback(Box::new(branch.failed()));
+        }
+        each
     }
+}
+
+/// What is done for each item, and how it is called.
+struct Branch<'a> {
+    node: &'a str,
+    item: &'a str,
+    index: &'a str,
+    fail_fast: bool,
+}
+
+impl Branch<'_> {
+    fn named(&self) -> String {
+        format!("{}[{{{{ index }}}}]", self.node)
+    }
+
+    /// What is given for an item that failed: it is among the results, and the others go on.
+    fn failed(&self) -> Task {
+        let mut given = Map::new();
+        given.insert(self.item.to_owned(), json!("{{ item }}"));
+        given.insert(self.index.to_owned(), json!("{{ index }}"));
+        let state = Value::Object(given.clone());
+        given.insert("state".to_owned(), state);
+        given.insert("source_node".to_owned(), json!(self.node));
+        given.insert("branch".to_owned(), json!(self.named()));
+        given.insert("index".to_owned(), json!("{{ index }}"));
+        given.insert("success".to_owned(), json!(false));
+        given.insert("error".to_owned(), json!("{{ error.message }}"));
+        task("failed", pass(Value::Object(given)))
+    }
+}
+
+/// The parts of the state that tasks read; nothing when that may be all of it.
+fn parts_read(tasks: &[Task]) -> Option<BTreeSet<String>> {
+    let mut parts = BTreeSet::new();
+    let mut open = vec![serde_json::to_value(tasks).ok()?];
+    for task in tasks {
+        let paths = task.when.as_deref().map(mentions_of_expression).transpose().ok()?;
+        parts.extend(parts_of(paths.into_iter().flatten())?);
+    }
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) => parts.extend(parts_of(mentions(&text).ok()?)?),
+            Value::Array(items) => open.extend(items),
+            Value::Object(map) => open.extend(map.into_iter().map(|(_, value)| value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    Some(parts)
+}
+
+/// The parts of the state among names; nothing when it is named as a whole.
+fn parts_of(paths: impl IntoIterator<Item = String>) -> Option<BTreeSet<String>> {
+    let state = paths.into_iter().filter(|path| path == "state" || path.starts_with("state."));
+    state
+        .map(|path| {
+            let part = path.split('.').nth(1).filter(|part| !is_method(part))?;
+            Some(part.to_owned())
+        })
+        .collect()
 }

@@ -94,8 +94,14 @@ pub(super) fn lay(nodes: Vec<Spot>, edges: &[Node], steps: &mut Steps<'_, '_>) -
             by_source.entry(from).or_default().push(edge);
         }
     }
+    if let Some(first) = edges.first().filter(|_| !by_source.contains_key(&0) && !ordered(&edges)) {
+        let begins = spots.get(1).map(|spot| spot.task.id.clone()).unwrap_or_default();
+        let message =
+            format!("no edge comes from `{START}`: it begins with `{}`", shortened(&begins));
+        steps.notes.warn(first.jump.at, message, "write an edge from there");
+    }
     let joined = steps.branches(&spots, &by_source, &numbers);
-    let ordered = edges.iter().all(|edge| edge.parallel);
+    let ordered = ordered(&edges);
     let last = spots.len();
     for (number, spot) in spots.iter_mut().enumerate() {
         let next = Some(number + 1).filter(|next| *next < last);
@@ -123,6 +129,11 @@ pub(super) fn lay(nodes: Vec<Spot>, edges: &[Node], steps: &mut Steps<'_, '_>) -
         }
     }
     spots
+}
+
+/// Whether nodes also follow each other as they are written.
+fn ordered(edges: &[Edge]) -> bool {
+    edges.iter().all(|edge| edge.parallel)
 }
 
 fn alone(to: Option<usize>) -> Routes {
@@ -226,7 +237,8 @@ impl Steps<'_, '_> {
         let parallel = marked || kind_name.as_deref() == Some("parallel");
         let fan_in = fields.take(&["fan_in"], self.notes);
         let fan_in = fan_in.and_then(|node| Some((text(node, self.notes)?, node.at)));
-        let when = self.edge_condition(&mut fields);
+        let source = from.first().map(|(name, _)| name.as_str()).unwrap_or_default();
+        let when = self.within(source, |steps| steps.edge_condition(&mut fields));
         fields.ignore(&["description", "label", "name"]);
         fields.tolerate(
             &["strategy", "parallel_strategy", "parallel_config"],

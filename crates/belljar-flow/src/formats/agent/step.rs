@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::super::expression::{Names, quoted, uses as template_uses};
+use super::super::Options;
+use super::super::expression::{Names, uses as template_uses};
 use super::super::fault::{Notes, shortened};
 use super::super::fields::{Fields, expected, text};
 use super::super::tasks::{MAX_TASKS, condition, fit_for_id, retry};
 use super::super::tree::{At, Node, Tree};
-use super::super::{Options, code};
 use super::action::{CodeSettings, seconds};
 use super::routes::{Interrupt, Spot};
 use super::{BEGIN, END, START, task, task_name};
-use crate::dag::{Action, AtLimit, Loop, OnError, Reducer, Task};
+use crate::dag::{Action, AtLimit, Loop, OnError, Reducer, Shape, Task};
+use crate::template::mentions;
 
 /// Reads nodes and steps.
 pub(super) struct Steps<'r, 'f> {
@@ -40,8 +41,9 @@ impl Steps<'_, '_> {
         for node in nodes {
             let Some((name, fields)) = self.named(node, None) else { continue };
             let name = task_name(&name).to_owned();
-            let reserved =
-                ["__next", "__enter", "__loop", "__at"].iter().any(|end| name.ends_with(end));
+            let reserved = ["__next", "__enter", "__loop", "__at", "__state"]
+                .iter()
+                .any(|end| name.ends_with(end));
             if reserved || [START, BEGIN, END].contains(&name.as_str()) {
                 let message = format!("no node can be called `{}`", shortened(&name));
                 self.notes.fault(node.at, message, "choose another name");
@@ -125,10 +127,19 @@ impl Steps<'_, '_> {
 
     /// One step after another.
     pub(super) fn sequence(&mut self, items: &[Node]) -> Vec<Task> {
+        self.sequence_of(items, &|number| format!("step{number}"))
+    }
+
+    /// The same, with names for those that have none.
+    pub(super) fn sequence_of(
+        &mut self,
+        items: &[Node],
+        unnamed: &dyn Fn(usize) -> String,
+    ) -> Vec<Task> {
         let mut seen = BTreeSet::new();
         let mut tasks: Vec<Task> = Vec::with_capacity(items.len());
         for (index, node) in items.iter().enumerate() {
-            let unnamed = format!("step{}", index + 1);
+            let unnamed = unnamed(index + 1);
             let Some((name, mut fields)) = self.named(node, Some(&unnamed)) else { continue };
             if !seen.insert(name.clone()) {
                 let message = format!("two steps are called `{}`", shortened(&name));
@@ -146,7 +157,7 @@ impl Steps<'_, '_> {
 
     /// What a node does, with what holds for every kind.
     pub(super) fn task(&mut self, name: &str, node: &Node, mut fields: Fields<'_>) -> Option<Task> {
-        let output = fields.text(&["output", "store", "output_key"], self.notes);
+        let output = self.output(&mut fields);
         let kind = kind(&fields, node);
         // In a loop the condition is that of its rounds.
         let when = if kind == Some("while_loop") { None } else { self.when(&mut fields) };
@@ -166,18 +177,38 @@ impl Steps<'_, '_> {
         fields.done(self.notes);
         let mut task = Task { when, timeout_ms, retry, ..task(name, done?) };
         task.on_error = on_error.unwrap_or_default();
-        let is_node = matches!(&task.action, Action::CodeExecution(code)
-            if code.shape == crate::dag::Shape::Node);
-        match (output, &task.action) {
-            (Some(key), _) => {
-                task.output.insert(key, json!("{{ result }}"));
-            }
-            (None, Action::Foreach(_)) => {
-                task.output.insert("parallel_results".into(), json!("{{ result }}"));
-            }
-            (None, _) => task.merge_result = is_node,
-        }
+        put_result(&mut task, output);
         Some(task)
+    }
+
+    /// Where the result goes: a name, or a mapping of names to templates over it.
+    fn output(&mut self, fields: &mut Fields<'_>) -> Map<String, Value> {
+        let mut parts = Map::new();
+        if let Some(node) = fields.take(&["output", "store", "output_key"], self.notes) {
+            match &node.tree {
+                Tree::Text(key) => {
+                    parts.insert(key.clone(), json!("{{ result }}"));
+                }
+                Tree::Map(_) => parts.extend(self.parts(node)),
+                Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) => {
+                    let wanted = "`output`: a name, or a mapping of names to templates";
+                    expected(node, wanted, self.notes);
+                }
+            }
+        }
+        if let Some(node) = fields.take(&["outputs"], self.notes) {
+            let before = self.names.clone();
+            self.names = before.clone().with("action_result", "result");
+            parts.extend(self.parts(node));
+            self.names = before;
+        }
+        parts
+    }
+
+    /// A mapping whose texts are templates.
+    fn parts(&mut self, node: &Node) -> Map<String, Value> {
+        let values = self.templates(node);
+        self.object(Some(values), Some(node)).unwrap_or_default()
     }
 
     fn kind(
@@ -200,7 +231,9 @@ impl Steps<'_, '_> {
                 Some(group(self.sequence(steps)))
             }
             Some("while_loop") => self.while_loop(node, fields).map(Action::Loop),
-            Some("dynamic_parallel") => self.dynamic_parallel(node, fields).map(Action::Foreach),
+            Some("dynamic_parallel") => {
+                self.dynamic_parallel(name, node, fields).map(Action::Foreach)
+            }
             Some(_) | None => match fields.text(&["type"], self.notes) {
                 Some(kind) => {
                     let message = format!("no type of node is called `{}`", shortened(&kind));
@@ -216,59 +249,6 @@ impl Steps<'_, '_> {
         }
     }
 
-    /// `run`: code whose names are `state` and `variables`, and that returns changes of the state.
-    fn run(&mut self, node: &Node, fields: &mut Fields<'_>) -> Option<Action> {
-        let allowed = code::allowed(node.at, self.options, self.notes);
-        let run = fields.take(&["run", "script"], self.notes)?;
-        let language = fields.take(&["language"], self.notes);
-        let source = match &run.tree {
-            Tree::Map(_) => self.computed(run)?,
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::List(_) => {
-                text(run, self.notes)?
-            }
-        };
-        let language = match language {
-            Some(node) => code::language(&text(node, self.notes)?, node.at, self.notes)?,
-            None => code::language(spoken(&source), run.at, self.notes)?,
-        };
-        let mut context = Map::new();
-        context.insert("state".into(), json!("{{ state }}"));
-        for (name, value) in [
-            ("variables", "{{ state.variables }}"),
-            ("parallel_results", "{{ state.parallel_results | default([]) }}"),
-        ] {
-            if source.contains(name) {
-                context.insert(name.into(), json!(value));
-            }
-        }
-        if source.contains("secrets[") || source.contains("secrets.") {
-            let help = "a tool that needs one gets it from the host";
-            self.notes.warn(run.at, "code is given no `secrets`", help);
-        }
-        let code = self.code.node(language, source, context);
-        allowed.then_some(Action::CodeExecution(code))
-    }
-
-    /// `run: {type: expression, value, output_key}`.
-    fn computed(&mut self, run: &Node) -> Option<String> {
-        let mut fields = Fields::of(run, "`run`", self.notes)?;
-        let kind = fields.text(&["type"], self.notes).unwrap_or_else(|| "expression".to_owned());
-        let inline = fields.text(&["code", "inline"], self.notes);
-        let value = fields.text(&["value"], self.notes);
-        let key = fields.text(&["output_key", "output"], self.notes);
-        fields.done(self.notes);
-        match (kind.as_str(), value, key, inline) {
-            ("expression", Some(value), Some(key), None) => {
-                Some(format!("return {{{}: ({})}}", quoted(&key), value.trim()))
-            }
-            (_, None, None, Some(code)) => Some(code),
-            _ => {
-                expected(run, "code, or an expression with `value` and `output_key`", self.notes);
-                None
-            }
-        }
-    }
-
     /// `when`, `if` or `condition` of a node.
     fn when(&mut self, fields: &mut Fields<'_>) -> Option<String> {
         let node = fields.take(&["when", "if", "condition"], self.notes)?;
@@ -279,8 +259,7 @@ impl Steps<'_, '_> {
     pub(super) fn expression(&mut self, node: &Node) -> Option<String> {
         let plain = condition(node, self.notes)?;
         self.refuse_names(&format!("{{{{ {plain} }}}}"), node.at);
-        let named = self.names.expression(&plain);
-        Some(lone_name(&named))
+        Some(lone_name(&self.names.expression(&plain)))
     }
 
     /// A value whose texts are templates.
@@ -291,7 +270,12 @@ impl Steps<'_, '_> {
 
     fn check_templates(&mut self, node: &Node) {
         match &node.tree {
-            Tree::Text(text) => self.refuse_names(text, node.at),
+            Tree::Text(text) => {
+                self.refuse_names(text, node.at);
+                if let Err(error) = mentions(&self.names.template(text)) {
+                    self.notes.fault(node.at, error.to_string(), "");
+                }
+            }
             Tree::List(items) => items.iter().for_each(|item| self.check_templates(item)),
             Tree::Map(entries) => {
                 entries.iter().for_each(|entry| self.check_templates(&entry.value));
@@ -306,8 +290,8 @@ impl Steps<'_, '_> {
             let help = "give them to the MCP server that needs them, in the host's configuration";
             self.notes.fault(at, message, help);
         }
-        for name in ["settings", "checkpoint"].into_iter().filter(|name| template_uses(text, name))
-        {
+        let unknown = ["settings", "checkpoint"].into_iter().filter(|name| !self.names.has(name));
+        for name in unknown.filter(|name| template_uses(text, name)) {
             let message = format!("`{name}` is not known to templates");
             self.notes.fault(at, message, "put the value into `variables`, and say `variables.…`");
         }
@@ -365,14 +349,31 @@ fn group(body: Vec<Task>) -> Action {
     Action::Loop(Loop { condition: None, max_rounds: 1, at_limit: AtLimit::End, body, goto })
 }
 
-/// The language that inline code says it is in.
-fn spoken(code: &str) -> &'static str {
-    let first = code.trim_start().lines().next().unwrap_or_default().trim();
-    match first {
-        "-- lua" | "--lua" => "lua",
-        "% prolog" | "%prolog" => "prolog",
-        _ => "python",
-    }
+/// Says where the result of a task goes. A mapping goes into the state key by key when nothing else
+/// is said, and what a node returns in any case.
+fn put_result(task: &mut Task, output: Map<String, Value>) {
+    let is_said = !output.is_empty();
+    task.output = output;
+    let (merge, other) = match &task.action {
+        Action::Foreach(_) if !is_said => {
+            task.output.insert("parallel_results".into(), json!("{{ result }}"));
+            (false, false)
+        }
+        // The last expression of JavaScript is a value too, whether or not it is meant as one.
+        Action::CodeExecution(code) if code.shape == Shape::Node => {
+            let script = matches!(code.language.as_str(), "javascript" | "typescript");
+            (true, !script || code.code.contains("return"))
+        }
+        Action::CodeExecution(_) | Action::McpTool(_) | Action::Sandbox(_) => (!is_said, true),
+        Action::Approval { .. }
+        | Action::Foreach(_)
+        | Action::Loop(_)
+        | Action::Workflow { .. }
+        | Action::Wait(_)
+        | Action::Pass { .. } => (false, false),
+    };
+    task.merge_result = merge;
+    task.result_key = (merge && other).then(|| "result".to_owned());
 }
 
 /// A name alone is a part of the state.

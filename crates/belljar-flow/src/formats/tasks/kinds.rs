@@ -7,10 +7,14 @@ use super::super::expression;
 use super::super::fault::{near, shortened};
 use super::super::fields::{Fields, expected};
 use super::super::tree::{At, Node, Tree};
-use super::{Reader, asked, condition, duration, values};
+use super::{Reader, asked, condition, duration};
 use crate::dag::{
     Action, AtLimit, Code, Foreach, Goto, Grants, Limits, Loop, Sandbox, Shape, ToolCall, Wait,
 };
+
+/// What the tool of a task is called, and what it is given.
+const TOOLS: [&str; 5] = ["tool", "toolId", "tool_id", "toolName", "tool_name"];
+const ARGUMENTS: [&str; 4] = ["arguments", "args", "parameters", "params"];
 
 /// Every type of task.
 const KINDS: [&str; 10] = [
@@ -42,10 +46,10 @@ impl Reader<'_, '_> {
             "mcp_tool" | "tool" => self.tool(at, fields).map(Action::McpTool),
             "code_execution" | "code" => {
                 fields.ignore(&["tool"]);
-                let arguments = fields.object(&["arguments", "args"], self.notes);
+                let arguments = fields.object(&ARGUMENTS, self.notes);
                 let mut code = self.code(at, fields)?;
-                for (key, value) in arguments.unwrap_or_default() {
-                    code.context.entry(key).or_insert_with(|| values(value));
+                for (key, value) in self.map(arguments.unwrap_or_default(), at) {
+                    code.context.entry(key).or_insert(value);
                 }
                 Some(Action::CodeExecution(code))
             }
@@ -58,13 +62,19 @@ impl Reader<'_, '_> {
             "wait" => self.wait(at, fields).map(Action::Wait),
             "pass" => {
                 let value = fields.take(&["value"], self.notes);
-                Some(Action::Pass { value: value.map_or(Value::Null, |n| values(n.json())) })
+                let value = value.map(|node| self.values(node.json(), node.at));
+                Some(Action::Pass { value: value.unwrap_or(Value::Null) })
             }
             other => {
                 let near = near(other, KINDS);
-                let help =
-                    if near.is_empty() { format!("types are {}", KINDS.join(", ")) } else { near };
-                let message = format!("no type of task is called `{}`", shortened(other));
+                let help = match other {
+                    "bash" | "shell" | "python" | "javascript" | "typescript" => {
+                        format!("write `type: code_execution` and `language: {other}`")
+                    }
+                    _ if near.is_empty() => format!("types are {}", KINDS.join(", ")),
+                    _ => near,
+                };
+                let message = format!("tasks of type `{}` are not supported", shortened(other));
                 self.notes.fault(at, message, help);
                 None
             }
@@ -72,13 +82,13 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn tool(&mut self, at: At, fields: &mut Fields<'_>) -> Option<ToolCall> {
-        let tool = self.needed(at, fields, &["tool", "toolId", "tool_id"], "a tool")?;
+        let tool = self.needed(at, fields, &TOOLS, "a tool")?;
         if !is_tool_name(&tool) {
             let message = format!("`{}` is no tool", shortened(&tool));
             self.notes.fault(at, message, "write `server:tool`");
         }
-        let arguments = fields.object(&["arguments", "args"], self.notes).unwrap_or_default();
-        let arguments = arguments.into_iter().map(|(key, value)| (key, values(value))).collect();
+        let arguments = fields.object(&ARGUMENTS, self.notes).unwrap_or_default();
+        let arguments = self.map(arguments, at);
         // Others repeat in each task what only code needs.
         fields.ignore(&["intent", "sandbox_config", "sandboxConfig"]);
         Some(ToolCall { tool, arguments })
@@ -95,6 +105,7 @@ impl Reader<'_, '_> {
             None => Some("typescript".to_owned()),
         };
         let context = fields.object(&["context"], self.notes).unwrap_or_default();
+        let context = self.map(context, at);
         let intent = fields.text(&["intent"], self.notes);
         let (mut grants, mut limits) = self.bounds(fields);
         if let Some(node) = fields.take(&["sandbox_config", "sandboxConfig"], self.notes) {
@@ -112,7 +123,7 @@ impl Reader<'_, '_> {
             code: source?,
             template: fields.flag(&["template"], self.notes).unwrap_or(false),
             shape: shape.unwrap_or_default(),
-            context: context.into_iter().map(|(key, value)| (key, values(value))).collect(),
+            context,
             intent,
             grants,
             limits,
@@ -190,7 +201,7 @@ impl Reader<'_, '_> {
     fn capability(&mut self, at: At, fields: &mut Fields<'_>) -> Option<Action> {
         fields.ignore(&["tool"]);
         let id = fields.text(&["capability_id", "capabilityId", "capability"], self.notes);
-        let arguments = fields.object(&["arguments", "args"], self.notes).unwrap_or_default();
+        let arguments = fields.object(&ARGUMENTS, self.notes).unwrap_or_default();
         if !fields.has("code") {
             let name = id.map(|id| format!(" `{}`", shortened(&id))).unwrap_or_default();
             self.notes.fault(
@@ -202,8 +213,8 @@ impl Reader<'_, '_> {
         }
         self.notes.warn(at, "a capability with code is run as `code_execution`", "");
         let mut code = self.code(at, fields)?;
-        for (key, value) in arguments {
-            code.context.entry(key).or_insert_with(|| values(value));
+        for (key, value) in self.map(arguments, at) {
+            code.context.entry(key).or_insert(value);
         }
         Some(Action::CodeExecution(code))
     }
@@ -240,7 +251,7 @@ impl Reader<'_, '_> {
             );
         }
         Some(Foreach {
-            items: values(items.json()),
+            items: self.values(items.json(), items.at),
             each: Box::new(each),
             at_once: at_once.and_then(|n| n.try_into().ok()),
             fail_fast,
@@ -301,8 +312,7 @@ impl Reader<'_, '_> {
 
     fn nested(&mut self, at: At, fields: &mut Fields<'_>) -> Option<Action> {
         let inputs = fields.object(&["inputs", "arguments", "args"], self.notes);
-        let inputs = inputs.unwrap_or_default();
-        let inputs = inputs.into_iter().map(|(key, value)| (key, values(value))).collect();
+        let inputs = self.map(inputs.unwrap_or_default(), at);
         let Some(node) = fields.take(&["workflow", "dag"], self.notes) else {
             self.notes.fault(at, "a nested workflow needs `workflow`", "write its tasks there");
             return None;
@@ -321,11 +331,15 @@ impl Reader<'_, '_> {
         let until = fields.take(&["until_ms"], self.notes);
         fields.ignore(&["tool", "arguments"]);
         match (exact, loose, until) {
-            (Some(node), None, None) => Some(Wait::For { wait_ms: values(node.json()) }),
+            (Some(node), None, None) => {
+                Some(Wait::For { wait_ms: self.values(node.json(), node.at) })
+            }
             (None, Some(node), None) => {
                 duration(node, self.notes).map(|ms| Wait::For { wait_ms: ms.into() })
             }
-            (None, None, Some(node)) => Some(Wait::Until { until_ms: values(node.json()) }),
+            (None, None, Some(node)) => {
+                Some(Wait::Until { until_ms: self.values(node.json(), node.at) })
+            }
             _ => {
                 let help = "write `wait: 30s`, `wait_ms` or `until_ms`";
                 self.notes.fault(at, "a wait needs one time", help);
@@ -383,6 +397,8 @@ fn guessed(fields: &Fields<'_>) -> Option<&'static str> {
         ("tool", "mcp_tool"),
         ("toolId", "mcp_tool"),
         ("tool_id", "mcp_tool"),
+        ("toolName", "mcp_tool"),
+        ("tool_name", "mcp_tool"),
         ("message", "approval"),
         ("items", "foreach"),
         ("body", "loop"),

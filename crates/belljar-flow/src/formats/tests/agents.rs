@@ -181,17 +181,21 @@ nodes:
     max_concurrency: 3
     action:
       uses: web.get
-      with: {url: '{{ url }}', n: '{{ i + 1 }}', keep: '{{ state.url }} url'}
+      with: {url: '{{ url }}', n: '{{ i + 1 }}', keep: '{{ state.keep }} url'}
     output: pages
 ",
     );
     let all = task(&read.dag, "all");
     let Action::Foreach(each) = &all.action else { panic!() };
     assert_eq!((each.at_once, each.fail_fast), (Some(3), false));
-    let Action::McpTool(call) = &each.each.action else { panic!() };
-    assert_eq!(call.arguments["url"], json!("{{ item }}"));
-    assert_eq!(call.arguments["n"], json!("{{ index + 1 }}"));
-    assert_eq!(call.arguments["keep"], json!("{{ state.url }} url"));
+    let Action::Workflow { workflow, inputs } = &each.each.action else { panic!() };
+    assert_eq!(ids(&workflow.tasks), ["__start__", "action"]);
+    let Action::McpTool(call) = &workflow.tasks[1].action else { panic!() };
+    assert_eq!(call.arguments["url"], json!("{{ state.url }}"));
+    assert_eq!(call.arguments["n"], json!("{{ state.i + 1 }}"));
+    // Of the state it is given what it reads, and no more.
+    assert_eq!(inputs["state"], json!({"keep": "{{ state.keep }}"}));
+    assert!(matches!(each.each.on_error, OnError::Fallback(_)));
     assert_eq!(all.output["pages"], json!("{{ result }}"));
 }
 
@@ -223,7 +227,7 @@ nodes:
     assert_eq!(workflow.tasks[0].output["doc"], json!("{{ inputs.item }}"));
     let Action::McpTool(call) = &workflow.tasks[1].action else { panic!() };
     assert_eq!(call.arguments["path"], json!("{{ state.doc.path }}"));
-    assert_eq!(workflow.output, Some(json!("{{ state }}")));
+    assert_eq!((&inputs["state"], &each.each.on_error), (&json!("{{ state }}"), &OnError::Fail));
     assert_eq!(workflow.reducers["log"], Reducer::Append);
     assert_eq!(read.dag.state["log"], json!([]));
     assert_eq!(all.output["parallel_results"], json!("{{ result }}"));

@@ -18,10 +18,10 @@ tasks:
     type: mcp_toll
 "), @r"
     flow.yaml:3:5: `fetch`: `web` is no tool; write `server:tool`
-    flow.yaml:5:5: `fetch`: a task has no `depend_on`; did you mean `depends_on`?
+    flow.yaml:5:5: `fetch`: `depend_on` is not supported in a task; did you mean `depends_on`?
     flow.yaml:8:15: `sum`: the language `cobol` is not supported; languages are python, typescript, javascript and bash
     flow.yaml:9:18: `sum`: depends on `fech`, which is no task; did you mean `fetch`?
-    flow.yaml:10:5: `sum`: no type of task is called `mcp_toll`; did you mean `mcp_tool`?
+    flow.yaml:10:5: `sum`: tasks of type `mcp_toll` are not supported; did you mean `mcp_tool`?
     flow.yaml:10:9: two tasks are called `sum`; the other is in line 6
     ");
 }
@@ -47,12 +47,12 @@ nodes:
   - {name: c, uses: code.sandbox, with: {action: create}}
 ";
     insta::assert_snapshot!(told(read("agent.yaml", agent, &Options::default())), @r"
-    agent.yaml:5:5: `a`: code execution is off; the operator turns it on with `enable_code_execution`; a file cannot
-    agent.yaml:6:21: `b`: code execution is off; the operator turns it on with `enable_code_execution`; a file cannot
-    agent.yaml:7:21: `c`: code execution is off; the operator turns it on with `enable_code_execution`; a file cannot
+    agent.yaml:5:5: `a`: code execution is off; the operator turns it on with `--enable-code-execution`, or for `belljar serve` with `enable_code_execution` in `[workflows]`; a file cannot
+    agent.yaml:6:21: `b`: code execution is off; the operator turns it on with `--enable-code-execution`, or for `belljar serve` with `enable_code_execution` in `[workflows]`; a file cannot
+    agent.yaml:7:21: `c`: code execution is off; the operator turns it on with `--enable-code-execution`, or for `belljar serve` with `enable_code_execution` in `[workflows]`; a file cannot
     ");
     let dag = r#"{"tasks": [{"id": "a", "code": "x"}]}"#;
-    insta::assert_snapshot!(told(read("dag.json", dag, &Options::default())), @"dag.json:1:12: `a`: code execution is off; the operator turns it on with `enable_code_execution`; a file cannot");
+    insta::assert_snapshot!(told(read("dag.json", dag, &Options::default())), @"dag.json:1:12: `a`: code execution is off; the operator turns it on with `--enable-code-execution`, or for `belljar serve` with `enable_code_execution` in `[workflows]`; a file cannot");
     insta::assert_snapshot!(warnings(&good(agent)), @r"
     flow.yaml:2:1: `enable_code_execution` in a file has no effect; only the operator can turn code execution on
     flow.yaml:3:18: `enable_code_execution` in a file has no effect; only the operator can turn code execution on
@@ -78,7 +78,7 @@ nodes:
   - {name: e, uses: code.sandbox, with: {action: clone}}
 "), @r"
     flow.yaml:3:24: `sandbox_mode: e2b` is not supported: code runs on this host, not at a service; write `restricted`
-    flow.yaml:3:29: `settings.code` has no `max_memory`; did you mean `max_memory_mb`?
+    flow.yaml:3:29: `max_memory` is not supported in `settings.code`; did you mean `max_memory_mb`?
     flow.yaml:7:36: `a`: `allow_network` is not supported: code has no network; call a tool for what the code would fetch, and remove this
     flow.yaml:7:52: `a`: the language `ruby` is not supported; languages are python, typescript, javascript and bash
     flow.yaml:7:67: `a`: expected a number of seconds, this is `soon`
@@ -119,7 +119,7 @@ config:
     flow.yaml:4:21: `a`: `nothing` is no action and no tool; write `code.execute`, `code.sandbox` or a tool as `server.tool`
     flow.yaml:5:5: two nodes are called `a`; rename one of them
     flow.yaml:6:5: a node without `name`; name it
-    flow.yaml:7:15: `b`: a node has no `rum`; did you mean `run`?
+    flow.yaml:7:15: `b`: `rum` is not supported in a node; did you mean `run`?
     flow.yaml:8:5: `c`: no type of node is called `while_lop`; types are while_loop and dynamic_parallel
     flow.yaml:9:29: `d`: `bb` is no node; did you mean `b`?
     flow.yaml:10:5: `e`: a while_loop needs `condition` and `body`; write both, and `max_iterations`
@@ -187,4 +187,84 @@ tasks:
   - {id: b, value: 1, deps: [a]}
   - {id: b, value: 1, deps: [a]}
 "), @"flow.yaml:5:10: two tasks are called `b`; the other is in line 4");
+}
+
+#[test]
+fn f8_what_other_tools_have_is_not_supported_and_nothing_silly_is_guessed() {
+    insta::assert_snapshot!(faults("
+tasks:
+  - {id: a, type: bash, retries: 3, needs: [b]}
+  - {id: b, tool: 'x:y', task: one, content: two, owner: me}
+  - {taskReferenceName: c, type: HTTP}
+  - {id: d, value: 1, when: 'state.x =='}
+"), @r"
+    flow.yaml:3:5: `a`: tasks of type `bash` are not supported; write `type: code_execution` and `language: bash`
+    flow.yaml:3:25: `a`: `retries` is not supported in a task; write `retry: {attempts: 3}`
+    flow.yaml:3:37: `a`: `needs` is not supported in a task; write `depends_on`
+    flow.yaml:4:26: `b`: `task` is not supported in a task
+    flow.yaml:4:37: `b`: `content` is not supported in a task
+    flow.yaml:4:51: `b`: `owner` is not supported in a task
+    flow.yaml:5:5: a task without `id`; name it
+    flow.yaml:5:5: tasks of type `HTTP` are not supported; types are mcp_tool, code_execution, sandbox, approval, foreach, loop, workflow, wait, pass, capability
+    flow.yaml:5:6: `taskReferenceName` is not supported in a task
+    flow.yaml:6:29: `d`: not an expression: syntax error: unexpected end of input, expected expression in `state.x ==`
+    ");
+}
+
+#[test]
+fn f8_lua_is_known_without_being_named() {
+    for code in [
+        "-- Lua code\nreturn {}",
+        "--lua 5\nreturn {}",
+        "local x = 1\nreturn {y = x}",
+        "if state.n > 1 then\n  return {}\nend",
+        "for i = 1, 3 do\n  x = i\nend",
+    ] {
+        let text = serde_json::json!({"nodes": [{"name": "a", "run": code}]}).to_string();
+        let told = faults(&text);
+        assert!(told.contains("the language `lua` is not supported"), "{code}: {told}");
+    }
+    for code in ["x = 1  # then\nreturn {}", "end = 1\nreturn {'end': end}", "return -1"] {
+        good(&serde_json::json!({"nodes": [{"name": "a", "run": code}]}).to_string());
+    }
+}
+
+#[test]
+fn f8_a_template_or_condition_that_cannot_be_read_is_told_where_it_stands() {
+    insta::assert_snapshot!(faults("
+nodes:
+  - {name: a, run: x}
+  - name: b
+    uses: t.b
+    with:
+      deep: ['{{ state.x +* }}']
+edges:
+  - {from: __start__, to: a}
+  - from: a
+    to: b
+    when: '{{ state.x %} %}'
+"), @r"
+    flow.yaml:7:14: `b`: syntax error: unexpected `*` in `{{ state.x +* }}`
+    flow.yaml:12:11: `a`: not an expression: syntax error: unexpected `}` in `{{ state.x %} %}`
+    ");
+}
+
+#[test]
+fn f8_what_may_be_meant_otherwise_is_told() {
+    insta::assert_snapshot!(warnings(&good("
+nodes:
+  - {name: a, run: 'return {\"x\": \"{{ state.y }}\"}'}
+  - {name: b, run: \"total = 1\\nlabel = 'x'\"}
+  - {name: c, run: 'x = 1'}
+  - {name: d, run: \"state['x'] = 1\"}
+edges:
+  - {from: a, to: b}
+  - {from: b, to: c}
+  - {from: c, to: d}
+")), @r"
+    flow.yaml:3:20: `a`: `{{ }}` in the code of a node is left as it is; read `state` in the code: a value written into code would be code
+    flow.yaml:4:20: `b`: names that code sets do not go into the state; `return` them in a mapping, or set `state[…]`
+    flow.yaml:5:20: `c`: names that code sets do not go into the state; `return` them in a mapping, or set `state[…]`
+    flow.yaml:8:19: no edge comes from `__start__`: it begins with `a`; write an edge from there
+    ");
 }

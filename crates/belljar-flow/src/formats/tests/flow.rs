@@ -187,15 +187,16 @@ edges:
     insta::assert_snapshot!(picture(&read.dag), @r"
     __start__
     s <- __start__
+    s__state <- s = {{ state }}
     a <- s
     b <- s
-    join <- a, b
+    join <- a, b, s__state
     last <- join
     ");
     let join = read.dag.tasks.iter().find(|task| task.id == "join").expect("join");
     let Action::CodeExecution(code) = &join.action else { panic!() };
     insta::assert_snapshot!(code.context["parallel_results"], @r#"
-    ["{{ results[\"a\"] | default(none) }}","{{ results[\"b\"] | default(none) }}"]
+    ["{{ __branch(__merged(results.s__state, results.a), {\"branch\": \"a\", \"success\": true, \"error\": none}) }}","{{ __branch(__merged(results.s__state, results.b), {\"branch\": \"b\", \"success\": true, \"error\": none}) }}"]
     "#);
 }
 

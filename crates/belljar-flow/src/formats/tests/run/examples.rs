@@ -94,7 +94,11 @@ fn f8_two_sides_run_side_by_side_and_are_joined() {
         "for_it" | "against_it" => json!({"text": given["prompt"]}),
         "weigh" => {
             let sides = given["parallel_results"].as_array().unwrap();
-            json!({"texts": sides.iter().map(|side| side["text"].clone()).collect::<Vec<_>>()})
+            let said = |side: &Value| {
+                let key = if side["pro"].is_null() { "contra" } else { "pro" };
+                side[key]["text"].clone()
+            };
+            json!({"texts": sides.iter().map(said).collect::<Vec<_>>()})
         }
         "shorten" => {
             let texts = given["context"]["texts"].as_array().unwrap();
