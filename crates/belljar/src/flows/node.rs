@@ -9,11 +9,12 @@ use super::code::language;
 const FIRST: [&str; 12] =
     ["def", "class", "if", "for", "while", "with", "try", "async", "match", "from", "#", "@"];
 
-/// The code as it runs. What makes names of the keys is on the code's own first line, so that errors
+/// The code as it runs; the call is known to the worker, which adds what the code changes in `state` to
+/// what it gives. What makes names of the keys is on the code's own first line, so that errors
 /// name the lines their author sees; where nothing can stand before it there, it is a line of its own.
 pub(super) fn wrapped(code: &Code, language: Language) -> String {
     let before = match (code.shape, language) {
-        (Shape::Node, Language::Python) => "globals().update(context)",
+        (Shape::Node, Language::Python) => "__belljar_node__()",
         (Shape::Node, Language::TypeScript | Language::JavaScript) => {
             "Object.assign(globalThis, context)"
         }
@@ -43,12 +44,12 @@ mod tests {
     #[test]
     fn f8_the_body_of_a_node_keeps_its_lines() {
         for (body, line, is_down) in [
-            ("x = 1\nreturn x", "globals().update(context); x = 1", false),
-            ("import json", "globals().update(context); import json", false),
-            ("def f():\n    pass", "globals().update(context)", true),
-            ("# why\nx = 1", "globals().update(context)", true),
-            ("@cache\ndef f(): pass", "globals().update(context)", true),
-            ("fork = 1", "globals().update(context); fork = 1", false),
+            ("x = 1\nreturn x", "__belljar_node__(); x = 1", false),
+            ("import json", "__belljar_node__(); import json", false),
+            ("def f():\n    pass", "__belljar_node__()", true),
+            ("# why\nx = 1", "__belljar_node__()", true),
+            ("@cache\ndef f(): pass", "__belljar_node__()", true),
+            ("fork = 1", "__belljar_node__(); fork = 1", false),
         ] {
             let (shape, language) = (Shape::Node, "python".to_owned());
             let code = Code { code: body.to_owned(), shape, language, ..Code::default() };

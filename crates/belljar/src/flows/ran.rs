@@ -121,11 +121,11 @@ impl Ran {
     }
 
     fn message(&self) -> String {
-        let text = self.text("message").unwrap_or("the code failed");
+        let text = in_files(self.text("message").unwrap_or("the code failed"));
         let line = self.error.as_ref().and_then(|error| error.get("line")?.as_u64());
         match line {
             Some(line) => format!("line {line}: {text}"),
-            None => text.to_owned(),
+            None => text,
         }
     }
 
@@ -134,8 +134,21 @@ impl Ran {
         let error = self.error.as_ref();
         let kept = parts.into_iter().filter_map(|part| {
             let value = error?.get(part).filter(|value| !value.is_null())?;
-            Some((part.to_owned(), value.clone()))
+            let told = value.as_str().filter(|_| part == "hint").map(|hint| in_files(hint).into());
+            Some((part.to_owned(), told.unwrap_or_else(|| value.clone())))
         });
         Value::Object(kept.collect())
     }
+}
+
+/// What is granted on a command line elsewhere is granted in the file of a workflow.
+fn in_files(text: &str) -> String {
+    let Some((before, after)) = text.split_once("--module ") else { return text.to_owned() };
+    let end = after.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.')));
+    let (name, rest) = after.split_at(end.unwrap_or(after.len()));
+    let (name, stop) = match name.strip_suffix('.') {
+        Some(name) => (name, "."),
+        None => (name, ""),
+    };
+    format!("{before}`allowed_modules: [{name}]`{stop}{rest}")
 }

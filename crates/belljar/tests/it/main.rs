@@ -27,6 +27,7 @@ mod escape_python;
 mod executor;
 mod executor_durable;
 mod executor_support;
+mod flow_agents;
 mod flow_crashes;
 mod flow_examples;
 mod flow_support;

@@ -20,6 +20,7 @@ from .calls import Calls
 from .capture import FdCapture
 from .errors import Failure, Reporter, guest_error
 from .helpers import make_helpers, parse_context
+from .node import NODE, Node
 from .program import SETTLE, STAR_IMPORT, Program, binds, star_import
 from .session import Overdue, Session, revive_pools
 from .streams import Streams
@@ -62,6 +63,7 @@ class Run:
         self._late = None
         self._file_name = head["file_name"]
         self._namespace = {}
+        self._node = Node()
         code_name = self._session.code_name if self._session else None
         self.source = trace.Source(self._file_name, work, code_name)
         self.streams = prepared.streams
@@ -200,6 +202,7 @@ class Run:
         real_import = table["__import__"]
         table[STAR_IMPORT] = star_import(self._namespace, real_import)
         table[SETTLE] = settle
+        table[NODE] = lambda: self._node.begin(self._namespace, self._code)
         table.update(make_helpers(self.link, self.work))
         self._calls = self._make_calls()
         table.update(make_names(self._calls))
@@ -283,13 +286,14 @@ class Run:
     def _value(self, outcome, stale):
         if outcome is not None:
             if outcome.is_explicit:
-                return outcome.value
-            if outcome.value is not None and not figures.is_artist(outcome.value):
-                return outcome.value
+                return self._node.gives(outcome.value)
+            is_value = outcome.value is not None and self._node.takes(outcome.value)
+            if is_value and not figures.is_artist(outcome.value):
+                return self._node.gives(outcome.value)
         value = self._namespace.get("result")
         if stale is not None and value is stale:
             return None
-        return None if isinstance(value, _NOT_VALUES) else value
+        return self._node.gives(None if isinstance(value, _NOT_VALUES) else value)
 
     def _overdue(self, _number, frame) -> None:
         left = self._seconds_left()

@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context as _;
 use belljar::check_workflow;
 use belljar_flow::{
-    Fault as CheckFault, Faults,
+    Action, Fault as CheckFault, Faults, Task,
     formats::{self, CodeExecution, Fault, Options, Read},
 };
 use serde_json::json;
@@ -57,14 +57,14 @@ impl WorkflowFile {
     }
 
     fn locate(&self, fault: &CheckFault) -> Fault {
-        let id = fault.task.as_deref().and_then(|path| path.rsplit('/').next());
-        let (line, column) = id.and_then(|id| position(&self.text, id)).unwrap_or((1, 1));
+        let found = fault.task.as_deref().and_then(|path| place(&self.text, path));
+        let (node, (line, column)) = found.unwrap_or_else(|| (fault.task.clone(), (1, 1)));
         let near = fault.near.join("` or `");
         Fault {
             file: self.name.clone(),
             line,
             column,
-            node: fault.task.clone(),
+            node,
             message: format!("{}: {}", fault.part, fault.what),
             help: (!near.is_empty()).then(|| format!("did you mean `{near}`?")),
         }
@@ -97,6 +97,24 @@ impl Wrong {
         }
         Ok(ExitCode::from(super::super::USAGE_ERROR))
     }
+}
+
+/// The innermost task of a path that the file names, and where. What was made of a node for its sake
+/// is that node.
+fn place(text: &str, path: &str) -> Option<(Option<String>, (u32, u32))> {
+    let own = |name: &str| {
+        let made = ["__next", "__enter", "__loop", "__at", "__state"];
+        made.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()
+    };
+    let mut parts: Vec<String> = path.split('/').map(own).collect();
+    while let Some(last) = parts.last() {
+        if let Some(at) = position(text, last) {
+            parts.dedup();
+            return Some((Some(parts.join("/")), at));
+        }
+        parts.pop();
+    }
+    None
 }
 
 /// Where a task is named: the first line that says `id` or `name` and it, or has it as a key.
@@ -132,6 +150,7 @@ pub(super) async fn validate(
     if let Err(faults) = checked {
         return file.located(&faults).tell(arguments.json);
     }
+    let unchecked = bridge.is_none() && !arguments.no_tools && calls_tools(&file.read.dag.tasks);
     let off = WorkflowFile::load(&arguments.file, CodeExecution::Off)?.is_err();
     if arguments.json {
         let read = &file.read;
@@ -141,20 +160,50 @@ pub(super) async fn validate(
             "format": read.format,
             "tasks": read.dag.tasks.len(),
             "needs_code_execution": off,
+            "tools_checked": bridge.is_some(),
             "warnings": read.warnings,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
     file.warn()?;
+    if unchecked {
+        let text = "its tools were not looked up: no MCP servers are configured here";
+        let look = Look::of_stderr();
+        writeln!(io::stderr(), "{}: {text}", look.paint(Role::Caution, "warning"))?;
+    }
     let tasks = file.read.dag.tasks.len();
     let code = if off { "; it needs --enable-code-execution" } else { "" };
     writeln!(io::stdout(), "{}: valid, {tasks} tasks{code}", arguments.file.display())?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether a task calls a tool by name, or one inside of it does.
+fn calls_tools(tasks: &[Task]) -> bool {
+    tasks.iter().any(|task| match &task.action {
+        Action::McpTool(_) => true,
+        Action::Foreach(each) => calls_tools(std::slice::from_ref(&each.each)),
+        Action::Loop(rounds) => calls_tools(&rounds.body),
+        Action::Workflow { workflow, .. } => calls_tools(&workflow.tasks),
+        Action::CodeExecution(_)
+        | Action::Sandbox(_)
+        | Action::Approval { .. }
+        | Action::Wait(_)
+        | Action::Pass { .. } => false,
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::position;
+    use super::{place, position};
+
+    #[test]
+    fn f8_what_was_made_of_a_node_is_told_at_the_node() {
+        let text = "nodes:\n  - name: all\n  - name: two\n";
+        assert_eq!(place(text, "all/do/action"), Some((Some("all".to_owned()), (2, 11))));
+        assert_eq!(place(text, "two__next"), Some((Some("two".to_owned()), (3, 11))));
+        assert_eq!(place(text, "two__loop/two"), Some((Some("two".to_owned()), (3, 11))));
+        assert_eq!(place(text, "three"), None);
+    }
 
     #[test]
     fn f8_a_task_is_found_where_it_is_named() {

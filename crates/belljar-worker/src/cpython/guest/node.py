@@ -1,0 +1,84 @@
+"""The body of an agent's node (F8): the keys of its context are its names, and what it changes in
+`state` is part of what it gives."""
+
+import json
+from collections.abc import Mapping
+
+# What code calls that is the body of a node.
+NODE = "__belljar_node__"
+# The key of the context that says which parts of the state grow by what they are given.
+_GROWS = "__grows__"
+
+
+class Node:
+    """The node that a run is the body of, once its code has said that it is one."""
+
+    def __init__(self):
+        self._is_one = False
+        self._state = None
+        self._before = {}
+        self._grows = {}
+
+    def begin(self, namespace: dict, code: str) -> None:
+        """Makes names of the keys of the context, and of modules that nodes need not import."""
+        self._is_one = True
+        context = namespace["context"]
+        self._grows = context.pop(_GROWS, {})
+        namespace.setdefault("json", json)
+        if "datetime" in code:
+            import datetime
+
+            namespace.setdefault("datetime", datetime)
+        namespace.update(context)
+        state = context.get("state")
+        # Whoever does not name it does not change it.
+        if isinstance(state, dict) and "state" in code:
+            self._state = state
+            self._before = {key: json.dumps(value) for key, value in state.items()}
+
+    def takes(self, value) -> bool:
+        """Whether the value of a last expression, which nobody returned, is the node's."""
+        return not self._is_one or isinstance(value, Mapping)
+
+    def gives(self, value):
+        """What the node gives, when its code gave this."""
+        if self._state is None:
+            return value
+        changes = self._changes()
+        if value is self._state:
+            return changes
+        if not changes:
+            return value
+        if value is None:
+            return changes
+        if isinstance(value, Mapping):
+            return {**changes, **value}
+        return {**changes, "result": value}
+
+    def _changes(self) -> dict:
+        changes = {}
+        for key, value in self._state.items():
+            before = self._before.get(key)
+            if before is None or before != _written(value):
+                changes[key] = self._added(key, before, value)
+        return changes
+
+    def _added(self, key, before, value):
+        """The value of a part, or what was added to it if it grows by what it is given."""
+        how = self._grows.get(key)
+        if how is None or before is None:
+            return value
+        before = json.loads(before)
+        if how == "append" and isinstance(value, list) and isinstance(before, list):
+            return value[len(before) :] if value[: len(before)] == before else value
+        if how == "sum" and isinstance(value, (int, float)) and isinstance(before, (int, float)):
+            return value - before
+        return value
+
+
+def _written(value):
+    """A value as JSON; nothing when it is none, and so another one than before."""
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return None
