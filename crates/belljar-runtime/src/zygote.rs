@@ -252,6 +252,10 @@ fn spawn(program: &ZygoteProgram, control: OwnedFd) -> io::Result<Child> {
         // Ctrl-C in a terminal goes to the host's process group; the host decides what it means.
         .process_group(0)
         .env_clear()
+        // A heap that grows to tens of megabytes, as parsing a big tool result makes it, asks for huge
+        // pages: far fewer page faults, which were a quarter of such a run. Other C libraries and
+        // kernels that have none take no notice.
+        .env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
         .current_dir(Path::new("/"))
         .stdin(Stdio::from(control))
         .stdout(Stdio::null())
