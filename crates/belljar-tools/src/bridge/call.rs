@@ -21,6 +21,8 @@ use crate::{
 
 /// Values larger than this are not looked at to learn their shape.
 const MOST_LEARNED: usize = 4 << 20;
+/// Results that are longer as JSON take a while to be taken apart.
+const BIG: usize = 1 << 20;
 
 /// What has to happen before a call may leave the host.
 pub(super) trait Gate: Send + Sync {
@@ -197,7 +199,7 @@ impl Bridge {
                     tokio::time::timeout(run.tool_timeout, local.call(&tool.name, arguments));
                 match timed.await {
                     Err(_) => Err(timed_out(&name, run.tool_timeout)),
-                    Ok(outcome) => outcome.map(|value| json_of(&value)).map_err(failed),
+                    Ok(outcome) => outcome.map(json_of).map_err(failed),
                 }
             }
             None => self.send_upstream(run, tool, arguments).await,
@@ -339,9 +341,14 @@ fn block(block: &ContentBlock) -> Block<'_> {
     }
 }
 
-/// A value as JSON; its keys are texts, so there is nothing that cannot be written.
-fn json_of(value: &Value) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_default()
+/// A value as JSON; its keys are texts, so there is nothing that cannot be written. Nobody waits
+/// until a big one is taken apart.
+fn json_of(value: Value) -> Vec<u8> {
+    let json = serde_json::to_vec(&value).unwrap_or_default();
+    if json.len() > BIG {
+        drop(tokio::task::spawn_blocking(move || drop(value)));
+    }
+    json
 }
 
 fn timed_out(name: &str, time: Duration) -> ToolFault {
