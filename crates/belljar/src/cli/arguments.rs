@@ -69,6 +69,7 @@ Examples:
   scripts/peers && belljar bench                 everything, side by side with the peers
   belljar bench python bash --n 200              two benchmarks, shorter
   scripts/servers && belljar bench tools savings MCP tools: calls, big results, what they save
+  belljar bench workflows                        checkpoints, fan-outs, resuming after kill -9
   belljar bench search --data DIR                how well and how fast tools are found by intent
   belljar bench --json > before.json
   belljar bench --compare before.json            marks what became more than 10 % worse";
@@ -326,7 +327,7 @@ pub(crate) struct BenchArguments {
     /// Print an array of rows as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// How many runs `start` times; `json` times a tenth as many
+    /// How many runs `start` times; `json` times a tenth as many, and what takes longer fewer still
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) n: u32,
     /// How long `throughput` goes on
@@ -363,6 +364,8 @@ pub(crate) enum BenchName {
     Savings,
     /// Calls in live sessions, checkpoint, fork, rollback, and 300 sessions at once
     Sessions,
+    /// Workflows: a checkpoint, five tasks, a thousand, and resuming after `kill -9`
+    Workflows,
     /// Tools found by intent: recall with --data, and latency at up to 100,000 tools
     Search,
     /// Memory of an idle host with a pool of 4 cells

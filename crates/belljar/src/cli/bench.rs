@@ -29,6 +29,7 @@ mod table;
 mod throughput;
 mod tool_json;
 mod tools;
+mod workflows;
 mod workspace;
 
 use std::{
@@ -50,7 +51,7 @@ use peers::Peers;
 use progress::Progress;
 use row::Row;
 
-const ALL: [BenchName; 12] = [
+const ALL: [BenchName; 13] = [
     BenchName::Start,
     BenchName::Throughput,
     BenchName::Json,
@@ -61,6 +62,7 @@ const ALL: [BenchName; 12] = [
     BenchName::Tools,
     BenchName::Savings,
     BenchName::Sessions,
+    BenchName::Workflows,
     BenchName::Search,
     BenchName::Memory,
 ];
@@ -122,6 +124,7 @@ impl Bench<'_> {
             BenchName::Tools => tools::measure(self),
             BenchName::Savings => savings::measure(self),
             BenchName::Sessions => sessions::measure(self),
+            BenchName::Workflows => workflows::measure(self),
             BenchName::Search => search::measure(self),
             BenchName::Memory => memory::measure(self),
         }?;

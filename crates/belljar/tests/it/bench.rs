@@ -92,6 +92,48 @@ fn k1_calls_of_tools_are_timed_and_the_project_is_left_as_it_was() {
 }
 
 #[test]
+fn k1_workflows_are_timed_and_killed_ones_go_on() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    let outcome = bench(&place, None, &["workflows", "--n", "1"]);
+    let rows = outcome.json();
+    let rows: Vec<(&str, &str)> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["bench"].as_str().unwrap(), row["case"].as_str().unwrap()))
+        .collect();
+    let resume = "workflow resume, process start until a task runs again";
+    for expected in [
+        ("workflow checkpoint", "belljar"),
+        ("workflow checkpoint", "write and fsync"),
+        ("workflow checkpoint, with a state of 1 MB", "belljar"),
+        ("workflow of five tasks", "belljar, on top of its tools"),
+        ("workflow of five tasks", "belljar, whole"),
+        ("workflow of 1,000 tasks, 8 at once, for each of them", "belljar foreach"),
+        ("workflow of 1,000 tasks, 64 at once, for each of them", "belljar tasks of their own"),
+        (resume, "belljar, its tool is called"),
+        (resume, "belljar, the workflow is taken up"),
+    ] {
+        assert!(rows.contains(&expected), "{expected:?} is not in {rows:?}");
+    }
+    assert_eq!(std::fs::read_dir(place.path().join("work")).unwrap().count(), 0);
+}
+
+/// What needs no Python is measured without it.
+#[test]
+fn k1_without_python_workflows_of_tools_are_left_out_aloud() {
+    let place = Place::new();
+    let outcome = bench(&place, Some("/nonexistent"), &["workflows", "--n", "1"]);
+    insta::assert_snapshot!(outcome.stderr, @"missing: python3 (to install what can be installed: scripts/peers)");
+    let cases = cases(&outcome);
+    assert!(cases.iter().any(|case| case == "belljar foreach"), "{cases:?}");
+    assert!(!cases.iter().any(|case| case == "belljar, whole"), "{cases:?}");
+}
+
+#[test]
 fn k1_without_its_servers_a_saving_is_left_out_aloud() {
     if no_sandbox() {
         return;

@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    env,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -12,14 +13,16 @@ use anyhow::{Context as _, bail};
 use belljar::{Durability, Execution, Executor, Language, RunRequest, RunResult, now_ms};
 use belljar_store::Store;
 use belljar_tools::{
-    Annotations, Bridge, BridgeConfig, Glob, LocalOutcome, LocalServer, Policy, Rule, ServerSpec,
-    Tool, Upstreams,
+    Annotations, Bridge, BridgeConfig, Glob, LocalOutcome, LocalServer, NoObserver, Policy,
+    RawServer, Rule, RunContext, ServerSpec, Surroundings, Tool, ToolGrants, Upstreams,
 };
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
 use super::warm_host_of;
 
+/// Servers of a benchmark may take their time over big results.
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 /// The server, as code names it.
 const SERVER: &str = "bench";
 /// This program, even when its file was replaced since it started.
@@ -74,10 +77,33 @@ impl ToolHost {
         }
     }
 
+    /// Calls a tool directly, without code, and gives what it answers.
+    pub(super) async fn call(&self, tool: &str, arguments: &Value) -> anyhow::Result<Vec<u8>> {
+        let context = RunContext {
+            run_id: "bench".to_owned(),
+            caller: "bench".to_owned(),
+            grants: ToolGrants::default(),
+            tool_timeout: PATIENCE,
+            code: String::new(),
+            observer: Arc::new(NoObserver),
+        };
+        let bridge = self.executor.bridge().context("no bridge")?;
+        let call = bridge.call(&context, tool, arguments.to_string().into_bytes());
+        call.await.map_err(|fault| anyhow::anyhow!(fault.message))
+    }
+
     /// Ends the host and everything it holds.
     pub(super) fn end(self) {
         self.runtime.block_on(self.executor.shutdown());
     }
+}
+
+/// A server as it would be started from here.
+pub(super) fn spec(name: &str, raw: RawServer, directory: &Path) -> anyhow::Result<ServerSpec> {
+    let variables: BTreeMap<String, String> = env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    Ok(ServerSpec::check(name, raw, Surroundings { variables: &variables, directory })?)
 }
 
 /// `add(a, b)` adds, and `records()` gives what was prepared for it.

@@ -21,7 +21,8 @@ use super::{
 /// its own.
 const QUESTIONS: &str = "
 import importlib.metadata, json, platform, sys
-names = ['pandas', 'RestrictedPython', 'smolagents', 'pydantic-monty']
+names = ['pandas', 'RestrictedPython', 'smolagents', 'pydantic-monty', 'langgraph',
+         'langgraph-checkpoint-sqlite']
 packages = {}
 for name in names:
     try:

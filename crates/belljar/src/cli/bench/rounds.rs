@@ -19,6 +19,8 @@ pub(super) enum Often {
     Less,
     /// One of twenty-five, for what takes a good part of a second.
     Seldom,
+    /// One of a hundred, for what takes seconds.
+    Rarely,
 }
 
 impl Often {
@@ -28,6 +30,7 @@ impl Often {
             Self::Always => n,
             Self::Less => n.saturating_mul(2).div_ceil(5),
             Self::Seldom => n.div_ceil(25),
+            Self::Rarely => n.div_ceil(100),
         }
     }
 }

@@ -8,6 +8,9 @@ use super::{
     super::saving::Saving, footprint::Footprint, memory::Memory, search::Quality, stats::Times,
 };
 
+/// With fewer times, the worst but one in a hundred is the worst.
+const FEWEST_FOR_P99: u64 = 100;
+
 /// How one case of one benchmark went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Row {
@@ -16,6 +19,9 @@ pub(super) struct Row {
     pub(super) n: u64,
     pub(super) p50_ms: Option<f64>,
     pub(super) p95_ms: Option<f64>,
+    /// Where enough was measured to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) p99_ms: Option<f64>,
     pub(super) rate_per_s: Option<f64>,
     /// Peer → how many times better this case is; above 1 it is better.
     #[serde(default)]
@@ -66,6 +72,7 @@ impl Row {
             n: times.count(),
             p50_ms: times.percentile(50),
             p95_ms: times.percentile(95),
+            p99_ms: times.percentile(99).filter(|_| times.count() >= FEWEST_FOR_P99),
             rate_per_s: times.rate_per_s(),
             ..Self::new(bench, case, version)
         }

@@ -5,18 +5,21 @@
 
 mod data;
 
-use std::{collections::BTreeMap, env, path::Path, time::Duration};
+use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use belljar::{Durability, Language, Limits, RunRequest, RunResultExt as _};
-use belljar_tools::{NoObserver, RawServer, RunContext, ServerSpec, Surroundings, ToolGrants};
+use belljar_tools::{RawServer, ServerSpec};
 use serde_json::{Value, json, value::to_raw_value};
 
-use super::{super::saving::Saving, Bench, in_process::ToolHost, row::Row};
+use super::{
+    super::saving::Saving,
+    Bench,
+    in_process::{self, PATIENCE, ToolHost},
+    row::Row,
+};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Servers of this kind take their time over such results.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// One big result.
 struct Case {
@@ -119,27 +122,13 @@ impl Case {
             timeout: Some(PATIENCE.as_secs()),
             ..RawServer::default()
         };
-        let variables: BTreeMap<String, String> = env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        let around = Surroundings { variables: &variables, directory: bench.scratch.path() };
-        Ok(ServerSpec::check(self.server, raw, around)?)
+        in_process::spec(self.server, raw, bench.scratch.path())
     }
 
     /// How many bytes the call gives to who makes it without code.
     fn read_by_hand(&self, host: &ToolHost, arguments: &Value) -> anyhow::Result<usize> {
-        let context = RunContext {
-            run_id: "bench".to_owned(),
-            caller: "bench".to_owned(),
-            grants: ToolGrants::default(),
-            tool_timeout: PATIENCE,
-            code: String::new(),
-            observer: std::sync::Arc::new(NoObserver),
-        };
-        let bridge = host.executor.bridge().context("no bridge")?;
         let name = format!("{}__{}", self.server, self.tool);
-        let call = bridge.call(&context, &name, arguments.to_string().into_bytes());
-        let answer = host.runtime.block_on(call).map_err(|fault| anyhow::anyhow!(fault.message))?;
+        let answer = host.runtime.block_on(host.call(&name, arguments))?;
         Ok(answer.len())
     }
 }

@@ -52,9 +52,10 @@ fn line(row: &Row, width: usize, look: Look) -> String {
             row.p50_ms.map(|ms| format!("in {}", time(ms))).unwrap_or_default(),
         ),
         (None, None) => format!(
-            "{}{}{}  n = {}",
+            "{}{}{}{}  n = {}",
             figure("p50", row.p50_ms.map(time)),
             figure("p95", row.p95_ms.map(time)),
+            figure("p99", row.p99_ms.map(time)),
             figure("", row.rate_per_s.map(|rate| format!("{rate:.0} /s"))),
             row.n
         ),

@@ -79,7 +79,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
 
 /// A directory on the disk that the current directory is on: that of a journal in a project. What is
 /// temporary is often kept in memory instead.
-fn project(scratch: &Path) -> io::Result<TempDir> {
+pub(super) fn project(scratch: &Path) -> io::Result<TempDir> {
     let disk = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
     let here = Path::new(".");
     let place = if disk(scratch)? == disk(here)? { scratch } else { here };
@@ -130,10 +130,15 @@ fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<Row>> {
 fn two_writes(file: &mut File) -> io::Result<Duration> {
     let began = Instant::now();
     for _ in 0..2 {
-        file.write_all(&[1; PAGES])?;
-        file.sync_all()?;
+        write_and_sync(file)?;
     }
     Ok(began.elapsed())
+}
+
+/// What the disk alone takes for a small commit.
+pub(super) fn write_and_sync(file: &mut File) -> io::Result<()> {
+    file.write_all(&[1; PAGES])?;
+    file.sync_all()
 }
 
 impl Case {

@@ -1,11 +1,14 @@
 //! K1: the table says what was measured, the ratios, and what became worse.
 
+use std::time::Duration;
+
 use super::{
     super::{
         super::{look::Look, saving::Saving},
         compare,
         memory::Memory,
         row::{Row, add_ratios},
+        stats::Times,
     },
     table,
 };
@@ -70,6 +73,19 @@ fn k1_short_times_and_savings_are_shown_in_units_of_their_own() {
 
     savings
       belljar filesystem   20,000,000 → 135 bytes   5,000,000 →  34 tokens  99.999 % saved in 812.5 ms
+    ");
+}
+
+#[test]
+fn k1_the_worst_of_a_hundred_is_told_where_there_are_a_hundred() {
+    let row = |count| {
+        let times: Times = (1..=count).map(Duration::from_millis).collect();
+        Row::timed("workflow checkpoint", "belljar", "1.0", &times)
+    };
+    assert_eq!((row(99).p99_ms, row(100).p99_ms), (None, Some(99.0)));
+    insta::assert_snapshot!(table(&[row(100)], Look::PLAIN), @"
+    workflow checkpoint
+      belljar    p50   50.0 ms  p95   95.0 ms  p99   99.0 ms          20 /s  n = 100
     ");
 }
 

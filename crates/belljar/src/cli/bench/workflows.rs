@@ -1,0 +1,37 @@
+//! `workflows`: what durability costs a graph of tasks, on the disk of the current directory.
+//!
+//! A checkpoint is what the engine commits after a task. Five tasks are those of `examples/workflows`,
+//! with a real MCP server, a real cell and an answer at once. Of a thousand tasks that do nothing, only
+//! the scheduling is left. A workflow is resumed by a new process after its host was killed.
+
+mod checkpoint;
+mod counting;
+mod fan_out;
+mod five;
+mod langgraph;
+mod resume;
+
+use anyhow::Context as _;
+
+use super::{Bench, python_peer::PythonPeer, row::Row, tools};
+use langgraph::LangGraph;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Measures all of it.
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let project = tools::project(bench.scratch.path());
+    let directory = project.context("could not make a directory for workflows")?;
+    let project = std::path::absolute(directory.path())?;
+    let python = PythonPeer::of(bench);
+    let peer = python.as_ref().and_then(|python| LangGraph::of(bench, python, &project));
+    let mut rows = checkpoint::measure(bench, &project, peer.as_ref())?;
+    if let Some(python) = &python {
+        rows.extend(five::measure(bench, &project, &python.program)?);
+    }
+    rows.extend(fan_out::measure(bench, &project, peer.as_ref())?);
+    if let Some(python) = &python {
+        rows.extend(resume::measure(bench, &project, &python.program, peer.as_ref())?);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,164 @@
+//! `LangGraph` with its SQLite saver: graphs of functions in one Python process, without a sandbox.
+//!
+//! It gets its quickest way to do the same: nothing but the saver for a checkpoint, functions that do
+//! nothing, and what is durable only after a step as a whole.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, ensure};
+
+use super::super::{
+    Bench,
+    driver::Driver,
+    peers::command,
+    python_peer::PythonPeer,
+    rounds::{Case, Often},
+};
+
+pub(super) const NAME: &str = "langgraph with sqlite";
+const PACKAGE: &str = "langgraph";
+const SAVER: &str = "langgraph-checkpoint-sqlite";
+const CHECKPOINTS: &str = include_str!("langgraph/checkpoints.py");
+const FAN_OUT: &str = include_str!("langgraph/fan_out.py");
+const RESUME: &str = include_str!("langgraph/resume.py");
+/// What its saver says of its durability: a log ahead of the file, synchronised with every commit,
+/// as ours is.
+const DURABLE: &str = "wal 2";
+const KILLED: i32 = 9;
+
+/// The peer, and where its scripts and databases are.
+#[derive(Debug)]
+pub(super) struct LangGraph {
+    python: PathBuf,
+    version: String,
+    directory: PathBuf,
+}
+
+impl LangGraph {
+    /// Finds it, or notes that it is missing.
+    pub(super) fn of(bench: &Bench<'_>, python: &PythonPeer, project: &Path) -> Option<Self> {
+        for package in [PACKAGE, SAVER] {
+            if !python.packages.contains_key(package) {
+                bench.absent.missing(package);
+                return None;
+            }
+        }
+        let version = python.packages.get(PACKAGE)?.clone();
+        let directory = project.join("langgraph");
+        fs::create_dir_all(&directory).ok()?;
+        Some(Self { python: python.program.clone(), version, directory })
+    }
+
+    /// Checkpoints of a state of so many bytes.
+    pub(super) fn checkpoints(
+        &self,
+        bench: &Bench<'_>,
+        bytes: usize,
+        often: Often,
+    ) -> Option<Case<'static>> {
+        let script = CHECKPOINTS.replace("BYTES", &bytes.to_string());
+        let mut driver = self.driver(bench, &format!("checkpoints_{bytes}.py"), &script)?;
+        Some(Case::new(NAME, &self.version, often, move || {
+            let (time, durability) = driver.ask()?;
+            ensure!(durability == DURABLE, "it commits in another way: {durability}");
+            Ok(time)
+        }))
+    }
+
+    /// One function for each of so many items; its time is for each of them.
+    pub(super) fn fan_out(
+        &self,
+        bench: &Bench<'_>,
+        tasks: u32,
+        at_once: u32,
+    ) -> Option<Case<'static>> {
+        let script = FAN_OUT.replace("TASKS", &tasks.to_string());
+        let script = script.replace("AT_ONCE", &at_once.to_string());
+        let mut driver = self.driver(bench, &format!("fan_out_{at_once}.py"), &script)?;
+        Some(Case::new(NAME, &self.version, Often::Rarely, move || {
+            let (time, done) = driver.ask()?;
+            ensure!(done == tasks.to_string(), "it did {done} of {tasks}");
+            Ok(time / tasks)
+        }))
+    }
+
+    /// A graph that is killed and goes on.
+    pub(super) fn resume(&self, bench: &Bench<'_>) -> Option<Resume> {
+        let script = self.directory.join("resume.py");
+        let mut resume = match fs::write(&script, RESUME) {
+            Ok(()) => Resume {
+                python: self.python.clone(),
+                version: self.version.clone(),
+                script,
+                made: 0,
+            },
+            Err(error) => return left_out(bench, &error.into()),
+        };
+        match resume.once() {
+            Ok(_) => Some(resume),
+            Err(error) => left_out(bench, &error),
+        }
+    }
+
+    fn driver(&self, bench: &Bench<'_>, name: &str, script: &str) -> Option<Driver> {
+        let path = self.directory.join(name);
+        let written = fs::write(&path, script).map_err(anyhow::Error::from);
+        match written.and_then(|()| Driver::start(&self.python, &path)) {
+            Ok(driver) => Some(driver),
+            Err(error) => left_out(bench, &error),
+        }
+    }
+}
+
+fn left_out<T>(bench: &Bench<'_>, error: &anyhow::Error) -> Option<T> {
+    bench.absent.left_out(NAME, &format!("{error:#}"));
+    None
+}
+
+/// The graph that is killed: two nodes, and the process ends in the second.
+#[derive(Debug)]
+pub(super) struct Resume {
+    python: PathBuf,
+    pub(super) version: String,
+    script: PathBuf,
+    made: u32,
+}
+
+impl Resume {
+    /// Kills one process and starts the next: how long until the second node runs.
+    pub(super) fn once(&mut self) -> anyhow::Result<Duration> {
+        self.made += 1;
+        let killed = self.command("run").output().context("could not start it")?;
+        let said = String::from_utf8_lossy(&killed.stdout);
+        let signal = std::os::unix::process::ExitStatusExt::signal(&killed.status);
+        let complaint = String::from_utf8_lossy(&killed.stderr);
+        let complaint = complaint.lines().last().unwrap_or_default();
+        ensure!(
+            signal == Some(KILLED) && said == "first\nsecond\n",
+            "it said {said:?} {complaint}"
+        );
+        let began = Instant::now();
+        let mut next = self.command("resume").spawn().context("could not start it")?;
+        let mut output = BufReader::new(next.stdout.take().context("no output")?);
+        let mut line = String::new();
+        output.read_line(&mut line)?;
+        let time = began.elapsed();
+        let ended = output.read_to_string(&mut String::new()).and_then(|_| next.wait());
+        ensure!(line == "second\n", "it went on with {line:?}");
+        ensure!(ended?.success(), "it failed");
+        Ok(time)
+    }
+
+    fn command(&self, what: &str) -> std::process::Command {
+        let mut command = command(&self.python);
+        command.arg(&self.script).args([what, &self.made.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
