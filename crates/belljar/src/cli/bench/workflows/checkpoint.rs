@@ -4,7 +4,7 @@
 //! where the state is large, with a snapshot of it. Against LangGraph's SQLite saver, which keeps a
 //! state of that size without the writes of tasks, and against the bare disk.
 
-use std::{fs::File, future::Future, path::Path, time::Instant};
+use std::{fs::File, path::Path, time::Instant};
 
 use anyhow::Context as _;
 use belljar_flow::{
@@ -75,17 +75,12 @@ fn ours<'a>(
     }))
 }
 
-fn claimed<'a>(
-    engine: &'a Embedded,
-    flow: &'a str,
-) -> impl Future<Output = anyhow::Result<Lease>> + 'a {
-    async move {
-        let (id, name, caller) = (flow.to_owned(), flow.to_owned(), "bench".to_owned());
-        engine.create(NewFlow { id, name, caller, snapshot: vec![0], created_ms: 1 }).await?;
-        let owner = "bench".to_owned();
-        let request = LeaseRequest { owner, now_ms: 1, until_ms: 2, take_over: false };
-        Ok(engine.claim(flow, request).await?)
-    }
+async fn claimed(engine: &Embedded, flow: &str) -> anyhow::Result<Lease> {
+    let (id, name, caller) = (flow.to_owned(), flow.to_owned(), "bench".to_owned());
+    engine.create(NewFlow { id, name, caller, snapshot: vec![0], created_ms: 1 }).await?;
+    let owner = "bench".to_owned();
+    let request = LeaseRequest { owner, now_ms: 1, until_ms: 2, take_over: false };
+    Ok(engine.claim(flow, request).await?)
 }
 
 /// What one task that ended and one that begins leave behind.

@@ -1,6 +1,6 @@
 //! K1: both shapes are workflows, and of a thousand tasks.
 
-use belljar_flow::{Dag, Shape};
+use belljar_flow::{Action, Dag};
 use serde_json::Value;
 
 use super::{TASKS, foreach, independent};
@@ -15,5 +15,5 @@ fn k1_a_thousand_tasks_are_a_thousand_in_both_shapes() {
     let items = foreach(8)["tasks"][0]["items"].as_array().unwrap().len();
     assert_eq!(items, TASKS as usize);
     let each = dag(foreach(8)).tasks.remove(0);
-    assert!(matches!(each.shape, Shape::Foreach(_)), "{each:?}");
+    assert!(matches!(each.action, Action::Foreach(_)), "{each:?}");
 }
