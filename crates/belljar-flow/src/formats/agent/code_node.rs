@@ -110,21 +110,28 @@ fn spoken(code: &str) -> &'static str {
     }
 }
 
-/// Whether code has two lines of Lua, or one that begins a block and one that ends it.
+/// Whether code has what Lua has and Python never: blocks with `then` or `do` that have an `end`,
+/// `local`, tables with `=`.
 fn is_lua(code: &str) -> bool {
-    let mut ends = 0;
-    let mut begins = 0;
+    let (mut begins, mut ends, mut sure) = (false, false, false);
     for line in code.lines().map(str::trim) {
-        let then =
-            line.ends_with(" then") && (line.starts_with("if ") || line.starts_with("elseif "));
-        let block =
-            line.ends_with(" do") && (line.starts_with("for ") || line.starts_with("while "));
-        begins += usize::from(
-            then || block || line.starts_with("local ") || line.starts_with("local function"),
-        );
-        ends += usize::from(matches!(line, "end" | "end)" | "end," | "end;"));
+        let opens = |word: &str, last: &str| line.starts_with(word) && line.ends_with(last);
+        begins |= opens("if ", " then") || opens("for ", " do") || opens("while ", " do");
+        begins |= line.starts_with("function ");
+        ends |= matches!(line, "end" | "end)" | "end," | "end;");
+        sure |= line.starts_with("local ") || opens("elseif ", " then");
+        sure |= line.strip_prefix("return").is_some_and(is_table);
     }
-    begins > 0 && (ends > 0 || begins > 1) || code.trim_start().starts_with("local ")
+    sure || (begins && ends)
+}
+
+/// Whether a text begins as a table of Lua does: `{ name = value`.
+fn is_table(text: &str) -> bool {
+    let Some(inner) = text.trim_start().strip_prefix('{') else { return false };
+    let inner = inner.trim_start();
+    let name = inner.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(0);
+    let rest = inner.get(name..).unwrap_or_default().trim_start();
+    name > 0 && rest.starts_with('=') && !rest.starts_with("==")
 }
 
 /// Whether code without `return` ends by giving a name a value.

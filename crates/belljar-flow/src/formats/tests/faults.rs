@@ -219,12 +219,13 @@ fn f8_lua_is_known_without_being_named() {
         "local x = 1\nreturn {y = x}",
         "if state.n > 1 then\n  return {}\nend",
         "for i = 1, 3 do\n  x = i\nend",
+        "return { y = state.x }",
     ] {
         let text = serde_json::json!({"nodes": [{"name": "a", "run": code}]}).to_string();
         let told = faults(&text);
         assert!(told.contains("the language `lua` is not supported"), "{code}: {told}");
     }
-    for code in ["x = 1  # then\nreturn {}", "end = 1\nreturn {'end': end}", "return -1"] {
+    for code in ["x = 1  # then\nreturn {}", "end = 1\nreturn {'end': end}", "return {x == 1}"] {
         good(&serde_json::json!({"nodes": [{"name": "a", "run": code}]}).to_string());
     }
 }
