@@ -18,7 +18,7 @@ use std::{
 
 use rustix::{
     io::Errno,
-    net::{SendFlags, send},
+    net::{RecvFlags, SendFlags, recv, send},
 };
 
 use crate::{
@@ -120,21 +120,40 @@ pub extern "C" fn belljar_lower_limits(
     }
 }
 
-/// What a guest says to its host when it has become two. It says so before anything else: whatever it
-/// touches from then on is copied page by page, and the host does not wait for that.
+/// What a guest and its host say to each other when it has become two. That comes before anything
+/// else: whatever the guest touches from then on is copied page by page, and the host does not wait
+/// for that.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
-    in_parent: *const u8,
-    in_parent_bytes: usize,
-    in_child: *const u8,
-    in_child_bytes: usize,
+    in_parent: Word,
+    in_child: Word,
+    /// The frame `Reroot`, which the host sends when it has heard both.
+    reroot: Word,
+    rerooted: Word,
+}
+
+/// Some bytes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Word {
+    start: *const u8,
+    bytes: usize,
+}
+
+impl Word {
+    /// # Safety
+    /// It points to so many bytes that can be read, and stay as they are for `'a`.
+    unsafe fn read<'a>(self) -> &'a [u8] {
+        // SAFETY: the caller vouches for it.
+        unsafe { slice::from_raw_parts(self.start, self.bytes) }
+    }
 }
 
 /// Takes the byte that follows the frame `Branch` off the cell's socket, and becomes two: 0 in the
 /// one that was told to, 1 in the copy, whose socket has the same number. Both have said their words
-/// then. Anything below is an error number, negative, and [`belljar_why`] has more to say; nothing was
-/// said.
+/// then, and the first one has gone on in the tree that the host sends next. Anything below is an error
+/// number, negative, and [`belljar_why`] has more to say: there is no copy, or no tree to go on in.
 ///
 /// # Safety
 /// `socket` is the descriptor that the cell was given, and open. `words` and what it points to can be
@@ -146,14 +165,19 @@ pub unsafe extern "C" fn belljar_branch(socket: c_int, words: *const Words) -> c
     // SAFETY: the caller vouches for the pointer.
     let words = unsafe { *words };
     // SAFETY: the caller vouches for what it points to.
-    let in_parent = unsafe { slice::from_raw_parts(words.in_parent, words.in_parent_bytes) };
-    // SAFETY: the same.
-    let in_child = unsafe { slice::from_raw_parts(words.in_child, words.in_child_bytes) };
+    let [in_parent, in_child, reroot, rerooted] = unsafe {
+        [words.in_parent.read(), words.in_child.read(), words.reroot.read(), words.rerooted.read()]
+    };
     told(own_branching().and_then(|(branching, hooks)| {
+        let mut moved = Ok(());
         let branched = branching.branch(socket, |moment| match moment {
             Moment::Before => (hooks.before_clone)(),
             Moment::InParent => {
                 say(socket, in_parent);
+                moved = hear(socket, reroot).and_then(|()| branching.reroot(socket));
+                if moved.is_ok() {
+                    say(socket, rerooted);
+                }
                 (hooks.after_clone)();
             }
             Moment::InVain => (hooks.after_clone)(),
@@ -162,8 +186,24 @@ pub unsafe extern "C" fn belljar_branch(socket: c_int, words: *const Words) -> c
                 (hooks.in_clone)();
             }
         })?;
-        Ok(c_int::from(branched == Branched::Child))
+        moved.map(|()| c_int::from(branched == Branched::Child))
     }))
+}
+
+/// Takes these words off the socket, and nothing after them. The host says nothing else here.
+fn hear(socket: BorrowedFd<'_>, words: &[u8]) -> io::Result<()> {
+    let mut room = [0; 64];
+    let heard = room.get_mut(..words.len()).ok_or(io::ErrorKind::InvalidInput)?;
+    let mut bytes = 0;
+    while let Some(rest) = heard.get_mut(bytes..).filter(|rest| !rest.is_empty()) {
+        match recv(socket, rest, RecvFlags::empty()) {
+            Ok((_, 0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok((_, more)) => bytes += more,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if heard == words { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
 /// Sends it whole. A host that is gone needs no telling.

@@ -5,7 +5,7 @@ import sys
 
 from .errors import guest_error
 from .run import Prepared, Run, prepare_cell
-from .wire import BRANCH, BRANCHED_FRAME, READY_FRAME, REROOT, RUN, Ended, Link, run_of
+from .wire import BRANCH, BRANCH_FRAMES, REROOT, RUN, Ended, Link, run_of
 
 WORK = "/work"
 # A cell that has waited this long for its code is parked.
@@ -68,12 +68,13 @@ def cell_main(fd: int, lower_limits, work: str = WORK, branching=None) -> None:
 
 
 def _branch(link, branching) -> None:
-    """Becomes two: the one that was told so says that there are, the copy that it is ready."""
+    """Becomes two: the one that was told so says that there are, and goes on in another tree of
+    files; the copy says that it is ready."""
     if branching is None:
         raise Ended
     link.is_branching = True
     try:
-        is_copy = branching.branch(link.fd, BRANCHED_FRAME, READY_FRAME)
+        is_copy = branching.branch(link.fd, *BRANCH_FRAMES)
     except OSError as error:
         link.is_branching = False
         link.not_branched(error.strerror)

@@ -74,7 +74,8 @@ def framed(kind: int, head: bytes, body: bytes) -> bytes:
 
 
 READY_FRAME = frame(READY, {})
-BRANCHED_FRAME = frame(BRANCHED, {})
+# In the order they are said when a guest becomes two; the third is the host's.
+BRANCH_FRAMES = (frame(BRANCHED, {}), READY_FRAME, frame(REROOT, {}), frame(REROOTED, {}))
 
 
 class Link:

@@ -28,13 +28,18 @@ class Hooks(ctypes.Structure):
 
 
 class Words(ctypes.Structure):
-    """What is said to the host once there are two; the layout is the library's."""
+    """What is said to the host and by the host once there are two; the layout is the library's: a
+    pointer and a length for each."""
 
     _fields_ = [
         ("in_parent", ctypes.c_char_p),
         ("in_parent_bytes", ctypes.c_size_t),
         ("in_child", ctypes.c_char_p),
         ("in_child_bytes", ctypes.c_size_t),
+        ("reroot", ctypes.c_char_p),
+        ("reroot_bytes", ctypes.c_size_t),
+        ("rerooted", ctypes.c_char_p),
+        ("rerooted_bytes", ctypes.c_size_t),
     ]
 
 
@@ -47,9 +52,10 @@ class Branching:
         library.belljar_why.restype = ctypes.c_char_p
         self._library = library
 
-    def branch(self, fd: int, in_parent: bytes, in_child: bytes) -> bool:
-        """Whether this is the copy. Both have said to the host what they are to say."""
-        words = Words(in_parent, len(in_parent), in_child, len(in_child))
+    def branch(self, fd: int, *frames: bytes) -> bool:
+        """Whether this is the copy. Both have said to the host what they are to say, and the one
+        that was told to has gone on in its new tree."""
+        words = Words(*(part for frame in frames for part in (frame, len(frame))))
         return self._checked(self._library.belljar_branch(fd, ctypes.byref(words))) == 1
 
     def reroot(self, fd: int) -> None:
