@@ -278,6 +278,49 @@ look() + [reach()]";
     assert_eq!(at(6).value, json!(2));
 }
 
+/// B1: what is granted in run after run is there in each, whatever code does about it, and what code
+/// had there itself comes back when it is granted no longer. Builtins are Python's in every run.
+#[test]
+fn b1_what_stays_granted_is_as_it_was_granted() {
+    let with = |code: &str, env: &[(&str, &str)]| {
+        let mut command = command(code);
+        let pairs = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        command.grants.env = pairs.collect();
+        command
+    };
+    let (look, zone) = ("[os.environ.get('A'), len([1])]", [("A", "a"), ("TZ", "Asia/Tokyo")]);
+    let commands = [
+        with("import os, time\nos.environ['A'] = 'own'", &[]),
+        with(look, &[("A", "a")]),
+        with(look, &[("A", "a")]),
+        with("os.environ['A'] = 'mine'\n__builtins__['len'] = repr\nlen([1])", &[("A", "a")]),
+        with(look, &[("A", "a")]),
+        with(look, &[]),
+        with("del os.environ['A']", &[("A", "a")]),
+        with(look, &[]),
+        with("time.timezone", &zone),
+        with("time.timezone", &zone),
+        with("[time.timezone, 'TZ' in os.environ]", &[("A", "a")]),
+    ];
+    let outcomes = run_session(Python::Plain, &commands);
+    let values: Vec<Value> = outcomes.into_iter().map(|outcome| outcome.value).collect();
+    let (granted, tokyo) = (json!(["a", 1]), json!(-9 * 3600));
+    let expected = json!([
+        null,
+        granted,
+        granted,
+        "[1]",
+        granted,
+        ["mine", 1],
+        null,
+        [null, 1],
+        tokyo,
+        tokyo,
+        [0, false]
+    ]);
+    assert_eq!(Value::from(values), expected);
+}
+
 /// B1: what a run leaves running is not heard in later ones, and does them no harm.
 #[test]
 fn b1_leftovers_of_a_run_are_not_heard() {

@@ -43,11 +43,11 @@ def guest_error(
 class Reporter:
     """Tells the failures of one run."""
 
-    def __init__(self, source, limits: dict, link, tree=None):
+    def __init__(self, source, limits: dict, link):
         self.source = source
         self.limits = limits
         self.link = link
-        self.tree = tree
+        self.program = None
         self.environment = ()
 
     def syntax(self, error: BaseException) -> dict:
@@ -88,7 +88,8 @@ class Reporter:
         if refused is not None:
             return self._placed(error, refused[0], trace.headline(error), refused[1])
         place = trace.place_of(error, self.source)
-        hint = hints.for_error(error, place, self.tree, self.source)
+        tree = self.program.tree if self.program is not None else None
+        hint = hints.for_error(error, place, tree, self.source)
         return self._placed(error, code, trace.headline(error), hint)
 
     def exit(self, error: SystemExit, streams) -> dict:

@@ -8,6 +8,7 @@ inside loops, `with` and `finally` and past any `except`, while names stay at mo
 
 import ast
 import inspect
+import re
 import types
 
 # The first item of what the function gives when no `return` of the agent's was reached.
@@ -27,7 +28,36 @@ class Program:
 
     def __init__(self, source: str, file_name: str):
         self.file_name = file_name
-        self.tree = ast.parse(source, file_name)
+        self._source = source
+        self._tree = None
+        expression = self._as_expression()
+        if expression is None:
+            self._compile_statements()
+        else:
+            self._is_function = False
+            self._codes = [expression]
+        self.is_async = any(code.co_flags & inspect.CO_COROUTINE for code in self._codes)
+
+    @property
+    def tree(self):
+        """The source as a tree."""
+        if self._tree is None:
+            self._tree = ast.parse(self._source, self.file_name)
+        return self._tree
+
+    def _as_expression(self):
+        """The code of what is a single expression in plain sight, or None. Without a tree of it in
+        between that takes half as long."""
+        if _sign_of_more(self._source):
+            return None
+        try:
+            return self._compile(self._source, "eval")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            # Whatever it is: the other way tells.
+            return None
+
+    def _compile_statements(self) -> None:
+        source = self._source
         if "await" in source and any(name in source for name in _CALLERS):
             _settle_statements(self.tree)
         # Without the word there is no `return`, and nothing else to know.
@@ -38,7 +68,6 @@ class Program:
             self._codes = [self._compile_function(survey)]
         else:
             self._codes = self._compile_module()
-        self.is_async = any(code.co_flags & inspect.CO_COROUTINE for code in self._codes)
 
     def start(self, namespace: dict):
         """Runs the code and gives its `Outcome`, or a coroutine that does so if `is_async`."""
@@ -108,6 +137,8 @@ class Program:
         return _named_module(_function_code(self._compile(module, "exec")))
 
 
+# A sign of statements, of calls to be settled, or of what compiling warns of each time.
+_sign_of_more = re.compile(r"\n| = |;|await|return|\\").search
 # The names tool calls begin with.
 _CALLERS = ("mcp", "tools", "__callTool__")
 

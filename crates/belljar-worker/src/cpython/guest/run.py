@@ -3,6 +3,7 @@
 import _signal
 import asyncio
 import atexit
+import builtins
 import linecache
 import logging
 import mmap
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 import types
-from os import getpid
+from os import access, getpid
 from time import monotonic
 
 from . import durable, figures, patches, restrict, trace
@@ -22,7 +23,7 @@ from .errors import Failure, Reporter, guest_error
 from .helpers import make_helpers, parse_context
 from .node import NODE, Node
 from .program import SETTLE, STAR_IMPORT, Program, binds, star_import
-from .session import Overdue, Session, revive_pools
+from .session import Overdue, Session, is_alone, revive_pools
 from .streams import Streams
 from .toolcall import settle
 from .toolnames import make_names
@@ -72,16 +73,16 @@ class Run:
 
     def settle(self) -> None:
         """Makes the process that of this run: what it was granted, forks, the clock."""
-        granted = self.grants.get("env")
-        if granted:
-            if self._session:
-                self._session.grant(granted)
+        granted = self.grants.get("env", {})
+        if self._session:
+            self._session.grant(granted)
+        elif granted:
             os.environ.update(granted)
             if "TZ" in granted:
                 time.tzset()
         sys.argv = [self._file_name]
         os._exit = self._exit_process(_os_exit)
-        os.system = _after(self.capture.start, _os_system)
+        os.system = self._prepared.system
         if self.grants.get("permissive") or "subprocess" in self.grants.get("modules", ()):
             self.capture.start()
         self._set_clock(self.limits["wall_ms"] / 1000)
@@ -109,15 +110,22 @@ class Run:
         self.streams.flush()
         self.capture.stop()
         if self._session:
-            self._clear_away(answer)
+            figures.close_all()
         self._prepared.is_running = False
-        if self.work == WORK and os.path.isdir(OUTPUT):
+        # A thread that has outlived the run must not take what the host sends after the answer.
+        is_clear = self._session and not is_alone()
+        if is_clear:
+            self._clear_away(answer)
+        if self.work == WORK and _is_there(OUTPUT) and os.path.isdir(OUTPUT):
             # The host does not look for files unless it is told of them.
             self.link.artifact(OUTPUT)
         if answer[0] == "done":
             self.link.done(*answer[1:])
         else:
             self.link.failed(answer[1])
+        if self._session and not is_clear:
+            # Nobody waits for that.
+            self._clear_away(answer)
 
     def _clear_away(self, answer) -> None:
         """Leaves the process as the next run of the session may find it."""
@@ -171,8 +179,7 @@ class Run:
         if self._session and self._durable:
             message = "a run in a session cannot be durable: its state is not in the record"
             raise Failure(guest_error("request.invalid", message))
-        table = restrict.guest_builtins(self.grants, self.link)
-        table = self._make_main(table)
+        table = self._make_main()
         restrict.import_from_workspace(self.work, table)
         program = self._compile()
         before = self._namespace.get("result")
@@ -191,26 +198,32 @@ class Run:
         # Without the word there is nothing to look for.
         return "result" in self._code and binds(program.tree, "result")
 
-    def _make_main(self, table: dict) -> dict:
+    def _make_main(self) -> dict:
         """Makes the module the code runs as, or takes that of the session. Gives its builtins."""
-        main = types.ModuleType("__main__")
+        main = self._session.main if self._session else types.ModuleType("__main__")
+        self._namespace = vars(main)
         if self._session:
             # Functions of earlier runs have this table, and no other.
-            self._session.builtins.update(table)
-            main, table = self._session.main, self._session.builtins
-        self._namespace = vars(main)
-        real_import = table["__import__"]
-        table[STAR_IMPORT] = star_import(self._namespace, real_import)
-        table[SETTLE] = settle
+            table = self._session.builtins_for(self.grants, self._own_builtins)
+        else:
+            table = {**vars(builtins), **self._own_builtins()}
         table[NODE] = lambda: self._node.begin(self._namespace, self._code)
-        table.update(make_helpers(self.link, self.work))
         self._calls = self._make_calls()
         table.update(make_names(self._calls))
         self._namespace["__builtins__"] = table
-        self._namespace["__file__"] = os.path.join(self.work, os.path.basename(self._file_name))
+        self._namespace["__file__"] = self.source.path()
         self._namespace["context"] = self._parse_context()
         sys.modules["__main__"] = main
         return table
+
+    def _own_builtins(self) -> dict:
+        """What code finds among the builtins that is not Python's."""
+        own = restrict.refusing_builtins(self.grants, self.link)
+        importer = own.get("__import__", builtins.__import__)
+        own[STAR_IMPORT] = star_import(self._namespace, importer)
+        own[SETTLE] = settle
+        own.update(make_helpers(self.link, self.work))
+        return own
 
     def _make_calls(self) -> Calls:
         if self._durable is None:
@@ -238,7 +251,7 @@ class Run:
             program = Program(self._code, self.source.code_name)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise Failure(self.reporter.syntax(error)) from None
-        self.reporter.tree = program.tree
+        self.reporter.program = program
         return program
 
     def _start(self, program: Program):
@@ -382,6 +395,7 @@ class Prepared:
     def __init__(self, link):
         self.streams = Streams(link)
         self.capture = FdCapture(link)
+        self.system = _after(self.capture.start, _os_system)
         # Whether code is running, which may fork.
         self.is_running = False
         self._link = link
@@ -447,7 +461,12 @@ def _exit_state():
 
 def _restore_recursion_limit() -> None:
     """Guest code may have left less room than its own end takes."""
-    sys.setrecursionlimit(max(1000, sys.getrecursionlimit()))
+    if sys.getrecursionlimit() < 1000:
+        sys.setrecursionlimit(1000)
+
+
+def _is_there(path: str) -> bool:
+    return access(path, os.F_OK)
 
 
 def _after(first, then):
@@ -461,7 +480,7 @@ def _after(first, then):
 
 def _join_threads() -> None:
     """Waits for threads that are no daemons, as Python does before it ends."""
-    if threading.active_count() == 1:
+    if is_alone():
         return
     for finish in reversed(getattr(threading, "_threading_atexits", ())):
         finish()

@@ -6,7 +6,9 @@ for functions of earlier runs too. The code of each run has a file name of its o
 lines are found when one of its functions fails in a later run.
 """
 
+import _thread
 import asyncio
+import builtins
 import linecache
 import os
 import sys
@@ -16,7 +18,7 @@ import types
 import weakref
 from collections import deque
 
-from . import figures, patches
+from . import patches
 
 # Functions of runs that are longer ago are told with the numbers of their lines only.
 MAX_SOURCES = 200
@@ -35,14 +37,19 @@ class Session:
 
     def __init__(self, link):
         self.main = types.ModuleType("__main__")
-        self.builtins = {}
         self.code_name = ""
         self.figures = 0
         self._link = link
         self._runs = 0
         self._sources = deque()
         self._source_chars = 0
-        self._environment = {}
+        self._builtins = {}
+        # What guest code has in there that is not Python's, and for which grants that was made.
+        self._own_builtins = {}
+        self._grants = None
+        # Variables that are set as they were granted, and what was there before.
+        self._in_force = {}
+        self._before = {}
 
     def begin(self) -> None:
         """A run begins: whatever the last one has left running is not heard in it."""
@@ -55,6 +62,9 @@ class Session:
         vars(self.main).pop("__warningregistry__", None)
 
     def _mute(self) -> None:
+        if is_alone():
+            self._link.muted = None
+            return
         me = threading.current_thread()
         others = [one for one in threading.enumerate() if one is not me]
         self._link.muted = weakref.WeakSet(others) if others else None
@@ -70,27 +80,57 @@ class Session:
             self._source_chars -= length
             linecache.cache.pop(name, None)
 
+    def builtins_for(self, grants: dict, make) -> dict:
+        """The table of builtins, with what `make` gives in it. What was made for a run of the same
+        grants holds for this one too."""
+        if grants != self._grants:
+            self._own_builtins, self._grants = make(), grants
+            self._renew_builtins()
+        return self._builtins
+
+    def _renew_builtins(self) -> None:
+        """Whatever code has put in their places."""
+        self._builtins.update(vars(builtins))
+        self._builtins.update(self._own_builtins)
+
     def grant(self, environment: dict) -> None:
-        """Sets variables for this run."""
-        self._environment = {
-            name: (os.environ.get(name), value) for name, value in environment.items()
-        }
+        """Sets variables for this run, and takes back those of the last one. Most often they are
+        the same."""
+        if environment == self._in_force:
+            return
+        for name, value in [*self._in_force.items()]:
+            if environment.get(name) != value:
+                self._take_back(name)
+        for name, value in environment.items():
+            if name not in self._in_force:
+                self._before[name] = os.environ.get(name)
+                self._in_force[name] = os.environ[name] = value
+        if "TZ" in environment:
+            time.tzset()
+
+    def _take_back(self, name: str) -> None:
+        del self._in_force[name]
+        before = self._before.pop(name)
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+        if name == "TZ":
+            time.tzset()
 
     def end(self) -> None:
-        """The run is over: takes back what was its own."""
+        """The run is over: the next one finds everything in its place."""
         self._mute()
-        for name, (before, granted) in self._environment.items():
-            if os.environ.get(name) != granted:
+        self._renew_builtins()
+        for name, value in [*self._in_force.items()]:
+            if os.environ.get(name) != value:
                 # The code has put something else there, which stays.
-                continue
-            if before is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = before
-            if name == "TZ":
-                time.tzset()
-        self._environment = {}
-        figures.close_all()
+                del self._in_force[name], self._before[name]
+
+
+def is_alone() -> bool:
+    """Whether the code has no thread but the first."""
+    return _thread._count() == 0
 
 
 def is_run_name(file_name: str) -> bool:

@@ -60,6 +60,10 @@ class GuestStream(io.TextIOBase):
             if self._held:
                 self._link.print(self._stream, self._encode(self._take()))
 
+    def holds_any(self) -> bool:
+        """Whether anything was held back, here or below."""
+        return bool(self._held or self.buffer._held)
+
     def write_bytes(self, data: bytes) -> None:
         """Sends bytes as they are, after whatever was written before them."""
         with self._lock:
@@ -148,5 +152,6 @@ class Streams:
 
     def flush(self) -> None:
         for stream in (self.out, self.err):
-            stream.buffer.flush()
-            stream.flush()
+            if stream.holds_any():
+                stream.buffer.flush()
+                stream.flush()

@@ -20,7 +20,11 @@ class Source:
         # What Python calls the code of this run; in a session each run's is called otherwise.
         self.code_name = code_name or file_name
         self._is_session = code_name is not None
-        self._folder = os.path.join(work, "")
+        self._folder = work if work.endswith(os.sep) else work + os.sep
+
+    def path(self) -> str:
+        """Where the code of this run would be, if it were a file."""
+        return self._folder + self.file_name.rpartition(os.sep)[2]
 
     def owns(self, file_name: str) -> bool:
         return self.is_current(file_name) or self.is_earlier(file_name)

@@ -35,11 +35,15 @@ NOT_BRANCHED = 76
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_TEXT_BYTES = 64 * 1024
+# A body up to this size is read together with its head.
+SMALL_BODY_BYTES = 64 * 1024
 MAX_ATTEMPT_CHARS = 300
 
 _HEADER = struct.Struct("<B3xII")
 # Bound here, as guest code may put others in their places.
 _dumps = json.JSONEncoder(ensure_ascii=False).encode
+# For a head, which has no space around it.
+_scan = json.JSONDecoder().scan_once
 _PRINT_HEADS = {
     name: _dumps({"stream": name}).encode() for name in ("stdout", "stderr", "log")
 }
@@ -224,7 +228,11 @@ class Link:
             self._inbox.finish()
         while True:
             kind, head_len, body_len = _HEADER.unpack(self._read(_HEADER.size))
-            head, body = self._read(head_len), self._read(body_len)
+            if body_len > SMALL_BODY_BYTES:
+                head, body = self._read(head_len), self._read(body_len)
+            else:
+                both = self._read(head_len + body_len)
+                head, body = both[:head_len], both[head_len:]
             if kind not in (TOOL_REPLY, TIMER):
                 return kind, head, body
 
@@ -261,7 +269,7 @@ class Link:
 
 def run_of(head: bytes, body: bytes):
     """What a run's frame holds: its head, its code, its context."""
-    head = json.loads(head)
+    head, _ = _scan(head.decode(), 0)
     code = body[: head["code_bytes"]]
     return head, code.decode(), body[head["code_bytes"] :]
 
