@@ -69,10 +69,14 @@ fn parent(pid: u32) -> Option<u32> {
 
 /// What is told of a process, from its state on.
 pub(crate) fn stat(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    from_state_on(&String::from_utf8_lossy(&stat)).map(str::to_owned)
+}
+
+/// The part from the state on.
+pub(crate) fn from_state_on(stat: &str) -> Option<&str> {
     // The name of the program comes before that, in brackets, and may hold anything.
-    let (_, rest) = stat.rsplit_once(')')?;
-    Some(rest.to_owned())
+    Some(stat.rsplit_once(')')?.1)
 }
 
 #[cfg(test)]

@@ -1,12 +1,20 @@
 //! What a cell uses, measured from outside.
 
-use std::{fs, io, os::fd::AsFd, time::Duration};
+use std::{
+    fs::{self, File},
+    io,
+    os::{fd::AsFd, unix::fs::FileExt as _},
+    time::Duration,
+};
 
 use crate::{
     Guests,
-    numbers::{children, number_of, stat},
+    numbers::{children, from_state_on, number_of, stat},
     sys,
 };
+
+/// More than the kernel tells of a process that is in few groups.
+const TOLD_BYTES: usize = 4096;
 
 /// The processes of a cell, as the host numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,18 +122,78 @@ impl BranchProcesses {
 
     /// What the guest holds in memory; `None` when it is gone.
     pub fn resident(&self) -> Option<Resident> {
-        let status = status(self.guest)?;
-        Some(Resident {
-            now_bytes: field(&status, "VmRSS:")?,
-            peak_bytes: field(&status, "VmHWM:")?,
-            own_bytes: counted(&status)?,
-        })
+        Resident::told(&status(self.guest)?)
     }
 
     /// How often a page was made or copied for the guest in its life: no more pages than that differ
     /// from those of a guest it was cloned from, or that was cloned from it.
     pub fn faults(&self) -> Option<u64> {
         stat(self.guest)?.split_whitespace().nth(7)?.parse().ok()
+    }
+}
+
+/// The same guest, to be measured time and again: its files in `/proc` are opened once, which is half
+/// the work, and never are somebody else's.
+#[derive(Debug)]
+pub struct Gauge {
+    processes: BranchProcesses,
+    status: File,
+    stat: File,
+}
+
+impl Gauge {
+    /// For the guest behind a pidfd.
+    pub fn of(guest: &impl AsFd, guests: Guests) -> io::Result<Self> {
+        let processes = BranchProcesses::of(guest, guests)?;
+        let open = |name| File::open(format!("/proc/{}/{name}", processes.guest));
+        let gauge = Self { processes, status: open("status")?, stat: open("stat")? };
+        // Its number is still its own, so these were its files.
+        number_of(guest)?;
+        Ok(gauge)
+    }
+
+    /// What the guest and everything it started and that is still beneath it use.
+    pub fn usage(&self) -> Usage {
+        self.processes.usage()
+    }
+
+    /// CPU time of the guest and of what it started and has seen end; `None` when it is gone.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let own = sys::process::cpu_time(self.processes.guest).ok()?;
+        Some(match self.processes.guests {
+            Guests::Script => own,
+            Guests::Programs => {
+                let stat = told_again(&self.stat, |stat| ended_children(from_state_on(stat)?));
+                own + stat.unwrap_or_default()
+            }
+        })
+    }
+
+    /// What the guest holds in memory; `None` when it is gone.
+    pub fn resident(&self) -> Option<Resident> {
+        told_again(&self.status, Resident::told)
+    }
+}
+
+/// What a file says now.
+fn told_again<T>(file: &File, understand: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    let mut room = [0; TOLD_BYTES];
+    let bytes = file.read_at(&mut room, 0).ok()?;
+    if bytes < room.len() {
+        return understand(&String::from_utf8_lossy(room.get(..bytes)?));
+    }
+    let mut all = vec![0; TOLD_BYTES * 64];
+    let bytes = file.read_at(&mut all, 0).ok()?;
+    understand(&String::from_utf8_lossy(all.get(..bytes)?))
+}
+
+impl Resident {
+    fn told(status: &str) -> Option<Self> {
+        Some(Self {
+            now_bytes: field(status, "VmRSS:")?,
+            peak_bytes: field(status, "VmHWM:")?,
+            own_bytes: counted(status)?,
+        })
     }
 }
 
@@ -151,7 +219,10 @@ impl Usage {
 
 /// CPU time of a process's children that have ended and been waited for.
 fn ended_children_cpu(pid: u32) -> Option<Duration> {
-    let stat = stat(pid)?;
+    ended_children(&stat(pid)?)
+}
+
+fn ended_children(stat: &str) -> Option<Duration> {
     let mut ticks = stat.split_whitespace().skip(13).map(str::parse::<u64>);
     let (user, system) = (ticks.next()?.ok()?, ticks.next()?.ok()?);
     let per_second = rustix::param::clock_ticks_per_second();
@@ -170,7 +241,9 @@ fn counted(status: &str) -> Option<u64> {
 }
 
 fn status(pid: u32) -> Option<String> {
-    fs::read_to_string(format!("/proc/{pid}/status")).ok()
+    // The guest names itself as it likes.
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    Some(String::from_utf8_lossy(&status).into_owned())
 }
 
 fn field(status: &str, name: &str) -> Option<u64> {
@@ -181,7 +254,38 @@ fn field(status: &str, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
     use super::*;
+
+    /// A process may be called anything, and is measured all the same (A6).
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a program to be measured")]
+    fn a6_whatever_a_process_is_called() {
+        use std::os::unix::process::CommandExt as _;
+        let name = OsStr::from_bytes(b"\xff) Z 1 \xfe");
+        let directory = tempfile::tempdir().expect("a directory");
+        let program = directory.path().join(name);
+        std::os::unix::fs::symlink("/bin/sleep", &program).expect("a link");
+        let mut child = std::process::Command::new(&program).arg0("sleep").arg("60").spawn();
+        let child = child.as_mut().expect("a program");
+        let pidfd = Pid::from_child(child);
+        let pidfd = pidfd_open(pidfd, PidfdFlags::empty()).expect("a handle");
+        let gauge = Gauge::of(&pidfd, Guests::Programs).expect("a gauge");
+        // It has its name from the moment it is another program.
+        while !fs::read(format!("/proc/{}/comm", child.id())).expect("there").contains(&0xff) {}
+        let measured = (gauge.resident(), gauge.cpu_time(), memory_bytes(child.id()));
+        let state = stat(child.id());
+        child.kill().expect("it is ended");
+        child.wait().expect("it has ended");
+        assert!(measured.0.is_some_and(|resident| resident.own_bytes > 0), "{measured:?}");
+        assert!(measured.1.is_some() && measured.2.is_some(), "{measured:?}");
+        assert!(state.is_some_and(|state| state.split_whitespace().count() > 20));
+        // Control: of one that is gone nothing is told, by whichever number.
+        assert_eq!((gauge.resident(), gauge.cpu_time()), (None, None));
+    }
 
     /// A sparse mapping is small in pages and large in the tables that map them (A6).
     #[test]

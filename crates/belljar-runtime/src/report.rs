@@ -9,6 +9,7 @@ use crate::{
     EngineKind, Isolation, Metrics, RunError, RunResult, Status,
     files::Settled,
     pool::Pool,
+    result::run_id,
     run::{Driven, Finished},
     transcript::Transcript,
 };
@@ -27,9 +28,9 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new(engine: EngineKind, id: Option<String>) -> Self {
-        let blank = RunResult::blank();
+        let blank = RunResult::blank(id.unwrap_or_else(run_id));
         let isolation = Isolation { engine: engine.as_str(), ..blank.isolation };
-        let (id, metrics) = (id.unwrap_or(blank.id), blank.metrics);
+        let (id, metrics) = (blank.id, blank.metrics);
         Self {
             id,
             metrics,
@@ -97,7 +98,7 @@ impl Report {
             changes: self.settled.changes,
             session_id: self.session_id,
             lossy,
-            ..RunResult::blank()
+            ..RunResult::blank(String::new())
         }
     }
 }

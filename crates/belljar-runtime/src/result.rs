@@ -49,10 +49,10 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// What every result starts as: a new id, nothing confined, nothing said.
-    pub(crate) fn blank() -> Self {
+    /// What every result starts as: nothing confined, nothing said.
+    pub(crate) fn blank(id: String) -> Self {
         Self {
-            id: run_id(),
+            id,
             status: Status::Failed,
             success: false,
             result: RawValue::NULL.to_owned(),
@@ -82,7 +82,7 @@ impl RunResult {
 
 /// A result for code that was not run, or whose cell was ended before it could answer.
 pub fn unrun(status: Status, error: RunError) -> RunResult {
-    RunResult { status, error: Some(error), ..RunResult::blank() }
+    RunResult { status, error: Some(error), ..RunResult::blank(run_id()) }
 }
 
 /// A new name for a run.
@@ -95,7 +95,9 @@ pub(crate) fn name(of: &str) -> String {
     let mut bytes = [0; 10];
     // Without randomness the name is merely not unique; nothing fails for it.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    bytes.iter().fold(of.to_owned(), |id, byte| id + &format!("{byte:02x}"))
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
+    of.chars().chain(digits).collect()
 }
 
 /// How a run ended.

@@ -9,7 +9,7 @@ use std::{
 
 use belljar_jail::{
     GuestEnd,
-    sample::{BranchProcesses, Usage},
+    sample::{BranchProcesses, Gauge, Resident, Usage},
     session::guest_end,
     strays::{end_with_all_beneath, has_ended},
 };
@@ -33,6 +33,10 @@ pub(crate) struct Branch {
     number: u64,
     pidfd: Arc<AsyncFd<OwnedFd>>,
     processes: BranchProcesses,
+    /// From its first run on: a parked one needs none.
+    gauge: Option<Arc<Gauge>>,
+    /// What it had in memory when it was new.
+    resident_at_first: Resident,
     /// The most it was ever resident with, as of its last run.
     peak_bytes: u64,
     cell: Weak<SessionCell>,
@@ -47,7 +51,8 @@ impl Branch {
         cell: &Arc<SessionCell>,
     ) -> io::Result<Self> {
         let processes = BranchProcesses::of(&pidfd, cell.guests())?;
-        let peak_bytes = processes.resident().unwrap_or_default().peak_bytes;
+        let resident_at_first = processes.resident().unwrap_or_default();
+        let peak_bytes = resident_at_first.peak_bytes;
         #[expect(
             deprecated,
             reason = "unsound only for what changes its descriptor; this owns one"
@@ -56,7 +61,16 @@ impl Branch {
         cell.adopt(processes.guest);
         let cell = Arc::downgrade(cell);
         tokio::spawn(watch_over(pidfd.clone(), number, cell.clone()));
-        Ok(Self { connection, number, pidfd, processes, peak_bytes, cell })
+        Ok(Self {
+            connection,
+            number,
+            pidfd,
+            processes,
+            gauge: None,
+            resident_at_first,
+            peak_bytes,
+            cell,
+        })
     }
 
     /// What its keeper calls it.
@@ -67,6 +81,11 @@ impl Branch {
     /// What to measure it by.
     pub(crate) fn processes(&self) -> BranchProcesses {
         self.processes
+    }
+
+    /// What it had in memory when it was new.
+    pub(crate) fn resident_at_first(&self) -> Resident {
+        self.resident_at_first
     }
 
     /// How it ended, if it does so soon.
@@ -84,9 +103,14 @@ impl Branch {
     }
 
     /// A meter for one run in it.
-    pub(crate) fn meter(&self) -> RunMeter {
-        let cpu_before = self.processes.cpu_time().unwrap_or_default();
-        RunMeter { processes: self.processes, cpu_before, peak_before: self.peak_bytes }
+    pub(crate) fn meter(&mut self) -> RunMeter {
+        if self.gauge.is_none() {
+            let gauge = Gauge::of(self.pidfd.get_ref(), self.processes.guests);
+            self.gauge = gauge.ok().map(Arc::new);
+        }
+        let gauge = self.gauge.clone();
+        let cpu_before = gauge.as_ref().and_then(|gauge| gauge.cpu_time()).unwrap_or_default();
+        RunMeter { gauge, cpu_before, peak_before: self.peak_bytes }
     }
 
     /// Notes what it was resident with at most, so that the next run is told from this one.
@@ -114,22 +138,24 @@ impl Drop for Branch {
 }
 
 /// Measures one run in a guest that has run others before.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct RunMeter {
-    processes: BranchProcesses,
+    /// `None` when the guest was gone before the run.
+    gauge: Option<Arc<Gauge>>,
     cpu_before: Duration,
     peak_before: u64,
 }
 
 impl Meter for RunMeter {
     fn usage(&self) -> Usage {
-        let usage = self.processes.usage();
+        let usage = self.gauge.as_ref().map(|gauge| gauge.usage()).unwrap_or_default();
         Usage { cpu: usage.cpu.saturating_sub(self.cpu_before), ..usage }
     }
 
     fn total(&self) -> Option<Usage> {
-        let resident = self.processes.resident()?;
-        let cpu = self.processes.cpu_time().unwrap_or_default().saturating_sub(self.cpu_before);
+        let gauge = self.gauge.as_ref()?;
+        let resident = gauge.resident()?;
+        let cpu = gauge.cpu_time().unwrap_or_default().saturating_sub(self.cpu_before);
         // A peak that is no higher than before was not this run's.
         let is_new = resident.peak_bytes > self.peak_before;
         let memory_bytes = if is_new { resident.peak_bytes } else { resident.now_bytes };

@@ -113,8 +113,8 @@ impl Inner {
         let branch = self.branch_live(&mut turn).await?;
         let id = checkpoint_name();
         let at = turn.parked.len();
-        self.park(&mut turn, at, id.clone(), now_ms(), branch);
-        let dropped = self.drop_surplus(&mut turn);
+        let faults = Self::park(&mut turn, at, id.clone(), now_ms(), branch);
+        let dropped = self.drop_surplus_at(&mut turn, faults);
         Ok(Checkpointed { id, dropped })
     }
 
@@ -133,19 +133,27 @@ impl Inner {
         }
     }
 
-    fn park(&self, turn: &mut Turn, at: usize, id: String, created_ms: u64, branch: Branch) {
-        let faults = turn.live.as_ref().and_then(|live| live.processes().faults());
+    /// Keeps a new guest as a checkpoint; the live one's count of faults by now.
+    fn park(
+        turn: &mut Turn,
+        at: usize,
+        id: String,
+        created_ms: u64,
+        branch: Branch,
+    ) -> Option<u64> {
+        let faults = faults_of_live(turn);
         turn.parked.iter_mut().for_each(|parked| parked.close(faults));
         let counted_from = faults;
-        let resident_bytes = branch.processes().resident().unwrap_or_default().own_bytes;
+        // It has done nothing yet.
+        let resident_bytes = branch.resident_at_first().own_bytes;
         let copied_pages = 0;
         let parked = Parked { id, branch, created_ms, resident_bytes, copied_pages, counted_from };
         turn.parked.insert(at, parked);
-        self.tell_checkpoints(turn);
+        faults
     }
 
     fn go_back(&self, turn: &mut Turn, at: usize) {
-        let faults = turn.live.as_ref().and_then(|live| live.processes().faults());
+        let faults = faults_of_live(turn);
         turn.parked.iter_mut().for_each(|parked| parked.close(faults));
         let chosen = turn.parked.remove(at);
         // Whoever was live until now is ended by being dropped.
@@ -163,7 +171,10 @@ impl Inner {
             known.map_or_else(now_ms, |told| told.created_ms)
         };
         match self.branch_live(&mut turn).await {
-            Ok(branch) => self.park(&mut turn, at, id, created_ms, branch),
+            Ok(branch) => {
+                let faults = Self::park(&mut turn, at, id, created_ms, branch);
+                self.tell_checkpoints(&turn, faults);
+            }
             Err(error) => {
                 let why = format!(
                     "it could not be kept when it was gone back to: {error}",
@@ -190,7 +201,7 @@ impl Inner {
             };
             branches.push(branch);
         }
-        self.tell_checkpoints(&mut turn);
+        self.tell_checkpoints(&turn, faults_of_live(&turn));
         let forked = branches.into_iter().zip(places);
         Ok(forked.map(|(branch, place)| self.forked(cell.clone(), branch, place)).collect())
     }
@@ -216,13 +227,17 @@ impl Inner {
 
     /// Drops the oldest checkpoints until what is left is within bounds; tells which.
     pub(super) fn drop_surplus(&self, turn: &mut Turn) -> Vec<String> {
+        let faults = faults_of_live(turn);
+        self.drop_surplus_at(turn, faults)
+    }
+
+    fn drop_surplus_at(&self, turn: &mut Turn, faults: Option<u64>) -> Vec<String> {
         let mut dropped = Vec::new();
         while turn.parked.len() > MAX_CHECKPOINTS {
             turn.parked.remove(0);
             let why = format!("there were more than {MAX_CHECKPOINTS}, and it was the oldest");
             dropped.extend(self.told().drop_missing(&turn.parked, &why));
         }
-        let faults = turn.live.as_ref().and_then(|live| live.processes().faults());
         let held =
             |turn: &Turn| turn.parked.iter().map(|parked| parked.memory_bytes(faults)).sum::<u64>();
         // The newest stays in any case: it was asked for.
@@ -234,12 +249,11 @@ impl Inner {
             );
             dropped.extend(self.told().drop_missing(&turn.parked, &why));
         }
-        self.tell_checkpoints(turn);
+        self.tell_checkpoints(turn, faults);
         dropped
     }
 
-    fn tell_checkpoints(&self, turn: &mut Turn) {
-        let faults = turn.live.as_ref().and_then(|live| live.processes().faults());
+    fn tell_checkpoints(&self, turn: &Turn, faults: Option<u64>) {
         let mut told = self.told();
         for parked in &turn.parked {
             let memory_bytes = parked.memory_bytes(faults);
@@ -279,6 +293,10 @@ impl Inner {
             None => error,
         }
     }
+}
+
+fn faults_of_live(turn: &Turn) -> Option<u64> {
+    turn.live.as_ref().and_then(|live| live.processes().faults())
 }
 
 fn finish<T>(joined: Result<Result<T, RunError>, tokio::task::JoinError>) -> Result<T, RunError> {
