@@ -351,7 +351,7 @@ class Run:
         place = trace.place_of_frame(frame, self.source)
         if place is not None:
             return place, False
-        return _waiting_place(self.source), True
+        return trace.waiting_place(self.source), True
 
     def _exit_process(self, real):
         def _exit(status=0):
@@ -490,18 +490,3 @@ def _join_threads() -> None:
         if not others:
             return
         others[0].join()
-
-
-def _waiting_place(source):
-    """Where the tasks of the running loop wait, if any is at a line of the agent's."""
-    loop = asyncio._get_running_loop()
-    for task in sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name()) if loop else ():
-        frame, coroutine = None, task.get_coro()
-        while coroutine is not None:
-            below = getattr(coroutine, "cr_frame", None)
-            if below is not None and source.owns(below.f_code.co_filename):
-                frame = below
-            coroutine = getattr(coroutine, "cr_await", None)
-        if frame is not None:
-            return trace.Place(frame.f_lineno, None, frame.f_code.co_filename, frame)
-    return None

@@ -4,6 +4,7 @@ Tracebacks are Python's own, chained causes and groups included, without the fra
 and of libraries: an agent can only change its own lines.
 """
 
+import asyncio
 import os
 import traceback
 
@@ -158,3 +159,18 @@ def _prune(told, source: Source, seen: set) -> None:
     _prune(told.__context__, source, seen)
     for inner in getattr(told, "exceptions", None) or ():
         _prune(inner, source, seen)
+
+
+def waiting_place(source):
+    """Where the tasks of the running loop wait, if any is at a line of the agent's."""
+    loop = asyncio._get_running_loop()
+    for task in sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name()) if loop else ():
+        frame, coroutine = None, task.get_coro()
+        while coroutine is not None:
+            below = getattr(coroutine, "cr_frame", None)
+            if below is not None and source.owns(below.f_code.co_filename):
+                frame = below
+            coroutine = getattr(coroutine, "cr_await", None)
+        if frame is not None:
+            return Place(frame.f_lineno, None, frame.f_code.co_filename, frame)
+    return None
