@@ -95,6 +95,7 @@ cases! {
     blobs: blobs_come_back blobs_outlive_pruning;
     ownership: a_live_lease_is_respected a_lapsed_lease_is_free one_of_two_claims_wins
         superseded_writes_are_refused a_taken_over_lease_is_void a_released_flow_is_free
+        a_resting_flow_has_an_owner_and_is_free
         leases_are_renewed abandoned_flows_are_found;
 }
 

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     effect::{Failure, Status},
-    engine::{DurableEngine, EngineError, LeaseRequest},
+    engine::{DurableEngine, EngineError, GiveBack, LeaseRequest},
     machine::{Machine, Refusal},
 };
 
@@ -66,6 +66,12 @@ pub enum WhenIdle {
     Stay,
     /// It gives the workflow back; a command makes it due again.
     Leave,
+    /// The same, also while a timer waits for at least this long; and its host goes on to look after
+    /// it. Not while something is kept for it in memory: [`Performer::keeps`].
+    Rest {
+        /// A timer that goes off sooner is waited for.
+        at_least_ms: u64,
+    },
 }
 
 /// How driving ended, when nothing went wrong.
@@ -88,7 +94,7 @@ pub struct Driven {
 pub enum Left {
     /// The workflow has ended.
     Ended,
-    /// Only a command can change anything.
+    /// Only a command, or a time that is far off, can change anything.
     Idle,
     /// The driver was asked to stop; the workflow can be resumed.
     Stopped,
@@ -193,7 +199,7 @@ where
             Ok((machine, loaded)) => (loaded, machine),
             Err(error) => {
                 // What cannot be read is not kept from others who may be able to.
-                let _ = self.engine.release(&lease).await;
+                let _ = self.engine.release(&lease, GiveBack::Free).await;
                 return Err(error);
             }
         };

@@ -7,8 +7,8 @@ use std::time::Duration;
 use belljar_store::{FlowError, Store, StoreError};
 
 use crate::engine::{
-    Batch, CheckpointRow, CommandRow, DurableEngine, EngineError, EventRow, Filter, FlowRow, Lease,
-    LeaseRequest, Loaded, NewFlow, QueuedCommand, Sent,
+    Batch, CheckpointRow, CommandRow, DurableEngine, EngineError, EventRow, Filter, FlowRow,
+    GiveBack, Lease, LeaseRequest, Loaded, NewFlow, QueuedCommand, Sent,
 };
 
 /// What a blob of a workflow is, as far as the store is told.
@@ -45,8 +45,8 @@ impl DurableEngine for Embedded {
         Ok(self.store.renew_flow(lease, until_ms).await?)
     }
 
-    async fn release(&self, lease: &Lease) -> Result<(), EngineError> {
-        Ok(self.store.release_flow(lease).await?)
+    async fn release(&self, lease: &Lease, how: GiveBack) -> Result<(), EngineError> {
+        Ok(self.store.release_flow(lease, how).await?)
     }
 
     async fn commit(&self, lease: &Lease, batch: Batch) -> Result<u64, EngineError> {

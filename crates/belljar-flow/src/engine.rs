@@ -17,8 +17,8 @@ use thiserror::Error;
 pub use belljar_store::{
     CheckpointRow, CommandRow, FlowBatch as Batch, FlowCommand as QueuedCommand,
     FlowEvent as EventRow, FlowFilter as Filter, FlowInput as InputRow, FlowLease as Lease,
-    FlowRow, FlowState as Standing, IntentChange, IntentRow, LeaseRequest, LoadedFlow as Loaded,
-    NewFlow, SentCommand as Sent,
+    FlowRow, FlowState as Standing, GiveBack, IntentChange, IntentRow, LeaseRequest,
+    LoadedFlow as Loaded, NewFlow, SentCommand as Sent,
 };
 
 /// Why an engine could not do what was asked. Whatever the variant, nothing was changed; after
@@ -87,8 +87,12 @@ pub trait DurableEngine: Send + Sync {
         until_ms: i64,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Gives a workflow back. The lease is void then.
-    fn release(&self, lease: &Lease) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Gives a workflow back. The lease is void then, also while it rests.
+    fn release(
+        &self,
+        lease: &Lease,
+        how: GiveBack,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// Commits a batch, and gives back the number of the last input there is. Superseded: nothing
     /// of it is durable.

@@ -80,7 +80,7 @@ pub enum Written {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkflowReport {
     /// `id`, `name`, `status`, `tasks`, and, once they say something, `output`, `failure`,
-    /// `decisions`, `rollback` and more. [`told`](Self::told) is in it as `events`.
+    /// `decisions`, `rollback`, its place in the `queue` and more. [`told`](Self::told) is in it as `events`.
     pub value: Value,
     /// The number of the newest event that it takes into account.
     pub told: u64,
@@ -141,7 +141,7 @@ pub struct WorkflowInfo {
     pub id: String,
     /// What its author calls it.
     pub name: String,
-    /// How it stands: `running`, `paused`, `completed`, `failed`, `aborted`, …
+    /// How it stands: `queued`, `running`, `paused`, `completed`, `failed`, `aborted`, …
     pub status: String,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
@@ -200,6 +200,12 @@ pub enum WorkflowError {
         /// What was asked for.
         id: String,
     },
+    /// More wait for their turn than the operator lets.
+    #[error("{why}")]
+    Busy {
+        /// How many wait.
+        why: String,
+    },
     /// It is not a workflow, or not one that can run here.
     #[error("{}", .faults.join("; "))]
     Faulty {
@@ -251,6 +257,7 @@ impl WorkflowError {
             Self::Off => "workflow.off",
             Self::Unknown { .. } => "workflow.unknown",
             Self::Taken { .. } => "workflow.taken",
+            Self::Busy { .. } => "workflow.busy",
             Self::Faulty { .. } => "workflow.invalid",
             Self::TooLarge { .. } => "workflow.too_large",
             Self::BadCommand { .. } => "command.invalid",
@@ -266,6 +273,7 @@ impl WorkflowError {
             Self::Off => Some("the operator's configuration has `[workflows] serve = false`"),
             Self::Unknown { .. } => Some("GET /v1/workflows lists those there are"),
             Self::Taken { .. } => Some("leave `id` out, or look at the one there is"),
+            Self::Busy { .. } => Some("try again when others have ended"),
             Self::NotYours { hint, .. } => Some(hint),
             Self::Refused { hint, .. } => hint.as_deref(),
             Self::Faulty { .. }

@@ -113,6 +113,16 @@ pub struct LeaseRequest {
     pub take_over: bool,
 }
 
+/// How a workflow is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GiveBack {
+    /// It is nobody's.
+    Free,
+    /// Nothing is to be done, and who had it looks after it when something is: it stays its owner,
+    /// without a claim.
+    Resting,
+}
+
 /// A workflow without what it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowRow {
@@ -126,7 +136,7 @@ pub struct FlowRow {
     pub status: String,
     /// When somebody has to look after it again, if nobody does.
     pub due_ms: i64,
-    /// Who has it, or had it last; empty when it was given back.
+    /// Who has it, had it last or looks after it while it rests; empty when it is nobody's.
     pub owner: String,
     /// How often it was claimed.
     pub fence: i64,
@@ -213,16 +223,16 @@ impl Store {
     }
 
     /// Gives a workflow back: who had it writes no more, and anybody may claim it.
-    pub async fn release_flow(&self, lease: &FlowLease) -> Result<(), StoreError> {
+    pub async fn release_flow(&self, lease: &FlowLease, how: GiveBack) -> Result<(), StoreError> {
         let lease = lease.clone();
         self.write(move |connection| {
             check_fence(connection, &lease)?;
             connection
                 .prepare_cached(
-                    "UPDATE flows SET fence = fence + 1, owner = '', lease_until_ms = 0
-                     WHERE id = ?1",
+                    "UPDATE flows SET fence = fence + 1, lease_until_ms = 0,
+                     owner = CASE WHEN ?2 THEN owner ELSE '' END WHERE id = ?1",
                 )?
-                .execute([&lease.flow_id])?;
+                .execute((&lease.flow_id, how == GiveBack::Resting))?;
             Ok(())
         })
         .await

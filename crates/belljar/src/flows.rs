@@ -13,6 +13,7 @@ mod files;
 mod known;
 mod node;
 mod performer;
+mod queue;
 mod ran;
 mod sandboxes;
 mod tools;
@@ -40,12 +41,19 @@ use tokio_util::sync::CancellationToken;
 use crate::{Executor, SessionRegistry, now_ms};
 
 pub use allowed::FlowTerms;
+pub use driving::{QUEUED, is_looked_after, status_of};
 pub use error::FlowsError;
 pub use files::Hidden;
 pub use known::check_workflow;
 
 use driving::UnderWay;
 use performer::Hands;
+use queue::Queue;
+
+/// Workflows that are driven in the background at once, unless the operator says otherwise.
+pub const MAX_RUNNING: u32 = 16;
+/// Workflows that may wait for that.
+pub const MAX_QUEUED: u32 = 1000;
 
 /// The workflows of a project. Cheap to clone; all clones share engine, performer and drivers.
 #[derive(Debug, Clone)]
@@ -59,6 +67,8 @@ struct Shared {
     hands: Arc<Hands>,
     terms: FlowTerms,
     under_way: UnderWay,
+    queue: Queue,
+    max_queued: usize,
     /// Cancelled when the host ends.
     stop: CancellationToken,
     background: Mutex<tokio::task::JoinSet<()>>,
@@ -77,6 +87,10 @@ pub struct FlowOptions {
     pub hidden: Hidden,
     /// Who hears of calls that wait for a person.
     pub observer: Arc<dyn Observer>,
+    /// How many workflows are driven in the background at once; more wait for their turn.
+    pub max_running: u32,
+    /// How many may wait; more are not begun.
+    pub max_queued: u32,
 }
 
 impl FlowOptions {
@@ -88,6 +102,8 @@ impl FlowOptions {
             scratch: scratch.into(),
             hidden: Hidden::default(),
             observer: Arc::new(NoObserver),
+            max_running: MAX_RUNNING,
+            max_queued: MAX_QUEUED,
         }
     }
 }
@@ -144,12 +160,16 @@ impl Flows {
         let store = executor.store().cloned().ok_or(FlowsError::NoStore)?;
         let engine = Arc::new(Embedded::new(store));
         let terms = options.terms.clone();
+        let queue = Queue::new(options.max_running);
+        let max_queued = usize::try_from(options.max_queued).unwrap_or(usize::MAX);
         let hands = Arc::new(Hands::new(executor, sessions, options, Arc::clone(&engine)));
         let shared = Shared {
             workflows: Workflows::new(engine),
             hands,
             terms,
             under_way: UnderWay::default(),
+            queue,
+            max_queued,
             stop: CancellationToken::new(),
             background: Mutex::default(),
         };
@@ -204,9 +224,26 @@ impl Flows {
         driving::run(&self.shared, id, stop, driving::Until::Idle).await
     }
 
-    /// Drives a workflow in the background, if nobody here does. Needs a running tokio runtime.
+    /// Drives a workflow in the background when its turn comes, if nobody here does. Needs a running
+    /// tokio runtime.
     pub fn drive(&self, id: &str) {
         driving::drive(&self.shared, id);
+    }
+
+    /// Makes a workflow and drives it in the background, unless too many wait for that already.
+    pub async fn start(&self, new: NewFlow) -> Result<String, FlowsError> {
+        let Shared { queue, max_queued, .. } = &*self.shared;
+        if queue.waiting() >= *max_queued {
+            return Err(FlowsError::Busy { waiting: queue.waiting() });
+        }
+        let id = self.create(new).await?;
+        self.drive(&id);
+        Ok(id)
+    }
+
+    /// The place of a workflow that waits for its turn here; the first is 1.
+    pub fn place_in_queue(&self, id: &str) -> Option<usize> {
+        self.shared.queue.place(id)
     }
 
     /// Sends a command durably, sees to it that somebody drives the workflow, and waits this long for
@@ -322,7 +359,13 @@ impl Flows {
     /// Drives in the background what was left behind: workflows whose host died, and those that a
     /// host which was shut down had for others than a person at a command line.
     pub async fn adopt_abandoned(&self) {
-        driving::adopt(&self.shared).await;
+        driving::adopt(&self.shared, driving::Look::Everything).await;
+    }
+
+    /// Drives in the background what is due or was sent a command, and nobody has. One look for all
+    /// of them: those that rest cost nothing.
+    pub async fn tend(&self) {
+        driving::adopt(&self.shared, driving::Look::Due).await;
     }
 
     /// Stops all drivers of this host and leaves their workflows so that they can be resumed.

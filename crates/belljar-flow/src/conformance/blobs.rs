@@ -2,7 +2,7 @@
 
 use crate::{
     conformance::{Engines, Outcome, inputs, owned, same, standing},
-    engine::{Batch, DurableEngine},
+    engine::{Batch, DurableEngine, GiveBack},
 };
 
 pub(super) async fn blobs_come_back<E: Engines>(engines: &E) -> Outcome {
@@ -32,7 +32,7 @@ pub(super) async fn blobs_outlive_pruning<E: Engines>(engines: &E) -> Outcome {
     same("pruned", &engine.blob(&id).await?, &Some(b"a file".to_vec()))?;
     let state = standing("ended", i64::MAX, true);
     engine.commit(&lease, Batch { state, ..inputs(Vec::new()) }).await?;
-    engine.release(&lease).await?;
+    engine.release(&lease, GiveBack::Free).await?;
     engine.forget("flow", 5).await?;
     same("forgotten", &engine.blob(&id).await?, &Some(b"a file".to_vec()))
 }

@@ -7,7 +7,7 @@ use crate::{
         Engines, Fault, Outcome, closed, event, holds, input, inputs, marked, opened, owned, same,
         standing, wants,
     },
-    engine::{Batch, DurableEngine, EngineError, Filter, Lease, Loaded, QueuedCommand},
+    engine::{Batch, DurableEngine, EngineError, Filter, GiveBack, Lease, Loaded, QueuedCommand},
 };
 
 /// Three inputs with checkpoints after 1 and 2, a snapshot after 2, a command, an end.
@@ -159,7 +159,7 @@ pub(super) async fn forgetting_leaves_what_came_from_it<E: Engines>(engines: &E)
     let fork = engine.load("fork", None).await?;
     let refused = engine.forget("flow", 9).await;
     holds("an owned one is gone", matches!(refused, Err(EngineError::Held { .. })))?;
-    engine.release(&lease).await?;
+    engine.release(&lease, GiveBack::Free).await?;
     let refused = engine.forget("fork", 9).await;
     holds("one that has not ended is gone", matches!(refused, Err(EngineError::Held { .. })))?;
     engine.forget("flow", 9).await?;

@@ -6,7 +6,7 @@ use crate::{
     conformance::{
         Engines, Fault, Outcome, create, holds, input, inputs, marked, owned, same, standing, wants,
     },
-    engine::{Batch, DurableEngine, EngineError, Filter, Lease, NewFlow, QueuedCommand},
+    engine::{Batch, DurableEngine, EngineError, Filter, GiveBack, Lease, NewFlow, QueuedCommand},
 };
 
 async fn ids(
@@ -87,7 +87,7 @@ pub(super) async fn what_is_unknown_is_said<E: Engines>(engines: &E) -> Outcome 
     let outcomes = [
         engine.claim("none", wants("suite", 1)).await.err(),
         engine.renew(&lease, 5).await.err(),
-        engine.release(&lease).await.err(),
+        engine.release(&lease, GiveBack::Free).await.err(),
         engine.commit(&lease, inputs(vec![input(1, b"x")])).await.err(),
         engine.load("none", None).await.err(),
         engine.checkpoints("none", None, 1).await.err(),

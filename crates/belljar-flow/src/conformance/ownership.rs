@@ -7,7 +7,7 @@ use crate::{
         Engines, Fault, Outcome, create, event, holds, input, inputs, opened, owned, same,
         standing, wants,
     },
-    engine::{Batch, DurableEngine, EngineError, Lease, LeaseRequest, QueuedCommand},
+    engine::{Batch, DurableEngine, EngineError, GiveBack, Lease, LeaseRequest, QueuedCommand},
 };
 
 pub(super) async fn a_live_lease_is_respected<E: Engines>(engines: &E) -> Outcome {
@@ -68,7 +68,7 @@ async fn writes(engine: &impl DurableEngine, lease: &Lease) -> [Result<(), Engin
     [
         engine.commit(lease, batch).await.map(|_| ()),
         engine.renew(lease, i64::MAX).await,
-        engine.release(lease).await,
+        engine.release(lease, GiveBack::Free).await,
     ]
 }
 
@@ -119,8 +119,22 @@ pub(super) async fn a_taken_over_lease_is_void<E: Engines>(engines: &E) -> Outco
 pub(super) async fn a_released_flow_is_free<E: Engines>(engines: &E) -> Outcome {
     let (one, two) = (engines.open().await, engines.open().await);
     let first = owned(&one, "flow").await?;
-    one.release(&first).await?;
+    one.release(&first, GiveBack::Free).await?;
     superseded(one.commit(&first, inputs(vec![input(1, b"x")])).await.map(|_| ()))?;
+    let second = two.claim("flow", wants("other", 2)).await?;
+    holds("the fence did not grow", second.fence > first.fence)
+}
+
+pub(super) async fn a_resting_flow_has_an_owner_and_is_free<E: Engines>(engines: &E) -> Outcome {
+    let (one, two) = (engines.open().await, engines.open().await);
+    let first = owned(&one, "flow").await?;
+    let state = standing("waiting", i64::MAX, false);
+    one.commit(&first, Batch { state, ..inputs(Vec::new()) }).await?;
+    one.release(&first, GiveBack::Resting).await?;
+    superseded(one.commit(&first, inputs(vec![input(1, b"x")])).await.map(|_| ()))?;
+    let row = two.find("flow").await?.map(|row| (row.owner, row.lease_until_ms));
+    same("who looks after it", &row, &Some(("suite".to_owned(), 0)))?;
+    same("while it rests", &two.abandoned(2, 9).await?, &Vec::new())?;
     let second = two.claim("flow", wants("other", 2)).await?;
     holds("the fence did not grow", second.fence > first.fence)
 }

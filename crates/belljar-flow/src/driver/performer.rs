@@ -33,6 +33,11 @@ pub trait Performer: Send + Sync {
     /// says that repeating is harmless, or the run has a journal of its own.
     fn is_repeatable(&self, start: &Start) -> bool;
 
+    /// Whether something is kept in memory for a workflow that would be gone if its driver left it.
+    fn keeps(&self, _flow: &str) -> bool {
+        false
+    }
+
     /// Told around every step: before it is committed, and when it is durable and about to be
     /// performed. Tests end the host there.
     fn at(&self, _place: Place) {}

@@ -16,7 +16,7 @@ use crate::{
         tasks::{Ended, Tasks},
     },
     effect::{Again, Open, Status, What},
-    engine::{DurableEngine, EngineError, Lease, Loaded, QueuedCommand},
+    engine::{DurableEngine, EngineError, GiveBack, Lease, Loaded, QueuedCommand},
     machine::Machine,
 };
 
@@ -143,7 +143,12 @@ where
     ) -> Result<Driven, DriveError> {
         match outcome {
             Ok(left) => {
-                match self.driver.engine.release(&self.lease).await {
+                let rests = matches!(self.driver.options.idle, WhenIdle::Rest { .. });
+                let how = match left {
+                    Left::Idle if rests => GiveBack::Resting,
+                    Left::Idle | Left::Ended | Left::Stopped => GiveBack::Free,
+                };
+                match self.driver.engine.release(&self.lease, how).await {
                     // All of it is committed: who has it now goes on from there.
                     Ok(()) | Err(EngineError::Superseded { .. }) => {}
                     Err(error) => return Err(error.into()),
@@ -165,7 +170,7 @@ where
                 }
                 if !matches!(error, DriveError::Superseded { .. }) {
                     // Another host may go on at once, if the engine still answers.
-                    let _ = self.driver.engine.release(&self.lease).await;
+                    let _ = self.driver.engine.release(&self.lease, GiveBack::Free).await;
                 }
                 Err(error)
             }
@@ -314,8 +319,16 @@ where
         if self.machine.status().is_over() {
             return Some(Left::Ended);
         }
-        let leaves = self.driver.options.idle == WhenIdle::Leave;
-        (leaves && self.timers.is_empty()).then_some(Left::Idle)
+        let leaves = match self.driver.options.idle {
+            WhenIdle::Stay => false,
+            WhenIdle::Leave => self.timers.is_empty(),
+            WhenIdle::Rest { at_least_ms } => {
+                let until = self.now().saturating_add_unsigned(at_least_ms);
+                let is_far = self.timers.values().all(|at_ms| *at_ms > until);
+                is_far && !self.driver.performer.keeps(&self.flow)
+            }
+        };
+        leaves.then_some(Left::Idle)
     }
 
     /// When time alone is a reason to wake up: a timer, a renewal, a task that is late.

@@ -189,6 +189,29 @@ async fn f3_dispatch_finds_what_needs_a_host() {
     assert_eq!(found(2_000_000_000_000).await, Vec::<String>::new());
 }
 
+/// A driver that rests leaves what only a person or a far time can change, and stays its owner.
+#[tokio::test]
+async fn f1_what_waits_for_long_is_left_to_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    let world = Arc::new(World::default());
+    let rests = DriverOptions { idle: WhenIdle::Rest { at_least_ms: 60_000 }, ..options("me") };
+    let driver = Driver::new(Arc::clone(&engine), Arc::clone(&world), rests);
+    let nap = |ms: u64| json!([{"id": "nap", "type": "wait", "wait_ms": ms}]);
+    let ask = json!([{"id": "ask", "type": "approval", "message": "well?"}]);
+    create(&engine, "asks", dag(ask)).await;
+    create(&engine, "long", dag(nap(3_600_000))).await;
+    create(&engine, "short", dag(nap(1))).await;
+    for id in ["asks", "long"] {
+        let driven = driver.run(id, &never()).await.unwrap();
+        assert_eq!(driven.left, Left::Idle, "{id}");
+        let row = engine.find(id).await.unwrap().unwrap();
+        assert_eq!((row.owner.as_str(), row.lease_until_ms), ("me", 0), "{id}");
+    }
+    // It can be waited for.
+    assert_eq!(driver.run("short", &never()).await.unwrap().left, Left::Ended);
+}
+
 /// Inputs that a machine takes otherwise than they were taken are not gone on with.
 #[tokio::test]
 async fn f3_a_replay_that_differs_is_an_error() {

@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 use belljar_flow::{
     Embedded, EngineError,
     engine::{
-        Batch, CheckpointRow, CommandRow, DurableEngine, EventRow, Filter, FlowRow, Lease,
-        LeaseRequest, Loaded, NewFlow, QueuedCommand, Sent,
+        Batch, CheckpointRow, CommandRow, DurableEngine, EventRow, Filter, FlowRow, GiveBack,
+        Lease, LeaseRequest, Loaded, NewFlow, QueuedCommand, Sent,
     },
 };
 
@@ -132,8 +132,8 @@ impl DurableEngine for Tampered {
         self.engine.renew(lease, until_ms).await
     }
 
-    async fn release(&self, lease: &Lease) -> Result<(), EngineError> {
-        self.engine.release(lease).await
+    async fn release(&self, lease: &Lease, how: GiveBack) -> Result<(), EngineError> {
+        self.engine.release(lease, how).await
     }
 
     async fn commit(&self, lease: &Lease, mut batch: Batch) -> Result<u64, EngineError> {

@@ -162,11 +162,15 @@ impl From<WorkflowError> for ApiError {
             WorkflowError::Off | WorkflowError::NotYours { .. } | WorkflowError::Refused { .. } => {
                 StatusCode::FORBIDDEN
             }
+            WorkflowError::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
             WorkflowError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             WorkflowError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut told = Self::new(status, error.code(), error.to_string());
         told.hint = error.hint().map(str::to_owned);
+        if matches!(error, WorkflowError::Busy { .. }) {
+            told.retry_after_seconds = Some(1);
+        }
         told
     }
 }

@@ -92,7 +92,7 @@ impl Settings {
                 stated.insert(limit.key, limit.value);
             }
         }
-        let (tools, workflows) = (ToolSettings::resolve(files)?, WorkflowSettings::resolve(files));
+        let (tools, workflows) = (ToolSettings::resolve(files)?, WorkflowSettings::resolve(files)?);
         Ok(Self { stated, maximum, tools, workflows })
     }
 

@@ -176,6 +176,8 @@ fn terms(
             names: Project::RESERVED_NAMES.map(str::to_owned).to_vec(),
             paths: project.protected(),
         },
+        max_running: settings.workflows.max_running,
+        max_queued: settings.workflows.max_queued,
     });
     Terms {
         limits: settings.limits(&arguments.limits.given()),

@@ -8,7 +8,7 @@ use std::{
 use belljar_flow::{
     DriveError, Driven, Driver, DriverOptions, DurableEngine as _, Embedded, EngineError, WhenIdle,
     WorkflowError,
-    engine::{Filter, FlowRow, Lease},
+    engine::{Filter, FlowRow, GiveBack, Lease},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -20,8 +20,12 @@ use crate::{
 
 /// Who asks when a person at a command line does. Workflows they stop stay stopped.
 const PERSON: &str = "cli";
+/// What the store calls one that was made and has not begun.
+const CREATED: &str = "created";
 /// Workflows of one status that are looked at when some are taken over.
 const MOST: u32 = 1000;
+/// A timer that goes off sooner is waited for.
+const SHORTEST_REST_MS: u64 = 10_000;
 
 /// When a driver leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub(super) enum Until {
     Ended,
     /// When only a command could change anything.
     Idle,
+    /// When nothing is to be done for a while. It is still looked after here.
+    Resting,
 }
 
 /// The workflows that are driven here.
@@ -78,6 +84,7 @@ pub(super) async fn run(
     options.idle = match until {
         Until::Ended => WhenIdle::Stay,
         Until::Idle => WhenIdle::Leave,
+        Until::Resting => WhenIdle::Rest { at_least_ms: SHORTEST_REST_MS },
     };
     let driver = Driver::new(Arc::clone(engine), Arc::clone(&shared.hands), options);
     let halt = stop.child_token();
@@ -93,22 +100,33 @@ pub(super) async fn run(
     driven
 }
 
-/// The same in the background, unless it is driven here.
+/// The same in the background when its turn comes, unless it is driven or waits here.
 pub(super) fn drive(shared: &Arc<Shared>, id: &str) {
-    if shared.under_way.has(id) || shared.stop.is_cancelled() {
-        return;
+    if !shared.under_way.has(id) {
+        shared.queue.put(id);
     }
-    let (of, id) = (Arc::clone(shared), id.to_owned());
-    let mut background = shared.background.lock().unwrap_or_else(PoisonError::into_inner);
-    // Those that have ended need not be remembered.
-    while background.try_join_next().is_some() {}
-    background.spawn(async move {
-        let never = CancellationToken::new();
-        if let Err(error) = run(&of, &id, &never, Until::Ended).await {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, id, "a workflow was not driven on");
-        }
-    });
+    begin(shared);
+}
+
+/// Begins with those that wait, as far as there is room.
+fn begin(shared: &Arc<Shared>) {
+    while !shared.stop.is_cancelled()
+        && let Some(turn) = shared.queue.next()
+    {
+        let of = Arc::clone(shared);
+        let mut background = shared.background.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that have ended need not be remembered.
+        while background.try_join_next().is_some() {}
+        background.spawn(async move {
+            let never = CancellationToken::new();
+            if let Err(error) = run(&of, turn.id(), &never, Until::Resting).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, id = turn.id(), "a workflow was not driven on");
+            }
+            drop(turn);
+            begin(&of);
+        });
+    }
 }
 
 /// Tells the performer what it has to know of a workflow.
@@ -143,23 +161,52 @@ async fn free(engine: &Embedded, row: &FlowRow) {
     if is_gone && row.lease_until_ms > now_ms() {
         let lease = Lease { flow_id: row.id.clone(), fence: row.fence };
         // Somebody else was faster: the claim will tell.
-        let _ = engine.release(&lease).await;
+        let _ = engine.release(&lease, GiveBack::Free).await;
     }
 }
 
-/// Drives what hosts have left behind.
-pub(super) async fn adopt(shared: &Arc<Shared>) {
+/// Whether a process that lives has a workflow, or looks after it while it rests. This one does not
+/// count.
+pub fn is_looked_after(row: &FlowRow) -> bool {
+    let is_resting = row.lease_until_ms == 0;
+    is_owner_alive(&row.owner) && (is_resting || row.lease_until_ms > now_ms())
+}
+
+/// The status of a workflow that was made and has not begun.
+pub const QUEUED: &str = "queued";
+
+/// The status of a workflow, for those who look on.
+pub fn status_of(row: &FlowRow) -> &str {
+    if row.status == CREATED { QUEUED } else { &row.status }
+}
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// What is due or has commands, and nobody has it.
+    Due,
+    /// Also whether those who have one still live.
+    Everything,
+}
+
+/// Drives what hosts have left behind, and what rests here and is due.
+pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
     let engine = shared.workflows.engine();
-    let mut found = engine.abandoned(now_ms(), MOST).await.unwrap_or_default();
+    let now = now_ms();
+    let mut found = engine.abandoned(now, MOST).await.unwrap_or_default();
     found.retain(|row| !row.owner.is_empty() || row.caller != PERSON);
-    for status in ["running", "stopping", "rolling_back"] {
-        let filter = Filter { status: Some(status.to_owned()), ..Filter::default() };
-        let rows = engine.list(filter, None, MOST).await.unwrap_or_default();
-        found.extend(rows.into_iter().filter(|row| !row.owner.is_empty()));
+    let statuses = match look {
+        Look::Due => [].as_slice(),
+        Look::Everything => ["running", "stopping", "rolling_back"].as_slice(),
+    };
+    for status in statuses {
+        let filter = Filter { status: Some((*status).to_owned()), ..Filter::default() };
+        let mut rows = engine.list(filter, None, MOST).await.unwrap_or_default();
+        rows.retain(|row| row.lease_until_ms > now && !is_owner_this_process(&row.owner));
+        found.extend(rows);
     }
     for row in found {
-        let is_mine = is_owner_this_process(&row.owner);
-        if !is_owner_alive(&row.owner) && !is_mine {
+        if !is_owner_alive(&row.owner) {
             drive(shared, &row.id);
         }
     }

@@ -29,6 +29,12 @@ pub enum FlowsError {
     /// There is such a workflow already.
     #[error("workflow {0} exists already")]
     Exists(String),
+    /// Too many wait for their turn.
+    #[error("{waiting} workflows wait for their turn already")]
+    Busy {
+        /// How many.
+        waiting: usize,
+    },
     /// Files could not be read or written.
     #[error("{}: {source}", path.display())]
     Files {

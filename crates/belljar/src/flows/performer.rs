@@ -121,6 +121,12 @@ impl Performer for Hands {
         });
     }
 
+    fn keeps(&self, flow: &str) -> bool {
+        let driven = self.driven(flow);
+        let sandboxes = driven.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        !sandboxes.is_empty()
+    }
+
     fn is_repeatable(&self, start: &Start) -> bool {
         match &start.work {
             // One that may wait for a person has a journal of its own.

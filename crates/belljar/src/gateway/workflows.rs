@@ -20,8 +20,10 @@ use tokio_util::sync::CancellationToken;
 use super::ProjectBackend;
 use crate::{Answered, FlowOptions, FlowTerms, Flows, FlowsError, NewFlow, Terms};
 
-/// How often it is looked for workflows whose host has died.
-const ADOPT_EVERY: Duration = Duration::from_secs(5);
+/// How often it is looked for workflows that are due or were sent a command.
+const TEND_EVERY: Duration = Duration::from_millis(500);
+/// Every so many looks, also for those whose host has died.
+const ADOPT_EVERY: u32 = 10;
 /// Whose commands a model's are.
 const AGENT: &str = "agent";
 
@@ -35,6 +37,10 @@ pub struct WorkflowTerms {
     pub scratch: std::path::PathBuf,
     /// What of the host no workflow begins with and none brings.
     pub hidden: crate::Hidden,
+    /// How many are driven at once; more wait for their turn.
+    pub max_running: u32,
+    /// How many may wait.
+    pub max_queued: u32,
 }
 
 impl ProjectBackend {
@@ -44,7 +50,8 @@ impl ProjectBackend {
         sessions: &crate::SessionRegistry,
         terms: &Terms,
     ) -> Option<Flows> {
-        let WorkflowTerms { scratch, hidden, .. } = terms.workflows.clone()?;
+        let WorkflowTerms { scratch, hidden, max_running, max_queued, .. } =
+            terms.workflows.clone()?;
         let options = FlowOptions {
             terms: FlowTerms {
                 // Whether a file may have code is known when it is read.
@@ -53,20 +60,25 @@ impl ProjectBackend {
                 ..FlowTerms::default()
             },
             hidden,
+            max_running,
+            max_queued,
             ..FlowOptions::new(terms.limits, scratch)
         };
         let made = Flows::new(executor.clone(), sessions.clone(), options).await;
         made.inspect_err(|error| tracing::warn!(%error, "there are no workflows")).ok()
     }
 
-    /// Drives workflows that hosts have left behind, until it is told to stop.
+    /// Drives workflows that hosts have left behind and those that rest here, until it is told to stop.
     pub async fn adopt_workflows(&self, stop: CancellationToken) {
         let Some(flows) = &self.flows else { return };
-        loop {
-            flows.adopt_abandoned().await;
+        for look in (0..ADOPT_EVERY).cycle() {
+            match look {
+                0 => flows.adopt_abandoned().await,
+                _ => flows.tend().await,
+            }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(ADOPT_EVERY) => {}
+                () = tokio::time::sleep(TEND_EVERY) => {}
             }
         }
     }
@@ -106,14 +118,13 @@ impl Workflows for ProjectBackend {
         let dag = asked::workflow(request.workflow, self.yaml_code())?;
         let caller = self.terms.caller.clone();
         let new = NewFlow { id: request.id, dag, inputs: request.inputs, caller, workspace: None };
-        let id = flows.create(new).await.map_err(told)?;
-        flows.drive(&id);
-        Ok(id)
+        flows.start(new).await.map_err(told)
     }
 
     async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowError> {
-        let machine = self.known(id).await?.look(id, None).await.map_err(told)?;
-        Ok(report::of(&machine))
+        let flows = self.known(id).await?;
+        let machine = flows.look(id, None).await.map_err(told)?;
+        Ok(report::of(&machine, flows.place_in_queue(id)))
     }
 
     async fn workflows(
@@ -171,9 +182,9 @@ impl Workflows for ProjectBackend {
 fn info(row: FlowRow) -> WorkflowInfo {
     let moment = |ms: i64| u64::try_from(ms).unwrap_or_default();
     WorkflowInfo {
+        status: crate::status_of(&row).to_owned(),
         id: row.id,
         name: row.name,
-        status: row.status,
         created_ms: moment(row.created_ms),
         updated_ms: moment(row.updated_ms),
     }
@@ -185,6 +196,7 @@ fn told(error: FlowsError) -> WorkflowError {
         FlowsError::NoStore => WorkflowError::Off,
         FlowsError::Unknown(id) => WorkflowError::Unknown { id },
         FlowsError::Exists(id) => WorkflowError::Taken { id },
+        error @ FlowsError::Busy { .. } => WorkflowError::Busy { why: error.to_string() },
         FlowsError::Faulty(faults) => {
             WorkflowError::Faulty { faults: faults.0.iter().map(ToString::to_string).collect() }
         }

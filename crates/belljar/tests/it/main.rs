@@ -50,6 +50,7 @@ mod real_servers;
 mod run;
 mod serve_approvals;
 mod serve_http;
+mod serve_queue;
 mod serve_workflows;
 mod session_branches;
 mod session_crowd;

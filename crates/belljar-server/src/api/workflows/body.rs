@@ -186,8 +186,10 @@ pub(in super::super) struct WorkflowState {
     id: String,
     /// What its author calls it.
     name: String,
-    /// `new`, `running`, `paused`, `stopping`, `rolling_back`, `completed`, `failed`, `aborted`.
+    /// `queued`, `running`, `paused`, `stopping`, `rolling_back`, `completed`, `failed`, `aborted`.
     status: String,
+    /// Its place among those that wait for their turn, if it does; the first is 1.
+    queue: Option<u64>,
     /// The number of the newest event.
     events: u64,
     /// What it gave, once it has ended well.

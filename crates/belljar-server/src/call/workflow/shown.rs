@@ -34,7 +34,7 @@ const PREVIEW_CHARS: usize = 2_000;
 /// Tasks that are named: those that failed, or wait.
 const MOST_NAMED: usize = 20;
 /// Fields of a report that are passed on when they are there.
-const PASSED: &[&str] = &["failure", "decisions", "rollback", "approvals"];
+const PASSED: &[&str] = &["failure", "decisions", "rollback", "approvals", "queue"];
 
 /// How a workflow stands.
 pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
@@ -76,6 +76,12 @@ fn next(report: &WorkflowReport) -> String {
             question.decision
         )
     });
+    if let (None, Some(place)) = (&person, report.value.get("queue").and_then(Value::as_u64)) {
+        return format!(
+            "As many workflows run as may run at once; it is number {place} of those that wait, and \
+             goes on by itself when its turn comes. Call get_workflow for the result."
+        );
+    }
     let waits = report.value.get("decisions").and_then(Value::as_array);
     match (person, waits.is_some_and(|all| !all.is_empty())) {
         (Some(person), _) => person,
@@ -150,6 +156,7 @@ pub(super) fn failed(error: &WorkflowError) -> CallToolResult {
         WorkflowError::Unknown { .. } => Some("get_workflow without `id` lists those there are"),
         WorkflowError::Off
         | WorkflowError::Taken { .. }
+        | WorkflowError::Busy { .. }
         | WorkflowError::Faulty { .. }
         | WorkflowError::TooLarge { .. }
         | WorkflowError::BadCommand { .. }

@@ -64,6 +64,8 @@ struct RawCache {
 struct RawWorkflows {
     serve: Option<bool>,
     enable_code_execution: Option<bool>,
+    max_running: Option<Spanned<Quantity>>,
+    max_queued: Option<Spanned<Quantity>>,
 }
 
 macro_rules! raw_limits {
@@ -204,6 +206,18 @@ impl RawConfig {
     /// Whether workflows in YAML may have code.
     pub(super) fn enables_code_execution(&self) -> Option<bool> {
         self.file.workflows.enable_code_execution
+    }
+
+    /// How many workflows are driven at once.
+    pub(super) fn max_running(&self) -> Result<Option<u32>, ConfigError> {
+        let value = self.file.workflows.max_running.as_ref();
+        self.one("workflows", "max_running", value, quantity::count)
+    }
+
+    /// How many workflows may wait for their turn.
+    pub(super) fn max_queued(&self) -> Result<Option<u32>, ConfigError> {
+        let value = self.file.workflows.max_queued.as_ref();
+        self.one("workflows", "max_queued", value, quantity::count)
     }
 
     fn one<T>(

@@ -155,9 +155,28 @@ fn f8_code_in_yaml_is_off_until_somebody_enables_it_and_nobody_forbids_it() {
         (on, off, false, false),
     ] {
         let workflows = resolve(user, project).unwrap().workflows;
-        let wanted = super::WorkflowSettings { serve, enable_code_execution: code };
-        assert_eq!(workflows, wanted, "{user}{project}");
+        let found = (workflows.serve, workflows.enable_code_execution);
+        assert_eq!(found, (serve, code), "{user}{project}");
     }
+}
+
+#[test]
+fn f1_a_project_lowers_how_many_workflows_there_are_and_never_raises_it() {
+    let some = "[workflows]\nmax_running = 4\nmax_queued = 9\n";
+    let more = "[workflows]\nmax_running = 50\nmax_queued = 1\n";
+    for (user, project, wanted) in [
+        ("", "", (16, 1000)),
+        (some, "", (4, 9)),
+        ("", more, (50, 1)),
+        (some, more, (4, 1)),
+        (more, some, (4, 1)),
+    ] {
+        let workflows = resolve(user, project).unwrap().workflows;
+        let found = (workflows.max_running, workflows.max_queued);
+        assert_eq!(found, wanted, "{user}{project}");
+    }
+    let none = resolve("[workflows]\nmax_running = 0\n", "").unwrap_err();
+    assert_eq!(none, "user.toml, line 2: workflows.max_running: must be more than zero");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::bail;
-use belljar::{Answered, CommandAnswer, FlowTerms, Flows, is_owner_alive, new_command_id, now_ms};
+use belljar::{Answered, CommandAnswer, FlowTerms, Flows, is_looked_after, new_command_id, now_ms};
 use belljar_flow::{
     Command, DurableEngine as _, Embedded, Resolution, Task, Workflows,
     formats::{self, CodeExecution, Options},
@@ -140,10 +140,10 @@ fn tell(id: &str, answer: &CommandAnswer, as_json: bool) -> anyhow::Result<ExitC
     Ok(if why.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Whether somebody who lives drives a workflow.
+/// Whether somebody who lives drives a workflow, or looks after it while it rests.
 async fn is_driven(workflows: &Workflows<Embedded>, id: &str) -> anyhow::Result<bool> {
     let row = workflows.engine().find(id).await?;
-    Ok(row.is_some_and(|row| row.lease_until_ms > now_ms() && is_owner_alive(&row.owner)))
+    Ok(row.is_some_and(|row| is_looked_after(&row)))
 }
 
 /// Drives a workflow here until only a further command could change anything.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::{Flows, is_owner_alive, now_ms};
+use belljar::{Flows, QUEUED, is_looked_after, now_ms, status_of};
 use belljar_flow::{
     DurableEngine as _, Embedded, Machine, Workflows,
     engine::{CheckpointRow, Filter, FlowRow},
@@ -78,7 +78,7 @@ fn as_json(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow]) -> V
         "id": row.id,
         "name": row.name,
         "caller": row.caller,
-        "status": machine.status(),
+        "status": status(row, machine),
         "success": word(&machine.status()) == "completed",
         "output": machine.output(),
         "failure": machine.failure(),
@@ -103,7 +103,7 @@ fn as_json(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow]) -> V
 
 fn as_text(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow], look: Look) -> String {
     let now = now_ms();
-    let (id, status) = (&row.id, word(&machine.status()));
+    let (id, status) = (&row.id, status(row, machine));
     let name = look.paint(Role::Strong, &visible(&row.name));
     let mut text = format!("{id}  {name}  {status}, begun {}\n", ago(row.created_ms, now));
     if let Some(failure) = machine.failure() {
@@ -135,10 +135,14 @@ fn as_text(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow], look
     text
 }
 
+/// Where it is; one that has not begun waits for its turn.
+fn status(row: &FlowRow, machine: &Machine) -> String {
+    if status_of(row) == QUEUED { QUEUED.to_owned() } else { word(&machine.status()) }
+}
+
 /// Whether it has not ended and nobody is at it.
 fn is_resumable(row: &FlowRow) -> bool {
-    let is_held = row.lease_until_ms > now_ms() && is_owner_alive(&row.owner);
-    row.finished_ms.is_none() && !is_held
+    row.finished_ms.is_none() && !is_looked_after(row)
 }
 
 /// `belljar workflow events`.
@@ -201,7 +205,7 @@ pub(super) async fn list(
         .iter()
         .map(|row| {
             let began = ago(row.created_ms, now);
-            [row.id.clone(), row.status.clone(), began, row.caller.clone(), row.name.clone()]
+            [row.id.clone(), status_of(row).to_owned(), began, row.caller.clone(), row.name.clone()]
         })
         .collect();
     let table = columns(["WORKFLOW", "STATUS", "MADE", "BY", "NAME"], &cells, Look::of_stdout());
@@ -216,7 +220,7 @@ fn row_json(row: &FlowRow) -> Value {
     json!({
         "id": row.id,
         "name": row.name,
-        "status": row.status,
+        "status": status_of(row),
         "caller": row.caller,
         "resumable": is_resumable(row),
         "created_ms": row.created_ms,

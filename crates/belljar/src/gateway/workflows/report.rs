@@ -1,11 +1,13 @@
 //! How a workflow stands and what happens to it, as clients are told.
 
-use belljar_flow::{Asked, Decision, DecisionKind, Event, Happened, Machine, TaskView};
+use belljar_flow::{Asked, Decision, DecisionKind, Event, Happened, Machine, Status, TaskView};
 use belljar_server::{News, Question, WorkflowEvent, WorkflowReport};
 use serde_json::{Map, Value, json};
 
-/// How it stands.
-pub(super) fn of(machine: &Machine) -> WorkflowReport {
+use crate::QUEUED;
+
+/// How it stands; with its place, if it waits for its turn.
+pub(super) fn of(machine: &Machine, place: Option<usize>) -> WorkflowReport {
     let dag = machine.dag();
     let decisions = machine.decisions();
     let mut value = json!({
@@ -21,6 +23,12 @@ pub(super) fn of(machine: &Machine) -> WorkflowReport {
         "state": machine.state(),
     });
     if let Some(fields) = value.as_object_mut() {
+        if let Some(place) = place {
+            fields.insert("queue".to_owned(), json!(place));
+        }
+        if machine.status() == Status::New {
+            fields.insert("status".to_owned(), json!(QUEUED));
+        }
         if let Some(failure) = machine.failure() {
             fields.insert("failure".to_owned(), json!(failure));
         }
