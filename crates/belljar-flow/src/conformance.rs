@@ -15,7 +15,7 @@ use std::{fmt::Debug, future::Future, pin::Pin};
 
 use crate::engine::{
     Batch, DurableEngine, EngineError, EventRow, InputRow, IntentChange, Lease, LeaseRequest,
-    NewFlow, Standing,
+    NewFlow, Standing, Why,
 };
 
 /// A storage, empty at first.
@@ -95,7 +95,7 @@ cases! {
     blobs: blobs_come_back blobs_outlive_pruning;
     ownership: a_live_lease_is_respected a_lapsed_lease_is_free one_of_two_claims_wins
         superseded_writes_are_refused a_taken_over_lease_is_void a_released_flow_is_free
-        a_resting_flow_has_an_owner_and_is_free
+        a_resting_flow_has_an_owner_and_is_free vain_claims_are_counted
         leases_are_renewed abandoned_flows_are_found;
 }
 
@@ -126,7 +126,7 @@ async fn create(engine: &impl DurableEngine, id: &str, now_ms: i64) -> Outcome {
 /// A claim for ten seconds.
 fn wants(owner: &str, now_ms: i64) -> LeaseRequest {
     let owner = owner.to_owned();
-    LeaseRequest { owner, now_ms, until_ms: now_ms + 10_000, take_over: false }
+    LeaseRequest { owner, now_ms, until_ms: now_ms + 10_000, take_over: false, why: Why::Asked }
 }
 
 /// Makes a workflow and claims it.

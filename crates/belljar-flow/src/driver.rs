@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     effect::{Failure, Status},
-    engine::{DurableEngine, EngineError, GiveBack, LeaseRequest},
+    engine::{DurableEngine, EngineError, GiveBack, LeaseRequest, Why},
     machine::{Machine, Refusal},
 };
 
@@ -41,6 +41,8 @@ pub struct DriverOptions {
     pub take_over: bool,
     /// What it does when nothing runs and only a command can change that.
     pub idle: WhenIdle,
+    /// Whether somebody asked for what it does, or it found something to do.
+    pub why: Why,
     /// How long a task that was cancelled may take to end before it is dropped, and how long a
     /// driver that is stopped waits for its tasks.
     pub grace_ms: u64,
@@ -54,6 +56,7 @@ impl DriverOptions {
             lease_ms: 30_000,
             take_over: false,
             idle: WhenIdle::Stay,
+            why: Why::Asked,
             grace_ms: 2_000,
         }
     }
@@ -191,6 +194,7 @@ where
             now_ms,
             until_ms: now_ms.saturating_add(self.lease_ms()),
             take_over: self.options.take_over,
+            why: self.options.why,
         };
         let lease_until_ms = request.until_ms;
         let lease = self.engine.claim(flow, request).await?;
@@ -199,7 +203,7 @@ where
             Ok((machine, loaded)) => (loaded, machine),
             Err(error) => {
                 // What cannot be read is not kept from others who may be able to.
-                let _ = self.engine.release(&lease, GiveBack::Free).await;
+                let _ = self.engine.release(&lease, GiveBack::Failed).await;
                 return Err(error);
             }
         };

@@ -18,7 +18,7 @@ pub use belljar_store::{
     CheckpointRow, CommandRow, FlowBatch as Batch, FlowCommand as QueuedCommand,
     FlowEvent as EventRow, FlowFilter as Filter, FlowInput as InputRow, FlowLease as Lease,
     FlowRow, FlowState as Standing, GiveBack, IntentChange, IntentRow, LeaseRequest,
-    LoadedFlow as Loaded, NewFlow, SentCommand as Sent,
+    LoadedFlow as Loaded, NewFlow, SentCommand as Sent, Why,
 };
 
 /// Why an engine could not do what was asked. Whatever the variant, nothing was changed; after

@@ -80,7 +80,7 @@ pub enum Written {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkflowReport {
     /// `id`, `name`, `status`, `tasks`, and, once they say something, `output`, `failure`,
-    /// `decisions`, `rollback`, its place in the `queue` and more. [`told`](Self::told) is in it as `events`.
+    /// `decisions`, `rollback`, its place in the `queue`, why it needs `attention` and more. [`told`](Self::told) is in it as `events`.
     pub value: Value,
     /// The number of the newest event that it takes into account.
     pub told: u64,
@@ -141,7 +141,7 @@ pub struct WorkflowInfo {
     pub id: String,
     /// What its author calls it.
     pub name: String,
-    /// How it stands: `queued`, `running`, `paused`, `completed`, `failed`, `aborted`, …
+    /// How it stands: `queued`, `needs_attention`, `running`, `paused`, `completed`, `failed`, `aborted`, …
     pub status: String,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,

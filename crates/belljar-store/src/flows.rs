@@ -23,7 +23,7 @@ pub use load::{CheckpointRow, IntentRow, LoadedFlow};
 /// The status of a workflow that was made and not begun.
 const CREATED: &str = "created";
 const COLUMNS: &str = "id, name, caller, status, due_ms, owner, fence, lease_until_ms, parent, \
-                       parent_checkpoint, created_ms, updated_ms, finished_ms";
+                       parent_checkpoint, created_ms, updated_ms, finished_ms, vain";
 
 /// Why something cannot be done with a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -111,6 +111,20 @@ pub struct LeaseRequest {
     pub until_ms: i64,
     /// Also while somebody else has it.
     pub take_over: bool,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why a workflow is claimed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Why {
+    /// Somebody asked for it.
+    #[default]
+    Asked,
+    /// Nobody did: a host takes up what was left. That is counted until it gets further.
+    Found,
+    /// The same, and it was counted when it was found.
+    Counted,
 }
 
 /// How a workflow is given back.
@@ -121,6 +135,8 @@ pub enum GiveBack {
     /// Nothing is to be done, and who had it looks after it when something is: it stays its owner,
     /// without a claim.
     Resting,
+    /// It is nobody's, and who had it could not go on with it.
+    Failed,
 }
 
 /// A workflow without what it did.
@@ -150,6 +166,8 @@ pub struct FlowRow {
     pub updated_ms: i64,
     /// When it ended.
     pub finished_ms: Option<i64>,
+    /// How often in a row it was taken up by hosts nobody asked, and got no further.
+    pub vain: u32,
 }
 
 /// Which workflows are meant; what is `None` does not matter.
@@ -196,12 +214,17 @@ impl Store {
                 let (owner, until_ms) = (row.owner, row.lease_until_ms);
                 return Err(FlowError::Held { flow_id, owner, until_ms }.into());
             }
+            let vain = match request.why {
+                Why::Asked => 0,
+                Why::Found => row.vain.saturating_add(1),
+                Why::Counted => row.vain,
+            };
             connection
                 .prepare_cached(
-                    "UPDATE flows SET fence = fence + 1, owner = ?2, lease_until_ms = ?3
-                     WHERE id = ?1",
+                    "UPDATE flows SET fence = fence + 1, owner = ?2, lease_until_ms = ?3,
+                     vain = ?4 WHERE id = ?1",
                 )?
-                .execute((&flow_id, &request.owner, request.until_ms))?;
+                .execute((&flow_id, &request.owner, request.until_ms, vain))?;
             Ok(FlowLease { flow_id, fence: row.fence + 1 })
         })
         .await
@@ -230,9 +253,10 @@ impl Store {
             connection
                 .prepare_cached(
                     "UPDATE flows SET fence = fence + 1, lease_until_ms = 0,
-                     owner = CASE WHEN ?2 THEN owner ELSE '' END WHERE id = ?1",
+                     owner = CASE WHEN ?2 THEN owner ELSE '' END,
+                     vain = CASE WHEN ?3 THEN vain ELSE 0 END WHERE id = ?1",
                 )?
-                .execute((&lease.flow_id, how == GiveBack::Resting))?;
+                .execute((&lease.flow_id, how == GiveBack::Resting, how == GiveBack::Failed))?;
             Ok(())
         })
         .await
@@ -367,6 +391,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<FlowRow> {
         created_ms: row.get(10)?,
         updated_ms: row.get(11)?,
         finished_ms: row.get(12)?,
+        vain: row.get(13)?,
     })
 }
 

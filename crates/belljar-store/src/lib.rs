@@ -35,7 +35,7 @@ pub use events::Event;
 pub use flows::{
     CheckpointRow, CommandRow, FlowBatch, FlowCommand, FlowError, FlowEvent, FlowFilter, FlowInput,
     FlowLease, FlowRow, FlowState, GiveBack, IntentChange, IntentRow, LeaseRequest, LoadedFlow,
-    NewFlow, SentCommand,
+    NewFlow, SentCommand, Why,
 };
 pub use journal::JournalRow;
 pub use open::FILE_NAME;

@@ -21,7 +21,7 @@ mod tree;
 mod walk;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -30,7 +30,8 @@ use std::{
 use belljar_flow::{
     Command, Dag, DriveError, Driven, DurableEngine as _, Embedded, Event, Machine, NewWorkflow,
     WorkflowError, Workflows,
-    engine::{CheckpointRow, Filter, FlowRow},
+    engine::{CheckpointRow, Filter, FlowRow, Why},
+    is_agent,
 };
 use belljar_runtime::Limits;
 use belljar_tools::{NoObserver, Observer};
@@ -41,7 +42,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{Executor, SessionRegistry, now_ms};
 
 pub use allowed::FlowTerms;
-pub use driving::{QUEUED, is_looked_after, status_of};
+pub use driving::{NEEDS_ATTENTION, QUEUED, is_looked_after, needs_attention, status_of};
 pub use error::FlowsError;
 pub use files::Hidden;
 pub use known::check_workflow;
@@ -69,6 +70,8 @@ struct Shared {
     under_way: UnderWay,
     queue: Queue,
     max_queued: usize,
+    /// Those of which it was said that they are left alone, with their fence.
+    left_alone: Mutex<BTreeSet<(String, i64)>>,
     /// Cancelled when the host ends.
     stop: CancellationToken,
     background: Mutex<tokio::task::JoinSet<()>>,
@@ -170,6 +173,7 @@ impl Flows {
             under_way: UnderWay::default(),
             queue,
             max_queued,
+            left_alone: Mutex::default(),
             stop: CancellationToken::new(),
             background: Mutex::default(),
         };
@@ -212,7 +216,7 @@ impl Flows {
     /// Drives a workflow here until it has ended or `stop` is cancelled, from wherever it is. One that
     /// another host has is refused.
     pub async fn run(&self, id: &str, stop: &CancellationToken) -> Result<Driven, DriveError> {
-        driving::run(&self.shared, id, stop, driving::Until::Ended).await
+        driving::run(&self.shared, id, stop, (driving::Until::Ended, Why::Asked)).await
     }
 
     /// The same, until only a command could change anything.
@@ -221,13 +225,13 @@ impl Flows {
         id: &str,
         stop: &CancellationToken,
     ) -> Result<Driven, DriveError> {
-        driving::run(&self.shared, id, stop, driving::Until::Idle).await
+        driving::run(&self.shared, id, stop, (driving::Until::Idle, Why::Asked)).await
     }
 
     /// Drives a workflow in the background when its turn comes, if nobody here does. Needs a running
     /// tokio runtime.
     pub fn drive(&self, id: &str) {
-        driving::drive(&self.shared, id);
+        driving::drive(&self.shared, id, Why::Asked);
     }
 
     /// Makes a workflow and drives it in the background, unless too many wait for that already.
@@ -258,7 +262,13 @@ impl Flows {
     ) -> Result<CommandAnswer, FlowsError> {
         let command_id = self.send(id, command_id, by, &command).await?;
         if !self.is_driven(id).await? {
-            self.drive(id);
+            // What is left alone is taken up for a person, and for nobody else.
+            let row = self.find(id).await?;
+            if !is_agent(by) {
+                self.drive(id);
+            } else if row.is_some_and(|row| needs_attention(&row).is_none()) {
+                driving::drive(&self.shared, id, Why::Found);
+            }
         }
         self.answer(id, &command_id, patience).await
     }

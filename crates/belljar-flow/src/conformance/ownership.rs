@@ -7,7 +7,9 @@ use crate::{
         Engines, Fault, Outcome, create, event, holds, input, inputs, opened, owned, same,
         standing, wants,
     },
-    engine::{Batch, DurableEngine, EngineError, GiveBack, Lease, LeaseRequest, QueuedCommand},
+    engine::{
+        Batch, DurableEngine, EngineError, GiveBack, Lease, LeaseRequest, QueuedCommand, Why,
+    },
 };
 
 pub(super) async fn a_live_lease_is_respected<E: Engines>(engines: &E) -> Outcome {
@@ -137,6 +139,41 @@ pub(super) async fn a_resting_flow_has_an_owner_and_is_free<E: Engines>(engines:
     same("while it rests", &two.abandoned(2, 9).await?, &Vec::new())?;
     let second = two.claim("flow", wants("other", 2)).await?;
     holds("the fence did not grow", second.fence > first.fence)
+}
+
+pub(super) async fn vain_claims_are_counted<E: Engines>(engines: &E) -> Outcome {
+    let engine = engines.open().await;
+    let mut lease = owned(&engine, "flow").await?;
+    let mut now = 20_000;
+    let vain = async || -> Result<Option<u32>, Fault> {
+        Ok(engine.find("flow").await?.map(|row| row.vain))
+    };
+    let found = |now| LeaseRequest { why: Why::Found, ..wants("found", now) };
+    for count in 1..=2 {
+        lease = engine.claim("flow", found(now)).await?;
+        // It begins something, which is no progress.
+        engine.commit(&lease, inputs(vec![input(count.into(), b"x")])).await?;
+        same("claims in vain", &vain().await?, &Some(count))?;
+        now += 20_000;
+    }
+    engine.release(&lease, GiveBack::Failed).await?;
+    let counted = LeaseRequest { why: Why::Counted, ..wants("counted", now) };
+    let lease = engine.claim("flow", counted).await?;
+    engine.release(&lease, GiveBack::Failed).await?;
+    same("after a failure", &vain().await?, &Some(2))?;
+    let lease = engine.claim("flow", found(now)).await?;
+    engine.commit(&lease, Batch { progress: true, ..inputs(Vec::new()) }).await?;
+    same("after progress", &vain().await?, &Some(0))?;
+    for how in [GiveBack::Free, GiveBack::Resting] {
+        now += 20_000;
+        let lease = engine.claim("flow", found(now)).await?;
+        same("claimed again", &vain().await?, &Some(1))?;
+        engine.release(&lease, how).await?;
+        same("left in good order", &vain().await?, &Some(0))?;
+    }
+    engine.claim("flow", found(now)).await?;
+    engine.claim("flow", wants("asked", now + 20_000)).await?;
+    same("claimed because somebody asked", &vain().await?, &Some(0))
 }
 
 pub(super) async fn leases_are_renewed<E: Engines>(engines: &E) -> Outcome {

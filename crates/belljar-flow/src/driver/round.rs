@@ -44,6 +44,7 @@ impl Round {
     ) -> Result<(), Refusal> {
         let input = bounds::bounded(input);
         let (name, body) = (name(&input.what), self.written(journalled(&input)));
+        let has_ended = matches!(input.what, What::Ended { .. });
         let effects = machine.apply(input)?;
         let seq = machine.taken();
         self.bytes += body.len();
@@ -68,6 +69,7 @@ impl Round {
                 | Effect::Finish(_)) => self.effects.push(other),
             }
         }
+        self.batch.progress |= has_ended || row.checkpoint.is_some();
         self.batch.inputs.push(row);
         Ok(())
     }

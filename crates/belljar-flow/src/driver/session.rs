@@ -170,7 +170,7 @@ where
                 }
                 if !matches!(error, DriveError::Superseded { .. }) {
                     // Another host may go on at once, if the engine still answers.
-                    let _ = self.driver.engine.release(&self.lease, GiveBack::Free).await;
+                    let _ = self.driver.engine.release(&self.lease, GiveBack::Failed).await;
                 }
                 Err(error)
             }

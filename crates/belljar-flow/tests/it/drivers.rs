@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use belljar_flow::{
     Clock as _, Command, DriveError, Driver, DriverOptions, DurableEngine as _, Embedded,
     EngineError, Event, Happened, Left, Status, WhenIdle,
-    engine::{Batch, InputRow, LeaseRequest},
+    engine::{Batch, InputRow, LeaseRequest, Why},
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -219,7 +219,7 @@ async fn f3_a_replay_that_differs_is_an_error() {
     let engine = engine(directory.path());
     create(&engine, "flow", dag(json!([tool("a", "pay", &[])]))).await;
     let (owner, now_ms) = ("odd".to_owned(), 1);
-    let request = LeaseRequest { owner, now_ms, until_ms: 2, take_over: false };
+    let request = LeaseRequest { owner, now_ms, until_ms: 2, take_over: false, why: Why::Asked };
     let lease = engine.claim("flow", request).await.unwrap();
     let body = serde_json::to_vec(&json!({"now_ms": 1, "input": "begin"})).unwrap();
     let inputs = vec![InputRow { seq: 1, checkpoint: None, body }];

@@ -86,6 +86,8 @@ pub struct FlowBatch {
     pub state: Option<FlowState>,
     /// Until when its owner keeps it.
     pub lease_until_ms: Option<i64>,
+    /// Whether it gets further by this: something ended.
+    pub progress: bool,
 }
 
 impl Store {
@@ -141,9 +143,10 @@ fn apply(connection: &Connection, flow_id: &str, batch: FlowBatch) -> Result<u64
     connection
         .prepare_cached(
             "UPDATE flows SET updated_ms = max(updated_ms, ?2),
-             lease_until_ms = max(lease_until_ms, ?3) WHERE id = ?1",
+             lease_until_ms = max(lease_until_ms, ?3),
+             vain = CASE WHEN ?4 THEN 0 ELSE vain END WHERE id = ?1",
         )?
-        .execute((flow_id, now_ms, batch.lease_until_ms.unwrap_or_default()))?;
+        .execute((flow_id, now_ms, batch.lease_until_ms.unwrap_or_default(), batch.progress))?;
     Ok(last)
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use belljar_store::{
     FlowBatch, FlowCommand, FlowError, FlowEvent, FlowInput, FlowLease, IntentChange, LeaseRequest,
-    NewFlow, Store, StoreError,
+    NewFlow, Store, StoreError, Why,
 };
 
 use crate::support::{project, sql};
@@ -27,7 +27,13 @@ async fn create(store: &Store, id: &str) -> FlowLease {
 }
 
 fn claim(owner: &str) -> LeaseRequest {
-    LeaseRequest { owner: owner.to_owned(), now_ms: 1, until_ms: 100, take_over: false }
+    LeaseRequest {
+        owner: owner.to_owned(),
+        now_ms: 1,
+        until_ms: 100,
+        take_over: false,
+        why: Why::Asked,
+    }
 }
 
 /// A batch that has one of everything, one of it large.

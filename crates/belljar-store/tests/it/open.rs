@@ -46,8 +46,8 @@ fn a_newer_file_is_refused_and_left_alone() {
     sql(directory.path()).pragma_update(None, "user_version", 1000).unwrap();
     let refused = Store::open(directory.path());
     let Err(StoreError::Newer { found, known, .. }) = refused else { panic!("{refused:?}") };
-    assert_eq!((found, known), (1000, 3));
-    sql(directory.path()).pragma_update(None, "user_version", 3).unwrap();
+    assert_eq!((found, known), (1000, 4));
+    sql(directory.path()).pragma_update(None, "user_version", 4).unwrap();
     Store::open(directory.path()).unwrap();
 }
 

@@ -8,7 +8,7 @@ use std::{
 use belljar_flow::{
     DriveError, Driven, Driver, DriverOptions, DurableEngine as _, Embedded, EngineError, WhenIdle,
     WorkflowError,
-    engine::{Filter, FlowRow, GiveBack, Lease},
+    engine::{Filter, FlowRow, GiveBack, Lease, LeaseRequest, Why},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,10 @@ use crate::{
 
 /// Who asks when a person at a command line does. Workflows they stop stay stopped.
 const PERSON: &str = "cli";
+/// After so many times in a row without getting further, a workflow is left alone.
+const MOST_IN_VAIN: u32 = 3;
+/// Longer than it takes to count.
+const COUNTING_MS: i64 = 1_000;
 /// What the store calls one that was made and has not begun.
 const CREATED: &str = "created";
 /// Workflows of one status that are looked at when some are taken over.
@@ -70,7 +74,7 @@ pub(super) async fn run(
     shared: &Shared,
     id: &str,
     stop: &CancellationToken,
-    until: Until,
+    (until, why): (Until, Why),
 ) -> Result<Driven, DriveError> {
     let Some(_entered) = shared.under_way.enter(id) else {
         let (flow, owner) = (id.to_owned(), this_process());
@@ -79,8 +83,12 @@ pub(super) async fn run(
     let engine = shared.workflows.engine();
     let row = engine.find(id).await?.ok_or_else(|| EngineError::Unknown(id.to_owned()))?;
     free(engine, &row).await;
+    let why = match why {
+        Why::Found => count(engine, id).await?,
+        Why::Asked | Why::Counted => why,
+    };
     prepare(shared, &row).await?;
-    let mut options = DriverOptions::new(this_process());
+    let mut options = DriverOptions { why, ..DriverOptions::new(this_process()) };
     options.idle = match until {
         Until::Ended => WhenIdle::Stay,
         Until::Idle => WhenIdle::Leave,
@@ -101,9 +109,9 @@ pub(super) async fn run(
 }
 
 /// The same in the background when its turn comes, unless it is driven or waits here.
-pub(super) fn drive(shared: &Arc<Shared>, id: &str) {
+pub(super) fn drive(shared: &Arc<Shared>, id: &str, why: Why) {
     if !shared.under_way.has(id) {
-        shared.queue.put(id);
+        shared.queue.put(id, why);
     }
     begin(shared);
 }
@@ -119,7 +127,7 @@ fn begin(shared: &Arc<Shared>) {
         while background.try_join_next().is_some() {}
         background.spawn(async move {
             let never = CancellationToken::new();
-            if let Err(error) = run(&of, turn.id(), &never, Until::Resting).await {
+            if let Err(error) = run(&of, turn.id(), &never, (Until::Resting, turn.why())).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, id = turn.id(), "a workflow was not driven on");
             }
@@ -161,8 +169,19 @@ async fn free(engine: &Embedded, row: &FlowRow) {
     if is_gone && row.lease_until_ms > now_ms() {
         let lease = Lease { flow_id: row.id.clone(), fence: row.fence };
         // Somebody else was faster: the claim will tell.
-        let _ = engine.release(&lease, GiveBack::Free).await;
+        let _ = engine.release(&lease, GiveBack::Failed).await;
     }
+}
+
+/// Counts that a workflow is taken up, before it is so much as read: that may be what ends its host.
+async fn count(engine: &Embedded, id: &str) -> Result<Why, DriveError> {
+    let now_ms = now_ms();
+    let until_ms = now_ms.saturating_add(COUNTING_MS);
+    let request =
+        LeaseRequest { owner: this_process(), now_ms, until_ms, take_over: false, why: Why::Found };
+    let lease = engine.claim(id, request).await?;
+    engine.release(&lease, GiveBack::Failed).await?;
+    Ok(Why::Counted)
 }
 
 /// Whether a process that lives has a workflow, or looks after it while it rests. This one does not
@@ -175,9 +194,33 @@ pub fn is_looked_after(row: &FlowRow) -> bool {
 /// The status of a workflow that was made and has not begun.
 pub const QUEUED: &str = "queued";
 
+/// The status of a workflow that hosts leave alone until a person takes it up.
+pub const NEEDS_ATTENTION: &str = "needs_attention";
+
 /// The status of a workflow, for those who look on.
 pub fn status_of(row: &FlowRow) -> &str {
-    if row.status == CREATED { QUEUED } else { &row.status }
+    if needs_attention(row).is_some() {
+        NEEDS_ATTENTION
+    } else if row.status == CREATED {
+        QUEUED
+    } else {
+        &row.status
+    }
+}
+
+/// Why no host takes a workflow up by itself, if that is so: hosts died with it or could not go on,
+/// so many in a row, and it got no further. A person who asks for it is not kept from it.
+pub fn needs_attention(row: &FlowRow) -> Option<String> {
+    let is_had = row.lease_until_ms > now_ms()
+        && (is_owner_alive(&row.owner) || is_owner_this_process(&row.owner));
+    if row.vain < MOST_IN_VAIN || row.finished_ms.is_some() || is_had {
+        return None;
+    }
+    let (id, vain) = (&row.id, row.vain);
+    Some(format!(
+        "{vain} hosts in a row ended or failed while they had it, and it got no further; look at what \
+         it does, then `belljar workflow resume {id}`, or first `belljar workflow command {id} abort`"
+    ))
 }
 
 /// How much is looked at.
@@ -205,9 +248,18 @@ pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
         rows.retain(|row| row.lease_until_ms > now && !is_owner_this_process(&row.owner));
         found.extend(rows);
     }
-    for row in found {
-        if !is_owner_alive(&row.owner) {
-            drive(shared, &row.id);
+    for row in found.iter().filter(|row| !is_owner_alive(&row.owner)) {
+        match needs_attention(row) {
+            None => drive(shared, &row.id, Why::Found),
+            Some(reason) => leave_alone(shared, row, &reason),
         }
+    }
+}
+
+/// Says once why nobody takes a workflow up.
+fn leave_alone(shared: &Shared, row: &FlowRow, reason: &str) {
+    let mut told = shared.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.insert((row.id.clone(), row.fence)) {
+        tracing::error!(id = row.id, reason, "a workflow is left alone");
     }
 }

@@ -7,6 +7,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use belljar_flow::engine::Why;
+
 /// Workflows that are driven in the background, and those that wait for that.
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
@@ -16,7 +18,7 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct All {
-    waiting: VecDeque<String>,
+    waiting: VecDeque<(String, Why)>,
     driven: BTreeSet<String>,
 }
 
@@ -30,11 +32,15 @@ impl Queue {
         act(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts one at the end, unless it is there.
-    pub(super) fn put(&self, id: &str) {
+    /// Puts one at the end, unless it is there. What was asked for once is asked for.
+    pub(super) fn put(&self, id: &str, why: Why) {
         self.with(|all| {
-            if !all.driven.contains(id) && !all.waiting.iter().any(|waiting| waiting == id) {
-                all.waiting.push_back(id.to_owned());
+            if let Some((_, known)) = all.waiting.iter_mut().find(|(waiting, _)| waiting == id) {
+                if why == Why::Asked {
+                    *known = why;
+                }
+            } else if !all.driven.contains(id) {
+                all.waiting.push_back((id.to_owned(), why));
             }
         });
     }
@@ -43,9 +49,9 @@ impl Queue {
     pub(super) fn next(&self) -> Option<Turn> {
         self.with(|all| {
             let has_room = all.driven.len() < self.most;
-            let id = has_room.then(|| all.waiting.pop_front()).flatten()?;
+            let (id, why) = has_room.then(|| all.waiting.pop_front()).flatten()?;
             all.driven.insert(id.clone());
-            Some(Turn { queue: self.clone(), id })
+            Some(Turn { queue: self.clone(), id, why })
         })
     }
 
@@ -56,7 +62,7 @@ impl Queue {
 
     /// The place of one that waits; the first is 1.
     pub(super) fn place(&self, id: &str) -> Option<usize> {
-        self.with(|all| Some(1 + all.waiting.iter().position(|waiting| waiting == id)?))
+        self.with(|all| Some(1 + all.waiting.iter().position(|(waiting, _)| waiting == id)?))
     }
 }
 
@@ -65,11 +71,16 @@ impl Queue {
 pub(super) struct Turn {
     queue: Queue,
     id: String,
+    why: Why,
 }
 
 impl Turn {
     pub(super) fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(super) fn why(&self) -> Why {
+        self.why
     }
 }
 
@@ -81,24 +92,26 @@ impl Drop for Turn {
 
 #[cfg(test)]
 mod tests {
-    use super::Queue;
+    use super::{Queue, Why};
 
     #[test]
     fn f1_those_that_wait_come_in_order_and_once() {
         let queue = Queue::new(2);
         for id in ["a", "b", "c", "c", "d", "a"] {
-            queue.put(id);
+            queue.put(id, Why::Found);
         }
+        queue.put("c", Why::Asked);
         let (first, second) = (queue.next().unwrap(), queue.next().unwrap());
         assert_eq!((first.id(), second.id()), ("a", "b"));
         assert!(queue.next().is_none());
         // One that is driven does not wait as well.
-        queue.put("a");
+        queue.put("a", Why::Found);
         assert_eq!((queue.waiting(), queue.place("c"), queue.place("d")), (2, Some(1), Some(2)));
         assert_eq!((queue.place("a"), queue.place("x")), (None, None));
         drop(first);
-        assert_eq!(queue.next().unwrap().id(), "c");
-        queue.put("a");
+        let third = queue.next().unwrap();
+        assert_eq!((third.id(), third.why(), second.why()), ("c", Why::Asked, Why::Found));
+        queue.put("a", Why::Found);
         assert_eq!((queue.place("d"), queue.place("a")), (Some(1), Some(2)));
     }
 }

@@ -124,7 +124,9 @@ impl Workflows for ProjectBackend {
     async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowError> {
         let flows = self.known(id).await?;
         let machine = flows.look(id, None).await.map_err(told)?;
-        Ok(report::of(&machine, flows.place_in_queue(id)))
+        let row = flows.find(id).await.map_err(told)?;
+        let attention = row.as_ref().and_then(crate::needs_attention);
+        Ok(report::of(&machine, flows.place_in_queue(id), attention))
     }
 
     async fn workflows(

@@ -5,12 +5,16 @@
 //! writes down what really happened; whoever is asked about a task in doubt looks there.
 
 use std::{
+    io::{BufRead as _, BufReader},
     process::Child,
     time::{Duration, Instant},
 };
 
 use belljar::now_ms;
-use belljar_flow::{DurableEngine as _, Happened, Resolution, Status, engine::LeaseRequest};
+use belljar_flow::{
+    DurableEngine as _, Happened, Resolution, Status,
+    engine::{LeaseRequest, Why},
+};
 use belljar_store::{Approvals, Verdict};
 use serde_json::{Value, json};
 
@@ -335,6 +339,7 @@ fn f3_a_host_that_was_superseded_writes_nothing_and_says_so() {
         now_ms,
         until_ms: now_ms + 50,
         take_over: true,
+        why: Why::Asked,
     };
     block_on(watched.engine().claim(FLOW, request)).unwrap();
     let before = watched.machine(FLOW).taken();
@@ -348,6 +353,46 @@ fn f3_a_host_that_was_superseded_writes_nothing_and_says_so() {
     std::thread::sleep(Duration::from_millis(60));
     assert_eq!(flow.attend(flow.resume(None)).status, Some(0));
     flow.check("superseded");
+}
+
+/// A workflow that ends every host that has it is left alone after a while, until a person asks for it.
+#[test]
+fn f3_what_ends_its_hosts_is_left_alone() {
+    if no_sandbox() || cfg!(not(debug_assertions)) {
+        return;
+    }
+    let project = LedgerProject::with(Transport::Http, PERMISSIONS);
+    let deadly = "tasks:\n  - {id: once, tool: ledger:safe, arguments: {key: once}}\n  \
+                  - {id: deadly, tool: ledger:safe, arguments: {key: deadly}, depends_on: [once]}\n";
+    project.place.file("work/deadly.yaml", deadly);
+    let run = ["workflow", "run", "deadly.yaml", "--id", "deadly"];
+    assert_eq!(
+        outcome(project.start(&run, Some("flow_call:2")).wait_with_output().unwrap()).status,
+        None
+    );
+    // The first of its calls now is the one that was under way.
+    let serve = || {
+        let serve = ["serve", "--http", "127.0.0.1:0", "--log", "text"];
+        project.start(&serve, Some("flow_call:1"))
+    };
+    for _ in 0..3 {
+        assert_eq!(outcome(serve().wait_with_output().unwrap()).status, None);
+    }
+    let mut host = serve();
+    let log = BufReader::new(host.stderr.take().unwrap());
+    let left = log.lines().map_while(Result::ok).find(|line| line.contains("is left alone"));
+    assert!(left.is_some_and(|line| line.contains("belljar workflow resume deadly")));
+    assert!(!has_ended(&mut host));
+    let shown = project.place.belljar(&["workflow", "show", "deadly", "--json"]).json();
+    assert_eq!(shown["status"], json!("needs_attention"), "{shown}");
+    assert!(shown["attention"].as_str().unwrap().starts_with("3 hosts in a row"), "{shown}");
+    let listed = project.place.belljar(&["workflow", "list", "--json"]).json();
+    assert_eq!(listed[0]["status"], json!("needs_attention"), "{listed}");
+    let resumed = project.place.belljar(&["workflow", "resume", "deadly", "--json"]);
+    assert_eq!((resumed.status, &resumed.json()["status"]), (Some(0), &json!("completed")));
+    assert_eq!((project.count("did safe once"), project.count("did safe deadly")), (1, 1));
+    host.kill().unwrap();
+    host.wait().unwrap();
 }
 
 #[test]

@@ -186,10 +186,12 @@ pub(in super::super) struct WorkflowState {
     id: String,
     /// What its author calls it.
     name: String,
-    /// `queued`, `running`, `paused`, `stopping`, `rolling_back`, `completed`, `failed`, `aborted`.
+    /// `queued`, `needs_attention`, `running`, `paused`, `stopping`, `rolling_back`, `completed`, `failed`, `aborted`.
     status: String,
     /// Its place among those that wait for their turn, if it does; the first is 1.
     queue: Option<u64>,
+    /// Why no host goes on with it by itself, if that is so.
+    attention: Option<String>,
     /// The number of the newest event.
     events: u64,
     /// What it gave, once it has ended well.

@@ -34,7 +34,7 @@ const PREVIEW_CHARS: usize = 2_000;
 /// Tasks that are named: those that failed, or wait.
 const MOST_NAMED: usize = 20;
 /// Fields of a report that are passed on when they are there.
-const PASSED: &[&str] = &["failure", "decisions", "rollback", "approvals", "queue"];
+const PASSED: &[&str] = &["failure", "decisions", "rollback", "approvals", "queue", "attention"];
 
 /// How a workflow stands.
 pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
@@ -69,6 +69,9 @@ pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
 
 fn next(report: &WorkflowReport) -> String {
     let id = report.value.get("id").and_then(Value::as_str).unwrap_or_default();
+    if let Some(why) = report.value.get("attention").and_then(Value::as_str) {
+        return format!("Nobody goes on with it until a person does. Tell the user: {why}.");
+    }
     let person = report.questions.first().map(|question| {
         format!(
             "A person has to decide: `belljar workflow command {id} approve {}` (or reject). Tell \

@@ -8,7 +8,9 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::{Flows, QUEUED, is_looked_after, now_ms, status_of};
+use belljar::{
+    Flows, NEEDS_ATTENTION, QUEUED, is_looked_after, needs_attention, now_ms, status_of,
+};
 use belljar_flow::{
     DurableEngine as _, Embedded, Machine, Workflows,
     engine::{CheckpointRow, Filter, FlowRow},
@@ -82,6 +84,7 @@ fn as_json(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow]) -> V
         "success": word(&machine.status()) == "completed",
         "output": machine.output(),
         "failure": machine.failure(),
+        "attention": needs_attention(row),
         "branch": machine.branch(),
         "checkpoint": machine.taken(),
         "last_event": machine.told(),
@@ -109,6 +112,9 @@ fn as_text(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow], look
     if let Some(failure) = machine.failure() {
         text += &format!("{}\n", look.paint(Role::Bad, &shown(failure)));
     }
+    if let Some(why) = needs_attention(row) {
+        text += &format!("{}\n", look.paint(Role::Bad, &why));
+    }
     text.push('\n');
     let now = u64::try_from(now).unwrap_or_default();
     for line in Board::of(&machine.tasks()).lines(now, look, 100) {
@@ -135,9 +141,12 @@ fn as_text(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow], look
     text
 }
 
-/// Where it is; one that has not begun waits for its turn.
+/// Where it is; one that has not begun waits for its turn, one may be left alone.
 fn status(row: &FlowRow, machine: &Machine) -> String {
-    if status_of(row) == QUEUED { QUEUED.to_owned() } else { word(&machine.status()) }
+    match status_of(row) {
+        known @ (QUEUED | NEEDS_ATTENTION) => known.to_owned(),
+        _ => word(&machine.status()),
+    }
 }
 
 /// Whether it has not ended and nobody is at it.

@@ -4,10 +4,14 @@ use belljar_flow::{Asked, Decision, DecisionKind, Event, Happened, Machine, Stat
 use belljar_server::{News, Question, WorkflowEvent, WorkflowReport};
 use serde_json::{Map, Value, json};
 
-use crate::QUEUED;
+use crate::{NEEDS_ATTENTION, QUEUED};
 
-/// How it stands; with its place, if it waits for its turn.
-pub(super) fn of(machine: &Machine, place: Option<usize>) -> WorkflowReport {
+/// How it stands; with its place if it waits for its turn, and why it is left alone if it is.
+pub(super) fn of(
+    machine: &Machine,
+    place: Option<usize>,
+    attention: Option<String>,
+) -> WorkflowReport {
     let dag = machine.dag();
     let decisions = machine.decisions();
     let mut value = json!({
@@ -28,6 +32,10 @@ pub(super) fn of(machine: &Machine, place: Option<usize>) -> WorkflowReport {
         }
         if machine.status() == Status::New {
             fields.insert("status".to_owned(), json!(QUEUED));
+        }
+        if let Some(attention) = attention {
+            fields.insert("status".to_owned(), json!(NEEDS_ATTENTION));
+            fields.insert("attention".to_owned(), json!(attention));
         }
         if let Some(failure) = machine.failure() {
             fields.insert("failure".to_owned(), json!(failure));
