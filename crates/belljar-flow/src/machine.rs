@@ -40,7 +40,7 @@ use crate::bounds;
 use crate::check::Faults;
 use crate::command::Acknowledgement;
 use crate::dag::{Dag, Task};
-use crate::effect::{Effect, Failure, Input, RollbackReport, Status, What};
+use crate::effect::{Again, Effect, Failure, Input, RollbackReport, Status, What};
 use crate::event::Happened;
 use parts::{
     DefId, For, Home, Kind, Node, NodeId, Nodes, Pending, ROOT, Scope, ScopeId, Timer, Trace,
@@ -75,6 +75,10 @@ pub struct Machine {
     queue: BTreeSet<NodeId>,
     /// What is performed.
     running: BTreeSet<NodeId>,
+    /// Of these, what was under way when its host went away, while the workflow was paused: it goes
+    /// on when the workflow does.
+    #[serde(default, with = "parts::pairs")]
+    parked: BTreeMap<NodeId, Again>,
     /// What ran ahead in vain and has not ended yet.
     strays: BTreeSet<(String, u32)>,
     #[serde(with = "parts::pairs")]
@@ -199,6 +203,7 @@ impl Machine {
             ready: BTreeSet::new(),
             queue: BTreeSet::new(),
             running: BTreeSet::new(),
+            parked: BTreeMap::new(),
             strays: BTreeSet::new(),
             timers: BTreeMap::new(),
             next_timer: 1,

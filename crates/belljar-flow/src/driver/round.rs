@@ -74,6 +74,17 @@ impl Round {
         Ok(())
     }
 
+    /// Nothing of what the machine wants done is done, or begun; what it wanted begun.
+    pub(super) fn forget_what_is_to_be_done(&mut self) -> Vec<Start> {
+        self.batch.intents.retain(|change| matches!(change, IntentChange::Close { .. }));
+        let effects = std::mem::take(&mut self.effects).into_iter();
+        let starts = effects.filter_map(|effect| {
+            let Effect::Start(start) = effect else { return None };
+            Some(start)
+        });
+        starts.collect()
+    }
+
     /// What became of a command.
     pub(super) fn answer(&mut self, answer: &Acknowledgement) {
         let body = self.written(encode(answer));

@@ -15,9 +15,9 @@ use crate::{
         round::{Round, read_open},
         tasks::{Ended, Tasks},
     },
-    effect::{Again, Open, Status, What},
-    engine::{DurableEngine, EngineError, GiveBack, Lease, Loaded, QueuedCommand},
-    machine::Machine,
+    effect::{Again, Open, Start, Status, What, Work},
+    engine::{DurableEngine, EngineError, GiveBack, IntentRow, Lease, Loaded, QueuedCommand},
+    machine::{Machine, Refusal},
 };
 
 /// Inputs after which there is a snapshot, whatever their size; a large state waits for more.
@@ -41,6 +41,10 @@ pub(super) struct Session<'d, E, P, C> {
     inbox: Inbox,
     since: SinceSnapshot,
     is_stopping: bool,
+    /// What the machine says is not done yet: it will say all of it again.
+    is_taking_up: bool,
+    /// What it wanted begun meanwhile.
+    wanted: Vec<Start>,
     commits: u64,
 }
 
@@ -103,6 +107,8 @@ where
             flow,
             since: SinceSnapshot { inputs, bytes, size },
             is_stopping: false,
+            is_taking_up: false,
+            wanted: Vec::new(),
             commits: 0,
         }
     }
@@ -114,9 +120,7 @@ where
         stop: &CancellationToken,
     ) -> Result<Left, DriveError> {
         self.is_stopping = stop.is_cancelled();
-        self.pick_up(&loaded).await?;
-        let waiting = loaded.commands.into_iter().map(Arrival::Command).collect();
-        self.take(waiting).await?;
+        self.pick_up(loaded).await?;
         loop {
             let arrivals = match self.wake(stop).await? {
                 Wake::Arrivals(arrivals) => arrivals,
@@ -177,41 +181,49 @@ where
         }
     }
 
-    /// The first step: the workflow begins, or what was under way is looked at.
-    async fn pick_up(&mut self, loaded: &Loaded) -> Result<(), DriveError> {
-        let what = match self.machine.status() {
-            Status::New => What::Begin,
-            status if status.is_over() => return Ok(()),
-            Status::Running
-            | Status::Paused
-            | Status::Stopping
-            | Status::RollingBack
-            | Status::Completed
-            | Status::Failed
-            | Status::Aborted => What::Resumed { open: self.under_way(loaded)? },
-        };
+    /// The first step: the workflow begins, or the commands that waited are taken and then what was
+    /// under way is looked at. So whatever they stop is not started again.
+    async fn pick_up(&mut self, loaded: Loaded) -> Result<(), DriveError> {
         let mut round = Round::new(self.now());
-        self.apply(&mut round, what).map_err(|source| {
-            let flow = self.flow.clone();
-            DriveError::Refused { flow, source }
-        })?;
+        let is_new = self.machine.status() == Status::New;
+        if is_new {
+            self.apply(&mut round, What::Begin).map_err(|source| self.refused(source))?;
+        }
+        let Loaded { commands, open, .. } = loaded;
+        // All that is to be done is said by the machine once more when it is resumed.
+        self.is_taking_up = !is_new && !self.machine.status().is_over();
+        for command in commands {
+            round = self.obey(round, command).await?;
+        }
+        if !std::mem::take(&mut self.is_taking_up) {
+            return self.commit(round, step::Snapshot::IfDue).await;
+        }
+        if !self.machine.status().is_over() {
+            let what = What::Resumed { open: self.under_way(&open)? };
+            self.apply(&mut round, what).map_err(|source| self.refused(source))?;
+        }
         // What was under way is under way no more: the machine starts again what it wants.
         let at = self.machine.taken();
-        let closed = loaded.open.iter().map(|row| (row.key.clone(), at));
         let opened = std::mem::take(&mut round.batch.intents);
-        closed.for_each(|(key, at)| round.close(key, at));
+        open.into_iter().for_each(|row| round.close(row.key, at));
         round.batch.intents.extend(opened);
         self.commit(round, step::Snapshot::IfDue).await
     }
 
+    fn refused(&self, source: Refusal) -> DriveError {
+        DriveError::Refused { flow: self.flow.clone(), source }
+    }
+
     /// What had been started, and whether it may be started again. What has no intent was not begun:
     /// a fork finds the tasks of the other so.
-    fn under_way(&self, loaded: &Loaded) -> Result<Vec<Open>, DriveError> {
-        let open = loaded.open.iter().map(|row| read_open(&self.flow, &row.body));
+    fn under_way(&self, open: &[IntentRow]) -> Result<Vec<Open>, DriveError> {
+        let open = open.iter().map(|row| read_open(&self.flow, &row.body));
         let mut open: Vec<Open> = open.collect::<Result<_, _>>()?;
         for (instance, attempt) in self.machine.running() {
             if !open.iter().any(|open| open.instance == instance && open.attempt == attempt) {
-                open.push(Open { instance, attempt, again: Again::NotBegun });
+                let is_it = |s: &&Start| s.instance == instance && s.attempt == attempt;
+                let again = self.wanted.iter().rfind(is_it).map_or(Again::NotBegun, known_before);
+                open.push(Open { instance, attempt, again });
             }
         }
         Ok(open)
@@ -341,6 +353,14 @@ where
     fn now(&self) -> i64 {
         self.driver.clock.now_ms()
     }
+}
+
+/// What is known of something that is wanted: a host before this one may have begun it, and then it
+/// does no harm to begin it again.
+fn known_before(start: &Start) -> Again {
+    let is_code = matches!(start.work, Work::CodeExecution(_));
+    let is_harmless = start.idempotent != Some(false) || is_code;
+    if start.again && is_harmless { Again::Harmless } else { Again::NotBegun }
 }
 
 fn gone(flow: &str) -> DriveError {

@@ -66,7 +66,11 @@ impl Tasks {
     /// Answers for something that was cancelled before it began: it is not begun at all.
     pub(super) fn skip(&mut self, start: &Start) {
         let (instance, attempt, key) = (start.instance.clone(), start.attempt, intent_key(start));
-        let failure = Failure::new("cancelled", "it was cancelled before it began");
+        // Another host may have begun it.
+        let failure = Failure {
+            may_have_acted: start.again,
+            ..Failure::new("cancelled", "it was cancelled before it began")
+        };
         let abort = self.running.spawn(std::future::ready(Outcome::failed(failure)));
         let cancel = CancellationToken::new();
         let known = Known { instance, attempt, key, cancel, abort, patience_ms: None };

@@ -96,6 +96,7 @@ impl Machine {
         self.status = Status::Running;
         self.held = false;
         self.tell(Happened::WorkflowContinued);
+        self.unpark();
         Ok(())
     }
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Machine;
-use super::parts::{NodeId, Phase};
-use crate::dag::Action;
-use crate::effect::{Again, Effect, Failure, Open};
+use super::parts::{NodeId, Phase, Stop};
+use crate::dag::{Action, Task};
+use crate::effect::{Again, Effect, Failure, Open, Status};
 use crate::event::Happened;
 
 impl Machine {
@@ -14,8 +14,8 @@ impl Machine {
         flow.clone_into(&mut self.flow);
     }
 
-    /// A host took the workflow over. What may be repeated is started again under its key; what may
-    /// not is in doubt; timers and questions are given anew.
+    /// A host took the workflow over. What may be repeated is started again under its key, or when a
+    /// pause is over; what may not is in doubt; timers and questions are given anew.
     pub(super) fn resumed(&mut self, open: &[Open]) {
         if self.status.is_over() {
             return;
@@ -34,7 +34,9 @@ impl Machine {
         let running: Vec<NodeId> = self.running.iter().copied().collect();
         for id in running {
             let Some(node) = self.nodes.get(id) else { continue };
-            let again = again(&node.name, node.attempt);
+            let told = again(&node.name, node.attempt);
+            // What was parked has no intent, and what is known of it was known before.
+            let again = self.parked.remove(&id).unwrap_or(told);
             self.take_up(id, again);
         }
         self.cancel_only_what_runs();
@@ -75,23 +77,14 @@ impl Machine {
             self.running.remove(&id);
             return self.drop_ahead(id);
         }
-        let own_journal = matches!(def.action, Action::CodeExecution(_));
-        let harmless = match (again, def.idempotent) {
-            (Again::NotBegun, _) | (_, Some(true)) => true,
-            (Again::Harmless, declared) => declared != Some(false) || own_journal,
-            (Again::Unknown, _) => own_journal,
-        };
+        let harmless = is_harmless(&def, again);
         let stopping = node.stop.is_some();
         let timer = self.nodes.get_mut(id).and_then(|node| node.timer.take());
         self.forget(timer);
         if stopping {
-            self.running.remove(&id);
-            self.release_files(id);
-            let failure = Failure {
-                may_have_acted: again != Again::NotBegun,
-                ..Failure::new("cancelled", "it was being stopped when the host went away")
-            };
-            self.attempt_failed(id, failure, harmless && !own_journal);
+            self.stopped_away(id, again);
+        } else if harmless && self.status == Status::Paused {
+            self.parked.insert(id, again);
         } else if harmless {
             self.send(id, again != Again::NotBegun);
         } else {
@@ -102,10 +95,51 @@ impl Machine {
         }
     }
 
+    /// Ends what is to be stopped and is performed by nobody.
+    fn stopped_away(&mut self, id: NodeId, again: Again) {
+        let Some((_, def)) = self.node(id) else { return };
+        let own_journal = matches!(def.action, Action::CodeExecution(_));
+        let harmless = is_harmless(&def, again);
+        self.running.remove(&id);
+        self.release_files(id);
+        let failure = Failure {
+            may_have_acted: again != Again::NotBegun,
+            ..Failure::new("cancelled", "it was being stopped when the host went away")
+        };
+        self.attempt_failed(id, failure, harmless && !own_journal);
+    }
+
+    /// Stops a node that is parked; whether it was.
+    pub(super) fn stop_parked(&mut self, id: NodeId, why: Stop) -> bool {
+        let Some(again) = self.parked.remove(&id) else { return false };
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.stop = Some(why);
+        }
+        self.stopped_away(id, again);
+        true
+    }
+
+    /// A pause is over: what was parked goes on.
+    pub(super) fn unpark(&mut self) {
+        for (id, again) in std::mem::take(&mut self.parked) {
+            self.send(id, again != Again::NotBegun);
+        }
+    }
+
     fn release_files(&mut self, id: NodeId) {
         let seen = self.nodes.get_mut(id).and_then(|node| node.files.take());
         if let Some(seen) = seen {
             self.files.release(seen);
         }
+    }
+}
+
+/// Whether a task whose host went away may be performed again.
+fn is_harmless(def: &Task, again: Again) -> bool {
+    let own_journal = matches!(def.action, Action::CodeExecution(_));
+    match (again, def.idempotent) {
+        (Again::NotBegun, _) | (_, Some(true)) => true,
+        (Again::Harmless, declared) => declared != Some(false) || own_journal,
+        (Again::Unknown, _) => own_journal,
     }
 }

@@ -74,6 +74,11 @@ impl Machine {
     }
 
     fn cancel_running(&mut self) {
+        // What is parked is performed by nobody: it is as if its host had gone away now.
+        for (id, again) in std::mem::take(&mut self.parked) {
+            self.running.remove(&id);
+            self.doubt_unless_harmless(id, again);
+        }
         let running: Vec<NodeId> = self.running.iter().copied().collect();
         for id in running {
             let Some(node) = self.nodes.get_mut(id) else { continue };
@@ -195,13 +200,9 @@ impl Machine {
     pub(super) fn resume_rollback(&mut self, again: impl Fn(&str, u32) -> Again) {
         let running: Vec<NodeId> = std::mem::take(&mut self.running).into_iter().collect();
         for id in running {
-            let Some((node, def)) = self.node(id) else { continue };
+            let Some(node) = self.nodes.get(id) else { continue };
             let told = again(&node.name, node.attempt);
-            let harmless = told == Again::NotBegun
-                || (told == Again::Harmless && !matches!(def.action, Action::CodeExecution(_)));
-            if !harmless && node.ahead.is_none() {
-                self.leave_doubt(id, None);
-            }
+            self.doubt_unless_harmless(id, told);
         }
         let Some((instance, attempt)) = self.undoing() else {
             return self.go_on_rolling_back();
@@ -210,6 +211,16 @@ impl Machine {
             Again::NotBegun => self.send_undo(false),
             Again::Harmless => self.send_undo(true),
             Again::Unknown => self.undo_settled(Some((WhyNot::InDoubt, None))),
+        }
+    }
+
+    /// What was under way and cannot be known any more is reported.
+    fn doubt_unless_harmless(&mut self, id: NodeId, again: Again) {
+        let Some((node, def)) = self.node(id) else { return };
+        let harmless = again == Again::NotBegun
+            || (again == Again::Harmless && !matches!(def.action, Action::CodeExecution(_)));
+        if !harmless && node.ahead.is_none() {
+            self.leave_doubt(id, None);
         }
     }
 
@@ -272,6 +283,7 @@ impl Machine {
     /// What ran at the checkpoint has to run again, or has been stopped.
     fn start_over(&mut self) {
         let running: Vec<NodeId> = std::mem::take(&mut self.running).into_iter().collect();
+        self.parked.clear();
         let mut stopped = Vec::new();
         for id in running {
             let Some(node) = self.nodes.get_mut(id) else { continue };

@@ -35,6 +35,10 @@ impl Machine {
             (node.phase, node.child, node.attempt, node.name.clone());
         match phase {
             Phase::Ended(_) => return,
+            Phase::Running if self.parked.contains_key(&id) => {
+                self.stop_parked(id, why);
+                return;
+            }
             Phase::Running => {
                 let asked = node.stop.replace(why).is_some();
                 if !asked {

@@ -144,7 +144,8 @@ impl Machine {
 
     /// What is being performed: instance and attempt.
     pub fn running(&self) -> Vec<(String, u32)> {
-        let nodes = self.running.iter().filter_map(|id| self.nodes.get(*id));
+        let performed = self.running.iter().filter(|id| !self.parked.contains_key(id));
+        let nodes = performed.filter_map(|id| self.nodes.get(*id));
         let mut all: Vec<_> = nodes
             .map(|node| {
                 let ahead = node.ahead.as_ref().map(|ahead| ahead.attempt);

@@ -3,12 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_flow::{
-    Command, Embedded, EngineError, Happened, Left, Resolution, Status, WorkflowError, Workflows,
+    Command, Driver, DriverOptions, Embedded, EngineError, Happened, Left, Resolution, Status,
+    WorkflowError, Workflows,
 };
 use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, create, dag, driver, engine, events, tool};
+use crate::world::{World, create, dag, driver, engine, events, options, tool};
 
 fn every_command() -> Vec<(&'static str, Command)> {
     let task = serde_json::from_value(tool("extra", "pay", &["a"])).unwrap();
@@ -107,6 +108,77 @@ async fn f5_what_is_no_command_is_answered_too() {
     assert_eq!(driven.unwrap().status, Status::Completed);
     let answer = flows.answer("flow", "x", Duration::ZERO).await.unwrap().unwrap();
     assert!(answer.refused.unwrap().contains("no command"));
+}
+
+/// A workflow whose host dies while `a` is under way, and what the next host begins, with these
+/// commands sent in between.
+async fn after_a_crash(commands: &[Command]) -> (Arc<Embedded>, Vec<(String, bool)>, Status) {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    let tasks = json!([tool("a", "slow_read", &[]), tool("b", "read", &["a"])]);
+    let flows = create(&engine, "flow", dag(tasks)).await;
+    let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
+    let dies = driver(&engine, &world, "one");
+    tokio::select! {
+        driven = dies.run("flow", &stop) => panic!("{driven:?}"),
+        () = world.began() => {}
+    }
+    for (at, command) in commands.iter().enumerate() {
+        flows.send("flow", &format!("c{at}"), "test", command, 1).await.unwrap();
+    }
+    let next = Arc::new(World::default());
+    let options = DriverOptions { take_over: true, ..options("two") };
+    next.release();
+    let driver = Driver::new(Arc::clone(&engine), Arc::clone(&next), options);
+    let status = driver.run("flow", &stop).await.unwrap().status;
+    for (at, command) in commands.iter().enumerate() {
+        let answer = flows.answer("flow", &format!("c{at}"), Duration::ZERO).await.unwrap();
+        assert_eq!(answer.unwrap().refused, None, "{command:?}");
+    }
+    events(&flows, "flow").await;
+    (engine, next.begun(), status)
+}
+
+/// What was sent while nobody was there holds before anything is begun again.
+#[tokio::test]
+async fn f5_commands_that_waited_are_taken_before_tasks_are_begun_again() {
+    let again = |name: &str| (name.to_owned(), true);
+    let first = |name: &str| (name.to_owned(), false);
+    let (_, begun, status) = after_a_crash(&[]).await;
+    assert_eq!((begun, status), (vec![again("a"), first("b")], Status::Completed), "control");
+    let (_, begun, status) = after_a_crash(&[Command::Abort { reason: None }]).await;
+    assert_eq!((begun, status), (vec![], Status::Aborted));
+    let (_, begun, status) = after_a_crash(&[Command::Skip { task: "a".to_owned() }]).await;
+    assert_eq!((begun, status), (vec![first("b")], Status::Completed));
+    let (_, begun, status) = after_a_crash(&[Command::RollBack { to: 1 }]).await;
+    assert_eq!((begun, status), (vec![], Status::Paused));
+    let arguments = Map::from_iter([("of".to_owned(), json!("x"))]);
+    let modify = Command::ModifyArgs { task: "b".to_owned(), arguments };
+    let (engine, _, status) = after_a_crash(&[modify]).await;
+    assert_eq!(status, Status::Completed);
+    let output = Workflows::new(engine).look("flow", None).await.unwrap().output().clone();
+    assert_eq!(output["b"]["with"]["of"], "x");
+}
+
+/// Paused, a workflow begins nothing again; what was under way goes on when it does.
+#[tokio::test]
+async fn f5_what_was_under_way_when_it_was_paused_waits_for_its_end() {
+    let (engine, begun, status) = after_a_crash(&[Command::Pause]).await;
+    assert_eq!((begun, status), (vec![], Status::Paused));
+    let row = belljar_flow::DurableEngine::find(&*engine, "flow").await.unwrap().unwrap();
+    assert_eq!(row.due_ms, i64::MAX, "nobody has to look after it");
+    let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
+    let driven = driver(&engine, &world, "three").run("flow", &stop).await.unwrap();
+    assert_eq!((driven.left, world.begun()), (Left::Idle, vec![]));
+    Workflows::new(Arc::clone(&engine))
+        .send("flow", "on", "test", &Command::Continue, 1)
+        .await
+        .unwrap();
+    world.release();
+    let driven = driver(&engine, &world, "four").run("flow", &stop).await.unwrap();
+    assert_eq!(driven.status, Status::Completed);
+    // Two hosts later it is still known that the first may have done it.
+    assert_eq!(world.begun(), [("a".to_owned(), true), ("b".to_owned(), false)]);
 }
 
 /// Back to a checkpoint: what came after is forgotten and compensated, and it goes on from there.

@@ -59,6 +59,7 @@ impl Fate {
 /// whose arguments say so.
 #[derive(Debug, Default)]
 pub(crate) struct World {
+    begun: Mutex<Vec<(String, bool)>>,
     done: Mutex<Vec<Done>>,
     fate: Option<Arc<Fate>>,
     released: Notify,
@@ -72,6 +73,11 @@ impl World {
 
     pub(crate) fn done(&self) -> Vec<Done> {
         self.done.lock().unwrap().clone()
+    }
+
+    /// What was begun, and whether another host may have begun it before.
+    pub(crate) fn begun(&self) -> Vec<(String, bool)> {
+        self.begun.lock().unwrap().clone()
     }
 
     /// How often each instance was done.
@@ -112,6 +118,7 @@ impl World {
 
 impl Performer for World {
     async fn perform(&self, job: Job) -> Outcome {
+        self.begun.lock().unwrap().push((job.start.instance.clone(), job.start.again));
         self.pass().await;
         let Work::McpTool(call) = &job.start.work else {
             return Outcome::failed(Failure::new("test", "only tools"));

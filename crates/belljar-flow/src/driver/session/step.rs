@@ -39,7 +39,11 @@ where
             } else {
                 Again::Unknown
             }
-        })
+        })?;
+        if self.is_taking_up {
+            self.wanted.extend(round.forget_what_is_to_be_done());
+        }
+        Ok(())
     }
 
     /// Does what a command says, as far as the machine agrees.

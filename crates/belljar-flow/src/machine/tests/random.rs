@@ -77,6 +77,8 @@ struct World {
     now: u64,
     open: BTreeMap<(String, u32), Start>,
     seen: BTreeSet<(u32, String, u32)>,
+    /// What a pause keeps from going on after a crash.
+    parked: BTreeSet<(String, u32)>,
     last_event: u64,
     concurrency: usize,
     bases: Vec<Machine>,
@@ -97,6 +99,7 @@ impl World {
             now: 0,
             open: BTreeMap::new(),
             seen: BTreeSet::new(),
+            parked: BTreeSet::new(),
             last_event: 0,
             concurrency,
             bases: Vec::new(),
@@ -161,7 +164,9 @@ impl World {
             }
         } else {
             let id = (self.machine.branch(), start.instance.clone(), start.attempt);
-            assert!(self.seen.insert(id) || resumed, "{} started twice", start.instance);
+            let parked = self.parked.remove(&(start.instance.clone(), start.attempt));
+            let is_new = self.seen.insert(id);
+            assert!(is_new || resumed || parked, "{} started twice", start.instance);
             if !start.speculative {
                 self.dependencies_ended(&start.instance);
             }
@@ -271,6 +276,7 @@ impl World {
         let text = serde_json::to_string(&self.machine).unwrap();
         self.machine = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&self.machine).unwrap(), text);
+        let under_way: Vec<(String, u32)> = self.open.keys().cloned().collect();
         let open = std::mem::take(&mut self.open).into_keys().map(|(instance, attempt)| Open {
             again: [Again::Unknown, Again::Harmless, Again::NotBegun]
                 [(pick as usize + instance.len()) % 3],
@@ -279,6 +285,10 @@ impl World {
         });
         let open = open.collect();
         self.give(What::Resumed { open });
+        if self.machine.status() == Status::Paused {
+            // What is not begun again waits for the end of the pause.
+            self.parked.extend(under_way.into_iter().filter(|key| !self.open.contains_key(key)));
+        }
     }
 
     fn roll_back(&mut self, id: u32, pick: u32) {

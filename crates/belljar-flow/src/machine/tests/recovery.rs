@@ -54,6 +54,34 @@ fn f3_what_was_being_stopped_stays_stopped() {
     assert_eq!((rig.status(), rig.names().len()), (Status::Aborted, 0));
 }
 
+#[test]
+fn f5_what_a_pause_keeps_from_going_on_can_be_stopped() {
+    let paused = || {
+        let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+        let base = rig.machine.clone();
+        rig.command(Command::Pause);
+        rig.resume(|_| Again::Harmless);
+        assert_eq!((rig.names().len(), rig.machine.running().len()), (0, 0));
+        (rig, base)
+    };
+    let (mut rig, _) = paused();
+    rig.command(Command::Abort { reason: None });
+    assert_eq!(rig.status(), Status::Aborted);
+    let (mut rig, _) = paused();
+    assert_eq!(rig.command(Command::Skip { task: "a".into() }), None);
+    rig.command(Command::Continue);
+    assert_eq!(rig.names(), ["b"]);
+    let (mut rig, base) = paused();
+    rig.roll_back(base.taken(), &base);
+    assert_eq!((rig.status(), rig.machine.branch()), (Status::Paused, 1));
+    rig.command(Command::Continue);
+    assert_eq!(rig.names(), ["a"]);
+    let (mut rig, _) = paused();
+    rig.resume(|_| Again::NotBegun);
+    rig.command(Command::Continue);
+    assert_eq!((rig.names(), rig.started[0].again), (vec!["a"], true));
+}
+
 fn undoable() -> Value {
     let task = |id: &str, deps: &[&str]| {
         json!({"id": id, "type": "mcp_tool", "tool": "s:make", "depends_on": deps, "arguments": {"n": id},
