@@ -133,7 +133,7 @@ pub(crate) fn render_text(text: &str, names: &dyn Names) -> Result<Value, Templa
     }
     let source = guarded(text)?;
     let template = readable(text, &source, environment_of(names))?;
-    let mentioned = sorted(template.undeclared_variables(true));
+    let mentioned = mentioned_in_text(text, &template);
     let context = context(&mentioned, names);
     let mut out = Page(Vec::new());
     unbroken(text, || template.render_captured_to(context, &mut out).map(drop))?
@@ -145,7 +145,7 @@ pub(crate) fn render_text(text: &str, names: &dyn Names) -> Result<Value, Templa
 pub(crate) fn evaluate(expression: &str, names: &dyn Names) -> Result<Value, TemplateError> {
     let source = guard::expression(expression);
     let compiled = compiled(expression, &source, environment_of(names))?;
-    let mentioned = sorted(compiled.undeclared_variables(true));
+    let mentioned = mentioned_in_expression(expression, &compiled);
     let context = context(&mentioned, names);
     let value = unbroken(expression, || {
         let value = compiled.eval(context)?;
@@ -188,19 +188,65 @@ pub(crate) fn mentions(text: &str) -> Result<BTreeSet<String>, TemplateError> {
         return mentions_of_expression(expression);
     }
     let source = guarded(text)?;
-    readable(text, &source, &STRICT).map(|template| sorted(template.undeclared_variables(true)))
+    let template = readable(text, &source, &STRICT)?;
+    known_to(text, &guard::called_in_text(text))?;
+    Ok(mentioned_in_text(text, &template))
 }
 
 /// The same of a condition.
 pub(crate) fn mentions_of_expression(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     let text = bare(text);
     match compiled(text, &guard::expression(text), &STRICT) {
-        Ok(compiled) => Ok(sorted(compiled.undeclared_variables(true))),
+        Ok(compiled) => {
+            known_to(text, &guard::called_in_expression(text))?;
+            Ok(mentioned_in_expression(text, &compiled))
+        }
         Err(TemplateError::Broken { what, template }) => {
             Err(TemplateError::NotAnExpression { what, template })
         }
         Err(error) => Err(error),
     }
+}
+
+/// What a text mentions, what it takes slices of included.
+fn mentioned_in_text(text: &str, template: &Template<'_, '_>) -> BTreeSet<String> {
+    let mut mentioned = sorted(template.undeclared_variables(true));
+    if let Some(source) = guard::unsliced_text(text)
+        && let Ok(plain) = readable(text, &source, &STRICT)
+    {
+        mentioned.extend(plain.undeclared_variables(true));
+    }
+    mentioned
+}
+
+/// The same of an expression.
+fn mentioned_in_expression(text: &str, compiled: &Expression<'_, '_>) -> BTreeSet<String> {
+    let mut mentioned = sorted(compiled.undeclared_variables(true));
+    if let Some(source) = guard::unsliced_expression(text)
+        && let Ok(plain) = self::compiled(text, &source, &STRICT)
+    {
+        mentioned.extend(plain.undeclared_variables(true));
+    }
+    mentioned
+}
+
+/// Refuses filters and tests nobody has; minijinja says so only when it comes to them.
+fn known_to(text: &str, called: &guard::Called) -> Result<(), TemplateError> {
+    let is_missing = |source: String, kind: ErrorKind| {
+        let tried = unbroken(&source, || STRICT.compile_expression(&source)?.eval(()));
+        matches!(tried, Ok(Err(error)) if error.kind() == kind)
+    };
+    for name in &called.filters {
+        if is_missing(format!("none|{name}"), ErrorKind::UnknownFilter) {
+            return Err(unreadable(text, format!("unknown filter {name}")));
+        }
+    }
+    for name in &called.tests {
+        if is_missing(format!("none is {name}"), ErrorKind::UnknownTest) {
+            return Err(unreadable(text, format!("unknown test {name}")));
+        }
+    }
+    Ok(())
 }
 
 /// Functions a template may call: they look like names.

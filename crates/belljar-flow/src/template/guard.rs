@@ -26,6 +26,72 @@ pub(super) fn expression(text: &str) -> String {
 
 /// A text whose expressions are.
 pub(super) fn text(text: &str) -> Result<String, String> {
+    rewritten(text, &mut rewrite)
+}
+
+/// An expression without its slices, if it has any: minijinja does not tell what they are taken of.
+pub(super) fn unsliced_expression(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    may_slice(text).then(|| unslice(text, &read(text, None).0, &mut out))?;
+    Some(out)
+}
+
+/// A text whose expressions have none.
+pub(super) fn unsliced_text(text: &str) -> Option<String> {
+    may_slice(text).then(|| rewritten(text, &mut unslice).ok())?
+}
+
+fn may_slice(text: &str) -> bool {
+    text.contains('[') && text.contains(':')
+}
+
+/// The names of the filters and of the tests in an expression.
+pub(super) fn called_in_expression(text: &str) -> Called {
+    let mut called = Called::default();
+    called.collect(text, &read(text, None).0);
+    called
+}
+
+/// The same of a text.
+pub(super) fn called_in_text(text: &str) -> Called {
+    let mut called = Called::default();
+    // What cannot be read is told elsewhere.
+    let _ = rewritten(text, &mut |text, tokens, _| called.collect(text, tokens));
+    called
+}
+
+/// What an expression calls that is no name.
+#[derive(Debug, Default)]
+pub(super) struct Called {
+    pub(super) filters: Vec<String>,
+    pub(super) tests: Vec<String>,
+}
+
+impl Called {
+    fn collect(&mut self, text: &str, tokens: &[Token]) {
+        let word = |token: &Token| text.get(token.from..token.to).unwrap_or_default();
+        for (index, token) in tokens.iter().enumerate() {
+            let rest = tokens.get(index + 1..).unwrap_or_default();
+            let name = match (token.kind, word(token)) {
+                (Kind::Pipe, _) => rest.first(),
+                (Kind::Word, "is") => rest.iter().find(|next| word(next) != "not"),
+                _ => None,
+            };
+            let Some(name) = name.filter(|name| name.kind == Kind::Name).map(word) else {
+                continue;
+            };
+            let is_filter = token.kind == Kind::Pipe;
+            let called = if is_filter { &mut self.filters } else { &mut self.tests };
+            called.push(name.to_owned());
+        }
+    }
+}
+
+/// A text with its expressions written otherwise.
+fn rewritten(
+    text: &str,
+    rewrite: &mut dyn FnMut(&str, &[Token], &mut String),
+) -> Result<String, String> {
     let mut out = String::with_capacity(text.len() + 64);
     let mut rest = text;
     while let Some(at) = rest.find('{') {
@@ -189,6 +255,29 @@ fn quoted(rest: &str, quote: char) -> usize {
         }
     }
     rest.len()
+}
+
+/// Writes an expression without its slices.
+fn unslice(text: &str, tokens: &[Token], out: &mut String) {
+    let mut copied = 0;
+    for (index, open) in tokens.iter().enumerate() {
+        let before = index.checked_sub(1).and_then(|before| tokens.get(before));
+        let is_subscript = open.kind == Kind::Open('[') && before.is_some_and(|b| b.ends_operand());
+        if !is_subscript || open.from < copied {
+            continue;
+        }
+        let rest = tokens.get(index + 1..).unwrap_or_default();
+        let close = rest.iter().position(|t| t.kind == Kind::Close && t.level == open.level);
+        let Some((inside, close)) = close.and_then(|at| Some((rest.get(..at)?, rest.get(at)?)))
+        else {
+            continue;
+        };
+        if inside.iter().any(|t| t.kind == Kind::Colon && t.level == open.level + 1) {
+            out.push_str(text.get(copied..open.from).unwrap_or_default());
+            copied = close.to;
+        }
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
 }
 
 /// What is known of one level of brackets.

@@ -299,3 +299,44 @@ fn what_is_counted_gives_what_it_gave() {
         "a|__counted + b.c(d)|e|__number * -f[1:2]|__counted|__number"
     );
 }
+
+/// What a slice is taken of is mentioned as well, so that it is known and looked up.
+#[test]
+fn f2_slices_are_of_what_is_named() {
+    for (text, expected) in [
+        ("{{ state.list[1:] }}", json!([2])),
+        ("{{ (state.list + state.list)[1:3] }}", json!([2, 1])),
+        ("{{ results[\"fetch\"].items[:1][0].id }}", json!(7)),
+        ("from {{ state.list[:1] }} on", json!("from [1] on")),
+        ("{% for one in state.list[1:] %}{{ one }}{% endfor %}", json!("2")),
+        ("{% for word in ['abc'] %}{{ word[1:] }}{% endfor %}", json!("bc")),
+    ] {
+        assert_eq!(render_text(text, &names()).unwrap(), expected, "{text}");
+    }
+    let paths = |text| mentions(text).unwrap().into_iter().collect::<Vec<_>>();
+    assert_eq!(paths("{{ state.s[1:] }}"), ["state.s"]);
+    assert_eq!(paths("{% for word in ['abc'] %}{{ word[1:] }}{% endfor %}"), Vec::<String>::new());
+    assert_eq!(paths("{{ {'a': state.s}['a'] }}"), ["state.s"]);
+}
+
+/// Before anything runs, and not in what is only text.
+#[test]
+fn f2_unknown_filters_and_tests_are_found_when_a_template_is_read() {
+    for (text, what) in [
+        ("{{ state.list | lenght }}", "unknown filter lenght"),
+        ("a {{ state.list | first | uper }}", "unknown filter uper"),
+        ("{% if state.count is evn %}x{% endif %}", "unknown test evn"),
+        ("{{ state.count is not evn }}", "unknown test evn"),
+    ] {
+        let error = mentions(text).unwrap_err().to_string();
+        assert!(error.starts_with(what), "{text}: {error}");
+    }
+    for text in [
+        "{{ state.list | length }} | lenght, is evn",
+        "{{ state.x is defined and state.count is not none and '|x is y' }}",
+        "{{ state.x | default([]) | join(', ') | upper }}",
+        "{% raw %}{{ x | lenght }}{% endraw %}{{ state.count is even }}",
+    ] {
+        assert!(mentions(text).is_ok(), "{text}: {:?}", mentions(text));
+    }
+}
