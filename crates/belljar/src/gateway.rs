@@ -47,6 +47,7 @@ pub struct ProjectBackend {
     sessions: SessionRegistry,
     /// Workflows, unless the operator has switched them off.
     flows: Option<Flows>,
+    warnings: workflows::Warnings,
 }
 
 impl ProjectBackend {
@@ -66,7 +67,8 @@ impl ProjectBackend {
         let (sandbox, store) = (executor.sandbox().clone(), executor.store().cloned());
         let sessions = SessionRegistry::new(sandbox, store).await;
         let flows = Self::flows(&executor, &sessions, &terms).await;
-        Self { executor, terms, passed_through, revived: Mutex::default(), sessions, flows }
+        let (revived, warnings) = (Mutex::default(), workflows::Warnings::default());
+        Self { executor, terms, passed_through, revived, sessions, flows, warnings }
     }
 
     /// The executor behind it.

@@ -4,7 +4,11 @@ mod asked;
 mod persons;
 mod report;
 
-use std::time::Duration;
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use belljar_flow::{
     EngineError, WorkflowError as FlowError,
@@ -24,6 +28,8 @@ use crate::{Answered, FlowOptions, FlowTerms, Flows, FlowsError, NewFlow, Terms}
 const TEND_EVERY: Duration = Duration::from_millis(500);
 /// Every so many looks, also for those whose host has died.
 const ADOPT_EVERY: u32 = 10;
+/// Workflows whose warnings are remembered.
+const MOST_WARNED: usize = 1000;
 /// Whose commands a model's are.
 const AGENT: &str = "agent";
 
@@ -115,10 +121,12 @@ impl Workflows for ProjectBackend {
 
     async fn run_workflow(&self, request: WorkflowRequest) -> Result<String, WorkflowError> {
         let flows = self.all_flows()?;
-        let dag = asked::workflow(request.workflow, self.yaml_code())?;
+        let (dag, warnings) = asked::workflow(request.workflow, self.yaml_code())?;
         let caller = self.terms.caller.clone();
         let new = NewFlow { id: request.id, dag, inputs: request.inputs, caller, workspace: None };
-        flows.start(new).await.map_err(told)
+        let id = flows.start(new).await.map_err(told)?;
+        self.warnings.keep(&id, warnings);
+        Ok(id)
     }
 
     async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowError> {
@@ -126,7 +134,9 @@ impl Workflows for ProjectBackend {
         let machine = flows.look(id, None).await.map_err(told)?;
         let row = flows.find(id).await.map_err(told)?;
         let attention = row.as_ref().and_then(crate::needs_attention);
-        Ok(report::of(&machine, flows.place_in_queue(id), attention))
+        let mut report = report::of(&machine, flows.place_in_queue(id), attention);
+        self.warnings.add_to(id, &mut report);
+        Ok(report)
     }
 
     async fn workflows(
@@ -178,6 +188,29 @@ impl Workflows for ProjectBackend {
             Answered::NotYet => (None, None),
         };
         Ok(CommandAnswer { command_id: answer.id, accepted, reason })
+    }
+}
+
+/// What was tolerated in workflows that were made here, for as long as this host lives.
+#[derive(Debug, Default)]
+pub(super) struct Warnings(Mutex<VecDeque<(String, Vec<String>)>>);
+
+impl Warnings {
+    fn keep(&self, id: &str, warnings: Vec<String>) {
+        if warnings.is_empty() {
+            return;
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.truncate(MOST_WARNED - 1);
+        all.push_front((id.to_owned(), warnings));
+    }
+
+    fn add_to(&self, id: &str, report: &mut WorkflowReport) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = all.iter().find(|(warned, _)| warned == id);
+        if let (Some((_, warnings)), Some(fields)) = (found, report.value.as_object_mut()) {
+            fields.insert("warnings".to_owned(), warnings.clone().into());
+        }
     }
 }
 

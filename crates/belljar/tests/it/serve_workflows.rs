@@ -245,3 +245,30 @@ fn e1_a_model_runs_and_steers_workflows_over_stdio() {
     assert_eq!(project.counted(), ["b"]);
     server.end();
 }
+
+const UNIT: &str = "a time without unit is read as milliseconds";
+
+/// What was tolerated in a file is told to whoever runs it, wherever they do.
+#[test]
+fn f8_what_is_tolerated_is_told() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with("");
+    let odd = "name: odd\ntasks:\n  - {id: a, wait: 5}\n";
+    project.place.file("work/odd.yaml", odd);
+    for command in ["validate", "run"] {
+        let told = project.place.belljar(&["workflow", command, "odd.yaml"]);
+        assert_eq!(told.status, Some(0), "{told:#?}");
+        assert!(
+            told.stderr.contains("warning: odd.yaml:3:") && told.stderr.contains(UNIT),
+            "{told:#?}"
+        );
+    }
+    let server = serve_in(&project.place, &[]);
+    let made = server.ask("POST /v1/workflows", &json!({"workflow": odd, "wait_ms": 60_000}));
+    assert!(made["warnings"][0].as_str().unwrap().contains(UNIT), "{made:#}");
+    let called = server.call("run_workflow", &json!({"workflow": odd}));
+    let warned = &called["structuredContent"]["warnings"];
+    assert!(warned[0].as_str().unwrap().contains(UNIT), "{called:#}");
+}

@@ -34,7 +34,8 @@ const PREVIEW_CHARS: usize = 2_000;
 /// Tasks that are named: those that failed, or wait.
 const MOST_NAMED: usize = 20;
 /// Fields of a report that are passed on when they are there.
-const PASSED: &[&str] = &["failure", "decisions", "rollback", "approvals", "queue", "attention"];
+const PASSED: &[&str] =
+    &["failure", "decisions", "rollback", "approvals", "queue", "attention", "warnings"];
 
 /// How a workflow stands.
 pub(super) fn report(report: &WorkflowReport) -> CallToolResult {

@@ -12,8 +12,12 @@ const NAME: &str = "workflow";
 /// The spellings of what a task depends on.
 const DEPENDS_ON: [&str; 4] = ["depends_on", "dependsOn", "dependencies", "deps"];
 
-/// Reads a workflow. Code is for a DAG in JSON, and for all else if the operator says so.
-pub(super) fn workflow(written: Written, code: CodeExecution) -> Result<Dag, WorkflowError> {
+/// Reads a workflow, with what is tolerated in it. Code is for a DAG in JSON, and for all else if the
+/// operator says so.
+pub(super) fn workflow(
+    written: Written,
+    code: CodeExecution,
+) -> Result<(Dag, Vec<String>), WorkflowError> {
     let (text, is_json) = match written {
         Written::Json(given) => (given.to_string(), true),
         Written::Text(text) => {
@@ -31,10 +35,8 @@ pub(super) fn workflow(written: Written, code: CodeExecution) -> Result<Dag, Wor
         let told = |fault: &formats::Fault| in_words(fault, is_json);
         WorkflowError::Faulty { faults: faults.iter().map(told).collect() }
     })?;
-    for warning in &read.warnings {
-        tracing::info!("{warning}");
-    }
-    Ok(read.dag)
+    let warnings = read.warnings.iter().map(|warning| in_words(&warning.0, is_json)).collect();
+    Ok((read.dag, warnings))
 }
 
 /// Lines of what was sent as an object are nobody's.

@@ -4,7 +4,7 @@ use super::*;
 
 const CODE: &str = r#"{"tasks": [{"id": "a", "type": "code_execution", "code": "return 1"}]}"#;
 
-fn faults(read: Result<Dag, WorkflowError>) -> String {
+fn faults(read: Result<(Dag, Vec<String>), WorkflowError>) -> String {
     read.unwrap_err().to_string()
 }
 
