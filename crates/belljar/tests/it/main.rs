@@ -29,6 +29,7 @@ mod executor_durable;
 mod executor_support;
 mod flow_agents;
 mod flow_crashes;
+mod flow_ahead;
 mod flow_examples;
 mod flow_support;
 mod help;
