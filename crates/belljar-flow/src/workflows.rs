@@ -15,6 +15,9 @@ use crate::{
     machine::{Files, Machine},
 };
 
+/// Checkpoints among which the newest that has not ended is looked for.
+const NEWEST: u32 = 20;
+
 /// A workflow that is asked for.
 #[derive(Debug, Clone)]
 pub struct NewWorkflow {
@@ -114,6 +117,33 @@ impl<E: DurableEngine> Workflows<E> {
     ) -> Result<Vec<Event>, WorkflowError> {
         let rows = self.engine.events(flow, after, limit, patience).await?;
         rows.iter().map(|row| read(flow, "an event", &row.body)).collect()
+    }
+
+    /// Makes a workflow that is what another was at a checkpoint, and gives back which: if none is
+    /// named, the newest at which it had not ended. What had ended by then is not done again, and its
+    /// files are what they were; what was under way, the other does for itself.
+    pub async fn fork(
+        &self,
+        flow: &str,
+        at: Option<u64>,
+        new_id: &str,
+        now_ms: i64,
+    ) -> Result<u64, WorkflowError> {
+        let candidates = match at {
+            Some(at) => vec![at],
+            None => {
+                let newest = self.engine.checkpoints(flow, None, NEWEST).await?;
+                newest.into_iter().map(|row| row.seq).collect()
+            }
+        };
+        for at in candidates {
+            if !self.look(flow, Some(at)).await?.status().is_over() {
+                self.engine.fork(flow, at, new_id, now_ms).await?;
+                return Ok(at);
+            }
+        }
+        let why = format!("workflow {flow} had ended by then; an earlier checkpoint can be forked");
+        Err(EngineError::Conflict(why).into())
     }
 
     /// A workflow as it is, or as it was at a checkpoint.

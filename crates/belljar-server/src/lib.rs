@@ -49,6 +49,6 @@ pub use stdio::{StdioError, serve_stdio, serve_streams};
 pub use token::{Token, TokenError};
 pub use traces::{Collector, Traces};
 pub use workflows::{
-    By, CommandAnswer, News, Question, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowInfo,
-    WorkflowReport, WorkflowRequest, Workflows, Written,
+    By, CommandAnswer, News, Question, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowFork,
+    WorkflowInfo, WorkflowReport, WorkflowRequest, Workflows, Written,
 };

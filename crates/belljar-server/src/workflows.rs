@@ -23,6 +23,16 @@ pub trait Workflows: Send + Sync + 'static {
         request: WorkflowRequest,
     ) -> impl Future<Output = Result<String, WorkflowError>> + Send;
 
+    /// Makes a workflow that is what another was at a checkpoint, and has it go on. Its id.
+    fn fork_workflow(
+        &self,
+        id: &str,
+        fork: WorkflowFork,
+    ) -> impl Future<Output = Result<String, WorkflowError>> + Send;
+
+    /// Forgets a workflow that has ended.
+    fn forget_workflow(&self, id: &str) -> impl Future<Output = Result<(), WorkflowError>> + Send;
+
     /// How a workflow stands.
     fn workflow(
         &self,
@@ -54,6 +64,17 @@ pub trait Workflows: Send + Sync + 'static {
         command: WorkflowCommand,
         wait: Duration,
     ) -> impl Future<Output = Result<CommandAnswer, WorkflowError>> + Send;
+}
+
+/// A workflow that is asked for, as another was.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkflowFork {
+    /// At which checkpoint; the newest at which it had not ended if absent.
+    pub at: Option<u64>,
+    /// What it is to be called; the backend thinks of something if absent.
+    pub id: Option<String>,
+    /// Whether it begins paused.
+    pub paused: bool,
 }
 
 /// A workflow that is asked for.
@@ -200,6 +221,12 @@ pub enum WorkflowError {
         /// What was asked for.
         id: String,
     },
+    /// It has not ended.
+    #[error("workflow {id} has not ended, or somebody is at it")]
+    NotOver {
+        /// What was asked for.
+        id: String,
+    },
     /// More wait for their turn than the operator lets.
     #[error("{why}")]
     Busy {
@@ -257,6 +284,7 @@ impl WorkflowError {
             Self::Off => "workflow.off",
             Self::Unknown { .. } => "workflow.unknown",
             Self::Taken { .. } => "workflow.taken",
+            Self::NotOver { .. } => "workflow.not_over",
             Self::Busy { .. } => "workflow.busy",
             Self::Faulty { .. } => "workflow.invalid",
             Self::TooLarge { .. } => "workflow.too_large",
@@ -273,6 +301,7 @@ impl WorkflowError {
             Self::Off => Some("the operator's configuration has `[workflows] serve = false`"),
             Self::Unknown { .. } => Some("GET /v1/workflows lists those there are"),
             Self::Taken { .. } => Some("leave `id` out, or look at the one there is"),
+            Self::NotOver { .. } => Some("abort it first"),
             Self::Busy { .. } => Some("try again when others have ended"),
             Self::NotYours { hint, .. } => Some(hint),
             Self::Refused { hint, .. } => hint.as_deref(),

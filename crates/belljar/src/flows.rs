@@ -15,6 +15,7 @@ mod node;
 mod performer;
 mod queue;
 mod ran;
+mod retention;
 mod sandboxes;
 mod tools;
 mod tree;
@@ -43,9 +44,10 @@ use crate::{Executor, SessionRegistry, now_ms};
 
 pub use allowed::FlowTerms;
 pub use driving::{NEEDS_ATTENTION, QUEUED, is_looked_after, needs_attention, status_of};
-pub use error::FlowsError;
+pub use error::{FlowsError, check_flow_id};
 pub use files::Hidden;
 pub use known::check_workflow;
+pub use retention::forget_workflow;
 
 use driving::UnderWay;
 use performer::Hands;
@@ -94,6 +96,8 @@ pub struct FlowOptions {
     pub max_running: u32,
     /// How many may wait; more are not begun.
     pub max_queued: u32,
+    /// For how long workflows that have ended are kept; for ever if nothing is said.
+    pub keep: Option<Duration>,
 }
 
 impl FlowOptions {
@@ -107,6 +111,7 @@ impl FlowOptions {
             observer: Arc::new(NoObserver),
             max_running: MAX_RUNNING,
             max_queued: MAX_QUEUED,
+            keep: None,
         }
     }
 }
@@ -131,6 +136,17 @@ impl NewFlow {
     pub fn new(dag: Dag, caller: impl Into<String>) -> Self {
         Self { id: None, dag, inputs: Map::new(), caller: caller.into(), workspace: None }
     }
+}
+
+/// A workflow that is asked for, as another was.
+#[derive(Debug, Clone, Default)]
+pub struct Fork {
+    /// At which checkpoint.
+    pub at: Option<u64>,
+    /// Its id; one is made up if there is none.
+    pub id: Option<String>,
+    /// Who pauses it before it begins, if anybody does.
+    pub paused_by: Option<String>,
 }
 
 /// What became of a command.
@@ -184,8 +200,8 @@ impl Flows {
     pub async fn create(&self, new: NewFlow) -> Result<String, FlowsError> {
         let NewFlow { id, dag, inputs, caller, workspace } = new;
         self.check(&dag).await?;
-        let id = id.unwrap_or_else(flow_id);
-        error::check_id(&id)?;
+        let id = id.unwrap_or_else(new_flow_id);
+        check_flow_id(&id)?;
         if self.find(&id).await?.is_some() {
             return Err(FlowsError::Exists(id));
         }
@@ -243,6 +259,23 @@ impl Flows {
         let id = self.create(new).await?;
         self.drive(&id);
         Ok(id)
+    }
+
+    /// Makes a workflow that is what another was at a checkpoint, if none is named the newest at which
+    /// it had not ended, and drives it in the background; paused, if it is to wait for commands.
+    pub async fn fork(&self, id: &str, fork: Fork) -> Result<String, FlowsError> {
+        let new_id = fork.id.unwrap_or_else(new_flow_id);
+        check_flow_id(&new_id)?;
+        {
+            // Nobody here begins with it before it is paused.
+            let _entered = self.shared.under_way.enter(&new_id);
+            self.shared.workflows.fork(id, fork.at, &new_id, now_ms()).await?;
+            if let Some(by) = &fork.paused_by {
+                self.send(&new_id, None, by, &Command::Pause).await?;
+            }
+        }
+        self.drive(&new_id);
+        Ok(new_id)
     }
 
     /// The place of a workflow that waits for its turn here; the first is 1.
@@ -399,7 +432,7 @@ pub struct Exported {
 }
 
 /// A new id of a workflow.
-fn flow_id() -> String {
+pub fn new_flow_id() -> String {
     format!("flow_{}", random())
 }
 

@@ -28,9 +28,9 @@ pub use belljar_runtime::{
 };
 pub use executor::{Durability, Execution, Executor, ResumeError, Resumed, is_owner_alive, now_ms};
 pub use flows::{
-    Answered, CommandAnswer, Exported, FlowOptions, FlowTerms, Flows, FlowsError, Hidden,
-    MAX_QUEUED, MAX_RUNNING, NEEDS_ATTENTION, NewFlow, QUEUED, check_workflow, is_looked_after,
-    needs_attention, new_command_id, status_of,
+    Answered, CommandAnswer, Exported, FlowOptions, FlowTerms, Flows, FlowsError, Fork, Hidden,
+    MAX_QUEUED, MAX_RUNNING, NEEDS_ATTENTION, NewFlow, QUEUED, check_flow_id, check_workflow,
+    forget_workflow, is_looked_after, needs_attention, new_command_id, new_flow_id, status_of,
 };
 pub use gateway::{ProjectBackend, Terms, WorkflowTerms};
 pub use sandbox::{

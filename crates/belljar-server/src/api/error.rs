@@ -154,7 +154,7 @@ impl From<WorkflowError> for ApiError {
     fn from(error: WorkflowError) -> Self {
         let status = match &error {
             WorkflowError::Unknown { .. } => StatusCode::NOT_FOUND,
-            WorkflowError::Taken { .. } => StatusCode::CONFLICT,
+            WorkflowError::Taken { .. } | WorkflowError::NotOver { .. } => StatusCode::CONFLICT,
             // JSON as it should be, and yet no workflow, or no command.
             WorkflowError::Faulty { .. } | WorkflowError::BadCommand { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY

@@ -17,8 +17,8 @@ use super::{
         RunResult, SessionList, ToolList,
     },
     workflows::body::{
-        self as workflow, CommandRequest, EventsWanted, WorkflowAsked, WorkflowEventList,
-        WorkflowList, WorkflowState,
+        self as workflow, CommandRequest, EventsWanted, ForkAsked, WorkflowAsked,
+        WorkflowEventList, WorkflowList, WorkflowState,
     },
 };
 use crate::{
@@ -217,6 +217,12 @@ impl Writer {
             &[(JSON, answer)],
         );
         self.add("post", "/v1/workflows/{id}/commands", command);
+        let asked = self.named::<ForkAsked>();
+        let fork = Operation::new("forkWorkflow", "Make a workflow of what another was").id();
+        let fork = fork.takes(&asked, false).gives("201", &stands);
+        self.add("post", "/v1/workflows/{id}/fork", fork);
+        let forget = Operation::new("forgetWorkflow", "Forget a workflow that has ended").id();
+        self.add("delete", "/v1/workflows/{id}", forget.answers("204", "It is gone.", &[]));
     }
 
     fn others(&mut self) {

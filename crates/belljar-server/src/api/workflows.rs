@@ -20,13 +20,14 @@ use serde_json::{Value, json};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use self::body::{
-    CommandRequest, EventsWanted, Listed, Look, WorkflowAsked, WorkflowEventList, WorkflowList,
+    CommandRequest, EventsWanted, ForkAsked, Listed, Look, WorkflowAsked, WorkflowEventList,
+    WorkflowList,
 };
 use super::{
     Api,
     error::ApiError,
     events::last_seen,
-    input::{Asked, Input, Named},
+    input::{Asked, Input, Named, OptionalInput},
     runs::wants_events,
     stream::HEARTBEAT,
 };
@@ -84,6 +85,24 @@ pub(super) async fn look<B: Backend>(
         return Ok(Json(report.value));
     }
     Ok(Json(api.follow(&id, report.told, wait).await?.value))
+}
+
+pub(super) async fn fork<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+    OptionalInput(asked): OptionalInput<ForkAsked>,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let fork = api.backend().fork_workflow(&id, asked.into_fork()?).await?;
+    let report = api.backend().workflow(&fork).await?;
+    Ok((StatusCode::CREATED, Json(report.value)))
+}
+
+pub(super) async fn forget<B: Backend>(
+    State(api): State<Api<B>>,
+    Named(id): Named<String>,
+) -> Result<StatusCode, ApiError> {
+    api.backend().forget_workflow(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn command<B: Backend>(

@@ -9,8 +9,8 @@ use std::{
 };
 
 use belljar_server::{
-    By, CommandAnswer, News, Question, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowInfo,
-    WorkflowReport, WorkflowRequest, Workflows, Written,
+    By, CommandAnswer, News, Question, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowFork,
+    WorkflowInfo, WorkflowReport, WorkflowRequest, Workflows, Written,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -178,6 +178,30 @@ impl Workflows for Fake {
         flow.go_on();
         all.insert(id.clone(), flow);
         Ok(id)
+    }
+
+    async fn fork_workflow(&self, id: &str, fork: WorkflowFork) -> Result<String, WorkflowError> {
+        let (tasks, inputs) =
+            self.with_flow(id, |flow| Ok((flow.tasks.clone(), flow.inputs.clone())))?;
+        let number = self.next.fetch_add(1, Ordering::SeqCst);
+        let id = fork.id.unwrap_or_else(|| format!("wf_{number}"));
+        let mut all = self.workflows.lock().unwrap();
+        if all.contains_key(&id) {
+            return Err(WorkflowError::Taken { id });
+        }
+        let mut forked = Flow { tasks, inputs, status: "running", ..Flow::default() };
+        forked.tell("workflow_started", json!({}), News::Step);
+        all.insert(id.clone(), forked);
+        Ok(id)
+    }
+
+    async fn forget_workflow(&self, id: &str) -> Result<(), WorkflowError> {
+        self.with_flow(id, |flow| match flow.report(id).is_over {
+            true => Ok(()),
+            false => Err(WorkflowError::NotOver { id: id.to_owned() }),
+        })?;
+        self.workflows.lock().unwrap().remove(id);
+        Ok(())
     }
 
     async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowError> {

@@ -110,6 +110,36 @@ impl Store {
         .await
     }
 
+    /// The keys of a workflow's effects that are not under way.
+    pub async fn settled_flow_intents(&self, flow_id: &str) -> Result<Vec<String>, StoreError> {
+        let flow_id = flow_id.to_owned();
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT key FROM flow_intents WHERE flow_id = ?1 GROUP BY key
+                 HAVING count(*) = count(closed_seq)",
+            )?;
+            let rows = statement.query_map([&flow_id], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// Workflows that ended before a time, those that ended first coming first.
+    pub async fn flows_over_since(
+        &self,
+        before_ms: i64,
+        limit: u32,
+    ) -> Result<Vec<String>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id FROM flows WHERE finished_ms < ?1 ORDER BY finished_ms, id LIMIT ?2",
+            )?;
+            let rows = statement.query_map((before_ms, limit), |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
     /// Keeps bytes for as long as a workflow, and gives back their id.
     pub async fn put_flow_blob(
         &self,

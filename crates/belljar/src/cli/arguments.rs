@@ -21,9 +21,10 @@ pub(crate) use session::{
 };
 
 pub(crate) use workflow::{
-    WorkflowCommand, WorkflowCommandArguments, WorkflowEventsArguments, WorkflowListArguments,
-    WorkflowOrder, WorkflowResumeArguments, WorkflowRollbackArguments, WorkflowRunArguments,
-    WorkflowShowArguments, WorkflowValidateArguments,
+    WorkflowCommand, WorkflowCommandArguments, WorkflowDeleteArguments, WorkflowEventsArguments,
+    WorkflowForkArguments, WorkflowListArguments, WorkflowOrder, WorkflowResumeArguments,
+    WorkflowRollbackArguments, WorkflowRunArguments, WorkflowShowArguments,
+    WorkflowValidateArguments,
 };
 
 use super::{limit_key::LimitKey, quantity, source};

@@ -178,6 +178,7 @@ fn terms(
         },
         max_running: settings.workflows.max_running,
         max_queued: settings.workflows.max_queued,
+        keep: settings.workflows.keep,
     });
     Terms {
         limits: settings.limits(&arguments.limits.given()),

@@ -2,6 +2,7 @@
 
 mod answer;
 mod file;
+mod fork;
 mod graph;
 mod host;
 mod line;
@@ -45,6 +46,8 @@ pub(crate) fn workflow(
             WorkflowCommand::List(arguments) => show::list(arguments, &project).await,
             WorkflowCommand::Command(arguments) => order::order(arguments, host).await,
             WorkflowCommand::Rollback(arguments) => order::rollback(arguments, host).await,
+            WorkflowCommand::Fork(arguments) => fork::fork(arguments, &project).await,
+            WorkflowCommand::Delete(arguments) => fork::delete(arguments, host).await,
             WorkflowCommand::Validate(arguments) => file::validate(arguments, &project).await,
         }
     })

@@ -24,6 +24,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often a run is resumed that stops for a person whom nobody asks.
 const MOST_IN_VAIN: u32 = 10;
 
+/// How much of a key is in the name of a run.
+const KEY_LETTERS: usize = 32;
+
 /// Code that is to run, with what it gets.
 pub(super) struct Asked<'a> {
     pub(super) code: &'a Code,
@@ -225,9 +228,16 @@ pub(super) fn in_doubt(message: &str) -> Failure {
 
 /// The run of an attempt. Whoever performs the attempt again finds it by this.
 pub(super) fn run_id(start: &Start) -> String {
-    let key: String = start.key.chars().take(32).collect();
+    let key: String = start.key.chars().take(KEY_LETTERS).collect();
     let ahead = if start.speculative { "_ahead" } else { "" };
     format!("run_{key}_{}{ahead}", start.attempt)
+}
+
+/// The runs that an intent of a workflow may have begun: its key is that of the start and the attempt.
+pub(super) fn runs_of_intent(intent: &str) -> Vec<String> {
+    let Some((key, attempt)) = intent.split_once('#') else { return Vec::new() };
+    let key: String = key.chars().take(KEY_LETTERS).collect();
+    vec![format!("run_{key}_{attempt}"), format!("run_{key}_{attempt}_ahead")]
 }
 
 pub(super) fn language(name: &str) -> Option<Language> {

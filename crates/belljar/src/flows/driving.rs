@@ -12,7 +12,7 @@ use belljar_flow::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Shared, walk};
+use super::{Shared, retention, walk};
 use crate::{
     executor::{is_owner_this_process, this_process},
     is_owner_alive, now_ms,
@@ -52,13 +52,13 @@ impl UnderWay {
     }
 
     /// One more, until the guard is dropped; nothing if it is there.
-    fn enter(&self, id: &str) -> Option<Entered> {
+    pub(super) fn enter(&self, id: &str) -> Option<Entered> {
         let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
         is_new.then(|| Entered { all: self.clone(), id: id.to_owned() })
     }
 }
 
-struct Entered {
+pub(super) struct Entered {
     all: UnderWay,
     id: String,
 }
@@ -105,6 +105,9 @@ pub(super) async fn run(
         }
     };
     shared.hands.leave(id).await;
+    if driven.is_ok() {
+        retention::sweep(engine, id, &shared.hands.options.scratch).await;
+    }
     driven
 }
 

@@ -61,8 +61,9 @@ impl From<WorkflowError> for FlowsError {
     }
 }
 
-/// Ids become parts of names of files and of what is typed.
-pub(super) fn check_id(id: &str) -> Result<(), FlowsError> {
+/// Refuses what cannot be the id of a workflow: ids become parts of names of files and of what is
+/// typed.
+pub fn check_flow_id(id: &str) -> Result<(), FlowsError> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
     let is_good =
         (1..=100).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with(['.', '-']);

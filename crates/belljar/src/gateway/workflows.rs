@@ -7,7 +7,7 @@ mod report;
 use std::{
     collections::VecDeque,
     sync::{Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use belljar_flow::{
@@ -16,18 +16,22 @@ use belljar_flow::{
     formats::CodeExecution,
 };
 use belljar_server::{
-    By, CommandAnswer, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowInfo, WorkflowReport,
-    WorkflowRequest, Workflows,
+    By, CommandAnswer, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowFork, WorkflowInfo,
+    WorkflowReport, WorkflowRequest, Workflows,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::ProjectBackend;
-use crate::{Answered, FlowOptions, FlowTerms, Flows, FlowsError, NewFlow, Terms};
+use crate::{Answered, FlowOptions, FlowTerms, Flows, FlowsError, Fork, NewFlow, Terms};
 
 /// How often it is looked for workflows that are due or were sent a command.
 const TEND_EVERY: Duration = Duration::from_millis(500);
+/// How often workflows are looked for that ended too long ago.
+const FORGET_EVERY: Duration = Duration::from_hours(1);
 /// Every so many looks, also for those whose host has died.
 const ADOPT_EVERY: u32 = 10;
+/// Who pauses what is made over HTTP, where whoever has the token is the operator.
+const PERSON: &str = "http";
 /// Workflows whose warnings are remembered.
 const MOST_WARNED: usize = 1000;
 /// Whose commands a model's are.
@@ -47,6 +51,8 @@ pub struct WorkflowTerms {
     pub max_running: u32,
     /// How many may wait.
     pub max_queued: u32,
+    /// For how long those that have ended are kept; for ever if nothing is said.
+    pub keep: Option<Duration>,
 }
 
 impl ProjectBackend {
@@ -56,7 +62,7 @@ impl ProjectBackend {
         sessions: &crate::SessionRegistry,
         terms: &Terms,
     ) -> Option<Flows> {
-        let WorkflowTerms { scratch, hidden, max_running, max_queued, .. } =
+        let WorkflowTerms { scratch, hidden, max_running, max_queued, keep, .. } =
             terms.workflows.clone()?;
         let options = FlowOptions {
             terms: FlowTerms {
@@ -68,6 +74,7 @@ impl ProjectBackend {
             hidden,
             max_running,
             max_queued,
+            keep,
             ..FlowOptions::new(terms.limits, scratch)
         };
         let made = Flows::new(executor.clone(), sessions.clone(), options).await;
@@ -77,7 +84,14 @@ impl ProjectBackend {
     /// Drives workflows that hosts have left behind and those that rest here, until it is told to stop.
     pub async fn adopt_workflows(&self, stop: CancellationToken) {
         let Some(flows) = &self.flows else { return };
+        let mut forgot: Option<Instant> = None;
         for look in (0..ADOPT_EVERY).cycle() {
+            if forgot.is_none_or(|at| at.elapsed() >= FORGET_EVERY) {
+                forgot = Some(Instant::now());
+                if let Err(error) = flows.forget_old().await {
+                    tracing::warn!(%error, "old workflows are not forgotten");
+                }
+            }
             match look {
                 0 => flows.adopt_abandoned().await,
                 _ => flows.tend().await,
@@ -127,6 +141,17 @@ impl Workflows for ProjectBackend {
         let id = flows.start(new).await.map_err(told)?;
         self.warnings.keep(&id, warnings);
         Ok(id)
+    }
+
+    async fn fork_workflow(&self, id: &str, fork: WorkflowFork) -> Result<String, WorkflowError> {
+        let flows = self.known(id).await?;
+        let paused_by = fork.paused.then(|| PERSON.to_owned());
+        let fork = Fork { at: fork.at, id: fork.id, paused_by };
+        flows.fork(id, fork).await.map_err(told)
+    }
+
+    async fn forget_workflow(&self, id: &str) -> Result<(), WorkflowError> {
+        self.known(id).await?.forget(id).await.map_err(told)
     }
 
     async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowError> {
@@ -240,6 +265,12 @@ fn told(error: FlowsError) -> WorkflowError {
         }
         FlowsError::Workflow(FlowError::Engine(EngineError::Conflict(why))) => {
             WorkflowError::BadCommand { why }
+        }
+        FlowsError::Workflow(FlowError::Engine(error @ EngineError::NoCheckpoint { .. })) => {
+            WorkflowError::BadCommand { why: error.to_string() }
+        }
+        FlowsError::Workflow(FlowError::Engine(EngineError::Held { flow, .. })) => {
+            WorkflowError::NotOver { id: flow }
         }
         error @ (FlowsError::Files { .. } | FlowsError::Workflow(_)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "a workflow failed");

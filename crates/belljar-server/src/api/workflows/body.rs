@@ -6,8 +6,10 @@ use serde_json::{Map, Value};
 
 use super::super::error::ApiError;
 use crate::{
-    request::whole_number,
-    workflows::{MAX_ID, WorkflowEvent, WorkflowInfo, WorkflowRequest, Written, is_fit_for_id},
+    request::{MAX_INTEGER, whole_number},
+    workflows::{
+        MAX_ID, WorkflowEvent, WorkflowFork, WorkflowInfo, WorkflowRequest, Written, is_fit_for_id,
+    },
 };
 
 /// A workflow that is asked for.
@@ -53,6 +55,34 @@ impl WorkflowAsked {
         check_id("id", self.id.as_deref())?;
         let inputs = self.inputs.unwrap_or_default();
         Ok((WorkflowRequest { workflow, inputs, id: self.id }, self.wait_ms))
+    }
+}
+
+/// A workflow that is asked for, as another was.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "WorkflowForkRequest")]
+pub(in super::super) struct ForkAsked {
+    /// At which checkpoint; the newest at which it had not ended if absent.
+    #[serde(default, deserialize_with = "whole_number")]
+    at: Option<u64>,
+    /// What it is to be called.
+    #[serde(default)]
+    #[schemars(schema_with = "chosen_id")]
+    id: Option<String>,
+    /// Begin paused: commands can change it before `continue`.
+    #[serde(default)]
+    paused: Option<bool>,
+}
+
+impl ForkAsked {
+    /// What the port takes.
+    pub(super) fn into_fork(self) -> Result<WorkflowFork, ApiError> {
+        check_id("id", self.id.as_deref())?;
+        if self.at.is_some_and(|at| at > MAX_INTEGER) {
+            return Err(ApiError::invalid("at: too large for a number of a checkpoint"));
+        }
+        Ok(WorkflowFork { at: self.at, id: self.id, paused: self.paused.unwrap_or(false) })
     }
 }
 

@@ -160,6 +160,7 @@ pub(super) fn failed(error: &WorkflowError) -> CallToolResult {
         WorkflowError::Unknown { .. } => Some("get_workflow without `id` lists those there are"),
         WorkflowError::Off
         | WorkflowError::Taken { .. }
+        | WorkflowError::NotOver { .. }
         | WorkflowError::Busy { .. }
         | WorkflowError::Faulty { .. }
         | WorkflowError::TooLarge { .. }

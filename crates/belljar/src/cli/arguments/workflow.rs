@@ -17,6 +17,7 @@ Examples:
   belljar workflow command flow_1f0c approve 1   answer a decision
   belljar workflow resume flow_1f0c              go on after Ctrl-C or a crash
   belljar workflow rollback flow_1f0c --to 7     back to a checkpoint: state, files, compensations
+  belljar workflow fork flow_1f0c --at 7         another one that goes on from there
 
 A file is a YAML agent (`nodes`) or a DAG of tasks (`tasks`, YAML or JSON); docs/workflows.md has both.
 Code in a file runs only with --enable-code-execution. Exit status: 0 if the workflow completed, 1 if it
@@ -49,6 +50,11 @@ pub(crate) enum WorkflowCommand {
     Command(WorkflowCommandArguments),
     /// Take a workflow back to a checkpoint, and report what was undone
     Rollback(WorkflowRollbackArguments),
+    /// Make a new workflow of what another was at a checkpoint
+    Fork(WorkflowForkArguments),
+    /// Forget a workflow that has ended, and what is kept of it
+    #[command(visible_alias = "rm")]
+    Delete(WorkflowDeleteArguments),
     /// Show the workflows of this project, newest first
     #[command(visible_alias = "ls")]
     List(WorkflowListArguments),
@@ -237,6 +243,29 @@ pub(crate) struct WorkflowRollbackArguments {
     /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkflowForkArguments {
+    /// The workflow; the beginning of its id is enough
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// The checkpoint, as `show` numbers them [default: the newest at which it had not ended]
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub(crate) at: Option<u64>,
+    /// What to call it [default: a new id]
+    #[arg(long = "id", value_name = "ID")]
+    pub(crate) new_id: Option<String>,
+    /// Print its id as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkflowDeleteArguments {
+    /// The workflows; the beginning of an id is enough
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
 }
 
 #[derive(Debug, Args)]

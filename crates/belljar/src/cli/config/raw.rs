@@ -66,6 +66,7 @@ struct RawWorkflows {
     enable_code_execution: Option<bool>,
     max_running: Option<Spanned<Quantity>>,
     max_queued: Option<Spanned<Quantity>>,
+    keep_days: Option<Spanned<Quantity>>,
 }
 
 macro_rules! raw_limits {
@@ -218,6 +219,12 @@ impl RawConfig {
     pub(super) fn max_queued(&self) -> Result<Option<u32>, ConfigError> {
         let value = self.file.workflows.max_queued.as_ref();
         self.one("workflows", "max_queued", value, quantity::count)
+    }
+
+    /// For how many days workflows that have ended are kept.
+    pub(super) fn keep_days(&self) -> Result<Option<u32>, ConfigError> {
+        let value = self.file.workflows.keep_days.as_ref();
+        self.one("workflows", "keep_days", value, quantity::count)
     }
 
     fn one<T>(

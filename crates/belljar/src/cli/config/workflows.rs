@@ -1,9 +1,14 @@
 //! What the files say about workflows: whether clients have them, how many at once, and whether YAML
 //! may have code.
 
+use std::time::Duration;
+
 use belljar::{MAX_QUEUED, MAX_RUNNING};
 
 use super::{ConfigError, Files, RawConfig};
+
+/// What `keep_days` counts.
+const DAY: Duration = Duration::from_hours(24);
 
 /// What clients of `serve` may do with workflows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +21,8 @@ pub(crate) struct WorkflowSettings {
     pub(crate) max_running: u32,
     /// How many may wait for that.
     pub(crate) max_queued: u32,
+    /// For how long those that have ended are kept; for ever if nothing is said.
+    pub(crate) keep: Option<Duration>,
 }
 
 impl WorkflowSettings {
@@ -32,6 +39,11 @@ impl WorkflowSettings {
         };
         let max_running = least(all().map(RawConfig::max_running).collect(), MAX_RUNNING)?;
         let max_queued = least(all().map(RawConfig::max_queued).collect(), MAX_QUEUED)?;
-        Ok(Self { serve, enable_code_execution, max_running, max_queued })
+        // What is forgotten is the operator's to say before it is the project's.
+        let days = [files.operator, files.project].map(|file| file.map(RawConfig::keep_days));
+        let [operator, project] = days.map(|stated| Ok(stated.transpose()?.flatten()));
+        let (operator, project): (Option<u32>, Option<u32>) = (operator?, project?);
+        let keep = operator.or(project).map(|days| DAY * days);
+        Ok(Self { serve, enable_code_execution, max_running, max_queued, keep })
     }
 }

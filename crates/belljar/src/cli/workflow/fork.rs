@@ -1,0 +1,68 @@
+//! `belljar workflow fork` and `delete`: one more of what was, and none of what is over.
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use anyhow::bail;
+use belljar::{check_flow_id, new_flow_id, now_ms};
+use belljar_flow::{EngineError, WorkflowError};
+use serde_json::json;
+
+use super::super::{
+    arguments::{WorkflowDeleteArguments, WorkflowForkArguments},
+    print_json,
+    project::Project,
+};
+use super::{find, host::Host, kept};
+
+/// `belljar workflow fork`.
+pub(super) async fn fork(
+    arguments: &WorkflowForkArguments,
+    project: &Project,
+) -> anyhow::Result<ExitCode> {
+    let workflows = kept(project)?;
+    let id = find(&workflows, &arguments.id).await?;
+    let new_id = arguments.new_id.clone().unwrap_or_else(new_flow_id);
+    check_flow_id(&new_id)?;
+    let forked = workflows.fork(&id, arguments.at, &new_id, now_ms()).await;
+    let at = match forked {
+        Ok(at) => at,
+        Err(WorkflowError::Engine(
+            error @ (EngineError::Conflict(_) | EngineError::NoCheckpoint { .. }),
+        )) => bail!("{error}; its checkpoints: belljar workflow show {id}"),
+        Err(error) => return Err(error.into()),
+    };
+    if arguments.json {
+        print_json(&json!({ "id": new_id, "parent": id, "checkpoint": at }))?;
+    } else {
+        writeln!(io::stdout(), "{new_id}")?;
+        writeln!(
+            io::stderr(),
+            "as {id} was at checkpoint {at}; go on with it: belljar workflow resume {new_id}"
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `belljar workflow delete`.
+pub(super) async fn delete(
+    arguments: &WorkflowDeleteArguments,
+    host: Host<'_>,
+) -> anyhow::Result<ExitCode> {
+    let workflows = kept(host.project)?;
+    let engine = workflows.engine();
+    for given in &arguments.ids {
+        let id = find(&workflows, given).await?;
+        match belljar::forget_workflow(engine, &id, &host.places.scratch()).await {
+            Ok(()) => writeln!(io::stderr(), "{id} is gone")?,
+            Err(EngineError::Held { .. }) => bail!(
+                "workflow {id} has not ended, or somebody is at it: \
+                 belljar workflow command {id} abort, then belljar workflow resume {id}"
+            ),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,166 @@
+//! F3, F6: workflows from checkpoints of others, and what goes when it is over.
+
+use std::{fs, time::Duration};
+
+use belljar::{FlowOptions, Flows, Limits, SessionRegistry};
+use belljar_flow::DurableEngine as _;
+use serde_json::{Value, json};
+
+use crate::{
+    command::{BELLJAR, no_sandbox},
+    executor_support::block_on,
+    flow_support::Watched,
+    ledger_support::{LedgerProject, Transport},
+    mcp_support::{serve_in, within},
+};
+
+/// Effects around changes of files.
+const FILES: &str = r#"
+settings: {files: true}
+tasks:
+  - {id: a, tool: ledger:effect, arguments: {key: a}}
+  - {id: one, language: bash, code: "echo one > /work/f.txt", depends_on: [a]}
+  - {id: two, language: bash, code: "echo two >> /work/f.txt", depends_on: [one]}
+  - {id: b, tool: ledger:effect, arguments: {key: b}, depends_on: [two]}
+"#;
+
+fn scratch(project: &LedgerProject) -> Vec<String> {
+    let path = project.place.path().join(".cache/belljar/workflows");
+    let entries = fs::read_dir(path).expect("it was used").flatten();
+    entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+fn ran() -> LedgerProject {
+    let project = LedgerProject::new(Transport::Http);
+    project.place.file("work/files.yaml", FILES);
+    let run = ["workflow", "run", "files.yaml", "--id", "first", "--enable-code-execution"];
+    let ended = project.place.belljar(&run);
+    assert_eq!(ended.status, Some(0), "{ended:#?}");
+    project
+}
+
+#[test]
+fn f3_a_fork_goes_on_from_a_checkpoint_and_repeats_nothing() {
+    if no_sandbox() {
+        return;
+    }
+    let project = ran();
+    let belljar = |arguments: &[&str]| project.place.belljar(arguments);
+    let shown = belljar(&["workflow", "show", "first", "--json"]).json();
+    let checkpoints = shown["checkpoints"].as_array().unwrap();
+    let after = |task: &str| {
+        let found = checkpoints.iter().find(|one| one["after"] == task);
+        found.unwrap_or_else(|| panic!("{task}: {shown}"))["checkpoint"].to_string()
+    };
+    let at = after("one");
+    let forked = belljar(&["workflow", "fork", "first", "--at", &at, "--id", "second"]);
+    assert_eq!((forked.status, &*forked.stdout), (Some(0), "second\n"), "{forked:#?}");
+    assert!(forked.stderr.contains("belljar workflow resume second"), "{forked:#?}");
+    let watched = Watched::of(&project.state());
+    assert_eq!(watched.file("second", "f.txt").as_deref(), Some("one\n"), "as it was then");
+    // What is sent meanwhile is taken first.
+    let args = ["workflow", "command", "second", "modify-args", "b", r#"{"key": "other"}"#];
+    assert_eq!(belljar(&args).status, Some(0));
+    let resumed = belljar(&["workflow", "resume", "second", "--json"]);
+    assert_eq!(resumed.json()["status"], json!("completed"), "{resumed:#?}");
+    for (key, times) in [("a", 1), ("b", 1), ("other", 1)] {
+        assert_eq!(project.count(&format!("did effect {key}")), times, "{key}");
+    }
+    for id in ["first", "second"] {
+        assert_eq!(watched.file(id, "f.txt").as_deref(), Some("one\ntwo\n"), "{id}");
+        watched.check_events(id);
+    }
+    // Without a number, from the last one it could go on from.
+    let last = belljar(&["workflow", "fork", "first", "--json"]).json();
+    assert_eq!(last["checkpoint"].to_string(), after("two"), "{last}");
+    let none = belljar(&["workflow", "fork", "first", "--at", "99999"]);
+    assert_eq!(none.status, Some(2), "{none:#?}");
+    let end = belljar(&["workflow", "fork", "first", "--at", &after("b")]);
+    assert!(end.stderr.contains("had ended by then"), "{end:#?}");
+    let taken = belljar(&["workflow", "fork", "first", "--id", "second"]);
+    assert!(taken.stderr.contains("second exists already"), "{taken:#?}");
+}
+
+#[test]
+fn f3_what_has_ended_leaves_no_files_behind_and_can_be_deleted() {
+    if no_sandbox() {
+        return;
+    }
+    let project = ran();
+    assert_eq!(scratch(&project), Vec::<String>::new());
+    let belljar = |arguments: &[&str]| project.place.belljar(arguments);
+    belljar(&["workflow", "fork", "first", "--id", "open"]);
+    let refused = belljar(&["workflow", "delete", "open"]);
+    assert_eq!(refused.status, Some(2), "{refused:#?}");
+    assert!(refused.stderr.contains("belljar workflow command open abort"), "{refused:#?}");
+    assert_eq!(belljar(&["workflow", "delete", "first"]).status, Some(0));
+    let listed = belljar(&["workflow", "list", "--json"]).json();
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &json!("open")));
+    // What came from it has its files.
+    let resumed = belljar(&["workflow", "resume", "open", "--json"]);
+    assert_eq!(resumed.json()["status"], json!("completed"), "{resumed:#?}");
+    let watched = Watched::of(&project.state());
+    assert_eq!(watched.file("open", "f.txt").as_deref(), Some("one\ntwo\n"));
+}
+
+#[test]
+fn f3_workflows_that_ended_long_ago_are_forgotten() {
+    if no_sandbox() {
+        return;
+    }
+    let project = ran();
+    project.place.belljar(&["workflow", "fork", "first", "--id", "open"]);
+    let engine = Watched::of(&project.state()).engine().clone();
+    block_on(async {
+        let sandbox = belljar::Sandbox::builder().program(BELLJAR).pool(1).build().await.unwrap();
+        let executor = belljar::Executor::new(sandbox, None, Some(engine.store().clone()));
+        let sessions = SessionRegistry::new(executor.sandbox().clone(), None).await;
+        let scratch = project.place.path().join("scratch");
+        for (keep, forgotten) in
+            [(None, 0), (Some(Duration::from_hours(1)), 0), (Some(Duration::ZERO), 1)]
+        {
+            let options = FlowOptions { keep, ..FlowOptions::new(Limits::DEFAULT, &scratch) };
+            let flows = Flows::new(executor.clone(), sessions.clone(), options).await.unwrap();
+            assert_eq!(flows.forget_old().await.unwrap(), forgotten, "{keep:?}");
+        }
+        executor.shutdown().await;
+        assert!(engine.find("first").await.unwrap().is_none());
+        assert!(engine.find("open").await.unwrap().is_some(), "it has not ended");
+    });
+}
+
+#[test]
+fn e3_workflows_are_forked_and_forgotten_over_http() {
+    if no_sandbox() {
+        return;
+    }
+    let project = LedgerProject::new(Transport::Http);
+    let server = serve_in(&project.place, &[]);
+    let effect = |id: &str, on: &[&str]| json!({"id": id, "tool": "ledger:effect", "arguments": {"key": id}, "depends_on": on});
+    let workflow = json!({"tasks": [effect("a", &[]), effect("b", &["a"])]});
+    let asked = json!({"workflow": workflow, "id": "first", "wait_ms": 60_000});
+    let ended = server.ask("POST /v1/workflows", &asked);
+    assert_eq!(ended["status"], "completed", "{ended:#}");
+    let fork = json!({"id": "second", "paused": true});
+    server.ask("POST /v1/workflows/first/fork", &fork);
+    let paused = within("a pause", || {
+        let state = server.ask("GET /v1/workflows/second", &Value::Null);
+        (state["status"] == "paused").then_some(state)
+    });
+    assert_eq!(project.count("did effect b"), 1, "{paused:#}");
+    let running = server.api("DELETE /v1/workflows/second", "");
+    assert_eq!(running.status, 409, "{running:#?}");
+    assert!(running.body.contains("\"code\":\"workflow.not_over\""), "{running:#?}");
+    let command = |command: Value| server.ask("POST /v1/workflows/second/commands", &command);
+    command(json!({"command": "continue"}));
+    let ended = server.ask("GET /v1/workflows/second?wait_ms=60000", &Value::Null);
+    assert_eq!(ended["status"], "completed", "{ended:#}");
+    assert_eq!((project.count("did effect a"), project.count("did effect b")), (1, 2));
+
+    let late = server.api("POST /v1/workflows/first/fork", r#"{"at": 77}"#);
+    assert_eq!(late.status, 422, "{late:#?}");
+    assert_eq!(server.api("POST /v1/workflows/none/fork", "").status, 404);
+    assert_eq!(server.api("DELETE /v1/workflows/second", "").status, 204);
+    assert_eq!(server.api("GET /v1/workflows/second", "").status, 404);
+    assert_eq!(server.api("GET /v1/workflows/first", "").status, 200);
+}
