@@ -9,7 +9,7 @@ use std::{fs::File, path::Path, time::Instant};
 use anyhow::Context as _;
 use belljar_flow::{
     DurableEngine as _, Embedded,
-    engine::{Batch, EventRow, InputRow, IntentChange, Lease, LeaseRequest, NewFlow},
+    engine::{Batch, EventRow, InputRow, IntentChange, Lease, LeaseRequest, NewFlow, Why},
 };
 use belljar_store::Store;
 use tokio::runtime::Runtime;
@@ -79,7 +79,8 @@ async fn claimed(engine: &Embedded, flow: &str) -> anyhow::Result<Lease> {
     let (id, name, caller) = (flow.to_owned(), flow.to_owned(), "bench".to_owned());
     engine.create(NewFlow { id, name, caller, snapshot: vec![0], created_ms: 1 }).await?;
     let owner = "bench".to_owned();
-    let request = LeaseRequest { owner, now_ms: 1, until_ms: 2, take_over: false };
+    let why = Why::Asked;
+    let request = LeaseRequest { owner, now_ms: 1, until_ms: 2, take_over: false, why };
     Ok(engine.claim(flow, request).await?)
 }
 
