@@ -51,6 +51,10 @@ use rollback::Rollback;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
     flow: String,
+    /// When it was made: an id may be used again once its workflow is forgotten, and what the two do
+    /// is not the same. 0 for one that an earlier version made.
+    #[serde(default)]
+    made_ms: i64,
     name: String,
     description: Option<String>,
     status: Status,
@@ -168,6 +172,13 @@ impl Machine {
         Ok(machine)
     }
 
+    /// The same, made at this time.
+    #[must_use]
+    pub fn made_at(mut self, now_ms: i64) -> Self {
+        self.made_ms = now_ms;
+        self
+    }
+
     /// The same with files that are there from the beginning.
     #[must_use]
     pub fn with_files(mut self, files: Files) -> Self {
@@ -185,6 +196,7 @@ impl Machine {
     fn empty(flow: &str, name: String, description: Option<String>) -> Self {
         Self {
             flow: flow.to_owned(),
+            made_ms: 0,
             name,
             description,
             status: Status::New,

@@ -77,6 +77,7 @@ impl<E: DurableEngine> Workflows<E> {
         let NewWorkflow { id, caller, dag, inputs, files, terms } = new;
         let name = dag.name.clone();
         let machine = Machine::begin(&id, dag, inputs).map_err(WorkflowError::Faulty)?;
+        let machine = machine.made_at(now_ms);
         let snapshot = write(&id, &machine.with_files(files).with_terms(terms))?;
         Ok(self.engine.create(NewFlow { id, name, caller, snapshot, created_ms: now_ms }).await?)
     }

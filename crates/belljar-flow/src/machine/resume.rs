@@ -9,9 +9,13 @@ use crate::effect::{Again, Effect, Failure, Open, Status};
 use crate::event::Happened;
 
 impl Machine {
-    /// Makes it the workflow of this id: a fork has the state of another, and keys of its own.
-    pub(crate) fn adopt(&mut self, flow: &str) {
-        flow.clone_into(&mut self.flow);
+    /// Makes it the workflow of this id, made at this time: a fork has the state of another, and keys
+    /// of its own.
+    pub(crate) fn adopt(&mut self, flow: &str, made_ms: i64) {
+        if self.flow != flow {
+            flow.clone_into(&mut self.flow);
+            self.made_ms = made_ms;
+        }
     }
 
     /// A host took the workflow over. What may be repeated is started again under its key, or when a

@@ -61,7 +61,11 @@ impl Machine {
     pub(super) fn key(&self, instance: &str, work: &Work) -> String {
         let work = serde_json::to_value(work).unwrap_or_default();
         let mut text = String::new();
-        canonical(&json!([self.flow, self.branch, instance, work]), &mut text);
+        let effect = match self.made_ms {
+            0 => json!([self.flow, self.branch, instance, work]),
+            made_ms => json!([self.flow, made_ms, self.branch, instance, work]),
+        };
+        canonical(&effect, &mut text);
         let digest = Sha256::digest(text.as_bytes());
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }

@@ -103,6 +103,25 @@ fn f3_what_has_ended_leaves_no_files_behind_and_can_be_deleted() {
     assert_eq!(watched.file("open", "f.txt").as_deref(), Some("one\ntwo\n"));
 }
 
+/// A second workflow of an id is not the first: what the first did, it does itself.
+#[test]
+fn f3_an_id_that_is_used_again_gets_nothing_of_the_workflow_that_had_it() {
+    if no_sandbox() {
+        return;
+    }
+    let project = LedgerProject::new(Transport::Http);
+    let text = "tasks:\n  - {id: c, language: typescript, code: 'return mcp.ledger.effect({key: \"c\"})'}\n";
+    project.place.file("work/again.yaml", text);
+    let belljar = |arguments: &[&str]| project.place.belljar(arguments);
+    for times in 1..=2 {
+        let run = ["workflow", "run", "again.yaml", "--id", "same", "--enable-code-execution"];
+        let ended = belljar(&run);
+        assert_eq!(ended.status, Some(0), "{ended:#?}");
+        assert_eq!(project.count("did effect c"), times);
+        assert_eq!(belljar(&["workflow", "delete", "same"]).status, Some(0));
+    }
+}
+
 #[test]
 fn f3_workflows_that_ended_long_ago_are_forgotten() {
     if no_sandbox() {
