@@ -313,14 +313,19 @@ fn leads_astray(files: &Files, path: &str, entry: &Entry) -> bool {
 /// put anything there.
 fn private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    let found = fs::symlink_metadata(path)?;
-    let is_ours = found.is_dir()
-        && found.uid() == rustix::process::geteuid().as_raw()
-        && found.mode() & 0o077 == 0;
-    match is_ours {
+    match is_private(path) {
         true => Ok(()),
         false => Err(io::Error::other(format!("{} is not ours alone", path.display()))),
     }
+}
+
+/// Whether it is a directory that only this user can do anything with.
+pub(super) fn is_private(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| {
+        found.is_dir()
+            && found.uid() == rustix::process::geteuid().as_raw()
+            && found.mode() & 0o077 == 0
+    })
 }
 
 /// Paths of the host that no workflow begins with and none brings.

@@ -9,7 +9,7 @@ use std::{
 
 use belljar_flow::{DurableEngine as _, Embedded, EngineError};
 
-use super::{Flows, FlowsError, code};
+use super::{Flows, FlowsError, code, files};
 use crate::now_ms;
 
 /// Workflows that are forgotten at once.
@@ -74,6 +74,10 @@ async fn left_behind(
     id: &str,
     scratch: &Path,
 ) -> Result<Vec<PathBuf>, EngineError> {
+    // One that is not ours alone may have anything in it.
+    if !files::is_private(scratch) {
+        return Ok(Vec::new());
+    }
     let names = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
     let there: Vec<String> = match fs::read_dir(scratch) {
         Ok(entries) => entries.filter_map(names).collect(),
@@ -106,6 +110,10 @@ async fn remove(directories: Vec<PathBuf>) {
 
 /// Lets the owner into directories that code has closed.
 fn open_up(directory: &Path, depth: usize) {
+    // Nothing that a link leads to.
+    if !fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir()) {
+        return;
+    }
     let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
