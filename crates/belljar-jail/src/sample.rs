@@ -152,11 +152,6 @@ impl Gauge {
         Ok(gauge)
     }
 
-    /// What the guest and everything it started and that is still beneath it use.
-    pub fn usage(&self) -> Usage {
-        self.processes.usage()
-    }
-
     /// CPU time of the guest and of what it started and has seen end; `None` when it is gone.
     pub fn cpu_time(&self) -> Option<Duration> {
         let own = sys::process::cpu_time(self.processes.guest).ok()?;

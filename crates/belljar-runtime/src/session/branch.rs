@@ -108,9 +108,14 @@ impl Branch {
             let gauge = Gauge::of(self.pidfd.get_ref(), self.processes.guests);
             self.gauge = gauge.ok().map(Arc::new);
         }
-        let gauge = self.gauge.clone();
-        let cpu_before = gauge.as_ref().and_then(|gauge| gauge.cpu_time()).unwrap_or_default();
-        RunMeter { gauge, cpu_before, peak_before: self.peak_bytes }
+        let mut meter = RunMeter {
+            processes: self.processes,
+            gauge: self.gauge.clone(),
+            cpu_before: Duration::ZERO,
+            peak_before: self.peak_bytes,
+        };
+        meter.cpu_before = meter.cpu_time().unwrap_or_default();
+        meter
     }
 
     /// Notes what it was resident with at most, so that the next run is told from this one.
@@ -140,22 +145,31 @@ impl Drop for Branch {
 /// Measures one run in a guest that has run others before.
 #[derive(Debug)]
 pub(crate) struct RunMeter {
-    /// `None` when the guest was gone before the run.
+    processes: BranchProcesses,
+    /// `None` when there was no opening it, be it that this host has too many files open: then the
+    /// guest is measured by its name, and its limits hold as ever.
     gauge: Option<Arc<Gauge>>,
     cpu_before: Duration,
     peak_before: u64,
 }
 
+impl RunMeter {
+    fn cpu_time(&self) -> Option<Duration> {
+        self.gauge.as_ref().map_or_else(|| self.processes.cpu_time(), |gauge| gauge.cpu_time())
+    }
+}
+
 impl Meter for RunMeter {
     fn usage(&self) -> Usage {
-        let usage = self.gauge.as_ref().map(|gauge| gauge.usage()).unwrap_or_default();
+        let usage = self.processes.usage();
         Usage { cpu: usage.cpu.saturating_sub(self.cpu_before), ..usage }
     }
 
     fn total(&self) -> Option<Usage> {
-        let gauge = self.gauge.as_ref()?;
-        let resident = gauge.resident()?;
-        let cpu = gauge.cpu_time().unwrap_or_default().saturating_sub(self.cpu_before);
+        let resident =
+            self.gauge.as_ref().map_or_else(|| self.processes.resident(), |gauge| gauge.resident());
+        let resident = resident?;
+        let cpu = self.cpu_time().unwrap_or_default().saturating_sub(self.cpu_before);
         // A peak that is no higher than before was not this run's.
         let is_new = resident.peak_bytes > self.peak_before;
         let memory_bytes = if is_new { resident.peak_bytes } else { resident.now_bytes };
