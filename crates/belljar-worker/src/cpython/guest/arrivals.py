@@ -116,6 +116,10 @@ class Arrivals:
         """Whether this thread is reading just now."""
         return self._reader == get_ident()
 
+    def refuse_more(self) -> None:
+        """Nobody begins to read any more. For when nobody reads, and nobody else is there."""
+        self._is_closed = True
+
     def close(self) -> None:
         """Ends the reading for good: returns when nobody reads. What is left of a frame is read
         past before the next command."""

@@ -189,6 +189,10 @@ class Calls:
         """Whether this thread is reading from the host just now."""
         return self._arrivals.is_reading()
 
+    def refuse_more(self) -> None:
+        """The run of a session is about to be answered: no call is made from here on."""
+        self._arrivals.refuse_more()
+
     def close(self) -> None:
         """The run of a session is over: nobody reads any more, and no call is made or answered."""
         self._arrivals.close()

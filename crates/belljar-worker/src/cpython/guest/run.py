@@ -116,6 +116,9 @@ class Run:
         is_clear = self._session and not is_alone()
         if is_clear:
             self._clear_away(answer)
+        elif self._session and self._calls is not None:
+            # What comes after the answer is the next run's, whoever runs in between.
+            self._calls.refuse_more()
         if self.work == WORK and _is_there(OUTPUT) and os.path.isdir(OUTPUT):
             # The host does not look for files unless it is told of them.
             self.link.artifact(OUTPUT)
@@ -130,9 +133,11 @@ class Run:
     def _clear_away(self, answer) -> None:
         """Leaves the process as the next run of the session may find it."""
         _signal.setitimer(_signal.ITIMER_REAL, 0)
-        if self._calls is not None:
-            self._calls.close()
-        self._session.end()
+        try:
+            if self._calls is not None:
+                self._calls.close()
+        finally:
+            self._session.end()
         if answer[0] == "done":
             self._prepared.put_aside()
 
