@@ -181,17 +181,19 @@ where
         }
     }
 
-    /// The first step: the workflow begins, or the commands that waited are taken and then what was
-    /// under way is looked at. So whatever they stop is not started again.
+    /// The first step: the workflow begins if it is new, the commands that waited are taken, and then
+    /// what is under way is looked at. So whatever they stop is not started.
     async fn pick_up(&mut self, loaded: Loaded) -> Result<(), DriveError> {
         let mut round = Round::new(self.now());
+        let Loaded { commands, open, .. } = loaded;
         let is_new = self.machine.status() == Status::New;
+        // All that is to be done is said by the machine once more when it is resumed. What begins and
+        // was sent nothing need not be.
+        self.is_taking_up = !is_new || !commands.is_empty();
         if is_new {
             self.apply(&mut round, What::Begin).map_err(|source| self.refused(source))?;
         }
-        let Loaded { commands, open, .. } = loaded;
-        // All that is to be done is said by the machine once more when it is resumed.
-        self.is_taking_up = !is_new && !self.machine.status().is_over();
+        self.is_taking_up &= !self.machine.status().is_over();
         for command in commands {
             round = self.obey(round, command).await?;
         }

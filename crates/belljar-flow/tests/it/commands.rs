@@ -181,6 +181,28 @@ async fn f5_what_was_under_way_when_it_was_paused_waits_for_its_end() {
     assert_eq!(world.begun(), [("a".to_owned(), true), ("b".to_owned(), false)]);
 }
 
+/// What is sent before a workflow has begun holds when it does: its first tasks are not begun.
+#[tokio::test]
+async fn f5_what_is_paused_before_it_begins_begins_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    let nap = json!({"id": "nap", "type": "wait", "wait_ms": 1});
+    let tasks = json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), nap]);
+    let flows = create(&engine, "flow", dag(tasks)).await;
+    flows.send("flow", "halt", "test", &Command::Pause, 1).await.unwrap();
+    let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
+    let driven = driver(&engine, &world, "one").run("flow", &stop).await.unwrap();
+    assert_eq!((driven.left, driven.status), (Left::Idle, Status::Paused));
+    assert_eq!(world.begun(), []);
+    flows.send("flow", "skip", "test", &Command::Skip { task: "b".to_owned() }, 1).await.unwrap();
+    flows.send("flow", "on", "test", &Command::Continue, 1).await.unwrap();
+    let driven = driver(&engine, &world, "two").run("flow", &stop).await.unwrap();
+    assert_eq!((driven.left, driven.status), (Left::Ended, Status::Completed));
+    // It is the first to do so, though another host had the workflow before.
+    assert_eq!(world.begun(), [("a".to_owned(), false)]);
+    events(&flows, "flow").await;
+}
+
 /// Back to a checkpoint: what came after is forgotten and compensated, and it goes on from there.
 #[tokio::test]
 async fn f6_back_to_a_checkpoint_and_on() {
