@@ -90,8 +90,8 @@ cases! {
         what_is_unknown_is_said;
     commands: commands_keep_their_order a_command_twice_is_one answers_are_durable
         commands_can_be_waited_for taken_commands_are_not_loaded_again;
-    copies: a_fork_is_what_was a_fork_is_independent parents_are_known a_copy_is_all_of_it
-        pruning_keeps_what_is_needed forgetting_leaves_what_came_from_it;
+    copies: a_fork_is_what_was a_fork_is_independent a_fork_comes_with_its_command
+        parents_are_known a_copy_is_all_of_it pruning_keeps_what_is_needed forgetting_leaves_what_came_from_it;
     blobs: blobs_come_back blobs_outlive_pruning;
     ownership: a_live_lease_is_respected a_lapsed_lease_is_free one_of_two_claims_wins
         superseded_writes_are_refused a_taken_over_lease_is_void a_released_flow_is_free

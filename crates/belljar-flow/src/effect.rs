@@ -389,4 +389,6 @@ pub enum WhyNot {
     Failed,
     /// Nobody knows whether it happened, or whether its compensation did.
     InDoubt,
+    /// The workflow this one was forked from did it, and has it still.
+    DoneBeforeFork,
 }

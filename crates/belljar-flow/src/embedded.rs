@@ -89,8 +89,9 @@ impl DurableEngine for Embedded {
         checkpoint: u64,
         new_id: &str,
         now_ms: i64,
+        command: Option<QueuedCommand>,
     ) -> Result<(), EngineError> {
-        Ok(self.store.fork_flow(flow, checkpoint, new_id, now_ms).await?)
+        Ok(self.store.fork_flow(flow, checkpoint, new_id, now_ms, command).await?)
     }
 
     async fn copy(&self, flow: &str, new_id: &str, now_ms: i64) -> Result<(), EngineError> {

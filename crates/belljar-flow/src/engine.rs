@@ -138,13 +138,15 @@ pub trait DurableEngine: Send + Sync {
     ) -> impl Future<Output = Result<Vec<FlowRow>, EngineError>> + Send;
 
     /// Makes a workflow that is what another was at a checkpoint, without its commands and without
-    /// open intents: what was under way is the other's, and the fork has begun nothing.
+    /// open intents: what was under way is the other's, and the fork has begun nothing. A command of
+    /// its own, if one is given, is there as soon as the fork is.
     fn fork(
         &self,
         flow: &str,
         checkpoint: u64,
         new_id: &str,
         now_ms: i64,
+        command: Option<QueuedCommand>,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// Makes a workflow that is all another is.

@@ -110,6 +110,9 @@ pub struct Machine {
     #[serde(default)]
     answers: Vec<persons::Given>,
     last_rollback: Option<RollbackReport>,
+    /// What came with the inputs up to this one, the workflow it was forked from did.
+    #[serde(default)]
+    forked_at: u64,
     /// Inputs that were gone back over: after the first, up to the second.
     abandoned: Vec<(u64, u64)>,
     #[serde(skip)]
@@ -231,6 +234,7 @@ impl Machine {
             grown: 0,
             answers: Vec::new(),
             last_rollback: None,
+            forked_at: 0,
             abandoned: Vec::new(),
             out: Vec::new(),
             worth_keeping: false,

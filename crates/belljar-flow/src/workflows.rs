@@ -91,9 +91,7 @@ impl<E: DurableEngine> Workflows<E> {
         command: &Command,
         now_ms: i64,
     ) -> Result<Sent, WorkflowError> {
-        let (id, sender, body) = (id.to_owned(), by.to_owned(), write(flow, command)?);
-        let queued = QueuedCommand { seq: 0, id, sender, at_ms: now_ms, body };
-        Ok(self.engine.send(flow, queued).await?)
+        Ok(self.engine.send(flow, queued(flow, id, by, command, now_ms)?).await?)
     }
 
     /// The answer to a command, waited for this long. `None`: there is none yet.
@@ -122,14 +120,18 @@ impl<E: DurableEngine> Workflows<E> {
 
     /// Makes a workflow that is what another was at a checkpoint, and gives back which: if none is
     /// named, the newest at which it had not ended. What had ended by then is not done again, and its
-    /// files are what they were; what was under way, the other does for itself.
+    /// files are what they were; what was under way, the other does for itself. If it is to wait,
+    /// `pause` says under which id and by whom: it never is without it.
     pub async fn fork(
         &self,
         flow: &str,
         at: Option<u64>,
         new_id: &str,
         now_ms: i64,
+        pause: Option<(&str, &str)>,
     ) -> Result<u64, WorkflowError> {
+        let pause = pause.map(|(id, by)| queued(new_id, id, by, &Command::Pause, now_ms));
+        let pause = pause.transpose()?;
         let candidates = match at {
             Some(at) => vec![at],
             None => {
@@ -137,9 +139,19 @@ impl<E: DurableEngine> Workflows<E> {
                 newest.into_iter().map(|row| row.seq).collect()
             }
         };
-        for at in candidates {
+        if candidates.is_empty() {
+            let why = format!("workflow {flow} has no checkpoint yet; 0 is its beginning");
+            return Err(EngineError::Conflict(why).into());
+        }
+        let now = self.look(flow, None).await?;
+        if let Some(at) = at.filter(|at| now.is_abandoned(*at)) {
+            let why =
+                format!("checkpoint {at} of workflow {flow} is on a branch that was rolled back");
+            return Err(EngineError::Conflict(why).into());
+        }
+        for at in candidates.into_iter().filter(|at| !now.is_abandoned(*at)) {
             if !self.look(flow, Some(at)).await?.status().is_over() {
-                self.engine.fork(flow, at, new_id, now_ms).await?;
+                self.engine.fork(flow, at, new_id, now_ms, pause).await?;
                 return Ok(at);
             }
         }
@@ -155,6 +167,18 @@ impl<E: DurableEngine> Workflows<E> {
     ) -> Result<Machine, WorkflowError> {
         Ok(rebuild(&self.engine.load(flow, checkpoint).await?)?)
     }
+}
+
+/// A command as it is sent.
+fn queued(
+    flow: &str,
+    id: &str,
+    by: &str,
+    command: &Command,
+    at_ms: i64,
+) -> Result<QueuedCommand, WorkflowError> {
+    let (id, sender, body) = (id.to_owned(), by.to_owned(), write(flow, command)?);
+    Ok(QueuedCommand { seq: 0, id, sender, at_ms, body })
 }
 
 fn write(flow: &str, value: &impl serde::Serialize) -> Result<Vec<u8>, WorkflowError> {

@@ -266,14 +266,10 @@ impl Flows {
     pub async fn fork(&self, id: &str, fork: Fork) -> Result<String, FlowsError> {
         let new_id = fork.id.unwrap_or_else(new_flow_id);
         check_flow_id(&new_id)?;
-        {
-            // Nobody here begins with it before it is paused.
-            let _entered = self.shared.under_way.enter(&new_id);
-            self.shared.workflows.fork(id, fork.at, &new_id, now_ms()).await?;
-            if let Some(by) = &fork.paused_by {
-                self.send(&new_id, None, by, &Command::Pause).await?;
-            }
-        }
+        // A fork of a fork knows the commands of the first: this is another.
+        let command_id = new_command_id();
+        let pause = fork.paused_by.as_deref().map(|by| (command_id.as_str(), by));
+        self.shared.workflows.fork(id, fork.at, &new_id, now_ms(), pause).await?;
         self.drive(&new_id);
         Ok(new_id)
     }

@@ -27,7 +27,7 @@ pub(super) async fn blobs_outlive_pruning<E: Engines>(engines: &E) -> Outcome {
     let engine = engines.open().await;
     let lease = owned(&engine, "flow").await?;
     let id = engine.put_blob("flow", b"a file".to_vec(), 3).await?;
-    engine.fork("flow", 0, "fork", 4).await?;
+    engine.fork("flow", 0, "fork", 4, None).await?;
     engine.prune("flow").await?;
     same("pruned", &engine.blob(&id).await?, &Some(b"a file".to_vec()))?;
     let state = standing("ended", i64::MAX, true);

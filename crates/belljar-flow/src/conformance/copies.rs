@@ -41,7 +41,7 @@ pub(super) async fn a_fork_is_what_was<E: Engines>(engines: &E) -> Outcome {
     history(&engine).await?;
     for checkpoint in [0, 1, 2] {
         let id = format!("fork {checkpoint}");
-        engine.fork("flow", checkpoint, &id, 9).await?;
+        engine.fork("flow", checkpoint, &id, 9, None).await?;
         let mut was = engine.load("flow", Some(checkpoint)).await?;
         let fork = engine.load(&id, None).await?;
         // What was under way is the other's: a fork has begun nothing.
@@ -58,17 +58,17 @@ pub(super) async fn a_fork_is_what_was<E: Engines>(engines: &E) -> Outcome {
     // What led there can be gone back to, too.
     let inside = engine.load("fork 2", Some(1)).await?;
     same("inside", &essence(inside), &essence(engine.load("fork 1", None).await?))?;
-    let refused = engine.fork("flow", 3, "fork 3", 9).await;
+    let refused = engine.fork("flow", 3, "fork 3", 9, None).await;
     holds("forked nowhere", matches!(refused, Err(EngineError::NoCheckpoint { .. })))?;
     same("nothing is left of it", &engine.find("fork 3").await?, &None)?;
-    let refused = engine.fork("flow", 1, "fork 1", 9).await;
+    let refused = engine.fork("flow", 1, "fork 1", 9, None).await;
     holds("an id was used twice", matches!(refused, Err(EngineError::Exists(_))))
 }
 
 pub(super) async fn a_fork_is_independent<E: Engines>(engines: &E) -> Outcome {
     let engine = engines.open().await;
     let lease = history(&engine).await?;
-    engine.fork("flow", 1, "fork", 9).await?;
+    engine.fork("flow", 1, "fork", 9, None).await?;
     let was = essence(engine.load("flow", None).await?);
     let own = engine.claim("fork", wants("other", 9)).await?;
     let mut batch = inputs(vec![marked(2, b"another two")]);
@@ -85,11 +85,29 @@ pub(super) async fn a_fork_is_independent<E: Engines>(engines: &E) -> Outcome {
     holds("a wrong fence", matches!(refused, Err(EngineError::Superseded { .. })))
 }
 
+pub(super) async fn a_fork_comes_with_its_command<E: Engines>(engines: &E) -> Outcome {
+    let engine = engines.open().await;
+    history(&engine).await?;
+    let command = || {
+        let (id, sender) = ("first".to_owned(), "suite".to_owned());
+        Some(QueuedCommand { seq: 0, id, sender, at_ms: 9, body: b"wait".to_vec() })
+    };
+    engine.fork("flow", 1, "fork", 9, command()).await?;
+    let commands = engine.load("fork", None).await?.commands;
+    let found: Vec<(u64, &str)> = commands.iter().map(|one| (one.seq, one.id.as_str())).collect();
+    same("commands", &found, &vec![(1, "first")])?;
+    // Where there is no fork there is no command.
+    let refused = engine.fork("flow", 3, "none", 9, command()).await;
+    holds("forked nowhere", matches!(refused, Err(EngineError::NoCheckpoint { .. })))?;
+    let unknown = engine.command("none", "first", Duration::ZERO).await;
+    holds("a command to nobody", matches!(unknown, Err(EngineError::Unknown(_))))
+}
+
 pub(super) async fn parents_are_known<E: Engines>(engines: &E) -> Outcome {
     let engine = engines.open().await;
     history(&engine).await?;
-    engine.fork("flow", 1, "child", 9).await?;
-    engine.fork("child", 1, "grandchild", 10).await?;
+    engine.fork("flow", 1, "child", 9, None).await?;
+    engine.fork("child", 1, "grandchild", 10, None).await?;
     drop(engine);
     let engine = engines.open().await;
     let parents = [("flow", None), ("child", Some("flow")), ("grandchild", Some("child"))];
@@ -130,7 +148,7 @@ pub(super) async fn a_copy_is_all_of_it<E: Engines>(engines: &E) -> Outcome {
 pub(super) async fn pruning_keeps_what_is_needed<E: Engines>(engines: &E) -> Outcome {
     let engine = engines.open().await;
     let lease = history(&engine).await?;
-    engine.fork("flow", 1, "fork", 9).await?;
+    engine.fork("flow", 1, "fork", 9, None).await?;
     let (fork, flow) = (engine.load("fork", None).await?, engine.load("flow", None).await?);
     same("dropped", &engine.prune("flow").await?, &2)?;
     same("dropped again", &engine.prune("flow").await?, &0)?;
@@ -155,7 +173,7 @@ pub(super) async fn pruning_keeps_what_is_needed<E: Engines>(engines: &E) -> Out
 pub(super) async fn forgetting_leaves_what_came_from_it<E: Engines>(engines: &E) -> Outcome {
     let engine = engines.open().await;
     let lease = history(&engine).await?;
-    engine.fork("flow", 2, "fork", 9).await?;
+    engine.fork("flow", 2, "fork", 9, None).await?;
     let fork = engine.load("fork", None).await?;
     let refused = engine.forget("flow", 9).await;
     holds("an owned one is gone", matches!(refused, Err(EngineError::Held { .. })))?;

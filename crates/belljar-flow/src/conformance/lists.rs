@@ -91,7 +91,7 @@ pub(super) async fn what_is_unknown_is_said<E: Engines>(engines: &E) -> Outcome 
         engine.commit(&lease, inputs(vec![input(1, b"x")])).await.err(),
         engine.load("none", None).await.err(),
         engine.checkpoints("none", None, 1).await.err(),
-        engine.fork("none", 0, "new", 1).await.err(),
+        engine.fork("none", 0, "new", 1, None).await.err(),
         engine.copy("none", "new", 1).await.err(),
         engine.prune("none").await.err(),
         engine.forget("none", 1).await.err(),

@@ -14,7 +14,8 @@ pub(crate) fn rebuild(loaded: &Loaded) -> Result<Machine, DriveError> {
     let (number, bytes) = &loaded.snapshot;
     let mut machine: Machine = serde_json::from_slice(bytes)
         .map_err(|error| damaged(format!("its snapshot {number}: {error}")))?;
-    machine.adopt(flow, loaded.flow.created_ms);
+    let forked_at = loaded.flow.parent.as_ref().map(|(_, at)| *at);
+    machine.adopt(flow, loaded.flow.created_ms, forked_at);
     let mut told = None;
     for row in &loaded.inputs {
         let input: Input = serde_json::from_slice(&row.body)

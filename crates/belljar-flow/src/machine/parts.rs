@@ -279,6 +279,8 @@ pub(crate) enum TraceKind {
     Broken(Failure),
     /// Nobody knows whether it happened.
     Doubt(Option<Failure>),
+    /// The workflow this one was forked from did it.
+    Elsewhere,
 }
 
 /// Nodes, by number and by name. Written as a list.

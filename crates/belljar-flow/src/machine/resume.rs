@@ -9,13 +9,14 @@ use crate::effect::{Again, Effect, Failure, Open, Status};
 use crate::event::Happened;
 
 impl Machine {
-    /// Makes it the workflow of this id, made at this time: a fork has the state of another, and keys
-    /// of its own.
-    pub(crate) fn adopt(&mut self, flow: &str, made_ms: i64) {
+    /// Makes it the workflow of this id, made at this time: a fork has the state of another at a
+    /// checkpoint, and keys of its own.
+    pub(crate) fn adopt(&mut self, flow: &str, made_ms: i64, forked_at: Option<u64>) {
         if self.flow != flow {
             flow.clone_into(&mut self.flow);
             self.made_ms = made_ms;
         }
+        self.forked_at = forked_at.unwrap_or_default();
     }
 
     /// A host took the workflow over. What may be repeated is started again under its key, or when a

@@ -66,11 +66,18 @@ impl Machine {
         if matches!(base, Status::New | Status::RollingBack) {
             return Err(format!("{to} is no checkpoint"));
         }
-        // What was done there has been undone: its state would claim what is not so.
-        if self.abandoned.iter().any(|(from, until)| (from + 1..=*until).contains(&to)) {
+        if self.is_abandoned(to) {
             return Err(format!("checkpoint {to} is on a branch that was rolled back"));
         }
         Ok(())
+    }
+
+    /// Whether a checkpoint was gone back over, or is being so. What was done there has been undone: its
+    /// state would claim what is not so.
+    pub fn is_abandoned(&self, checkpoint: u64) -> bool {
+        let is_over = |(from, until): &(u64, u64)| (from + 1..=*until).contains(&checkpoint);
+        self.abandoned.iter().any(is_over)
+            || self.rollback.as_ref().is_some_and(|rollback| checkpoint > rollback.to)
     }
 
     fn cancel_running(&mut self) {
@@ -102,7 +109,11 @@ impl Machine {
         if rollback.todo.is_none() {
             let (to, compensations) = (rollback.to, self.undoable(rollback.to));
             let at = self.traces.partition_point(|trace| trace.at <= to);
-            rollback.todo = Some(self.traces.split_off(at));
+            let mut todo = self.traces.split_off(at);
+            for trace in todo.iter_mut().filter(|trace| trace.at <= self.forked_at) {
+                trace.kind = TraceKind::Elsewhere;
+            }
+            rollback.todo = Some(todo);
             self.tell(Happened::RollbackStarted { to, compensations });
         }
         while rollback.current.is_none() {
@@ -112,6 +123,10 @@ impl Machine {
             let left = |why, failure| NotUndone { instance: trace.instance.clone(), why, failure };
             match trace.kind {
                 TraceKind::Undo(work) => rollback.current = Some((trace.instance, work)),
+                // It is there for the other, who may undo it.
+                TraceKind::Elsewhere => {
+                    rollback.report.not_undone.push(left(WhyNot::DoneBeforeFork, None));
+                }
                 TraceKind::Lasting => {
                     rollback.report.not_undone.push(left(WhyNot::NoCompensation, None));
                 }
@@ -128,6 +143,7 @@ impl Machine {
     }
 
     fn undoable(&self, to: u64) -> Vec<String> {
+        let to = to.max(self.forked_at);
         let after = self.traces.iter().rev().take_while(|trace| trace.at > to);
         let undo = after.filter(|trace| matches!(trace.kind, TraceKind::Undo(_)));
         undo.map(|trace| trace.instance.clone()).collect()
@@ -237,6 +253,7 @@ impl Machine {
         base.abandoned = std::mem::take(&mut self.abandoned);
         // The state after this input is the first of the new branch.
         base.abandoned.push((rollback.to, self.taken.saturating_sub(1)));
+        base.forked_at = self.forked_at;
         base.last_rollback = Some(rollback.report.clone());
         base.out = std::mem::take(&mut self.out);
         base.strays.clear();

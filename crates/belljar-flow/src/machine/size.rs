@@ -42,7 +42,7 @@ impl Machine {
             TraceKind::Undo(work) => NODE_BYTES + bytes_of_work(work),
             TraceKind::Broken(failure) => NODE_BYTES + bytes_of_failure(Some(failure)),
             TraceKind::Doubt(failure) => NODE_BYTES + bytes_of_failure(failure.as_ref()),
-            TraceKind::Lasting => NODE_BYTES,
+            TraceKind::Lasting | TraceKind::Elsewhere => NODE_BYTES,
         });
         nodes + scopes + held + traces.sum::<usize>() + self.files.bytes()
     }

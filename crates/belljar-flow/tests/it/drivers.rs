@@ -140,7 +140,7 @@ async fn f3_a_fork_goes_its_own_way() {
     let before = events(&flows, "flow").await;
     let checkpoints = engine.checkpoints("flow", None, 9).await.unwrap();
     let to = checkpoints.iter().find(|row| row.name == "b").unwrap().seq;
-    engine.fork("flow", to, "fork", 2).await.unwrap();
+    engine.fork("flow", to, "fork", 2, None).await.unwrap();
     let driven = driver.run("fork", &never()).await.unwrap();
     assert_eq!(driven.status, Status::Completed);
     let done = world.done();

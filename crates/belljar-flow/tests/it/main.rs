@@ -10,5 +10,6 @@ mod commands;
 mod conformance;
 mod crashes;
 mod drivers;
+mod forks;
 mod tampered;
 mod world;

@@ -198,8 +198,9 @@ impl DurableEngine for Tampered {
         checkpoint: u64,
         new_id: &str,
         now_ms: i64,
+        command: Option<QueuedCommand>,
     ) -> Result<(), EngineError> {
-        self.engine.fork(flow, checkpoint, new_id, now_ms).await
+        self.engine.fork(flow, checkpoint, new_id, now_ms, command).await
     }
 
     async fn copy(&self, flow: &str, new_id: &str, now_ms: i64) -> Result<(), EngineError> {

@@ -100,7 +100,7 @@ impl Store {
     }
 }
 
-fn insert(
+pub(super) fn insert(
     connection: &Connection,
     flow_id: &str,
     command: FlowCommand,

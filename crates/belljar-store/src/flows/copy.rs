@@ -6,8 +6,8 @@
 use rusqlite::Connection;
 
 use crate::{
-    FlowError, NewFlow, Store, StoreError, blobs,
-    flows::{commit::last_input, insert, load::check_checkpoint, require, signed},
+    FlowCommand, FlowError, NewFlow, Store, StoreError, blobs,
+    flows::{commands, commit::last_input, insert, load::check_checkpoint, require, signed},
 };
 
 /// Tables with rows of a workflow, in the order they can be emptied.
@@ -17,19 +17,24 @@ const TABLES: [&str; 6] =
 impl Store {
     /// Makes a workflow that is what another was at a checkpoint: its inputs, snapshots and events
     /// up to there. Commands are not part of it, nor are effects: it has begun none. Nobody has it
-    /// yet.
+    /// yet. With it comes a command of its own, if there is one: nobody finds it without.
     pub async fn fork_flow(
         &self,
         flow_id: &str,
         checkpoint: u64,
         new_id: &str,
         now_ms: i64,
+        command: Option<FlowCommand>,
     ) -> Result<(), StoreError> {
         let (flow_id, new_id) = (flow_id.to_owned(), new_id.to_owned());
         self.write(move |connection| {
             begin_copy(connection, &flow_id, &new_id, checkpoint, now_ms)?;
             check_checkpoint(connection, &flow_id, checkpoint)?;
-            copy_rows(connection, &flow_id, &new_id, checkpoint)
+            copy_rows(connection, &flow_id, &new_id, checkpoint)?;
+            if let Some(command) = command {
+                commands::insert(connection, &new_id, command)?;
+            }
+            Ok(())
         })
         .await
     }

@@ -26,7 +26,7 @@ pub(super) async fn fork(
     let id = find(&workflows, &arguments.id).await?;
     let new_id = arguments.new_id.clone().unwrap_or_else(new_flow_id);
     check_flow_id(&new_id)?;
-    let forked = workflows.fork(&id, arguments.at, &new_id, now_ms()).await;
+    let forked = workflows.fork(&id, arguments.at, &new_id, now_ms(), None).await;
     let at = match forked {
         Ok(at) => at,
         Err(WorkflowError::Engine(

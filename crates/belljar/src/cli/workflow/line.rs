@@ -116,6 +116,7 @@ pub(super) fn rolled_back(report: &RollbackReport, look: Look) -> String {
             WhyNot::NoCompensation => "it has no compensation",
             WhyNot::Failed => "its compensation failed",
             WhyNot::InDoubt => "nobody knows whether it happened",
+            WhyNot::DoneBeforeFork => "the workflow this was forked from did it",
         };
         let more = left.failure.as_ref().map(|failure| format!(": {}", shown(failure)));
         let text = format!(
