@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     effect::{Failure, Status},
-    engine::{DurableEngine, EngineError, GiveBack, LeaseRequest, Why},
+    engine::{DurableEngine, EngineError, GiveBack, Lease, LeaseRequest, Why},
     machine::{Machine, Refusal},
 };
 
@@ -90,6 +90,13 @@ pub struct Driven {
     pub failure: Option<Failure>,
     /// Batches that were committed.
     pub commits: u64,
+}
+
+/// A workflow that is claimed and not driven yet.
+#[derive(Debug)]
+pub struct Claim {
+    lease: Lease,
+    until_ms: i64,
 }
 
 /// Why a driver left a workflow.
@@ -188,6 +195,13 @@ where
     /// commands that wait for an answer. When `stop` is cancelled, the driver leaves it so that it
     /// can be resumed. Dropping the future is like killing the host.
     pub async fn run(&self, flow: &str, stop: &CancellationToken) -> Result<Driven, DriveError> {
+        let claim = self.claim(flow).await?;
+        self.drive(claim, stop).await
+    }
+
+    /// Claims a workflow before it is so much as read: [`drive`](Self::drive) goes on with it, or
+    /// [`give_up`](Self::give_up) says that it could not be.
+    pub async fn claim(&self, flow: &str) -> Result<Claim, DriveError> {
         let now_ms = self.clock.now_ms();
         let request = LeaseRequest {
             owner: self.options.owner.clone(),
@@ -196,8 +210,30 @@ where
             take_over: self.options.take_over,
             why: self.options.why,
         };
-        let lease_until_ms = request.until_ms;
-        let lease = self.engine.claim(flow, request).await?;
+        let until_ms = request.until_ms;
+        Ok(Claim { lease: self.engine.claim(flow, request).await?, until_ms })
+    }
+
+    /// Gives back what was claimed and not driven.
+    pub async fn give_up(&self, claim: Claim) {
+        // Who has it now, or looks for it when the claim has lapsed, needs no word.
+        let _ = self.engine.release(&claim.lease, GiveBack::Failed).await;
+    }
+
+    /// Drives what was claimed, as [`run`](Self::run) does.
+    pub async fn drive(
+        &self,
+        claim: Claim,
+        stop: &CancellationToken,
+    ) -> Result<Driven, DriveError> {
+        let Claim { lease, until_ms: mut lease_until_ms } = claim;
+        let flow = &lease.flow_id;
+        let now_ms = self.clock.now_ms();
+        if now_ms >= lease_until_ms.saturating_sub(self.lease_ms() / 3 * 2) {
+            // It took a while to get here: somebody else may have it.
+            lease_until_ms = now_ms.saturating_add(self.lease_ms());
+            self.engine.renew(&lease, lease_until_ms).await?;
+        }
         let loaded = self.engine.load(flow, None).await.map_err(DriveError::from);
         let (loaded, machine) = match loaded.and_then(|loaded| Ok((rebuild(&loaded)?, loaded))) {
             Ok((machine, loaded)) => (loaded, machine),

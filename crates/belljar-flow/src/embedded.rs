@@ -8,7 +8,7 @@ use belljar_store::{FlowError, Store, StoreError};
 
 use crate::engine::{
     Batch, CheckpointRow, CommandRow, DurableEngine, EngineError, EventRow, Filter, FlowRow,
-    GiveBack, Lease, LeaseRequest, Loaded, NewFlow, QueuedCommand, Sent,
+    GiveBack, Lease, LeaseRequest, LeftAlone, Loaded, NewFlow, QueuedCommand, Sent,
 };
 
 /// What a blob of a workflow is, as far as the store is told.
@@ -79,8 +79,13 @@ impl DurableEngine for Embedded {
         Ok(self.store.flows(filter, before, limit).await?)
     }
 
-    async fn abandoned(&self, now_ms: i64, limit: u32) -> Result<Vec<FlowRow>, EngineError> {
-        Ok(self.store.abandoned_flows(now_ms, limit).await?)
+    async fn abandoned(
+        &self,
+        now_ms: i64,
+        but: LeftAlone,
+        limit: u32,
+    ) -> Result<Vec<FlowRow>, EngineError> {
+        Ok(self.store.abandoned_flows(now_ms, but, limit).await?)
     }
 
     async fn fork(

@@ -17,7 +17,7 @@ use thiserror::Error;
 pub use belljar_store::{
     CheckpointRow, CommandRow, FlowBatch as Batch, FlowCommand as QueuedCommand,
     FlowEvent as EventRow, FlowFilter as Filter, FlowInput as InputRow, FlowLease as Lease,
-    FlowRow, FlowState as Standing, GiveBack, IntentChange, IntentRow, LeaseRequest,
+    FlowRow, FlowState as Standing, GiveBack, IntentChange, IntentRow, LeaseRequest, LeftAlone,
     LoadedFlow as Loaded, NewFlow, SentCommand as Sent, Why,
 };
 
@@ -130,10 +130,11 @@ pub trait DurableEngine: Send + Sync {
     ) -> impl Future<Output = Result<Vec<FlowRow>, EngineError>> + Send;
 
     /// Workflows that somebody should claim: the lease has lapsed, and they are due or have
-    /// commands nobody took.
+    /// commands nobody took; without those that are left alone.
     fn abandoned(
         &self,
         now_ms: i64,
+        but: LeftAlone,
         limit: u32,
     ) -> impl Future<Output = Result<Vec<FlowRow>, EngineError>> + Send;
 

@@ -24,8 +24,8 @@ pub use dag::{
     Limits, Loop, OnError, Reducer, Retry, Sandbox, Settings, Shape, Task, ToolCall, Wait,
 };
 pub use driver::{
-    Clock, DriveError, Driven, Driver, DriverOptions, Job, Left, Performer, Place, SystemClock,
-    WhenIdle,
+    Claim, Clock, DriveError, Driven, Driver, DriverOptions, Job, Left, Performer, Place,
+    SystemClock, WhenIdle,
 };
 pub use effect::{
     Again, Decision, DecisionKind, Effect, Ending, Entry, Failure, Finish, Input, NotUndone, Open,

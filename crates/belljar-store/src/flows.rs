@@ -123,8 +123,6 @@ pub enum Why {
     Asked,
     /// Nobody did: a host takes up what was left. That is counted until it gets further.
     Found,
-    /// The same, and it was counted when it was found.
-    Counted,
 }
 
 /// How a workflow is given back.
@@ -135,7 +133,7 @@ pub enum GiveBack {
     /// Nothing is to be done, and who had it looks after it when something is: it stays its owner,
     /// without a claim.
     Resting,
-    /// It is nobody's, and who had it could not go on with it.
+    /// Who had it could not go on with it, or is gone. Anybody may claim it; it was theirs last.
     Failed,
 }
 
@@ -183,6 +181,22 @@ pub struct FlowFilter {
     pub parent: Option<String>,
 }
 
+/// Which workflows nobody takes up, though nobody has them and they are due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftAlone {
+    /// Those of this caller that are nobody's: they were stopped.
+    pub stopped: Option<String>,
+    /// Those that were taken up in vain so often.
+    pub vain: u32,
+}
+
+impl Default for LeftAlone {
+    /// None.
+    fn default() -> Self {
+        Self { stopped: None, vain: u32::MAX }
+    }
+}
+
 impl Store {
     /// Makes a workflow nobody has yet.
     pub async fn create_flow(&self, flow: NewFlow) -> Result<(), StoreError> {
@@ -217,7 +231,6 @@ impl Store {
             let vain = match request.why {
                 Why::Asked => 0,
                 Why::Found => row.vain.saturating_add(1),
-                Why::Counted => row.vain,
             };
             connection
                 .prepare_cached(
@@ -256,7 +269,7 @@ impl Store {
                      owner = CASE WHEN ?2 THEN owner ELSE '' END,
                      vain = CASE WHEN ?3 THEN vain ELSE 0 END WHERE id = ?1",
                 )?
-                .execute((&lease.flow_id, how == GiveBack::Resting, how == GiveBack::Failed))?;
+                .execute((&lease.flow_id, how != GiveBack::Free, how == GiveBack::Failed))?;
             Ok(())
         })
         .await
@@ -305,21 +318,25 @@ impl Store {
     }
 
     /// Workflows nobody looks after though it is time: the lease has lapsed, and they are due or
-    /// have commands nobody took. Those that are due longest come first.
+    /// have commands nobody took. Those that are due longest come first; those that are left alone do
+    /// not come, and keep no others from coming.
     pub async fn abandoned_flows(
         &self,
         now_ms: i64,
+        but: LeftAlone,
         limit: u32,
     ) -> Result<Vec<FlowRow>, StoreError> {
         self.read(move |connection| {
             let mut statement = connection.prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM flows
-                 WHERE lease_until_ms <= ?1 AND id IN (
+                 WHERE lease_until_ms <= ?1 AND NOT (owner = '' AND caller IS ?3)
+                 AND (vain < ?4 OR finished_ms IS NOT NULL) AND id IN (
                     SELECT id FROM flows WHERE finished_ms IS NULL AND due_ms <= ?1
                     UNION SELECT flow_id FROM flow_commands WHERE taken_seq IS NULL)
                  ORDER BY due_ms, created_ms, id LIMIT ?2"
             ))?;
-            let rows = statement.query_map((now_ms, limit), from_row)?;
+            let values = (now_ms, limit, but.stopped, but.vain);
+            let rows = statement.query_map(values, from_row)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
         .await

@@ -34,8 +34,8 @@ pub use error::StoreError;
 pub use events::Event;
 pub use flows::{
     CheckpointRow, CommandRow, FlowBatch, FlowCommand, FlowError, FlowEvent, FlowFilter, FlowInput,
-    FlowLease, FlowRow, FlowState, GiveBack, IntentChange, IntentRow, LeaseRequest, LoadedFlow,
-    NewFlow, SentCommand, Why,
+    FlowLease, FlowRow, FlowState, GiveBack, IntentChange, IntentRow, LeaseRequest, LeftAlone,
+    LoadedFlow, NewFlow, SentCommand, Why,
 };
 pub use journal::JournalRow;
 pub use open::FILE_NAME;

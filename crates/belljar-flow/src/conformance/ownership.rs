@@ -8,7 +8,8 @@ use crate::{
         standing, wants,
     },
     engine::{
-        Batch, DurableEngine, EngineError, GiveBack, Lease, LeaseRequest, QueuedCommand, Why,
+        Batch, DurableEngine, EngineError, GiveBack, Lease, LeaseRequest, LeftAlone, QueuedCommand,
+        Why,
     },
 };
 
@@ -136,7 +137,7 @@ pub(super) async fn a_resting_flow_has_an_owner_and_is_free<E: Engines>(engines:
     superseded(one.commit(&first, inputs(vec![input(1, b"x")])).await.map(|_| ()))?;
     let row = two.find("flow").await?.map(|row| (row.owner, row.lease_until_ms));
     same("who looks after it", &row, &Some(("suite".to_owned(), 0)))?;
-    same("while it rests", &two.abandoned(2, 9).await?, &Vec::new())?;
+    same("while it rests", &two.abandoned(2, LeftAlone::default(), 9).await?, &Vec::new())?;
     let second = two.claim("flow", wants("other", 2)).await?;
     holds("the fence did not grow", second.fence > first.fence)
 }
@@ -157,10 +158,9 @@ pub(super) async fn vain_claims_are_counted<E: Engines>(engines: &E) -> Outcome 
         now += 20_000;
     }
     engine.release(&lease, GiveBack::Failed).await?;
-    let counted = LeaseRequest { why: Why::Counted, ..wants("counted", now) };
-    let lease = engine.claim("flow", counted).await?;
-    engine.release(&lease, GiveBack::Failed).await?;
     same("after a failure", &vain().await?, &Some(2))?;
+    let row = engine.find("flow").await?.map(|row| (row.owner, row.lease_until_ms));
+    same("whose it was", &row, &Some(("found".to_owned(), 0)))?;
     let lease = engine.claim("flow", found(now)).await?;
     engine.commit(&lease, Batch { progress: true, ..inputs(Vec::new()) }).await?;
     same("after progress", &vain().await?, &Some(0))?;
@@ -205,7 +205,7 @@ pub(super) async fn abandoned_flows_are_found<E: Engines>(engines: &E) -> Outcom
         engine.commit(&lease, Batch { state, ..inputs(Vec::new()) }).await?;
     }
     let found = async |now_ms| -> Result<Vec<String>, Fault> {
-        let rows = engine.abandoned(now_ms, 99).await?;
+        let rows = engine.abandoned(now_ms, LeftAlone::default(), 99).await?;
         Ok(rows.into_iter().map(|row| row.id).collect())
     };
     same("while owned", &found(10_000).await?, &Vec::<String>::new())?;
@@ -221,6 +221,27 @@ pub(super) async fn abandoned_flows_are_found<E: Engines>(engines: &E) -> Outcom
     commanded.sort_unstable();
     let expected = ["asked", "ended", "under way"].map(str::to_owned);
     same("commanded", &commanded, &expected.to_vec())?;
+    same_but_left_alone(&engine).await?;
     engine.claim("under way", wants("other", 10_001)).await?;
     holds("one was claimed", !found(10_001).await?.contains(&"under way".to_owned()))
+}
+
+/// Those that are left alone keep no others from being found, however few are asked for.
+async fn same_but_left_alone(engine: &impl DurableEngine) -> Outcome {
+    let found = async |but: LeftAlone, most| -> Result<Vec<String>, Fault> {
+        let rows = engine.abandoned(10_001, but, most).await?;
+        Ok(rows.into_iter().map(|row| row.id).collect())
+    };
+    create(engine, "stopped", 0).await?;
+    let stopped = || Some("suite".to_owned());
+    let all = found(LeftAlone::default(), 1).await?;
+    same("the first", &all, &vec!["stopped".to_owned()])?;
+    let but = LeftAlone { stopped: stopped(), ..LeftAlone::default() };
+    same("but stopped", &found(but, 1).await?, &vec!["under way".to_owned()])?;
+    let request = LeaseRequest { why: Why::Found, ..wants("found", 1) };
+    let lease = engine.claim("stopped", request).await?;
+    engine.release(&lease, GiveBack::Failed).await?;
+    let but = |vain| LeftAlone { stopped: stopped(), vain };
+    same("once in vain", &found(but(2), 1).await?, &vec!["stopped".to_owned()])?;
+    same("but in vain", &found(but(1), 1).await?, &vec!["under way".to_owned()])
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use belljar_flow::{
     Clock as _, Command, DriveError, Driver, DriverOptions, DurableEngine as _, Embedded,
     EngineError, Event, Happened, Left, Status, WhenIdle,
-    engine::{Batch, InputRow, LeaseRequest, Why},
+    engine::{Batch, InputRow, LeaseRequest, LeftAlone, Why},
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -67,6 +67,37 @@ async fn f3_two_hosts_race_for_one_workflow() {
         assert_eq!(world.done().len(), 8);
         events(&flows, &flow).await;
     }
+}
+
+/// Of several hosts that take up the same, one does and one is counted; and whose it was is known when
+/// it could not go on (F3).
+#[tokio::test]
+async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    create(&engine, "flow", dag(json!([tool("a", "pay", &[])]))).await;
+    let world = Arc::new(World::default());
+    let host = |owner: &str| {
+        let options = DriverOptions { why: Why::Found, ..options(owner) };
+        Driver::new(Arc::clone(&engine), Arc::clone(&world), options)
+    };
+    let row = async || engine.find("flow").await.unwrap().unwrap();
+    let claim = host("one").claim("flow").await.unwrap();
+    for other in ["two", "three"] {
+        let refused = host(other).claim("flow").await;
+        assert!(
+            matches!(refused, Err(DriveError::Engine(EngineError::Held { .. }))),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(row().await.vain, 1);
+    host("one").give_up(claim).await;
+    let given_up = row().await;
+    assert_eq!((given_up.vain, &*given_up.owner, given_up.lease_until_ms), (1, "one", 0));
+    let claim = host("two").claim("flow").await.unwrap();
+    assert_eq!(row().await.vain, 2);
+    let driven = host("two").drive(claim, &never()).await.unwrap();
+    assert_eq!((driven.status, row().await.vain), (Status::Completed, 0));
 }
 
 /// Who is superseded has its tasks cancelled, writes nothing more, and says why (F3).
@@ -176,7 +207,7 @@ async fn f3_dispatch_finds_what_needs_a_host() {
     stop.cancel();
     assert_eq!(driver.run("asleep", &stop).await.unwrap().left, Left::Stopped);
     let found = async |now_ms| -> Vec<String> {
-        let rows = engine.abandoned(now_ms, 9).await.unwrap();
+        let rows = engine.abandoned(now_ms, LeftAlone::default(), 9).await.unwrap();
         rows.into_iter().map(|row| row.id).collect()
     };
     assert_eq!(found(2_000_000_000_000).await, ["new"]);
@@ -229,7 +260,7 @@ async fn f3_a_replay_that_differs_is_an_error() {
     assert!(matches!(driven, Err(DriveError::Damaged { .. })), "{driven:?}");
     assert_eq!(world.done(), []);
     // Nobody is kept from looking at it.
-    assert_eq!(engine.find("flow").await.unwrap().unwrap().owner, "");
+    assert_eq!(engine.find("flow").await.unwrap().unwrap().lease_until_ms, 0);
 }
 
 /// Timers go by the driver's clock, and the claim is renewed while one waits.

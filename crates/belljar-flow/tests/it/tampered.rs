@@ -16,7 +16,7 @@ use belljar_flow::{
     Embedded, EngineError,
     engine::{
         Batch, CheckpointRow, CommandRow, DurableEngine, EventRow, Filter, FlowRow, GiveBack,
-        Lease, LeaseRequest, Loaded, NewFlow, QueuedCommand, Sent,
+        Lease, LeaseRequest, LeftAlone, Loaded, NewFlow, QueuedCommand, Sent,
     },
 };
 
@@ -188,8 +188,13 @@ impl DurableEngine for Tampered {
         self.engine.list(filter, before, limit).await
     }
 
-    async fn abandoned(&self, now_ms: i64, limit: u32) -> Result<Vec<FlowRow>, EngineError> {
-        self.engine.abandoned(now_ms, limit).await
+    async fn abandoned(
+        &self,
+        now_ms: i64,
+        but: LeftAlone,
+        limit: u32,
+    ) -> Result<Vec<FlowRow>, EngineError> {
+        self.engine.abandoned(now_ms, but, limit).await
     }
 
     async fn fork(

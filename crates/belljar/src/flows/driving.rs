@@ -8,7 +8,7 @@ use std::{
 use belljar_flow::{
     DriveError, Driven, Driver, DriverOptions, DurableEngine as _, Embedded, EngineError, WhenIdle,
     WorkflowError,
-    engine::{Filter, FlowRow, GiveBack, Lease, LeaseRequest, Why},
+    engine::{Filter, FlowRow, GiveBack, Lease, LeftAlone, Why},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +22,6 @@ use crate::{
 const PERSON: &str = "cli";
 /// After so many times in a row without getting further, a workflow is left alone.
 const MOST_IN_VAIN: u32 = 3;
-/// Longer than it takes to count.
-const COUNTING_MS: i64 = 1_000;
 /// What the store calls one that was made and has not begun.
 const CREATED: &str = "created";
 /// Workflows of one status that are looked at when some are taken over.
@@ -83,11 +81,6 @@ pub(super) async fn run(
     let engine = shared.workflows.engine();
     let row = engine.find(id).await?.ok_or_else(|| EngineError::Unknown(id.to_owned()))?;
     free(engine, &row).await;
-    let why = match why {
-        Why::Found => count(engine, id).await?,
-        Why::Asked | Why::Counted => why,
-    };
-    prepare(shared, &row).await?;
     let mut options = DriverOptions { why, ..DriverOptions::new(this_process()) };
     options.idle = match until {
         Until::Ended => WhenIdle::Stay,
@@ -95,8 +88,15 @@ pub(super) async fn run(
         Until::Resting => WhenIdle::Rest { at_least_ms: SHORTEST_REST_MS },
     };
     let driver = Driver::new(Arc::clone(engine), Arc::clone(&shared.hands), options);
+    // That it is taken up is counted before it is so much as read: that may be what ends its host. The
+    // claim is kept, so that nobody else counts the same.
+    let claim = driver.claim(id).await?;
+    if let Err(error) = prepare(shared, &row).await {
+        driver.give_up(claim).await;
+        return Err(error);
+    }
     let halt = stop.child_token();
-    let driving = driver.run(id, &halt);
+    let driving = driver.drive(claim, &halt);
     let mut driving = std::pin::pin!(driving);
     let driven = loop {
         tokio::select! {
@@ -176,21 +176,10 @@ async fn free(engine: &Embedded, row: &FlowRow) {
     }
 }
 
-/// Counts that a workflow is taken up, before it is so much as read: that may be what ends its host.
-async fn count(engine: &Embedded, id: &str) -> Result<Why, DriveError> {
-    let now_ms = now_ms();
-    let until_ms = now_ms.saturating_add(COUNTING_MS);
-    let request =
-        LeaseRequest { owner: this_process(), now_ms, until_ms, take_over: false, why: Why::Found };
-    let lease = engine.claim(id, request).await?;
-    engine.release(&lease, GiveBack::Failed).await?;
-    Ok(Why::Counted)
-}
-
 /// Whether a process that lives has a workflow, or looks after it while it rests. This one does not
 /// count.
 pub fn is_looked_after(row: &FlowRow) -> bool {
-    let is_resting = row.lease_until_ms == 0;
+    let is_resting = row.lease_until_ms == 0 && needs_attention(row).is_none();
     is_owner_alive(&row.owner) && (is_resting || row.lease_until_ms > now_ms())
 }
 
@@ -239,8 +228,13 @@ pub(super) enum Look {
 pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
     let engine = shared.workflows.engine();
     let now = now_ms();
-    let mut found = engine.abandoned(now, MOST).await.unwrap_or_default();
-    found.retain(|row| !row.owner.is_empty() || row.caller != PERSON);
+    // Those that need attention are looked at now and then, for it to be said.
+    let vain = if look == Look::Everything { u32::MAX } else { MOST_IN_VAIN };
+    let mut found = Vec::new();
+    for vain in BTreeSet::from([MOST_IN_VAIN, vain]) {
+        let but = LeftAlone { stopped: Some(PERSON.to_owned()), vain };
+        found.extend(engine.abandoned(now, but, MOST).await.unwrap_or_default());
+    }
     let statuses = match look {
         Look::Due => [].as_slice(),
         Look::Everything => ["running", "stopping", "rolling_back"].as_slice(),

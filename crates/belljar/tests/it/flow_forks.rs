@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use belljar::{FlowOptions, Flows, Limits, SessionRegistry};
-use belljar_flow::DurableEngine as _;
+use belljar_flow::{DurableEngine as _, engine::NewFlow};
 use serde_json::{Value, json};
 
 use crate::{
@@ -148,6 +148,45 @@ fn f3_workflows_that_ended_long_ago_are_forgotten() {
     });
 }
 
+/// What a host could not go on with is counted and stays its own: nobody takes it for one that a person
+/// stopped.
+#[test]
+fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
+    if no_sandbox() {
+        return;
+    }
+    let project = LedgerProject::new(Transport::Http);
+    let store = belljar_store::Store::open(&project.state()).unwrap();
+    block_on(async {
+        let sandbox = belljar::Sandbox::builder().program(BELLJAR).pool(1).build().await.unwrap();
+        let executor = belljar::Executor::new(sandbox, None, Some(store.clone()));
+        let sessions = SessionRegistry::new(executor.sandbox().clone(), None).await;
+        let options = FlowOptions::new(Limits::DEFAULT, project.place.path().join("scratch"));
+        let flows = Flows::new(executor.clone(), sessions, options).await.unwrap();
+        let new = |id: &str, caller: &str| NewFlow {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            caller: caller.to_owned(),
+            snapshot: b"no machine".to_vec(),
+            created_ms: 1,
+        };
+        store.create_flow(new("stopped", "cli")).await.unwrap();
+        store.create_flow(new("broken", "client")).await.unwrap();
+        let row = async |id: &str| store.flow(id).await.unwrap().unwrap();
+        // A look may find it still under way.
+        while row("broken").await.vain < 3 {
+            flows.tend().await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        flows.stop().await;
+        let broken = row("broken").await;
+        let here = format!("{}:", std::process::id());
+        assert!(broken.owner.starts_with(&here) && broken.lease_until_ms == 0, "{broken:?}");
+        assert_eq!(row("stopped").await.vain, 0, "a person stopped it");
+        executor.shutdown().await;
+    });
+}
+
 #[test]
 fn e3_workflows_are_forked_and_forgotten_over_http() {
     if no_sandbox() {
@@ -167,6 +206,13 @@ fn e3_workflows_are_forked_and_forgotten_over_http() {
         (state["status"] == "paused").then_some(state)
     });
     assert_eq!(project.count("did effect b"), 1, "{paused:#}");
+    // Also from before it began.
+    server.ask("POST /v1/workflows/first/fork", &json!({"id": "anew", "at": 0, "paused": true}));
+    within("a pause", || {
+        let state = server.ask("GET /v1/workflows/anew", &Value::Null);
+        (state["status"] == "paused").then_some(())
+    });
+    assert_eq!(project.count("did effect a"), 1);
     let running = server.api("DELETE /v1/workflows/second", "");
     assert_eq!(running.status, 409, "{running:#?}");
     assert!(running.body.contains("\"code\":\"workflow.not_over\""), "{running:#?}");
