@@ -70,6 +70,10 @@ pub struct Settings {
     /// Whether the state is an agent's: a part that is not there is null, or false where only its
     /// truth is asked for, and a mapping that comes with an answer goes into it.
     pub lenient: bool,
+    /// Parts of the state that are the file's own: once they are there, no result and no answer
+    /// replaces them by coming with a key of that name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub constants: Vec<String>,
 }
 
 impl Default for Settings {
@@ -83,6 +87,7 @@ impl Default for Settings {
             decided_by: Asked::Agent,
             files: false,
             lenient: false,
+            constants: Vec::new(),
         }
     }
 }

@@ -125,6 +125,7 @@ pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Opt
         notes.fault(root.at, format!("more than {MAX_REDUCERS} reducers"), "declare fewer");
         return None;
     }
+    let constants = constants(&names);
     let mut steps = Steps { options, notes, code: &code, names, reducers: &dag.reducers };
     let spots = steps.nodes(nodes, root.at);
     let spots = routes::lay(spots, edges, &mut steps);
@@ -133,6 +134,7 @@ pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Opt
     }
     interrupts(&spots, &mut dag.settings);
     dag.settings.lenient = true;
+    dag.settings.constants = constants;
     dag.tasks = graph::tasks(spots, notes);
     Some(dag)
 }
@@ -151,6 +153,12 @@ fn interrupts(spots: &[Spot], settings: &mut Settings) {
         }
         settings.decided_by = Asked::Human;
     }
+}
+
+/// The parts of the state that are written in the file, and that templates read as such.
+fn constants(names: &Names) -> Vec<String> {
+    let known = ["settings", "variables"].into_iter().filter(|name| names.has(name));
+    known.map(str::to_owned).collect()
 }
 
 fn start() -> Task {

@@ -243,6 +243,7 @@ impl Reader<'_, '_> {
         let by = fields.take(&["decided_by"], self.notes).and_then(|n| asked(n, self.notes));
         let files = fields.flag(&["files"], self.notes).unwrap_or(false);
         let lenient = fields.flag(&["lenient"], self.notes).unwrap_or(false);
+        let constants = fields.texts(&["constants"], self.notes);
         code::self_enabled(&mut fields, self.notes);
         fields.done(self.notes);
         Some(Settings {
@@ -254,6 +255,7 @@ impl Reader<'_, '_> {
             decided_by: by.unwrap_or(usual.decided_by),
             files,
             lenient,
+            constants: constants.into_iter().map(|(name, _)| name).collect(),
         })
     }
 

@@ -252,7 +252,8 @@ impl Machine {
     fn parts_of_answer(&self, id: NodeId, value: Option<Value>) -> Vec<(String, Value)> {
         match value {
             Some(Value::Object(map)) if self.takes_into_state(DecisionKind::Before, id) => {
-                parts_of(&map)
+                let scope = self.nodes.get(id).map(|node| node.scope).unwrap_or_default();
+                self.free_parts(scope, parts_of(&map))
             }
             Some(_) | None => Vec::new(),
         }

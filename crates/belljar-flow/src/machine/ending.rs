@@ -41,6 +41,8 @@ impl Machine {
             return self.ahead_ended(id, outcome);
         }
         self.running.remove(&id);
+        // In a journal of an older version it may have gone on while the workflow was paused.
+        self.parked.remove(&id);
         if self.status == Status::RollingBack {
             self.note_outcome(id, &outcome);
         } else {
@@ -214,7 +216,7 @@ impl Machine {
     ) -> Result<(), Failure> {
         let Some((node, def)) = self.node(id) else { return Ok(()) };
         let mut changes = match def.merge_result {
-            true => keys_of(value, def.result_key.as_deref())?,
+            true => self.free_parts(node.scope, keys_of(value, def.result_key.as_deref())?),
             false => Vec::new(),
         };
         let place = Place { result: Some(value), ..Place::of(self, node) };
@@ -225,6 +227,18 @@ impl Machine {
         changes.extend(more);
         let scope = node.scope;
         self.put_into_state(scope, changes)
+    }
+
+    /// Without those that are constants of the workflow.
+    pub(super) fn free_parts(
+        &self,
+        scope: ScopeId,
+        mut parts: Vec<(String, Value)>,
+    ) -> Vec<(String, Value)> {
+        if let Some(Home { settings, state, .. }) = self.home(scope) {
+            parts.retain(|(key, _)| !(settings.constants.contains(key) && state.contains_key(key)));
+        }
+        parts
     }
 
     /// Sets parts of the state, through the reducers.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::super::fields::Fields;
 use super::super::tree::{Node, Tree};
 use super::step::Steps;
-use super::{START, pass, task};
+use super::{START, constants, pass, task};
 use crate::dag::{Action, AtLimit, Dag, Foreach, Loop, OnError, Settings, Task};
 use crate::template::{is_method, mentions, mentions_of_expression};
 
@@ -175,7 +175,11 @@ impl Steps<'_, '_> {
             reducers: self.reducers.clone(),
             tasks: std::iter::once(start).chain(steps).collect(),
             output: Some(json!(format!("{{{{ __branch({kept}, {about}) }}}}"))),
-            settings: Settings { lenient: true, ..Settings::default() },
+            settings: Settings {
+                lenient: true,
+                constants: constants(&self.names),
+                ..Settings::default()
+            },
             ..Dag::default()
         };
         let inputs = [

@@ -54,6 +54,19 @@ fn f3_what_was_being_stopped_stays_stopped() {
     assert_eq!((rig.status(), rig.names().len()), (Status::Aborted, 0));
 }
 
+/// Older versions went on with it while the workflow was paused, and journals of theirs say so.
+#[test]
+fn f3_what_has_ended_though_it_was_parked_is_not_begun_again() {
+    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+    rig.command(Command::Pause);
+    rig.resume(|_| Again::NotBegun);
+    assert_eq!(rig.names().len(), 0);
+    let outcome = Outcome::done(json!(1));
+    rig.give(What::Ended { instance: "a".into(), attempt: 1, outcome });
+    rig.command(Command::Continue);
+    assert_eq!(rig.names(), ["b"]);
+}
+
 #[test]
 fn f5_what_a_pause_keeps_from_going_on_can_be_stopped() {
     let paused = || {

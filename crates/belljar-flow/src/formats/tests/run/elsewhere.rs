@@ -30,6 +30,36 @@ nodes:
 }
 
 #[test]
+fn f8_what_the_file_says_once_is_not_replaced_by_results() {
+    let text = "
+settings: {url: theirs}
+variables: {n: 1}
+nodes:
+  - {name: a, uses: t.a}
+  - {name: b, run: x}
+  - name: all
+    type: dynamic_parallel
+    items: [1]
+    steps:
+      - {name: c, uses: t.a}
+      - {name: d, uses: t.d, with: {url: '{{ settings.url }}', n: '{{ variables.n }}'}, output: d}
+  - {name: e, uses: t.e, with: {url: '{{ settings.url }}', n: '{{ variables.n }}'}, output: e}
+";
+    let other = json!({"settings": {"url": "evil"}, "variables": {"n": 2}, "free": 1});
+    let ran = run(text, other.clone(), |id, given| match id {
+        "d" | "e" => given.clone(),
+        _ => other.clone(),
+    });
+    let ran = ran.ok();
+    let said = json!({"url": "theirs", "n": 1});
+    assert_eq!((ran.state("e"), ran.state("free")), (said.clone(), json!(1)));
+    assert_eq!(ran.state("parallel_results")[0]["d"], said, "{}", ran.state("parallel_results"));
+    // What a file does not have is a part of the state like any other.
+    let plain = run("nodes: [{name: a, uses: t.a}]", json!({}), |_, _| other.clone()).ok();
+    assert_eq!(plain.state("settings"), json!({"url": "evil"}));
+}
+
+#[test]
 fn f8_an_output_may_be_a_mapping() {
     let text = "
 nodes:
