@@ -46,9 +46,14 @@ impl Machine {
                 self.nobody_is_asked()?;
                 self.nobody_will_be_asked(self.fresh())
             }
-            Command::Approve { decision, .. }
-            | Command::Reject { decision, .. }
-            | Command::Modify { decision, .. } => self.is_an_agents(decision),
+            Command::Approve { decision, value: None } | Command::Reject { decision, .. } => {
+                self.is_an_agents(decision)
+            }
+            // What comes with an answer may go into the state a person is shown.
+            Command::Approve { decision, .. } | Command::Modify { decision, .. } => {
+                self.is_an_agents(decision)?;
+                self.nobody_is_asked()
+            }
             Command::Resolve { task, .. } => {
                 Err(format!("whether {task} happened is for a person to say, not for an agent"))
             }

@@ -94,6 +94,43 @@ fn f5_what_is_asked_about_does_not_change_meanwhile() {
     }
 }
 
+/// What comes with an answer goes into the state, which the question may show.
+#[test]
+fn f5_agents_answer_with_nothing_more_while_a_person_is_asked() {
+    let workflow = |asks: bool| {
+        let mut tasks = vec![tool("a", &[])];
+        tasks.extend(asks.then(
+            || json!({"id": "ok", "type": "approval", "message": "{{ state.v }}", "by": "human"}),
+        ));
+        json!({"state": {"v": 1}, "tasks": tasks,
+            "settings": {"lenient": true, "decided_by": "agent", "decisions": {"before": ["a"]}}})
+    };
+    let of = |rig: &Rig| rig.decision(DecisionKind::Before);
+    for value in [json!({"v": 2}), json!(1)] {
+        let approve =
+            |rig: &Rig| Command::Approve { decision: of(rig), value: Some(value.clone()) };
+        let modify = |rig: &Rig| Command::Modify {
+            decision: of(rig),
+            arguments: None,
+            value: Some(value.clone()),
+        };
+        for command in [&approve as &dyn Fn(&Rig) -> Command, &modify] {
+            let mut rig = Rig::new(workflow(true));
+            let command_there = command(&rig);
+            let refused = rig.command_by("agent", command_there).unwrap();
+            assert!(refused.contains("an agent changes nothing meanwhile"), "{refused}");
+            // With nobody else asked it is for the decision to say whether it takes a value.
+            let mut rig = Rig::new(workflow(false));
+            let command_there = command(&rig);
+            let said = rig.command_by("agent", command_there);
+            assert!(said.is_none_or(|said| !said.contains("meanwhile")));
+        }
+    }
+    let mut rig = Rig::new(workflow(true));
+    let plain = Command::Approve { decision: of(&rig), value: None };
+    assert_eq!(rig.command_by("agent", plain), None);
+}
+
 #[test]
 fn f5_agents_leave_out_no_question() {
     let inner = json!({"id": "sub", "type": "workflow", "depends_on": ["a"], "workflow": {
