@@ -252,13 +252,19 @@ impl Flows {
 
     /// Makes a workflow and drives it in the background, unless too many wait for that already.
     pub async fn start(&self, new: NewFlow) -> Result<String, FlowsError> {
-        let Shared { queue, max_queued, .. } = &*self.shared;
-        if queue.waiting() >= *max_queued {
-            return Err(FlowsError::Busy { waiting: queue.waiting() });
-        }
+        self.has_room()?;
         let id = self.create(new).await?;
         self.drive(&id);
         Ok(id)
+    }
+
+    /// Whether one more may wait for its turn.
+    fn has_room(&self) -> Result<(), FlowsError> {
+        let waiting = self.shared.queue.waiting();
+        if waiting >= self.shared.max_queued {
+            return Err(FlowsError::Busy { waiting });
+        }
+        Ok(())
     }
 
     /// Makes a workflow that is what another was at a checkpoint, if none is named the newest at which
@@ -266,6 +272,7 @@ impl Flows {
     pub async fn fork(&self, id: &str, fork: Fork) -> Result<String, FlowsError> {
         let new_id = fork.id.unwrap_or_else(new_flow_id);
         check_flow_id(&new_id)?;
+        self.has_room()?;
         // A fork of a fork knows the commands of the first: this is another.
         let command_id = new_command_id();
         let pause = fork.paused_by.as_deref().map(|by| (command_id.as_str(), by));

@@ -151,7 +151,9 @@ impl Workflows for ProjectBackend {
     }
 
     async fn forget_workflow(&self, id: &str) -> Result<(), WorkflowError> {
-        self.known(id).await?.forget(id).await.map_err(told)
+        self.known(id).await?.forget(id).await.map_err(told)?;
+        self.warnings.forget(id);
+        Ok(())
     }
 
     async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowError> {
@@ -221,13 +223,20 @@ impl Workflows for ProjectBackend {
 pub(super) struct Warnings(Mutex<VecDeque<(String, Vec<String>)>>);
 
 impl Warnings {
+    /// Of the one that has the id now, whatever had it before.
     fn keep(&self, id: &str, warnings: Vec<String>) {
+        self.forget(id);
         if warnings.is_empty() {
             return;
         }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.truncate(MOST_WARNED - 1);
         all.push_front((id.to_owned(), warnings));
+    }
+
+    fn forget(&self, id: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(warned, _)| warned != id);
     }
 
     fn add_to(&self, id: &str, report: &mut WorkflowReport) {

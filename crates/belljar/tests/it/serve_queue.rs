@@ -63,6 +63,8 @@ fn f1_more_workflows_than_run_at_once_wait_in_order_and_say_so() {
     assert!(full.head.to_lowercase().contains("retry-after: 1"), "{full:#?}");
     let answer = server.call("run_workflow", &body);
     assert_eq!(answer["structuredContent"]["error"]["code"], "workflow.busy", "{answer:#}");
+    let fork = server.api("POST /v1/workflows/a/fork", r#"{"id": "c"}"#);
+    assert_eq!(fork.status, 429, "{fork:#?}");
     assert_eq!(server.api("GET /v1/workflows/c", "").status, 404);
 
     // One that waits for a person keeps nobody from their turn.

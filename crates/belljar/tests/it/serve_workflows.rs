@@ -268,6 +268,13 @@ fn f8_what_is_tolerated_is_told() {
     let server = serve_in(&project.place, &[]);
     let made = server.ask("POST /v1/workflows", &json!({"workflow": odd, "wait_ms": 60_000}));
     assert!(made["warnings"][0].as_str().unwrap().contains(UNIT), "{made:#}");
+    // What comes after it under the same id has none of its own.
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(server.api(&format!("DELETE /v1/workflows/{id}"), "").status, 204);
+    let plain = json!({"tasks": [{"id": "a", "type": "pass", "value": 1}]});
+    let asked = json!({"workflow": plain, "id": id, "wait_ms": 60_000});
+    let after = server.ask("POST /v1/workflows", &asked);
+    assert_eq!((&after["status"], after.get("warnings")), (&json!("completed"), None), "{after:#}");
     let called = server.call("run_workflow", &json!({"workflow": odd}));
     let warned = &called["structuredContent"]["warnings"];
     assert!(warned[0].as_str().unwrap().contains(UNIT), "{called:#}");

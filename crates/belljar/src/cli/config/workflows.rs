@@ -39,11 +39,10 @@ impl WorkflowSettings {
         };
         let max_running = least(all().map(RawConfig::max_running).collect(), MAX_RUNNING)?;
         let max_queued = least(all().map(RawConfig::max_queued).collect(), MAX_QUEUED)?;
-        // What is forgotten is the operator's to say before it is the project's.
-        let days = [files.operator, files.project].map(|file| file.map(RawConfig::keep_days));
-        let [operator, project] = days.map(|stated| Ok(stated.transpose()?.flatten()));
-        let (operator, project): (Option<u32>, Option<u32>) = (operator?, project?);
-        let keep = operator.or(project).map(|days| DAY * days);
+        // What is forgotten is the operator's to say: whoever wrote the project has no say in what is
+        // known of what it did.
+        let days = files.operator.map(RawConfig::keep_days).transpose()?.flatten();
+        let keep = days.map(|days| DAY * days);
         Ok(Self { serve, enable_code_execution, max_running, max_queued, keep })
     }
 }
