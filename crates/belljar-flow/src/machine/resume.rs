@@ -12,7 +12,8 @@ impl Machine {
     /// Makes it the workflow of this id, made at this time: a fork has the state of another at a
     /// checkpoint, and keys of its own.
     pub(crate) fn adopt(&mut self, flow: &str, made_ms: i64, forked_at: Option<u64>) {
-        if self.flow != flow {
+        // A fork may have the id of a workflow that it once came from.
+        if self.flow != flow || forked_at.is_some() {
             flow.clone_into(&mut self.flow);
             self.made_ms = made_ms;
         }
