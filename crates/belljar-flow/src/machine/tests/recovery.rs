@@ -56,15 +56,22 @@ fn f3_what_was_being_stopped_stays_stopped() {
 
 /// Older versions went on with it while the workflow was paused, and journals of theirs say so.
 #[test]
-fn f3_what_has_ended_though_it_was_parked_is_not_begun_again() {
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+fn f3_what_has_ended_though_it_was_parked_is_not_in_doubt() {
+    let code = json!({"id": "a", "type": "code_execution", "language": "bash", "code": "true"});
+    let mut rig = Rig::new(json!({"tasks": [code, tool("b", &["a"])]}));
+    let base = rig.machine.clone();
     rig.command(Command::Pause);
-    rig.resume(|_| Again::NotBegun);
+    rig.resume(|_| Again::Harmless);
     assert_eq!(rig.names().len(), 0);
     let outcome = Outcome::done(json!(1));
     rig.give(What::Ended { instance: "a".into(), attempt: 1, outcome });
-    rig.command(Command::Continue);
-    assert_eq!(rig.names(), ["b"]);
+    rig.roll_back(base.taken(), &base);
+    let report = rig.events.iter().find_map(|event| {
+        let Happened::RolledBack { report } = event else { return None };
+        Some(report)
+    });
+    let doubted = |not: &&NotUndone| not.why == WhyNot::InDoubt;
+    assert_eq!(report.unwrap().not_undone.iter().find(doubted), None);
 }
 
 #[test]
