@@ -3,10 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_flow::{
-    Command, DurableEngine as _, Embedded, EngineError, Happened, Left, Status, WhyNot,
+    Command, Driver, DurableEngine as _, Embedded, EngineError, Happened, Left, Status, WhyNot,
     WorkflowError, Workflows,
 };
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, create, dag, driver, engine, events, tool};
@@ -19,6 +20,26 @@ fn tasks() -> Value {
         task
     };
     json!([undone("a", &[]), undone("b", &["a"]), tool("c", "pay", &["b"])])
+}
+
+/// A workflow of these that has ended, and who drove it.
+struct Ran {
+    _kept: TempDir,
+    engine: Arc<Embedded>,
+    flows: Workflows<Embedded>,
+    world: Arc<World>,
+    driver: Driver<Embedded, World>,
+    stop: CancellationToken,
+}
+
+async fn ran() -> Ran {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = engine(directory.path());
+    let flows = create(&engine, "flow", dag(tasks())).await;
+    let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
+    let driver = driver(&engine, &world, "me");
+    driver.run("flow", &stop).await.unwrap();
+    Ran { _kept: directory, engine, flows, world, driver, stop }
 }
 
 async fn after(engine: &Embedded, task: &str) -> u64 {
@@ -61,12 +82,7 @@ async fn f6_a_checkpoint_that_was_rolled_back_is_not_forked() {
 
 #[tokio::test]
 async fn f6_a_fork_does_not_undo_what_the_other_did() {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
-    let flows = create(&engine, "flow", dag(tasks())).await;
-    let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
-    let driver = driver(&engine, &world, "me");
-    driver.run("flow", &stop).await.unwrap();
+    let Ran { _kept, engine, flows, world, driver, stop } = ran().await;
     let (begin, at) = (after(&engine, "begin").await, after(&engine, "a").await);
     flows.fork("flow", Some(at), "fork", 2, None).await.unwrap();
     assert_eq!(driver.run("fork", &stop).await.unwrap().status, Status::Completed);
@@ -97,12 +113,7 @@ async fn f6_a_fork_does_not_undo_what_the_other_did() {
 
 #[tokio::test]
 async fn f3_a_fork_that_is_paused_is_never_without_its_pause() {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
-    let flows = create(&engine, "flow", dag(tasks())).await;
-    let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
-    let driver = driver(&engine, &world, "me");
-    driver.run("flow", &stop).await.unwrap();
+    let Ran { _kept, engine, flows, world, driver, stop } = ran().await;
     let at = after(&engine, "a").await;
     let mut parent = "flow".to_owned();
     for (number, at) in [(1, at), (2, at), (3, 0)] {

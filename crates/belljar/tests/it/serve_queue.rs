@@ -29,6 +29,16 @@ fn run(server: &Serving, id: &str, workflow: &Value) -> Value {
     server.ask("POST /v1/workflows", &json!({"workflow": workflow, "id": id}))
 }
 
+/// A server whose only place is taken by this workflow, `a`, until its first effect is let go.
+fn busy_with(workflow: &Value) -> (LedgerProject, Serving) {
+    let project = LedgerProject::with(Transport::Http, ONE_AT_ONCE);
+    let server = serve_in(&project.place, &[]);
+    project.hold("before", "a");
+    run(&server, "a", workflow);
+    project.until_line("asked effect a");
+    (project, server)
+}
+
 fn look(server: &Serving, id: &str) -> Value {
     server.ask(&format!("GET /v1/workflows/{id}"), &Value::Null)
 }
@@ -38,11 +48,7 @@ fn f1_more_workflows_than_run_at_once_wait_in_order_and_say_so() {
     if no_sandbox() {
         return;
     }
-    let project = LedgerProject::with(Transport::Http, ONE_AT_ONCE);
-    let server = serve_in(&project.place, &[]);
-    project.hold("before", "a");
-    run(&server, "a", &asking("a"));
-    project.until_line("asked effect a");
+    let (project, server) = busy_with(&asking("a"));
     let waits = run(&server, "b", &plain("b"));
     assert_eq!((&waits["status"], &waits["queue"]), (&json!("queued"), &json!(1)), "{waits:#}");
 
@@ -91,11 +97,7 @@ fn f3_what_waited_when_its_host_died_begins_with_the_next() {
     if no_sandbox() {
         return;
     }
-    let project = LedgerProject::with(Transport::Http, ONE_AT_ONCE);
-    let server = serve_in(&project.place, &[]);
-    project.hold("before", "a");
-    run(&server, "a", &plain("a"));
-    project.until_line("asked effect a");
+    let (project, server) = busy_with(&plain("a"));
     run(&server, "b", &plain("b"));
     server.kill();
     project.release("before", "a");
