@@ -176,3 +176,28 @@ impl Meter for RunMeter {
         Some(Usage { cpu, memory_bytes })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use belljar_jail::Guests;
+
+    use super::*;
+
+    /// A host with no descriptor left for a gauge still measures, and so still limits (A6).
+    #[test]
+    fn a6_a_run_is_measured_without_a_gauge_too() {
+        let processes = BranchProcesses { guest: std::process::id(), guests: Guests::Script };
+        let meter = |processes| RunMeter {
+            processes,
+            gauge: None,
+            cpu_before: Duration::ZERO,
+            peak_before: u64::MAX,
+        };
+        let (usage, total) = (meter(processes).usage(), meter(processes).total());
+        assert!(usage.memory_bytes > 0 && usage.cpu > Duration::ZERO, "{usage:?}");
+        assert!(total.is_some_and(|total| total.memory_bytes > 0), "{total:?}");
+        // Control: of nobody there is nothing to measure; no process has so high a number.
+        let nobody = meter(BranchProcesses { guest: 1 << 22, ..processes });
+        assert_eq!((nobody.usage(), nobody.total()), (Usage::default(), None));
+    }
+}
