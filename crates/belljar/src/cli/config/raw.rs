@@ -227,6 +227,19 @@ impl RawConfig {
         self.one("workflows", "keep_days", value, quantity::count)
     }
 
+    /// The same of a project's file, where it has no place: whoever wrote the project has no say in
+    /// what is known of what it did.
+    pub(super) fn refuse_keep_days(&self) -> Result<(), ConfigError> {
+        let Some(value) = &self.file.workflows.keep_days else { return Ok(()) };
+        Err(ConfigError::Value {
+            file: self.path.clone(),
+            line: self.line_of(value.span().start),
+            section: "workflows",
+            key: "keep_days",
+            reason: "only the user's own belljar.toml may say this, not a project's".to_owned(),
+        })
+    }
+
     fn one<T>(
         &self,
         section: &'static str,

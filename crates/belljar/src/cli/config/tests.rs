@@ -178,8 +178,9 @@ fn f1_a_project_lowers_how_many_workflows_there_are_and_never_raises_it() {
     let kept = |days| format!("[workflows]\nkeep_days = {days}\n");
     let keep = |user: &str, project: &str| resolve(user, project).unwrap().workflows.keep;
     let day = Duration::from_hours(24);
-    assert_eq!((keep("", ""), keep(&kept(30), &kept(1))), (None, Some(day * 30)));
-    assert_eq!(keep("", &kept(1)), None);
+    assert_eq!((keep("", ""), keep(&kept(30), "")), (None, Some(day * 30)));
+    let refused = resolve(&kept(30), &kept(1)).unwrap_err();
+    assert!(refused.contains("line 2: workflows.keep_days: only the user's own"), "{refused}");
     let none = resolve("[workflows]\nmax_running = 0\n", "").unwrap_err();
     assert_eq!(none, "user.toml, line 2: workflows.max_running: must be more than zero");
 }

@@ -39,8 +39,7 @@ impl WorkflowSettings {
         };
         let max_running = least(all().map(RawConfig::max_running).collect(), MAX_RUNNING)?;
         let max_queued = least(all().map(RawConfig::max_queued).collect(), MAX_QUEUED)?;
-        // What is forgotten is the operator's to say: whoever wrote the project has no say in what is
-        // known of what it did.
+        files.project.map_or(Ok(()), RawConfig::refuse_keep_days)?;
         let days = files.operator.map(RawConfig::keep_days).transpose()?.flatten();
         let keep = days.map(|days| DAY * days);
         Ok(Self { serve, enable_code_execution, max_running, max_queued, keep })
