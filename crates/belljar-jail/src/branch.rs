@@ -2,8 +2,8 @@
 //! runs, when its host says so.
 //!
 //! All of this happens in a process that belongs to guest code. It keeps an honest guest's branches
-//! apart from the first moment; what a hostile one may do instead is bounded by what it is given: the
-//! tree of a copy before there is the copy, its own new tree only afterwards.
+//! apart from the first moment; what a hostile one may do instead is bounded by what it is given: no
+//! new tree, for either of the two, before there is the copy and the old tree is frozen.
 
 use std::{
     io::{self, IoSliceMut},
@@ -64,22 +64,23 @@ impl Branching {
 
     /// Takes the byte that follows [`Command::Branch`] off the socket, and becomes two.
     ///
-    /// An error means that there is still only one; the host has to be told. Of the copy's
-    /// descriptors only the socket and the standard streams are left, and those of programs that had
-    /// others find them dead rather than somebody else's.
+    /// An error means that there is still only one; the host has to be told. The copy greets the host
+    /// on the socket that came with the byte, and waits there for its tree. Of its descriptors only
+    /// that socket and the standard streams are left, and those of programs that had others find them
+    /// dead rather than somebody else's.
     ///
     /// [`Command::Branch`]: https://docs.rs/belljar-wire
     pub fn branch(self, socket: impl AsFd, mut around: impl FnMut(Moment)) -> io::Result<Branched> {
         let socket = socket.as_fd();
-        let Ok([own_socket, tree]) = <[OwnedFd; 2]>::try_from(take_descriptors(socket)?) else {
-            return Err(io::ErrorKind::InvalidData.into());
-        };
+        let own = take_one(socket)?.ok_or(io::ErrorKind::InvalidData)?;
         self.refuse_company()?;
         around(Moment::Before);
         let cloned = clone_beside();
         match cloned {
             Ok(Branched::Child) => {}
             Ok(Branched::Parent) => {
+                // It is the copy's alone, whose end is the end of the stream.
+                drop(own);
                 around(Moment::InParent);
                 return cloned;
             }
@@ -88,8 +89,8 @@ impl Branching {
                 return cloned;
             }
         }
-        if self.be_apart(socket, own_socket, tree).is_err() {
-            // The end of its socket tells the host.
+        if self.be_apart(socket, own).is_err() {
+            // The end of its socket tells the host, unless that had no use for the copy.
             exit_now(1);
         }
         around(Moment::InChild);
@@ -97,14 +98,11 @@ impl Branching {
     }
 
     /// Takes the byte that follows [`Command::Reroot`] off the socket, and goes on in the tree that
-    /// comes with it.
+    /// comes with it; where it is if none does.
     ///
     /// [`Command::Reroot`]: https://docs.rs/belljar-wire
     pub fn reroot(self, socket: impl AsFd) -> io::Result<()> {
-        let Ok([tree]) = <[OwnedFd; 1]>::try_from(take_descriptors(socket.as_fd())?) else {
-            return Err(io::ErrorKind::InvalidData.into());
-        };
-        enter_tree(&tree)
+        take_one(socket.as_fd())?.map_or(Ok(()), |tree| enter_tree(&tree))
     }
 
     /// A copy has one thread and no children: whoever has more could not go on as what it was.
@@ -122,17 +120,23 @@ impl Branching {
     }
 
     /// In the copy.
-    fn be_apart(self, socket: BorrowedFd<'_>, own: OwnedFd, tree: OwnedFd) -> io::Result<()> {
-        enter_tree(&tree)?;
-        drop(tree);
+    fn be_apart(self, socket: BorrowedFd<'_>, own: OwnedFd) -> io::Result<()> {
         put_in_place(&own, socket.as_raw_fd())?;
         drop(own);
-        match self.guests {
-            Guests::Script => close_all_but(vec![socket.as_raw_fd()])?,
-            Guests::Programs => kill_descriptors(socket.as_raw_fd())?,
-        }
+        // The host takes this process for the copy by who has sent that.
+        rustix::io::write(socket, &[0])?;
         setsid()?;
-        Ok(())
+        let others = match self.guests {
+            Guests::Script => Vec::new(),
+            Guests::Programs => others_than(socket.as_raw_fd())?,
+        };
+        let tree = take_one(socket)?.ok_or(io::ErrorKind::InvalidData)?;
+        enter_tree(&tree)?;
+        drop(tree);
+        match self.guests {
+            Guests::Script => close_all_but(vec![socket.as_raw_fd()]),
+            Guests::Programs => kill_descriptors(&others),
+        }
     }
 }
 
@@ -149,23 +153,26 @@ pub(crate) fn enter_tree(tree: &OwnedFd) -> io::Result<()> {
     Ok(chdir(first).or_else(|_| chdir(second))?)
 }
 
-/// Puts a descriptor that can do nothing in the place of all but the socket and the standard
-/// streams. What the program thinks to have there fails as it should, and closing it closes nothing
-/// else.
-fn kill_descriptors(socket: RawFd) -> io::Result<()> {
-    let dead = openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+/// All descriptors but a socket and the standard streams.
+fn others_than(socket: RawFd) -> io::Result<Vec<RawFd>> {
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
         numbers.extend(entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()));
     }
-    let kept = [0, 1, 2, socket, dead.as_raw_fd()];
     // That of the listing was among them.
-    numbers.retain(|number| !kept.contains(number) && is_open(*number));
-    numbers.into_iter().try_for_each(|number| put_in_place(&dead, number))
+    numbers.retain(|number| ![0, 1, 2, socket].contains(number) && is_open(*number));
+    Ok(numbers)
 }
 
-/// The descriptors that come with the one byte that is next on a socket.
-fn take_descriptors(socket: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
+/// Puts a descriptor that can do nothing in the place of these. What the program thinks to have there
+/// fails as it should, and closing it closes nothing else.
+fn kill_descriptors(numbers: &[RawFd]) -> io::Result<()> {
+    let dead = openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    numbers.iter().try_for_each(|number| put_in_place(&dead, *number))
+}
+
+/// The descriptor that comes with the one byte that is next on a socket, if one does.
+fn take_one(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
@@ -182,8 +189,9 @@ fn take_descriptors(socket: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
             descriptors.extend(received);
         }
     }
-    if received.bytes != 1 || received.flags.contains(ReturnFlags::CTRUNC) {
+    let is_whole = received.bytes == 1 && !received.flags.contains(ReturnFlags::CTRUNC);
+    if !is_whole || descriptors.len() > 1 {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    Ok(descriptors)
+    Ok(descriptors.pop())
 }

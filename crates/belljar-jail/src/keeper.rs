@@ -32,6 +32,10 @@ const OVERLAYS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::CHOWN);
 
+/// Longer than two guests take to go on in their trees: what is cleared away before that, they wait for.
+const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
 /// Host → keeper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -201,12 +205,12 @@ pub(crate) fn watch(
     guest: &Kept,
     mut files: Files,
 ) -> io::Result<()> {
-    let mut is_untidy = false;
+    // When there is something to tidy: for how long a request is waited for before that.
+    let mut untidy = None;
     loop {
         let mut ready =
             [PollFd::new(socket, PollFlags::IN), PollFd::new(ended_children, PollFlags::IN)];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match poll(&mut ready, is_untidy.then_some(&at_once)) {
+        match poll(&mut ready, untidy.as_ref()) {
             Err(Errno::INTR) => continue,
             other => other?,
         };
@@ -214,16 +218,17 @@ pub(crate) fn watch(
         if children && let Some(report) = reap(ended_children, guest.pid)? {
             send_packet(socket, &report)?;
         }
+        let mut is_branching = false;
         if from_host {
-            match receive_packet::<Request>(socket)? {
-                None => return Ok(()),
-                Some(request) => answer(socket, &request, guest, &mut files)?,
-            }
+            let Some(request) = receive_packet::<Request>(socket)? else { return Ok(()) };
+            answer(socket, &request, guest, &mut files)?;
+            is_branching = matches!(request, Request::Branch { .. });
         }
         if let Files::Session(root) = &mut files
-            && (from_host || is_untidy)
+            && (from_host || untidy.is_some())
         {
-            is_untidy = root.tidy();
+            let is_put_off = is_branching && untidy.is_none();
+            untidy = if is_put_off { Some(REST) } else { root.tidy().then_some(AT_ONCE) };
         }
     }
 }

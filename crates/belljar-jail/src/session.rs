@@ -1,9 +1,13 @@
 //! The host's side of a session's branches: sockets for them, descriptors to them, handles on them.
 //!
-//! In order, for a branch `n` whose guest waits for a command: [`request_branch`]; a pair of sockets
-//! by [`branch_sockets`]; the frame `Branch` and [`send_descriptors`] with the copy's socket and
-//! tree; `Branched` from the guest and [`receive_greeting`] from the copy; the frame `Reroot` and
-//! [`send_descriptors`] with the other tree; `Rerooted`.
+//! For a branch whose guest waits for a command, side by side: [`request_branch`]; and, with a pair of
+//! sockets by [`branch_sockets`], the frame `Branch` and [`send_descriptors`] with the copy's socket,
+//! `Branched` from the guest and [`receive_greeting`] from the copy. When both have come about:
+//! [`send_descriptors`] to the copy with its tree, and `Ready` from it; the frame `Reroot` and
+//! [`send_descriptors`] to the guest with the other tree, and `Rerooted` from it.
+//!
+//! If there are no trees, the copy is killed by its pidfd, and the guest is sent `Reroot` with no tree.
+//! If there is no copy, the guest goes on in its new tree, and the copy's is forgotten.
 //!
 //! [`request_branch`]: crate::request_branch
 
@@ -35,29 +39,28 @@ pub fn branch_sockets() -> io::Result<(UnixStream, UnixStream)> {
     Ok((host, guest))
 }
 
-/// Sends one byte with descriptors attached, right after the frame they belong to.
+/// Sends one byte with descriptors attached, if any, right after the frame they belong to.
 pub fn send_descriptors(socket: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     sendmsg(socket, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-/// The first bytes a branch sends, into `buffer`: how many, and a pidfd of the process that sent
-/// them. Zero bytes mean that it ended without a word.
+/// The byte that a branch greets with: a pidfd of the process that sent it.
 ///
 /// The kernel vouches for the pidfd: it is a process of the cell, whichever that is. Only to be used
 /// for what comes first.
-pub fn receive_greeting(
-    socket: impl AsFd,
-    buffer: &mut [u8],
-) -> io::Result<(usize, Option<OwnedFd>)> {
-    let Greeting { bytes, sender } = sys::socket::receive_with_pidfd(&socket, buffer)?;
+pub fn receive_greeting(socket: impl AsFd) -> io::Result<OwnedFd> {
+    let Greeting { bytes, sender } = sys::socket::receive_with_pidfd(&socket, &mut [0])?;
     sys::socket::pass_pidfds(&socket, false)?;
-    Ok((bytes, sender))
+    match sender {
+        Some(sender) if bytes == 1 => Ok(sender),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 /// How the process behind a pidfd ended; `None` while it lives, or if the kernel does not say.

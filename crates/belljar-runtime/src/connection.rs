@@ -5,7 +5,7 @@ use std::{
     os::fd::{BorrowedFd, OwnedFd},
 };
 
-use belljar_jail::session::send_descriptors;
+use belljar_jail::session::{receive_greeting, send_descriptors};
 use belljar_wire::{Caps, Command, Event, Header, Message, ReadError};
 use tokio::io::{AsyncReadExt, BufReader};
 
@@ -65,20 +65,12 @@ impl Connection {
         self.split().1.send(command).await
     }
 
-    /// The first event of all, of which one byte was read by somebody else.
-    pub(crate) async fn receive_rest(
-        &mut self,
-        first: [u8; 1],
-        caps: Caps,
-    ) -> Result<Event, ReadError> {
-        let mut header = [0; Header::SIZE];
-        let (begun, rest) = header.split_at_mut(first.len());
-        begun.copy_from_slice(&first);
-        self.reader.read_exact(rest).await?;
-        Ok(read_parts(&mut self.reader, header, caps).await?.0)
+    /// A pidfd of the guest, which greets before anything else.
+    pub(crate) async fn greeting(&self) -> io::Result<OwnedFd> {
+        self.reader.get_ref().when_there_is_some(|socket| receive_greeting(socket)).await
     }
 
-    /// Sends one byte that carries descriptors, for a command that was sent before it.
+    /// Sends one byte that carries descriptors, or none, for a command that was sent before it.
     pub(crate) async fn hand_over(&self, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         self.writer.stream.when_there_is_room(|socket| send_descriptors(socket, fds)).await
     }

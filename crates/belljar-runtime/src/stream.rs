@@ -60,6 +60,16 @@ impl AsyncRead for ReadEnd {
     }
 }
 
+impl ReadEnd {
+    /// Does what needs something to read, again and again until there is some.
+    pub(crate) async fn when_there_is_some<T>(
+        &self,
+        mut attempt: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.socket.async_io(Interest::READABLE, |socket| attempt(socket.as_fd())).await
+    }
+}
+
 impl WriteEnd {
     /// Writes some of it.
     pub(crate) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {

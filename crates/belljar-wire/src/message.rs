@@ -142,10 +142,10 @@ pub enum Command {
         now_ms: f64,
     },
     /// Become two. Only in session cells, between runs. One byte follows the frame, and with it
-    /// come the copy's socket and its tree of files.
+    /// comes the copy's socket. On that, the copy sends one byte, and gets one with its tree of files.
     Branch,
-    /// Go on in another tree of files, which comes with the one byte that follows the frame. Only
-    /// in session cells, between runs.
+    /// Go on in another tree of files, which comes with the one byte that follows the frame; where
+    /// the guest is, if none does. Only in session cells, between runs.
     Reroot,
 }
 
@@ -208,7 +208,7 @@ pub enum Event {
     },
     /// The run ended with an error.
     Failed(GuestError),
-    /// There are two now. The copy says [`Event::Ready`] on a socket of its own.
+    /// There are two now. The copy says [`Event::Ready`] on a socket of its own, once it has its files.
     Branched,
     /// The cell goes on in the tree it was given.
     Rerooted,

@@ -157,7 +157,7 @@ fn strays(guests: Guests) -> Result<()> {
     // One that has ended is there until its keeper takes note.
     let has_ended = |pid: &&str| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
     };
     same("left", left.split_whitespace().filter(|pid| !has_ended(pid)).count(), 2)?;
     // What one branch uses is its own.

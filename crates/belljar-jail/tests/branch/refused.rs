@@ -3,7 +3,7 @@
 use belljar_jail::Guests;
 
 use crate::{
-    harness::session::{Branch, Cell, Result},
+    harness::session::{Branch, Cell, Result, copy, reroot, wait_for_end},
     modes::{PROGRAM, Test, same, setup},
 };
 
@@ -15,6 +15,7 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("b4_a_live_child", live_child),
     ("b4_too_many_branches", too_many),
     ("b4_no_such_branch", no_such_branch),
+    ("b4_a_copy_that_gets_no_files_ends", no_files),
 ];
 
 /// Refused for a reason that has this in it; and then everything goes on, with files written and
@@ -113,4 +114,21 @@ fn no_such_branch(guests: Guests) -> Result<()> {
     same(&told, told.contains("there is no branch 99"), true)?;
     live.number = number;
     cell.branch(&mut live).map(drop)
+}
+
+/// A copy does nothing without files of its own, and the other one goes on without it.
+fn no_files(guests: Guests) -> Result<()> {
+    let (mut cell, mut live) = Cell::start(&setup(guests))?;
+    for round in 0..3 {
+        let (socket, pidfd) = copy(&mut live)??;
+        // Control: it waits.
+        same("waits", belljar_jail::strays::has_ended(&pidfd).ok(), Some(false))?;
+        drop(socket);
+        wait_for_end(&pidfd)?;
+        reroot(&mut live, None)?;
+        live.run(&format!("write /work/after {round}"))?;
+        same("goes on", live.run("read /work/after")?, round.to_string())?;
+    }
+    let mut branch = cell.branch(&mut live)?;
+    same("branched", branch.run("read /work/after")?, "2".into())
 }

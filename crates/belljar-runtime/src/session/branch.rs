@@ -42,16 +42,31 @@ pub(crate) struct Branch {
     cell: Weak<SessionCell>,
 }
 
+/// A guest's process, and what it was when it was new.
+#[derive(Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) pidfd: OwnedFd,
+    pub(crate) processes: BranchProcesses,
+    resident: Resident,
+}
+
+impl Newcomer {
+    /// The process behind a pidfd.
+    pub(crate) fn of(pidfd: OwnedFd, cell: &SessionCell) -> io::Result<Self> {
+        let processes = BranchProcesses::of(&pidfd, cell.guests())?;
+        Ok(Self { pidfd, processes, resident: processes.resident().unwrap_or_default() })
+    }
+}
+
 impl Branch {
-    /// A guest that has said it is ready, known by its pidfd and by what its keeper calls it.
+    /// A guest that waits for something, by its process and what its keeper calls it.
     pub(crate) fn new(
         connection: Connection,
         number: u64,
-        pidfd: OwnedFd,
+        newcomer: Newcomer,
         cell: &Arc<SessionCell>,
     ) -> io::Result<Self> {
-        let processes = BranchProcesses::of(&pidfd, cell.guests())?;
-        let resident_at_first = processes.resident().unwrap_or_default();
+        let Newcomer { pidfd, processes, resident: resident_at_first } = newcomer;
         let peak_bytes = resident_at_first.peak_bytes;
         #[expect(
             deprecated,

@@ -1,21 +1,25 @@
-//! From one guest to two: the files first, then the process, then the parent's own new files.
+//! From one guest to two: the files and the process side by side, then new files for both.
 //!
-//! Whatever fails once the files are frozen is either undone, with the parent on its new tree, or the
-//! parent is lost; it never goes on half way.
+//! Neither of them has its new files before the old ones are frozen and there are two: until then they
+//! could have shared them. What fails in between is undone, with the parent on its new files or where
+//! it was, or the parent is lost; it never goes on half way.
 
 use std::{
     io,
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::{AsFd as _, BorrowedFd},
     sync::Arc,
     time::Duration,
 };
 
-use belljar_jail::session::{branch_sockets, receive_greeting};
+use belljar_jail::{session::branch_sockets, strays::end_with_all_beneath};
 use belljar_wire::{Caps, Command, ErrorCode, Event, ReadError};
-use tokio::{io::Interest, time::timeout};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    time::timeout,
+};
 
 use super::{
-    branch::Branch,
+    branch::{Branch, Newcomer},
     cell::{Keeper, SessionCell, Trees},
     patrol::end_strays,
 };
@@ -61,61 +65,138 @@ pub(crate) async fn branch(
     Err(broken(&why))
 }
 
-/// An outer error means that the parent is lost; an inner one, why it refused.
+/// A copy of a guest, which waits for its files.
+#[derive(Debug)]
+struct Copied {
+    connection: Connection,
+    process: Unadopted,
+}
+
+/// A copy's process. Dropping it kills it, as nobody has it in hand.
+#[derive(Debug)]
+struct Unadopted(Option<Newcomer>);
+
+impl Unadopted {
+    fn adopt(mut self) -> io::Result<Newcomer> {
+        self.0.take().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Drop for Unadopted {
+    fn drop(&mut self) {
+        if let Some(process) = &self.0
+            && let Err(error) = end_with_all_beneath(&process.pidfd)
+        {
+            tracing::warn!(%error, "could not kill a copy that nobody has use for");
+        }
+    }
+}
+
+/// An outer error means that the parent is lost; an inner one, why it refused. `number` is that of
+/// files that are nobody's yet.
 async fn try_branch(
     cell: &Arc<SessionCell>,
     keeper: &mut Keeper<'_>,
     parent: &mut Branch,
     number: &mut Option<u64>,
 ) -> io::Result<Result<Branch, String>> {
-    let trees = match keeper.freeze(parent.number()).await? {
-        Ok(trees) => trees,
-        Err(why) => return Ok(Err(why)),
+    let of = parent.number();
+    let freeze = async {
+        let frozen = keeper.freeze(of).await;
+        *number = frozen.as_ref().ok().and_then(|frozen| Some(frozen.as_ref().ok()?.number));
+        frozen
     };
-    *number = Some(trees.number);
-    let cloned = clone(parent, &trees).await?;
-    // Only now: with its own new tree in hand it could have shared it with its child.
-    parent.connection.send(&Command::Reroot).await?;
-    parent.connection.hand_over(&[trees.parent.as_fd()]).await?;
-    if next_event(&mut parent.connection).await? != Event::Rerooted {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    match cloned {
-        Ok((connection, pidfd)) => Ok(Ok(Branch::new(connection, trees.number, pidfd, cell)?)),
-        Err(why) => {
+    let (copied, frozen) = tokio::join!(copy(cell, &mut parent.connection), freeze);
+    match (frozen?, copied?) {
+        (Ok(trees), Ok(copy)) => part(cell, parent, copy, trees, number).await.map(Ok),
+        (Ok(trees), Err(why)) => {
+            go_on(&mut parent.connection, &[trees.parent.as_fd()]).await?;
             keeper.forget(trees.number).await;
             Ok(Err(why))
         }
+        (Err(why), Ok(copy)) => {
+            copy.end().await?;
+            go_on(&mut parent.connection, &[]).await?;
+            Ok(Err(why))
+        }
+        (Err(why), Err(_)) => Ok(Err(why)),
     }
 }
 
-/// Has the parent clone itself; the child's stream and pidfd, once it is ready.
-async fn clone(
-    parent: &mut Branch,
-    trees: &Trees,
-) -> io::Result<Result<(Connection, OwnedFd), String>> {
+/// Has a guest clone itself.
+async fn copy(cell: &SessionCell, parent: &mut Connection) -> io::Result<Result<Copied, String>> {
     let (ours, theirs) = branch_sockets()?;
-    parent.connection.send(&Command::Branch).await?;
-    parent.connection.hand_over(&[theirs.as_fd(), trees.child.as_fd()]).await?;
+    parent.send(&Command::Branch).await?;
+    parent.hand_over(&[theirs.as_fd()]).await?;
     // The child's end is the child's alone: when it ends, the stream does.
     drop(theirs);
-    let event = next_event(&mut parent.connection).await?;
+    let connection = Connection::adopt(ours.into())?.kept();
+    let event = next_event(parent).await?;
     if let Event::NotBranched { message } = event {
         return Ok(Err(message));
     }
     if event != Event::Branched {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    ours.set_nonblocking(true)?;
-    let ours = tokio::net::UnixStream::from_std(ours)?;
-    // The first byte tells whose the stream is; the rest is read like any other.
-    let mut first = [0];
-    let greeting = ours.async_io(Interest::READABLE, || receive_greeting(&ours, &mut first)).await;
-    let (1, Some(pidfd)) = greeting? else { return Err(io::ErrorKind::UnexpectedEof.into()) };
-    let mut connection = Connection::adopt(ours.into_std()?.into())?.kept();
-    match connection.receive_rest(first, HANDSHAKE_CAPS).await {
-        Ok(Event::Ready) => Ok(Ok((connection, pidfd))),
+    let process = Newcomer::of(connection.greeting().await?, cell)?;
+    if cell.has_in_hand(process.processes.guest) {
+        // Whoever that is, there is no copy. It is not to be killed for one, nor known twice.
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    Ok(Ok(Copied { connection, process: Unadopted(Some(process)) }))
+}
+
+impl Copied {
+    /// Ends it, and waits for that: until then it has everything open that the other one has.
+    async fn end(self) -> io::Result<()> {
+        let Newcomer { pidfd, .. } = self.process.adopt()?;
+        end_with_all_beneath(&pidfd)?;
+        #[expect(
+            deprecated,
+            reason = "unsound only for what changes its descriptor; this owns one"
+        )]
+        let ended = AsyncFd::with_interest(pidfd, Interest::READABLE)?;
+        ended.readable().await.map(drop)
+    }
+}
+
+/// Gives both their files.
+async fn part(
+    cell: &Arc<SessionCell>,
+    parent: &mut Branch,
+    copy: Copied,
+    trees: Trees,
+    number: &mut Option<u64>,
+) -> io::Result<Branch> {
+    let Copied { connection, process } = copy;
+    let mut child = Branch::new(connection, trees.number, process.adopt()?, cell)?;
+    // From now on its files go with it.
+    *number = None;
+    child.connection.hand_over(&[trees.child.as_fd()]).await?;
+    let parent = &mut parent.connection;
+    reroot(parent, &[trees.parent.as_fd()]).await?;
+    rerooted(parent).await?;
+    match child.connection.receive(HANDSHAKE_CAPS).await {
+        Ok(Event::Ready) => Ok(child),
         Ok(_) | Err(_) => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Has a guest go on in a tree; without one, where it is.
+async fn go_on(guest: &mut Connection, tree: &[BorrowedFd<'_>]) -> io::Result<()> {
+    reroot(guest, tree).await?;
+    rerooted(guest).await
+}
+
+async fn reroot(guest: &mut Connection, tree: &[BorrowedFd<'_>]) -> io::Result<()> {
+    guest.send(&Command::Reroot).await?;
+    guest.hand_over(tree).await
+}
+
+async fn rerooted(guest: &mut Connection) -> io::Result<()> {
+    match next_event(guest).await? == Event::Rerooted {
+        true => Ok(()),
+        false => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 

@@ -173,9 +173,11 @@ impl SessionCell {
         lock(&self.guests).contains(&guest)
     }
 
-    /// How many guests somebody has in hand.
-    pub(super) fn guests_in_hand(&self) -> usize {
-        lock(&self.guests).len()
+    /// How many guests there may be: those somebody has in hand, and those that are just being made.
+    pub(super) fn guests_at_most(&self) -> usize {
+        // In this order: one that is no longer being made is in hand.
+        let branching = self.branching.load(Ordering::SeqCst);
+        lock(&self.guests).len() + branching
     }
 
     /// Has every session that lives here find out whether its guests are still there.

@@ -232,9 +232,9 @@ impl Inner {
     }
 
     fn drop_surplus_at(&self, turn: &mut Turn, faults: Option<u64>) -> Vec<String> {
-        let mut dropped = Vec::new();
+        let (mut dropped, mut surplus) = (Vec::new(), Vec::new());
         while turn.parked.len() > MAX_CHECKPOINTS {
-            turn.parked.remove(0);
+            surplus.push(turn.parked.remove(0));
             let why = format!("there were more than {MAX_CHECKPOINTS}, and it was the oldest");
             dropped.extend(self.told().drop_missing(&turn.parked, &why));
         }
@@ -242,7 +242,7 @@ impl Inner {
             |turn: &Turn| turn.parked.iter().map(|parked| parked.memory_bytes(faults)).sum::<u64>();
         // The newest stays in any case: it was asked for.
         while turn.parked.len() > 1 && held(turn) > self.limits.memory {
-            turn.parked.remove(0);
+            surplus.push(turn.parked.remove(0));
             let why = format!(
                 "checkpoints kept more than the {} MiB they may, and it was the oldest",
                 self.limits.memory >> 20
@@ -250,6 +250,10 @@ impl Inner {
             dropped.extend(self.told().drop_missing(&turn.parked, &why));
         }
         self.tell_checkpoints(turn, faults);
+        if !surplus.is_empty() {
+            // Nobody waits for their ends.
+            tokio::task::spawn_blocking(move || drop(surplus));
+        }
         dropped
     }
 

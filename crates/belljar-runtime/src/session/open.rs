@@ -6,7 +6,13 @@ use belljar_jail::{CellKind, CellLimits, session::FIRST_BRANCH};
 use belljar_wire::{ErrorCode, Language};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 
-use super::{Inner, Session, Turn, branch::Branch, cell::SessionCell, session_name, told::Told};
+use super::{
+    Inner, Session, Turn,
+    branch::{Branch, Newcomer},
+    cell::SessionCell,
+    session_name,
+    told::Told,
+};
 use crate::{
     Grants, Host, Limits, RunError, RunRequest, Workspace, cell::Cell, grants::Checked,
     orders::cell_limits,
@@ -71,7 +77,8 @@ impl Host {
             RunError::new(ErrorCode::SandboxCrashed, format!("the session has no guest: {error}"))
         };
         let pidfd = cell.keeper().await.first_guest().await.map_err(crashed)?;
-        let live = Branch::new(connection.kept(), FIRST_BRANCH, pidfd, &cell).map_err(crashed)?;
+        let first = Newcomer::of(pidfd, &cell).map_err(crashed)?;
+        let live = Branch::new(connection.kept(), FIRST_BRANCH, first, &cell).map_err(crashed)?;
         let inner = Inner {
             id: session_name(),
             forked_from: None,

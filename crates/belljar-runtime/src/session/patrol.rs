@@ -55,8 +55,11 @@ struct Idle {
 /// Ends what does not belong there; `Err` says why the cell cannot go on.
 fn look(cell: &Arc<SessionCell>, idle: &mut Idle) -> Result<(), &'static str> {
     end_strays(cell)?;
+    let before = cell.guests_at_most();
     let usage = cell.body().processes().whole_usage();
-    let guests = u64::try_from(cell.guests_in_hand()).unwrap_or(u64::MAX).max(1);
+    // Whoever was there for some of the time may have been measured.
+    let guests = cell.guests_at_most().max(before).max(1);
+    let guests = u64::try_from(guests).unwrap_or(u64::MAX);
     let most = cell.body().memory_bytes().saturating_add(SLACK_BYTES).saturating_mul(guests);
     if usage.memory_bytes > most {
         return Err("its processes together have more memory than its sessions may have");

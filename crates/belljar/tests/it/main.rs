@@ -55,6 +55,7 @@ mod serve_http;
 mod serve_queue;
 mod serve_workflows;
 mod session_branches;
+mod session_copies;
 mod session_crowd;
 mod session_host;
 mod session_strays;

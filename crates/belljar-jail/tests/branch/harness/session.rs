@@ -138,39 +138,38 @@ impl Cell {
         parent: &mut Branch,
         between: impl FnOnce(&mut Branch, &mut Branch) -> Result<()>,
     ) -> Result<Branch> {
+        let copied = copy(parent)?;
         let (report, trees) = self.ask(|keeper| request_branch(keeper, parent.number))?;
-        let child = match report {
-            KeeperReport::Branched { child } => child,
-            KeeperReport::NotBranched { message } => return Err(message),
-            other => return Err(format!("{other:?}")),
-        };
-        let Ok([child_tree, parent_tree]) = <[OwnedFd; 2]>::try_from(trees) else {
-            return Err("not two trees".to_owned());
-        };
-        let (host, guest) = branch_sockets().map_err(told)?;
-        write_message(&mut parent.socket, &Command::Branch).map_err(told)?;
-        send_descriptors(&parent.socket, &[guest.as_fd(), child_tree.as_fd()]).map_err(told)?;
-        drop((guest, child_tree));
-        match hear(&mut parent.socket)? {
-            Event::Branched => {}
-            Event::NotBranched { message } => {
-                reroot(parent, &parent_tree)?;
-                self.drop_branch(child)?;
+        let (number, trees) = match (report, <[OwnedFd; 2]>::try_from(trees)) {
+            (KeeperReport::Branched { child }, Ok(trees)) => (child, trees),
+            (KeeperReport::NotBranched { message }, _) => {
+                if let Ok((_, pidfd)) = copied {
+                    belljar_jail::kill_by_pidfd(&pidfd).map_err(told)?;
+                    wait_for_end(&pidfd)?;
+                    reroot(parent, None)?;
+                }
                 return Err(message);
             }
             other => return Err(format!("{other:?}")),
+        };
+        let [child_tree, parent_tree] = trees;
+        let (socket, pidfd) = match copied {
+            Ok(copy) => copy,
+            Err(message) => {
+                reroot(parent, Some(&parent_tree))?;
+                self.drop_branch(number)?;
+                return Err(message);
+            }
+        };
+        let mut branch = Branch { socket, number, pidfd };
+        send_descriptors(&branch.socket, &[child_tree.as_fd()]).map_err(told)?;
+        drop(child_tree);
+        match hear(&mut branch.socket)? {
+            Event::Ready => {}
+            other => return Err(format!("the copy said {other:?}")),
         }
-        let socket = patient(host)?;
-        let mut greeting = [0; 14];
-        let (bytes, pidfd) = receive_greeting(&socket, &mut greeting).map_err(told)?;
-        let ready = read_message::<Event>(&mut greeting.get(..bytes).unwrap_or_default(), CAPS);
-        if !matches!(ready, Ok(Event::Ready)) {
-            return Err(format!("the copy said {ready:?}"));
-        }
-        let pidfd = pidfd.ok_or("no pidfd came with the greeting")?;
-        let mut branch = Branch { socket, number: child, pidfd };
         between(parent, &mut branch)?;
-        reroot(parent, &parent_tree)?;
+        reroot(parent, Some(&parent_tree))?;
         Ok(branch)
     }
 
@@ -283,9 +282,27 @@ pub(crate) fn ends_within(pidfd: &OwnedFd, time: Duration) -> bool {
     poll(&mut ready, time.as_ref()) == Ok(1)
 }
 
-fn reroot(branch: &mut Branch, tree: &OwnedFd) -> Result<()> {
+/// Has a guest clone itself: the copy's socket and pidfd, or why there is none.
+pub(crate) fn copy(parent: &mut Branch) -> Result<Result<(UnixStream, OwnedFd)>> {
+    let (host, guest) = branch_sockets().map_err(told)?;
+    write_message(&mut parent.socket, &Command::Branch).map_err(told)?;
+    send_descriptors(&parent.socket, &[guest.as_fd()]).map_err(told)?;
+    drop(guest);
+    match hear(&mut parent.socket)? {
+        Event::Branched => {}
+        Event::NotBranched { message } => return Ok(Err(message)),
+        other => return Err(format!("{other:?}")),
+    }
+    let host = patient(host)?;
+    let pidfd = receive_greeting(&host).map_err(told)?;
+    Ok(Ok((host, pidfd)))
+}
+
+/// Has a guest go on in a tree; without one, where it is.
+pub(crate) fn reroot(branch: &mut Branch, tree: Option<&OwnedFd>) -> Result<()> {
     write_message(&mut branch.socket, &Command::Reroot).map_err(told)?;
-    send_descriptors(&branch.socket, &[tree.as_fd()]).map_err(told)?;
+    let tree: Vec<_> = tree.into_iter().map(AsFd::as_fd).collect();
+    send_descriptors(&branch.socket, &tree).map_err(told)?;
     match hear(&mut branch.socket)? {
         Event::Rerooted => Ok(()),
         other => Err(format!("{other:?}")),
