@@ -1,12 +1,7 @@
 """Plays the zygote for the tests: warms the runtime, forks a cell for each connection."""
 
 import os
-import resource
-import select
-import shutil
-import socket
 import sys
-import tempfile
 
 guest, folder, kind = sys.argv[1:]
 package = os.path.join(folder, "package")
@@ -16,10 +11,20 @@ if not os.path.islink(link):
     os.symlink(guest, link)
 sys.path.insert(0, package)
 
-import belljar_guest  # noqa: E402
+from belljar_guest import forks  # noqa: E402
 
-belljar_guest.warm(kind == "data")
-belljar_guest.warm_further()
+forks.keep()
+import resource  # noqa: E402
+import select  # noqa: E402
+import shutil  # noqa: E402
+import socket  # noqa: E402
+import tempfile  # noqa: E402
+
+from belljar_guest.cell import cell_main  # noqa: E402
+from belljar_guest.warm import warm, warm_further  # noqa: E402
+
+warm(kind == "data")
+warm_further()
 
 
 def lower_limits(limits):
@@ -33,18 +38,18 @@ listener = socket.socket(socket.AF_UNIX)
 listener.bind(os.path.join(folder, "socket"))
 listener.listen(16)
 threads = len(os.listdir("/proc/self/task"))
-print(f"warm, {threads} thread{'s'[threads == 1:]}", flush=True)
+os.write(1, f"warm, {threads} thread{'s'[threads == 1:]}\n".encode())
 
 while True:
-    ready, _, _ = select.select([listener, sys.stdin], [], [])
-    if sys.stdin in ready:
+    ready, _, _ = select.select([listener, 0], [], [])
+    if 0 in ready:
         shutil.rmtree(folder, ignore_errors=True)
         break
     connection, _ = listener.accept()
     if os.fork() == 0:
         listener.close()
         work = tempfile.mkdtemp(dir=folder)
-        belljar_guest.cell_main(connection.fileno(), lower_limits, work)
+        cell_main(connection.fileno(), lower_limits, work)
         shutil.rmtree(work, ignore_errors=True)
         os._exit(0)
     connection.close()

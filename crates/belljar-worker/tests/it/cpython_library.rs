@@ -59,6 +59,60 @@ fn random_numbers_differ() {
     }
 }
 
+/// A2: copies of a process that was told to keep what modules want done after a fork: generators are
+/// seeded anew, handlers of unknown modules run, locks are mended where code runs that may fork.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "asks the machine's Python")]
+fn a2_copies_of_a_zygote() {
+    const SCRIPT: &str = "import os, sys
+sys.path.insert(0, sys.argv[1])
+from belljar_guest import forks
+forks.keep()
+import json, logging, random, threading
+done = []
+os.register_at_fork(after_in_child=lambda: done.append('other'))
+random.gauss(0, 1)
+
+def copy(act):
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        act()
+        drawn = [random.gauss(0, 1), random.random()]
+        os.write(writer, json.dumps([drawn, done, threading.active_count()]).encode())
+        os._exit(0)
+    os.wait()
+    return json.loads(os.read(reader, 4096))
+
+same = [copy(lambda: None) for _ in range(2)]
+other = [copy(forks.reseed) for _ in range(2)]
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+counted = [copy(lambda: None)[2]]
+forks.grant()
+counted.append(copy(lambda: None)[2])
+forks.suspend()
+counted.append(copy(lambda: None)[2])
+forks.resume()
+counted.append(copy(lambda: None)[2])
+print(json.dumps([same[0] == same[1], other[0] == other[1], other[0][0][0] == same[0][0][0],
+                  other[0][1], counted]))
+";
+    let place = format!("{}/forks-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    std::fs::create_dir_all(&place).expect("a directory");
+    let guest = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cpython/guest");
+    std::os::unix::fs::symlink(guest, format!("{place}/belljar_guest")).expect("a link");
+    // Without `site`, which may import any of these modules.
+    let python = std::process::Command::new("python3")
+        .args(["-I", "-S", "-B", "-c", SCRIPT])
+        .arg(&place)
+        .output();
+    std::fs::remove_dir_all(&place).expect("it was made above");
+    let output = python.expect("Python");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    // A copy that was neither seeded nor mended is the control.
+    assert_eq!(told, json!([true, false, false, ["other"], [2, 1, 2, 1]]));
+}
+
 /// A2: asyncio works without sockets: threads wake the loop through a pipe.
 #[test]
 fn asyncio_without_sockets() {

@@ -117,3 +117,28 @@ fn d8_what_cannot_be_resumed_is_said_to_be() {
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""));
     insta::assert_snapshot!(outcome.stderr, @"error: there is no run run_none here");
 }
+
+/// Modules that the runtime needs are the library's, whatever the workspace calls its own.
+#[test]
+fn d8_a_workspace_does_not_stand_in_for_the_library() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::trusting(ALLOWS);
+    let work = tempfile::tempdir().expect("a directory");
+    for name in ["secrets.py", "hashlib.py", "random.py"] {
+        std::fs::write(work.path().join(name), "raise RuntimeError('of the workspace')\n").unwrap();
+    }
+    let workspace = work.path().to_str().unwrap();
+    let code = "import os, secrets\n[secrets.__file__.startswith('/work'), os.listdir('/work')]";
+    let durable =
+        ["run", "-l", "python", "--durable", "--json", "--workspace", workspace, "-c", code];
+    let result = project.belljar(&durable).json();
+    let files = json!(["hashlib.py", "random.py", "secrets.py"]);
+    let found = &result["result"];
+    assert_eq!(found[0], json!(false), "{result:#}");
+    // Control: they were there to be found.
+    let mut listed: Vec<_> = found[1].as_array().unwrap().clone();
+    listed.sort_by_key(ToString::to_string);
+    assert_eq!(json!(listed), files);
+}

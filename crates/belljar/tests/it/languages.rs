@@ -165,6 +165,38 @@ fn a6_python_and_bash_end_at_their_limits() {
     assert_eq!(error(&many), ("MemoryError", "limit.memory"), "{many:#}");
 }
 
+/// What the library does around a fork is done when code forks, whatever was skipped in making its
+/// cell: no lock is held for ever, no thread is counted that is not there, no number drawn twice.
+#[test]
+fn a2_a_child_of_python_code_is_whole() {
+    if no_sandbox() {
+        return;
+    }
+    let code = "import json, logging, os, random, signal, threading, time
+is_taken = threading.Event()
+def hold():
+    logging._lock.acquire()
+    is_taken.set()
+    time.sleep(0.2)
+    logging._lock.release()
+threading.Thread(target=hold).start()
+is_taken.wait()
+reader, writer = os.pipe()
+child = os.fork()
+if child == 0:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(5)
+    logging.getLogger('child').info('said by nobody')
+    os.write(writer, json.dumps([threading.active_count(), random.random()]).encode())
+    os._exit(0)
+status = os.waitpid(child, 0)[1]
+os.close(writer)
+threads, number = json.loads(os.read(reader, 1000) or b'[0, 0]')
+return [status, threads, number == random.random()]";
+    let result = python(code, &["--permissive"]);
+    assert_eq!(result["result"], json!([0, 1, false]), "{result:#}");
+}
+
 #[test]
 fn a5_bad_grants_are_told() {
     if no_sandbox() {

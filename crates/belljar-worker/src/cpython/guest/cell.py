@@ -1,42 +1,51 @@
 """A cell's main: say ready, take one run, answer, and wait to be ended; in a session, take run
 after run, and become two between them."""
 
+import os
 import sys
 
+from . import forks
 from .errors import guest_error
-from .run import Prepared, Run, prepare_cell
-from .wire import BRANCH, BRANCH_FRAMES, REROOT, RUN, Ended, Link, run_of
+from .run import Run, enter_cell, prepare_cell
+from .wire import BRANCH, BRANCH_FRAMES, REROOT, RUN, Ended, run_of
 
 WORK = "/work"
 # A cell that has waited this long for its code is parked.
 PARKED_SECONDS = 0.001
 
-_REHEARSAL_HEAD = {
-    "file_name": "main.py",
-    "limits": {
-        "memory_bytes": 1 << 29,
-        "wall_ms": 1000,
-        "cpu_ms": 1000,
-        "result_bytes": 1 << 20,
-        "processes": 1,
-        "open_files": 16,
-    },
-    "grants": {},
-}
 # As little as shows the way: what a parked cell has touched is memory of its own.
-_REHEARSAL_CODE = "[1]"
+_REHEARSAL_CODE = b"[1]"
+# No time means that no clock is set: whoever is slow in here is not to be interrupted.
+_REHEARSAL_HEAD = b"""{"file_name":"main.py","grants":{},"code_bytes":3,"limits":{"wall_ms":0,\
+"cpu_ms":1000,"memory_bytes":536870912,"result_bytes":1048576,"processes":1,"open_files":16}}"""
+# More than any cell has.
+_NO_LIMITS = dict.fromkeys(("memory_bytes", "cpu_ms", "processes", "open_files"), 1 << 48)
+# What the cells find ready: each is a copy of the one process in which it was made.
+_prepared = None
+
+
+def prepare() -> None:
+    """In the zygote: makes what every cell finds ready, or brings it up to date."""
+    global _prepared
+    if _prepared is None:
+        _prepared = prepare_cell()
+    _prepared.renew_builtins()
 
 
 def cell_main(fd: int, lower_limits, work: str = WORK, branching=None) -> None:
     """Serves one run over the socket `fd`, or those of a session; returns when the host has closed
     it. In a session's cell, `branching` is what it takes to become two."""
-    _reseed()
-    link = Link(fd)
-    prepared = prepare_cell(link, work)
+    forks.reseed()
+    prepared = _prepared
+    link = prepared.link
+    enter_cell(prepared, fd, work)
+    forks.grant()
     link.ready()
     try:
         if branching is None and not link.hears_within(PARKED_SECONDS):
             rehearse(work)
+            # Nothing is lowered, and the way there is known.
+            lower_limits(_NO_LIMITS)
         while True:
             kind, head, body = link.receive_command()
             if kind == BRANCH:
@@ -72,16 +81,16 @@ def _branch(link, branching) -> None:
     files; the copy says that it is ready."""
     if branching is None:
         raise Ended
-    link.is_branching = True
+    forks.suspend()
     try:
         is_copy = branching.branch(link.fd, *BRANCH_FRAMES)
     except OSError as error:
-        link.is_branching = False
         link.not_branched(error.strerror)
         return
-    link.is_branching = False
+    finally:
+        forks.resume()
     if is_copy:
-        _reseed()
+        forks.reseed()
 
 
 def _reroot(link, branching) -> None:
@@ -107,26 +116,20 @@ def _perform(run, link) -> None:
 
 def rehearse(work: str = WORK) -> None:
     """Runs a small program whose frames go nowhere, so that what a run touches is warm."""
-    kept = (sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__)
-    main, path = sys.modules.get("__main__"), list(sys.path)
+    link = _prepared.link
+    main, fd = sys.modules.get("__main__"), link.fd
+    own = sys.argv, os._exit, os.system
+    link.lead_to(None)
     try:
-        link = Link(None)
-        run = Run(link, _REHEARSAL_HEAD, _REHEARSAL_CODE, b'{"a": [1]}', work, Prepared(link))
+        head, code, context = run_of(_REHEARSAL_HEAD, _REHEARSAL_CODE + b'{"a": [1]}')
+        run = Run(link, head, code, context, work, _prepared)
+        run.settle()
         run.perform()
-        run.rehearse_clock()
     finally:
-        (sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__) = kept
-        sys.path[:] = path
-        sys.path_importer_cache.pop(work, None)
+        link.lead_to(fd)
+        sys.argv, os._exit, os.system = own
+        if sys.path[:1] == [work]:
+            # It is guest code's. What the runtime still imports is not to be found there.
+            del sys.path[0]
         if main is not None:
             sys.modules["__main__"] = main
-
-
-def _reseed() -> None:
-    """Cells are copies of one process: without this they would all draw the same numbers.
-
-    `random` does so by itself in every copy.
-    """
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        numpy_random.seed()

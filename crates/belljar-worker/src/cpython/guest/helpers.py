@@ -9,13 +9,14 @@ import sys
 from .value import Attributes, ValueProblem, encode
 
 _MAX_SHOWN_BYTES = 1 << 20
+_decode = json.JSONDecoder(object_hook=Attributes).decode
 
 
 def parse_context(data: bytes):
     """The caller's context; raises ValueError."""
     if not data:
         return Attributes()
-    return json.loads(data, object_hook=Attributes)
+    return _decode(data.decode())
 
 
 def make_helpers(link, work: str) -> dict:

@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 import types
+from sys import _getframe as _frame_at
 
 # The first item of what the function gives when no `return` of the agent's was reached.
 _FELL = "\0belljar: no return was reached"
@@ -281,10 +282,11 @@ class _AsBody(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), node))
 
 
-def star_import(namespace: dict, import_module):
-    """What `from module import *` does, as a function."""
+def star_import(import_module):
+    """What `from module import *` does, as a function that is called in its place."""
 
     def run(module: str, level: int) -> None:
+        namespace = _frame_at(1).f_globals
         found = import_module(module, namespace, None, ["*"], level)
         names = getattr(found, "__all__", None)
         if names is None:

@@ -57,6 +57,11 @@ def hint_for(refusal: Refusal) -> str:
     return f"{instead} {ask}" if instead else ask
 
 
+def terms(grants: dict):
+    """What the builtins of a run depend on: runs of the same terms have the same."""
+    return bool(grants.get("permissive")), tuple(grants.get("modules", ()))
+
+
 def refusing_builtins(grants: dict, link) -> dict:
     """What guest code has in the places of builtins."""
     if grants.get("permissive"):
@@ -119,11 +124,11 @@ class _Finder(importlib.machinery.FileFinder):
 
 def import_from_workspace(work: str, table: dict) -> None:
     """Lets guest code import modules it wrote, under the same rules."""
-    _Loader.table = table
-    if sys.path[:1] == [work] and type(sys.path_importer_cache.get(work)) is _Finder:
-        # As an earlier run of the session has left it.
-        return
-    sources = (_Loader, importlib.machinery.SOURCE_SUFFIXES)
-    native = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
-    sys.path[:] = [work] + [path for path in sys.path if path not in ("", ".", work)]
-    sys.path_importer_cache[work] = _Finder(work, native, sources)
+    if _Loader.table is not table:
+        _Loader.table = table
+    if type(sys.path_importer_cache.get(work)) is not _Finder:
+        sources = (_Loader, importlib.machinery.SOURCE_SUFFIXES)
+        native = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
+        sys.path_importer_cache[work] = _Finder(work, native, sources)
+    if sys.path[:1] != [work]:
+        sys.path[:] = [work] + [path for path in sys.path if path not in ("", ".", work)]

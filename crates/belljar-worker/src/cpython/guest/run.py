@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import types
-from os import access, getpid
+from os import access, chdir, getpid
 from time import monotonic
 
 from . import durable, figures, patches, restrict, trace
@@ -28,6 +28,7 @@ from .streams import Streams
 from .toolcall import settle
 from .toolnames import make_names
 from .value import encode
+from .wire import Link
 
 WORK = "/work"
 # Files in here come back beside the value.
@@ -86,10 +87,6 @@ class Run:
         if self.grants.get("permissive") or "subprocess" in self.grants.get("modules", ()):
             self.capture.start()
         self._set_clock(self.limits["wall_ms"] / 1000)
-
-    def rehearse_clock(self) -> None:
-        """Sets the clock and stops it at once."""
-        self._set_clock(0)
 
     def _set_clock(self, seconds: float) -> None:
         # The module underneath: `signal` itself makes enumerations of what are plain numbers.
@@ -209,9 +206,10 @@ class Run:
         self._namespace = vars(main)
         if self._session:
             # Functions of earlier runs have this table, and no other.
-            table = self._session.builtins_for(self.grants, self._own_builtins)
+            table = self._session.builtins_for(restrict.terms(self.grants), self._own_builtins)
         else:
-            table = {**vars(builtins), **self._own_builtins()}
+            made_for = (restrict.terms(self.grants), self.work)
+            table = self._prepared.builtins_for(made_for, self._own_builtins)
         table[NODE] = lambda: self._node.begin(self._namespace, self._code)
         self._calls = self._make_calls()
         table.update(make_names(self._calls))
@@ -225,7 +223,7 @@ class Run:
         """What code finds among the builtins that is not Python's."""
         own = restrict.refusing_builtins(self.grants, self.link)
         importer = own.get("__import__", builtins.__import__)
-        own[STAR_IMPORT] = star_import(self._namespace, importer)
+        own[STAR_IMPORT] = star_import(importer)
         own[SETTLE] = settle
         own.update(make_helpers(self.link, self.work))
         return own
@@ -403,16 +401,42 @@ class Prepared:
         self.system = _after(self.capture.start, _os_system)
         # Whether code is running, which may fork.
         self.is_running = False
-        self._link = link
+        self.link = link
         self._reserve = None
         self._session = None
+        self._builtins = dict(vars(builtins))
+        # What guest code has in there that is not Python's, and for which grants that was made.
+        self._own_builtins = {}
+        self._made_for = None
+
+    def builtins_for(self, made_for, make) -> dict:
+        """The table of builtins for a run that is no session's, with what `make` gives in it. It is
+        there beforehand: to make it is to touch whatever it holds. What was made for a rehearsal
+        with the same grants holds for the run too."""
+        table = self._builtins
+        if made_for == self._made_for:
+            return table
+        for name in self._own_builtins:
+            if name in vars(builtins):
+                table[name] = vars(builtins)[name]
+            else:
+                del table[name]
+        self._own_builtins = make()
+        table.update(self._own_builtins)
+        self._made_for = made_for
+        return table
+
+    def renew_builtins(self) -> None:
+        """In the zygote, when modules were imported that may have added to them."""
+        self._builtins.update(vars(builtins))
+        self._made_for = None
 
     def session_for(self, head: dict):
         """The session the run belongs to, None for a run of its own."""
         if not head.get("session"):
             return None
         if self._session is None:
-            self._session = Session(self._link)
+            self._session = Session(self.link)
         self._session.begin()
         return self._session
 
@@ -438,22 +462,28 @@ class Prepared:
     def in_child(self) -> None:
         """In a child the code has forked: it must not speak for the cell."""
         if self.is_running or threading.current_thread() is not threading.main_thread():
-            self._link.forget()
+            self.link.forget()
 
 
-def prepare_cell(link, work: str) -> Prepared:
-    """What can be done before there is a run: folder, streams, forks, some memory put aside."""
-    try:
-        os.chdir(work)
-    except OSError:
-        pass
-    if work != WORK:
-        os.environ["HOME"] = work
-    prepared = Prepared(link)
+def prepare_cell() -> "Prepared":
+    """In the zygote: what can be done before there is a cell, for a link that leads nowhere yet.
+    Streams, forks, some memory put aside."""
+    prepared = Prepared(Link(None))
     prepared.streams.install(sys)
     os.register_at_fork(before=prepared.before_fork, after_in_child=prepared.in_child)
     prepared.put_aside()
     return prepared
+
+
+def enter_cell(prepared: "Prepared", fd: int, work: str) -> None:
+    """In a cell: its socket and its folder."""
+    prepared.link.lead_to(fd)
+    try:
+        chdir(work)
+    except OSError:
+        pass
+    if work != WORK:
+        os.environ["HOME"] = work
 
 
 _exit_state_of_ours = None

@@ -44,9 +44,9 @@ class Session:
         self._sources = deque()
         self._source_chars = 0
         self._builtins = {}
-        # What guest code has in there that is not Python's, and for which grants that was made.
+        # What guest code has in there that is not Python's, and for which terms that was made.
         self._own_builtins = {}
-        self._grants = None
+        self._terms = None
         # Variables that are set as they were granted, and what was there before.
         self._in_force = {}
         self._before = {}
@@ -80,11 +80,11 @@ class Session:
             self._source_chars -= length
             linecache.cache.pop(name, None)
 
-    def builtins_for(self, grants: dict, make) -> dict:
+    def builtins_for(self, terms, make) -> dict:
         """The table of builtins, with what `make` gives in it. What was made for a run of the same
-        grants holds for this one too."""
-        if grants != self._grants:
-            self._own_builtins, self._grants = make(), grants
+        terms holds for this one too."""
+        if terms != self._terms:
+            self._own_builtins, self._terms = make(), terms
             self._renew_builtins()
         return self._builtins
 

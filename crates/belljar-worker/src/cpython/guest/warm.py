@@ -20,6 +20,8 @@ _STDLIB = """
     typing unicodedata unittest urllib.parse urllib.request uuid warnings weakref
     xml.etree.ElementTree zipfile zlib zoneinfo pickle importlib.util importlib.metadata _strptime
 """.split()
+# Often enough for Python to find its short cuts.
+_TIMES = 20
 _ONE_THREAD = (
     "OPENBLAS_NUM_THREADS",
     "OMP_NUM_THREADS",
@@ -31,7 +33,7 @@ _ONE_THREAD = (
 def warm(data: bool) -> None:
     """Makes the first cell possible; with `data` numpy and pandas are imported."""
     from . import patches
-    from .cell import rehearse
+    from .cell import prepare, rehearse
     from .run import prepare_zygote
 
     patches.apply()
@@ -39,7 +41,8 @@ def warm(data: bool) -> None:
         _warm_data()
     prepare_zygote()
     warnings.filterwarnings("ignore", message=".*non-interactive, and thus cannot be shown")
-    rehearse(os.sep)
+    prepare()
+    rehearse()
     _warm_errors()
     _warm_calls()
     gc.set_threshold(10_000, 20, 20)
@@ -48,8 +51,13 @@ def warm(data: bool) -> None:
 
 def warm_further() -> None:
     """Imports what guest code is likely to use: after the first cell, which may be the only one."""
+    from .cell import prepare, rehearse
+
     for name in _STDLIB:
         _import(name)
+    prepare()
+    for _ in range(_TIMES):
+        rehearse()
     _settle()
 
 
@@ -112,7 +120,7 @@ class _Echo:
 
 
 def _warm_calls() -> None:
-    """Calls a tool that is none, often enough for Python to find its short cuts."""
+    """Calls a tool that is none."""
     from .calls import Calls
     from .toolnames import make_names
     from .trace import Source
@@ -120,7 +128,7 @@ def _warm_calls() -> None:
 
     calls = Calls(Link(None), Source(__file__, os.sep), {"result_bytes": 1 << 20}, _Echo())
     mcp = make_names(calls)["mcp"]
-    for number in range(20):
+    for number in range(_TIMES):
         mcp.server.tool(number=number)
 
 

@@ -95,8 +95,11 @@ class Link:
         self.is_child = False
         # Threads that have outlived their run: nobody listens to them.
         self.muted = None
-        # The process becomes two: it is not forked by guest code.
-        self.is_branching = False
+        self._inbox = None
+
+    def lead_to(self, fd) -> None:
+        """Where frames go and come from, from now on."""
+        self.fd = fd
         self._inbox = None
 
     def send(self, data: bytes, last: bool = False) -> None:
@@ -197,8 +200,6 @@ class Link:
 
     def forget(self) -> None:
         """In a forked child: it must not speak for the cell."""
-        if self.is_branching:
-            return
         self._lock = threading.RLock()
         self._later = []
         self._is_over = self.is_child = True

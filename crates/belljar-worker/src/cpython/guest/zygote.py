@@ -9,6 +9,8 @@ import json
 import os
 import sys
 
+from . import forks
+
 LIBRARY = "/belljar/libjail.so"
 # The kind of a frame that says why a cell is not to be.
 REFUSED = 66
@@ -72,7 +74,10 @@ def main(setup: str, handover: str) -> None:
     wanted = json.loads(setup)
     sys.path[:] = ["/belljar/lib", *wanted["paths"]]
     sys.argv = [""]
-    from . import cell_main, warm, warm_further, wire
+    forks.keep()
+    from . import wire
+    from .cell import cell_main
+    from .warm import warm, warm_further
 
     # Calls through PyDLL keep the interpreter's lock: there is one thread, and it is here.
     library = ctypes.PyDLL(LIBRARY)
