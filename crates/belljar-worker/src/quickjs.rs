@@ -11,6 +11,7 @@ mod failure;
 mod files;
 mod frames;
 mod hints;
+mod holes;
 mod library;
 mod missing;
 mod modules;
@@ -305,6 +306,7 @@ impl Engine for QuickJs {
         self.context.with(|ctx| {
             let _ = self.library.load_all(&ctx).catch(&ctx);
         });
+        holes::fill();
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn encode<'js>(
     max_bytes: usize,
 ) -> Result<Encoded, EncodeError> {
     let mut encoder = Encoder {
-        builtins: Builtins::new(library)?,
+        builtins: Builtins::new(library),
         out: Writer::new(max_bytes),
         containers: Vec::new(),
         keys: HashMap::new(),
@@ -80,7 +80,7 @@ impl<'js> Encoder<'js> {
                 None => return Ok(Written::Nothing),
             },
             Type::Array | Type::Object | Type::Exception | Type::Proxy | Type::BigInt => {
-                return match self.to_json(value, at)? {
+                return match self.own_json(value, at)? {
                     Some(replacement) => self.replaced(&replacement),
                     None => self.replaced(value),
                 };
@@ -98,8 +98,8 @@ impl<'js> Encoder<'js> {
     }
 
     /// What the value's own `toJSON` makes of it, if it has one.
-    fn to_json(
-        &self,
+    fn own_json(
+        &mut self,
         value: &Value<'js>,
         at: &Step<'_, 'js>,
     ) -> Result<Option<Value<'js>>, EncodeError> {
@@ -108,7 +108,7 @@ impl<'js> Encoder<'js> {
             None => self.builtins.big_int_to_json()?,
         };
         // Dates are written here, which tells an invalid one from null.
-        if !method.is_function() || self.builtins.is_date_to_json(&method) {
+        if !method.is_function() || self.builtins.is_date_to_json(&method)? {
             return Ok(None);
         }
         let Some(method) = method.as_function() else { return Ok(None) };
@@ -146,7 +146,7 @@ impl<'js> Encoder<'js> {
         } else if object.is_error() {
             self.error(object)?;
         } else {
-            match self.builtins.kind_of(object) {
+            match self.builtins.kind_of(object)? {
                 None => self.properties(object)?,
                 Some(kind) => return self.builtin(object, kind),
             }

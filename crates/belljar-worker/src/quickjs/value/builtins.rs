@@ -10,15 +10,21 @@ use crate::quickjs::text::text_of;
 /// A chain longer than this is made to annoy.
 const MAX_PROTOTYPES: usize = 1000;
 
-/// The untouched context's prototypes and openers.
+/// The untouched context's prototypes and openers, each read when it is first asked for: most values
+/// need few of them or none, and to touch one is to make its page the cell's own.
 #[derive(Debug)]
 pub(super) struct Builtins<'js> {
+    /// The guest library's `values`.
+    library: Object<'js>,
+    plain: Option<Plain<'js>>,
+    prototypes: Option<Vec<(Value<'js>, Kind)>>,
+}
+
+/// What every object is compared with.
+#[derive(Debug)]
+struct Plain<'js> {
     object_prototype: Value<'js>,
-    big_int_prototype: Object<'js>,
     date_to_json: Value<'js>,
-    is_array: Function<'js>,
-    open: Function<'js>,
-    prototypes: Vec<(Value<'js>, Kind)>,
 }
 
 /// What a built-in object is.
@@ -50,56 +56,70 @@ pub(super) enum Opened<'js> {
 }
 
 impl<'js> Builtins<'js> {
-    /// Reads the guest library's `values`.
-    pub(super) fn new(library: &Object<'js>) -> Result<Self> {
-        let kinds: Array = library.get("kinds")?;
-        let mut prototypes = Vec::with_capacity(kinds.len());
-        for pair in kinds.iter::<Array>() {
-            let pair = pair?;
-            let name: String = pair.get(1)?;
-            prototypes.push((pair.get(0)?, Kind::from_name(&name)));
-        }
-        Ok(Self {
-            object_prototype: library.get("objectPrototype")?,
-            big_int_prototype: library.get("bigIntPrototype")?,
-            date_to_json: library.get("dateToJSON")?,
-            is_array: library.get("isArray")?,
-            open: library.get("open")?,
-            prototypes,
-        })
+    /// Reads nothing yet.
+    pub(super) fn new(library: &Object<'js>) -> Self {
+        Self { library: library.clone(), plain: None, prototypes: None }
     }
 
-    pub(super) fn is_date_to_json(&self, method: &Value<'js>) -> bool {
-        self.date_to_json == *method
+    pub(super) fn is_date_to_json(&mut self, method: &Value<'js>) -> Result<bool> {
+        Ok(self.plain()?.date_to_json == *method)
     }
 
     /// What the guest may have put there to make BigInts encodable.
     pub(super) fn big_int_to_json(&self) -> Result<Value<'js>> {
-        self.big_int_prototype.get(PredefinedAtom::ToJSON)
+        let prototype: Object = self.library.get("bigIntPrototype")?;
+        prototype.get(PredefinedAtom::ToJSON)
     }
 
     /// Whether a proxy stands for an array.
     pub(super) fn is_array(&self, proxy: &Object<'js>) -> Result<bool> {
-        self.is_array.call((proxy.clone(),))
+        let is_array: Function = self.library.get("isArray")?;
+        is_array.call((proxy.clone(),))
     }
 
     /// The kind of the first built-in on the prototype chain.
-    pub(super) fn kind_of(&self, object: &Object<'js>) -> Option<Kind> {
-        let mut prototype = object.get_prototype()?;
+    pub(super) fn kind_of(&mut self, object: &Object<'js>) -> Result<Option<Kind>> {
+        let mut next = object.get_prototype();
         for _ in 0..MAX_PROTOTYPES {
-            if *prototype.as_value() == self.object_prototype {
-                return None;
+            let Some(prototype) = next else { return Ok(None) };
+            if *prototype.as_value() == self.plain()?.object_prototype {
+                return Ok(None);
             }
-            let known = self.prototypes.iter().find(|(known, _)| known == prototype.as_value());
+            let known = self.prototypes()?.iter().find(|(known, _)| known == prototype.as_value());
             if let Some((_, kind)) = known {
-                return Some(*kind);
+                return Ok(Some(*kind));
             }
             if prototype.is_proxy() {
-                return None;
+                return Ok(None);
             }
-            prototype = prototype.get_prototype()?;
+            next = prototype.get_prototype();
         }
-        None
+        Ok(None)
+    }
+
+    fn plain(&mut self) -> Result<&Plain<'js>> {
+        let plain = match self.plain.take() {
+            Some(plain) => plain,
+            None => Plain {
+                object_prototype: self.library.get("objectPrototype")?,
+                date_to_json: self.library.get("dateToJSON")?,
+            },
+        };
+        Ok(self.plain.insert(plain))
+    }
+
+    fn prototypes(&mut self) -> Result<&[(Value<'js>, Kind)]> {
+        if self.prototypes.is_none() {
+            let kinds: Array = self.library.get("kinds")?;
+            let mut prototypes = Vec::with_capacity(kinds.len());
+            for pair in kinds.iter::<Array>() {
+                let pair = pair?;
+                let name: String = pair.get(1)?;
+                prototypes.push((pair.get(0)?, Kind::from_name(&name)));
+            }
+            self.prototypes = Some(prototypes);
+        }
+        Ok(self.prototypes.as_deref().unwrap_or_default())
     }
 
     /// Looks into a built-in.
@@ -115,7 +135,8 @@ impl<'js> Builtins<'js> {
             Kind::Buffer => "buffer",
             Kind::Boxed => "boxed",
         };
-        let opened: Value = self.open.call((name, object.clone()))?;
+        let open: Function = self.library.get("open")?;
+        let opened: Value = open.call((name, object.clone()))?;
         if opened.is_undefined() {
             return Ok(Opened::Pretender);
         }
