@@ -1,7 +1,8 @@
 //! Parked cells: confined, single-use, waiting for code.
 //!
-//! A request takes a parked cell and the pool is refilled after it, off the request path. An
-//! empty pool makes a fresh cell; a dead zygote is replaced, and its parked cells with it.
+//! A request takes a parked cell and the pool is refilled after it, off the request path. If there is
+//! none it orders one and takes the first that is made; a dead zygote is replaced, and its parked
+//! cells with it.
 
 use std::{
     collections::VecDeque,
@@ -13,6 +14,7 @@ use std::{
 
 use belljar_jail::{CellGrants, CellKind, CellLimits, ZygotePlan, cgroup::Delegation};
 use belljar_wire::ErrorCode;
+use tokio::sync::Notify;
 
 use crate::{
     LaunchError, RunError,
@@ -33,6 +35,8 @@ pub(crate) struct Pool {
     /// Held while a zygote is being replaced, so that only one request does it.
     zygote: tokio::sync::Mutex<Arc<Zygote>>,
     parked: Mutex<Parked>,
+    /// Told of each cell that is parked.
+    is_parked: Notify,
     /// Set by [`shutdown`](Self::shutdown): a refill that was under way starts no other zygote.
     is_closed: AtomicBool,
 }
@@ -56,33 +60,79 @@ impl Pool {
             .ok();
         let zygote = Arc::new(Zygote::start(&program, &plan).await?);
         let (zygote, parked) = (tokio::sync::Mutex::new(zygote), Mutex::default());
-        let next_cell = AtomicU64::new(0);
+        let (next_cell, is_parked) = (AtomicU64::new(0), Notify::new());
         let is_closed = AtomicBool::new(false);
-        Ok(Self { program, plan, size, limits, cgroups, next_cell, zygote, parked, is_closed })
+        Ok(Self {
+            program,
+            plan,
+            size,
+            limits,
+            cgroups,
+            next_cell,
+            zygote,
+            parked,
+            is_parked,
+            is_closed,
+        })
     }
 
-    /// A confined cell: a parked one if there is one, else a fresh one.
-    pub(crate) async fn take(&self) -> Result<Cell, LaunchError> {
-        while let Some(cell) = self.pop() {
-            if cell.zygote_is_alive() {
-                return Ok(cell);
+    /// A confined cell: a parked one if there is one, else whichever is made first, this one's own or
+    /// one that was on its way to be parked.
+    pub(crate) async fn take(self: &Arc<Self>) -> Result<Cell, LaunchError> {
+        if let Some(cell) = self.pop_alive() {
+            return Ok(cell);
+        }
+        let pool = self.clone();
+        let mut own = Box::pin(async move {
+            let made = pool.make().await;
+            (made, pool)
+        });
+        let parked = async {
+            loop {
+                self.is_parked.notified().await;
+                if let Some(cell) = self.pop_alive() {
+                    return cell;
+                }
+            }
+        };
+        tokio::select! {
+            (made, _) = &mut own => made,
+            cell = parked => {
+                self.parked().under_way += 1;
+                tokio::spawn(async move {
+                    let (made, pool) = own.await;
+                    pool.park(made);
+                });
+                Ok(cell)
             }
         }
-        self.make().await
     }
 
     /// Parks cells until the pool is full.
     pub(crate) async fn refill(&self) {
         while self.begin_parking() {
-            let made = self.make().await;
-            let mut parked = self.parked();
-            parked.under_way -= 1;
-            match made {
-                Ok(cell) => parked.cells.push_back(cell),
-                Err(error) => {
-                    tracing::warn!(%error, "could not park a cell");
-                    return;
+            if !self.park(self.make().await) {
+                return;
+            }
+        }
+    }
+
+    /// Parks a cell that was under way; whether there is one.
+    fn park(&self, made: Result<Cell, LaunchError>) -> bool {
+        let mut parked = self.parked();
+        parked.under_way -= 1;
+        match made {
+            Ok(cell) => {
+                // More may have been under way than were wanted.
+                if parked.cells.len() < self.size {
+                    parked.cells.push_back(cell);
+                    self.is_parked.notify_one();
                 }
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "could not park a cell");
+                false
             }
         }
     }
@@ -163,6 +213,10 @@ impl Pool {
         Ok(zygote.clone())
     }
 
+    fn pop_alive(&self) -> Option<Cell> {
+        std::iter::from_fn(|| self.pop()).find(Cell::zygote_is_alive)
+    }
+
     fn begin_parking(&self) -> bool {
         let mut parked = self.parked();
         let wanted = parked.cells.len() + parked.under_way < self.size;
@@ -170,8 +224,12 @@ impl Pool {
         wanted
     }
 
+    /// The oldest, which has had time to rehearse. When most are away, the newest: where cells are
+    /// wanted that fast, one that is used at once is spared the rehearsal, and the older ones are
+    /// ready for calmer times.
     fn pop(&self) -> Option<Cell> {
-        self.parked().cells.pop_front()
+        let cells = &mut self.parked().cells;
+        if cells.len() * 2 > self.size { cells.pop_front() } else { cells.pop_back() }
     }
 
     fn parked(&self) -> MutexGuard<'_, Parked> {
