@@ -10,6 +10,7 @@ mod branch;
 pub mod brood;
 mod cell;
 pub mod cgroup;
+mod code_pages;
 pub mod control;
 mod error;
 pub mod examine;

@@ -225,7 +225,8 @@ fn ended_children(stat: &str) -> Option<Duration> {
 }
 
 /// Pages of the process's own and the tables that map them: a sparse mapping is small in the one and
-/// large in the other. Pages of programs and libraries are there once for the whole machine.
+/// large in the other. Pages of programs and libraries are there once for the whole machine; the few
+/// megabytes of code that a zygote hands on as memory are counted, though cells share them.
 fn memory_bytes(pid: u32) -> Option<u64> {
     counted(&status(pid)?)
 }

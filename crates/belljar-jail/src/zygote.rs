@@ -32,11 +32,12 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ConfineError, Guest, Guests, Mechanism, ZygotePlan,
+    ConfineError, Confined, Guest, Guests, Mechanism, ZygotePlan,
     cell::{
         CONFINED, CellOrder, CellTemplate, Filters, close_all_but, drop_capabilities,
         wait_until_told,
     },
+    code_pages,
     control::{self, Answer, Ids, Order},
     error::During,
     identity::{self, OuterIds},
@@ -372,6 +373,10 @@ fn make_cells<G: Guest>(
             is_first = false;
             guest.warm_further();
             assert_single_threaded()?;
+            if guests == Guests::Script {
+                // Only faster, if it can be had.
+                let _ = code_pages::gather_from(G::confined as fn(&mut G, Confined) as usize);
+            }
             template.inherited = Inherited::current(guests)?;
         }
     }

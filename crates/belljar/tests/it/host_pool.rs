@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use belljar_runtime::{ErrorCode, ErrorKind, RunRequest, Status};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::host_support::{at_rest, descendants, eventually, host, run};
 
@@ -203,4 +203,40 @@ async fn a10_shutting_down_ends_everything_also_while_cells_are_being_parked() {
         host.shutdown().await;
         assert_eq!(descendants(std::process::id()), Vec::<u32>::new());
     }
+}
+
+/// A zygote hands its cells their code in huge pages, where the kernel has any to give.
+#[tokio::test]
+async fn the_code_of_cells_is_in_huge_pages() {
+    let choice = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let can_be_had = choice.is_ok_and(|choice| !choice.contains("[never]"));
+    let refused = huge_pages_refused();
+    let host = host(1).await;
+    for _ in 0..3 {
+        assert_eq!(run(&host, "[1].map((one) => one + 1)").await.result.get(), "[2]");
+    }
+    at_rest().await;
+    if !getuid().is_root() {
+        eprintln!("not shown: only root may look at where the code of cells is");
+        return host.shutdown().await;
+    }
+    // Code of no file, which has no name either.
+    let is_copied = |line: &str| line.contains(" r-xp ") && line.trim_end().ends_with(" 00:00 0");
+    let maps = descendants(std::process::id())
+        .into_iter()
+        .filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/maps")).ok());
+    let copied = maps.filter(|maps| maps.lines().any(is_copied)).count();
+    if can_be_had && huge_pages_refused() == refused {
+        // The zygote, a keeper and a guest; the warden is older.
+        assert_eq!(copied, 3);
+    } else {
+        assert!([0, 3].contains(&copied), "{copied}");
+    }
+    host.shutdown().await;
+}
+
+/// How often the kernel had none to give.
+fn huge_pages_refused() -> Option<u64> {
+    let counts = std::fs::read_to_string("/proc/vmstat").ok()?;
+    counts.lines().find_map(|line| line.strip_prefix("thp_fault_fallback ")?.parse().ok())
 }

@@ -1,0 +1,90 @@
+//! The code a cell runs, in huge pages of its zygote's own.
+//!
+//! Pages of a program's file are not handed on to a copy of the process: each cell finds them one by
+//! one, in some seventy faults, and has them taken away again when it ends. Huge pages of memory are
+//! handed on, a few entries of a table, and a cell has its code from the start.
+//!
+//! Nothing depends on it: where it cannot be had, the code stays where it is.
+
+use std::{fs, io, ops::Range};
+
+use crate::sys::{memory::CodeCopy, process::assert_single_threaded};
+
+/// More than an engine and what it stands on: a program with so much code is no release build.
+const MOST_BYTES: usize = 12 << 20;
+
+/// Puts the code from this address on, to the end of the program's code, into huge pages.
+///
+/// A linker puts what a crate depends on behind it, so from an engine's own code on there is what a
+/// cell runs, and before it what only a host does.
+pub(crate) fn gather_from(address: usize) -> io::Result<()> {
+    assert_single_threaded()?;
+    let Some(code) = OwnCode::from(address)? else { return Ok(()) };
+    let (before, bytes) = (huge_bytes()?, code.bytes());
+    let copy = CodeCopy::new(code)?;
+    // Small pages would be worse than those of the file: their table is copied for every cell.
+    if huge_bytes()?.saturating_sub(before) >= bytes {
+        copy.take_the_place();
+    }
+    Ok(())
+}
+
+/// Code of the program that runs, as the kernel tells where it is: whole huge pages of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OwnCode {
+    range: Range<usize>,
+}
+
+impl OwnCode {
+    /// What the processor maps as one, beside pages of 4 KiB.
+    pub(crate) const HUGE_PAGE: usize = 2 << 20;
+
+    /// `None` if there is too little to be worth it, or too much.
+    fn from(address: usize) -> io::Result<Option<Self>> {
+        Ok(Self::told_by(&fs::read_to_string("/proc/self/maps")?, address))
+    }
+
+    fn told_by(maps: &str, address: usize) -> Option<Self> {
+        let own = maps.lines().find_map(|line| {
+            let (range, access) = mapping(line)?;
+            (range.contains(&address) && access.starts_with("r-x")).then_some(range)
+        })?;
+        let first = address - address % Self::HUGE_PAGE;
+        let start = first.max(own.start.checked_next_multiple_of(Self::HUGE_PAGE)?);
+        // Data may be in the same page as the end of the code.
+        let end = own.end - own.end % Self::HUGE_PAGE;
+        let is_worth_it = end
+            .checked_sub(start)
+            .is_some_and(|bytes| (Self::HUGE_PAGE..=MOST_BYTES).contains(&bytes));
+        is_worth_it.then_some(Self { range: start..end })
+    }
+
+    /// The address of its first byte.
+    pub(crate) fn start(&self) -> usize {
+        self.range.start
+    }
+
+    /// How much it is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.range.len()
+    }
+}
+
+/// Where a line of `/proc/PID/maps` says something is, and what may be done with it.
+fn mapping(line: &str) -> Option<(Range<usize>, &str)> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    Some((number(start)?..number(end)?, rest))
+}
+
+/// How much of this process is in huge pages.
+fn huge_bytes() -> io::Result<usize> {
+    let all = fs::read_to_string("/proc/self/smaps_rollup")?;
+    let line = all.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
+    let kilobytes = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<usize>().ok());
+    kilobytes.map(|kilobytes| kilobytes * 1024).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests;
