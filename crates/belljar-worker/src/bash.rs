@@ -17,13 +17,16 @@ mod state;
 
 use std::path::PathBuf;
 
-use belljar_wire::{ErrorCode, GuestError, RunCommand};
+use belljar_wire::{ErrorCode, GuestError, GuestGrants, GuestLimits, Language, RunCommand};
 
 use crate::{Done, Engine, HostLink, engine::name_output};
 use outcome::Outcome;
 use state::{MAX_STATE_BYTES, State};
 
 pub use commands::DEFAULT_COMMANDS;
+
+/// Where no program is.
+const NOWHERE: &str = "/nowhere";
 
 /// Where things are in the cell.
 #[derive(Debug, Clone)]
@@ -87,5 +90,29 @@ impl Engine for Bash {
         }
         let concluded = Outcome { run: &run, ended }.conclude();
         if is_too_large { concluded.and_then(|_| Err(state::too_large())) } else { concluded }
+    }
+
+    /// Goes all the way to starting a program, which is not there.
+    fn rehearse(&mut self, _host: &HostLink) {
+        let setup = BashSetup { bash: NOWHERE.into(), ..self.setup.clone() };
+        let limits = GuestLimits {
+            memory_bytes: 0,
+            wall_ms: 0,
+            cpu_ms: 0,
+            result_bytes: 0,
+            processes: 1,
+            open_files: 1,
+        };
+        let run = RunCommand {
+            language: Language::Bash,
+            file_name: "main.sh".to_owned(),
+            limits,
+            grants: GuestGrants::default(),
+            code: ":".to_owned(),
+            context: Vec::new(),
+            durable: None,
+            session: false,
+        };
+        let _ = launch::launch(&setup, &run, &self.state);
     }
 }

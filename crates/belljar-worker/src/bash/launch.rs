@@ -137,7 +137,9 @@ fn command(setup: &BashSetup, run: &RunCommand) -> io::Result<Command> {
 fn set_environment(command: &mut Command, setup: &BashSetup, run: &RunCommand) {
     command.env_clear();
     command.env("HOME", &setup.work).env("PWD", &setup.work).env("TMPDIR", &setup.tmp);
-    command.env("LANG", "C.UTF-8");
+    if !run.grants.env.contains_key("LANG") {
+        command.env(encoding_variable(), "C.UTF-8");
+    }
     if !run.context.is_empty() && run.context.len() <= MAX_ARGUMENT_BYTES {
         command.env("BELLJAR_CONTEXT", String::from_utf8_lossy(&run.context).replace('\0', ""));
     }
@@ -147,6 +149,12 @@ fn set_environment(command: &mut Command, setup: &BashSetup, run: &RunCommand) {
     let granted = run.grants.env.iter();
     command.envs(granted.filter(|(name, value)| can_be_set(name, value)));
     command.env("PATH", &setup.default_path);
+}
+
+/// The variable that says that text is UTF-8. One category of a locale is one file to read, the whole of
+/// it is twelve; but where there is no such locale, bash complains of the one and not of the other.
+fn encoding_variable() -> &'static str {
+    if Path::new("/usr/lib/locale/C.utf8/LC_CTYPE").exists() { "LC_CTYPE" } else { "LANG" }
 }
 
 fn put_context(setup: &BashSetup, run: &RunCommand) -> io::Result<()> {

@@ -23,7 +23,7 @@ const SAVE: &str = include_str!("save.sh");
 /// Options that would keep the next shell from running anything, or are not the script's to set.
 const NOT_KEPT: [&str; 4] = ["noexec", "onecmd", "privileged", "history"];
 /// Variables every run is given.
-const GIVEN: [&str; 4] = ["HOME", "TMPDIR", "LANG", "PATH"];
+const GIVEN: [&str; 5] = ["HOME", "TMPDIR", "LANG", "LC_CTYPE", "PATH"];
 
 /// What one run has left.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

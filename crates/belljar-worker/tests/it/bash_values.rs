@@ -52,6 +52,19 @@ fn the_environment_is_what_was_granted() {
     );
 }
 
+/// Text is UTF-8, to bash and to the programs it starts, and nobody complains of a locale.
+#[test]
+fn text_is_utf_8() {
+    let cell = ShellCell::new();
+    let outcome = cell.run("word=née; echo ${#word}; echo née | wc -m; [[ é == [[:alpha:]] ]]");
+    assert_eq!((outcome.stdout().as_str(), &outcome.error), ("3\n4\n", &None));
+    assert_eq!(outcome.printed(Stream::Stderr), "");
+    // Control: without it, letters are bytes.
+    let mut command = script("word=née; echo ${#word}");
+    command.grants.env.insert("LANG".into(), "C".into());
+    assert_eq!(cell.run_command(command).stdout(), "4\n");
+}
+
 /// A11: the context is a file and, when it is small, a variable.
 #[test]
 fn the_context_is_a_file_and_a_variable() {
