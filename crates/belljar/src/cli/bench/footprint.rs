@@ -1,6 +1,6 @@
 //! What a host holds on to while it works, and whether that grows.
 
-use std::fmt;
+use std::{cmp::Ordering, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ impl Footprint {
             end,
             most: most(working),
             samples: working.len(),
-            flat: settled(&start, &end) && no_growth(&least(early), &least(late)),
+            flat: settled(&start, &end) && no_growth(&median(early), &median(late)),
         }
     }
 }
@@ -87,8 +87,8 @@ fn settled(start: &Held, end: &Held) -> bool {
         && end.memory_mb <= start.memory_mb * 1.1 + 8.0
 }
 
-/// At work the numbers swing with how many cells are under way at the moment of a sample; what is
-/// held at the calmest moment does not.
+/// At work the numbers swing with how many cells are under way at the moment of a sample; the middle of
+/// many samples does not.
 fn no_growth(early: &Held, late: &Held) -> bool {
     let within = |early: usize, late: usize| late <= early + early / 5 + 8;
     within(early.open_files, late.open_files)
@@ -106,15 +106,23 @@ fn most(held: &[Held]) -> Held {
     })
 }
 
-/// The least of each figure.
-fn least(held: &[Held]) -> Held {
-    let first = held.first().copied().unwrap_or_default();
-    held.iter().fold(first, |least, held| Held {
-        memory_mb: least.memory_mb.min(held.memory_mb),
-        open_files: least.open_files.min(held.open_files),
-        mounts: least.mounts.min(held.mounts),
-        processes: least.processes.min(held.processes),
-    })
+/// The middle of each figure.
+fn median(held: &[Held]) -> Held {
+    Held {
+        memory_mb: middle(held.iter().map(|held| held.memory_mb), f64::total_cmp),
+        open_files: middle(held.iter().map(|held| held.open_files), Ord::cmp),
+        mounts: middle(held.iter().map(|held| held.mounts), Ord::cmp),
+        processes: middle(held.iter().map(|held| held.processes), Ord::cmp),
+    }
+}
+
+fn middle<T: Copy + Default>(
+    figures: impl Iterator<Item = T>,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> T {
+    let mut figures: Vec<T> = figures.collect();
+    figures.sort_by(order);
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

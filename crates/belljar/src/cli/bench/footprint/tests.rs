@@ -12,6 +12,14 @@ fn k1_a_busy_host_that_comes_to_rest_is_flat() {
     assert!(Footprint::new(held(50.0, 12), &working, held(52.0, 12)).flat);
 }
 
+/// One calm moment in the first half, and none in the second.
+#[test]
+fn k1_a_calm_moment_is_not_the_beginning_of_growth() {
+    let working: Vec<Held> =
+        (0..20).map(|second| held(if second == 3 { 50.0 } else { 100.0 }, 20)).collect();
+    assert!(Footprint::new(held(50.0, 12), &working, held(52.0, 12)).flat);
+}
+
 #[test]
 fn k1_whatever_grows_while_working_is_not_flat() {
     let memory: Vec<Held> =
