@@ -22,7 +22,7 @@ use crate::{
     harness::{
         held::{self, Facts, Held, Started},
         home::Home,
-        host::Spec,
+        host::{Spec, Verdict},
         processes,
         raw::{self, call},
         spawn::{self, Who},
@@ -128,25 +128,16 @@ impl Target<'_> {
     fn outcome(&self, place: Place, healthy: &Facts) -> Result<Harmless, String> {
         let file = self.directory.join(format!("{}-{}", place.process, place.call));
         match held::start(self.who, self.spec(Some(place), &file))? {
-            Started::Ended(verdicts) => match &verdicts[..] {
-                [verdict] if verdict.report.is_none() && verdict.tier == "refused" => {
-                    Ok(Harmless::Refused)
+            Started::Ended(verdicts) => harmless_end(&verdicts),
+            Started::Held(held) => match differences(&held, healthy) {
+                Ok(()) => held.end().map(|()| Harmless::AsConfined),
+                Err(error) if held.is_whole() => held.end().and(Err(error)),
+                // What a zygote does after its first cell has failed meanwhile: who is on the way
+                // out looks like nothing at all, and the host has to say that the cell is lost.
+                Err(error) => {
+                    harmless_end(&held.finish()?).map_err(|end| format!("{error}; {end}"))
                 }
-                // Limits are lowered for the run by the guest itself, before any code.
-                [verdict] if verdict.error.as_ref().is_some_and(|e| is_unstarted(&e.code)) => {
-                    Ok(Harmless::Refused)
-                }
-                // Zygote or keeper fell once the cell was whole, and it went with them.
-                [verdict] if verdict.error.as_ref().is_some_and(|e| is_loss(&e.code)) => {
-                    Ok(Harmless::Lost)
-                }
-                other => Err(format!("neither held nor refused: {other:?}")),
             },
-            Started::Held(held) => {
-                let compared = differences(&held, healthy);
-                held.end()?;
-                compared.map(|()| Harmless::AsConfined)
-            }
         }
     }
 
@@ -157,6 +148,11 @@ impl Target<'_> {
             return Err("no cell even without a fault".to_owned());
         };
         let healthy = look(&held)?;
+        // What a zygote does after its first cell belongs to it.
+        let zygote = held.tree.zygote;
+        if !processes::soon(|| waits_for_orders(zygote)) {
+            return Err("the zygote does not come to rest".to_owned());
+        }
         held.end()?;
         // Whoever detaches what is granted leaves a recording too, a shorter one.
         let read = || serde_json::from_slice::<Recording>(&fs::read(&file).ok()?).ok();
@@ -176,12 +172,19 @@ impl Target<'_> {
     }
 }
 
-fn is_unstarted(code: &str) -> bool {
-    matches!(code, "sandbox.failed" | "sandbox.engine")
-}
-
-fn is_loss(code: &str) -> bool {
-    matches!(code, "sandbox.zygote_lost" | "sandbox.crashed")
+/// Nothing ran, or zygote or keeper fell once the cell was whole and it went with them.
+fn harmless_end(verdicts: &[Verdict]) -> Result<Harmless, String> {
+    let [verdict] = verdicts else { return Err(format!("not one verdict: {verdicts:?}")) };
+    let code = verdict.error.as_ref().map_or("", |error| &error.code);
+    if verdict.report.is_none() && verdict.tier == "refused" {
+        return Ok(Harmless::Refused);
+    }
+    match code {
+        // Limits are lowered for the run by the guest itself, before any code.
+        "sandbox.failed" | "sandbox.engine" => Ok(Harmless::Refused),
+        "sandbox.zygote_lost" | "sandbox.crashed" => Ok(Harmless::Lost),
+        _ => Err(format!("neither held nor refused: {verdict:?}")),
+    }
 }
 
 fn differences(held: &Held, healthy: &Facts) -> Result<(), String> {
@@ -189,6 +192,13 @@ fn differences(held: &Held, healthy: &Facts) -> Result<(), String> {
     let differ = seen.iter().filter(|(key, value)| healthy.get(*key) != Some(value));
     let differ: Vec<String> = differ.map(|(key, value)| format!("{key} is {value}")).collect();
     if differ.is_empty() { Ok(()) } else { Err(format!("ran, but {}", differ.join("; "))) }
+}
+
+/// Whether a zygote has done what it had to.
+fn waits_for_orders(zygote: i32) -> bool {
+    let call = fs::read_to_string(format!("/proc/{zygote}/syscall")).unwrap_or_default();
+    let number = call.split(' ').next().and_then(|number| number.parse().ok());
+    matches!(number, Some(libc::SYS_recvfrom | libc::SYS_recvmsg))
 }
 
 /// All four processes, and what the probe found out inside.

@@ -104,6 +104,15 @@ impl Held {
         processes::marked(&self.mark).len()
     }
 
+    /// Whether all its processes are still there. What was seen of them before is true then: a process
+    /// that ends has no command line before it has lost anything else.
+    pub(crate) fn is_whole(&self) -> bool {
+        let now = processes::marked(&self.mark);
+        let is_there = |pid: i32| now.iter().any(|(other, _)| *other == pid);
+        let cells = self.tree.cells.iter().flat_map(|(keeper, guest)| [*keeper, *guest]);
+        [self.tree.warden, self.tree.zygote].into_iter().chain(cells).all(is_there)
+    }
+
     /// Waits for the host to end by itself, and checks that nothing is left.
     pub(crate) fn finish(mut self) -> Result<Vec<Verdict>, String> {
         let ended = processes::until(Duration::from_secs(20), || self.host.try_wait().ok()?);
