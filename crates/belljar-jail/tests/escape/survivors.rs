@@ -23,19 +23,25 @@ use crate::{
     modes::{needs_root, report},
 };
 
-/// An id nobody else in the suite uses, so that whatever has it is a survivor.
-const SURVIVOR: u32 = 61_998;
+/// Ids nobody else in the suite uses, so that whatever has one is a survivor. One for each test that
+/// looks for some: tests run side by side.
+const OF_SCRIPTS: u32 = 61_996;
+const OF_PROGRAMS: u32 = 61_995;
+const VICTIM: u32 = 61_994;
 const KILLS: u64 = 40;
 /// Long enough for a host to have made some dozens of cells.
 const LONGEST_LIFE_MS: u64 = 60;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for (name, who) in [("a_root_host", Who::Same), ("an_ordinary_host", Who::Other(SURVIVOR))] {
-        for (of, guests) in [("", Guests::Script), ("programs_with_grants_of_", Guests::Programs)] {
-            let name = format!("survivors::of_{of}{name}");
-            trials.push(Trial::test(name, move || hosts_killed(who, guests)));
-        }
+    for (of, guests, user) in [
+        ("", Guests::Script, OF_SCRIPTS),
+        ("programs_with_grants_of_", Guests::Programs, OF_PROGRAMS),
+    ] {
+        let root = format!("survivors::of_{of}a_root_host");
+        trials.push(Trial::test(root, move || hosts_killed(Who::Same, guests)));
+        let ordinary = format!("survivors::of_{of}an_ordinary_host");
+        trials.push(Trial::test(ordinary, move || hosts_killed(Who::Other(user), guests)));
     }
     for victim in ["warden", "zygote", "keeper", "guest"] {
         for (mode, pool_size) in [("fresh", 0), ("pooled", 2)] {
@@ -75,8 +81,10 @@ fn hosts_killed(who: Who, guests: Guests) -> Result<(), Failed> {
             failures.push(format!("killed after {life:?}: {left:?} are left"));
         }
     }
-    if !processes::soon(|| processes_of(SURVIVOR).is_empty()) {
-        failures.push(format!("processes of the host's user: {:?}", processes_of(SURVIVOR)));
+    if let Who::Other(user) = who
+        && !processes::soon(|| processes_of(user).is_empty())
+    {
+        failures.push(format!("processes of the host's user: {:?}", processes_of(user)));
     }
     if fs::read_to_string("/proc/self/mountinfo")? != mounts {
         failures.push("the mounts have changed".to_owned());
@@ -94,7 +102,7 @@ fn foreign_files() -> BTreeSet<PathBuf> {
     let entries = entries.flatten().flatten();
     let foreign = entries.filter(|entry| {
         let owner = entry.metadata().map_or(0, |file| file.uid());
-        owner == SURVIVOR || (1_900_000_000..u32::MAX).contains(&owner)
+        [OF_SCRIPTS, OF_PROGRAMS].contains(&owner) || (1_900_000_000..u32::MAX).contains(&owner)
     });
     foreign.map(|entry| entry.path()).collect()
 }
@@ -114,7 +122,7 @@ fn process_killed(victim: &str, pool_size: usize) -> Result<(), Failed> {
         return needs_root::<()>("killing processes of others").map(|_| ());
     }
     let mut failures = Vec::new();
-    for who in [Who::Same, Who::Other(SURVIVOR)] {
+    for who in [Who::Same, Who::Other(VICTIM)] {
         let spec = Spec { pool_size, ..Spec::full(["honest_frame", "honest_frame"]) };
         let Started::Held(held) = held::start(who, spec)? else {
             return Err("no cell to begin with".into());
