@@ -13,7 +13,7 @@ use rquickjs::{
 
 use super::{
     current::{Current, Heard},
-    failure::{Failure, Occasion},
+    failure::{Failure, Occasion, When},
     library::Library,
     rejections::Rejections,
 };
@@ -70,7 +70,9 @@ impl EventLoop<'_> {
             match (Duration::try_from_secs_f64(delay / 1e3).ok(), self.current.waiting_calls()) {
                 (None, 0) if is_done => return Ok(None),
                 // A job that was interrupted leaves nobody to settle what it was about to.
-                (None, 0) if self.current.is_overdue() => return Err(Failure::Overdue(None)),
+                (None, 0) if self.current.is_overdue() => {
+                    return Err(Failure::Overdue(When::BetweenJobs));
+                }
                 (None, 0) => return Err(self.context.with(stalled)),
                 (delay, _) => self.wait(delay)?,
             }
@@ -107,7 +109,7 @@ impl EventLoop<'_> {
             if until_check == 0 {
                 until_check = JOBS_PER_CHECK;
                 if self.current.is_overdue() {
-                    return Err(Failure::Overdue(None));
+                    return Err(Failure::Overdue(When::BetweenJobs));
                 }
             }
         }
@@ -148,7 +150,7 @@ impl EventLoop<'_> {
         } else if self.current.hears_within(time) {
             return self.take_input();
         }
-        if self.current.is_overdue() { Err(Failure::Overdue(None)) } else { Ok(()) }
+        if self.current.is_overdue() { Err(Failure::Overdue(When::Waiting)) } else { Ok(()) }
     }
 
     fn take_input(&self) -> Result<(), Failure> {

@@ -19,8 +19,8 @@ const MAX_CALLEE_BYTES: usize = 100;
 pub(super) enum Failure {
     /// This was thrown.
     Thrown(Occasion, Persistent<Value<'static>>),
-    /// The deadline passed, while this was thrown to interrupt the code, or while it waited.
-    Overdue(Option<Persistent<Value<'static>>>),
+    /// The deadline passed.
+    Overdue(When),
     /// The body waits for something that cannot happen.
     Stalled,
     /// There was no memory to go on with.
@@ -29,6 +29,17 @@ pub(super) enum Failure {
     Told(GuestError),
     /// The engine itself failed.
     Engine(Error),
+}
+
+/// What went on when the deadline passed.
+#[derive(Debug)]
+pub(super) enum When {
+    /// The code ran, and this was thrown to interrupt it.
+    Running(Persistent<Value<'static>>),
+    /// It was between one job of a promise and the next.
+    BetweenJobs,
+    /// It waited.
+    Waiting,
 }
 
 /// When something was thrown.
@@ -58,7 +69,7 @@ impl Failure {
         }
         let value = Persistent::save(ctx, ctx.catch());
         match current.is_overdue() {
-            true => Self::Overdue(Some(value)),
+            true => Self::Overdue(When::Running(value)),
             false => Self::Thrown(occasion, value),
         }
     }
@@ -79,10 +90,7 @@ impl<'js> Reporter<'_, 'js> {
                 Ok(value) => self.thrown_when(occasion, &value),
                 Err(error) => engine_failed(&error),
             },
-            Failure::Overdue(value) => {
-                let value = value.and_then(|value| value.restore(self.thrown.ctx).ok());
-                self.overdue(value.as_ref())
-            }
+            Failure::Overdue(when) => self.overdue(when),
             Failure::Stalled => {
                 let message = "the code waits for a promise that nothing can settle any more";
                 GuestError::new(ErrorCode::RuntimeStalled, message).with_hint(hints::STALLED)
@@ -116,8 +124,13 @@ impl<'js> Reporter<'_, 'js> {
         }
     }
 
-    fn overdue(&self, interrupted: Option<&Value<'js>>) -> GuestError {
-        let error = interrupted.and_then(Value::as_object);
+    fn overdue(&self, when: When) -> GuestError {
+        let (hint, interrupted) = match when {
+            When::Running(value) => (hints::TIMEOUT_RUNNING, value.restore(self.thrown.ctx).ok()),
+            When::BetweenJobs => (hints::TIMEOUT_RUNNING, None),
+            When::Waiting => (hints::TIMEOUT_WAITING, None),
+        };
+        let error = interrupted.as_ref().and_then(Value::as_object);
         let mut frames = error.map(|error| self.thrown.trace(error).frames).unwrap_or_default();
         let mut message = format!("timed out after {}", hints::duration(self.limits.wall_ms));
         if let Some(top) = frames.first_mut() {
@@ -127,10 +140,6 @@ impl<'js> Reporter<'_, 'js> {
                 message.push_str(&format!(" of {}", top.source_name()));
             }
         }
-        let hint = match interrupted {
-            Some(_) => hints::TIMEOUT_RUNNING,
-            None => hints::TIMEOUT_WAITING,
-        };
         let error = GuestError::new(ErrorCode::LimitTimeout, message).with_hint(hint);
         self.placed(error, &frames, String::new())
     }
