@@ -47,6 +47,8 @@ struct Recording {
 }
 
 const GUEST: usize = 3;
+/// What the probe found out in the cell, among what is seen of it from outside.
+const INSIDE: &str = "inside";
 const PROCESSES: [&str; 4] = ["warden", "zygote", "keeper", "guest"];
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -131,7 +133,10 @@ impl Target<'_> {
             Started::Ended(verdicts) => harmless_end(&verdicts),
             Started::Held(held) => match differences(&held, healthy) {
                 Ok(()) => held.end().map(|()| Harmless::AsConfined),
-                Err(error) if held.is_whole() => held.end().and(Err(error)),
+                // What was found out inside is from before whatever may have ended it.
+                Err(error) if held.is_whole() || healthy.get(INSIDE) != Some(&held.said) => {
+                    held.end().and(Err(error))
+                }
                 // What a zygote does after its first cell has failed meanwhile: who is on the way
                 // out looks like nothing at all, and the host has to say that the cell is lost.
                 Err(error) => {
@@ -205,7 +210,7 @@ fn waits_for_orders(zygote: i32) -> bool {
 fn look(held: &Held) -> Result<Facts, String> {
     let tree = &held.tree;
     let (keeper, guest) = *tree.cells.first().ok_or("no cell")?;
-    let mut all = Facts::from([("inside".to_owned(), held.said.clone())]);
+    let mut all = Facts::from([(INSIDE.to_owned(), held.said.clone())]);
     for (name, pid) in PROCESSES.iter().zip([tree.warden, tree.zygote, keeper, guest]) {
         let mut facts = held::facts(pid)?;
         // The others may be about to close something; only the guest's have to be settled.
