@@ -7,7 +7,7 @@ use belljar_jail::{CellGrants, CellLimits, Guests, ZygotePlan};
 use belljar_worker::cpython::PythonSetup;
 
 use crate::{
-    harness::session::{Cell, LIMITS, Result, Setup},
+    harness::session::{Branch, Cell, LIMITS, Result, Setup},
     modes::{Test, same, view},
 };
 
@@ -23,7 +23,11 @@ paths = [path for path in sys.path if os.path.isdir(path)]
 print(json.dumps([os.path.realpath(sys.executable), paths]))";
 
 /// A cell of the machine's Python; scripts of that kind there are none.
-fn start(guests: Guests) -> Result<Option<(Cell, crate::harness::session::Branch)>> {
+fn start(guests: Guests) -> Result<Option<(Cell, Branch)>> {
+    setup(guests)?.map(|setup| Cell::start(&setup)).transpose()
+}
+
+fn setup(guests: Guests) -> Result<Option<Setup>> {
     if guests == Guests::Script {
         return Ok(None);
     }
@@ -43,7 +47,7 @@ fn start(guests: Guests) -> Result<Option<(Cell, crate::harness::session::Branch
     let zygote = vec!["__zygote".to_owned(), "cpython".to_owned(), setup];
     let plan = ZygotePlan::full().for_programs(view);
     let limits = CellLimits { memory_bytes: 512 << 20, processes: 16, ..LIMITS };
-    Cell::start(&Setup { zygote, plan, limits, grants: CellGrants::default() }).map(Some)
+    Ok(Some(Setup { zygote, plan, limits, grants: CellGrants::default() }))
 }
 
 fn branches(guests: Guests) -> Result<()> {
@@ -103,10 +107,19 @@ fn descriptors(guests: Guests) -> Result<()> {
 }
 
 fn randomness(guests: Guests) -> Result<()> {
-    let Some((mut cell, mut live)) = start(guests)? else { return Ok(()) };
-    live.run("import random\nrandom.random()")?;
-    let mut child = cell.branch(&mut live)?;
-    let draw = "import random\nrandom.random()";
+    let Some(setup) = setup(guests)? else { return Ok(()) };
+    let (mut first, mut live) = Cell::start(&setup)?;
+    draws_apart(&mut first, &mut live)?;
+    // By now the zygote has imported it, and what is done after a fork is the runtime's to do.
+    let (mut second, mut live) = first.beside(&setup)?;
+    same("imported", live.run("import sys\n'random' in sys.modules")?, "true".into())?;
+    draws_apart(&mut second, &mut live)
+}
+
+fn draws_apart(cell: &mut Cell, live: &mut Branch) -> Result<()> {
+    live.run("import random\nrandom.gauss(0, 1)")?;
+    let mut child = cell.branch(live)?;
+    let draw = "import random\n[random.random(), random.gauss(0, 1)]";
     let (one, other) = (live.run(draw)?, child.run(draw)?);
-    same("the same number", one == other, false)
+    same("the same numbers", one == other, false)
 }

@@ -15,6 +15,8 @@ use belljar_jail::{session::branch_sockets, strays::end_with_all_beneath};
 use belljar_wire::{Caps, Command, ErrorCode, Event, ReadError};
 use tokio::{
     io::{Interest, unix::AsyncFd},
+    runtime::Handle,
+    task::spawn_blocking,
     time::timeout,
 };
 
@@ -58,7 +60,8 @@ pub(crate) async fn branch(
     };
     // Whatever there is of the second one is nobody's now.
     drop(branching);
-    let _ = end_strays(cell);
+    let theirs = cell.clone();
+    let _ = spawn_blocking(move || end_strays(&theirs)).await;
     if let Some(number) = number {
         keeper.forget(number).await;
     }
@@ -84,10 +87,16 @@ impl Unadopted {
 
 impl Drop for Unadopted {
     fn drop(&mut self) {
-        if let Some(process) = &self.0
-            && let Err(error) = end_with_all_beneath(&process.pidfd)
-        {
-            tracing::warn!(%error, "could not kill a copy that nobody has use for");
+        let Some(Newcomer { pidfd, .. }) = self.0.take() else { return };
+        let end = move || {
+            if let Err(error) = end_with_all_beneath(&pidfd) {
+                tracing::warn!(%error, "could not kill a copy that nobody has use for");
+            }
+        };
+        // What it has started may take its time to end.
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(end)),
+            Err(_) => end(),
         }
     }
 }
@@ -150,7 +159,8 @@ impl Copied {
     /// Ends it, and waits for that: until then it has everything open that the other one has.
     async fn end(self) -> io::Result<()> {
         let Newcomer { pidfd, .. } = self.process.adopt()?;
-        end_with_all_beneath(&pidfd)?;
+        let end = move || end_with_all_beneath(&pidfd).map(|()| pidfd);
+        let pidfd = spawn_blocking(end).await.map_err(io::Error::other)??;
         #[expect(
             deprecated,
             reason = "unsound only for what changes its descriptor; this owns one"
