@@ -34,6 +34,10 @@ const GRANTED: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NODEV)
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
 
+/// What `EINVAL` means for a tree whose owner is to appear as another.
+const NOT_MAPPED: &str = "its file system cannot show its owner as another user, which a host that runs as \
+     root needs: ext4, XFS and Btrfs can, tmpfs from Linux 6.3 on; elsewhere belljar has to run as the owner";
+
 /// Detaches a copy of the mounts at a path and beneath, with attributes added.
 ///
 /// With `owner`, whoever owns the path appears as that user.
@@ -47,8 +51,13 @@ pub(crate) fn detach(
         | OpenTreeFlags::AT_RECURSIVE;
     let tree = open_tree(CWD, path, flags)?;
     let map = owner.map(|shown| id_map(&tree, shown)).transpose()?;
-    sys::mount::add_attributes(&tree, attributes, map.as_ref().map(AsFd::as_fd))?;
-    Ok(tree)
+    match sys::mount::add_attributes(&tree, attributes, map.as_ref().map(AsFd::as_fd)) {
+        Ok(()) => Ok(tree),
+        Err(error) if map.is_some() && error.raw_os_error() == Some(libc::EINVAL) => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, NOT_MAPPED))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// A user namespace that maps the owner of a tree to the user it is to appear as.

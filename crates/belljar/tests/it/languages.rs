@@ -218,6 +218,29 @@ fn a5_bad_grants_are_told() {
     insta::assert_snapshot!(told(&["-l", "py", "-c", "1", "--env", "A-B=1"]), @r#"request.invalid: "A-B" is no name of an environment variable"#);
 }
 
+/// A root host shows cells the files of their owner as their own, which not every file system can do.
+#[test]
+fn a5_a_file_system_that_maps_no_owner_is_told() {
+    if no_sandbox() || !rustix::process::getuid().is_root() {
+        return;
+    }
+    let script = r#"mkdir d && mount -t "$1" "$1" d && echo there > d/x &&
+        exec "$2" run --json -l bash -c 'cat "$DIR/x"' --env DIR="$PWD/d" --read d"#;
+    let granted = |file_system: &str| {
+        let place = Place::new();
+        let mut command = place.command("unshare");
+        command.args(["--mount", "sh", "-c", script, "sh", file_system, BELLJAR]);
+        outcome(command.output().unwrap()).json()
+    };
+    let refused = granted("ramfs");
+    assert_eq!(error(&refused), ("PermissionError", "permission.file"), "{refused:#}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("cannot show its owner as another user"), "{message}");
+    // Control: another file system, the same way.
+    let control = granted("tmpfs");
+    assert_eq!(control["stdout"], "there\n", "{control:#}");
+}
+
 #[test]
 fn c2_files_come_back_from_every_language() {
     if no_sandbox() {
