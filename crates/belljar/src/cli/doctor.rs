@@ -11,7 +11,7 @@ use std::{
     process::ExitCode,
 };
 
-use belljar::{Finding, FindingState, RunResult, Sandbox, examine};
+use belljar::{Finding, FindingState, Language, RunError, RunResult, Sandbox, examine};
 use serde::Serialize;
 
 use super::{
@@ -95,7 +95,7 @@ async fn try_runs() -> (RunResult, Vec<Finding>) {
     }
 }
 
-/// The other languages, and a workspace, each by a run.
+/// The other languages, a workspace and a session, each by a run.
 async fn try_extras(sandbox: &Sandbox) -> Vec<Finding> {
     let python = sandbox.python("import sys\n'.'.join(map(str, sys.version_info[:3]))").run().await;
     let bash = sandbox.bash("printf '\"%s\"' \"${BASH_VERSION%%(*}\"").run().await;
@@ -116,7 +116,27 @@ async fn try_extras(sandbox: &Sandbox) -> Vec<Finding> {
         extra("python", &python, "only needed for Python: apt-get install python3"),
         extra("bash", &bash, "only needed for shell scripts: apt-get install bash"),
         workspace,
+        try_session(sandbox).await,
     ]
+}
+
+/// A session that is kept and taken back.
+async fn try_session(sandbox: &Sandbox) -> Finding {
+    let taken_back = async {
+        let session = sandbox.session(Language::TypeScript).open().await?;
+        let kept = session.checkpoint().await?;
+        session.rollback(&kept.id).await?;
+        session.destroy().await;
+        Ok::<(), RunError>(())
+    };
+    let (state, detail, remedy) = match taken_back.await {
+        Ok(()) => (FindingState::Works, "with checkpoints and forks".to_owned(), None),
+        Err(error) => {
+            let remedy = "sessions need Linux 6.15 or newer; runs of their own do not";
+            (FindingState::Substituted, error.message, Some(remedy.to_owned()))
+        }
+    };
+    Finding { layer: "sessions".to_owned(), state, detail, remedy }
 }
 
 fn extra(name: &str, run: &RunResult, remedy: &str) -> Finding {
