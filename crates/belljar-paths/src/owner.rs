@@ -1,0 +1,270 @@
+//! Whether a file may be used as state or configuration of the user this process runs as.
+//!
+//! Whoever can write such a file decides what Belljar does: it names servers that are started, and
+//! holds the token and the approvals. So it must belong to the user, be no link (whose maker chooses
+//! where it leads), and nobody else may be able to write to it. What is read is checked by its handle:
+//! what is behind a path can be swapped between a look and a read. For the same reason nobody else may
+//! be able to exchange a directory of state in the directory it is in.
+
+use std::{
+    fs::{self, Metadata},
+    io::{self, Read as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+
+/// Write permission for the group and for all others.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// Write permission for the group alone.
+const WRITABLE_BY_GROUP: u32 = 0o020;
+/// In such a directory only the owner of an entry can exchange it.
+const STICKY: u32 = 0o1000;
+/// Levels of a directory of state that are looked at; Belljar itself makes one.
+const MAX_DEPTH: usize = 8;
+
+/// Why a file of the host is not used. The message says what to do about it.
+#[derive(Debug, Error)]
+pub enum Untrusted {
+    /// It belongs to another user.
+    #[error(
+        "{path} belongs to user {owner}, and this is user {user}: it is not used, because its owner \
+         decides what is in it; work in a directory of your own, or have {path} removed or given to \
+         user {user} (chown)", path = .path.display()
+    )]
+    Stranger {
+        /// Where it is.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who asks.
+        user: u32,
+    },
+    /// It is a symbolic link.
+    #[error(
+        "{path} is a link, and links are not followed here: put the file or directory itself in its \
+         place", path = .path.display()
+    )]
+    Link {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// Its permissions let others write to it.
+    #[error("{path} can be written to by others; run: chmod go-w {path}", path = .path.display())]
+    Writable {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// The directory that state is in belongs to another user.
+    #[error(
+        "{path} belongs to user {owner}, and this is user {user}: state in it is not used, because its \
+         owner can exchange what is in it; work in a directory of your own, or have {path} given to user \
+         {user} (chown)", path = .path.display()
+    )]
+    PlaceOfStranger {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who asks.
+        user: u32,
+    },
+    /// The permissions of the directory that state is in let others exchange the state.
+    #[error(
+        "{path} can be written to by others, who could exchange the state in it, so that is not used; \
+         run: chmod go-w {path}", path = .path.display()
+    )]
+    PlaceWritable {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It is a device, a fifo or a socket, or nested too deeply for anything Belljar makes.
+    #[error(
+        "{path} is not something Belljar has made: remove it, or move it elsewhere",
+        path = .path.display()
+    )]
+    Unexpected {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// It cannot be looked at.
+    #[error("could not look at {path}", path = .path.display())]
+    Unreadable {
+        /// Where it is.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl Untrusted {
+    /// Whether there is simply nothing.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::Unreadable { path: path.to_owned(), source }
+    }
+}
+
+/// What a file is to be used as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// State, which only Belljar itself writes: it is the user's.
+    State,
+    /// Configuration of a project. It may be root's too, who can change every file anyway and may have
+    /// put it there for all users of a machine or an image.
+    Configuration,
+    /// The user's own configuration. As before, and it may be a link of theirs: many keep such files
+    /// together elsewhere.
+    OwnConfiguration,
+}
+
+/// Checks a file or directory; its metadata if it may be used.
+///
+/// # Errors
+/// If it may not, or is not there: see [`Untrusted::is_missing`].
+pub fn check(path: &Path, purpose: Purpose) -> Result<Metadata, Untrusted> {
+    let found = fs::symlink_metadata(path).map_err(Untrusted::unreadable(path))?;
+    judge(path, &found, purpose, user())?;
+    Ok(found)
+}
+
+/// Checks a directory of state, everything in it, and the directory it is in. Whether it is there: if
+/// not, nothing was checked, and what appears there later is not to be used.
+///
+/// # Errors
+/// If anything in it may not be used.
+pub fn check_state(directory: &Path) -> Result<bool, Untrusted> {
+    let found = match check(directory, Purpose::State) {
+        Err(error) if error.is_missing() => return Ok(false),
+        found => found?,
+    };
+    if !found.is_dir() {
+        return Err(Untrusted::Unexpected { path: directory.to_owned() });
+    }
+    check_place(directory)?;
+    let mut pending = vec![(directory.to_owned(), 0)];
+    while let Some((directory, depth)) = pending.pop() {
+        if depth == MAX_DEPTH {
+            return Err(Untrusted::Unexpected { path: directory });
+        }
+        let entries = fs::read_dir(&directory).map_err(Untrusted::unreadable(&directory))?;
+        for entry in entries {
+            let path = entry.map_err(Untrusted::unreadable(&directory))?.path();
+            match check(&path, Purpose::State) {
+                Ok(found) if found.is_dir() => pending.push((path, depth + 1)),
+                Ok(_) => {}
+                // Another process has removed it meanwhile.
+                Err(error) if error.is_missing() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Checks the directory that a directory of state is in, or is to be made in.
+///
+/// # Errors
+/// If somebody else could exchange there what is the user's.
+pub fn check_place(directory: &Path) -> Result<(), Untrusted> {
+    let place = directory.parent().filter(|place| !place.as_os_str().is_empty());
+    let place = place.unwrap_or(Path::new("."));
+    let found = fs::metadata(place).map_err(Untrusted::unreadable(place))?;
+    let user = User { id: user(), group: rustix::process::getgid().as_raw() };
+    judge_place(place, &found, user)
+}
+
+/// Opens a file to read it, checked by its handle.
+///
+/// # Errors
+/// If it may not be used, or is not there.
+pub fn open(path: &Path, purpose: Purpose) -> Result<fs::File, Untrusted> {
+    let is_link = check(path, purpose)?.is_symlink();
+    // Without waiting for a writer, should it be a fifo by now.
+    let mut flags = rustix::fs::OFlags::NONBLOCK;
+    flags.set(rustix::fs::OFlags::NOFOLLOW, !is_link);
+    let mut options = fs::OpenOptions::new();
+    let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = file.map_err(Untrusted::unreadable(path))?;
+    let found = file.metadata().map_err(Untrusted::unreadable(path))?;
+    judge(path, &found, purpose, user())?;
+    match found.is_file() {
+        true => Ok(file),
+        false => Err(Untrusted::Unexpected { path: path.to_owned() }),
+    }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// As [`open`], or if it holds no text.
+pub fn read_to_string(path: &Path, purpose: Purpose) -> Result<String, Untrusted> {
+    let mut text = String::new();
+    open(path, purpose)?.read_to_string(&mut text).map_err(Untrusted::unreadable(path))?;
+    Ok(text)
+}
+
+/// Whether a directory is this user's and closed to everybody else.
+pub fn is_private_directory(path: &Path) -> bool {
+    check(path, Purpose::State).is_ok_and(|found| found.is_dir() && found.mode() & 0o077 == 0)
+}
+
+/// The user this process acts as.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// A user, and the group that is theirs first.
+#[derive(Debug, Clone, Copy)]
+struct User {
+    id: u32,
+    group: u32,
+}
+
+/// Decides whether others could exchange what is the user's in a directory. A group with the number of
+/// the user is that user's alone: many systems give everybody one, and let it write to all they make.
+fn judge_place(path: &Path, found: &Metadata, user: User) -> Result<(), Untrusted> {
+    let (path, owner) = (path.to_owned(), found.uid());
+    if owner != user.id && owner != 0 {
+        return Err(Untrusted::PlaceOfStranger { path, owner, user: user.id });
+    }
+    let is_own_group = found.gid() == user.group && user.group == user.id;
+    let harmless = if is_own_group { WRITABLE_BY_GROUP } else { 0 };
+    let is_sticky = found.mode() & STICKY != 0;
+    match found.mode() & WRITABLE_BY_OTHERS & !harmless {
+        0 => Ok(()),
+        _ if is_sticky => Ok(()),
+        _ => Err(Untrusted::PlaceWritable { path }),
+    }
+}
+
+/// Decides by what was found at a path, or behind a handle of it.
+fn judge(path: &Path, found: &Metadata, purpose: Purpose, user: u32) -> Result<(), Untrusted> {
+    let path = || path.to_owned();
+    let is_owned = found.uid() == user || (purpose != Purpose::State && found.uid() == 0);
+    if !is_owned {
+        return Err(Untrusted::Stranger { path: path(), owner: found.uid(), user });
+    }
+    match (found.is_symlink(), purpose) {
+        (false, _) => {}
+        // The permissions of a link mean nothing.
+        (true, Purpose::OwnConfiguration) => return Ok(()),
+        (true, Purpose::State | Purpose::Configuration) => {
+            return Err(Untrusted::Link { path: path() });
+        }
+    }
+    if !found.is_dir() && !found.is_file() {
+        return Err(Untrusted::Unexpected { path: path() });
+    }
+    match found.mode() & WRITABLE_BY_OTHERS {
+        0 => Ok(()),
+        _ => Err(Untrusted::Writable { path: path() }),
+    }
+}
+
+#[cfg(test)]
+mod tests;
