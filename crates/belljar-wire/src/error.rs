@@ -87,6 +87,10 @@ error_codes! {
     LimitMaximum = "limit.maximum" => LimitError,
     /// Workspace and `/tmp` are full.
     LimitDisk = "limit.disk" => LimitError,
+    /// Workspace and `/tmp` hold as many files as they may.
+    LimitInodes = "limit.inodes" => LimitError,
+    /// Too many files are open.
+    LimitOpenFiles = "limit.open_files" => LimitError,
     /// Too many processes and threads.
     LimitProcesses = "limit.processes" => LimitError,
     /// Network access that was not granted.
@@ -127,7 +131,8 @@ error_codes! {
     SerializationDepth = "serialization.depth" => SerializationError,
     /// The workspace was changed by someone else meanwhile; those files were not committed.
     WorkspaceConflict = "workspace.conflict" => RuntimeError,
-    /// The workspace could not be read or committed.
+    /// The workspace could not be read or committed, or what was written to a granted directory could
+    /// not be taken back.
     WorkspaceFailed = "workspace.failed" => SandboxError,
     /// This host cannot enforce a layer of the plan; nothing ran.
     SandboxUnsupported = "sandbox.unsupported" => SandboxError,
@@ -153,6 +158,8 @@ error_codes! {
     LimitSessions = "limit.sessions" => LimitError,
     /// The caller ended the run.
     RunAborted = "run.aborted" => SandboxError,
+    /// The host stopped, or could not keep the run's journal; the run goes on from there later.
+    RunInterrupted = "run.interrupted" => SandboxError,
     /// The request itself is not valid.
     RequestInvalid = "request.invalid" => SandboxError,
 }
@@ -174,6 +181,8 @@ impl ErrorCode {
             | Self::LimitContext
             | Self::LimitResult
             | Self::LimitDisk
+            | Self::LimitInodes
+            | Self::LimitOpenFiles
             | Self::LimitProcesses
             | Self::PermissionNetwork
             | Self::PermissionModule
@@ -211,7 +220,8 @@ impl ErrorCode {
             | Self::SessionNoCheckpoint
             | Self::SessionNotBranched
             | Self::LimitSessions
-            | Self::RunAborted => false,
+            | Self::RunAborted
+            | Self::RunInterrupted => false,
         }
     }
 }

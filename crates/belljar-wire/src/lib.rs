@@ -7,8 +7,10 @@
 
 mod error;
 mod frame;
+pub mod json;
 mod message;
 mod stream;
+pub mod text;
 mod tool;
 
 pub use error::{ErrorCode, ErrorKind, GuestError};

@@ -92,6 +92,9 @@ pub struct GuestGrants {
     /// Nothing is refused at the level of the language.
     #[serde(default)]
     pub permissive: bool,
+    /// Some of the host's paths that were granted, to say where a file is that is looked for elsewhere.
+    #[serde(default)]
+    pub paths: Vec<String>,
 }
 
 /// One piece of guest code to run.
@@ -197,9 +200,16 @@ pub enum Event {
         /// By the guest's clock, in milliseconds since 1970.
         at_ms: f64,
     },
+    /// What the code left in `state`; comes before [`Event::Done`], if there is anything to hand on.
+    State {
+        /// It was too large or no JSON, and is left out.
+        cut: bool,
+        /// An object, as JSON; empty when it is left out.
+        value: Vec<u8>,
+    },
     /// The run ended with a value.
     Done {
-        /// Some number was NaN or infinite and became null.
+        /// Something is not in the JSON as it was: NaN became null, keys with one text became one.
         lossy: bool,
         /// A table had more rows than come back.
         cut: bool,
@@ -250,6 +260,12 @@ struct ArtifactHead {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct StateHead {
+    cut: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct DoneHead {
     lossy: bool,
     #[serde(default)]
@@ -290,6 +306,7 @@ const TIMER_WANTED: u8 = 73;
 const BRANCHED: u8 = 74;
 const REROOTED: u8 = 75;
 const NOT_BRANCHED: u8 = 76;
+const STATE: u8 = 77;
 
 impl Message for Command {
     fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)> {
@@ -378,6 +395,7 @@ impl Message for Event {
             Self::TimerWanted { at_ms } => {
                 frame(TIMER_WANTED, &TimerWantedHead { at_ms: *at_ms }, vec![])
             }
+            Self::State { cut, value } => frame(STATE, &StateHead { cut: *cut }, vec![value]),
             Self::Done { lossy, cut, value } => {
                 frame(DONE, &DoneHead { lossy: *lossy, cut: *cut }, vec![value])
             }
@@ -391,60 +409,70 @@ impl Message for Event {
     }
 
     fn decode(header: Header, head: &[u8], body: Vec<u8>) -> Result<Self, DecodeError> {
-        let event = match header.kind() {
+        match header.kind() {
             PRINT => {
                 let PrintHead { stream } = serde_json::from_slice(head)?;
-                return Ok(Self::Print { stream, text: body });
+                Ok(Self::Print { stream, text: body })
+            }
+            STATE => {
+                let StateHead { cut } = serde_json::from_slice(head)?;
+                Ok(Self::State { cut, value: body })
             }
             DONE => {
                 let DoneHead { lossy, cut } = serde_json::from_slice(head)?;
-                return Ok(Self::Done { lossy, cut, value: body });
+                Ok(Self::Done { lossy, cut, value: body })
             }
-            TOOL_CALL => return Ok(Self::ToolCall(ToolCall::from_parts(head, body)?)),
-            TIMER_WANTED => {
-                let TimerWantedHead { at_ms } = serde_json::from_slice(head)?;
-                Self::TimerWanted { at_ms }
-            }
-            READY => {
-                let Nothing {} = serde_json::from_slice(head)?;
-                Self::Ready
-            }
-            REFUSED => {
-                let RefusedHead { mechanism, message } = serde_json::from_slice(head)?;
-                Self::Refused { mechanism, message }
-            }
-            DENIED => {
-                let DeniedHead { attempt } = serde_json::from_slice(head)?;
-                Self::Denied { attempt }
-            }
-            ARTIFACT => {
-                let ArtifactHead { path } = serde_json::from_slice(head)?;
-                Self::Artifact { path }
-            }
-            FAILED => {
-                let error: GuestError = serde_json::from_slice(head)?;
-                if !error.code.is_a_cells_own() {
-                    return Err(DecodeError::ForeignCode(error.code));
-                }
-                Self::Failed(error)
-            }
-            BRANCHED => {
-                let Nothing {} = serde_json::from_slice(head)?;
-                Self::Branched
-            }
-            REROOTED => {
-                let Nothing {} = serde_json::from_slice(head)?;
-                Self::Rerooted
-            }
-            NOT_BRANCHED => {
-                let NotBranchedHead { message } = serde_json::from_slice(head)?;
-                Self::NotBranched { message }
-            }
-            other => return Err(DecodeError::UnknownKind(other)),
-        };
-        // Only prints, calls and values have a body; one anywhere else is smuggled data.
-        if body.is_empty() { Ok(event) } else { Err(DecodeError::Body) }
+            TOOL_CALL => Ok(Self::ToolCall(ToolCall::from_parts(head, body)?)),
+            // A body anywhere else is smuggled data.
+            kind if body.is_empty() => event_without_body(kind, head),
+            _ => Err(DecodeError::Body),
+        }
     }
+}
+
+fn event_without_body(kind: u8, head: &[u8]) -> Result<Event, DecodeError> {
+    Ok(match kind {
+        TIMER_WANTED => {
+            let TimerWantedHead { at_ms } = serde_json::from_slice(head)?;
+            Event::TimerWanted { at_ms }
+        }
+        READY => {
+            let Nothing {} = serde_json::from_slice(head)?;
+            Event::Ready
+        }
+        REFUSED => {
+            let RefusedHead { mechanism, message } = serde_json::from_slice(head)?;
+            Event::Refused { mechanism, message }
+        }
+        DENIED => {
+            let DeniedHead { attempt } = serde_json::from_slice(head)?;
+            Event::Denied { attempt }
+        }
+        ARTIFACT => {
+            let ArtifactHead { path } = serde_json::from_slice(head)?;
+            Event::Artifact { path }
+        }
+        FAILED => {
+            let error: GuestError = serde_json::from_slice(head)?;
+            if !error.code.is_a_cells_own() {
+                return Err(DecodeError::ForeignCode(error.code));
+            }
+            Event::Failed(error)
+        }
+        BRANCHED => {
+            let Nothing {} = serde_json::from_slice(head)?;
+            Event::Branched
+        }
+        REROOTED => {
+            let Nothing {} = serde_json::from_slice(head)?;
+            Event::Rerooted
+        }
+        NOT_BRANCHED => {
+            let NotBranchedHead { message } = serde_json::from_slice(head)?;
+            Event::NotBranched { message }
+        }
+        other => return Err(DecodeError::UnknownKind(other)),
+    })
 }
 
 fn frame<'a>(

@@ -88,8 +88,13 @@ fn tool_call() -> impl Strategy<Value = Event> {
 fn grants() -> impl Strategy<Value = GuestGrants> {
     let names = || proptest::collection::vec("\\PC{0,10}", 0..4);
     let env = proptest::collection::btree_map("\\PC{0,10}", "\\PC{0,40}", 0..4);
-    (env, names(), names(), any::<bool>()).prop_map(|(env, modules, commands, permissive)| {
-        GuestGrants { env, modules, commands, permissive }
+    let granted = (env, names(), names(), any::<bool>(), names());
+    granted.prop_map(|(env, modules, commands, permissive, paths)| GuestGrants {
+        env,
+        modules,
+        commands,
+        permissive,
+        paths,
     })
 }
 
@@ -106,6 +111,7 @@ fn event() -> impl Strategy<Value = Event> {
         "\\PC{0,80}".prop_map(|path| Event::Artifact { path }),
         tool_call(),
         any::<u32>().prop_map(|at| Event::TimerWanted { at_ms: f64::from(at) }),
+        (any::<bool>(), any::<Vec<u8>>()).prop_map(|(cut, value)| Event::State { cut, value }),
         (any::<bool>(), any::<bool>(), any::<Vec<u8>>())
             .prop_map(|(lossy, cut, value)| Event::Done { lossy, cut, value }),
         (code, "\\PC{0,80}", any::<u32>(), any::<u32>()).prop_map(|(code, text, line, column)| {

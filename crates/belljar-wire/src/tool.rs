@@ -127,6 +127,13 @@ impl ToolFault {
         self
     }
 
+    /// What a reply's body says; one that says nothing of the kind is a fault as well.
+    pub fn from_json(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_else(|_| {
+            Self::new(ErrorCode::ToolFailed, "the call failed in a way that cannot be read")
+        })
+    }
+
     /// The body of a reply.
     pub fn to_json(&self) -> Vec<u8> {
         // A struct of texts cannot fail to be JSON.

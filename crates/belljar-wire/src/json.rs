@@ -1,0 +1,82 @@
+//! JSON text looked at as it is written, without a tree being made of it.
+//!
+//! RFC 8259 leaves open what an object means that has a key twice: readers take the first, the
+//! last, or both. Whoever checks such a text may have checked another than the one that is used.
+
+mod tokens;
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+pub use tokens::{Token, TokenKind, Tokens};
+
+/// What is wrong with a JSON text.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonFlaw {
+    /// It is not JSON, or one of its keys is not a text.
+    #[error("not valid JSON: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// Two readers may see two different values.
+    #[error("the key {0} is written twice in one object")]
+    RepeatedKey(String),
+}
+
+/// Whether the text is JSON in which no object, at any level, has a key twice. Escapes make no
+/// difference: `"a"` and `"\u0061"` are one key.
+///
+/// # Errors
+/// Says what is wrong, with the key as JSON if one is written twice.
+pub fn check_keys(json: &[u8]) -> Result<(), JsonFlaw> {
+    check_tokens(json, |_| ())
+}
+
+/// The same for who wants to look at each token as well: once is enough for a large text.
+///
+/// # Errors
+/// As for [`check_keys`].
+pub fn check_tokens<'a>(json: &'a [u8], mut see: impl FnMut(Token<'a>)) -> Result<(), JsonFlaw> {
+    let json: &RawValue = serde_json::from_slice(json)?;
+    // The keys of all objects that are open, and where those of each begin. Two lists rather than a
+    // set per object: hostile text opens millions.
+    let (mut keys, mut begins): (Vec<Cow<'_, str>>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut tokens = Tokens::new(json.get()).peekable();
+    while let Some(token) = tokens.next() {
+        see(token);
+        match token.text {
+            "{" => begins.push(keys.len()),
+            "}" => {
+                let own = keys.split_off(begins.pop().unwrap_or_default());
+                if let Some(repeated) = repeated(own) {
+                    return Err(JsonFlaw::RepeatedKey(repeated));
+                }
+            }
+            text if token.kind == TokenKind::String
+                && tokens.peek().is_some_and(|next| next.kind == TokenKind::Colon) =>
+            {
+                keys.push(key(text)?);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The key a token means, without its quotes.
+fn key(written: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    if written.contains('\\') {
+        return serde_json::from_str(written).map(Cow::Owned);
+    }
+    Ok(Cow::Borrowed(written.trim_matches('"')))
+}
+
+/// A key that is there twice, as JSON.
+fn repeated(mut keys: Vec<Cow<'_, str>>) -> Option<String> {
+    keys.sort_unstable();
+    let mut pairs = keys.iter().zip(keys.iter().skip(1));
+    let (repeated, _) = pairs.find(|(one, next)| one == next)?;
+    Some(serde_json::Value::from(&**repeated).to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! JSON text, token by token. The text is known to be valid; on any other it ends early.
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// `{` or `[`.
+    Open,
+    /// `}` or `]`.
+    Close,
+    /// `,`
+    Comma,
+    /// `:`
+    Colon,
+    /// A key or a text, with its quotes and escapes.
+    String,
+    /// A number, with all its digits.
+    Number,
+    /// `true`, `false` or `null`.
+    Literal,
+}
+
+/// One token, as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token<'a> {
+    /// What it is.
+    pub kind: TokenKind,
+    /// Its text.
+    pub text: &'a str,
+}
+
+/// The tokens that are left. Cheap to clone, so looking ahead is a clone.
+#[derive(Debug, Clone)]
+pub struct Tokens<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Tokens<'a> {
+    /// The tokens of a JSON text.
+    pub fn new(json: &'a str) -> Self {
+        Self { rest: json }
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        let text = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
+        let (kind, length) = match text.bytes().next()? {
+            b'{' | b'[' => (TokenKind::Open, 1),
+            b'}' | b']' => (TokenKind::Close, 1),
+            b',' => (TokenKind::Comma, 1),
+            b':' => (TokenKind::Colon, 1),
+            b'"' => (TokenKind::String, string_length(text)?),
+            b'-' | b'0'..=b'9' => (TokenKind::Number, scalar_length(text)),
+            _ => (TokenKind::Literal, scalar_length(text)),
+        };
+        let (token, rest) = text.split_at_checked(length)?;
+        self.rest = rest;
+        Some(Token { kind, text: token })
+    }
+}
+
+/// Bytes of the string at the start of the text, with both quotes.
+fn string_length(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    loop {
+        let rest = bytes.get(at..)?;
+        at += rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        match bytes.get(at) {
+            Some(b'"') => return Some(at + 1),
+            // What is escaped ends nothing.
+            _ => at += 2,
+        }
+    }
+}
+
+fn scalar_length(text: &str) -> usize {
+    text.find([',', ':', '[', ']', '{', '}', '"', ' ', '\t', '\n', '\r']).unwrap_or(text.len())
+}
