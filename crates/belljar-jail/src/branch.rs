@@ -19,7 +19,7 @@ use rustix::{
 
 use crate::{
     Guests,
-    cell::close_all_but,
+    cell::{close_all_but, own_standard_streams},
     sys::process::{
         assert_single_threaded, clone_beside, exit_now, has_children, is_open, put_in_place,
     },
@@ -66,8 +66,8 @@ impl Branching {
     ///
     /// An error means that there is still only one; the host has to be told. The copy greets the host
     /// on the socket that came with the byte, and waits there for its tree. Of its descriptors only
-    /// that socket and the standard streams are left, and those of programs that had others find them
-    /// dead rather than somebody else's.
+    /// that socket is left, beside standard streams of its own, and those of programs that had others
+    /// find them dead rather than somebody else's.
     ///
     /// [`Command::Branch`]: https://docs.rs/belljar-wire
     pub fn branch(self, socket: impl AsFd, mut around: impl FnMut(Moment)) -> io::Result<Branched> {
@@ -133,9 +133,16 @@ impl Branching {
         let tree = take_one(socket)?.ok_or(io::ErrorKind::InvalidData)?;
         enter_tree(&tree)?;
         drop(tree);
+        // The standard streams are one pipe, which its guests could open for writing as well.
         match self.guests {
-            Guests::Script => close_all_but(vec![socket.as_raw_fd()]),
-            Guests::Programs => kill_descriptors(&others),
+            Guests::Script => {
+                kill_descriptors(&[0, 1, 2])?;
+                close_all_but(vec![socket.as_raw_fd()])
+            }
+            Guests::Programs => {
+                own_standard_streams()?;
+                kill_descriptors(&others)
+            }
         }
     }
 }

@@ -392,7 +392,7 @@ pub(crate) fn wait_until_told(pipe: &impl AsFd) -> io::Result<()> {
 /// Standard streams of the cell's own: an open file that cells share has one set of flags, locks
 /// and times, and through those two guests could talk past the host. Reading gives the end of the
 /// stream, writing is refused.
-fn own_standard_streams() -> io::Result<()> {
+pub(crate) fn own_standard_streams() -> io::Result<()> {
     let (nothing, _) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(&nothing)?;

@@ -8,6 +8,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use crate::CellLimits;
@@ -140,6 +141,13 @@ impl Leaf {
             fs::write(swap, "0")?;
         }
         fs::write(self.path.join("pids.max"), (limits.processes + 2).to_string())
+    }
+
+    /// CPU time of all processes that were ever in this group, those that nobody waited for included.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let stat = fs::read_to_string(self.path.join("cpu.stat")).ok()?;
+        let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+        used.trim().parse().ok().map(Duration::from_micros)
     }
 
     /// Whether the kernel has killed in this group for want of memory.

@@ -128,7 +128,8 @@ pub fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>])
     Ok(())
 }
 
-/// Receives one packet; `None` when the other end is gone.
+/// Receives one packet; `None` when the other end is gone. Where this process can have no more
+/// descriptors, those that came with it are lost, all of them.
 pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
     receive_into(socket, &mut [0; MAX_PACKET_BYTES])
 }
@@ -164,8 +165,12 @@ fn receive_into<M: DeserializeOwned>(
     if received.bytes == 0 {
         return Ok(None);
     }
-    let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
-    let bytes = packet.get(..received.bytes).filter(|_| !received.flags.intersects(cut));
+    let is_whole = !received.flags.contains(ReturnFlags::TRUNC);
+    let bytes = packet.get(..received.bytes).filter(|_| is_whole);
     let message = serde_json::from_slice(bytes.ok_or(io::ErrorKind::InvalidData)?)?;
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        // There is room for all that are ever sent: this process may have no more.
+        fds.clear();
+    }
     Ok(Some((message, fds)))
 }

@@ -108,7 +108,9 @@ pub fn memory_cgroup(delegation: &Result<Delegation, String>) -> Finding {
             FindingState::Substituted,
             format!("{reason}; rlimits and sampling by the host take its place"),
             Some(
-                "optional: start belljar with `systemd-run --user --scope -p Delegate=yes`".into(),
+                "recommended where strangers' code runs, for the kernel's own memory is bounded by it \
+                 alone: start belljar with `systemd-run --user --scope -p Delegate=yes`"
+                    .into(),
             ),
         ),
     };

@@ -2,14 +2,24 @@
 //!
 //! A number is somebody else's once its process has ended and been waited for. So it is good for
 //! looking, and nothing is ended by it: that takes a pidfd ([`strays`](crate::strays)).
+//!
+//! A process is all of its threads. The first of them may end before the others: then the files of
+//! the process tell of that one, which has no memory any more, and each other thread has files of its
+//! own.
 
 use std::{
     fs, io,
     os::fd::{AsFd, AsRawFd},
+    path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// Ancestors that are looked at: no chain of them is longer than there are processes in a cell.
 const MAX_ANCESTORS: usize = 4096;
+/// How often the threads of a process are listed anew because one ended while they were looked at.
+const LISTINGS: usize = 8;
+/// The kernel's flag of a thread that is on its way out, and may have let go of its memory.
+const EXITING: u64 = 4;
 
 /// The process behind a pidfd, as the host numbers it; an error once it has been waited for.
 pub(crate) fn number_of(pidfd: &impl AsFd) -> io::Result<u32> {
@@ -21,14 +31,30 @@ fn told_number(fdinfo: &str) -> Option<u32> {
     fdinfo.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }
 
-/// The children of all of a process's threads.
+/// The children of all of a process's threads. What a thread leaves behind when it ends is another's
+/// at once, so the threads are listed again as long as one of them ended meanwhile.
 pub(crate) fn children(pid: u32) -> io::Result<Vec<u32>> {
     let mut children = Vec::new();
-    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let list = fs::read_to_string(task?.path().join("children"))?;
-        children.extend(list.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+    for _ in 0..LISTINGS {
+        let mut is_complete = true;
+        for task in tasks(pid)? {
+            match fs::read_to_string(task.join("children")) {
+                Ok(list) => children.extend(list.split_whitespace().flat_map(str::parse::<u32>)),
+                Err(_) => is_complete = false,
+            }
+        }
+        if is_complete {
+            break;
+        }
     }
+    children.sort_unstable();
+    children.dedup();
     Ok(children)
+}
+
+/// The directories of a process's threads.
+fn tasks(pid: u32) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(format!("/proc/{pid}/task"))?.map(|task| Ok(task?.path())).collect()
 }
 
 /// All that is beneath a process and has not ended; whoever started another comes before it.
@@ -47,7 +73,7 @@ pub(crate) fn beneath(pid: u32) -> Vec<u32> {
 /// Whether a process is somewhere beneath another at this moment.
 pub(crate) fn is_beneath(mut pid: u32, above: u32) -> bool {
     for _ in 0..MAX_ANCESTORS {
-        match parent(pid) {
+        match Stat::of(pid).map(|stat| stat.parent) {
             Some(parent) if parent == above => return true,
             Some(0) | None => return false,
             Some(parent) => pid = parent,
@@ -58,25 +84,98 @@ pub(crate) fn is_beneath(mut pid: u32, above: u32) -> bool {
 
 /// Whether a process has ended, and its parent may only not have taken note yet.
 pub(crate) fn has_ended(pid: u32) -> bool {
-    let stat = stat(pid);
-    let state = stat.as_ref().and_then(|stat| stat.split_whitespace().next());
-    state.is_none_or(|state| state == "Z" || state == "X")
+    Stat::of(pid).is_none_or(|stat| stat.has_ended())
 }
 
-fn parent(pid: u32) -> Option<u32> {
-    stat(pid)?.split_whitespace().nth(1)?.parse().ok()
+/// Where the kernel tells of a process's memory.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// In the files of this directory: that of the process, or of a thread that still runs.
+    In(PathBuf),
+    /// Nowhere: it has ended, or is about to, and has none.
+    Gone,
+    /// It is there, and no thread of it could be looked at.
+    Unknown,
 }
 
-/// What is told of a process, from its state on.
-pub(crate) fn stat(pid: u32) -> Option<String> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    from_state_on(&String::from_utf8_lossy(&stat)).map(str::to_owned)
+/// Finds out where a process's memory is told of, when the process itself does not tell.
+pub(crate) fn memory_of_other_threads(pid: u32) -> Memory {
+    for _ in 0..LISTINGS {
+        let Ok(tasks) = tasks(pid) else { return Memory::Gone };
+        let mut is_complete = true;
+        for task in tasks {
+            match Stat::in_directory(&task) {
+                Some(stat) if !stat.is_exiting => return Memory::In(task),
+                Some(_) => {}
+                None => is_complete = false,
+            }
+        }
+        if is_complete {
+            return Memory::Gone;
+        }
+    }
+    Memory::Unknown
 }
 
-/// The part from the state on.
-pub(crate) fn from_state_on(stat: &str) -> Option<&str> {
-    // The name of the program comes before that, in brackets, and may hold anything.
-    Some(stat.rsplit_once(')')?.1)
+/// What the kernel tells of a process, or of a thread, in one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// Whoever started it, or has taken it over.
+    pub(crate) parent: u32,
+    /// It has ended, and somebody has to take note.
+    is_zombie: bool,
+    /// It is about to end, or has: no memory of its own is certain to be there.
+    is_exiting: bool,
+    /// Threads of the process, as long as one of them is there.
+    threads: u64,
+    /// How often a page was made or copied for it.
+    pub(crate) faults: u64,
+    /// CPU time of its own, as coarse as the kernel's ticks.
+    pub(crate) own_cpu: Duration,
+    /// CPU time of children that have ended and been waited for.
+    pub(crate) children_cpu: Duration,
+    /// When it was started: no two processes have number and start in common.
+    pub(crate) start: u64,
+}
+
+impl Stat {
+    /// That of a process.
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        Self::in_directory(Path::new(&format!("/proc/{pid}")))
+    }
+
+    fn in_directory(directory: &Path) -> Option<Self> {
+        let stat = fs::read(directory.join("stat")).ok()?;
+        Self::told(&String::from_utf8_lossy(&stat))
+    }
+
+    /// The line, understood.
+    pub(crate) fn told(stat: &str) -> Option<Self> {
+        // The name of the program comes first, in brackets, and may hold anything.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        let time = |user, system| {
+            let ticks = number(user)?.saturating_add(number(system)?);
+            Some(Duration::from_millis(ticks.saturating_mul(1000) / per_second))
+        };
+        let is_zombie = matches!(*fields.first()?, "Z" | "X");
+        Some(Self {
+            parent: u32::try_from(number(1)?).ok()?,
+            is_zombie,
+            is_exiting: is_zombie || number(6)? & EXITING != 0,
+            faults: number(7)?,
+            own_cpu: time(11, 12)?,
+            children_cpu: time(13, 14)?,
+            threads: number(17)?,
+            start: number(19)?,
+        })
+    }
+
+    /// Whether all threads of the process have ended. Its first alone may have, with others going on.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_zombie && self.threads <= 1
+    }
 }
 
 #[cfg(test)]
@@ -88,5 +187,32 @@ mod tests {
         let info = "pos:\t0\nflags:\t02\nPid:\t4711\nNSpid:\t4711\t90\t3\n";
         assert_eq!(told_number(info), Some(4711));
         assert_eq!(told_number("Pid:\t-1\nNSpid:\t0\n"), None);
+    }
+
+    /// A zombie with other threads is a process that goes on.
+    #[test]
+    fn s1_a_process_has_ended_when_all_its_threads_have() {
+        let line = |state: &str, flags: u32, threads: u32| {
+            let stat = format!(
+                "7 (a) Z) {state} 3 7 7 0 -1 {flags} 11 0 0 0 150 50 20 30 20 0 {threads} 0 99 0 0"
+            );
+            Stat::told(&stat).expect("a line")
+        };
+        assert!(line("Z", 4, 1).has_ended() && line("X", 4, 0).has_ended());
+        assert!(!line("Z", 4, 2).has_ended());
+        assert!(!line("S", 0, 1).has_ended());
+        let stat = line("S", 4, 1);
+        assert!(stat.is_exiting && !stat.has_ended());
+        assert_eq!((stat.parent, stat.faults, stat.start), (3, 11, 99));
+        assert_eq!(stat.own_cpu, stat.children_cpu * 4);
+        assert_eq!(Stat::told("7 (a) S 3"), None);
+    }
+
+    #[test]
+    fn s1_of_a_process_that_is_gone_there_is_no_memory() {
+        // No process has so high a number.
+        assert_eq!(memory_of_other_threads(1 << 22), Memory::Gone);
+        let own = memory_of_other_threads(std::process::id());
+        assert!(matches!(own, Memory::In(_)), "{own:?}");
     }
 }

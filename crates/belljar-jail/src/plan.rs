@@ -167,6 +167,10 @@ pub struct GrantedTree {
     /// names only, none of them beneath another. Never of a tree that is written to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub covered: Vec<PathBuf>,
+    /// What of a tree that is written to is only read: paths relative to it, of plain names only, of
+    /// files and directories that are there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixed: Vec<PathBuf>,
 }
 
 /// What may be done with a granted tree.

@@ -21,8 +21,14 @@ pub(crate) struct Inherited {
 const STACK_BYTES: u64 = 64 << 20;
 /// A program's: every thread gets as much.
 const PROGRAM_STACK_BYTES: u64 = 8 << 20;
-/// Room for allocator overhead, so that an engine's own, friendlier limit is reached first.
-const DATA_SLACK: u64 = 32 << 20;
+/// Room for allocator overhead, so that a script engine's own, friendlier limit is reached first.
+const SCRIPT_SLACK: u64 = 32 << 20;
+/// What an interpreter needs to begin with, so that all of its limit is the code's.
+const PROGRAM_SLACK: u64 = 8 << 20;
+
+/// A dump of one byte is none. With 0 the kernel would still start the program that `core_pattern` names
+/// to take dumps, outside of the cell; 1 is its word for "not that either" (`coredump_pipe`).
+const NO_CORE_DUMP: u64 = 1;
 
 impl Inherited {
     /// That of the calling process.
@@ -47,27 +53,31 @@ pub(crate) fn size_stack(guests: Guests) -> io::Result<()> {
 
 /// Forbids core dumps: the smallest limit there is to try.
 pub(crate) fn forbid_core_dumps() -> io::Result<()> {
-    lower(Resource::Core, 0)
+    lower(Resource::Core, NO_CORE_DUMP)
 }
 
 /// Puts every limit in force for the calling process, soft and hard.
 pub(crate) fn apply(limits: &CellLimits, inherited: Inherited) -> io::Result<()> {
     let memory = limits.memory_bytes;
     let stack = stack_bytes(inherited.guests);
+    let slack = match inherited.guests {
+        Guests::Script => SCRIPT_SLACK,
+        Guests::Programs => PROGRAM_SLACK,
+    };
     let address_space = match inherited.guests {
-        Guests::Script => inherited.address_space + memory + stack + DATA_SLACK,
+        Guests::Script => inherited.address_space + memory + stack + SCRIPT_SLACK,
         // Allocators reserve far more than they use, per thread; what is used is data.
         Guests::Programs => inherited.address_space + memory.saturating_mul(4) + (16 << 30),
     };
     let fixed = [
-        (Resource::Core, 0),
+        (Resource::Core, NO_CORE_DUMP),
         (Resource::Memlock, 0),
         (Resource::Msgqueue, 0),
         (Resource::Nice, 0),
         (Resource::Rtprio, 0),
         (Resource::Sigpending, 64),
         (Resource::Stack, stack),
-        (Resource::Data, inherited.data + memory + DATA_SLACK),
+        (Resource::Data, inherited.data + memory + slack),
         (Resource::As, address_space),
         // Reached only on a granted tree: a cell's own files are bounded together, a little sooner.
         (Resource::Fsize, limits.disk_bytes.saturating_add(1 << 20)),

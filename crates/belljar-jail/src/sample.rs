@@ -1,20 +1,39 @@
 //! What a cell uses, measured from outside.
+//!
+//! A sample is quick and counts every page of every process. What is slow, and tells pages that
+//! processes share from pages they do not, is in [`held_together`]. A process that is there and cannot
+//! be measured is told of as such: it never counts as nothing.
+
+mod ledger;
+mod process;
+mod together;
 
 use std::{
-    fs::{self, File},
+    collections::BTreeSet,
+    fs::File,
     io,
     os::{fd::AsFd, unix::fs::FileExt as _},
     time::Duration,
 };
 
+pub use ledger::CpuLedger;
+pub use together::{Forked, held_together, kernel_bytes};
+
+use self::{
+    ledger::LivingCpu,
+    process::{Held, counted, field},
+};
 use crate::{
     Guests,
-    numbers::{children, from_state_on, number_of, stat},
+    numbers::{Stat, children, number_of},
     sys,
 };
 
 /// More than the kernel tells of a process that is in few groups.
 const TOLD_BYTES: usize = 4096;
+/// How often a cell is looked at again because a process ended while it was looked at: what that one
+/// had started has got another parent meanwhile.
+const ROUNDS: usize = 4;
 
 /// The processes of a cell, as the host numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +55,19 @@ pub struct Usage {
     pub memory_bytes: u64,
 }
 
+/// One look at the processes of a run, or of a whole cell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// What all of them use; a page that several share counts for each.
+    pub usage: Usage,
+    /// The memory of the one that holds most.
+    pub largest_bytes: u64,
+    /// Whether a process is there that could not be measured.
+    pub has_unmeasured: bool,
+    /// All of them.
+    pub processes: Vec<Forked>,
+}
+
 impl CellProcesses {
     /// Finds them by the keeper's pidfd. The guest must have been started.
     pub fn find(keeper: &impl AsFd, guests: Guests) -> io::Result<Self> {
@@ -45,23 +77,52 @@ impl CellProcesses {
         Ok(Self { keeper, guest, guests })
     }
 
-    /// What everything in a session's cell uses together; memory that several processes share counts
-    /// for each.
-    pub fn whole_usage(&self) -> Usage {
-        Usage::of_all(children(self.keeper).unwrap_or_default())
+    /// Everything in a session's cell.
+    pub fn whole_sample(&self) -> Sample {
+        Walk::all(|| self.beneath_keeper(|_| true)).sample(&mut CpuLedger::default(), 0)
     }
 
-    /// What the guest and everything it started use, those included whose parent has ended: they
-    /// are the keeper's then. Processes that end meanwhile count for nothing.
-    pub fn usage(&self) -> Usage {
+    /// The guest and everything it started, those included whose parent has ended: they are the
+    /// keeper's then. What was seen of processes that are gone by now is in the ledger.
+    pub fn sample(&self, ledger: &mut CpuLedger) -> Sample {
         match self.guests {
-            Guests::Script => Usage::of_all(vec![self.guest]),
+            Guests::Script => Walk::one(self.guest).sample(ledger, 0),
             Guests::Programs => {
-                let mut usage = self.whole_usage();
-                usage.cpu += ended_children_cpu(self.keeper).unwrap_or_default();
-                usage
+                let walk = Walk::all(|| self.beneath_keeper(|_| true));
+                walk.sample(ledger, self.keeper)
             }
         }
+    }
+
+    /// A guest of a session and what is beneath it, and whatever else in the cell is nobody's: only a
+    /// run can have started that. Who is somebody's is asked of each child of the keeper.
+    pub fn branch_sample(
+        &self,
+        branch: BranchProcesses,
+        ledger: &mut CpuLedger,
+        is_anothers: impl Fn(u32) -> bool,
+    ) -> Sample {
+        let is_wanted = |pid| pid == branch.guest || !is_anothers(pid);
+        Walk::all(|| {
+            let mut found = self.beneath_keeper(is_wanted);
+            // In any case, also when the keeper could not be asked.
+            found.push((branch.guest, Some(0)));
+            found
+        })
+        .sample(ledger, 0)
+    }
+
+    /// What the zygote has handed on to the cell, and every cell has without doing anything.
+    pub fn inherited_bytes(&self) -> u64 {
+        let zygote = Stat::of(self.keeper).map(|stat| stat.parent);
+        zygote.and_then(|zygote| Held::by(zygote).bytes()).unwrap_or_default()
+    }
+
+    /// Children of the keeper, and how many forks they are away from a guest, where that is known.
+    fn beneath_keeper(&self, is_wanted: impl Fn(u32) -> bool) -> Vec<(u32, Option<u32>)> {
+        let mut found = children(self.keeper).unwrap_or_default();
+        found.retain(|pid| is_wanted(*pid));
+        found.into_iter().map(|pid| (pid, (pid == self.guest).then_some(0))).collect()
     }
 
     /// CPU time of the guest and of what it started and has seen end; `None` when it is gone.
@@ -71,7 +132,7 @@ impl CellProcesses {
 
     /// The most memory the guest was ever resident with; `None` when it is gone.
     pub fn peak_memory_bytes(&self) -> Option<u64> {
-        field(&status(self.guest)?, "VmHWM:")
+        Some(Held::by(self.guest).resident()?.peak_bytes)
     }
 }
 
@@ -103,12 +164,10 @@ impl BranchProcesses {
         Ok(Self { guest: number_of(guest)?, guests })
     }
 
-    /// What the guest and everything it started and that is still beneath it use.
-    pub fn usage(&self) -> Usage {
-        match self.guests {
-            Guests::Script => Usage::of(self.guest),
-            Guests::Programs => Usage::of_all(vec![self.guest]),
-        }
+    /// The guest alone. What it started is found from its keeper: see
+    /// [`CellProcesses::branch_sample`].
+    pub fn sample(&self, ledger: &mut CpuLedger) -> Sample {
+        Walk::one(self.guest).sample(ledger, 0)
     }
 
     /// CPU time of the guest and of what it started and has seen end; `None` when it is gone.
@@ -116,19 +175,19 @@ impl BranchProcesses {
         let own = sys::process::cpu_time(self.guest).ok()?;
         Some(match self.guests {
             Guests::Script => own,
-            Guests::Programs => own + ended_children_cpu(self.guest).unwrap_or_default(),
+            Guests::Programs => own + children_cpu(self.guest),
         })
     }
 
     /// What the guest holds in memory; `None` when it is gone.
     pub fn resident(&self) -> Option<Resident> {
-        Resident::told(&status(self.guest)?)
+        Held::by(self.guest).resident()
     }
 
     /// How often a page was made or copied for the guest in its life: no more pages than that differ
     /// from those of a guest it was cloned from, or that was cloned from it.
     pub fn faults(&self) -> Option<u64> {
-        stat(self.guest)?.split_whitespace().nth(7)?.parse().ok()
+        Some(Stat::of(self.guest)?.faults)
     }
 }
 
@@ -158,15 +217,20 @@ impl Gauge {
         Some(match self.processes.guests {
             Guests::Script => own,
             Guests::Programs => {
-                let stat = told_again(&self.stat, |stat| ended_children(from_state_on(stat)?));
-                own + stat.unwrap_or_default()
+                let stat = told_again(&self.stat, Stat::told);
+                own + stat.map(|stat| stat.children_cpu).unwrap_or_default()
             }
         })
     }
 
     /// What the guest holds in memory; `None` when it is gone.
     pub fn resident(&self) -> Option<Resident> {
-        told_again(&self.status, Resident::told)
+        told_again(&self.status, Resident::told).or_else(|| {
+            // Its first thread may have ended alone. As long as this file tells of it, its number is
+            // its own.
+            let stat = told_again(&self.stat, Stat::told)?;
+            if stat.has_ended() { None } else { self.processes.resident() }
+        })
     }
 }
 
@@ -192,103 +256,87 @@ impl Resident {
     }
 }
 
-impl Usage {
-    /// What one process uses; of one that is gone, nothing.
-    fn of(pid: u32) -> Self {
-        let cpu = sys::process::cpu_time(pid).unwrap_or_default();
-        Self { cpu, memory_bytes: memory_bytes(pid).unwrap_or_default() }
+/// The processes that are found from some roots, each looked at once.
+#[derive(Debug, Default)]
+struct Walk {
+    cpu: LivingCpu,
+    memory_bytes: u64,
+    largest_bytes: u64,
+    has_unmeasured: bool,
+    /// With the number of forks between it and a guest; `None` for what had another parent once.
+    found: Vec<(u32, Option<u32>)>,
+}
+
+impl Walk {
+    /// One process, without those it started.
+    fn one(pid: u32) -> Self {
+        let mut walk = Self::default();
+        if walk.look_at(pid) {
+            walk.found.push((pid, Some(0)));
+        }
+        walk
     }
 
-    /// What these processes use, and all that is beneath them.
-    fn of_all(mut pending: Vec<u32>) -> Self {
-        let mut all = Self::default();
-        while let Some(pid) = pending.pop() {
-            let Self { cpu, memory_bytes } = Self::of(pid);
-            all.cpu += cpu + ended_children_cpu(pid).unwrap_or_default();
-            all.memory_bytes += memory_bytes;
-            pending.extend(children(pid).unwrap_or_default());
+    /// All that are beneath these. They are asked for again if one of those found ended meanwhile.
+    fn all(roots: impl Fn() -> Vec<(u32, Option<u32>)>) -> Self {
+        let (mut walk, mut seen) = (Self::default(), BTreeSet::new());
+        for _ in 0..ROUNDS {
+            let (mut pending, mut has_changed) = (roots(), false);
+            while let Some((pid, forks)) = pending.pop() {
+                if !seen.insert(pid) {
+                    continue;
+                }
+                if walk.look_at(pid) {
+                    walk.found.push((pid, forks));
+                } else {
+                    has_changed = true;
+                }
+                let below = children(pid).unwrap_or_default();
+                pending.extend(below.into_iter().map(|pid| (pid, forks.map(|forks| forks + 1))));
+            }
+            if !has_changed {
+                break;
+            }
         }
-        all
+        walk
+    }
+
+    /// Adds what a process uses; whether it is there.
+    fn look_at(&mut self, pid: u32) -> bool {
+        let Some(stat) = Stat::of(pid) else { return false };
+        let own = sys::process::cpu_time(pid).unwrap_or(stat.own_cpu);
+        self.cpu.own.push(((pid, stat.start), own));
+        self.cpu.of_children += stat.children_cpu;
+        match Held::by(pid).bytes() {
+            Some(bytes) => {
+                self.memory_bytes = self.memory_bytes.saturating_add(bytes);
+                self.largest_bytes = self.largest_bytes.max(bytes);
+            }
+            None => self.has_unmeasured = true,
+        }
+        !stat.has_ended()
+    }
+
+    /// What was found, and the time of those that are gone. A keeper has waited for some of them.
+    fn sample(mut self, ledger: &mut CpuLedger, keeper: u32) -> Sample {
+        if keeper != 0 {
+            self.cpu.of_children += children_cpu(keeper);
+        }
+        let all = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
+        let forked = |(pid, forks): (u32, Option<u32>)| Forked { pid, forks: forks.unwrap_or(all) };
+        Sample {
+            usage: Usage { cpu: ledger.add(self.cpu), memory_bytes: self.memory_bytes },
+            largest_bytes: self.largest_bytes,
+            has_unmeasured: self.has_unmeasured,
+            processes: self.found.into_iter().map(forked).collect(),
+        }
     }
 }
 
 /// CPU time of a process's children that have ended and been waited for.
-fn ended_children_cpu(pid: u32) -> Option<Duration> {
-    ended_children(&stat(pid)?)
-}
-
-fn ended_children(stat: &str) -> Option<Duration> {
-    let mut ticks = stat.split_whitespace().skip(13).map(str::parse::<u64>);
-    let (user, system) = (ticks.next()?.ok()?, ticks.next()?.ok()?);
-    let per_second = rustix::param::clock_ticks_per_second();
-    Some(Duration::from_millis((user + system) * 1000 / per_second.max(1)))
-}
-
-/// Pages of the process's own and the tables that map them: a sparse mapping is small in the one and
-/// large in the other. Pages of programs and libraries are there once for the whole machine; the few
-/// megabytes of code that a zygote hands on as memory are counted, though cells share them.
-fn memory_bytes(pid: u32) -> Option<u64> {
-    counted(&status(pid)?)
-}
-
-fn counted(status: &str) -> Option<u64> {
-    let parts = ["RssAnon:", "RssShmem:", "VmPTE:"];
-    parts.iter().map(|name| field(status, name)).sum()
-}
-
-fn status(pid: u32) -> Option<String> {
-    // The guest names itself as it likes.
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    Some(String::from_utf8_lossy(&status).into_owned())
-}
-
-fn field(status: &str, name: &str) -> Option<u64> {
-    let value = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kilobytes: u64 = value.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kilobytes * 1024)
+fn children_cpu(pid: u32) -> Duration {
+    Stat::of(pid).map(|stat| stat.children_cpu).unwrap_or_default()
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
-
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
-
-    use super::*;
-
-    /// A process may be called anything, and is measured all the same (A6).
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "a program to be measured")]
-    fn a6_whatever_a_process_is_called() {
-        use std::os::unix::process::CommandExt as _;
-        let name = OsStr::from_bytes(b"\xff) Z 1 \xfe");
-        let directory = tempfile::tempdir().expect("a directory");
-        let program = directory.path().join(name);
-        std::os::unix::fs::symlink("/bin/sleep", &program).expect("a link");
-        let mut child = std::process::Command::new(&program).arg0("sleep").arg("60").spawn();
-        let child = child.as_mut().expect("a program");
-        let pidfd = Pid::from_child(child);
-        let pidfd = pidfd_open(pidfd, PidfdFlags::empty()).expect("a handle");
-        let gauge = Gauge::of(&pidfd, Guests::Programs).expect("a gauge");
-        // It has its name from the moment it is another program.
-        while !fs::read(format!("/proc/{}/comm", child.id())).expect("there").contains(&0xff) {}
-        let measured = (gauge.resident(), gauge.cpu_time(), memory_bytes(child.id()));
-        let state = stat(child.id());
-        child.kill().expect("it is ended");
-        child.wait().expect("it has ended");
-        assert!(measured.0.is_some_and(|resident| resident.own_bytes > 0), "{measured:?}");
-        assert!(measured.1.is_some() && measured.2.is_some(), "{measured:?}");
-        assert!(state.is_some_and(|state| state.split_whitespace().count() > 20));
-        // Control: of one that is gone nothing is told, by whichever number.
-        assert_eq!((gauge.resident(), gauge.cpu_time()), (None, None));
-    }
-
-    /// A sparse mapping is small in pages and large in the tables that map them (A6).
-    #[test]
-    fn page_tables_are_memory_too() {
-        let pages = "RssAnon:\t  90 kB\nRssFile:\t 500 kB\nRssShmem:\t  10 kB\n";
-        assert_eq!(counted(&format!("{pages}VmPTE:\t  40 kB\n")), Some(140 * 1024));
-        assert_eq!(counted(pages), None);
-        assert!(memory_bytes(std::process::id()).is_some_and(|bytes| bytes > 0));
-    }
-}
+mod tests;

@@ -27,5 +27,5 @@ pub use artifacts::{Artifact, ArtifactCaps, Artifacts, LeftOut, SkippedArtifact,
 pub use change::{Change, ChangeCaps, ChangeKind, Changes, EntryKind, Withheld};
 pub use commit::{CommitOptions, CommitReport, Durability, NotCommitted, Skipped, commit};
 pub use files::{BranchFiles, Listed};
-pub use kept::Kept;
+pub use kept::{ExecutedDirectory, Kept, Obeyed};
 pub use walk::changes;

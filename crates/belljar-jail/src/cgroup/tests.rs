@@ -1,6 +1,6 @@
 //! The decisions, on trees of plain files: which group is taken over, and what a leaf gets.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use super::{Delegation, find_mount};
 use crate::CellLimits;
@@ -61,6 +61,18 @@ fn a_leaf_bounds_memory_and_processes_of_its_cell() {
     assert!(!leaf.ran_out_of_memory());
     fs::write(root.path().join("belljar-cell-7-5/memory.events"), "oom 1\noom_kill 1\n").unwrap();
     assert!(leaf.ran_out_of_memory());
+}
+
+/// Of processes too that nobody waited for and no sample saw (S7).
+#[test]
+fn s7_a_leaf_tells_the_cpu_time_of_its_whole_cell() {
+    let root = group("memory pids\n", "7\n8\n", "memory pids\n");
+    let delegation = Delegation::take_over(root.path(), 7).unwrap();
+    let leaf = delegation.hold(5, &LIMITS, &[41]).unwrap();
+    assert_eq!(leaf.cpu_time(), None);
+    let stat = "usage_usec 1234567\nuser_usec 1000000\nsystem_usec 234567\n";
+    fs::write(root.path().join("belljar-cell-7-5/cpu.stat"), stat).unwrap();
+    assert_eq!(leaf.cpu_time(), Some(Duration::from_micros(1_234_567)));
 }
 
 #[test]

@@ -4,12 +4,15 @@ use std::{io, os::fd::OwnedFd};
 
 use rustix::{
     fs::{CWD, Mode, OFlags, mkdirat, openat},
+    io::Errno,
     mount::{FsPickFlags, MountAttrFlags, fsconfig_reconfigure, fsconfig_set_string, fspick},
 };
 
 use super::{INERT, attach, attach_as, bind};
 use crate::Guests;
 
+/// More files than a cell has before its code begins.
+const MOST_AT_FIRST: u64 = 32;
 const PRIVATE: Mode = Mode::from_raw_mode(0o700);
 
 /// Gives this mount namespace a `/tmp` and a `/work` that share one bound on bytes and files.
@@ -38,12 +41,21 @@ pub(crate) fn scratch_for_trial() -> io::Result<()> {
     mount_scratch(1 << 20, 64)
 }
 
-/// Changes the bounds of what [`mount_scratch`] made.
+/// Changes the bounds of what [`mount_scratch`] made. There may be fewer files than there are already:
+/// then none can be added.
 pub(crate) fn resize_scratch(bytes: u64, inodes: u64) -> io::Result<()> {
-    let tmp = fspick(CWD, "/tmp", FsPickFlags::FSPICK_CLOEXEC)?;
-    fsconfig_set_string(&tmp, "size", bytes.to_string())?;
-    fsconfig_set_string(&tmp, "nr_inodes", inodes.to_string())?;
-    Ok(fsconfig_reconfigure(&tmp)?)
+    let most_there = inodes.max(MOST_AT_FIRST);
+    let mut inodes = inodes;
+    loop {
+        // One that was refused takes no further options.
+        let tmp = fspick(CWD, "/tmp", FsPickFlags::FSPICK_CLOEXEC)?;
+        fsconfig_set_string(&tmp, "size", bytes.to_string())?;
+        fsconfig_set_string(&tmp, "nr_inodes", inodes.to_string())?;
+        match fsconfig_reconfigure(&tmp) {
+            Err(Errno::INVAL) if inodes < most_there => inodes += 1,
+            done => return Ok(done?),
+        }
+    }
 }
 
 /// A handle on the cell's own `/work`.

@@ -3,12 +3,12 @@
 use std::{
     fs, io,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
-    path::PathBuf,
+    path::{Component, Path, PathBuf},
 };
 
 use rustix::{
     fs::{CWD, Mode, OFlags, mkdirat, openat, symlinkat},
-    mount::{MountAttrFlags, OpenTreeFlags, open_tree},
+    mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree},
     process::chdir,
 };
 
@@ -18,7 +18,7 @@ use super::{
     covered::{Cover, covered_view},
     inside, make_parents, place_tree,
 };
-use crate::{CellGrants, CellLimits, TreeAccess};
+use crate::{CellGrants, CellLimits, TreeAccess, sys};
 
 /// Where commands granted to one cell are found.
 const GRANTED_COMMANDS: &str = "/commands";
@@ -111,6 +111,7 @@ pub(super) fn place_grants(
             Some(cover) => place_tree(&covered_view(&cover, handle)?, tree.target())?,
             None => place_tree(handle, tree.target())?,
         }
+        tree.fixed.iter().try_for_each(|path| fix(tree.target(), path))?;
     }
     for (name, program) in &grants.commands {
         let path = PathBuf::from(GRANTED_COMMANDS).join(name);
@@ -118,6 +119,27 @@ pub(super) fn place_grants(
         symlinkat(program, CWD, inside(&path))?;
     }
     Ok(())
+}
+
+/// Lays a read-only mount of a part of a placed tree over it. A guest can neither write to it nor move
+/// or remove it; what leads there it can move, and the mount with it.
+fn fix(target: &Path, path: &Path) -> io::Result<()> {
+    if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let look = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut place = openat(CWD, inside(target), look, Mode::empty())?;
+    for part in path.iter() {
+        place = openat(&place, part, look, Mode::empty())?;
+    }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    let part = open_tree(&place, "", flags)?;
+    sys::mount::add_attributes(&part, MountAttrFlags::MOUNT_ATTR_RDONLY, None)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(&part, "", &place, "", flags)?)
 }
 
 /// Repeats the present root's directories, mounts and links in the current directory.

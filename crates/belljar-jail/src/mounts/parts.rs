@@ -19,7 +19,8 @@ use rustix::{
 use super::{DEVICES, DIRECTORY, ROOT_DIRECTORIES, inside, place_tree};
 use crate::{CellGrants, View};
 
-/// Repeats in the current directory what a view lets guests read and execute.
+/// Repeats in the current directory what a view lets guests read and execute, and the programs that
+/// this session is granted as commands.
 pub(super) fn copy_parts(view: &View, grants: &CellGrants) -> io::Result<()> {
     let own = fs::metadata("/")?.dev();
     let mut mounted: BTreeSet<&Path> = view.trees.iter().map(PathBuf::as_path).collect();
@@ -28,7 +29,9 @@ pub(super) fn copy_parts(view: &View, grants: &CellGrants) -> io::Result<()> {
     mounted.extend(grants.trees.iter().map(|tree| tree.target()));
     copy_own(Path::new("/"), own, &mounted)?;
     let devices = DEVICES.iter().map(|(path, _)| PathBuf::from(path));
-    let parts = view.readable.iter().chain(&view.executable).cloned().chain(devices);
+    let commands = grants.commands.iter().map(|(_, program)| program);
+    let parts = view.readable.iter().chain(&view.executable).chain(commands).cloned();
+    let parts = parts.chain(devices);
     // Parents come before what they hold, which is there already then.
     let mut placed: Vec<PathBuf> = Vec::new();
     for part in parts.filter_map(|part| real(&part)).collect::<BTreeSet<PathBuf>>() {

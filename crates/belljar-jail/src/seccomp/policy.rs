@@ -58,7 +58,7 @@ const TALK: &[u32] = numbers! {
 const FILES: &[u32] = numbers! {
     SYS_openat SYS_pread64 SYS_pwrite64 SYS_lseek SYS_fstat SYS_newfstatat SYS_statx SYS_getdents64
     SYS_ftruncate SYS_fsync SYS_fdatasync SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_faccessat2
-    SYS_faccessat SYS_getcwd SYS_chdir SYS_fchdir SYS_umask SYS_fallocate SYS_fadvise64
+    SYS_faccessat SYS_getcwd SYS_chdir SYS_fchdir SYS_umask SYS_fallocate
 };
 
 /// The same by their older names, which the C library still uses on this architecture.
@@ -77,11 +77,11 @@ const REPLACE: &[u32] = numbers! { SYS_dup2 };
 const REPLACE: &[u32] = numbers! { SYS_dup3 };
 
 /// Links, modes and times of files, and other ways of copying them. Programs were started from
-/// read-only mounts, so their `/proc` leads to nothing that could be changed.
+/// read-only mounts, so their `/proc` leads to nothing that could be changed. No `readahead`: what is in
+/// the page cache is seen by all cells that read the same software, and must not carry bits.
 const MORE_FILES: &[u32] = numbers! {
     SYS_symlinkat SYS_readlinkat SYS_linkat SYS_utimensat SYS_renameat SYS_truncate SYS_statfs
-    SYS_fstatfs SYS_copy_file_range SYS_sendfile SYS_preadv SYS_pwritev SYS_preadv2 SYS_pwritev2
-    SYS_readahead SYS_sync_file_range
+    SYS_fstatfs SYS_copy_file_range SYS_sendfile SYS_preadv SYS_pwritev SYS_sync_file_range
 };
 
 /// Starting, ending and waiting for processes and threads. All of them stay in the cell, and the
@@ -106,7 +106,7 @@ const PIPES: &[u32] = numbers! {
 const OLDER_NAMES_OF_PROGRAMS: &[u32] = numbers! {
     SYS_fork SYS_vfork SYS_pipe SYS_dup2 SYS_select SYS_epoll_create SYS_epoll_wait SYS_eventfd
     SYS_symlink SYS_readlink SYS_link SYS_utime SYS_utimes SYS_futimesat SYS_getpgrp SYS_alarm
-    SYS_pause SYS_arch_prctl
+    SYS_pause
 };
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_NAMES_OF_PROGRAMS: &[u32] = &[];
@@ -123,7 +123,7 @@ const CLONE_CELLS: &[u32] = numbers! {
     SYS_clone3 SYS_socketpair SYS_sendmsg SYS_recvmsg SYS_capset SYS_capget SYS_prctl SYS_seccomp
     SYS_close_range SYS_signalfd4 SYS_landlock_create_ruleset SYS_landlock_add_rule
     SYS_landlock_restrict_self SYS_prlimit64 SYS_fcntl SYS_mmap SYS_mprotect SYS_madvise
-    SYS_sendto SYS_recvfrom SYS_pipe2 SYS_setsid
+    SYS_sendto SYS_recvfrom SYS_pipe2 SYS_setsid SYS_fadvise64
     SYS_open_tree SYS_mount_setattr SYS_pivot_root SYS_umount2 SYS_symlinkat SYS_readlinkat
     SYS_mknodat
 };
@@ -155,6 +155,15 @@ const MADVISE_ADVICE: &[u32] = &[
     libc::MADV_HUGEPAGE as u32,
     libc::MADV_NOHUGEPAGE as u32,
 ];
+/// Advice about how a file will be read; nothing that takes pages out of the cache all cells share.
+const FADVISE_ADVICE: &[u32] = &[
+    libc::POSIX_FADV_NORMAL as u32,
+    libc::POSIX_FADV_RANDOM as u32,
+    libc::POSIX_FADV_SEQUENTIAL as u32,
+    libc::POSIX_FADV_WILLNEED as u32,
+];
+/// Among the flags is one that says whether a page is in that cache.
+const NO_FLAGS: (u8, Test) = (5, Test::OneOf(&[0]));
 /// No out-of-band bytes, no ancillary tricks.
 const SEND_FLAGS: &[u32] = &[0, libc::MSG_NOSIGNAL as u32];
 const RECEIVE_FLAGS: &[u32] = &[0];
@@ -164,19 +173,34 @@ const NO_EXEC: (u8, Test) = (2, Test::NoneOf(libc::PROT_EXEC as u32));
 /// pages are counted elsewhere.
 const PRIVATE: (u8, Test) = (3, Test::NoneOf((libc::MAP_SHARED | libc::MAP_HUGETLB) as u32));
 
+/// No file of a guest's is ever setuid or setgid, not even on a granted tree of the host's.
+const PLAIN_MODE: Test = Test::NoneOf(libc::S_ISUID | libc::S_ISGID);
+
 /// Calls a guest may make with some arguments only.
 const GUARDED: &[(libc::c_long, Rule)] = &[
     (libc::SYS_mmap, Rule::AllowIf(&[NO_EXEC, PRIVATE])),
     (libc::SYS_mprotect, Rule::AllowIf(&[NO_EXEC])),
     (libc::SYS_madvise, Rule::AllowIf(&[(2, Test::OneOf(MADVISE_ADVICE))])),
+    (libc::SYS_fadvise64, Rule::AllowIf(&[(3, Test::OneOf(FADVISE_ADVICE))])),
     (libc::SYS_fcntl, Rule::AllowIf(&[(1, Test::OneOf(FCNTL_COMMANDS))])),
     (libc::SYS_sendto, Rule::AllowIf(&[(3, Test::OneOf(SEND_FLAGS))])),
     (libc::SYS_recvfrom, Rule::AllowIf(&[(3, Test::OneOf(RECEIVE_FLAGS))])),
+    (libc::SYS_openat, Rule::AllowIf(&[(3, PLAIN_MODE)])),
+    (libc::SYS_mkdirat, Rule::AllowIf(&[(2, PLAIN_MODE)])),
     // Hard limits can only go down.
     (libc::SYS_prlimit64, Rule::AllowIf(&[(0, Test::OneOf(OWN_PROCESS))])),
     // ENOSYS makes the C library fall back to `clone`, whose flags a filter can see.
     (libc::SYS_clone3, Rule::Refuse(libc::ENOSYS as u16)),
 ];
+
+/// The same for the older names of these calls.
+#[cfg(target_arch = "x86_64")]
+const GUARDED_BY_OLDER_NAMES: &[(libc::c_long, Rule)] = &[
+    (libc::SYS_open, Rule::AllowIf(&[(2, PLAIN_MODE)])),
+    (libc::SYS_mkdir, Rule::AllowIf(&[(1, PLAIN_MODE)])),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const GUARDED_BY_OLDER_NAMES: &[(libc::c_long, Rule)] = &[];
 
 /// No new namespace, and the caller is nobody's ptracer.
 const CLONE_FLAGS_OF_SESSIONS: u32 = (libc::CLONE_NEWNS
@@ -202,8 +226,6 @@ const CLONE_BRANCHES: (libc::c_long, Rule) =
     (libc::SYS_clone, Rule::AllowIf(&[(0, Test::OneOf(BRANCH_FLAGS))]));
 const CLONE_AND_BRANCH: (libc::c_long, Rule) =
     (libc::SYS_clone, Rule::AllowIf(&[(0, Test::NoneOf(CLONE_FLAGS_OF_SESSIONS))]));
-/// No file of a guest's is ever setuid or setgid, not even on a granted tree of the host's.
-const PLAIN_MODE: Test = Test::NoneOf(libc::S_ISUID | libc::S_ISGID);
 /// Memory that is shared and belongs to no file is kept when it is all but unmapped, and then no
 /// limit counts it; huge pages are counted elsewhere.
 const COUNTED: (u8, Test) = (3, Test::NotAllOf((libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32));
@@ -247,25 +269,22 @@ const MEMBARRIERS: &[u32] = &[
     libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE as u32,
 ];
 const NOT_SUPPORTED: Rule = Rule::Refuse(libc::EOPNOTSUPP as u16);
-/// A file made with a mode, which comes where the file was opened to be made.
-const OPEN_MODE: &[(u8, Test)] = &[(2, PLAIN_MODE)];
-const OPENAT_MODE: &[(u8, Test)] = &[(3, PLAIN_MODE)];
 const FIFO: u32 = !(libc::S_IFIFO | 0o777);
 
 /// Calls a program may make with some arguments only.
 const GUARDED_FOR_PROGRAMS: &[(libc::c_long, Rule)] = &[
     (libc::SYS_mmap, Rule::AllowIf(&[COUNTED, SMALL_PAGES])),
     (libc::SYS_mprotect, Rule::Allow),
+    (libc::SYS_preadv2, Rule::AllowIf(&[NO_FLAGS])),
+    (libc::SYS_pwritev2, Rule::AllowIf(&[NO_FLAGS])),
     (libc::SYS_madvise, Rule::AllowIf(&[(2, Test::OneOf(MADVISE_ADVICE))])),
     (libc::SYS_fcntl, Rule::AllowIf(&[(1, Test::OneOf(PROGRAM_FCNTL_COMMANDS))])),
     (libc::SYS_ioctl, Rule::AllowIf(&[(1, Test::OneOf(IOCTLS))])),
     (libc::SYS_prctl, Rule::AllowIf(&[(0, Test::OneOf(PRCTLS))])),
     (libc::SYS_clone, Rule::AllowIf(&[(0, Test::NoneOf(CLONE_FLAGS))])),
     (libc::SYS_membarrier, Rule::AllowIf(&[(0, Test::OneOf(MEMBARRIERS))])),
-    (libc::SYS_openat, Rule::AllowIf(OPENAT_MODE)),
     (libc::SYS_fchmod, Rule::AllowIf(&[(1, PLAIN_MODE)])),
     (libc::SYS_fchmodat, Rule::AllowIf(&[(2, PLAIN_MODE)])),
-    (libc::SYS_mkdirat, Rule::AllowIf(&[(2, PLAIN_MODE)])),
     (libc::SYS_mknodat, Rule::AllowIf(&[(2, Test::NoneOf(FIFO))])),
     // `tar` and `cp -p` do without.
     (libc::SYS_getxattr, NOT_SUPPORTED),
@@ -280,12 +299,14 @@ const GUARDED_FOR_PROGRAMS: &[(libc::c_long, Rule)] = &[
     // Their arguments are in memory, where a filter cannot see them.
     (libc::SYS_openat2, Rule::Refuse(libc::ENOSYS as u16)),
 ];
+/// Where the caller's own thread has its variables: `ARCH_SET_FS` and `ARCH_GET_FS`.
+#[cfg(target_arch = "x86_64")]
+const SEGMENTS: &[u32] = &[0x1002, 0x1003];
 #[cfg(target_arch = "x86_64")]
 const GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES: &[(libc::c_long, Rule)] = &[
-    (libc::SYS_open, Rule::AllowIf(OPEN_MODE)),
     (libc::SYS_creat, Rule::AllowIf(&[(1, PLAIN_MODE)])),
+    (libc::SYS_arch_prctl, Rule::AllowIf(&[(0, Test::OneOf(SEGMENTS))])),
     (libc::SYS_chmod, Rule::AllowIf(&[(1, PLAIN_MODE)])),
-    (libc::SYS_mkdir, Rule::AllowIf(&[(1, PLAIN_MODE)])),
     (libc::SYS_mknod, Rule::AllowIf(&[(1, Test::NoneOf(FIFO))])),
 ];
 #[cfg(not(target_arch = "x86_64"))]
@@ -306,17 +327,22 @@ impl Policy {
         let lists = [COMPUTE, TALK, FILES, OLDER_NAMES, MORE_FILES, PROCESSES, PIPES];
         let mut policy = Self::of(&lists);
         policy.add(OLDER_NAMES_OF_PROGRAMS);
-        for rules in [GUARDED, GUARDED_FOR_PROGRAMS, GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES] {
-            policy.guard(rules);
-        }
+        let guarded = [
+            GUARDED,
+            GUARDED_BY_OLDER_NAMES,
+            GUARDED_FOR_PROGRAMS,
+            GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES,
+        ];
+        guarded.into_iter().for_each(|rules| policy.guard(rules));
         policy
     }
 
     /// For a guest that is one process of one thread: no new process, no exec, no socket, no
-    /// executable or shared memory.
+    /// executable or shared memory, no setuid file.
     pub fn script() -> Self {
         let mut policy = Self::of(&[COMPUTE, TALK, FILES, OLDER_NAMES]);
         policy.guard(GUARDED);
+        policy.guard(GUARDED_BY_OLDER_NAMES);
         policy
     }
 

@@ -24,7 +24,8 @@ pub struct ChangeCaps {
     /// When the run was admitted. Originals whose inode changed later are withheld as
     /// [`Withheld::ChangedMeanwhile`]: the cell may not have seen what is there now.
     pub began: Option<SystemTime>,
-    /// What is withheld as [`Withheld::Protected`], whatever it holds.
+    /// What is withheld as [`Withheld::Protected`], whatever it holds, or as
+    /// [`Withheld::Executed`].
     pub kept: Kept,
 }
 
@@ -115,6 +116,10 @@ pub enum Withheld {
     /// any more. What lies beneath is not listed.
     #[error("protected: guest code may not change it")]
     Protected,
+    /// Some tool of the host would execute it, or what is beneath it: see
+    /// [`Obeyed::Executed`](super::Obeyed). Holds the name as it is listed.
+    #[error("the host would execute this; --commit-executable {0} commits it")]
+    Executed(&'static str),
     /// The entry or its original could not be examined.
     #[error("{0}")]
     Unreadable(String),

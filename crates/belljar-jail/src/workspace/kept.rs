@@ -1,40 +1,100 @@
 //! Paths of a workspace that belong to the host's own side: no commit changes them, and they are
-//! never handed back.
+//! never handed back. And names that a commit brings only if it is told to.
 
 use std::{
-    ffi::OsString,
+    ffi::OsStr,
+    fmt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
+
+/// What the host makes of a name, wherever it is in a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obeyed {
+    /// It is the host's own.
+    Reserved,
+    /// Some tool of the host would execute what is there, or beneath. The name as it is listed.
+    Executed(&'static str),
+}
+
+/// Tells what the host makes of a name.
+type NameRules = Arc<dyn Fn(&OsStr) -> Option<Obeyed> + Send + Sync>;
+
+/// Answers whether a directory is of some kind, given a way to ask whether it has an entry of a name.
+type DirectoryTest = fn(&dyn Fn(&str) -> bool) -> bool;
+
+/// A directory without a telling name that is executed all the same.
+#[derive(Debug, Clone, Copy)]
+pub struct ExecutedDirectory {
+    /// What it is listed as.
+    pub name: &'static str,
+    /// Whether a directory is one, told whether it has an entry of some name.
+    pub is: DirectoryTest,
+}
 
 /// Some paths relative to a workspace, whether or not anything is there, and some names wherever
 /// they are in it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Kept {
     paths: Vec<PathBuf>,
-    names: Vec<OsString>,
+    names: Option<NameRules>,
+    directory: Option<ExecutedDirectory>,
 }
 
 impl Kept {
     /// These paths, which are of plain names only.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { paths: paths.into_iter().collect(), names: Vec::new() }
+        Self { paths: paths.into_iter().collect(), ..Self::default() }
     }
 
-    /// And whatever has one of these names, in any directory.
+    /// And whatever has one of the names that these rules know, in any directory.
     #[must_use]
-    pub fn with_names(mut self, names: impl IntoIterator<Item = OsString>) -> Self {
-        self.names.extend(names);
+    pub fn with_names(
+        mut self,
+        rules: impl Fn(&OsStr) -> Option<Obeyed> + Send + Sync + 'static,
+    ) -> Self {
+        self.names = Some(Arc::new(rules));
         self
     }
 
-    /// Whether a path is one of them, or beneath one.
+    /// And whatever is in a directory of this kind.
+    #[must_use]
+    pub fn with_directory(mut self, directory: ExecutedDirectory) -> Self {
+        self.directory = Some(directory);
+        self
+    }
+
+    /// Whether a path is one of them, or beneath one. What would be executed is not.
     pub(super) fn holds(&self, path: &Path) -> bool {
         self.paths.iter().any(|kept| path.starts_with(kept))
-            || path.iter().any(|part| self.names.iter().any(|name| name == part))
+            || path.iter().any(|part| self.obeyed(part) == Some(Obeyed::Reserved))
     }
 
     /// Whether one of the paths is beneath a path.
     pub(super) fn is_led_to_by(&self, path: &Path) -> bool {
         self.paths.iter().any(|kept| kept != path && kept.starts_with(path))
+    }
+
+    /// What a name is listed as, if the host would execute it.
+    pub(super) fn executed(&self, name: &OsStr) -> Option<&'static str> {
+        match self.obeyed(name) {
+            Some(Obeyed::Executed(listed)) => Some(listed),
+            Some(Obeyed::Reserved) | None => None,
+        }
+    }
+
+    /// The kind of directory that is executed whatever its name is.
+    pub(super) fn executed_directory(&self) -> Option<ExecutedDirectory> {
+        self.directory
+    }
+
+    fn obeyed(&self, name: &OsStr) -> Option<Obeyed> {
+        self.names.as_ref().and_then(|rules| rules(name))
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Kept").field("paths", &self.paths).finish_non_exhaustive()
     }
 }

@@ -78,7 +78,11 @@ struct Pending {
     mode: u32,
     before: Option<Stat>,
     shows: Shows,
+    executed: Executed,
 }
+
+/// What something is listed as that the host would execute.
+type Executed = Option<&'static str>;
 
 /// Whether the original directory shines through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +97,8 @@ struct Here {
     upper: OwnedFd,
     lower: Option<OwnedFd>,
     shows: Shows,
+    /// Holds for all that is in it.
+    executed: Executed,
 }
 
 /// An entry of it, and what the original has in its place.
@@ -103,18 +109,19 @@ struct Entry<'a> {
     stat: Stat,
     mode: u32,
     before: Option<Stat>,
+    executed: Executed,
 }
 
 impl Walk<'_> {
     fn run(&mut self) -> io::Result<()> {
         let root = self.upper.listing(Path::new(""))?;
         let lower = self.lower.map(|lower| lower.directory(Path::new(""))).transpose()?;
-        let shows = Shows::Original;
-        self.look_into(&Here { path: PathBuf::new(), upper: root, lower, shows })?;
+        let (shows, executed) = (Shows::Original, None);
+        self.look_into(Here { path: PathBuf::new(), upper: root, lower, shows, executed })?;
         while let Some(pending) = self.pending.pop() {
             let path = pending.path.clone();
             let done = match self.enter(pending) {
-                Ok(Some(here)) => self.look_into(&here),
+                Ok(Some(here)) => self.look_into(here),
                 other => other.map(drop),
             };
             if let Err(error) = done {
@@ -126,7 +133,7 @@ impl Walk<'_> {
 
     /// Opens a directory and lists it itself, if it differs. `None` if nothing beneath it counts.
     fn enter(&mut self, pending: Pending) -> io::Result<Option<Here>> {
-        let Pending { path, mode, before, mut shows } = pending;
+        let Pending { path, mode, before, mut shows, executed } = pending;
         let upper = self.upper.listing(&path)?;
         let was_directory = before.is_some_and(|it| EntryKind::of(&it) == EntryKind::Directory);
         let mut change = Change::new(path.clone(), EntryKind::Directory, 0, mode);
@@ -136,7 +143,7 @@ impl Walk<'_> {
             Err(withheld) => {
                 change.kind = if before.is_some() { ChangeKind::Modified } else { change.kind };
                 change.withheld = Some(withheld);
-                self.changes.list.push(change);
+                self.list(change, executed);
                 return Ok(None);
             }
         }
@@ -153,27 +160,29 @@ impl Walk<'_> {
                 change.withheld = (differs & PERMISSIONS == 0).then_some(Withheld::SpecialBits);
                 change.before = Some(Before { seen: Seen::of(&before), contents: Vec::new() });
                 if differs != 0 {
-                    self.changes.list.push(change);
+                    self.list(change, executed);
                 }
             }
             before => {
                 self.remember(&mut change, before.as_ref());
                 let withheld = change.withheld.is_some();
-                self.changes.list.push(change);
+                self.list(change, executed);
                 if withheld {
                     return Ok(None);
                 }
             }
         }
-        Ok(Some(Here { path, upper, lower, shows }))
+        Ok(Some(Here { path, upper, lower, shows, executed }))
     }
 
-    fn look_into(&mut self, here: &Here) -> io::Result<()> {
+    fn look_into(&mut self, mut here: Here) -> io::Result<()> {
         let Some(names) = names(&here.upper, self.left.entries)? else {
             self.cut();
             return Ok(());
         };
         self.left.entries -= names.len();
+        here.executed = here.executed.or_else(|| self.executed_by_contents(&here, &names));
+        let here = &here;
         if let (Shows::Nothing, Some(_)) = (here.shows, &here.lower) {
             self.list_hidden(here, &names);
         }
@@ -205,8 +214,9 @@ impl Walk<'_> {
             self.changes.list.push(change);
             return Ok(());
         }
+        let executed = here.executed.or_else(|| self.left.kept.executed(name));
         if self.lower.is_some() && is_whiteout(&stat) {
-            self.list_deleted(path, before.as_ref());
+            self.list_deleted(path, before.as_ref(), executed);
             return Ok(());
         }
         if self.is_protected(&path, &stat, before.as_ref()) {
@@ -217,14 +227,14 @@ impl Walk<'_> {
             self.changes.list.push(change);
             return Ok(());
         }
-        let entry = Entry { here, name, path, stat, mode, before };
+        let entry = Entry { here, name, path, stat, mode, before, executed };
         match EntryKind::of(&stat) {
             EntryKind::File => self.look_at_file(entry)?,
             EntryKind::Link => self.look_at_link(entry)?,
             EntryKind::Other => self.look_at_other(entry),
             EntryKind::Directory => {
-                let Entry { path, mode, before, .. } = entry;
-                self.pending.push(Pending { path, mode, before, shows: here.shows });
+                let Entry { path, mode, before, executed, .. } = entry;
+                self.pending.push(Pending { path, mode, before, shows: here.shows, executed });
             }
         }
         Ok(())
@@ -240,7 +250,7 @@ impl Walk<'_> {
     }
 
     fn look_at_file(&mut self, entry: Entry<'_>) -> io::Result<()> {
-        let Entry { path, stat, mode, before, .. } = entry;
+        let Entry { path, stat, mode, before, executed, .. } = entry;
         let handle = self.upper.file(&path)?;
         let marked = match self.mark(&handle) {
             Ok(Mark::None) => None,
@@ -260,7 +270,7 @@ impl Walk<'_> {
         }
         change.withheld = marked.or(change.withheld);
         self.remember(&mut change, before.as_ref());
-        self.changes.list.push(change);
+        self.list(change, executed);
         Ok(())
     }
 
@@ -280,7 +290,7 @@ impl Walk<'_> {
     }
 
     fn look_at_link(&mut self, entry: Entry<'_>) -> io::Result<()> {
-        let Entry { here, name, path, stat, mode, before } = entry;
+        let Entry { here, name, path, stat, mode, before, executed } = entry;
         let target = readlinkat(&here.upper, name, Vec::new())?;
         if let (Some(before), Some(lower)) = (&before, &here.lower)
             && EntryKind::of(before) == EntryKind::Link
@@ -292,7 +302,7 @@ impl Walk<'_> {
         let target: OsString = std::os::unix::ffi::OsStringExt::from_vec(target.into_bytes());
         change.withheld = self.view.check(&change.path, &target).err();
         self.remember(&mut change, before.as_ref());
-        self.changes.list.push(change);
+        self.list(change, executed);
         Ok(())
     }
 
@@ -324,14 +334,15 @@ impl Walk<'_> {
                 // The cell never saw it.
                 continue;
             }
+            let executed = here.executed.or_else(|| self.left.kept.executed(name));
             match look(directory, name) {
-                Ok(before) => self.list_deleted(path, before.as_ref()),
+                Ok(before) => self.list_deleted(path, before.as_ref(), executed),
                 Err(error) => self.list_unreadable(path, &error),
             }
         }
     }
 
-    fn list_deleted(&mut self, path: PathBuf, before: Option<&Stat>) {
+    fn list_deleted(&mut self, path: PathBuf, before: Option<&Stat>, executed: Executed) {
         let Some(stat) = before else { return };
         let mut change = Change::new(path, EntryKind::of(stat), 0, 0);
         if self.left.kept.holds(&change.path) || self.left.kept.is_led_to_by(&change.path) {
@@ -340,7 +351,24 @@ impl Walk<'_> {
             self.remember(&mut change, before);
         }
         change.kind = ChangeKind::Deleted;
+        self.list(change, executed);
+    }
+
+    fn list(&mut self, mut change: Change, executed: Executed) {
+        change.withheld = change.withheld.or(executed.map(Withheld::Executed));
         self.changes.list.push(change);
+    }
+
+    /// What a directory is listed as that is executed whatever its name is: as its changes would leave
+    /// it, it has the entries of such a one.
+    fn executed_by_contents(&self, here: &Here, names: &[OsString]) -> Executed {
+        let kind = self.left.kept.executed_directory()?;
+        let lower = here.lower.as_ref().filter(|_| here.shows == Shows::Original);
+        let is_there = |entry: &str| {
+            names.iter().any(|name| name.eq_ignore_ascii_case(entry))
+                || lower.is_some_and(|lower| matches!(look(lower, OsStr::new(entry)), Ok(Some(_))))
+        };
+        (kind.is)(&is_there).then_some(kind.name)
     }
 
     fn list_unreadable(&mut self, path: PathBuf, error: &io::Error) {
@@ -356,7 +384,13 @@ impl Walk<'_> {
         change.kind = ChangeKind::Modified;
         let (began, budget) = (self.left.began, &mut self.left.removed);
         match remember(lower, &change.path, stat, began, budget) {
-            Ok(before) => change.before = Some(before),
+            Ok(before) => {
+                // With the directory would go what is only changed on request.
+                let mut gone = before.contents.iter().filter_map(|(path, _)| path.file_name());
+                let executed = gone.find_map(|name| self.left.kept.executed(name));
+                change.withheld = change.withheld.take().or(executed.map(Withheld::Executed));
+                change.before = Some(before);
+            }
             Err(withheld) => change.withheld = change.withheld.take().or(Some(withheld)),
         }
     }

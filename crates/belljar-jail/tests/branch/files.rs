@@ -182,6 +182,7 @@ fn workspace(guests: Guests) -> Result<(tempfile::TempDir, Setup)> {
         is_directory: true,
         identity: (found.dev(), found.ino()),
         covered: Vec::new(),
+        fixed: Vec::new(),
     };
     let grants = CellGrants { trees: vec![tree], commands: Vec::new() };
     Ok((home, Setup { grants, ..setup(guests) }))
@@ -199,7 +200,14 @@ fn granted(guests: Guests) -> Result<(tempfile::TempDir, Setup)> {
         rustix::fs::mkfifoat(rustix::fs::CWD, path.join("fifo"), mode).map_err(told)?;
         let found = fs::metadata(&path).map_err(told)?;
         let (is_directory, identity) = (true, (found.dev(), found.ino()));
-        trees.push(GrantedTree { path, access, is_directory, identity, covered: Vec::new() });
+        trees.push(GrantedTree {
+            path,
+            access,
+            is_directory,
+            identity,
+            covered: Vec::new(),
+            fixed: Vec::new(),
+        });
     }
     let grants = CellGrants { trees, commands: Vec::new() };
     Ok((home, Setup { grants, ..setup(guests) }))

@@ -2,7 +2,7 @@
 
 use belljar_jail::{
     Guests,
-    sample::{BranchProcesses, CellProcesses},
+    sample::{BranchProcesses, CellProcesses, CpuLedger},
     strays::end_strays,
 };
 
@@ -139,14 +139,20 @@ fn strays(guests: Guests) -> Result<()> {
     same("two guests", of_live.guest == of_parked.guest, false)?;
     let known = [of_live.guest, of_parked.guest];
     live.run(&format!("swell {}", 20 << 20))?;
-    let before = processes.whole_usage().memory_bytes;
+    let before = processes.whole_sample().usage.memory_bytes;
     same("memory is counted", (20 << 20..60 << 20).contains(&before), true)?;
     live.run("call hide")?;
     live.run("call hide")?;
-    let with_hidden = processes.whole_usage();
+    if guests == Guests::Programs {
+        // A script has one thread. This one looks as if it had ended (S1).
+        live.run("call hide-without-first-thread")?;
+        let looks_ended = || leaderless(processes.keeper).len() == 1;
+        same("one without its first thread", soon(looks_ended), true)?;
+    }
+    let with_hidden = processes.whole_sample().usage;
     // Control: while nobody is a stray, they go on.
     end_strays(&cell.keeper_pidfd, |_| false).map_err(|left| left.to_string())?;
-    same("they are left alone", processes.whole_usage().memory_bytes > before, true)?;
+    same("they are left alone", processes.whole_sample().usage.memory_bytes > before, true)?;
     let is_stray = |pid| !known.contains(&pid);
     end_strays(&cell.keeper_pidfd, is_stray).map_err(|left| left.to_string())?;
     // Control: there was something to end, and it was not the branches.
@@ -154,6 +160,7 @@ fn strays(guests: Guests) -> Result<()> {
     same("the live one", live.run("list /work")?, String::new())?;
     let children = format!("/proc/{0}/task/{0}/children", processes.keeper);
     let left = std::fs::read_to_string(children).map_err(told)?;
+    same("those without their first thread", leaderless(processes.keeper), Vec::new())?;
     // One that has ended is there until its keeper takes note.
     let has_ended = |pid: &&str| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -161,6 +168,33 @@ fn strays(guests: Guests) -> Result<()> {
     };
     same("left", left.split_whitespace().filter(|pid| !has_ended(pid)).count(), 2)?;
     // What one branch uses is its own.
-    let parked_alone = of_parked.usage().memory_bytes;
-    same("the parked one alone", parked_alone < of_live.usage().memory_bytes, true)
+    let alone =
+        |branch: BranchProcesses| branch.sample(&mut CpuLedger::default()).usage.memory_bytes;
+    same("the parked one alone", alone(of_parked) < alone(of_live), true)
+}
+
+/// Children of a keeper whose first thread has ended, and others have not.
+fn leaderless(keeper: u32) -> Vec<u32> {
+    let children = format!("/proc/{keeper}/task/{keeper}/children");
+    let children = std::fs::read_to_string(children).unwrap_or_default();
+    let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+    children.filter(|pid: &u32| is_leaderless(*pid)).collect()
+}
+
+fn is_leaderless(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let is_zombie = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    is_zombie && threads.is_ok_and(|threads| threads.count() > 1)
+}
+
+fn soon(is_so: impl Fn() -> bool) -> bool {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < std::time::Duration::from_secs(10) {
+        if is_so() {
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    false
 }

@@ -16,6 +16,7 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("b4_python_is_refused_with_threads_and_children", refused),
     ("b4_python_descriptors_of_the_other_are_dead", descriptors),
     ("b4_python_draws_other_numbers", randomness),
+    ("s11_standard_streams_of_branches_are_their_own", streams),
 ];
 
 const FIND: &str = "import json, os, sys
@@ -104,6 +105,25 @@ fn descriptors(guests: Guests) -> Result<()> {
     let other = "import json\nf = open('/work/a')\ndel json.file\nf.read()";
     same("another file", child.run(other)?, "\"abc\"".into())?;
     same("the parent's file", live.run(read)?, "\"abc\"".into())
+}
+
+fn streams(guests: Guests) -> Result<()> {
+    let Some((mut cell, mut live)) = start(guests)? else { return Ok(()) };
+    let mut first = cell.branch(&mut live)?;
+    let mut second = cell.branch(&mut live)?;
+    let own = "import os\n[os.fstat(number).st_ino for number in range(3)]";
+    let (own_of_live, own_of_first) = (live.run(own)?, first.run(own)?);
+    let own_of_second = second.run(own)?;
+    same("a branch shares streams", own_of_first == own_of_live, false)?;
+    same("siblings share streams", own_of_first == own_of_second, false)?;
+    // Control: who opens its own for writing can talk to itself, but not to a sibling.
+    let say = "import os\nend = os.open('/proc/self/fd/0', os.O_RDWR)\nos.write(end, b'hello')";
+    same("what was written", first.run(say)?, "5".into())?;
+    let hear = "import os\nos.set_blocking(0, False)\ntry:\n    heard = os.read(0, 9).decode()\n\
+                except BlockingIOError:\n    heard = 'nothing'\nheard";
+    same("the one that spoke", first.run(hear)?, "\"hello\"".into())?;
+    same("its sibling", second.run(hear)?, "\"\"".into())?;
+    same("the one they come from", live.run(hear)?, "\"\"".into())
 }
 
 fn randomness(guests: Guests) -> Result<()> {

@@ -117,7 +117,7 @@ fn bad_facts(guest: i32) -> Result<Vec<String>, String> {
         ("Groups", ""),
         ("undumpable", "true"),
         ("descriptors", "socket, standard pipe, standard pipe, standard pipe"),
-        ("limit Max core file size", "0 0"),
+        ("limit Max core file size", "1 1"),
         ("limit Max processes", "33 33"),
         ("limit Max open files", "256 256"),
         ("limit Max locked memory", "0 0"),

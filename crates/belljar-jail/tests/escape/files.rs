@@ -26,6 +26,15 @@ const SHOWN: &str = "programs are shown at the paths they have, all of it read-o
 const DEVICE: &str = "leads nowhere, on a read-only mount, and cannot be mapped";
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
+    // S13: what is in the page cache says what others read, and can be made to carry bits. The file is
+    // none, so that only whether the call is let through is seen.
+    Attempt::new("s13_ask_whether_a_page_is_cached", User, |_| {
+        reached(call!(SYS_preadv2, -1, 0, 0, 0, 0, libc::RWF_NOWAIT))
+    }),
+    Attempt::new("s13_take_pages_out_of_the_cache", User, |_| {
+        reached(call!(SYS_fadvise64, -1, 0, 0, libc::POSIX_FADV_DONTNEED))
+    }),
+    Attempt::new("s13_read_ahead", User, |_| reached(call!(SYS_readahead, -1, 0, 0))),
     Attempt::new("read_secret", User, |bait| opened(fs::read(&bait.secret_path))),
     Attempt::new("write_beside_secret", User, |bait| {
         opened(fs::write(bait.directory.join("written"), "x"))

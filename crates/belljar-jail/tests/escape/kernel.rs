@@ -97,6 +97,12 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         reached(call!(SYS_arch_prctl, ARCH_GET_FS, &mut [0; 8][..]))
     })
     .harmless_for_programs("registers of the calling thread"),
+    // S20: the only other uses are for debuggers, and for finding out about the machine.
+    #[cfg(target_arch = "x86_64")]
+    Attempt::new("s20_cpuid_faulting", User, |_| {
+        const ARCH_SET_CPUID: i32 = 0x1012;
+        reached(call!(SYS_arch_prctl, ARCH_SET_CPUID, 1))
+    }),
     #[cfg(target_arch = "x86_64")]
     Attempt::new("local_descriptor_table", User, |_| {
         reached(call!(SYS_modify_ldt, 0, &mut [0; 16][..], 16))

@@ -99,7 +99,7 @@ fn expected(process: &str, id: &str) -> Facts {
 /// Those of a run that asked for nothing in particular.
 fn limits() -> impl Iterator<Item = (String, String)> {
     let limits = [
-        ("Max core file size", "0 0"),
+        ("Max core file size", "1 1"),
         ("Max locked memory", "0 0"),
         ("Max msgqueue size", "0 0"),
         ("Max nice priority", "0 0"),

@@ -1,7 +1,8 @@
 //! Attempts that only make sense where guests are programs: what bounds the calls that are allowed
 //! there, and what becomes of the host's own files that such cells are shown or granted.
 //!
-//! They are made in cells of programs only; their controls are like any other's.
+//! Those on granted files are made in cells of scripts too; all others in cells of programs only. Their
+//! controls are like any other's.
 
 mod bounds;
 mod execution;

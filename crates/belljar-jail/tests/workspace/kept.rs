@@ -6,8 +6,10 @@ use std::{
 };
 
 use belljar_jail::workspace::{
-    ArtifactCaps, ChangeCaps, ChangeKind, Changes, CommitReport, Kept, collect,
+    ArtifactCaps, ChangeCaps, ChangeKind, Changes, CommitReport, ExecutedDirectory, Kept, Obeyed,
+    Withheld, collect,
 };
+use belljar_paths::names::is_repository;
 
 use crate::harness::{Workspace, find, mode, put, put_attribute, put_whiteout, set_mode, skipped};
 
@@ -188,7 +190,13 @@ fn a_name_is_left_out_in_every_directory() {
     for path in ["servers.json", "new/servers.json", "new/state/a", "new/servers.json.txt"] {
         put(&workspace.upper, path, "from the guest");
     }
-    let names = || Kept::default().with_names(["servers.json", "state"].map(Into::into));
+    let names = || {
+        Kept::default().with_names(|name| match name.to_str() {
+            Some("servers.json" | "state") => Some(Obeyed::Reserved),
+            Some(".git") => Some(Obeyed::Executed(".git")),
+            _ => None,
+        })
+    };
     let (_, report) = committed(&workspace, names());
     let left = ["new/servers.json", "new/state", "servers.json"];
     assert_eq!(skipped(&report), left.map(|path| format!("{path}: {WHY}")));
@@ -200,4 +208,49 @@ fn a_name_is_left_out_in_every_directory() {
     let (_, report) = committed(&workspace, Kept::default());
     assert_eq!(skipped(&report), [""; 0]);
     assert!(workspace.lower.join("new/servers.json").exists());
+}
+
+/// What the host would execute is told down to the last file, and left alone.
+#[test]
+fn s4_what_is_executed_is_told_and_left_out() {
+    let workspace = workspace();
+    put(&workspace.lower, "sub/.git/config", "original");
+    put(&workspace.lower, "bare/HEAD", "original");
+    put(&workspace.lower, "bare/refs/a", "original");
+    for path in
+        [".git/hooks/a", "sub/.git/config", "bare/objects/a", "bare/config", "beside", "HEAD"]
+            .into_iter()
+            .chain(["linked/Head", "linked/commondir", "linked/more/a"])
+    {
+        put(&workspace.upper, path, "from the guest");
+    }
+    let kept = || {
+        let rules = |name: &std::ffi::OsStr| (name == ".git").then_some(Obeyed::Executed(".git"));
+        let kept = Kept::default().with_names(rules);
+        kept.with_directory(ExecutedDirectory { name: ".git", is: is_repository })
+    };
+    let (changes, report) = committed(&workspace, kept());
+    for path in
+        [".git", ".git/hooks", ".git/hooks/a", "sub/.git/config", "bare/objects/a", "bare/config"]
+            .into_iter()
+            .chain(["linked/Head", "linked/commondir", "linked/more/a"])
+    {
+        assert_eq!(find(&changes, path).withheld, Some(Withheld::Executed(".git")), "{path}");
+    }
+    for path in [".git", "bare/objects", "bare/config", "linked/Head", "linked/more"] {
+        assert!(!workspace.lower.join(path).exists(), "{path}: {report:?}");
+    }
+    let text = |path: &str| fs::read_to_string(workspace.lower.join(path)).unwrap();
+    assert_eq!(text("sub/.git/config"), "original");
+    assert_eq!((&*text("beside"), &*text("HEAD")), ("from the guest", "from the guest"));
+    // A directory that holds one is not removed with it.
+    fs::remove_dir_all(workspace.upper.join("sub")).unwrap();
+    put_whiteout(&workspace.upper.join("sub"));
+    let (changes, _) = committed(&workspace, kept());
+    assert_eq!(find(&changes, "sub").withheld, Some(Withheld::Executed(".git")));
+    assert_eq!(text("sub/.git/config"), "original");
+    // The control.
+    let (_, report) = committed(&workspace, Kept::default());
+    assert_eq!(skipped(&report), [""; 0]);
+    assert!(!workspace.lower.join("sub").exists() && workspace.lower.join("bare/config").exists());
 }

@@ -202,6 +202,7 @@ fn system_call(words: &[&str]) -> io::Result<String> {
         }
         [_, "fifo", path] => call!(SYS_mknod, c_text(path)?.as_c_str(), libc::S_IFIFO | 0o600, 0),
         [_, "hide"] => hidden::hide(),
+        [_, "hide-without-first-thread"] => hidden::hide_without_first_thread(),
         [_, "write-fifo", path] => {
             let flags = libc::O_WRONLY | libc::O_NONBLOCK;
             call!(SYS_openat, libc::AT_FDCWD, c_text(path)?.as_c_str(), flags, 0)

@@ -118,7 +118,7 @@ pub(crate) fn grants(home: &Path) -> (Grants, Option<Workspace>) {
     // One that is to be read, in one that may be written to.
     read.push(home.join(WRITE).join("sub"));
     let grants = Grants { read, write: paths([WRITE, MINE]), ..Grants::default() };
-    (grants, Some(Workspace { path: home.join(WORK), commit: false }))
+    (grants, Some(Workspace { path: home.join(WORK), ..Workspace::default() }))
 }
 
 fn lay_tree(tree: &Path, secret: &Path) -> io::Result<()> {

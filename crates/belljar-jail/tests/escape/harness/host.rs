@@ -4,12 +4,12 @@ use std::{io, io::Write, path::PathBuf, sync::Arc};
 
 use belljar_jail::Guests;
 use belljar_runtime::{
-    ErrorCode, Grants, Host, HostConfig, Language, Limits, RunRequest, RunResult, ZygotePlan,
-    ZygoteProgram,
+    Bridged, ErrorCode, Grants, Host, HostConfig, Language, Limits, Listener, RunRequest,
+    RunResult, Stream, ZygotePlan, ZygoteProgram,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::frames;
 
@@ -260,41 +260,55 @@ async fn make(host: &Host, name: &str, bait: &Bait) -> Verdict {
     }
 }
 
-/// Two cells at once. The look counts only if it came after the neighbour had planted.
-async fn beside_a_neighbour(host: &Host, attempt: &Attempt, bait: &Bait) -> Verdict {
-    for _ in 0..10 {
-        let (enough, stop) = oneshot::channel::<()>();
-        let neighbour = tokio::spawn({
-            let host = host.clone();
-            let planting = request(&format!("plant {}", attempt.name), bait, limits_of(attempt));
-            async move { host.run_until(planting, async { drop(stop.await) }).await }
-        });
-        let look = host.run(request(attempt.name, bait, limits_of(attempt))).await;
-        drop(enough);
-        let mut verdict = Verdict::of(attempt.name, &look);
-        let Ok(neighbour) = neighbour.await else { continue };
-        if let Some(error) = neighbour.error.filter(|error| error.code != ErrorCode::RunAborted) {
-            let outcome = Outcome::succeeded(format!("the neighbour ended: {}", error.message));
-            verdict.report = Some(Report { outcome, at: 0 });
-            return verdict;
-        }
-        let planted: Option<Report> = serde_json::from_str(&neighbour.stdout).ok();
-        let Some(planted) = planted else {
-            // Killed before it had planted anything: try again.
-            continue;
-        };
-        if !planted.outcome.has_succeeded() {
-            verdict.report = Some(planted);
-            return verdict;
-        }
-        if verdict.report.as_ref().is_some_and(|look| look.at > planted.at) {
-            return verdict;
-        }
+/// Tells when a neighbour has said that it planted something.
+#[derive(Debug)]
+struct PlantListener(watch::Sender<bool>);
+
+impl Listener for PlantListener {
+    fn printed(&self, _: Stream, _: &[u8]) {
+        self.0.send_replace(true);
     }
-    let outcome = Outcome::inconclusive("the neighbour never planted in time");
-    let report = Some(Report { outcome, at: 0 });
-    let (name, tier) = (attempt.name.to_owned(), "full".to_owned());
-    Verdict { name, report, error: None, tier, damage: None }
+}
+
+/// Two cells at once: the look begins once the neighbour has planted, and it stays meanwhile.
+async fn beside_a_neighbour(host: &Host, attempt: &Attempt, bait: &Bait) -> Verdict {
+    let (enough, stop) = oneshot::channel::<()>();
+    let (planted, mut is_planted) = watch::channel(false);
+    let neighbour = tokio::spawn({
+        let host = host.clone();
+        let planting = request(&format!("plant {}", attempt.name), bait, limits_of(attempt));
+        let listener: Arc<dyn Listener> = Arc::new(PlantListener(planted));
+        let id = "run_neighbour".to_owned();
+        let bridged = Bridged { id, tools: None, listener: Some(listener) };
+        async move { host.run_bridged(planting, Some(bridged), async { drop(stop.await) }).await }
+    });
+    // An error is the end of the neighbour, which is told below.
+    let _ = is_planted.wait_for(|planted| *planted).await;
+    let look = host.run(request(attempt.name, bait, limits_of(attempt))).await;
+    drop(enough);
+    let mut verdict = Verdict::of(attempt.name, &look);
+    let told = |outcome| Some(Report { outcome });
+    let neighbour = match neighbour.await {
+        Ok(neighbour) => neighbour,
+        Err(error) => {
+            verdict.report = told(Outcome::inconclusive(error.to_string()));
+            return verdict;
+        }
+    };
+    if let Some(error) = neighbour.error.filter(|error| error.code != ErrorCode::RunAborted) {
+        let message = format!("the neighbour ended: {}", error.message);
+        verdict.report = told(Outcome::succeeded(message));
+        return verdict;
+    }
+    match serde_json::from_str::<Report>(&neighbour.stdout) {
+        Err(error) => {
+            let message = format!("the neighbour planted nothing: {error}");
+            verdict.report = told(Outcome::inconclusive(message));
+        }
+        Ok(planted) if !planted.outcome.has_succeeded() => verdict.report = Some(planted),
+        Ok(_) => {}
+    }
+    verdict
 }
 
 fn limits_of(attempt: &Attempt) -> Limits {

@@ -1,20 +1,14 @@
 //! The engine of the suite: native code that makes attempts, as an engine's exploit would.
 
-use std::time::Duration;
-
 use belljar_wire::{ErrorCode, Event, GuestError, RunCommand, Stream};
 use belljar_worker::{Done, Engine, HostLink};
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::{
     attempt::{self, Attempt},
     bait::Bait,
-    outcome::{Conclusion, Outcome},
+    outcome::Outcome,
 };
-
-/// How long a probe looks for its neighbour.
-const LOOK_FOR: Duration = Duration::from_millis(100);
 
 /// Makes the attempt its "code" names.
 #[derive(Debug)]
@@ -24,9 +18,6 @@ pub(crate) struct Probe;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) outcome: Outcome,
-    /// When it was about to try for the last time, or had planted something; nanoseconds of a
-    /// clock all processes share.
-    pub(crate) at: u64,
 }
 
 impl Engine for Probe {
@@ -59,19 +50,9 @@ fn encode(report: &Report) -> Result<Vec<u8>, GuestError> {
         .map_err(|error| GuestError::new(ErrorCode::RequestInvalid, error.to_string()))
 }
 
-/// Makes the attempt; one to find a neighbour, again and again for a while.
+/// Makes the attempt. If a neighbour has something for it to find, it is there already.
 pub(crate) fn attempt(attempt: &Attempt, bait: &Bait) -> Report {
-    let started = now();
-    for looks in 1.. {
-        let at = now();
-        let outcome = (attempt.run)(bait);
-        let again = attempt.plant.is_some() && outcome.outcome == Conclusion::Blocked;
-        if !again || (looks > 2 && now() - started > LOOK_FOR.as_nanos() as u64) {
-            return Report { outcome, at };
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    Report { outcome: Outcome::inconclusive("never looked"), at: 0 }
+    Report { outcome: (attempt.run)(bait) }
 }
 
 /// Does what a neighbour is to find.
@@ -80,11 +61,5 @@ pub(crate) fn plant(attempt: &Attempt, bait: &Bait) -> Report {
         Some(plant) => plant(bait),
         None => Outcome::inconclusive("nothing to plant"),
     };
-    Report { outcome, at: now() }
-}
-
-fn now() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    let (seconds, nanoseconds) = (now.tv_sec.cast_unsigned(), now.tv_nsec.cast_unsigned());
-    seconds * 1_000_000_000 + nanoseconds
+    Report { outcome }
 }

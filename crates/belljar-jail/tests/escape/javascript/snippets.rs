@@ -12,6 +12,8 @@ const fn snippet(name: &'static str, code: &'static str, end: End) -> Snippet {
     Snippet { name, code, end }
 }
 
+const COMMAND: End = Refused("permission.command");
+const FILE: End = Refused("permission.file");
 const HOST: End = Refused("permission.host");
 const MODULE: End = Refused("permission.module");
 const NETWORK: End = Refused("permission.network");
@@ -24,7 +26,14 @@ const REFUSALS: &[Snippet] = &[
     snippet("exit", "process.exit(0)", HOST),
     snippet("binding", "process.binding('net')", HOST),
     snippet("main_module", "process.mainModule.require('net')", HOST),
-    snippet("deno", "return Deno.readTextFileSync('/etc/passwd')", HOST),
+    snippet("deno", "return Deno.readTextFileSync('/etc/passwd')", FILE),
+    snippet("deno_environment", "return Deno.env.get('PATH')", HOST),
+    snippet("deno_command", "return new Deno.Command('id').outputSync()", COMMAND),
+    snippet(
+        "deno_network",
+        "return await Deno.connect({ hostname: '1.1.1.1', port: 80 })",
+        NETWORK,
+    ),
     snippet("bun", "return Bun.file('/etc/passwd')", HOST),
     snippet("worker", "new Worker('data:text/javascript,1')", HOST),
     snippet("web_assembly", "await WebAssembly.instantiate(new Uint8Array(8))", HOST),
@@ -72,7 +81,7 @@ const REFUSALS: &[Snippet] = &[
 const TRICKS: &[Snippet] = &[
     snippet(
         "globals_of_the_engine",
-        "return ['std', 'os', 'bjson', 'scriptArgs', 'print', '__loadScript', 'native', 'Deno', \
+        "return ['std', 'os', 'bjson', 'scriptArgs', 'print', '__loadScript', 'native', \
          'gc', 'navigator', 'read'].filter((name) => name in globalThis)",
         Value("[]"),
     ),

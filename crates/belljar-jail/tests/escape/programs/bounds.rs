@@ -64,6 +64,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt::new("burn_in_short_lived_orphans", User, burn_by_turns)
         .ends(OUT_OF_CPU)
         .limits(little_cpu),
+    // Nobody waits for them, so their time is added to nobody's (S7).
+    Attempt::new("burn_in_unwaited_children", User, burn_unwaited)
+        .ends(OUT_OF_CPU)
+        .limits(little_cpu),
     Attempt::new("burn_in_threads", User, burn_in_threads).ends(OUT_OF_CPU).limits(little_cpu),
     Attempt::new("sleep_in_many_processes", User, |bait| {
         many(Kin::Orphans, 6, || std::thread::sleep(Duration::from_secs(60)));
@@ -75,6 +79,14 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         .ends(OUT_OF_MEMORY)
         .limits(little_memory),
     Attempt::new("memory_of_orphans", User, |bait| share_out(bait, Kin::Orphans))
+        .ends(OUT_OF_MEMORY)
+        .limits(little_memory),
+    // They look like processes that have ended (S1).
+    Attempt::new("memory_of_processes_without_first_thread", User, share_out_without_first_thread)
+        .ends(OUT_OF_MEMORY)
+        .limits(little_memory),
+    // Of the kernel's own memory, which no number of a process tells (S8).
+    Attempt::new("mappings_in_a_chain_of_forks", User, chain_of_mappings)
         .ends(OUT_OF_MEMORY)
         .limits(little_memory),
     Attempt::new("memory_of_zero_device", User, |_| zero_device(READ_WRITE))
@@ -227,6 +239,22 @@ fn burn_by_turns(bait: &Bait) -> Outcome {
     Outcome::succeeded("nobody minded")
 }
 
+/// Each lives long enough to be seen, and is cleared away unwaited for.
+fn burn_unwaited(bait: &Bait) -> Outcome {
+    raw::ignore_signal(libc::SIGCHLD);
+    let started = Instant::now();
+    while bait.is_inside() || started.elapsed() < Duration::from_millis(300) {
+        many(Kin::Children, 1, || {
+            let started = Instant::now();
+            while started.elapsed() < Duration::from_millis(60) {
+                std::hint::spin_loop();
+            }
+        });
+        std::thread::sleep(Duration::from_millis(60));
+    }
+    Outcome::succeeded("nobody minded")
+}
+
 fn burn_in_threads(bait: &Bait) -> Outcome {
     std::thread::scope(|scope| {
         for _ in 0..3 {
@@ -238,16 +266,58 @@ fn burn_in_threads(bait: &Bait) -> Outcome {
 
 /// Each takes what it may have, together they take far more.
 fn share_out(bait: &Bait, kin: Kin) -> Outcome {
-    let take = || {
-        if let Ok(address) = raw::map(SHARE, READ_WRITE, PRIVATE) {
-            raw::touch(address, SHARE);
-        }
-        let started = Instant::now();
-        while bait.is_inside() || started.elapsed() < Duration::from_millis(300) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+    sharers(bait, many(kin, SHARERS, || take_share(bait)))
+}
+
+/// The same in a second thread, while the first one has ended.
+fn share_out_without_first_thread(bait: &Bait) -> Outcome {
+    let hide = || {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                take_share(bait);
+                raw::end_now(0)
+            });
+            let _ = call!(SYS_exit, 0);
+        });
     };
-    let started = many(kin, SHARERS, take);
+    sharers(bait, many(Kin::Children, SHARERS, hide))
+}
+
+fn take_share(bait: &Bait) {
+    if let Ok(address) = raw::map(SHARE, READ_WRITE, PRIVATE) {
+        raw::touch(address, SHARE);
+    }
+    let _ = stay(bait);
+}
+
+/// Every other page of a mapping is another mapping, and each process of a chain has them all.
+fn chain_of_mappings(bait: &Bait) -> Outcome {
+    const PAGES: usize = 12_000;
+    const CHAIN: usize = 20;
+    let Ok(first) = raw::map(PAGES * 4096, READ_WRITE, PRIVATE) else {
+        return Outcome::inconclusive("no room");
+    };
+    raw::touch(first, PAGES * 4096);
+    let _ = call!(SYS_madvise, first, PAGES * 4096, libc::MADV_DONTNEED);
+    for page in (0..PAGES as u64).step_by(2) {
+        let page = first + page * 4096;
+        if let Err(errno) = raw::protect(libc::SYS_mprotect, page, 4096, libc::PROT_READ) {
+            return refused_by::<()>(Err(errno), &[libc::ENOMEM]);
+        }
+    }
+    for _ in 0..CHAIN {
+        match raw::fork() {
+            // The child goes on with the chain.
+            Ok(None) => {}
+            Ok(Some(_)) => return stay(bait),
+            Err(errno) => return refused_by::<()>(Err(errno), &[libc::ENOMEM, libc::EAGAIN]),
+        }
+    }
+    let _ = stay(bait);
+    raw::end_now(0)
+}
+
+fn sharers(bait: &Bait, started: usize) -> Outcome {
     if started < SHARERS {
         return Outcome::inconclusive(format!("only {started} processes"));
     }

@@ -23,6 +23,7 @@ const HERE: i32 = libc::AT_FDCWD;
 /// Not there, not allowed, not writable, not on this mount, in use as a mount, not supported.
 pub(super) const REFUSALS: &[Errno] = &[
     libc::ENOENT,
+    libc::ELOOP,
     libc::EACCES,
     libc::EPERM,
     libc::EROFS,
