@@ -10,6 +10,7 @@ mod json_line;
 mod launch;
 mod lines;
 mod outcome;
+mod paths;
 mod pump;
 mod refusals;
 mod said;

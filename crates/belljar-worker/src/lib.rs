@@ -6,6 +6,7 @@
 pub mod bash;
 mod cell;
 pub mod cpython;
+mod disk;
 mod engine;
 mod link;
 pub mod quickjs;

@@ -21,6 +21,7 @@ mod prelude;
 mod random;
 mod rejections;
 mod sources;
+mod state;
 mod text;
 mod thrown;
 mod tools;
@@ -136,7 +137,11 @@ impl QuickJs {
         let done = self
             .start(script, context, sources.current())
             .and_then(|body| self.event_loop().run(&body))
-            .and_then(|value| self.encode(value, limits));
+            .and_then(|value| self.encode(value, limits))
+            .and_then(|done| {
+                let lossy = self.send_state(limits)?;
+                Ok(Done { lossy: done.lossy || lossy, ..done })
+            });
         done.map_err(|failure| {
             let roomy = limits.memory_bytes.saturating_add(SPARE_BYTES);
             self.runtime.set_memory_limit(to_usize(roomy));
@@ -237,7 +242,7 @@ impl QuickJs {
                 Ok(Encoded { json, lossy }) => Ok(Done { lossy, cut: false, value: json }),
                 Err(EncodeError::Engine(error)) => Err(failed(error)),
                 Err(EncodeError::Misfit { what, path }) => {
-                    Err(Failure::Told(value::describe(what, &path)))
+                    Err(Failure::Told(value::describe(what, "result", &path)))
                 }
                 Err(EncodeError::TooLarge) => Err(Failure::Told(too_large(limits))),
             }

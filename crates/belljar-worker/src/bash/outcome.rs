@@ -7,18 +7,20 @@ use belljar_wire::{ErrorCode, GuestError, RunCommand};
 use super::{
     commands,
     json_line::LastLine,
-    launch,
+    launch, paths,
     pump::Ended,
     refusals::Refusal,
     said::{Complaint, complaint},
 };
-use crate::Done;
+use crate::{Done, disk};
 
 /// A shell says with these that a command may not be executed, or is not there.
 const REFUSED: [i32; 2] = [126, NOT_FOUND];
 const NOT_FOUND: i32 = 127;
 /// bash ends with this when the code does not parse.
 const UNPARSED: i32 = 2;
+const NO_NETWORK: &str = "There is no network in this run; pass the data in with `context`, or call a \
+    tool from another language.";
 /// A shell reports a command that was killed by signal n as 128 + n.
 const SIGNALLED: i32 = 128;
 
@@ -44,7 +46,7 @@ impl Outcome<'_> {
         }
         if self.ended.is_overdue {
             let limit = self.run.limits.wall_ms;
-            let message = format!("the run went over its {limit} ms of wall time");
+            let message = format!("timed out: the run went over its {limit} ms of wall time");
             return Err(GuestError::new(ErrorCode::LimitTimeout, message)
                 .with_hint("Do less at a time, or raise --timeout."));
         }
@@ -84,6 +86,7 @@ impl Outcome<'_> {
     fn explain(&self, code: i32) -> GuestError {
         self.syntax(code)
             .or_else(|| self.refused(code))
+            .or_else(|| self.network())
             .or_else(|| self.limit())
             .unwrap_or_else(|| self.exited(code))
     }
@@ -126,6 +129,14 @@ impl Outcome<'_> {
         }))
     }
 
+    /// The code ended over bash's own way to the network.
+    fn network(&self) -> Option<GuestError> {
+        let device = self.ended.said.recent().find_map(paths::network_device)?;
+        let message = format!("PermissionError: {device} needs the network");
+        let error = GuestError::new(ErrorCode::PermissionNetwork, message);
+        Some(self.placed(error).with_hint(NO_NETWORK))
+    }
+
     /// A limit the last words of the script tell of.
     fn limit(&self) -> Option<GuestError> {
         let said = |words: &[&str]| {
@@ -139,8 +150,13 @@ impl Outcome<'_> {
             "File size limit",
             "File too large",
         ]) {
-            let message = "the disk is full: files in /work and /tmp share one limit";
-            GuestError::new(ErrorCode::LimitDisk, message).with_hint("Write less, or raise --disk.")
+            let limit = disk::exhausted_limit();
+            let is_table = limit == ErrorCode::LimitInodes;
+            let message = if is_table { "no more files can be made" } else { "the disk is full" };
+            GuestError::new(limit, message).with_hint("Write less, or delete what is done with.")
+        } else if said(&["Too many open files"]) || self.is_descriptor_beyond_limit() {
+            GuestError::new(ErrorCode::LimitOpenFiles, "too many open files")
+                .with_hint("Close descriptors that are done with: exec 3>&-")
         } else if said(&["Cannot allocate memory", "memory exhausted", "cannot allocate"]) {
             let mib = self.run.limits.memory_bytes >> 20;
             GuestError::new(
@@ -152,6 +168,14 @@ impl Outcome<'_> {
             return None;
         };
         Some(self.placed(error))
+    }
+
+    /// bash was asked for a descriptor whose number there cannot be: `exec 300>file`.
+    fn is_descriptor_beyond_limit(&self) -> bool {
+        let complaint =
+            self.ended.said.last().and_then(|last| complaint(last, &self.run.file_name));
+        let number = complaint.and_then(|said| said.what.strip_suffix(": Bad file descriptor"));
+        number.and_then(|number| number.parse().ok()) >= Some(self.run.limits.open_files)
     }
 
     /// Any other end.
@@ -173,10 +197,8 @@ impl Outcome<'_> {
 
     fn hint(&self, code: i32) -> Option<String> {
         let last = self.ended.said.last().unwrap_or_default();
-        if let Some(path) = path_outside(last, ": No such file or directory") {
-            return Some(format!(
-                "Only /work, /tmp and granted paths exist here. Grant it with --read {path}"
-            ));
+        if let Some(hint) = paths::missing(last).and_then(|path| self.hint_for_missing(path)) {
+            return Some(hint);
         }
         let denied =
             [": Permission denied", ": Read-only file system", ": Operation not permitted"];
@@ -193,6 +215,20 @@ impl Outcome<'_> {
         })
     }
 
+    /// What to do about a path that is not there.
+    fn hint_for_missing(&self, path: &str) -> Option<String> {
+        let granted = &self.run.grants.paths;
+        if paths::is_outside(path, granted) {
+            let hint = "Only /work, /tmp and granted paths exist here. Grant it with --read";
+            return Some(format!("{hint} {path}"));
+        }
+        if let Some(found) = paths::granted_at(path, granted) {
+            return Some(format!("It was granted, and is where it is on the host: {found}"));
+        }
+        let hint = "/tmp is the run's own: a file of the host is here once granted with --read";
+        path.starts_with("/tmp/").then(|| format!("{hint} {path}"))
+    }
+
     /// With the line the last message is about.
     fn placed(&self, mut error: GuestError) -> GuestError {
         let last = self.ended.said.last();
@@ -200,17 +236,6 @@ impl Outcome<'_> {
         error.line = complaint.map(|complaint| complaint.line);
         error
     }
-}
-
-/// The absolute path a message ends with, if the cell does not have it by itself.
-fn path_outside<'a>(message: &'a str, ending: &str) -> Option<&'a str> {
-    let rest = message.strip_suffix(ending)?.trim_end_matches(['\'', '’', '"']);
-    let path = rest.get(rest.find('/')?..)?;
-    let is_own = ["/work", "/tmp"].iter().any(|own| {
-        path.strip_prefix(own).is_some_and(|below| below.is_empty() || below.starts_with('/'))
-    });
-    let begins_a_word = rest.strip_suffix(path)?.ends_with([' ', '\'', '‘', '"']);
-    (begins_a_word && !is_own).then_some(path)
 }
 
 /// Signals a script is likely to meet, by name.

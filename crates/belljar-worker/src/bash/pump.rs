@@ -318,7 +318,7 @@ fn print_error(
     let cleaned = words.as_if_a_file(text);
     let text = cleaned.as_deref().unwrap_or(text);
     text.split(|byte| *byte == b'\n').for_each(|line| said.push(line));
-    if let Some(attempt) = refusals.look_at(text, words.file_name) {
+    if let Some(attempt) = refusals.look_at(text, words) {
         host.send(&Event::Denied { attempt })?;
     }
     print(host, Stream::Stderr, text)

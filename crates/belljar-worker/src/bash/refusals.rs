@@ -8,7 +8,8 @@ use std::path::Path;
 
 use super::{
     commands::{DIRECTORIES, refusal_of},
-    said::complaint,
+    paths,
+    said::{Words, complaint},
 };
 
 /// The host need not hear of more.
@@ -48,11 +49,17 @@ impl Refusals {
         attempts
     }
 
-    /// Looks whether a line of standard error tells of a refusal.
-    pub(super) fn look_at(&mut self, line: &[u8], file_name: &str) -> Option<String> {
+    /// Looks whether a line of standard error tells of a refusal, or of something that was reached
+    /// for in vain.
+    pub(super) fn look_at(&mut self, line: &[u8], words: &Words<'_>) -> Option<String> {
         let line = String::from_utf8_lossy(line);
-        let name = refused_in(line.trim_end(), file_name)?;
-        self.note(Refusal { attempt: name.clone(), name })
+        let line = line.trim_end();
+        if let Some(name) = refused_in(line, words.file_name) {
+            return self.note(Refusal { attempt: name.clone(), name });
+        }
+        let attempt = paths::attempt(line, words.granted)?;
+        self.told += 1;
+        (self.told <= MAX_TOLD).then_some(attempt)
     }
 
     /// The last command that was refused.

@@ -65,12 +65,14 @@ pub(super) struct Words<'a> {
     pub(super) file_name: &'a str,
     /// Lines from here on are of what earlier runs of the session have left.
     pub(super) earlier: Option<u32>,
+    /// Paths of the host that were granted.
+    pub(super) granted: &'a [String],
 }
 
 impl<'a> Words<'a> {
     pub(super) fn new(run: &'a RunCommand) -> Self {
         let earlier = run.session.then_some(EARLIER_LINES);
-        Self { file_name: &run.file_name, earlier }
+        Self { file_name: &run.file_name, earlier, granted: &run.grants.paths }
     }
 
     /// A line of standard error as it would be if the code were a file: bash names the way the code

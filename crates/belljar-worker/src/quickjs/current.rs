@@ -34,6 +34,7 @@ pub(super) struct Current {
     overdue: Cell<bool>,
     memory_bytes: Cell<u64>,
     env: RefCell<BTreeMap<String, String>>,
+    paths: RefCell<Vec<String>>,
     clock: Cell<Option<DurableClock>>,
     calls: Cell<Calls>,
     pub(super) random: Generator,
@@ -65,6 +66,7 @@ impl Current {
             overdue: Cell::new(false),
             memory_bytes: Cell::new(0),
             env: RefCell::default(),
+            paths: RefCell::default(),
             clock: Cell::new(None),
             calls: Cell::default(),
             random: Generator::default(),
@@ -100,6 +102,7 @@ impl Current {
         self.overdue.set(false);
         self.memory_bytes.set(limits.memory_bytes);
         self.env.replace(grants.env);
+        self.paths.replace(grants.paths);
         Ok(())
     }
 
@@ -125,6 +128,11 @@ impl Current {
     /// The names of all of them.
     pub(super) fn variables(&self) -> Vec<String> {
         self.env.borrow().keys().cloned().collect()
+    }
+
+    /// Paths that were granted, as many as the host tells of.
+    pub(super) fn paths(&self) -> Vec<String> {
+        self.paths.borrow().clone()
     }
 
     /// How much memory the code may use.

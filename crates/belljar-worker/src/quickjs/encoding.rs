@@ -2,8 +2,12 @@
 //!
 //! Bytes arrive as hexadecimal text: reading a typed array in place needs `unsafe`, and the
 //! engine's own `toHex` is much faster than fetching one element after the other.
+//!
+//! What code can hold on to is the engine's, which counts it; a buffer of Rust's would not be.
 
-use rquickjs::{Ctx, Function, Object, TypedArray, convert::List};
+use rquickjs::{
+    CString, Ctx, Exception, Function, Object, String as JsString, TypedArray, convert::List,
+};
 
 /// 0x80..=0x9f of windows-1252, which is what the label `latin1` means on the web.
 const WINDOWS_1252: [char; 32] = [
@@ -11,15 +15,34 @@ const WINDOWS_1252: [char; 32] = [
     '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
-/// Adds `encodeUtf8` and `decodeText` to `native`.
+/// Adds `encodeUtf8` and `decodeText` to `native`. The guest side sees to it that the texts it hands over
+/// are well-formed.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> rquickjs::Result<()> {
-    let encode = |ctx: Ctx<'js>, text: String| TypedArray::<u8>::new(ctx, text.into_bytes());
-    native.set("encodeUtf8", Function::new(ctx.clone(), encode)?)?;
-    let decode = |encoding: String, hex: String, fatal: bool, stream: bool| {
-        let decoded = decode_text(&encoding, &bytes_of(&hex), fatal, stream)?;
-        Some(List((decoded.text, decoded.left_over)))
+    let encode = |ctx: Ctx<'js>, text: JsString<'js>| {
+        let text = in_engine(&ctx, text)?;
+        TypedArray::<u8>::new_copy(ctx, text.as_bytes())
     };
+    native.set("encodeUtf8", Function::new(ctx.clone(), encode)?)?;
+    let decode =
+        |ctx: Ctx<'js>, encoding: String, hex: JsString<'js>, fatal: bool, stream: bool| {
+            let hex = in_engine(&ctx, hex)?;
+            let bytes = bytes_of(&hex).ok_or_else(|| out_of_memory(&ctx))?;
+            let decoded = decode_text(&encoding, &bytes, fatal, stream);
+            Ok::<_, rquickjs::Error>(
+                decoded.map(|Decoded { text, left_over }| List((text, left_over))),
+            )
+        };
     native.set("decodeText", Function::new(ctx.clone(), decode)?)
+}
+
+/// The text as UTF-8, in memory that the engine counts.
+fn in_engine<'js>(ctx: &Ctx<'js>, text: JsString<'js>) -> rquickjs::Result<CString<'js>> {
+    text.to_cstring().map_err(|_| out_of_memory(ctx))
+}
+
+/// As the engine says it, so that a run that ends over it ends at its limit.
+fn out_of_memory(ctx: &Ctx<'_>) -> rquickjs::Error {
+    Exception::throw_internal(ctx, "out of memory")
 }
 
 /// Text, and how many bytes at the end wait for more.
@@ -92,10 +115,14 @@ fn windows_1252(byte: u8) -> char {
     special.copied().unwrap_or(char::from(byte))
 }
 
-pub(super) fn bytes_of(hex: &str) -> Vec<u8> {
+/// The bytes that hexadecimal text stands for; none when there is no memory for them.
+pub(super) fn bytes_of(hex: &str) -> Option<Vec<u8>> {
     let digit = |character: u8| char::from(character).to_digit(16).unwrap_or(0) as u8;
-    hex.as_bytes()
-        .chunks_exact(2)
-        .map(|pair| pair.iter().fold(0, |byte, character| byte << 4 | digit(*character)))
-        .collect()
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(hex.len() / 2).ok()?;
+    let pairs = hex.as_bytes().chunks_exact(2);
+    bytes.extend(
+        pairs.map(|pair| pair.iter().fold(0, |byte, character| byte << 4 | digit(*character))),
+    );
+    Some(bytes)
 }

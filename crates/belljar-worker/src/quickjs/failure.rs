@@ -10,6 +10,7 @@ use super::{
     missing::{self, Missing},
     thrown::{Thrown, Told},
 };
+use crate::disk;
 
 /// Longer callees are expressions nobody would recognise.
 const MAX_CALLEE_BYTES: usize = 100;
@@ -246,7 +247,9 @@ impl<'js> Reporter<'_, 'js> {
 fn of_file_error(name: &str) -> Option<ErrorCode> {
     match name {
         "EACCES" | "EPERM" | "EROFS" => Some(ErrorCode::PermissionFile),
-        "ENOSPC" | "EDQUOT" | "EFBIG" => Some(ErrorCode::LimitDisk),
+        "ENOSPC" | "EDQUOT" => Some(disk::exhausted_limit()),
+        "EFBIG" => Some(ErrorCode::LimitDisk),
+        "EMFILE" => Some(ErrorCode::LimitOpenFiles),
         _ => None,
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn for_unsupported(kind: &str) -> &'static str {
         "a promise" => "Add `await` before it, or `await Promise.all(...)` for several.",
         "a BigInt" => "Convert it with String(value), or Number(value) if it is small enough.",
         "a function" => "Call it and return what it gives, or leave it out.",
+        "a Map with objects as keys" => "Return its entries: [...map], or use texts as keys.",
         "an iterator" | "an async iterator" => "Collect its items first: [...iterator].",
         _ => "Return plain data: objects, arrays, strings, numbers, booleans, null.",
     }

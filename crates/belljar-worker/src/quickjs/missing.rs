@@ -28,7 +28,7 @@ pub(super) fn lookup(name: &str) -> Option<Missing> {
         "fsPromises" => (ErrorCode::RuntimeThrown, "Use fs.promises."),
         "path" => (ErrorCode::RuntimeThrown, "Write: import path from \"node:path\"."),
         "__dirname" | "__filename" => (ErrorCode::PermissionFile, NO_DIRECTORY),
-        "Deno" | "Bun" | "os" | "child_process" | "exec" | "spawn" | "execSync" => {
+        "Bun" | "os" | "child_process" | "exec" | "spawn" | "execSync" => {
             (ErrorCode::PermissionHost, NO_HOST)
         }
         "axios" | "http" | "https" | "net" => (

@@ -26,6 +26,8 @@ pub(super) fn install<'js>(
     native.set("variable", Function::new(ctx.clone(), variable)?)?;
     let granted = current.clone();
     native.set("variables", Function::new(ctx.clone(), move || granted.variables())?)?;
+    let granted = current.clone();
+    native.set("grantedPaths", Function::new(ctx.clone(), move || granted.paths())?)?;
     let clock = current.clone();
     native.set("now", Function::new(ctx.clone(), move || clock.elapsed_ms())?)?;
     let clock = current.clone();
@@ -86,7 +88,7 @@ fn install_random<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Curren
             random::fill(&mut bytes)
                 .map_err(|_| Exception::throw_message(&ctx, "no randomness to be had"))?;
         }
-        let fresh = TypedArray::<u8>::new(ctx, bytes)?;
+        let fresh = TypedArray::<u8>::new_copy(ctx, bytes)?;
         let set: Function = array.as_object().get("set")?;
         set.call::<_, ()>((rquickjs::function::This(array), fresh))
     };

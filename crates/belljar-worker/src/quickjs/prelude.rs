@@ -50,6 +50,7 @@ const ON_DEMAND: &[(&str, &str)] = guest_files![
     "fs-sync",
     "fs",
     "path",
+    "deno",
     "tools",
     "durable",
     "intl-locales",

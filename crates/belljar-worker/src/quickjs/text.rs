@@ -7,9 +7,14 @@ use rquickjs::{Error, Result, String as JsString};
 
 /// The string, with unpaired surrogates replaced.
 pub(super) fn text_of(string: &JsString<'_>) -> Result<String> {
+    text_and_loss(string).map(|(text, _)| text)
+}
+
+/// The same, and whether there was anything to replace.
+pub(super) fn text_and_loss(string: &JsString<'_>) -> Result<(String, bool)> {
     match string.to_string() {
-        Err(Error::Utf8(_)) => replaced(string),
-        other => other,
+        Err(Error::Utf8(_)) => Ok((replaced(string)?, true)),
+        other => Ok((other?, false)),
     }
 }
 

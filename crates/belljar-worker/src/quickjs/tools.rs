@@ -35,7 +35,7 @@ pub(super) fn install<'js>(
             Ok(Encoded { json, .. }) => json,
             Err(EncodeError::Engine(error)) => return Err(error),
             Err(EncodeError::Misfit { what, path }) => {
-                return value::describe(what, &path).message.into_js(&ctx);
+                return value::describe(what, "result", &path).message.into_js(&ctx);
             }
             Err(EncodeError::TooLarge) => {
                 let message = "the arguments are over 16 MiB of JSON";

@@ -11,10 +11,12 @@ mod write;
 
 use std::collections::HashMap;
 
-use rquickjs::{Atom, Coerced, Object, Type, Value, atom::PredefinedAtom, function::This};
+use rquickjs::{
+    Atom, Coerced, Object, String as JsString, Type, Value, atom::PredefinedAtom, function::This,
+};
 
-use super::text::text_of;
-use builtins::{Builtins, Kind, Opened};
+use super::text::text_and_loss;
+use builtins::{Builtins, Entries, Kind, Opened};
 use error::Step;
 pub(super) use error::{EncodeError, describe};
 use write::Writer;
@@ -28,7 +30,7 @@ const MAX_KNOWN_KEYS: usize = 512;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Encoded {
     pub(super) json: Vec<u8>,
-    /// Something became null that was not.
+    /// Something is not in the JSON as it was.
     pub(super) lossy: bool,
 }
 
@@ -76,7 +78,7 @@ impl<'js> Encoder<'js> {
             Type::Int => self.out.integer(value.as_int().unwrap_or_default())?,
             Type::Float => self.out.float(value.as_float().unwrap_or_default())?,
             Type::String => match value.as_string() {
-                Some(string) => self.out.string(&text_of(string)?)?,
+                Some(string) => self.text(string)?,
                 None => return Ok(Written::Nothing),
             },
             Type::Array | Type::Object | Type::Exception | Type::Proxy | Type::BigInt => {
@@ -95,6 +97,12 @@ impl<'js> Encoder<'js> {
             }
         }
         Ok(Written::Something)
+    }
+
+    fn text(&mut self, string: &JsString<'js>) -> Result<(), EncodeError> {
+        let (text, lossy) = text_and_loss(string)?;
+        self.out.note_loss(lossy);
+        self.out.string(&text)
     }
 
     /// What the value's own `toJSON` makes of it, if it has one.
@@ -212,7 +220,7 @@ impl<'js> Encoder<'js> {
             return self.out.raw(known);
         }
         let start = self.out.len();
-        self.out.string(&text_of(&key.to_js_string()?)?)?;
+        self.text(&key.to_js_string()?)?;
         self.out.raw(b":")?;
         if self.keys.len() < MAX_KNOWN_KEYS {
             self.keys.insert(key.clone(), self.out.since(start).into());
@@ -253,7 +261,10 @@ impl<'js> Encoder<'js> {
         match self.builtins.open(object, kind)? {
             Opened::Pretender => self.properties(object)?,
             Opened::Value(value) => return self.value(&value, &Step::Top),
-            Opened::Entries(entries) => self.entries(entries)?,
+            Opened::Entries(Entries { pairs, lossy }) => {
+                self.out.note_loss(lossy);
+                self.entries(pairs)?;
+            }
             Opened::Items(items) => self.array(&items)?,
             Opened::Indexed(length) => self.indexed(object, length)?,
             Opened::Live(what) => return Err(EncodeError::unsupported(what)),

@@ -142,7 +142,7 @@ fn b1_state_outlives_a_timeout() {
         let outcomes =
             ShellCell::new().run_session(vec![script("x=kept"), late, script("echo $x $y")]);
         let at = |index: usize| outcomes.get(index).expect("there is such a run");
-        let message = "the run went over its 400 ms of wall time";
+        let message = "timed out: the run went over its 400 ms of wall time";
         assert_eq!(at(1).told(), (ErrorCode::LimitTimeout, message), "{waiting}");
         assert_eq!(at(2).stdout(), "kept set\n", "{waiting}");
     }

@@ -230,7 +230,7 @@ fn timeouts_name_the_line() {
         let outcome = run_command(Python::Plain, &command);
         let error = outcome.failure();
         assert_eq!(error.code, ErrorCode::LimitTimeout, "{code}");
-        let start = "the run went over its 300 ms of wall time, at line ";
+        let start = "timed out: the run went over its 300 ms of wall time, at line ";
         assert!(error.message.starts_with(start), "{code}: {}", error.message);
         assert!(*line == 0 || error.line == Some(*line), "{code}: {error:?}");
     }

@@ -22,6 +22,7 @@ use belljar_wire::{
 use serde_json::Value;
 
 pub(crate) use crate::harness::Outcome;
+use crate::harness::state_of;
 
 const LAUNCHER: &str = include_str!("cpython_launcher.py");
 const GUEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cpython/guest");
@@ -117,6 +118,7 @@ fn run_in(socket: &mut UnixStream, command: &RunCommand) -> Outcome {
         prints: Vec::new(),
         denied: Vec::new(),
         artifacts: Vec::new(),
+        state: Value::Null,
         error: None,
     };
     loop {
@@ -126,6 +128,7 @@ fn run_in(socket: &mut UnixStream, command: &RunCommand) -> Outcome {
             }
             Event::Denied { attempt } => outcome.denied.push(attempt),
             Event::Artifact { path } => outcome.artifacts.push(path),
+            Event::State { cut, value } => outcome.state = state_of(cut, &value),
             Event::Failed(error) => {
                 outcome.error = Some(error);
                 return outcome;

@@ -171,7 +171,7 @@ kept = ['first']";
         "first", "thrown", "exit", "_exit", "stubborn", "caught", "slept", "waited", "full", true
     ]);
     assert_eq!(outcomes.last().map(|outcome| &outcome.value), Some(&kept));
-    let message = "the run went over its 300 ms of wall time, at line 4";
+    let message = "timed out: the run went over its 300 ms of wall time, at line 4";
     assert_eq!(outcomes.get(5).map(|outcome| outcome.told().1), Some(message));
 }
 
@@ -208,7 +208,7 @@ fn b1_tracebacks_are_of_the_right_run() {
         Python::Plain,
         &[command("def spin():\n    while True: pass"), hurried("spin()")],
     );
-    let message = "the run went over its 300 ms of wall time, at line 2 of <run 1>";
+    let message = "timed out: the run went over its 300 ms of wall time, at line 2 of <run 1>";
     assert_eq!(late.get(1).map(Outcome::told), Some((ErrorCode::LimitTimeout, message)));
 }
 

@@ -61,7 +61,7 @@ fn values_become_json() {
             "class M:\n    model_fields = {}\n    def model_dump(self): return {'a': 1}\nM()",
             json!({"a": 1}),
         ),
-        ("'\\ud83d\\ude00 \\ud800'", json!("😀 \u{fffd}")),
+        ("'\\ud83d\\ude00'", json!("😀")),
         ("class S(str):\n    def __str__(self): return 'no'\nS('yes')", json!("yes")),
         ("x = [1]\n[x, x, {'x': x}]", json!([[1], [1], {"x": [1]}])),
     ]);
@@ -70,6 +70,21 @@ fn values_become_json() {
 }
 
 /// A8: NaN and infinities are null, and the result says so.
+#[test]
+fn bug_12_what_json_cannot_tell_apart_is_lossy() {
+    for (code, expected, lossy) in [
+        ("{1: 2, '1': 3}", json!({"1": 3}), true),
+        ("[{True: 1, 'true': 2}]", json!([{"true": 2}]), true),
+        ("{1: 2, '2': 3}", json!({"1": 2, "2": 3}), false),
+        (r"'a\ud800'", json!("a\u{fffd}"), true),
+        (r"{'n': float('1'), 'k\udc00': {1: 2}}", json!({"n": 1.0, "k\u{fffd}": {"1": 2}}), true),
+        (r"['\U0001f600', '\ufffd']", json!(["\u{1f600}", "\u{fffd}"]), false),
+    ] {
+        let outcome = run(code);
+        assert_eq!((outcome.value, outcome.lossy), (expected, lossy), "{code}");
+    }
+}
+
 #[test]
 fn not_finite_is_null_and_lossy() {
     let outcome = run("[float('nan'), float('inf'), -float('inf'), 1.0]");

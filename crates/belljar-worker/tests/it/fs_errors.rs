@@ -190,7 +190,7 @@ fn a_full_disk_is_a_limit() {
     let error = failed("fs.writeFileSync('/dev/full', 'x')");
     assert_eq!(error.code, ErrorCode::LimitDisk);
     assert_eq!(error.message, "Error: ENOSPC: no space left on device, write");
-    assert!(error.hint.unwrap_or_default().contains("--disk"));
+    assert!(error.hint.unwrap_or_default().contains("at the limit"));
 }
 
 /// A6: a file larger than the memory is a MemoryError, whatever its size says.

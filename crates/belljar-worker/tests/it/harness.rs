@@ -33,6 +33,8 @@ pub(crate) struct Outcome {
     pub(crate) denied: Vec<String>,
     /// Files that are to come back, in order.
     pub(crate) artifacts: Vec<String>,
+    /// What the code left in `state`: null when nothing came, text when it was left out.
+    pub(crate) state: Value,
     /// Why the run failed.
     pub(crate) error: Option<GuestError>,
 }
@@ -170,7 +172,8 @@ fn run_once<E: Engine>(
     let link = HostLink::new(cell);
     let result = engine.run(command, &link);
     drop(link);
-    let Heard { prints, denied, artifacts } = reader.join().expect("the reader does not panic");
+    let Heard { prints, denied, artifacts, state } =
+        reader.join().expect("the reader does not panic");
     let (value, (lossy, cut), error) = match result {
         Ok(done) => {
             let value = serde_json::from_slice(&done.value).expect("the value is JSON");
@@ -178,7 +181,7 @@ fn run_once<E: Engine>(
         }
         Err(error) => (Value::Null, (false, false), Some(error)),
     };
-    Outcome { value, lossy, cut, prints, denied, artifacts, error }
+    Outcome { value, lossy, cut, prints, denied, artifacts, state, error }
 }
 
 #[derive(Default)]
@@ -186,6 +189,15 @@ struct Heard {
     prints: Vec<(Stream, String)>,
     denied: Vec<String>,
     artifacts: Vec<String>,
+    state: Value,
+}
+
+/// The state as it was sent, or that it was not.
+pub(crate) fn state_of(cut: bool, value: &[u8]) -> Value {
+    match cut {
+        true => "left out".into(),
+        false => serde_json::from_slice(value).expect("the state is JSON"),
+    }
 }
 
 fn drain(mut host: UnixStream, mut answer: impl FnMut(Event) -> Vec<Command>) -> Heard {
@@ -199,6 +211,7 @@ fn drain(mut host: UnixStream, mut answer: impl FnMut(Event) -> Vec<Command>) ->
             }
             Event::Denied { attempt } => heard.denied.push(attempt),
             Event::Artifact { path } => heard.artifacts.push(path),
+            Event::State { cut, value } => heard.state = state_of(cut, &value),
             ask @ (Event::ToolCall(_) | Event::TimerWanted { .. }) => {
                 for command in answer(ask) {
                     // The code may have ended without waiting for it.

@@ -174,9 +174,19 @@ fn a8_arguments_that_are_not_json_never_leave() {
     let error = outcome.error.expect("it fails");
     assert_eq!(error.code, ErrorCode::SerializationUnsupported, "{error:?}");
     assert!(error.message.contains("a.f"), "{}", error.message);
-    for code in ["return await mcp.s.t('text')", "return await mcp.s.t([1])"] {
-        let error = answered(code, |call| unreachable!("{call:?}")).error.expect("it fails");
-        assert_eq!(error.code, ErrorCode::ToolArguments);
+}
+
+/// A7: arguments that are no object are the host's to refuse, which knows the tool's own name.
+#[test]
+fn a7_arguments_of_another_shape_are_refused_by_the_host() {
+    for (code, sent) in [("await mcp.s.T('text')", "\"text\""), ("await mcp.s.T([1])", "[1]")] {
+        let outcome = answered(code, move |call| {
+            assert_eq!(call.arguments, sent.as_bytes());
+            fault(call.call, &ToolFault::new(ErrorCode::ToolArguments, "no").of_tool("s__t"))
+        });
+        let error = outcome.error.expect("it fails");
+        let told = (error.code, error.tool_name.as_deref());
+        assert_eq!(told, (ErrorCode::ToolArguments, Some("s__t")), "{code}");
     }
 }
 

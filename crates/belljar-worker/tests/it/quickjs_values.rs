@@ -118,6 +118,34 @@ fn to_json_is_honoured() {
 
 /// A8: what is lost is marked.
 #[test]
+fn bug_12_what_json_cannot_tell_apart_is_lossy() {
+    for (code, expected, lossy) in [
+        ("new Map<any, any>([[1, 2], ['1', 3]])", json!({"1": 3}), true),
+        ("[new Map<any, any>([[null, 1], ['null', 2]])]", json!([{"null": 2}]), true),
+        ("new Map<any, any>([[1, 2], ['2', 3]])", json!({"1": 2, "2": 3}), false),
+        ("new Map([[new Date(0), 1]]).size", json!(1), false),
+        (r#"'a\ud800'"#, json!("a\u{fffd}"), true),
+        (r#"({ 'k\udc00': 1 })"#, json!({"k\u{fffd}": 1}), true),
+        (r#"['\ud83d\ude00', '\ufffd']"#, json!(["\u{1f600}", "\u{fffd}"]), false),
+    ] {
+        let outcome = run(code);
+        assert_eq!((outcome.value, outcome.lossy), (expected, lossy), "{code}");
+    }
+}
+
+#[test]
+fn bug_12_objects_as_keys_have_no_json() {
+    let outcome = run("({ rows: new Map([[{ a: 1 }, 2], [{ b: 1 }, 3]]) })");
+    let message = "result.rows is a Map with objects as keys, which JSON has no place for";
+    assert_eq!(
+        (outcome.place().0, outcome.place().1),
+        (ErrorCode::SerializationUnsupported, message)
+    );
+    let named = "new Map([[{ toString: () => 'k' }, 1], [[1, 2] as any, 2]])";
+    assert_eq!(run(named).value, json!({"k": 1, "1,2": 2}));
+}
+
+#[test]
 fn what_has_no_number_is_null_and_lossy() {
     for (code, expected, lossy) in [
         ("[NaN, Infinity, -Infinity, 1]", json!([null, null, null, 1]), true),

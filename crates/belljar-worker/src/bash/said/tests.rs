@@ -29,7 +29,8 @@ fn syntax_errors_read_as_of_a_file() {
         ("m.sh: line 2: x\n", None),
         ("other\n", None),
     ] {
-        let text = Words { file_name: "m.sh", earlier: None }.as_if_a_file(line.as_bytes());
+        let text =
+            Words { file_name: "m.sh", earlier: None, granted: &[] }.as_if_a_file(line.as_bytes());
         assert_eq!(text.as_deref(), expected.map(str::as_bytes), "{line}");
     }
 }
@@ -37,7 +38,7 @@ fn syntax_errors_read_as_of_a_file() {
 /// B1: lines of what earlier runs have left are not told.
 #[test]
 fn b1_lines_of_earlier_runs_are_left_out() {
-    let words = Words { file_name: "m.sh", earlier: Some(100) };
+    let words = Words { file_name: "m.sh", earlier: Some(100), granted: &[] };
     for (line, expected) in [
         ("environment: line 103: x: unbound\n", Some("m.sh: x: unbound\n")),
         ("environment: line 3: x: unbound\n", Some("m.sh: line 3: x: unbound\n")),

@@ -1,6 +1,7 @@
 """From what went wrong to what the agent is told: code, message, place, and what to do (A7)."""
 
 import errno
+import os
 
 from . import hints, restrict, toolerrors, trace
 from .value import ValueProblem, size
@@ -11,6 +12,7 @@ MAX_HINT_BYTES = 4 * 1024
 MAX_TOOL_NAME_BYTES = 2 * 1024
 
 _SOCKET_MODULES = ("socket", "ssl", "http.client", "urllib.request", "asyncio.selector_events")
+_PROBE = "/tmp/.belljar-room"
 _PROCESS_MODULES = ("subprocess", "multiprocessing.popen_fork", "pty")
 
 
@@ -43,12 +45,13 @@ def guest_error(
 class Reporter:
     """Tells the failures of one run."""
 
-    def __init__(self, source, limits: dict, link):
+    def __init__(self, source, limits: dict, link, granted=()):
         self.source = source
         self.limits = limits
         self.link = link
         self.program = None
-        self.environment = ()
+        # Paths of the host that were granted.
+        self.granted = granted
 
     def syntax(self, error: BaseException) -> dict:
         """The code does not compile."""
@@ -89,7 +92,7 @@ class Reporter:
             return self._placed(error, refused[0], trace.headline(error), refused[1])
         place = trace.place_of(error, self.source)
         tree = self.program.tree if self.program is not None else None
-        hint = hints.for_error(error, place, tree, self.source)
+        hint = hints.for_error(error, place, tree, self.source, self.granted)
         return self._placed(error, code, trace.headline(error), hint)
 
     def exit(self, error: SystemExit, streams) -> dict:
@@ -105,7 +108,7 @@ class Reporter:
 
     def overdue(self, place, is_waiting: bool) -> dict:
         """The wall clock ran out, here."""
-        message = f"the run went over its {self.limits['wall_ms']} ms of wall time"
+        message = f"timed out: the run went over its {self.limits['wall_ms']} ms of wall time"
         line = column = stack = None
         if place is not None:
             message += f", at line {place.line}"
@@ -163,13 +166,18 @@ class Reporter:
         modules = trace.modules_passed(cause) + trace.modules_passed(error)
         number = cause.errno
         if number in (errno.ENOSPC, errno.EDQUOT):
-            return "limit.disk", hints.DISK
+            return _full_limit(), hints.DISK
+        if number == errno.EMFILE:
+            return "limit.open_files", hints.OPEN_FILES
         if number == errno.EAGAIN and not _has_path(cause):
             if any(name in _PROCESS_MODULES for name in modules) or _is_fork(error, self):
                 return "limit.processes", hints.processes(self.limits)
         if _is_network(cause, number, modules):
             self.link.denied(self._attempt(error))
             return "permission.network", hints.NETWORK
+        if hints.is_ungranted(cause, self.granted):
+            # As in Python, it is a file that is not there; the host hears of it all the same.
+            self.link.denied(self._attempt(error))
         if number not in (errno.EPERM, errno.EACCES, errno.EROFS):
             return None
         self.link.denied(self._attempt(error))
@@ -183,6 +191,17 @@ class Reporter:
         """The agent's line that reached for it."""
         place = trace.place_of(error, self.source)
         return (place and hints.line_text(place)) or trace.headline(error)
+
+
+def _full_limit() -> str:
+    """The limit that a full disk is about: a directory takes a place in the table of files, and no
+    room among their contents."""
+    try:
+        os.mkdir(_PROBE)
+    except OSError as error:
+        return "limit.inodes" if error.errno == errno.ENOSPC else "limit.disk"
+    os.rmdir(_PROBE)
+    return "limit.disk"
 
 
 def _os_error(error):

@@ -1,4 +1,5 @@
-"""The functions guest code finds beside the builtins (A11): output, debug, artifact."""
+"""The functions guest code finds beside the builtins (A11): output, debug,
+artifact, data."""
 
 import errno
 import json
@@ -6,6 +7,7 @@ import os
 import pprint
 import sys
 
+from .data import Data
 from .value import Attributes, ValueProblem, encode
 
 _MAX_SHOWN_BYTES = 1 << 20
@@ -46,7 +48,7 @@ def make_helpers(link, work: str) -> dict:
         link.artifact(full)
         return full
 
-    return {"output": output, "debug": debug, "artifact": artifact}
+    return {"output": output, "debug": debug, "artifact": artifact, "data": Data()}
 
 
 def _shown(value) -> str:

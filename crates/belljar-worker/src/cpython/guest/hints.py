@@ -22,7 +22,8 @@ TIMEOUT_RUNNING = (
 TIMEOUT_WAITING = (
     "The code was waiting there. Wait for less time, or ask for more time with --timeout."
 )
-DISK = "Workspace and /tmp are full: write less, delete what is done with, or ask for more with --disk."
+DISK = "Workspace and /tmp are full: write less, or delete what is done with."
+OPEN_FILES = "Close each file when it is done with: `with open(...) as file`."
 NETWORK = "There is no network in this run. Pass data in with `context`, or have the host granted."
 COMMAND = "That command may not be run here; have it granted, or do it in Python."
 HOST = "The cell does not allow this. Keep to computing, /work and /tmp."
@@ -63,8 +64,8 @@ def for_syntax(error: SyntaxError):
     return None
 
 
-def for_error(error, place, tree, source):
-    """A hint for an uncaught exception, or None."""
+def for_error(error, place, tree, source, granted=()):
+    """A hint for an uncaught exception, or None. `granted` are paths of the host."""
     try:
         if isinstance(error, ModuleNotFoundError):
             return _module(error)
@@ -75,7 +76,7 @@ def for_error(error, place, tree, source):
         if isinstance(error, KeyError):
             return _key(error, place, tree, source)
         if isinstance(error, FileNotFoundError):
-            return _file(error)
+            return _file(error, granted)
         if isinstance(error, RuntimeError):
             return _runtime(error)
     except Exception:
@@ -204,29 +205,65 @@ def _resolve(node, frame):
     return None
 
 
-def _file(error):
+def is_ungranted(error: OSError, granted) -> bool:
+    """Whether this is about a path that only a grant would bring into the cell."""
+    if not isinstance(error, FileNotFoundError) or not isinstance(error.filename, (str, bytes)):
+        return False
+    if "subprocess" in trace.modules_passed(error):
+        return False
+    return not _is_below(os.path.abspath(os.fsdecode(error.filename)), _places(granted))
+
+
+def _places(granted) -> tuple:
+    """What is in the cell, as far as code can be told."""
+    return (os.getcwd(), "/work", "/tmp", *granted)
+
+
+def _is_below(path: str, places) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in places)
+
+
+def _granted_at(name: str, granted):
+    """Where a file is that was granted and is looked for in /work."""
+    relative = os.path.relpath(os.path.abspath(name), os.getcwd())
+    for path in granted:
+        found = os.path.join(os.path.dirname(path), relative)
+        if not relative.startswith("..") and _is_below(found, (path,)):
+            return found
+    return None
+
+
+def _file(error, granted):
     if not isinstance(error.filename, (str, bytes)):
         return None
     name = os.fsdecode(error.filename)
     if "subprocess" in trace.modules_passed(error):
         return f"There is no command `{name}` here. Do it in Python, or have the command granted."
     path = os.path.abspath(name)
-    work = os.getcwd()
-    if not path.startswith((work, "/work", "/tmp")):
+    if not _is_below(path, _places(granted)):
         return (
             f"Only /work and /tmp are there for the code. A path of the machine is seen when it is "
             f"granted with --read {path}."
         )
+    found = _granted_at(name, granted)
+    if found is not None:
+        return f"It was granted, and is where it is on the host: {found}"
+    if _is_below(path, ("/tmp",)):
+        of_host = f" /tmp is the run's own: a file of the host is here once granted with --read {path}."
+    else:
+        of_host = ""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        return f"The folder {folder} is not there; make it with os.makedirs(folder, exist_ok=True)."
+        make = f"make it with os.makedirs({folder!r}, exist_ok=True)"
+        return f"The folder {folder} is not there; {make}.{of_host}"
     there = sorted(os.listdir(folder))
     if not there:
-        return f"{folder} is empty. Files of the machine are seen when granted with --read."
+        granted_only = "" if of_host else " Files of the machine are seen when granted with --read."
+        return f"{folder} is empty.{of_host}{granted_only}"
     more = f" and {len(there) - 20} more" if len(there) > 20 else ""
     close = _close(os.path.basename(path), there)
     did_you_mean = f" Did you mean {close}?" if close else ""
-    return f"In {folder} there is: {', '.join(there[:20])}{more}.{did_you_mean}"
+    return f"In {folder} there is: {', '.join(there[:20])}{more}.{did_you_mean}{of_host}"
 
 
 def _runtime(error):

@@ -14,14 +14,14 @@ class Node:
     """The node that a run is the body of, once its code has said that it is one."""
 
     def __init__(self):
-        self._is_one = False
+        self.is_one = False
         self._state = None
         self._before = {}
         self._grows = {}
 
     def begin(self, namespace: dict, code: str) -> None:
         """Makes names of the keys of the context, and of modules that nodes need not import."""
-        self._is_one = True
+        self.is_one = True
         context = namespace["context"]
         self._grows = context.pop(_GROWS, {})
         namespace.setdefault("json", json)
@@ -38,7 +38,7 @@ class Node:
 
     def takes(self, value) -> bool:
         """Whether the value of a last expression, which nobody returned, is the node's."""
-        return not self._is_one or isinstance(value, Mapping)
+        return not self.is_one or isinstance(value, Mapping)
 
     def gives(self, value):
         """What the node gives, when its code gave this."""

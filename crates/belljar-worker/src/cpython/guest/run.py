@@ -15,7 +15,7 @@ import types
 from os import access, chdir, getpid
 from time import monotonic
 
-from . import durable, figures, patches, restrict, trace
+from . import durable, figures, patches, restrict, state, trace
 from .arrivals import Arrivals
 from .calls import Calls
 from .capture import FdCapture
@@ -70,7 +70,7 @@ class Run:
         self.source = trace.Source(self._file_name, work, code_name)
         self.streams = prepared.streams
         self.capture = prepared.capture
-        self.reporter = Reporter(self.source, self.limits, link)
+        self.reporter = Reporter(self.source, self.limits, link, self.grants.get("paths", ()))
 
     def settle(self) -> None:
         """Makes the process that of this run: what it was granted, forks, the clock."""
@@ -216,6 +216,7 @@ class Run:
         self._namespace["__builtins__"] = table
         self._namespace["__file__"] = self.source.path()
         self._namespace["context"] = self._parse_context()
+        state.prepare(self._namespace)
         sys.modules["__main__"] = main
         return table
 
@@ -273,7 +274,10 @@ class Run:
             revive_pools()
         self._save_figures()
         _restore_recursion_limit()
-        encoded = encode(self._value(outcome, stale), self.limits["result_bytes"])
+        most = self.limits["result_bytes"]
+        encoded = encode(self._value(outcome, stale), most)
+        if not self._node.is_one:
+            encoded.lossy |= state.send(self.link, self._namespace, most)
         self._calls.finish()
         self._run_exit_functions()
         return encoded

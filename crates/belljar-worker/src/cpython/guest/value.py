@@ -78,19 +78,20 @@ def encode(value, max_bytes: int, root: str = "result") -> Encoded:
     try:
         plain = _plain(value, max_bytes)
         if plain is not None:
-            if len(plain) > max_bytes:
+            text, lossy = _utf8_and_loss(plain)
+            if len(text) > max_bytes:
                 raise _TooLarge
-            return Encoded(plain, lossy=False, cut=False)
+            return Encoded(text, lossy, cut=False)
         walker = _Walker(max_bytes)
         walker.value(value)
-        text = utf8("".join(walker.parts))
+        text, lossy = _utf8_and_loss("".join(walker.parts))
         if len(text) > max_bytes:
             raise _TooLarge
-        return Encoded(text, walker.lossy, walker.cut)
+        return Encoded(text, walker.lossy or lossy, walker.cut)
     except _Misfit as misfit:
         raise misfit.told(root) from None
     except _TooLarge:
-        what = "the value is" if root == "result" else "the arguments are"
+        what = {"result": "the value is", "state": "state is"}.get(root, "the arguments are")
         raise ValueProblem(
             "limit.result",
             f"{what} larger than {size(max_bytes)} of JSON",
@@ -105,7 +106,7 @@ def size(count: int) -> str:
 
 
 def _plain(value, max_bytes: int):
-    """The JSON of plain data, None when there is anything to look at more closely."""
+    """The JSON of plain data as text, None when there is anything to look at more closely."""
     kind = type(value)
     if kind not in _SCALARS and not _is_plain_tree(value, max_bytes):
         return None
@@ -113,7 +114,16 @@ def _plain(value, max_bytes: int):
         text = _encode_plain(value)
     except (ValueError, TypeError, RecursionError, MemoryError):
         return None
-    return None if _has_long_digits(text) else utf8(text)
+    return None if _has_long_digits(text) else text
+
+
+def _utf8_and_loss(text: str):
+    """The text as UTF-8, and whether a half of a surrogate pair in it has become U+FFFD."""
+    try:
+        return text.encode(), False
+    except UnicodeEncodeError:
+        data = utf8(text)
+        return data, data.decode().count("\ufffd") > text.count("\ufffd")
 
 
 def _is_plain_tree(value, max_items: int) -> bool:
@@ -279,13 +289,14 @@ class _Walker:
         self.write("]")
 
     def _object(self, entries: dict) -> None:
+        if any(type(key) is not str for key in entries):
+            entries = self._by_text(entries)
         self.write("{")
         is_first = True
-        for key, item in entries.items():
+        for text, item in entries.items():
             if not is_first:
                 self.write(",")
             is_first = False
-            text = key if type(key) is str else self._key(key)
             self.write(_encode_string(text) + ":")
             try:
                 self.value(item)
@@ -293,6 +304,15 @@ class _Walker:
                 misfit.path.append(f".{text}" if text.isidentifier() else f"[{text!r}]")
                 raise
         self.write("}")
+
+    def _by_text(self, entries: dict) -> dict:
+        """The entries under the texts of their keys. Of several with one text the last stays."""
+        texts = {}
+        for key, item in entries.items():
+            text = key if type(key) is str else self._key(key)
+            self.lossy |= text in texts
+            texts[text] = item
+        return texts
 
     def _key(self, key) -> str:
         text = key_text(key)

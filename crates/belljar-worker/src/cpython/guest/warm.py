@@ -51,10 +51,12 @@ def warm(data: bool) -> None:
 
 def warm_further() -> None:
     """Imports what guest code is likely to use: after the first cell, which may be the only one."""
+    from . import data
     from .cell import prepare, rehearse
 
     for name in _STDLIB:
         _import(name)
+    data.load()
     prepare()
     for _ in range(_TIMES):
         rehearse()

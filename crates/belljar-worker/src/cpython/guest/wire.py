@@ -32,6 +32,7 @@ TIMER_WANTED = 73
 BRANCHED = 74
 REROOTED = 75
 NOT_BRANCHED = 76
+STATE = 77
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_TEXT_BYTES = 64 * 1024
@@ -191,6 +192,9 @@ class Link:
 
     def artifact(self, path: str) -> None:
         self.send(frame(ARTIFACT, {"path": path}))
+
+    def state(self, value: bytes, cut: bool) -> None:
+        self.send(frame(STATE, {"cut": cut}, value))
 
     def done(self, value: bytes, lossy: bool, cut: bool) -> None:
         self.send(framed(DONE, _DONE_HEADS[lossy, cut], value), last=True)

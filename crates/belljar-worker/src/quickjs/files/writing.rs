@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{add, at, errors};
-use crate::quickjs::text::text_of;
+use crate::quickjs::{encoding::bytes_of, text::text_of};
 
 const COPY_BYTES: usize = 64 << 10;
 
@@ -42,8 +42,9 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, files: &Object<'js>) -> Result<()> {
     files.set("putText", Function::new(ctx.clone(), put_text)?)?;
     let slot = open.clone();
     let put_hex = move |fail: Function<'js>, hex: String| {
-        let bytes = super::super::encoding::bytes_of(&hex);
-        put(&slot, &bytes).map_err(|error| errors::raise(&fail, &error, "write"))
+        let bytes = bytes_of(&hex).ok_or_else(|| io::Error::from(Errno::NOMEM));
+        let written = bytes.and_then(|bytes| put(&slot, &bytes));
+        written.map_err(|error| errors::raise(&fail, &error, "write"))
     };
     files.set("putHex", Function::new(ctx.clone(), put_hex)?)?;
     let end = move || drop(open.take());

@@ -1,8 +1,8 @@
 // What other runtimes have and this one refuses: each attempt is told to the host, and ends in a
 // PermissionError whose hint says what to do instead.
 //
-// Only what code calls or reads outright is here. What code merely asks for by `typeof` (Buffer,
-// Deno, window, module …) stays undefined, so that such questions get an honest answer; the
+// Only what code calls or reads outright is here, and `Deno` in deno.js. What code merely asks for by
+// `typeof` (Buffer, Bun, window, module …) stays undefined, so that such questions get an honest answer; the
 // engine explains those names when code trips over them, see `missing.rs`.
 (function (native) {
   "use strict";
@@ -79,7 +79,7 @@
     const isLook = (key) => typeof key === "symbol" || key === "then" || key === "toJSON";
     return new Proxy(Object.create(null), {
       get: (target, key) => (isLook(key) ? undefined : open[key] ?? refuseKey(key)),
-      has: (target, key) => (isLook(key) ? false : refuseKey(key)),
+      has: (target, key) => (isLook(key) ? false : open[key] !== undefined || refuseKey(key)),
       set: (target, key) => refuseKey(key),
       deleteProperty: (target, key) => refuseKey(key),
       defineProperty: (target, key) => refuseKey(key),
@@ -88,6 +88,8 @@
       getPrototypeOf: () => null,
     });
   }
+
+  native.forbidden = forbidden;
 
   const envHint = (key) => "No environment variable of the host is visible unless it is granted"
     + (key === undefined ? "" : ` with --env ${String(key)}`)

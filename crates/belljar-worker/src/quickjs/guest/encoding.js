@@ -5,6 +5,7 @@
 
   const { apply } = Reflect;
   const { toHex } = Uint8Array.prototype;
+  const { toWellFormed } = String.prototype;
 
   const LABELS = new Map(
     [
@@ -47,7 +48,7 @@
     }
 
     encode(input = "") {
-      return native.encodeUtf8(`${input}`.toWellFormed());
+      return native.encodeUtf8(apply(toWellFormed, `${input}`, []));
     }
 
     /** Writes whole characters only; says how much was read (UTF-16 units) and written (bytes). */
@@ -55,7 +56,7 @@
       if (!(destination instanceof Uint8Array)) {
         throw new TypeError("TextEncoder.encodeInto: the destination must be a Uint8Array");
       }
-      const text = `${source}`.toWellFormed();
+      const text = apply(toWellFormed, `${source}`, []);
       const bytes = native.encodeUtf8(text);
       if (bytes.length <= destination.length) {
         destination.set(bytes);

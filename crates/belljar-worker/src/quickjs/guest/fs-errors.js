@@ -11,24 +11,45 @@
   const quote = (path) => `'${path}'`;
 
   const isBelow = (path, directory) => path === directory || path.startsWith(`${directory}/`);
-  const isOutside = (path) => path.startsWith("/")
-    && !isBelow(path, "/work") && !isBelow(path, "/tmp");
+  /** Whether only a grant would bring this path into the cell. */
+  const isOutside = (path) => path.startsWith("/") && !isBelow(path, "/work")
+    && !isBelow(path, "/tmp") && !native.grantedPaths().some((one) => isBelow(path, one));
   const parentOf = (path) => path.replace(/\/+[^/]*\/*$/, "");
 
   const REFUSALS = ["EACCES", "EPERM", "EROFS"];
 
-  function hintFor(code, path, intent) {
+  /** Where a file is that was granted and is looked for in /work. */
+  function grantedAt(path) {
+    const relative = isBelow(path, "/work") ? path.slice("/work/".length) : path.replace(/^\.\//, "");
+    if (relative === "" || relative.startsWith("/")) return undefined;
+    const granted = native.grantedPaths();
+    for (let i = 0; i < granted.length; i++) {
+      const parent = parentOf(granted[i]);
+      if (isBelow(`${parent}/${relative}`, granted[i])) return `${parent}/${relative}`;
+    }
+    return undefined;
+  }
+
+  function hintForMissing(path, intent) {
     const flag = intent === "write" ? "--write" : "--read";
-    if (code === "ENOENT" && isOutside(path)) {
+    if (isOutside(path)) {
       return `Only /work, /tmp and granted paths exist here. Grant it with ${flag} ${path}`;
     }
-    if (code === "ENOENT" && intent === "write" && path.includes("/")) {
+    const granted = grantedAt(path);
+    if (granted !== undefined) return `It was granted, and is where it is on the host: ${granted}`;
+    const isHosts = isBelow(path, "/tmp")
+      ? `. /tmp is the run's own: a file of the host is here once it is granted with ${flag} ${path}`
+      : "";
+    if (intent === "write" && path.includes("/")) {
       const parent = JSON.stringify(parentOf(path));
-      return `Make the directory first: fs.mkdirSync(${parent}, { recursive: true })`;
+      return `Make the directory first: fs.mkdirSync(${parent}, { recursive: true })${isHosts}`;
     }
-    if (code === "ENOENT") {
-      return "See what is there with fs.readdirSync(\"/work\"); relative paths begin at /work.";
-    }
+    const look = "See what is there with fs.readdirSync(\"/work\"); relative paths begin at /work";
+    return look + (isHosts === "" ? "." : isHosts);
+  }
+
+  function hintFor(code, path, intent) {
+    if (code === "ENOENT") return hintForMissing(path, intent);
     if (REFUSALS.includes(code) && path === "/") {
       return "Look in /work, /tmp and the paths that were granted.";
     }
@@ -38,8 +59,9 @@
         : `Grant it with --read ${path}`;
     }
     if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG") {
-      return "Files in /work and /tmp are at the limit: write less, remove some, or raise --disk.";
+      return "Files in /work and /tmp are at the limit: write less, or remove some.";
     }
+    if (code === "EMFILE") return "Close files that are done with.";
     return code === "EISDIR" ? "That is a directory: fs.readdirSync lists it." : undefined;
   }
 
@@ -59,7 +81,8 @@
       if (named && dest !== undefined) error.dest = dest;
       const hint = hintFor(code, dest ?? path, intent);
       if (hint !== undefined) defineProperty(error, "hint", { value: hint, configurable: true });
-      if (REFUSALS.includes(code)) native.denied(`${syscall} ${quote(dest ?? path)}`);
+      const isRefused = REFUSALS.includes(code) || (code === "ENOENT" && isOutside(dest ?? path));
+      if (isRefused) native.denied(`${syscall} ${quote(dest ?? path)}`);
       throw error;
     };
   }
@@ -112,5 +135,5 @@
     return text;
   }
 
-  native.fileErrors = { __proto__: null, failure, invalid, pathText };
+  native.fileErrors = { __proto__: null, failure, invalid, isOutside, pathText };
 });

@@ -61,6 +61,7 @@
     [["events"], "Event", "CustomEvent", "EventTarget", "AbortSignal", "AbortController"],
     [["crypto"], "crypto", "performance"],
     [FS, "fs", "artifact"],
+    [[...FS, "deno"], "Deno"],
     [["tools"], "mcp", "tools", "load", "__callTool__", "ToolError"],
     [
       ["stdlib-items", "stdlib-tables", "stdlib-numbers", "stdlib-text", "stdlib-dates", "stdlib"],

@@ -1,4 +1,5 @@
-// `output(value)` and `debug(value, label)`: show a value, and go on with it.
+// `output(value)` and `debug(value, label)`: show a value, and go on with it. `state`: what code
+// leaves in there is handed on beside its value, see state.rs.
 (function (native) {
   "use strict";
 
@@ -29,7 +30,7 @@
     return value;
   }
 
-  for (const [name, value] of [["output", output], ["debug", debug]]) {
+  for (const [name, value] of [["output", output], ["debug", debug], ["state", {}]]) {
     Object.defineProperty(globalThis, name, {
       value, writable: true, enumerable: false, configurable: true,
     });

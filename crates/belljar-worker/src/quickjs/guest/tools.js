@@ -57,13 +57,7 @@
     const origin = new Error();
     return new PromiseHere((resolve, reject) => {
       const named = args === undefined || args === null ? {} : args;
-      if (typeof named !== "object" || native.values.isArray(named)) {
-        throw new ToolError(`${tool} takes one object with named arguments`, {
-          code: "tool.arguments",
-          hint: "Call it like tool({ name: value }).",
-          toolName: server === null ? tool : `${server}__${tool}`,
-        });
-      }
+      // What is no object is refused by the host, which knows the tool by its own name.
       const call = native.callTool(server, tool, named, native.values, native.rawStack(origin));
       if (typeof call === "string") {
         throw new ToolError(call, { code: "serialization.unsupported", toolName: tool });

@@ -29,6 +29,8 @@
   const bufferLengthOf = getter(ArrayBuffer.prototype, "byteLength");
   const { toBase64 } = Uint8Array.prototype;
   const toText = String;
+  // What objects without a text of their own turn into.
+  const isNoText = RegExp.prototype.test.bind(/^\[object [^\]]*\]$/);
 
   const openers = {
     date(value) {
@@ -37,11 +39,17 @@
     },
     map(value) {
       apply(sizeOfMap, value, []);
-      // Two keys may have one text; the later entry wins, as in an object.
+      // Two keys may have one text: the later entry wins, as in an object, and the value is marked.
       return () => {
         const entries = new Map();
-        apply(eachOfMap, value, [(item, key) => apply(setInMap, entries, [toText(key), item])]);
-        const flat = [];
+        let isText = true;
+        apply(eachOfMap, value, [(item, key) => {
+          const text = toText(key);
+          if (typeof key === "object" && key !== null && isNoText(text)) isText = false;
+          apply(setInMap, entries, [text, item]);
+        }]);
+        if (!isText) return null;
+        const flat = [apply(sizeOfMap, entries, []) < apply(sizeOfMap, value, [])];
         const add = (item) => { flat[flat.length] = item; };
         apply(eachOfMap, entries, [(item, key) => { add(key); add(item); }]);
         return flat;

@@ -5,7 +5,7 @@
 
 use rquickjs::{Array, Function, Object, Result, Value, atom::PredefinedAtom};
 
-use crate::quickjs::text::text_of;
+use crate::quickjs::text::text_and_loss;
 
 /// A chain longer than this is made to annoy.
 const MAX_PROTOTYPES: usize = 1000;
@@ -48,11 +48,19 @@ pub(super) enum Opened<'js> {
     /// It only has the prototype: an object like any other.
     Pretender,
     Value(Value<'js>),
-    Entries(Vec<(String, Value<'js>)>),
+    Entries(Entries<'js>),
     Items(Array<'js>),
     /// Its own indices, this many.
     Indexed(f64),
     Live(&'static str),
+}
+
+/// What is in a `Map`, under the texts of its keys.
+#[derive(Debug)]
+pub(super) struct Entries<'js> {
+    pub(super) pairs: Vec<(String, Value<'js>)>,
+    /// Some of its keys have no text of their own, and did not survive as they were.
+    pub(super) lossy: bool,
 }
 
 impl<'js> Builtins<'js> {
@@ -141,7 +149,8 @@ impl<'js> Builtins<'js> {
             return Ok(Opened::Pretender);
         }
         Ok(match (kind, opened) {
-            (Kind::Map, flat) => Opened::Entries(entries_of(flat.get()?)?),
+            (Kind::Map, flat) if flat.is_null() => Opened::Live("a Map with objects as keys"),
+            (Kind::Map, flat) => Opened::Entries(entries_of(&flat.get()?)?),
             (Kind::Set, items) => Opened::Items(items.get()?),
             (Kind::TypedArray, length) => Opened::Indexed(length.get()?),
             (_, value) => Opened::Value(value),
@@ -149,13 +158,16 @@ impl<'js> Builtins<'js> {
     }
 }
 
-/// `[key, value, key, value, …]` as pairs.
-fn entries_of<'js>(flat: Array<'js>) -> Result<Vec<(String, Value<'js>)>> {
-    let mut entries = Vec::with_capacity(flat.len() / 2);
-    for index in (0..flat.len()).step_by(2) {
-        entries.push((text_of(&flat.get(index)?)?, flat.get(index + 1)?));
+/// `[whether keys were lost, key, value, key, value, …]` as pairs.
+fn entries_of<'js>(flat: &Array<'js>) -> Result<Entries<'js>> {
+    let mut pairs = Vec::with_capacity(flat.len() / 2);
+    let mut lossy: bool = flat.get(0)?;
+    for index in (1..flat.len()).step_by(2) {
+        let (text, is_cut) = text_and_loss(&flat.get(index)?)?;
+        lossy |= is_cut;
+        pairs.push((text, flat.get(index + 1)?));
     }
-    Ok(entries)
+    Ok(Entries { pairs, lossy })
 }
 
 impl Kind {

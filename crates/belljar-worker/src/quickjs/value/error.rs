@@ -98,9 +98,9 @@ impl From<Error> for EncodeError {
     }
 }
 
-/// The error as the agent is told.
-pub(in crate::quickjs) fn describe(what: Misfit, path: &[String]) -> GuestError {
-    let mut place = String::from("result");
+/// The error as the agent is told; `root` is what the value is called.
+pub(in crate::quickjs) fn describe(what: Misfit, root: &str, path: &[String]) -> GuestError {
+    let mut place = String::from(root);
     path.iter().rev().for_each(|step| place.push_str(step));
     if place.len() > MAX_PATH_BYTES {
         place.truncate(place.floor_char_boundary(MAX_PATH_BYTES));

@@ -17,9 +17,14 @@ impl Writer {
         Self { out: Vec::new(), max_bytes, lossy: false }
     }
 
-    /// The bytes, and whether something became null that was not.
+    /// The bytes, and whether something is not in them as it was.
     pub(super) fn finish(self) -> (Vec<u8>, bool) {
         (self.out, self.lossy)
+    }
+
+    /// Notes that something is not in the output as it was.
+    pub(super) fn note_loss(&mut self, lossy: bool) {
+        self.lossy |= lossy;
     }
 
     pub(super) fn len(&self) -> usize {
