@@ -61,12 +61,12 @@ impl Cell {
         let Ok([guest, keeper, pidfd]) = <[OwnedFd; 3]>::try_from(fds) else {
             return Err(LaunchError::Protocol);
         };
-        let keeper = Arc::new(packet_socket(keeper).map_err(LaunchError::Spawn)?);
-        let mut connection = Connection::adopt(guest).map_err(LaunchError::Spawn)?;
+        let keeper = Arc::new(packet_socket(keeper).map_err(LaunchError::spawn)?);
+        let mut connection = Connection::adopt(guest).map_err(LaunchError::spawn)?;
         match connection.receive(HANDSHAKE_CAPS).await {
             Ok(Event::Ready) => {}
             Ok(Event::Refused { mechanism, message }) => {
-                return Err(LaunchError::Refused { mechanism, message });
+                return Err(LaunchError::refused(mechanism, message));
             }
             Ok(_) | Err(ReadError::Decode(_)) => return Err(LaunchError::Protocol),
             Err(ReadError::Ended | ReadError::Io(_)) => return Err(LaunchError::NoHandshake),
@@ -77,9 +77,10 @@ impl Cell {
         Ok(Self { connection, body })
     }
 
-    /// Whether the zygote this cell hangs from still takes orders.
-    pub(crate) fn zygote_is_alive(&self) -> bool {
-        self.body.zygote.is_alive()
+    /// Whether code can be run in it: its processes are there, and the zygote it hangs from still
+    /// takes orders.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.body.zygote.is_alive() && self.body.is_alive()
     }
 }
 
@@ -114,6 +115,11 @@ impl Body {
     /// Whether the kernel has killed in this cell for want of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         self.cgroup.as_ref().is_some_and(Leaf::ran_out_of_memory)
+    }
+
+    /// CPU time of everything that was ever in the cell, where a control group counts it.
+    pub(crate) fn group_cpu(&self) -> Option<Duration> {
+        self.cgroup.as_ref().and_then(Leaf::cpu_time)
     }
 
     /// Brings `/work` and `/tmp` to another size, if it has not got it.

@@ -11,12 +11,15 @@ use crate::{
     Ask, Input, Limits, Stop, ToolLink,
     connection::{CellReader, CellWriter, Connection},
     run::Ended,
+    state::State,
     transcript::{TooMuchOutput, Transcript},
 };
 use backlog::{OpenCalls, Outgoing};
 
 /// The largest text of one print; engines send longer ones in pieces.
 const MAX_PRINT_BYTES: u32 = 512 << 10;
+/// Frames are paid for by what a run may print, or by this, whichever is more.
+const MIN_FRAME_BUDGET: u64 = 1_000_000;
 /// Artifacts a run may name.
 const MAX_NAMED_ARTIFACTS: usize = 256;
 /// Denials the operator hears of, per run; all of them are in the run's own log.
@@ -29,6 +32,8 @@ pub(crate) struct Said {
     pub(crate) named: Vec<String>,
     /// Tool calls it made.
     pub(crate) calls: u32,
+    /// What it left in `state`.
+    pub(crate) state: State,
     denials: u32,
 }
 
@@ -106,7 +111,7 @@ async fn listen(
     let body_bytes = u32::try_from(limits.result_bytes).unwrap_or(u32::MAX);
     let caps = Caps { body_bytes, text_bytes: MAX_PRINT_BYTES };
     // Frames cost the host their whole size, not only that of the text in them.
-    let mut budget = limits.output_fatal_bytes().saturating_mul(64);
+    let mut budget = limits.output_fatal_bytes().max(MIN_FRAME_BUDGET).saturating_mul(64);
     loop {
         let (event, frame_bytes) = match reader.receive(caps).await {
             Ok(received) => received,
@@ -167,6 +172,11 @@ impl Said {
             }
             Event::TimerWanted { at_ms } => {
                 asks.ask(Ask::Timer(at_ms));
+                Ok(())
+            }
+            Event::State { cut, value } => {
+                let checked = State::checked(cut, value);
+                self.state = checked.map_err(|error| Ended::Malformed(error.to_owned()))?;
                 Ok(())
             }
             event @ (Event::Done { .. } | Event::Failed(_)) => Err(Ended::Answered(event)),

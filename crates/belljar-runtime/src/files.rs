@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fmt, io,
     os::fd::{AsFd, OwnedFd},
     path::Path,
@@ -17,15 +17,17 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use belljar_jail::workspace::{
-    self, ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, Kept, NotCommitted,
+    self, ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, ExecutedDirectory, Kept,
+    NotCommitted, Obeyed,
 };
+use belljar_paths::names::{self, GIT};
 use belljar_wire::ErrorCode;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
 };
 
-use crate::{Artifact, Change, Limits, RunError, grants::OpenWorkspace, run};
+use crate::{Artifact, Change, CommitExecutable, Limits, RunError, grants::OpenWorkspace, run};
 
 /// Files in here come back by themselves. Engines name it when it is there.
 const OUTPUT_DIRECTORY: &str = "/work/out";
@@ -109,10 +111,10 @@ impl Leftovers {
         settled.notes = skipped
             .map(|skipped| format!("[artifact] {}: left out: {}", skipped.path, skipped.reason))
             .collect();
-        let Some(OpenWorkspace { directory, commit, .. }) = &self.workspace else {
+        let Some(OpenWorkspace { directory, commit, executable, .. }) = &self.workspace else {
             return Ok(());
         };
-        let kept = kept.with_names(self.reserved_names.iter().cloned());
+        let kept = obeying(kept, self.reserved_names.clone(), executable);
         let caps = ChangeCaps { began: Some(self.began), kept, ..ChangeCaps::default() };
         let changes = workspace::changes(self.work.as_fd(), lower, &caps)?;
         let mut report = None;
@@ -143,7 +145,27 @@ impl Settled {
     }
 }
 
-fn wait_until_dead(keeper: &OwnedFd) -> io::Result<()> {
+/// With the names that no commit brings, and those that this one was not told to bring.
+fn obeying(kept: Kept, reserved: Arc<[OsString]>, executable: &CommitExecutable) -> Kept {
+    let released = executable.clone();
+    let kept = kept.with_names(move |name| {
+        if reserved.iter().any(|reserved| is_reserved(name, reserved)) {
+            return Some(Obeyed::Reserved);
+        }
+        names::executed(name).filter(|listed| !released.has(listed)).map(Obeyed::Executed)
+    });
+    match executable.has(GIT) {
+        true => kept,
+        false => kept.with_directory(ExecutedDirectory { name: GIT, is: names::is_repository }),
+    }
+}
+
+/// Whether a name is a reserved one to some file system.
+pub(crate) fn is_reserved(name: &OsStr, reserved: &OsStr) -> bool {
+    name == reserved || reserved.to_str().is_some_and(|reserved| names::is_same(name, reserved))
+}
+
+pub(crate) fn wait_until_dead(keeper: &OwnedFd) -> io::Result<()> {
     loop {
         match poll(&mut [PollFd::new(keeper, PollFlags::IN)], Some(&DEATH)) {
             Err(Errno::INTR) => {}

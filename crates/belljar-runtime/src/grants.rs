@@ -1,6 +1,7 @@
 //! From what a run asks to reach to what its cell is given.
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     fs, io,
     os::{fd::OwnedFd, unix::fs::MetadataExt as _},
@@ -8,6 +9,7 @@ use std::{
 };
 
 use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
+use belljar_paths::names::{all_executed, executed_in};
 use belljar_wire::{ErrorCode, GuestGrants, Language};
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2},
@@ -15,8 +17,9 @@ use rustix::{
 };
 
 use crate::{
-    EngineSource, RunError, RunRequest, Workspace,
+    CommitExecutable, EngineSource, Grants, RunError, RunRequest, Workspace,
     protect::{Inner, Protected, Relation},
+    scan::{Asked, Survey},
 };
 
 /// Places of a cell's own that no grant may take.
@@ -27,6 +30,9 @@ const OWN: [&str; 11] = [
 /// And nothing beneath these either.
 const CLOSED: [&str; 6] = ["/work", "/proc", "/dev", "/sys", "/belljar", "/commands"];
 const MAX_GRANTED_COMMANDS: usize = 64;
+/// A command's head is bounded: so many paths are told to a guest, of so many bytes.
+const MAX_TOLD_PATHS: usize = 16;
+const MAX_TOLD_PATH_BYTES: usize = 512;
 
 /// A request's grants, checked.
 #[derive(Debug, Default)]
@@ -44,6 +50,7 @@ pub(crate) struct Checked {
 pub(crate) struct OpenWorkspace {
     pub(crate) directory: OwnedFd,
     pub(crate) commit: bool,
+    pub(crate) executable: CommitExecutable,
     /// What of it a commit leaves alone, and what is never handed back.
     pub(crate) kept: Vec<PathBuf>,
 }
@@ -53,6 +60,7 @@ pub(crate) fn check(
     request: &RunRequest,
     engines: &dyn EngineSource,
     protected: &[PathBuf],
+    survey: &Survey,
 ) -> Result<Checked, RunError> {
     let grants = &request.grants;
     let mut checked = Checked {
@@ -61,13 +69,16 @@ pub(crate) fn check(
             modules: grants.modules.clone(),
             commands: grants.commands.clone(),
             permissive: grants.permissive,
+            paths: told_paths(grants),
         },
         ..Checked::default()
     };
     check_names(request)?;
-    let reaches_files =
-        request.workspace.is_some() || !grants.read.is_empty() || !grants.write.is_empty();
-    let protected = Protected::look(if reaches_files { protected } else { &[] });
+    let protected = match asks_for_trees(request) {
+        true => protected.iter().chain(&survey.protected).cloned().collect(),
+        false => Vec::new(),
+    };
+    let protected = Protected::look(&protected);
     let protected = protected.map_err(|error| {
         let message = format!("could not look for what is protected: {error}");
         RunError::new(ErrorCode::SandboxFailed, message)
@@ -80,7 +91,9 @@ pub(crate) fn check(
     let read = grants.read.iter().map(|path| (path, TreeAccess::Read, "--read"));
     let write = grants.write.iter().map(|path| (path, TreeAccess::Write, "--write"));
     for (path, access, flag) in read.chain(write) {
-        checked.cell.trees.push(tree(path, access, flag, &protected)?);
+        let mut tree = tree(path, access, flag, &protected)?;
+        tree.fixed = survey.fixed(path);
+        checked.cell.trees.push(tree);
     }
     // Outer ones first, so that inner ones are not covered by them.
     checked.cell.trees.sort_by(|a, b| a.target().cmp(b.target()));
@@ -101,6 +114,53 @@ pub(crate) fn check(
         checked.cell.commands.push((name.clone(), command(name, engines)?));
     }
     Ok(checked)
+}
+
+/// Granted paths the guest is told of by name. There is room for a few.
+fn told_paths(grants: &Grants) -> Vec<String> {
+    let all = grants.read.iter().chain(&grants.write).map(|path| path.to_string_lossy());
+    let short = all.filter(|path| path.len() <= MAX_TOLD_PATH_BYTES);
+    short.take(MAX_TOLD_PATHS).map(Cow::into_owned).collect()
+}
+
+fn asks_for_trees(request: &RunRequest) -> bool {
+    let Grants { read, write, .. } = &request.grants;
+    request.workspace.is_some() || !read.is_empty() || !write.is_empty()
+}
+
+/// The trees a request asks for, by plain paths. One that can never be granted is refused before
+/// anybody looks through it: that may be the whole machine.
+pub(crate) fn asked(request: &RunRequest) -> Result<Vec<Asked>, RunError> {
+    let grants = &request.grants;
+    let workspace = request.workspace.iter();
+    let workspace = workspace.map(|it| (it.path.clone(), TreeAccess::Workspace, "--workspace"));
+    let read = grants.read.iter().map(|path| (path.clone(), TreeAccess::Read, "--read"));
+    let write = grants.write.iter().map(|path| (path.clone(), TreeAccess::Write, "--write"));
+    let all = workspace.chain(read).chain(write);
+    all.map(|(path, access, flag)| {
+        Ok(Asked { path: grantable(&path, access, flag)?, access, flag })
+    })
+    .collect()
+}
+
+/// The plain form of a path, if it is one that could be granted.
+fn grantable(path: &Path, access: TreeAccess, flag: &str) -> Result<PathBuf, RunError> {
+    let path = plain(path).ok_or_else(|| {
+        invalid(format!("{flag} {}: not an absolute path of text without `..`", path.display()))
+    })?;
+    if matches!(access, TreeAccess::Workspace) {
+        return match path == Path::new("/") {
+            true => Err(invalid(format!("{flag} /: the whole machine is no workspace"))),
+            false => Ok(path),
+        };
+    }
+    let is_own = OWN.iter().any(|own| path == Path::new(own))
+        || CLOSED.iter().any(|closed| path.starts_with(closed));
+    if is_own {
+        let message = format!("{flag} {}: this is a place of the cell's own", path.display());
+        return Err(invalid(message).with_hint("grant something inside it, or another directory"));
+    }
+    Ok(path)
 }
 
 fn check_names(request: &RunRequest) -> Result<(), RunError> {
@@ -146,18 +206,7 @@ fn tree(
     flag: &str,
     protected: &Protected,
 ) -> Result<GrantedTree, RunError> {
-    let path = plain(path).ok_or_else(|| {
-        invalid(format!("{flag} {}: not an absolute path of text without `..`", path.display()))
-    })?;
-    let is_own = OWN.iter().any(|own| path == Path::new(own))
-        || CLOSED.iter().any(|closed| path.starts_with(closed));
-    if is_own {
-        return Err(invalid(format!(
-            "{flag} {}: this is a place of the cell's own",
-            path.display()
-        ))
-        .with_hint("grant something inside it, or another directory"));
-    }
+    let path = grantable(path, access, flag)?;
     let handle = open(&path, OFlags::PATH, flag)?;
     let found = fs::File::from(handle).metadata();
     let found = found.map_err(|error| unreachable(flag, &path, &error))?;
@@ -173,7 +222,7 @@ fn tree(
         return Err(closed(message)
             .with_hint("grant a directory that holds nothing of the kind, or use --workspace"));
     }
-    Ok(GrantedTree { path, access, is_directory, identity, covered })
+    Ok(GrantedTree { path, access, is_directory, identity, covered, fixed: Vec::new() })
 }
 
 /// What is protected of a tree, if it is not all of it.
@@ -199,20 +248,30 @@ fn open_workspace(
     workspace: &Workspace,
     protected: &Protected,
 ) -> Result<(GrantedTree, OpenWorkspace), RunError> {
-    let Workspace { path, commit } = workspace;
+    let Workspace { path, commit, executable } = workspace;
     let flag = "--workspace";
-    let plain = plain(path).ok_or_else(|| {
-        invalid(format!("{flag} {}: not an absolute path of text without `..`", path.display()))
-    })?;
-    if plain == Path::new("/") {
-        return Err(invalid(format!("{flag} /: the whole machine is no workspace")));
+    if let Some(name) = executable.unlisted() {
+        let message =
+            format!("--commit-executable {name}: the host does not execute this by itself");
+        let names = all_executed().collect::<Vec<_>>().join(", ");
+        return Err(
+            invalid(message).with_hint(format!("it is committed anyway; those are: {names}"))
+        );
+    }
+    let plain = grantable(path, TreeAccess::Workspace, flag)?;
+    if let (true, Some(name)) = (commit, executed_in(&plain).filter(|name| !executable.has(name))) {
+        let message = format!("{flag} {}: the host would execute what is in it", plain.display());
+        return Err(closed(message)
+            .with_hint(format!("--commit-executable {name} lets a run change it all the same")));
     }
     let directory = open(&plain, OFlags::RDONLY | OFlags::DIRECTORY, flag)?;
     let found = fstat(&directory).map_err(|errno| unreachable(flag, &plain, &errno.into()))?;
     let (access, identity) = (TreeAccess::Workspace, (found.st_dev, found.st_ino));
     let Inner { covered, kept } = inner(&plain, identity, flag, protected)?;
-    let tree = GrantedTree { path: plain, access, is_directory: true, identity, covered };
-    Ok((tree, OpenWorkspace { directory, commit: *commit, kept }))
+    let fixed = Vec::new();
+    let tree = GrantedTree { path: plain, access, is_directory: true, identity, covered, fixed };
+    let executable = executable.clone();
+    Ok((tree, OpenWorkspace { directory, commit: *commit, executable, kept }))
 }
 
 /// Opens what is to be granted. No link leads there: a guest that could write to a directory once

@@ -29,7 +29,8 @@ use crate::{
     pools::Pools,
     report::{Report, milliseconds_since},
     run::{self, Driven, Files, Task},
-    session::MAX_SESSIONS,
+    scan::{self, Survey, Trees, WrittenTree},
+    session::most_sessions,
     transcript::Transcript,
 };
 
@@ -49,7 +50,8 @@ pub struct HostConfig {
     /// Paths that no grant and no workspace gives a guest any access to, whether or not anything is
     /// there: the operator's own state and configuration.
     pub protected: Vec<PathBuf>,
-    /// Names that no commit brings to any directory: what is found under them would be obeyed.
+    /// Names that no commit brings to any directory, and that no granted tree shows: what is found
+    /// under them would be obeyed.
     pub reserved_names: Vec<OsString>,
 }
 
@@ -64,6 +66,7 @@ pub struct Host {
     maximum: Limits,
     protected: Arc<[PathBuf]>,
     reserved_names: Arc<[OsString]>,
+    looking: Arc<Semaphore>,
 }
 
 /// A run that somebody knows by name before it starts.
@@ -88,6 +91,9 @@ const MAX_UPLOADS: usize = 8;
 /// Runs whose files are looked at at the same time.
 const MAX_SETTLING: usize = 8;
 
+/// Looks through written trees that nobody waits for but the host's end.
+const MAX_LOOKING: u32 = 4096;
+
 /// A run that was let in, and the cell it got.
 struct Admitted<'a> {
     cell: Cell,
@@ -96,6 +102,7 @@ struct Admitted<'a> {
     pool: Arc<Pool>,
     guest: GuestGrants,
     workspace: Option<OpenWorkspace>,
+    written: Vec<WrittenTree>,
 }
 
 impl Host {
@@ -110,10 +117,21 @@ impl Host {
         let cells = Arc::new(Semaphore::new(MAX_CELLS));
         let settling = Arc::new(Semaphore::new(MAX_SETTLING));
         let uploads = Arc::new(Semaphore::new(MAX_UPLOADS));
-        let sessions = Arc::new(Semaphore::new(MAX_SESSIONS));
+        let sessions = Arc::new(Semaphore::new(most_sessions()));
         let (pools, protected) = (Arc::new(pools), protected.into());
         let reserved_names = reserved_names.into();
-        Ok(Self { pools, cells, settling, uploads, sessions, maximum, protected, reserved_names })
+        let looking = Arc::new(Semaphore::new(MAX_LOOKING as usize));
+        Ok(Self {
+            pools,
+            cells,
+            settling,
+            uploads,
+            sessions,
+            maximum,
+            protected,
+            reserved_names,
+            looking,
+        })
     }
 
     /// Runs guest code to its end. Whatever goes wrong is in the result.
@@ -153,10 +171,12 @@ impl Host {
         };
         let mut outcome = match prepared {
             Err(refusal) => Err(refusal),
-            Ok(Admitted { mut cell, permit, pool, guest, workspace }) => {
+            Ok(Admitted { mut cell, permit, pool, guest, workspace, written }) => {
                 report.metrics.startup_ms = milliseconds_since(admitted);
                 report.confined(&pool);
                 let running = refill_once_dropped(pool);
+                // Also when nobody waits for the end of this.
+                let writing = self.trees(written).written_by(cell.body.keeper());
                 let limits = request.limits;
                 let files = if workspace.is_some() { Files::Wanted } else { Files::WantedIfNamed };
                 let durable = tools.as_ref().and_then(|tools| tools.durable.clone());
@@ -183,6 +203,9 @@ impl Host {
                     });
                     report.settled = self.settle(left, &abandoned, abort).await;
                 }
+                if let Some(writing) = writing {
+                    report.taken_back = writing.take_back().await;
+                }
                 drop((cell, permit, running));
                 outcome
             }
@@ -196,6 +219,8 @@ impl Host {
     /// Ends every cell and every zygote, and waits until they are gone.
     pub async fn shutdown(self) {
         self.pools.shutdown().await;
+        // What was written is looked through to the end.
+        let _ = self.looking.acquire_many(MAX_LOOKING).await;
     }
 
     /// Checks a request's limits and sizes.
@@ -206,6 +231,11 @@ impl Host {
                 format!("{name} of {asked} is not within the operator's maximum of {allowed}"),
             )
             .with_hint("ask for less, or raise [limits.maximum] in belljar.toml"));
+        }
+        if limits.open_files < Limits::FEWEST_OPEN_FILES {
+            let (asked, least) = (limits.open_files, Limits::FEWEST_OPEN_FILES);
+            let message = format!("open_files of {asked} is too few: a cell needs {least}");
+            return Err(RunError::new(ErrorCode::RequestInvalid, message));
         }
         if request.code.len() as u64 > limits.code_bytes {
             return Err(RunError::new(
@@ -274,11 +304,12 @@ impl Host {
         &self,
         request: &RunRequest,
         engine: EngineKind,
-    ) -> Result<(Arc<Pool>, Checked), RunError> {
+    ) -> Result<(Arc<Pool>, Checked, Vec<WrittenTree>), RunError> {
         self.admit(request, &request.limits)?;
-        let checked = grants::check(request, self.pools.engines(), &self.protected)?;
+        let survey = self.survey(request).await?;
+        let checked = grants::check(request, self.pools.engines(), &self.protected, &survey)?;
         let pool = self.pools.of(engine).await.map_err(|error| no_cell(&error))?;
-        Ok((pool, checked))
+        Ok((pool, checked, survey.written))
     }
 
     /// The engine for a piece of code.
@@ -293,8 +324,9 @@ impl Host {
         engine: EngineKind,
     ) -> Result<Admitted<'_>, RunError> {
         self.admit(request, &request.limits)?;
+        let survey = self.survey(request).await?;
         let Checked { cell: grants, guest, workspace } =
-            grants::check(request, self.pools.engines(), &self.protected)?;
+            grants::check(request, self.pools.engines(), &self.protected, &survey)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
         let pool = self.pools.of(engine).await.map_err(|error| no_cell(&error))?;
@@ -310,7 +342,26 @@ impl Host {
         let resized = cell.body.resize_scratch(limits.disk_bytes, limits.inodes).await;
         resized.map_err(|error| failed("/work and /tmp", error))?;
         cell.body.limit_cgroup(&limits).map_err(|error| failed("the control group", error))?;
-        Ok(Admitted { cell, permit, pool, guest, workspace })
+        Ok(Admitted { cell, permit, pool, guest, workspace, written: survey.written })
+    }
+
+    /// Looks through the trees that a request asks for.
+    async fn survey(&self, request: &RunRequest) -> Result<Survey, RunError> {
+        let asked = grants::asked(request)?;
+        if asked.is_empty() {
+            return Ok(Survey::default());
+        }
+        let reserved = self.reserved_names.clone();
+        let surveyed = tokio::task::spawn_blocking(move || scan::survey(&asked, &reserved)).await;
+        surveyed.unwrap_or_else(|error| {
+            Err(RunError::new(ErrorCode::SandboxFailed, format!("could not look around: {error}")))
+        })
+    }
+
+    /// Trees that are written to, to be looked through by this host.
+    pub(crate) fn trees(&self, written: Vec<WrittenTree>) -> Trees {
+        let (reserved, looking) = (self.reserved_names.clone(), self.looking.clone());
+        Trees { list: written.into(), reserved, looking }
     }
 }
 
@@ -331,6 +382,12 @@ pub(crate) fn no_cell(error: &LaunchError) -> RunError {
     let refused = RunError::new(error.code(), error.to_string());
     if matches!(error, LaunchError::NoEngine(_)) {
         return refused;
+    }
+    if matches!(error, LaunchError::NoRoom { .. }) {
+        return refused.with_hint(
+            "nothing was run; try again when other runs have ended, or allow this user more processes \
+             (ulimit -u, pids.max) or open files (ulimit -n)",
+        );
     }
     refused.with_hint("nothing was run; `belljar doctor` says what this machine lacks")
 }

@@ -22,7 +22,9 @@ mod report;
 mod request;
 mod result;
 mod run;
+mod scan;
 mod session;
+mod state;
 mod stream;
 mod tools;
 mod transcript;
@@ -35,14 +37,14 @@ pub use examine::{Finding, FindingState, examine};
 pub use host::{Bridged, Host, HostConfig};
 pub use launch_error::LaunchError;
 pub use limits::Limits;
-pub use request::{Grants, Language, RunRequest, Workspace};
+pub use request::{CommitExecutable, Grants, Language, RunRequest, Workspace};
 pub use result::{
     Artifact, Change, ErrorCode, ErrorKind, Isolation, Metrics, RunError, RunResult, Status,
     ToolReport, Truncated, run_id, unrun,
 };
 pub use session::{
     CheckpointInfo, Checkpointed, Ending, FileError, MAX_CHECKPOINTS, MAX_SESSIONS, Session,
-    SessionFile, SessionFileKind, SessionInfo, SessionPhase, SessionRequest,
+    SessionFile, SessionFileKind, SessionInfo, SessionPhase, SessionRequest, most_sessions,
 };
 pub use tools::{Ask, BridgeLink, Durable, Input, Stop, ToolCall, ToolFault, ToolLink, ToolReply};
 pub use transcript::{Listener, Stream};

@@ -1,6 +1,6 @@
 //! The limits of a run (A6), their defaults, and the operator's maxima.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 /// What one run may use. Each has a default; none is ever above the operator's maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,10 +70,53 @@ impl Limits {
         tool_timeout: Duration::from_secs(3600),
     };
 
-    /// Output beyond this, on either stream, ends the run: at least 1 MB, so that a small
-    /// `output_bytes` shortens what is kept without making ordinary chatter fatal.
+    /// With fewer files open at a time no engine starts.
+    pub(crate) const FEWEST_OPEN_FILES: u32 = 16;
+
+    /// The most a run may ask for on this machine, unless the operator says otherwise: a share of its
+    /// memory, whatever a caller would like.
+    pub fn maximum_here() -> Self {
+        machine_memory().map_or(Self::MAXIMUM, |memory| Self::MAXIMUM.on_a_machine_with(memory))
+    }
+
+    /// These, as far as a machine with so much memory has room for them.
+    #[must_use]
+    fn on_a_machine_with(self, memory: u64) -> Self {
+        Self {
+            memory: self.memory.min(memory / 2),
+            // In memory too.
+            disk: self.disk.min(memory / 2),
+            context_bytes: self.context_bytes.min(memory / 16),
+            result_bytes: self.result_bytes.min(memory / 64),
+            ..self
+        }
+    }
+
+    /// These, none above a maximum.
+    #[must_use]
+    pub fn within(self, maximum: &Self) -> Self {
+        Self {
+            timeout: self.timeout.min(maximum.timeout),
+            cpu: self.cpu.min(maximum.cpu),
+            memory: self.memory.min(maximum.memory),
+            code_bytes: self.code_bytes.min(maximum.code_bytes),
+            context_bytes: self.context_bytes.min(maximum.context_bytes),
+            output_bytes: self.output_bytes.min(maximum.output_bytes),
+            result_bytes: self.result_bytes.min(maximum.result_bytes),
+            processes: self.processes.min(maximum.processes),
+            open_files: self.open_files.min(maximum.open_files),
+            disk: self.disk.min(maximum.disk),
+            inodes: self.inodes.min(maximum.inodes),
+            tool_calls: self.tool_calls.min(maximum.tool_calls),
+            tool_timeout: self.tool_timeout.min(maximum.tool_timeout),
+        }
+    }
+
+    /// Output beyond this, on either stream, ends the run: 16 times what is kept of it, though at least
+    /// 16 KiB and no more than 1 MB, unless more is kept. So ordinary chatter is cut and not fatal, and
+    /// a caller who keeps little waits for little.
     pub fn output_fatal_bytes(&self) -> u64 {
-        self.output_bytes.max(1_000_000)
+        self.output_bytes.saturating_mul(16).clamp(16 << 10, 1_000_000).max(self.output_bytes)
     }
 
     /// The first limit that is zero or above `maximum`, as `(name, asked, allowed)`.
@@ -102,8 +145,52 @@ impl Limits {
     }
 }
 
+/// What this machine has, or what a container that it is gives it.
+fn machine_memory() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let total = total_bytes(&meminfo)?;
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
+    Some(group.trim().parse::<u64>().map_or(total, |group| group.min(total)))
+}
+
+fn total_bytes(meminfo: &str) -> Option<u64> {
+    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = total.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kilobytes << 10)
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A caller cannot have more than the machine has, whatever the usual maxima are.
+    #[test]
+    fn s10_the_usual_maxima_are_within_the_machine() {
+        let small = Limits::MAXIMUM.on_a_machine_with(1024 * MIB);
+        assert_eq!((small.memory, small.disk), (512 * MIB, 512 * MIB));
+        assert_eq!((small.context_bytes, small.result_bytes), (64 * MIB, 16 * MIB));
+        assert_eq!(small.timeout, Limits::MAXIMUM.timeout);
+        assert_eq!(Limits::MAXIMUM.on_a_machine_with(1 << 40), Limits::MAXIMUM);
+        // What a run gets that says nothing fits too.
+        let tiny = Limits::MAXIMUM.on_a_machine_with(256 * MIB);
+        assert_eq!(Limits::DEFAULT.exceeds(&tiny).map(|(name, ..)| name), Some("memory"));
+        assert_eq!(Limits::DEFAULT.within(&tiny).exceeds(&tiny), None);
+        assert_eq!(Limits::maximum_here().exceeds(&Limits::MAXIMUM), None);
+    }
+
+    #[test]
+    fn s10_the_machine_says_what_it_has() {
+        assert_eq!(
+            total_bytes("MemTotal:       24684028 kB\nMemFree: 1 kB\n"),
+            Some(25_276_444_672)
+        );
+        assert_eq!(total_bytes("MemFree: 1 kB\n"), None);
+        assert!(machine_memory().is_some_and(|bytes| bytes > 64 * MIB));
     }
 }

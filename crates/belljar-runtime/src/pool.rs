@@ -1,8 +1,8 @@
 //! Parked cells: confined, single-use, waiting for code.
 //!
 //! A request takes a parked cell and the pool is refilled after it, off the request path. If there is
-//! none it orders one and takes the first that is made; a dead zygote is replaced, and its parked
-//! cells with it.
+//! none it orders one and takes the first that is made; a zygote that is dead or stuck is replaced, and
+//! its parked cells with it.
 
 use std::{
     collections::VecDeque,
@@ -165,6 +165,24 @@ impl Pool {
         limits: CellLimits,
     ) -> Result<Cell, RunError> {
         let zygote = self.live_zygote().await.map_err(|error| no_cell(&error))?;
+        let made = self.make_granted_in(&zygote, kind, grants.clone(), limits).await;
+        match made {
+            // No code has begun: what the zygote could not do, another may.
+            Err(_) if !zygote.is_alive() => {
+                let zygote = self.live_zygote().await.map_err(|error| no_cell(&error))?;
+                self.make_granted_in(&zygote, kind, grants, limits).await
+            }
+            made => made,
+        }
+    }
+
+    async fn make_granted_in(
+        &self,
+        zygote: &Arc<Zygote>,
+        kind: CellKind,
+        grants: CellGrants,
+        limits: CellLimits,
+    ) -> Result<Cell, RunError> {
         let trees = if grants.trees.is_empty() {
             Vec::new()
         } else {
@@ -177,13 +195,18 @@ impl Pool {
             // Nobody lowers them any more.
             CellKind::Session => limits,
         };
-        let cell = self.make_in(&zygote, kind, limits, granted).await;
+        let cell = self.make_in(zygote, kind, limits, granted).await;
         cell.map_err(|error| no_cell(&error))
     }
 
     async fn make(&self) -> Result<Cell, LaunchError> {
         let zygote = self.live_zygote().await?;
-        self.make_in(&zygote, CellKind::Single, self.limits, Granted::default()).await
+        let make = |zygote| self.make_in(zygote, CellKind::Single, self.limits, Granted::default());
+        match make(&zygote).await {
+            // No code has begun: what the zygote could not do, another may.
+            Err(_) if !zygote.is_alive() => make(&self.live_zygote().await?).await,
+            made => made,
+        }
     }
 
     async fn make_in(
@@ -207,14 +230,14 @@ impl Pool {
             return Err(LaunchError::NoHandshake);
         }
         if !zygote.is_alive() {
-            tracing::warn!("the zygote died, starting another");
+            tracing::warn!("the zygote died or does not answer, starting another");
             *zygote = Arc::new(Zygote::start(&self.program, &self.plan).await?);
         }
         Ok(zygote.clone())
     }
 
     fn pop_alive(&self) -> Option<Cell> {
-        std::iter::from_fn(|| self.pop()).find(Cell::zygote_is_alive)
+        std::iter::from_fn(|| self.pop()).find(Cell::is_usable)
     }
 
     fn begin_parking(&self) -> bool {

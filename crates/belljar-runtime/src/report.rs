@@ -11,6 +11,8 @@ use crate::{
     pool::Pool,
     result::run_id,
     run::{Driven, Finished},
+    scan::TakenBack,
+    state::State,
     transcript::Transcript,
 };
 
@@ -21,9 +23,12 @@ pub(crate) struct Report {
     pub(crate) metrics: Metrics,
     isolation: Isolation,
     pub(crate) settled: Settled,
+    /// What became of what it wrote to granted trees.
+    pub(crate) taken_back: TakenBack,
     stopped: Option<Status>,
     /// The session it ran in.
     pub(crate) session_id: Option<String>,
+    state: State,
 }
 
 impl Report {
@@ -36,8 +41,10 @@ impl Report {
             metrics,
             isolation,
             settled: Settled::default(),
+            taken_back: TakenBack::default(),
             stopped: None,
             session_id: None,
+            state: State::default(),
         }
     }
 
@@ -52,6 +59,7 @@ impl Report {
         let measured = driven.measured;
         self.stopped = driven.stopped;
         self.metrics.tool_calls = driven.said.calls;
+        self.state = driven.said.state.clone();
         self.metrics.execution_ms = milliseconds_since(started);
         self.metrics.cpu_ms = milliseconds(measured.cpu);
         self.metrics.memory_mb = megabytes(measured.peak_memory_bytes);
@@ -62,11 +70,18 @@ impl Report {
         outcome: Result<Finished, RunError>,
         mut transcript: Transcript,
     ) -> RunResult {
-        for note in &self.settled.notes {
+        let outcome = match self.taken_back.error(outcome.as_ref().err()) {
+            Some(error) => Err(error),
+            None => outcome,
+        };
+        for note in self.settled.notes.into_iter().chain(self.taken_back.into_lines()) {
             // The run is over: what does not fit is left out like any other line.
             let _ = transcript.log(note.as_bytes());
         }
         let mut texts = transcript.finish();
+        // What a run that failed has left half done is not handed on.
+        let state = if outcome.is_ok() { self.state } else { State::default() };
+        texts.truncated.state = state.is_cut;
         let (value, lossy, error) = match outcome {
             Ok(Finished { value, lossy, cut }) => {
                 texts.truncated.result = cut;
@@ -97,6 +112,7 @@ impl Report {
             artifacts: self.settled.artifacts,
             changes: self.settled.changes,
             session_id: self.session_id,
+            state: state.into_json(),
             lossy,
             ..RunResult::blank(String::new())
         }

@@ -2,8 +2,11 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use belljar_paths::names::all_executed;
 pub use belljar_wire::Language;
 use serde_json::value::RawValue;
+
+use serde::{Deserialize, Serialize};
 
 use crate::Limits;
 
@@ -44,12 +47,48 @@ pub struct Grants {
 }
 
 /// A directory of the host that a run works on a copy-on-write view of (C1).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workspace {
     /// The directory.
     pub path: PathBuf,
     /// Whether what the run changed goes to the directory if it succeeds. Otherwise it is only told.
     pub commit: bool,
+    /// What a commit brings of what the host would execute.
+    pub executable: CommitExecutable,
+}
+
+/// Which names a commit brings that some tool of the host would execute by itself, such as `.git` or
+/// `.envrc`: see [`belljar_paths::names::EXECUTED`]. All others are told, and left alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommitExecutable {
+    /// These, spelt as they are listed.
+    Names(Vec<String>),
+    /// All of them: for a directory that no tool of the host looks at.
+    All,
+}
+
+impl Default for CommitExecutable {
+    fn default() -> Self {
+        Self::Names(Vec::new())
+    }
+}
+
+impl CommitExecutable {
+    /// Whether a name of the list is brought.
+    pub fn has(&self, listed: &str) -> bool {
+        match self {
+            Self::Names(names) => names.iter().any(|name| name == listed),
+            Self::All => true,
+        }
+    }
+
+    /// The first of the names that is not on the list: somebody means something else.
+    pub fn unlisted(&self) -> Option<&str> {
+        let Self::Names(names) = self else { return None };
+        let is_listed = |name: &&String| all_executed().any(|listed| listed == name.as_str());
+        names.iter().find(|name| !is_listed(name)).map(String::as_str)
+    }
 }
 
 impl RunRequest {

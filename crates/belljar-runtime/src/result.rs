@@ -5,6 +5,8 @@ pub use belljar_wire::{ErrorCode, ErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::state;
+
 /// How a run went. Serialises to the canonical JSON shape.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunResult {
@@ -42,9 +44,10 @@ pub struct RunResult {
     pub cached: bool,
     /// The session it ran in.
     pub session_id: Option<String>,
-    /// State handed on; there is none yet.
-    pub state: serde_json::Map<String, serde_json::Value>,
-    /// Some number in the value was NaN or infinite and became null.
+    /// What the code left in `state`, as a JSON object: `{}` when it left nothing.
+    pub state: Box<RawValue>,
+    /// The value is not quite what the code gave: a number was NaN or infinite and became null, text
+    /// held half a character, or several keys have the same text.
     pub lossy: bool,
 }
 
@@ -74,7 +77,7 @@ impl RunResult {
             tools: ToolReport::default(),
             cached: false,
             session_id: None,
-            state: serde_json::Map::new(),
+            state: state::empty(),
             lossy: false,
         }
     }
@@ -110,6 +113,8 @@ pub enum Status {
     Failed,
     /// The caller stopped it.
     Aborted,
+    /// Its host stopped, or could not keep its journal: it goes on from there later.
+    Interrupted,
     /// It waits for a person to approve a call.
     ApprovalRequired,
     /// Nobody knows whether a call of it happened; a person has to say.
@@ -238,7 +243,8 @@ pub struct Change {
 }
 
 /// What was cut to its cap.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Truncated {
     /// Standard output was cut.
     pub stdout: bool,
@@ -248,6 +254,8 @@ pub struct Truncated {
     pub logs: bool,
     /// A table in the value had more rows than came back.
     pub result: bool,
+    /// What the code left in `state` was too large or no JSON, and did not come back.
+    pub state: bool,
 }
 
 /// Tools found and offered.

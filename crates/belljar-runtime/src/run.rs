@@ -1,5 +1,8 @@
 //! One run in one cell: code in, events out, and whatever may end it.
 
+mod exhausted;
+mod memory;
+mod meter;
 mod verdict;
 
 use std::{
@@ -12,7 +15,7 @@ use std::{
 
 use belljar_jail::{
     KeeperReport,
-    sample::{CellProcesses, Usage},
+    sample::{CpuLedger, Usage},
 };
 use belljar_wire::{Command, ErrorCode, Event};
 use serde_json::value::RawValue;
@@ -21,12 +24,15 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use crate::{
     Limits, RunError, Status, Stop, ToolLink,
     cell::Cell,
-    clock::Clock,
+    clock::{Clock, Tick},
     connection::Connection,
     exchange::{self, Said},
     transcript::{TooMuchOutput, Transcript},
 };
 
+pub(crate) use memory::slack_bytes;
+use memory::{Finding, MemoryWatch};
+pub(crate) use meter::{CellMeter, Meter};
 pub(crate) use verdict::{aborted, crashed, judge, out_of_memory};
 
 /// A guest that can still speak says itself where it was when time ran out; one that cannot is
@@ -34,8 +40,6 @@ pub(crate) use verdict::{aborted, crashed, judge, out_of_memory};
 const GRACE: Duration = Duration::from_millis(75);
 /// How often a running cell is measured.
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
-/// Resident memory a cell has before any guest code, and what its allocator may waste.
-const RESIDENT_SLACK: u64 = 96 << 20;
 
 /// How a run ended well.
 #[derive(Debug)]
@@ -84,27 +88,6 @@ pub(crate) struct Measured {
     pub(crate) peak_memory_bytes: u64,
 }
 
-/// What a run's use of the machine is measured by, from outside.
-pub(crate) trait Meter {
-    /// What the run uses right now.
-    fn usage(&self) -> Usage;
-
-    /// CPU time of the run, and the most memory it was resident with, now that it has ended; `None`
-    /// when the guest is gone.
-    fn total(&self) -> Option<Usage>;
-}
-
-impl Meter for CellProcesses {
-    fn usage(&self) -> Usage {
-        Self::usage(self)
-    }
-
-    fn total(&self) -> Option<Usage> {
-        let memory_bytes = self.peak_memory_bytes()?;
-        Some(Usage { cpu: self.cpu_time().unwrap_or_default(), memory_bytes })
-    }
-}
-
 /// What is known when a run has ended, and its guest may still be there.
 #[derive(Debug)]
 pub(crate) struct Conversed {
@@ -124,7 +107,8 @@ pub(crate) async fn drive(
 ) -> Driven {
     let (limits, files) = (task.limits, task.files);
     let Cell { connection, body } = cell;
-    let conversed = converse(connection, &body.processes(), task, transcript, abort).await;
+    let meter = CellMeter::start(body);
+    let conversed = converse(connection, &meter, task, transcript, abort).await;
     let Conversed { ended, mut measured, said, still_there } = conversed;
     let report =
         if still_there && !matches!(ended, Ended::Silent) { None } else { body.guest_end().await };
@@ -152,15 +136,16 @@ pub(crate) async fn converse(
     abort: Pin<&mut impl Future<Output = ()>>,
 ) -> Conversed {
     let Task { command, limits, tools, .. } = task;
-    let (mut measured, mut said) = (Measured::default(), Said::default());
+    let (mut watched, mut said) = (Watched::default(), Said::default());
     let waits = tools.as_ref().map(|tools| tools.waits_for_person.clone());
     let exchange = exchange::exchange(connection, command, limits, tools, transcript, &mut said);
     let clock = Clock::start(limits.timeout + GRACE, waits);
-    let ended = watch(exchange, meter, limits, clock, &mut measured, abort).await;
+    let ended = watch(exchange, meter, limits, clock, &mut watched, abort).await;
     // Before anything else: what the guest does from here on is not part of its run.
     let total = meter.total();
     let Usage { cpu, memory_bytes } = total.unwrap_or_default();
-    measured.raise(cpu, memory_bytes);
+    let Watched { mut measured, ledger, .. } = watched;
+    measured.raise(cpu.saturating_add(ledger.lost()), memory_bytes);
     Conversed { ended, measured, said, still_there: total.is_some() }
 }
 
@@ -184,6 +169,15 @@ impl Measured {
     }
 }
 
+/// What was seen of a run while it went on.
+#[derive(Debug, Default)]
+struct Watched {
+    measured: Measured,
+    ledger: CpuLedger,
+    /// From the first sample on.
+    memory: Option<MemoryWatch>,
+}
+
 /// Why a run ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
@@ -204,13 +198,12 @@ async fn watch(
     exchange: impl Future<Output = Ended>,
     meter: &impl Meter,
     limits: &Limits,
-    clock: Clock,
-    measured: &mut Measured,
+    mut clock: Clock,
+    watched: &mut Watched,
     mut abort: Pin<&mut impl Future<Output = ()>>,
 ) -> Ended {
     let started = Instant::now();
     let mut exchange = pin!(exchange);
-    let mut deadline = pin!(clock.run_out());
     let mut sample = interval_at(started + SAMPLE_EVERY, SAMPLE_EVERY);
     sample.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -219,20 +212,54 @@ async fn watch(
             // looked at.
             biased;
             () = &mut abort => return Ended::Aborted,
-            () = &mut deadline => return Ended::OutOfTime,
-            _ = sample.tick() => {
-                let usage = meter.usage();
-                measured.raise(usage.cpu, usage.memory_bytes);
-                if usage.memory_bytes > limits.memory.saturating_add(RESIDENT_SLACK) {
-                    return Ended::OutOfMemory;
+            tick = clock.tick() => match tick {
+                Tick::OutOfTime => return Ended::OutOfTime,
+                Tick::Turned => {
+                    if !clock.advance(meter.sample(&mut watched.ledger).usage.cpu) {
+                        return Ended::OutOfTime;
+                    }
                 }
-                // Unless it is set apart, this limit is the wall clock's: the guest, which can say where
-                // it was, comes first there too.
-                if usage.cpu > limits.cpu.saturating_add(GRACE) {
-                    return Ended::OutOfCpu;
+            },
+            _ = sample.tick() => {
+                if let Some(ended) = watched.look(meter, limits, &mut clock) {
+                    return ended;
+                }
+            }
+            finding = watched.looked_closer() => {
+                if finding == Finding::OverTheLimit {
+                    return Ended::OutOfMemory;
                 }
             }
             ended = &mut exchange => return ended,
+        }
+    }
+}
+
+impl Watched {
+    /// Takes a sample; why the run has to end, if it has to.
+    fn look(&mut self, meter: &impl Meter, limits: &Limits, clock: &mut Clock) -> Option<Ended> {
+        let sample = meter.sample(&mut self.ledger);
+        let memory = self.memory.get_or_insert_with(|| {
+            MemoryWatch::new(limits.memory, meter.inherited_bytes(), meter.guests())
+        });
+        let cpu = sample.usage.cpu;
+        self.measured.raise(cpu, memory.held_bytes(&sample));
+        if !clock.advance(cpu) {
+            return Some(Ended::OutOfTime);
+        }
+        if memory.check(&sample) == Finding::OverTheLimit {
+            return Some(Ended::OutOfMemory);
+        }
+        // Unless it is set apart, this limit is the wall clock's: the guest, which can say where it
+        // was, comes first there too.
+        (cpu > limits.cpu.saturating_add(GRACE)).then_some(Ended::OutOfCpu)
+    }
+
+    /// What a closer look at its memory has found, if one is under way.
+    async fn looked_closer(&mut self) -> Finding {
+        match &mut self.memory {
+            Some(memory) => memory.looked_closer().await,
+            None => std::future::pending().await,
         }
     }
 }

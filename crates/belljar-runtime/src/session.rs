@@ -22,11 +22,14 @@ use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, watch};
 
 pub use checkpoints::{Checkpointed, MAX_CHECKPOINTS};
 pub use files::{FileError, SessionFile, SessionFileKind};
-pub use open::{MAX_SESSIONS, SessionRequest};
+pub use open::{MAX_SESSIONS, SessionRequest, most_sessions};
 pub use told::{CheckpointInfo, Ending, SessionInfo, SessionPhase};
 
 use self::{branch::Branch, cell::SessionCell, checkpoints::Parked, told::Told};
-use crate::{EngineKind, Host, Limits, RunError, grants::OpenWorkspace, pool::Pool, result::name};
+use crate::{
+    EngineKind, Host, Limits, RunError, grants::OpenWorkspace, pool::Pool, result::name,
+    scan::Trees,
+};
 
 /// A session. Cheap to clone; when the last clone is dropped, it ends.
 #[derive(Debug, Clone)]
@@ -44,6 +47,8 @@ pub(crate) struct Inner {
     limits: Limits,
     guest: GuestGrants,
     workspace: Option<Arc<OpenWorkspace>>,
+    /// Trees that its runs write to.
+    written: Trees,
     created: SystemTime,
     host: Host,
     pool: Arc<Pool>,
@@ -92,7 +97,8 @@ impl Session {
         }
     }
 
-    /// Ends it and whatever goes on in it, and waits until its guests are gone.
+    /// Ends it and whatever goes on in it, and waits until its guests are gone. With the last session
+    /// of a cell, what they wrote to granted trees has been looked through.
     pub async fn destroy(&self) {
         self.end(Ending::destroyed()).await;
     }
@@ -101,7 +107,12 @@ impl Session {
     pub async fn end(&self, why: Ending) {
         self.inner.say_ended(why);
         let mut turn = self.inner.turn.clone().lock_owned().await;
+        let cell = turn.cell.clone();
         *turn = Turn::default();
+        drop(turn);
+        let Some(mut over) = cell.and_then(|cell| cell.end_if_left()) else { return };
+        // An error says that it is over.
+        while over.changed().await.is_ok() {}
     }
 }
 
@@ -155,6 +166,7 @@ impl Inner {
             return;
         };
         let why = crashed(dead.end().await);
+        let why = turn.cell.as_ref().and_then(|cell| cell.ended_for()).unwrap_or(why);
         tracing::warn!(session = self.id, reason = why.message, "a session's guest has ended");
         self.lose(&mut turn, &why);
     }

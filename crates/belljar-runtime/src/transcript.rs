@@ -116,7 +116,7 @@ impl Transcript {
             stdout: self.stdout.is_cut(),
             stderr: self.stderr.is_cut(),
             logs: self.logs_cut,
-            result: false,
+            ..Truncated::default()
         };
         let (stdout, stderr) = (self.stdout.into_text(), self.stderr.into_text());
         Texts { stdout, stderr, logs: self.logs, truncated }

@@ -20,9 +20,14 @@ pub(crate) fn checked(value: Vec<u8>, limits: &Limits) -> Result<Box<RawValue>, 
         ));
     }
     let broken = || RunError::new(ErrorCode::SandboxProtocol, "the cell's value is not JSON");
-    let text = String::from_utf8(value).map_err(|_| broken())?;
-    serde_json::from_str::<Readable>(&text).map_err(|_| broken())?;
-    RawValue::from_string(text).map_err(|_| broken())
+    readable(value).ok_or_else(broken)
+}
+
+/// The bytes as one JSON document that any reader takes.
+pub(crate) fn readable(value: Vec<u8>) -> Option<Box<RawValue>> {
+    let text = String::from_utf8(value).ok()?;
+    serde_json::from_str::<Readable>(&text).ok()?;
+    RawValue::from_string(text).ok()
 }
 
 /// Reads a document to its last string and number and keeps nothing of it.

@@ -11,7 +11,7 @@ use std::{
     process::{Child, Stdio},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -35,6 +35,8 @@ use crate::{LaunchError, cell::Cell};
 const HANDSHAKE: Duration = Duration::from_secs(20);
 /// Longer than any machine that still works takes to make a cell.
 const CELL_MADE: Duration = Duration::from_secs(10);
+/// Longer than any zygote takes to answer an order that is not stuck.
+const ANSWERED: Duration = Duration::from_secs(5);
 
 /// The program that becomes a zygote.
 #[derive(Debug, Clone)]
@@ -92,6 +94,8 @@ pub(crate) struct Zygote {
     next_serial: AtomicU64,
     reader: Mutex<Option<JoinHandle<()>>>,
     gone: watch::Receiver<bool>,
+    /// Whether it has left an order unanswered: it gets no other. Its cells go on.
+    is_stuck: AtomicBool,
     ids: Ids,
     guests: Guests,
 }
@@ -105,10 +109,10 @@ impl Zygote {
         program: &ZygoteProgram,
         plan: &ZygotePlan,
     ) -> Result<Self, LaunchError> {
-        let (ours, theirs) = control::pair().map_err(LaunchError::Spawn)?;
-        let control = Arc::new(packet_socket(ours).map_err(LaunchError::Spawn)?);
+        let (ours, theirs) = control::pair().map_err(LaunchError::spawn)?;
+        let control = Arc::new(packet_socket(ours).map_err(LaunchError::spawn)?);
         // Reaped whatever becomes of this call.
-        let reaper = tokio::spawn(reap(spawn(program, theirs).map_err(LaunchError::Spawn)?));
+        let reaper = tokio::spawn(reap(spawn(program, theirs).map_err(LaunchError::spawn)?));
         let ids = match handshake(&control, plan).await {
             Ok(ids) => ids,
             Err(error) => {
@@ -137,6 +141,7 @@ impl Zygote {
             next_serial: AtomicU64::new(0),
             reader,
             gone,
+            is_stuck: AtomicBool::new(false),
             ids,
             guests: plan.guests(),
         })
@@ -154,7 +159,7 @@ impl Zygote {
 
     /// Whether it still takes orders.
     pub(crate) fn is_alive(&self) -> bool {
-        lock(&self.orders).is_some()
+        lock(&self.orders).is_some() && !self.is_stuck.load(Ordering::Relaxed)
     }
 
     /// Waits until it is gone.
@@ -193,8 +198,17 @@ impl Zygote {
         let Granted { grants, trees } = granted;
         let order = Order::MakeCell { serial, limits, grants, kind };
         send(&self.control, &order, &trees).await.map_err(|_| LaunchError::NoHandshake)?;
-        let fds = answer.await.map_err(|_| LaunchError::NoHandshake)?;
-        fds.map_err(|message| LaunchError::Refused { mechanism: "cell".to_owned(), message })
+        let Ok(answer) = timeout(ANSWERED, answer).await else {
+            self.is_stuck.store(true, Ordering::Relaxed);
+            return Err(LaunchError::TooSlow { seconds: ANSWERED.as_secs() });
+        };
+        let fds = answer.map_err(|_| LaunchError::NoHandshake)?;
+        let fds = fds.map_err(|message| LaunchError::refused("cell".to_owned(), message))?;
+        if fds.is_empty() {
+            // They came, and this process could not have them.
+            return Err(LaunchError::spawn(rustix::io::Errno::MFILE.into()));
+        }
+        Ok(fds)
     }
 
     /// Ends the zygote and waits until it and all its cells are gone.
@@ -229,7 +243,7 @@ async fn handshake(control: &UnixDatagram, plan: &ZygotePlan) -> Result<Ids, Lau
         None => Err(LaunchError::NoHandshake),
         Some((Answer::Ready { ids }, _)) => Ok(ids),
         Some((Answer::Refused { mechanism, message }, _)) => {
-            Err(LaunchError::Refused { mechanism: mechanism.to_string(), message })
+            Err(LaunchError::refused(mechanism.to_string(), message))
         }
         Some((Answer::NotWarm { message }, _)) => Err(LaunchError::NotWarm { message }),
         Some((

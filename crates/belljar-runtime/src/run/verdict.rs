@@ -3,7 +3,7 @@
 use belljar_jail::GuestEnd;
 use belljar_wire::{ErrorCode, Event};
 
-use super::{Ended, Finished};
+use super::{Ended, Finished, exhausted};
 use crate::{Limits, RunError, cell::Body, transcript::TooMuchOutput, value};
 
 const SIGXCPU: i32 = 24;
@@ -20,7 +20,7 @@ pub(crate) async fn judge(
         Ended::Answered(Event::Done { lossy, cut, value }) => {
             return value::checked(value, limits).map(|value| Finished { value, lossy, cut });
         }
-        Ended::Answered(Event::Failed(error)) => error.into(),
+        Ended::Answered(Event::Failed(error)) => exhausted::with_limit(error.into(), limits),
         Ended::Answered(event) => malformed(&format!("unexpected {event:?}")),
         Ended::Malformed(what) => malformed(&what),
         Ended::Silent => explain_silence(end, cell, limits).await,
@@ -28,7 +28,10 @@ pub(crate) async fn judge(
             ErrorCode::LimitOutput,
             format!("{stream} went over {} bytes", limits.output_fatal_bytes()),
         )
-        .with_hint("print less: return a summary, or filter before printing"),
+        .with_hint(
+            "print less: return a summary, or filter before printing; --max-output raises what is \
+             kept, and this with it",
+        ),
         Ended::TooManyCalls => RunError::new(
             ErrorCode::LimitToolCalls,
             format!("the run went over its {} tool calls", limits.tool_calls),
@@ -81,14 +84,20 @@ pub(crate) fn malformed(what: &str) -> RunError {
 
 pub(crate) fn out_of_time(limits: &Limits) -> RunError {
     let limit = limits.timeout.as_millis();
-    RunError::new(ErrorCode::LimitTimeout, format!("the run went over its {limit} ms of wall time"))
-        .with_hint("do less per run, or ask for more time with --timeout")
+    RunError::new(
+        ErrorCode::LimitTimeout,
+        format!("timed out: the run went over its {limit} ms of wall time"),
+    )
+    .with_hint("do less per run, or ask for more time with --timeout")
 }
 
 pub(crate) fn out_of_cpu(limits: &Limits) -> RunError {
     let limit = limits.cpu.as_millis();
-    RunError::new(ErrorCode::LimitCpu, format!("the run went over its {limit} ms of CPU time"))
-        .with_hint("do less per run, or ask for more with --cpu")
+    RunError::new(
+        ErrorCode::LimitCpu,
+        format!("timed out: the run went over its {limit} ms of CPU time"),
+    )
+    .with_hint("do less per run, or ask for more with --cpu")
 }
 
 pub(crate) fn out_of_memory(limits: &Limits) -> RunError {

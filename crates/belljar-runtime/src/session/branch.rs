@@ -8,8 +8,8 @@ use std::{
 };
 
 use belljar_jail::{
-    GuestEnd,
-    sample::{BranchProcesses, Gauge, Resident, Usage},
+    GuestEnd, Guests,
+    sample::{BranchProcesses, CpuLedger, Gauge, Resident, Sample, Usage},
     session::guest_end,
     strays::{end_with_all_beneath, has_ended},
 };
@@ -75,7 +75,7 @@ impl Branch {
         let pidfd = Arc::new(AsyncFd::with_interest(pidfd, Interest::READABLE)?);
         cell.adopt(processes.guest);
         let cell = Arc::downgrade(cell);
-        tokio::spawn(watch_over(pidfd.clone(), number, cell.clone()));
+        tokio::spawn(watch_over(pidfd.clone(), (number, processes.guest), cell.clone()));
         Ok(Self {
             connection,
             number,
@@ -128,6 +128,7 @@ impl Branch {
             gauge: self.gauge.clone(),
             cpu_before: Duration::ZERO,
             peak_before: self.peak_bytes,
+            cell: self.cell.clone(),
         };
         meter.cpu_before = meter.cpu_time().unwrap_or_default();
         meter
@@ -150,9 +151,10 @@ impl Drop for Branch {
             && !self.is_dead()
         {
             tracing::error!(%error, "could not kill a branch");
-        }
-        if let Some(cell) = self.cell.upgrade() {
-            cell.disown(self.processes.guest);
+            // Whoever looks at the cell next may be luckier.
+            if let Some(cell) = self.cell.upgrade() {
+                cell.disown(self.processes.guest);
+            }
         }
     }
 }
@@ -166,6 +168,8 @@ pub(crate) struct RunMeter {
     gauge: Option<Arc<Gauge>>,
     cpu_before: Duration,
     peak_before: u64,
+    /// Where processes are that the run has started and nobody has in hand.
+    cell: Weak<SessionCell>,
 }
 
 impl RunMeter {
@@ -175,9 +179,25 @@ impl RunMeter {
 }
 
 impl Meter for RunMeter {
-    fn usage(&self) -> Usage {
-        let usage = self.processes.usage();
-        Usage { cpu: usage.cpu.saturating_sub(self.cpu_before), ..usage }
+    fn sample(&self, ledger: &mut CpuLedger) -> Sample {
+        let mut sample = match self.cell.upgrade() {
+            Some(cell) => {
+                let is_anothers = |pid| cell.is_branching() || cell.has_in_hand(pid);
+                cell.body().processes().branch_sample(self.processes, ledger, is_anothers)
+            }
+            None => self.processes.sample(ledger),
+        };
+        sample.usage.cpu = sample.usage.cpu.saturating_sub(self.cpu_before);
+        sample
+    }
+
+    fn guests(&self) -> Guests {
+        self.processes.guests
+    }
+
+    fn inherited_bytes(&self) -> u64 {
+        let cell = self.cell.upgrade();
+        cell.map(|cell| cell.body().processes().inherited_bytes()).unwrap_or_default()
     }
 
     fn total(&self) -> Option<Usage> {
@@ -194,8 +214,6 @@ impl Meter for RunMeter {
 
 #[cfg(test)]
 mod tests {
-    use belljar_jail::Guests;
-
     use super::*;
 
     /// A host with no descriptor left for a gauge still measures, and so still limits (A6).
@@ -207,12 +225,15 @@ mod tests {
             gauge: None,
             cpu_before: Duration::ZERO,
             peak_before: u64::MAX,
+            cell: Weak::new(),
         };
-        let (usage, total) = (meter(processes).usage(), meter(processes).total());
+        let sample = |meter: &RunMeter| meter.sample(&mut CpuLedger::default()).usage;
+        let own = meter(processes);
+        let (usage, total) = (sample(&own), own.total());
         assert!(usage.memory_bytes > 0 && usage.cpu > Duration::ZERO, "{usage:?}");
         assert!(total.is_some_and(|total| total.memory_bytes > 0), "{total:?}");
         // Control: of nobody there is nothing to measure; no process has so high a number.
         let nobody = meter(BranchProcesses { guest: 1 << 22, ..processes });
-        assert_eq!((nobody.usage(), nobody.total()), (Usage::default(), None));
+        assert_eq!((sample(&nobody), nobody.total()), (Usage::default(), None));
     }
 }

@@ -8,7 +8,7 @@ use std::{
     io,
     os::fd::OwnedFd,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -21,7 +21,7 @@ use belljar_jail::{
 use tokio::{
     io::{Interest, unix::AsyncFd},
     net::UnixDatagram,
-    sync::mpsc,
+    sync::{mpsc, watch},
     time::timeout,
 };
 
@@ -29,7 +29,7 @@ use super::{
     Inner,
     patrol::{end_strays, patrol},
 };
-use crate::cell::Body;
+use crate::{RunError, cell::Body, scan::Writing};
 
 /// Longer than any keeper that still works takes to answer.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -47,6 +47,10 @@ pub(crate) struct SessionCell {
     running: AtomicUsize,
     branching: AtomicUsize,
     runs_begun: AtomicUsize,
+    /// Why this host has ended the whole cell, if it has.
+    ended_for: OnceLock<RunError>,
+    /// Takes back what its guests have made in granted trees, once it is dropped. After the body.
+    writing: Option<Writing>,
 }
 
 /// What the keeper answers, one answer to a question.
@@ -77,7 +81,7 @@ pub(crate) struct Trees {
 
 impl SessionCell {
     /// Starts to listen to the keeper of a new cell.
-    pub(crate) fn new(body: Body) -> Arc<Self> {
+    pub(crate) fn new(body: Body, writing: Option<Writing>) -> Arc<Self> {
         let keeper = body.keeper_socket();
         let (answer, answers) = mpsc::unbounded_channel();
         let cell = Arc::new(Self {
@@ -89,6 +93,8 @@ impl SessionCell {
             running: AtomicUsize::new(0),
             branching: AtomicUsize::new(0),
             runs_begun: AtomicUsize::new(0),
+            ended_for: OnceLock::new(),
+            writing,
         });
         tokio::spawn(listen(keeper, Arc::downgrade(&cell), answer));
         tokio::spawn(patrol(Arc::downgrade(&cell)));
@@ -102,9 +108,34 @@ impl SessionCell {
         members.push(Arc::downgrade(member));
     }
 
+    /// Ends it if no session lives here any more. By what comes back one can wait until what was
+    /// written is taken back.
+    pub(crate) fn end_if_left(&self) -> Option<watch::Receiver<()>> {
+        let members = lock(&self.members);
+        let is_lived_in = |member: Arc<Inner>| member.ending.borrow().is_none();
+        if members.iter().filter_map(Weak::upgrade).any(is_lived_in) {
+            return None;
+        }
+        self.body.kill();
+        self.writing.as_ref().map(Writing::over)
+    }
+
     /// Its keeper, and what is known of it.
     pub(crate) fn body(&self) -> &Body {
         &self.body
+    }
+
+    /// Ends everything in it, for a reason that its sessions are told.
+    pub(super) fn end(&self, why: &RunError) {
+        tracing::warn!(why = why.message, "a session's cell was ended");
+        // The first reason is the reason.
+        let _ = self.ended_for.set(why.clone());
+        self.body.kill();
+    }
+
+    /// Why this host has ended it, if it has.
+    pub(super) fn ended_for(&self) -> Option<RunError> {
+        self.ended_for.get().cloned()
     }
 
     /// What its guests are.
@@ -264,8 +295,7 @@ impl Running {
         let cell = self.0.clone();
         drop(self);
         if at_once && let Err(why) = end_strays(&cell) {
-            tracing::warn!(why, "a session's cell was ended");
-            cell.body.kill();
+            cell.end(&why);
         }
     }
 }
@@ -303,14 +333,21 @@ async fn listen(
     }
 }
 
-/// Waits for a guest's end, whoever brought it about, and puts its affairs in order.
-pub(crate) async fn watch_over(guest: Arc<AsyncFd<OwnedFd>>, number: u64, cell: Weak<SessionCell>) {
+/// Waits for a guest's end, whoever brought it about, and puts its affairs in order. It is known by
+/// what its keeper calls it, and by its number here. Until it has ended it is nobody's stray, and what
+/// it still holds is not counted as another's.
+pub(crate) async fn watch_over(
+    guest: Arc<AsyncFd<OwnedFd>>,
+    (name, number): (u64, u32),
+    cell: Weak<SessionCell>,
+) {
     if guest.readable().await.is_err() {
         return;
     }
     let Some(cell) = cell.upgrade() else { return };
+    cell.disown(number);
     cell.look_after_members();
-    cell.keeper().await.forget(number).await;
+    cell.keeper().await.forget(name).await;
 }
 
 fn one(fds: Vec<OwnedFd>) -> io::Result<OwnedFd> {

@@ -58,6 +58,9 @@ pub enum FileError {
     /// There is no such file.
     #[error("there is no such file")]
     Missing,
+    /// A directory that still has something in it is not removed.
+    #[error("the directory is not empty")]
+    NotEmpty,
     /// It is larger than what is left of the session's room for files.
     #[error("it is larger than the {0} bytes it may have")]
     TooLarge(u64),
@@ -197,6 +200,7 @@ fn refused(error: io::Error) -> FileError {
         }
         Some(Errno::NAMETOOLONG | Errno::INVAL) => FileError::Path("no file can have this name"),
         Some(Errno::NXIO) => FileError::Path("not a regular file"),
+        Some(Errno::NOTEMPTY) => FileError::NotEmpty,
         None if error.kind() == io::ErrorKind::InvalidInput => {
             FileError::Path("not a regular file")
         }

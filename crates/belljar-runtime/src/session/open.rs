@@ -20,6 +20,21 @@ use crate::{
 
 /// Sessions at once.
 pub const MAX_SESSIONS: usize = 512;
+/// Descriptors the host has of each session: its stream, its keeper's, and handles on their processes.
+const DESCRIPTORS_OF_ONE: u64 = 7;
+/// Descriptors that are left for everything else: runs, clients, servers, the store.
+const OTHER_DESCRIPTORS: u64 = 256;
+
+/// The most sessions this process can have: as many as there are descriptors for.
+pub fn most_sessions() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    sessions_for(limit.unwrap_or(u64::MAX))
+}
+
+fn sessions_for(descriptors: u64) -> usize {
+    let most = descriptors.saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS_OF_ONE;
+    usize::try_from(most).unwrap_or(MAX_SESSIONS).clamp(1, MAX_SESSIONS)
+}
 /// What keeps libraries of Python from starting threads of their own, unless the caller wants them: a
 /// guest with threads cannot be branched.
 const ONE_THREAD: [&str; 4] =
@@ -59,10 +74,10 @@ impl Host {
         let as_run = RunRequest {
             limits,
             grants,
-            workspace: workspace.map(|path| Workspace { path, commit: false }),
+            workspace: workspace.map(|path| Workspace { path, ..Workspace::default() }),
             ..RunRequest::new(language, "")
         };
-        let (pool, checked) = self.admit_session(&as_run, engine).await?;
+        let (pool, checked, written) = self.admit_session(&as_run, engine).await?;
         let Checked { cell: cell_grants, mut guest, workspace } = checked;
         if language == Language::Python {
             for name in ONE_THREAD {
@@ -72,7 +87,9 @@ impl Host {
         let bounds = CellLimits { cpu_seconds: CPU_SECONDS, ..cell_limits(&limits) };
         let Cell { connection, body } =
             pool.make_granted(CellKind::Session, cell_grants, bounds).await?;
-        let cell = SessionCell::new(body);
+        let written = self.trees(written);
+        let writing = written.written_by(body.keeper());
+        let cell = SessionCell::new(body, writing);
         let crashed = |error: std::io::Error| {
             RunError::new(ErrorCode::SandboxCrashed, format!("the session has no guest: {error}"))
         };
@@ -87,6 +104,7 @@ impl Host {
             limits,
             guest,
             workspace: workspace.map(Arc::new),
+            written,
             created: SystemTime::now(),
             host: self.clone(),
             pool,
@@ -127,6 +145,7 @@ impl Inner {
             limits: self.limits,
             guest: self.guest.clone(),
             workspace: self.workspace.clone(),
+            written: self.written.clone(),
             created: SystemTime::now(),
             host: self.host.clone(),
             pool: self.pool.clone(),
@@ -158,6 +177,24 @@ impl Inner {
 }
 
 fn too_many() -> RunError {
-    let message = format!("there are {MAX_SESSIONS} sessions, which is the most there may be");
-    RunError::new(ErrorCode::LimitSessions, message).with_hint("end those no longer needed")
+    let most = most_sessions();
+    let message = format!("there are {most} sessions, which is the most there may be");
+    let refused = RunError::new(ErrorCode::LimitSessions, message);
+    refused.with_hint(match most {
+        MAX_SESSIONS => "end those no longer needed",
+        _ => "end those no longer needed, or allow the host more open files (ulimit -n)",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_SESSIONS, sessions_for};
+
+    #[test]
+    fn reliability_14_there_are_as_many_sessions_as_descriptors_allow() {
+        assert_eq!(sessions_for(1024), 109);
+        assert_eq!(sessions_for(1 << 20), MAX_SESSIONS);
+        assert_eq!(sessions_for(u64::MAX), MAX_SESSIONS);
+        assert_eq!(sessions_for(64), 1);
+    }
 }

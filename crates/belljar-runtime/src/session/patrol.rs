@@ -9,15 +9,19 @@ use std::{
     time::Duration,
 };
 
-use belljar_jail::{Guests, strays::StraysLeft};
+use belljar_jail::{
+    Guests,
+    sample::{Sample, held_together, kernel_bytes},
+    strays::StraysLeft,
+};
+use belljar_wire::ErrorCode;
 use tokio::time::sleep;
 
 use super::cell::SessionCell;
+use crate::{RunError, run::slack_bytes};
 
 /// How often a cell is looked at.
 const EVERY: Duration = Duration::from_secs(2);
-/// What a guest has resident before any code, and what its allocator may waste.
-const SLACK_BYTES: u64 = 96 << 20;
 /// CPU time all of a cell may use between two runs: more than ending a run properly takes.
 const IDLE_CPU: Duration = Duration::from_secs(10);
 
@@ -33,8 +37,7 @@ pub(super) async fn patrol(cell: Weak<SessionCell>) {
         let looked = tokio::task::spawn_blocking(move || {
             let found = look(&cell, &mut idle);
             if let Err(why) = found {
-                tracing::warn!(why, "a session's cell was ended");
-                cell.body().kill();
+                cell.end(&why);
             }
             idle
         });
@@ -53,17 +56,21 @@ struct Idle {
 }
 
 /// Ends what does not belong there; `Err` says why the cell cannot go on.
-fn look(cell: &Arc<SessionCell>, idle: &mut Idle) -> Result<(), &'static str> {
+fn look(cell: &Arc<SessionCell>, idle: &mut Idle) -> Result<(), RunError> {
     end_strays(cell)?;
     let before = cell.guests_at_most();
-    let usage = cell.body().processes().whole_usage();
+    let processes = cell.body().processes();
+    let sample = processes.whole_sample();
     // Whoever was there for some of the time may have been measured.
     let guests = cell.guests_at_most().max(before).max(1);
     let guests = u64::try_from(guests).unwrap_or(u64::MAX);
-    let most = cell.body().memory_bytes().saturating_add(SLACK_BYTES).saturating_mul(guests);
-    if usage.memory_bytes > most {
-        return Err("its processes together have more memory than its sessions may have");
+    let each = cell.body().memory_bytes().saturating_add(slack_bytes(processes.guests));
+    let most = each.saturating_add(processes.inherited_bytes()).saturating_mul(guests);
+    if is_over(&sample, most) {
+        let message = "its processes together have more memory than its sessions may have";
+        return Err(RunError::new(ErrorCode::LimitMemory, message));
     }
+    let usage = sample.usage;
     let runs = cell.runs_begun();
     if cell.is_busy() || idle.runs != runs {
         *idle = Idle { runs, at_first: None };
@@ -71,14 +78,27 @@ fn look(cell: &Arc<SessionCell>, idle: &mut Idle) -> Result<(), &'static str> {
     }
     let at_first = *idle.at_first.get_or_insert(usage.cpu);
     if usage.cpu.saturating_sub(at_first) > IDLE_CPU {
-        return Err("it was busy while nothing was asked of it");
+        let message = "it was busy while nothing was asked of it";
+        return Err(RunError::new(ErrorCode::LimitCpu, message));
     }
     Ok(())
 }
 
+/// Whether processes hold more than they may together, with what the kernel holds for them.
+fn is_over(sample: &Sample, most: u64) -> bool {
+    let for_them = match sample.processes.len() {
+        // A guest alone has forked nothing.
+        0 | 1 => 0,
+        _ => kernel_bytes(&sample.processes),
+    };
+    let is_within = |bytes: u64| bytes.saturating_add(for_them) <= most;
+    let fits = is_within(sample.usage.memory_bytes) || is_within(held_together(&sample.processes));
+    sample.has_unmeasured || !fits
+}
+
 /// Ends children of the keeper that are no guests. While a run goes on, a program's may be that run's
 /// own; a script starts none.
-pub(super) fn end_strays(cell: &SessionCell) -> Result<(), &'static str> {
+pub(super) fn end_strays(cell: &SessionCell) -> Result<(), RunError> {
     let is_stray = |pid| {
         // In this order: what is there already is in hand by the time there is no more branching.
         let may_be_somebodys =
@@ -87,7 +107,9 @@ pub(super) fn end_strays(cell: &SessionCell) -> Result<(), &'static str> {
     };
     match cell.body().end_strays(is_stray) {
         Ok(()) => Ok(()),
-        Err(StraysLeft::Unending) => Err("processes were started in it as fast as they were ended"),
+        Err(error @ StraysLeft::Unending) => {
+            Err(RunError::new(ErrorCode::LimitProcesses, error.to_string()))
+        }
         Err(error @ StraysLeft::Unseen(_)) => {
             // That is the host's own trouble, and no reason to end a session.
             tracing::warn!(%error, "a session's cell is looked at again later");

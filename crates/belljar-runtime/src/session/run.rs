@@ -8,9 +8,10 @@ use std::{
     time::{Instant, SystemTime},
 };
 
+use belljar_jail::GuestEnd;
 use belljar_wire::{ErrorCode, Event, Language};
 
-use super::{Inner, Session, flight::Flight};
+use super::{Inner, Session, cell::SessionCell, flight::Flight};
 use crate::{
     Bridged, EngineKind, Grants, Limits, RunError, RunRequest, RunResult, ToolLink,
     files::{AbandonOnDrop, Leftovers, Settled},
@@ -64,7 +65,9 @@ impl Session {
                 report.metrics.startup_ms = milliseconds_since(admitted);
                 report.confined(&inner.pool);
                 let checked = Checked { request, limits, tools };
-                inner.fly(flight, checked, &mut report, &mut transcript, abort).await
+                let outcome = inner.fly(flight, checked, &mut report, &mut transcript, abort).await;
+                report.taken_back = inner.written.take_back_live().await;
+                outcome
             }
         };
         let outcome = match report.settled.error.take() {
@@ -139,7 +142,7 @@ impl Inner {
         let number = branch.number();
         let cell = flight.cell().clone();
         let stopped = if let Ended::Stopped(stop) = &ended { Some(stop.status) } else { None };
-        let outcome = run::judge(ended, end, cell.body(), &limits).await;
+        let outcome = judge(ended, end, &cell, &limits).await;
         let outcome = measured.blame_memory(outcome, &limits);
         is_whole &= !matches!(&outcome, Err(error) if error.code == ErrorCode::SandboxProtocol);
         let driven = Driven { outcome, stopped, measured, work: None, said };
@@ -206,6 +209,19 @@ impl Inner {
             None => what,
         };
         error.with_hint(hint)
+    }
+}
+
+/// What a run's end means, in a cell that may have been ended as a whole.
+async fn judge(
+    ended: Ended,
+    end: Option<GuestEnd>,
+    cell: &SessionCell,
+    limits: &Limits,
+) -> Result<Finished, RunError> {
+    match cell.ended_for() {
+        Some(why) if matches!(ended, Ended::Silent) => Err(why),
+        _ => run::judge(ended, end, cell.body(), limits).await,
     }
 }
 

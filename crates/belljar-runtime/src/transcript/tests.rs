@@ -19,7 +19,7 @@ fn prints_are_kept_in_order_and_marked_when_cut() {
     let texts = transcript.finish();
     assert_eq!((&*texts.stdout, &*texts.stderr), ("abc\ndefg", "x\n"));
     assert_eq!(texts.logs, ["abc", "x", "y"]);
-    let truncated = Truncated { stdout: true, stderr: false, logs: true, result: false };
+    let truncated = Truncated { stdout: true, logs: true, ..Truncated::default() };
     assert_eq!(texts.truncated, truncated);
 }
 
@@ -36,17 +36,19 @@ fn a_character_cut_in_half_is_dropped_and_other_bytes_are_replaced() {
 #[test]
 fn a_flood_ends_the_run_on_every_stream() {
     for (stream, name) in [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")] {
-        let mut transcript = transcript(8);
-        let mut print = || transcript.print(stream, &[b'x'; 1000]);
-        assert!((0..1000).all(|_| print().is_ok()), "1 MB is allowed");
-        assert_eq!(print(), Err(TooMuchOutput { stream: name }));
+        for (kept, allowed) in [(64 << 10, 1000), (4000, 64), (8, 16), (2_000_000, 2000)] {
+            let mut transcript = transcript(kept);
+            let mut print = || transcript.print(stream, &[b'x'; 1000]);
+            assert!((0..allowed).all(|_| print().is_ok()), "{allowed} KB are allowed of {kept}");
+            assert_eq!(print(), Err(TooMuchOutput { stream: name }), "{kept}");
+        }
     }
 }
 
 /// Frames with nothing in them cost the host too.
 #[test]
 fn empty_prints_and_logs_do_not_go_on_for_ever() {
-    let mut transcript = transcript(8);
+    let mut transcript = transcript(64 << 10);
     let mut printed = 0;
     while transcript.print(Stream::Log, b"").is_ok() {
         printed += 1;

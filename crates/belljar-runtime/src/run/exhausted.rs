@@ -1,0 +1,40 @@
+//! Limits that a guest notices as an error of the system: which one it was, its value, and what
+//! raises it. The guest knows the first; the rest is the same for every language.
+
+use belljar_wire::ErrorCode;
+
+use crate::{Limits, RunError};
+
+/// Adds the value of the limit to an error that tells of one, and what to do about it.
+pub(super) fn with_limit(mut error: RunError, limits: &Limits) -> RunError {
+    let (value, hint) = if error.code == ErrorCode::LimitDisk {
+        (
+            format!("files in /work and /tmp may hold {} together", size(limits.disk)),
+            "write less, delete files that are done with, or ask for more with --disk",
+        )
+    } else if error.code == ErrorCode::LimitInodes {
+        (
+            format!("there may be {} files and directories in /work and /tmp", limits.inodes),
+            "make fewer files, delete those that are done with, or raise `inodes` under [limits] in \
+             belljar.toml",
+        )
+    } else if error.code == ErrorCode::LimitOpenFiles {
+        (
+            format!("{} files may be open at a time", limits.open_files),
+            "close each file when it is done with, or raise `open_files` under [limits] in \
+             belljar.toml",
+        )
+    } else {
+        return error;
+    };
+    error.message = format!("{}: {value}", error.message);
+    error.with_hint(hint)
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        whole if whole >= 1 << 20 && whole % (1 << 20) == 0 => format!("{} MiB", whole >> 20),
+        other => format!("{other} bytes"),
+    }
+}
