@@ -4,6 +4,9 @@
 //! transaction that looks first, so that of several processes exactly one decides. Past its time
 //! an approval reads as expired; who *acts* on that ([`Store::wait_decision`], [`Store::decide`])
 //! writes it down first, so that nobody can approve it afterwards.
+//!
+//! One whose run is over reads as expired, too, and cannot be decided. That is not written down: a run
+//! that was given up and that a person takes up again asks again.
 
 use std::time::Duration;
 
@@ -22,9 +25,21 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// An id is found by no less than this of its beginning: a slip of the finger approves nothing.
 const SHORTEST_PREFIX: usize = 4;
+/// What the kind of a question begins with that is about a call which may have happened.
+const IN_DOUBT: &str = "in_doubt";
+/// What a person may say a call gave.
+const MOST_RESULT: usize = 1 << 20;
 
 const COLUMNS: &str = "id, run_id, call, kind, tool, caller, line, code_line, created_ms, \
-                       expires_ms, state, decided_by, decided_ms, arguments, arguments_blob";
+                       expires_ms, state, decided_by, decided_ms, arguments, arguments_blob, result";
+
+/// Whether the run of an approval is over, so that nobody waits for the answer. The run of a task whose
+/// workflow has not closed it is not, whatever became of it: it is named after its task, and the
+/// workflow goes on with it.
+const RUN_IS_OVER: &str = "EXISTS (SELECT 1 FROM runs WHERE runs.id = approvals.run_id
+    AND (runs.finished_ms IS NOT NULL
+        OR (runs.status = 'aborted' AND NOT EXISTS (SELECT 1 FROM flow_intents
+            WHERE closed_seq IS NULL AND instr(runs.id, substr(key, 1, 32)) = 5))))";
 
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +68,13 @@ pub struct NewApproval {
     pub expires_ms: i64,
 }
 
+impl NewApproval {
+    /// Whether the call may have happened, and what is asked is what to make of that.
+    pub fn is_in_doubt(&self) -> bool {
+        self.kind.starts_with(IN_DOUBT)
+    }
+}
+
 /// A question and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
@@ -64,6 +86,8 @@ pub struct Approval {
     pub decided_by: Option<String>,
     /// When it was decided, or found to be expired.
     pub decided_ms: Option<i64>,
+    /// What the call gave, as JSON, if somebody said that it had happened.
+    pub result: Option<String>,
 }
 
 /// What became of a question.
@@ -77,6 +101,8 @@ pub enum ApprovalState {
     Denied,
     /// Nobody answered in time.
     Expired,
+    /// Somebody said that the call had happened, and what it gave.
+    Happened,
 }
 
 impl ApprovalState {
@@ -87,29 +113,45 @@ impl ApprovalState {
             Self::Approved => "approved",
             Self::Denied => "denied",
             Self::Expired => "expired",
+            Self::Happened => "happened",
         }
     }
 
     fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::Pending, Self::Approved, Self::Denied, Self::Expired];
+        let all = [Self::Pending, Self::Approved, Self::Denied, Self::Expired, Self::Happened];
         all.into_iter().find(|state| state.as_str() == name)
     }
 }
 
-/// An answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An answer. Which there are depends on what is asked: who says yes to a call does not say yes to
+/// making it a second time.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Yes.
+    /// The call may be made.
     Approve,
-    /// No.
+    /// It may not; one in doubt fails in the code.
     Deny,
+    /// A call in doubt is to be made again.
+    Retry,
+    /// A call in doubt happened, and gave this, as JSON.
+    Use(String),
 }
 
-impl From<Verdict> for ApprovalState {
-    fn from(verdict: Verdict) -> Self {
-        match verdict {
-            Verdict::Approve => Self::Approved,
-            Verdict::Deny => Self::Denied,
+impl Verdict {
+    /// Whether it is an answer to a question of this kind.
+    fn answers(&self, question: &NewApproval) -> bool {
+        match self {
+            Self::Approve => !question.is_in_doubt(),
+            Self::Retry | Self::Use(_) => question.is_in_doubt(),
+            Self::Deny => true,
+        }
+    }
+
+    fn into_parts(self) -> (ApprovalState, Option<String>) {
+        match self {
+            Self::Approve | Self::Retry => (ApprovalState::Approved, None),
+            Self::Deny => (ApprovalState::Denied, None),
+            Self::Use(result) => (ApprovalState::Happened, Some(result)),
         }
     }
 }
@@ -149,6 +191,20 @@ pub enum DecideError {
         /// Since when.
         expires_ms: i64,
     },
+    /// Nobody waits for it any more.
+    #[error("approval {0} is closed: its run has ended; nothing waits for this answer")]
+    RunEnded(String),
+    /// The call may have happened, and that is not what was answered.
+    #[error(
+        "approval {0} is about a call that may have happened: the answers are retry, use and deny"
+    )]
+    InDoubt(String),
+    /// The call was not made yet, and that is not what was answered.
+    #[error("approval {0} is about a call that was not made yet: the answers are approve and deny")]
+    NotInDoubt(String),
+    /// What the call is said to have given is too much.
+    #[error("what the call of approval {0} gave is larger than 1 MiB")]
+    LargeResult(String),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -166,8 +222,9 @@ impl Store {
             }
             insert(connection, &approval)?;
             let state = ApprovalState::Pending;
-            let asked = Approval { asked: approval, state, decided_by: None, decided_ms: None };
-            Ok(asked.seen_at(now_ms))
+            let (decided_by, decided_ms, result) = (None, None, None);
+            let asked = Approval { asked: approval, state, decided_by, decided_ms, result };
+            asked.seen_at(connection, now_ms)
         })
         .await
     }
@@ -215,8 +272,9 @@ impl Store {
         now_ms: i64,
     ) -> Result<Vec<Approval>, StoreError> {
         self.read(move |connection| {
+            let pending = format!("state = 'pending' AND expires_ms > ?1 AND NOT {RUN_IS_OVER}");
             let condition = match which {
-                Approvals::Pending => "state = 'pending' AND expires_ms > ?1",
+                Approvals::Pending => &pending,
                 // Always true; the parameter has to be somewhere.
                 Approvals::All => "?1 IS NOT NULL",
             };
@@ -227,12 +285,19 @@ impl Store {
 }
 
 impl Approval {
-    /// What it is at this time: nobody can decide it any more when its time is over.
-    fn seen_at(self, now_ms: i64) -> Self {
-        let is_over = self.state == ApprovalState::Pending && now_ms >= self.asked.expires_ms;
+    /// What it is at this time: nobody can decide it any more when its time or its run is over.
+    fn seen_at(self, connection: &Connection, now_ms: i64) -> Result<Self, StoreError> {
+        let is_over = self.state == ApprovalState::Pending
+            && (now_ms >= self.asked.expires_ms || is_run_over(connection, &self.asked.id)?);
         let state = if is_over { ApprovalState::Expired } else { self.state };
-        Self { state, ..self }
+        Ok(Self { state, ..self })
     }
+}
+
+/// Whether nobody waits for the answer to a question any more, because its run is over.
+fn is_run_over(connection: &Connection, id: &str) -> Result<bool, StoreError> {
+    let sql = format!("SELECT 1 FROM approvals WHERE id = ?1 AND {RUN_IS_OVER}");
+    Ok(connection.prepare_cached(&sql)?.exists([id])?)
 }
 
 /// The approval a condition is true of, as it is at this time.
@@ -243,7 +308,7 @@ fn find<P: rusqlite::Params>(
     now_ms: i64,
 ) -> Result<Option<Approval>, StoreError> {
     let stored = find_stored(connection, condition, parameters)?;
-    Ok(stored.map(|approval| approval.seen_at(now_ms)))
+    stored.map(|approval| approval.seen_at(connection, now_ms)).transpose()
 }
 
 /// The approval a condition is true of, as it was written down.
@@ -270,7 +335,7 @@ fn list(
     let mut rows = statement.query([now_ms])?;
     let mut approvals = Vec::new();
     while let Some(row) = rows.next()? {
-        approvals.push(from_row(connection, row)?.seen_at(now_ms));
+        approvals.push(from_row(connection, row)?.seen_at(connection, now_ms)?);
     }
     Ok(approvals)
 }
@@ -279,7 +344,7 @@ fn insert(connection: &Connection, approval: &NewApproval) -> Result<(), StoreEr
     let arguments = spill(connection, &approval.arguments, approval.created_ms)?;
     let mut statement = connection.prepare_cached(&format!(
         "INSERT INTO approvals ({COLUMNS})
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'pending', NULL, NULL, ?11, ?12)"
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'pending', NULL, NULL, ?11, ?12, NULL)"
     ))?;
     statement.execute((
         &approval.id,
@@ -302,7 +367,7 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> Result<Approval, StoreErr
     let (id, state): (String, String) = (row.get(0)?, row.get(10)?);
     let state = ApprovalState::from_name(&state).ok_or_else(|| StoreError::Damaged {
         what: format!("approval {id}"),
-        reason: "its state is none of the four",
+        reason: "its state is none there is",
     })?;
     let asked = NewApproval {
         id,
@@ -317,5 +382,6 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> Result<Approval, StoreErr
         expires_ms: row.get(9)?,
         arguments: spill::text(connection, row, 13)?.unwrap_or_default(),
     };
-    Ok(Approval { asked, state, decided_by: row.get(11)?, decided_ms: row.get(12)? })
+    let (decided_by, decided_ms, result) = (row.get(11)?, row.get(12)?, row.get(15)?);
+    Ok(Approval { asked, state, decided_by, decided_ms, result })
 }

@@ -1,6 +1,8 @@
 //! One row per tool call: who, what, how it was decided, how it went.
 //!
-//! Rows are written behind the call: nobody waits for the disk, and no row is dropped.
+//! The row of a call that may have an effect is on disk before the call leaves ([`Store::begin_audit`],
+//! [`Store::append_sent`]), and says [`SENT`] until it is known how it went. All else is written behind:
+//! nobody waits for the disk, and no row is dropped as long as the host lives.
 
 use rusqlite::{Connection, Row};
 
@@ -31,6 +33,18 @@ pub struct AuditRow {
     pub outcome: String,
 }
 
+/// The outcome of a call that has left, as long as no other is known: it is under way, or its host
+/// ended before it did.
+pub const SENT: &str = "sent";
+
+/// A row that is on disk, to be completed when its call has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditId {
+    id: i64,
+    /// Tells it from a later row with the same number, should this one be pruned meanwhile.
+    started_ms: i64,
+}
+
 /// Which rows are meant; what is `None` does not matter.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
@@ -44,7 +58,32 @@ impl Store {
     /// Has a row written soon. Waits only if too many are waiting already; whether it was written
     /// is told by [`flush`](Self::flush).
     pub async fn audit(&self, row: AuditRow) -> Result<(), StoreError> {
-        self.write_behind(move |connection| insert(connection, &row)).await
+        self.write_behind(move |connection| insert(connection, &row).map(|_| ())).await
+    }
+
+    /// Writes the row of a call that is about to leave. It is on disk when this returns, together
+    /// with whatever else is written at the moment.
+    pub async fn begin_audit(&self, row: AuditRow) -> Result<AuditId, StoreError> {
+        self.write(move |connection| insert(connection, &row)).await
+    }
+
+    /// Writes soon how a call went whose row is on disk.
+    pub async fn end_audit(
+        &self,
+        id: AuditId,
+        duration_ms: f64,
+        outcome: String,
+    ) -> Result<(), StoreError> {
+        self.write_behind(move |connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE audit SET duration_ms = ?3, outcome = ?4
+                     WHERE id = ?1 AND started_ms = ?2",
+                )?
+                .execute((id.id, id.started_ms, duration_ms, outcome))?;
+            Ok(())
+        })
+        .await
     }
 
     /// The newest rows, newest first.
@@ -72,7 +111,7 @@ impl Store {
     }
 }
 
-fn insert(connection: &Connection, row: &AuditRow) -> Result<(), StoreError> {
+pub(crate) fn insert(connection: &Connection, row: &AuditRow) -> Result<AuditId, StoreError> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO audit (run_id, call, tool, decision, reason, caller, argument_hash,
             started_ms, duration_ms, outcome)
@@ -90,7 +129,7 @@ fn insert(connection: &Connection, row: &AuditRow) -> Result<(), StoreError> {
         row.duration_ms,
         &row.outcome,
     ))?;
-    Ok(())
+    Ok(AuditId { id: connection.last_insert_rowid(), started_ms: row.started_ms })
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<AuditRow> {

@@ -1,16 +1,18 @@
 //! Values by their content.
 //!
 //! A blob's id is made from the SHA-256 of its bytes, which is checked whenever it is read:
-//! damaged bytes are an error, never an answer. Blobs that rows refer to stay; others go, the
-//! longest unused first, when [`Store::prune_blobs`] asks for room.
+//! damaged bytes are an error, never an answer. Blobs that rows refer to stay; a blob goes with the
+//! last row that refers to it, or by age if no row ever did.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use rusqlite::{Connection, OptionalExtension as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Store, StoreError};
+use crate::{Removed, Store, StoreError};
 
+/// How every id begins.
+const PREFIX: &str = "blob_";
 /// Bytes of the hash that make up the id.
 const ID_BYTES: usize = 16;
 
@@ -29,14 +31,21 @@ pub struct BlobInfo {
     pub last_used_ms: i64,
 }
 
-/// What was dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pruned {
-    /// Blobs dropped.
-    pub blobs: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
+/// True of a blob that nothing but handles of runs refers to.
+pub(crate) const UNREFERENCED_BY_ROWS: &str = "
+    NOT EXISTS (SELECT 1 FROM journal WHERE body_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE code_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE request_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE result_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM approvals WHERE arguments_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM flow_inputs WHERE body_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM flow_snapshots WHERE body_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM flow_intents WHERE body_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM flow_events WHERE body_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM flow_commands WHERE body_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM flow_commands WHERE answer_blob = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM flow_blobs WHERE blob_id = blobs.id)
+    AND NOT EXISTS (SELECT 1 FROM cache_blobs WHERE blob_id = blobs.id)";
 
 impl Store {
     /// Keeps bytes and gives back their id, which is the same for the same bytes.
@@ -84,10 +93,27 @@ impl Store {
         .await
     }
 
-    /// Drops blobs no row refers to, the longest unused first, until all that are left have at
-    /// most `max_bytes`, or none of them can go.
-    pub async fn prune_blobs(&self, max_bytes: u64) -> Result<Pruned, StoreError> {
-        self.write(move |connection| prune(connection, max_bytes)).await
+    /// As [`put_blob`](Self::put_blob), for a handle in the result of a run: the bytes stay as long
+    /// as the run is kept, or by age if it is not.
+    pub async fn put_run_blob(
+        &self,
+        run_id: &str,
+        bytes: Vec<u8>,
+        media_type: &str,
+        now_ms: i64,
+    ) -> Result<String, StoreError> {
+        let (run_id, media_type) = (run_id.to_owned(), media_type.to_owned());
+        self.write(move |connection| {
+            let id = keep(connection, &bytes, &media_type, now_ms)?;
+            connection
+                .prepare_cached(
+                    "INSERT INTO run_blobs (run_id, blob_id, at_ms) VALUES (?1, ?2, ?3)
+                     ON CONFLICT DO UPDATE SET at_ms = max(at_ms, ?3)",
+                )?
+                .execute((&run_id, &id, now_ms))?;
+            Ok(id)
+        })
+        .await
     }
 }
 
@@ -136,7 +162,7 @@ pub(crate) fn load(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>,
 }
 
 fn id_of(hash: &[u8; 32]) -> String {
-    let mut id = String::from("blob_");
+    let mut id = String::from(PREFIX);
     for byte in hash.iter().take(ID_BYTES) {
         // Writing to a string cannot fail.
         let _ = write!(id, "{byte:02x}");
@@ -144,40 +170,35 @@ fn id_of(hash: &[u8; 32]) -> String {
     id
 }
 
-fn prune(connection: &Connection, max_bytes: u64) -> Result<Pruned, StoreError> {
-    let total: i64 =
-        connection.query_row("SELECT coalesce(sum(size), 0) FROM blobs", [], |row| row.get(0))?;
-    let (mut left, mut pruned) = (unsigned(total), Pruned::default());
-    let mut candidates = connection.prepare_cached(
-        "SELECT id, size FROM blobs
-         WHERE NOT EXISTS (SELECT 1 FROM journal WHERE body_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM runs WHERE code_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM runs WHERE request_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM runs WHERE result_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM approvals WHERE arguments_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM flow_inputs WHERE body_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM flow_snapshots WHERE body_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM flow_intents WHERE body_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM flow_events WHERE body_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM flow_commands WHERE body_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM flow_commands WHERE answer_blob = blobs.id)
-           AND NOT EXISTS (SELECT 1 FROM flow_blobs WHERE blob_id = blobs.id)
-         ORDER BY last_used_ms, created_ms, rowid",
-    )?;
-    let candidates = candidates
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<Vec<(String, i64)>, _>>()?;
-    let mut delete = connection.prepare_cached("DELETE FROM blobs WHERE id = ?1")?;
-    for (id, size) in candidates {
-        if left <= max_bytes {
-            break;
+/// Drops those of these blobs that nothing refers to.
+pub(crate) fn drop_unreferenced(
+    connection: &Connection,
+    ids: &BTreeSet<String>,
+) -> Result<Removed, StoreError> {
+    let mut delete = connection.prepare_cached(&format!(
+        "DELETE FROM blobs WHERE id = ?1 AND {UNREFERENCED_BY_ROWS}
+         AND NOT EXISTS (SELECT 1 FROM run_blobs WHERE blob_id = blobs.id) RETURNING size"
+    ))?;
+    let mut removed = Removed::default();
+    for id in ids {
+        if let Some(size) = delete.query_row([id], |row| row.get(0)).optional()? {
+            removed.records += 1;
+            removed.bytes += unsigned(size);
         }
-        delete.execute([&id])?;
-        left = left.saturating_sub(unsigned(size));
-        pruned.blobs += 1;
-        pruned.bytes += unsigned(size);
     }
-    Ok(pruned)
+    Ok(removed)
+}
+
+/// The ids of blobs that a text names, at most so many.
+pub(crate) fn ids_in(text: &[u8], most: usize) -> BTreeSet<String> {
+    let length = PREFIX.len() + 2 * ID_BYTES;
+    let is_id = |window: &&[u8]| {
+        window
+            .strip_prefix(PREFIX.as_bytes())
+            .is_some_and(|rest| rest.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')))
+    };
+    let ids = text.windows(length).filter(is_id).take(most);
+    ids.map(|id| String::from_utf8_lossy(id).into_owned()).collect()
 }
 
 /// Sizes are never negative in a file of ours.

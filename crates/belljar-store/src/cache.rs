@@ -2,7 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, blobs};
+
+/// Handles of one value that are looked for.
+const MOST_HANDLES: usize = 64;
 
 impl Store {
     /// A value that was put and has not expired.
@@ -41,7 +44,14 @@ impl Store {
                     "INSERT INTO cache (key, size, created_ms, expires_ms, value)
                      VALUES (?1, ?2, ?3, ?4, ?5)",
                 )?
-                .execute((&key, size, now_ms, expires_ms, value))?;
+                .execute((&key, size, now_ms, expires_ms, &value))?;
+            // A value that names large values by handles keeps them for as long as it is there.
+            let mut keep = connection.prepare_cached(
+                "INSERT INTO cache_blobs (key, blob_id) SELECT ?1, id FROM blobs WHERE id = ?2",
+            )?;
+            for id in blobs::ids_in(&value, MOST_HANDLES) {
+                keep.execute((&key, id))?;
+            }
             make_room(connection, room)
         })
         .await

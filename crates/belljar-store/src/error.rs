@@ -1,7 +1,12 @@
 //! Why the store could not do what was asked.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
+use rusqlite::{ErrorCode, ffi};
 use thiserror::Error;
 
 use crate::FlowError;
@@ -34,12 +39,25 @@ pub enum StoreError {
         known: i64,
     },
     /// The file holds something this program did not put there.
-    #[error("the file at {path} is not a store of belljar: {reason}")]
+    #[error(
+        "the file at {path} is not a store of belljar: {reason}; move it away, or put a backup in its \
+         place (docs/operating.md)"
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
         /// What is odd about it.
         reason: &'static str,
+    },
+    /// The file or its disk is in no state to be used. The message says what to do.
+    #[error("{}", trouble.told(path))]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is the matter.
+        trouble: Trouble,
+        /// What SQLite said.
+        source: Arc<rusqlite::Error>,
     },
     /// SQLite refused.
     #[error("the database refused the operation")]
@@ -88,4 +106,77 @@ pub enum StoreError {
     /// The thread that writes is gone.
     #[error("the store is closed")]
     Closed,
+}
+
+/// Why a store cannot be used as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// There is no room for what is to be written.
+    Full,
+    /// The file is damaged.
+    Damaged,
+    /// The file was deleted or replaced while it was open.
+    Moved,
+}
+
+impl Trouble {
+    fn told(&self, path: &Path) -> String {
+        let shown = path.display();
+        match self {
+            Self::Full => format!(
+                "no space left on the file system of {shown}: free some (16 MiB are enough for most), \
+                 then have `belljar gc` remove old records, which needs room to write itself"
+            ),
+            Self::Damaged => format!(
+                "the store at {shown} is damaged: stop every belljar that uses it, move {shown} and \
+                 {shown}-wal away, and put a backup in their place (docs/operating.md), or begin anew \
+                 without one"
+            ),
+            Self::Moved => format!(
+                "the store at {shown} was deleted or replaced while it was in use, and nothing more is \
+                 written: start this process again to use what is there now"
+            ),
+        }
+    }
+
+    /// What a refusal of SQLite is a sign of, if it is one of these.
+    fn of(error: &rusqlite::Error) -> Option<Self> {
+        let rusqlite::Error::SqliteFailure(failure, _) = error else { return None };
+        match (failure.code, failure.extended_code) {
+            // The log's index could not be made as large as it has to be.
+            (ErrorCode::DiskFull, _) | (_, ffi::SQLITE_IOERR_SHMSIZE) => Some(Self::Full),
+            (ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _) => Some(Self::Damaged),
+            (_, ffi::SQLITE_READONLY_DBMOVED) => Some(Self::Moved),
+            _ => None,
+        }
+    }
+}
+
+impl StoreError {
+    /// The same error, told with the file it is about where that helps.
+    pub(crate) fn at(self, path: &Path) -> Self {
+        let trouble = if let Self::Sqlite(error) = &self {
+            Trouble::of(error)
+        } else if let Self::Commit(error) = &self {
+            Trouble::of(error)
+        } else {
+            None
+        };
+        match (self, trouble) {
+            (Self::Sqlite(error), Some(trouble)) => {
+                Self::Unusable { path: path.to_owned(), trouble, source: Arc::new(error) }
+            }
+            (Self::Commit(source), Some(trouble)) => {
+                Self::Unusable { path: path.to_owned(), trouble, source }
+            }
+            (other, _) => other,
+        }
+    }
+
+    /// A file with this wrong with it.
+    pub(crate) fn damaged(path: &Path, reason: &str) -> Self {
+        let corrupt = ffi::Error::new(ffi::SQLITE_CORRUPT);
+        let source = Arc::new(rusqlite::Error::SqliteFailure(corrupt, Some(reason.to_owned())));
+        Self::Unusable { path: path.to_owned(), trouble: Trouble::Damaged, source }
+    }
 }

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::{
-    Lease, Store, StoreError,
+    AuditId, AuditRow, Lease, Store, StoreError, audit,
     runs::check_fence,
     spill::{self, spill},
 };
@@ -34,6 +34,24 @@ impl Store {
         self.write(move |connection| {
             check_fence(connection, &lease)?;
             insert(connection, &lease.run_id, rows, now_ms)
+        })
+        .await
+    }
+
+    /// The same, with the audit row of a call that is about to leave: both or neither are on disk
+    /// when this returns, for the price of one.
+    pub async fn append_sent(
+        &self,
+        lease: &Lease,
+        rows: Vec<JournalRow>,
+        audited: AuditRow,
+        now_ms: i64,
+    ) -> Result<AuditId, StoreError> {
+        let lease = lease.clone();
+        self.write(move |connection| {
+            check_fence(connection, &lease)?;
+            insert(connection, &lease.run_id, rows, now_ms)?;
+            audit::insert(connection, &audited)
         })
         .await
     }

@@ -17,7 +17,10 @@ mod error;
 mod events;
 mod flows;
 mod journal;
+mod kinds;
 mod open;
+mod place;
+mod prune;
 mod readers;
 mod runs;
 mod schema;
@@ -25,12 +28,13 @@ mod sessions;
 mod shapes;
 mod spill;
 mod store;
+mod upkeep;
 mod writer;
 
 pub use approvals::{Approval, ApprovalState, Approvals, DecideError, NewApproval, Verdict};
-pub use audit::{AuditFilter, AuditRow};
-pub use blobs::{BlobInfo, Pruned};
-pub use error::StoreError;
+pub use audit::{AuditFilter, AuditId, AuditRow, SENT};
+pub use blobs::BlobInfo;
+pub use error::{StoreError, Trouble};
 pub use events::Event;
 pub use flows::{
     CheckpointRow, CommandRow, FlowBatch, FlowCommand, FlowError, FlowEvent, FlowFilter, FlowInput,
@@ -38,7 +42,10 @@ pub use flows::{
     LoadedFlow, NewFlow, SentCommand, Why,
 };
 pub use journal::JournalRow;
-pub use open::FILE_NAME;
-pub use runs::{Lease, NewRun, RunRecord, RunSummary};
+pub use kinds::RecordKind;
+pub use open::{FILE_NAME, Found};
+pub use prune::{Prune, Removed};
+pub use runs::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, UnfinishedRun};
 pub use sessions::{NewSession, SessionEnd, SessionRecord};
 pub use store::{Options, Store, WriteCounts};
+pub use upkeep::{Shrinking, StoreSizes};

@@ -15,7 +15,7 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::{StoreError, schema};
+use crate::{StoreError, schema, upkeep::INCREMENTAL};
 
 /// The file's name in the project's `.belljar/` directory.
 pub const FILE_NAME: &str = "belljar.db";
@@ -31,11 +31,28 @@ const CHECKPOINT_PAGES: i64 = 1000;
 /// Every statement of this crate stays prepared.
 const STATEMENTS: usize = 160;
 
-/// Makes the directory and the file if needed, brings the schema up to date, and gives back the
-/// file's path and the connection that writes.
-pub(crate) fn open_writer(directory: &Path) -> Result<(PathBuf, Connection), StoreError> {
+/// A store that was opened for writing.
+pub(crate) struct OpenedStore {
+    pub(crate) path: PathBuf,
+    pub(crate) connection: Connection,
+    pub(crate) found: Found,
+}
+
+/// What was at the path when a store was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A file without a byte in it: a new one, or what is left of one that was lost.
+    EmptyFile,
+    /// A store.
+    Store,
+}
+
+/// Makes the directory and the file if needed, and brings the schema up to date.
+pub(crate) fn open_writer(directory: &Path) -> Result<OpenedStore, StoreError> {
     let path = directory.join(FILE_NAME);
-    make_private(directory, &path)
+    let found = make_private(directory, &path)
         .map_err(|source| StoreError::Open { path: path.clone(), source })?;
     let mut retries = 0;
     loop {
@@ -44,8 +61,8 @@ pub(crate) fn open_writer(directory: &Path) -> Result<(PathBuf, Connection), Sto
                 retries += 1;
                 thread::sleep(BUSY_PAUSE);
             }
-            Err(error) => return Err(error),
-            Ok(connection) => return Ok((path, connection)),
+            Err(error) => return Err(error.at(&path)),
+            Ok(connection) => return Ok(OpenedStore { path, connection, found }),
         }
     }
 }
@@ -57,17 +74,48 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-fn prepare_writer(path: &Path) -> Result<Connection, StoreError> {
-    let mut connection = connect(path)?;
+/// A connection that only reads and needs no room on the disk: the index of the log is in memory, and
+/// nobody else may have the file open.
+pub(crate) fn open_alone(path: &Path) -> Result<Connection, StoreError> {
+    let connection = connect(path)?;
+    connection.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))?;
+    connection.pragma_update(None, "query_only", true)?;
     schema::check_origin(&connection, path)?;
-    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
-    connection.pragma_update(None, "synchronous", "full")?;
-    connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
-    schema::migrate(&mut connection, path)?;
+    schema::require_current(&connection, path)?;
     Ok(connection)
 }
 
-fn connect(path: &Path) -> Result<Connection, StoreError> {
+/// Where SQLite keeps the log of a file.
+pub(crate) fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    PathBuf::from(log)
+}
+
+fn prepare_writer(path: &Path) -> Result<Connection, StoreError> {
+    let bytes = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
+    let is_empty = bytes(path) == 0;
+    if is_empty && bytes(&log_of(path)) > 0 {
+        // SQLite would throw the log away.
+        return Err(StoreError::damaged(path, "it is empty, and its log is not"));
+    }
+    let mut connection = connect(path)?;
+    schema::check_origin(&connection, path)?;
+    if is_empty {
+        // Later it takes a rewrite of the whole file.
+        connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+    }
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
+    // What is deleted is gone, also from the file.
+    connection.pragma_update_and_check(None, "secure_delete", "on", |_| Ok(()))?;
+    schema::migrate(&mut connection, path)?;
+    schema::check_tables(&connection)?;
+    Ok(connection)
+}
+
+pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     // No URI names: a path is a path, whatever characters it has.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -79,13 +127,14 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// A directory and a file only their owner may read. SQLite gives its log the file's mode.
-fn make_private(directory: &Path, path: &Path) -> io::Result<()> {
+fn make_private(directory: &Path, path: &Path) -> io::Result<Found> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(Found::Nothing),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            if fs::symlink_metadata(path)?.is_file() {
-                return Ok(());
+            let found = fs::symlink_metadata(path)?;
+            if found.is_file() {
+                return Ok(if found.len() == 0 { Found::EmptyFile } else { Found::Store });
             }
             Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"))
         }

@@ -19,11 +19,18 @@ const KEPT: usize = 4;
 pub(crate) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    /// The only connection there can be, where the disk has no room for what several share.
+    alone: Option<Mutex<Connection>>,
 }
 
 impl Readers {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::default() }
+        Self { path, idle: Mutex::default(), alone: None }
+    }
+
+    /// One connection, for one reader after the other.
+    pub(crate) fn alone(path: PathBuf, connection: Connection) -> Self {
+        Self { path, idle: Mutex::default(), alone: Some(Mutex::new(connection)) }
     }
 
     /// Reads in one transaction, so that several statements see one state.
@@ -31,14 +38,16 @@ impl Readers {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        if let Some(alone) = &self.alone {
+            let mut connection = alone.lock().unwrap_or_else(PoisonError::into_inner);
+            return read(&mut connection, work).map_err(|error| error.at(&self.path));
+        }
         let idle = self.idle().pop();
         let mut connection = match idle {
             Some(connection) => connection,
-            None => open_reader(&self.path)?,
+            None => open_reader(&self.path).map_err(|error| error.at(&self.path))?,
         };
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
-        let outcome = work(&transaction);
-        drop(transaction);
+        let outcome = read(&mut connection, work).map_err(|error| error.at(&self.path));
         let mut idle = self.idle();
         if idle.len() < KEPT {
             idle.push(connection);
@@ -54,4 +63,12 @@ impl Readers {
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn read<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+    work(&transaction)
 }

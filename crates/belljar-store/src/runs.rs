@@ -72,6 +72,26 @@ pub struct RunSummary {
     pub updated_ms: i64,
     /// When it was finished.
     pub finished_ms: Option<i64>,
+    /// How often in a row hosts took it up by themselves, died, and it got no further.
+    pub vain: u32,
+}
+
+/// Why a run is claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimReason {
+    /// Somebody asked for it.
+    Asked,
+    /// A host found that nobody has it.
+    Found,
+}
+
+/// A run that has neither ended nor been given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnfinishedRun {
+    /// The run.
+    pub summary: RunSummary,
+    /// Whether a person has yet to decide something for it.
+    pub waits: bool,
 }
 
 /// All that is kept of a run, its journal aside.
@@ -88,7 +108,7 @@ pub struct RunRecord {
 }
 
 const SUMMARY: &str = "id, caller, language, durable, seed, status, owner, fence, claimed_ms, \
-                       started_ms, updated_ms, finished_ms";
+                       started_ms, updated_ms, finished_ms, vain";
 
 impl Store {
     /// Notes that a run begins, and claims it.
@@ -108,17 +128,22 @@ impl Store {
         &self,
         seen: Lease,
         owner: &str,
+        why: ClaimReason,
         now_ms: i64,
     ) -> Result<Lease, StoreError> {
         let owner = owner.to_owned();
         self.write(move |connection| {
             check_fence(connection, &seen)?;
+            let vain = match why {
+                ClaimReason::Asked => 0,
+                ClaimReason::Found => claims_in_vain(connection, &seen.run_id)?,
+            };
             connection
                 .prepare_cached(
                     "UPDATE runs SET fence = fence + 1, owner = ?2, claimed_ms = ?3,
-                     updated_ms = ?3, status = ?4 WHERE id = ?1",
+                     updated_ms = ?3, status = ?4, vain = ?5 WHERE id = ?1",
                 )?
-                .execute((&seen.run_id, owner, now_ms, BEGUN))?;
+                .execute((&seen.run_id, owner, now_ms, BEGUN, vain))?;
             Ok(Lease { fence: seen.fence + 1, ..seen })
         })
         .await
@@ -135,7 +160,9 @@ impl Store {
         self.write(move |connection| {
             check_fence(connection, &lease)?;
             connection
-                .prepare_cached("UPDATE runs SET status = ?2, updated_ms = ?3 WHERE id = ?1")?
+                .prepare_cached(
+                    "UPDATE runs SET status = ?2, updated_ms = ?3, vain = 0 WHERE id = ?1",
+                )?
                 .execute((&lease.run_id, status, now_ms))?;
             Ok(())
         })
@@ -177,10 +204,24 @@ impl Store {
             let Some(row) = rows.next()? else { return Ok(None) };
             Ok(Some(RunRecord {
                 summary: summary(row)?,
-                code: spill::text(connection, row, 12)?.unwrap_or_default(),
-                request_json: spill::text(connection, row, 14)?.unwrap_or_default(),
-                result_json: spill::text(connection, row, 16)?,
+                code: spill::text(connection, row, 13)?.unwrap_or_default(),
+                request_json: spill::text(connection, row, 15)?.unwrap_or_default(),
+                result_json: spill::text(connection, row, 17)?,
             }))
+        })
+        .await
+    }
+
+    /// Those of these runs that there are.
+    pub async fn runs_named(&self, ids: Vec<String>) -> Result<Vec<RunSummary>, StoreError> {
+        self.read(move |connection| {
+            let mut statement =
+                connection.prepare_cached(&format!("SELECT {SUMMARY} FROM runs WHERE id = ?1"))?;
+            let mut found = Vec::new();
+            for id in &ids {
+                found.extend(statement.query_row([id], summary).optional()?);
+            }
+            Ok(found)
         })
         .await
     }
@@ -206,6 +247,37 @@ impl Store {
         })
         .await
     }
+
+    /// Runs that have neither ended nor been given up, oldest first.
+    pub async fn unfinished_runs(
+        &self,
+        limit: u32,
+        now_ms: i64,
+    ) -> Result<Vec<UnfinishedRun>, StoreError> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT {SUMMARY}, EXISTS (SELECT 1 FROM approvals WHERE run_id = runs.id
+                    AND state = 'pending' AND expires_ms > ?2)
+                 FROM runs WHERE finished_ms IS NULL AND status <> 'aborted'
+                 ORDER BY started_ms, id LIMIT ?1"
+            ))?;
+            let rows = statement.query_map((limit, now_ms), |row| {
+                Ok(UnfinishedRun { summary: summary(row)?, waits: row.get(13)? })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+}
+
+/// How often in a row the run was claimed and got no further, the claim that is about to be made
+/// included.
+fn claims_in_vain(connection: &Connection, run_id: &str) -> Result<u32, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT CASE WHEN (SELECT at_ms FROM journal WHERE run_id = ?1 ORDER BY seq DESC LIMIT 1)
+            >= claimed_ms THEN 0 ELSE vain + 1 END FROM runs WHERE id = ?1",
+    )?;
+    Ok(statement.query_row([run_id], |row| row.get(0))?)
 }
 
 /// Refuses a writer whose run was claimed by somebody else. To be asked in the transaction that
@@ -262,5 +334,6 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         started_ms: row.get(9)?,
         updated_ms: row.get(10)?,
         finished_ms: row.get(11)?,
+        vain: row.get(12)?,
     })
 }

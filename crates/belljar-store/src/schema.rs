@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::StoreError;
+use crate::{StoreError, kinds::TABLES};
 
 /// Every version's changes, oldest first.
 const MIGRATIONS: &[&str] = &[
@@ -15,6 +15,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/0002.sql"),
     include_str!("schema/0003.sql"),
     include_str!("schema/0004.sql"),
+    include_str!("schema/0005.sql"),
+    include_str!("schema/0006.sql"),
 ];
 /// "BELL": marks the file as ours.
 const APPLICATION_ID: i64 = 0x4245_4c4c;
@@ -43,6 +45,27 @@ pub(crate) fn check_origin(connection: &Connection, path: &Path) -> Result<(), S
     // Between the two looks the file may have become ours.
     let application: i64 = connection.pragma_query_value(None, "application_id", get)?;
     if application == APPLICATION_ID { Ok(()) } else { foreign("another program made it") }
+}
+
+/// Looks into every table: the schema can be read, and the beginning of each table is there. Cheap; what
+/// is wrong further in is found by [`Store::examine`](crate::Store::examine).
+pub(crate) fn check_tables(connection: &Connection) -> Result<(), StoreError> {
+    for (table, _) in TABLES {
+        let mut first =
+            connection.prepare(&format!("SELECT 1 FROM {table} NOT INDEXED LIMIT 1"))?;
+        first.exists([])?;
+    }
+    Ok(())
+}
+
+/// Refuses a file that is not of the version this program writes.
+pub(crate) fn require_current(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let found: i64 = connection.pragma_query_value(None, "user_version", get)?;
+    if found == known {
+        return Ok(());
+    }
+    Err(StoreError::Newer { path: path.to_owned(), found, known })
 }
 
 /// Applies the versions the file does not have yet, in one transaction.

@@ -4,7 +4,7 @@
 
 use std::{
     fmt, io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::Ordering,
@@ -17,9 +17,10 @@ use rusqlite::Connection;
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    StoreError,
+    StoreError, Trouble,
     behind::BehindQueue,
-    open::open_writer,
+    open::{Found, OpenedStore, open_alone, open_writer},
+    place::Place,
     readers::Readers,
     writer::{self, Awaited, Counters, Queued, Urgency},
 };
@@ -58,6 +59,11 @@ pub struct Store {
 }
 
 struct Shared {
+    /// Which file it is.
+    place: Arc<Place>,
+    found: Found,
+    /// Why nothing can be written, if that was so from the beginning.
+    unwritable: Option<Arc<rusqlite::Error>>,
     /// Taken when the store is dropped: the writer ends when the sender is gone.
     queue: Option<Sender<Box<dyn Queued>>>,
     writer: Option<JoinHandle<()>>,
@@ -88,29 +94,64 @@ impl Store {
     }
 
     /// As [`open`](Self::open), with settings.
+    ///
+    /// On a disk without any room a store that is there is opened all the same if nobody else has
+    /// it open; then it can only be read ([`writable`](Self::writable)).
     pub fn open_with(directory: &Path, options: Options) -> Result<Self, StoreError> {
-        let (path, connection) = open_writer(directory)?;
+        let OpenedStore { path, connection, found } = match open_writer(directory) {
+            Err(StoreError::Unusable { path, trouble: Trouble::Full, source }) => {
+                return Self::open_unwritable(path, source, options);
+            }
+            opened => opened?,
+        };
+        let place = Arc::new(Place::of(path.clone()));
         let (queue, received) = mpsc::channel::<Box<dyn Queued>>();
         let counters = Arc::<Counters>::default();
         let writer = thread::Builder::new()
             .name("belljar-store".to_owned())
             .spawn({
-                let counters = Arc::clone(&counters);
-                move || writer::run(connection, &received, &counters)
+                let (counters, place) = (Arc::clone(&counters), Arc::clone(&place));
+                move || writer::run(connection, &place, &received, &counters)
             })
             .map_err(|source: io::Error| StoreError::Open { path: path.clone(), source })?;
-        let shared = Shared {
-            queue: Some(queue),
-            writer: Some(writer),
-            counters,
-            readers: Readers::new(path),
-            behind: BehindQueue::new(options.behind_queue),
-            decided: Notify::new(),
-            commanded: Notify::new(),
-            progressed: Notify::new(),
-            options,
-        };
+        let mut shared = Shared::new(place, Readers::new(path), options);
+        (shared.found, shared.counters) = (found, counters);
+        (shared.queue, shared.writer) = (Some(queue), Some(writer));
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    fn open_unwritable(
+        path: PathBuf,
+        full: Arc<rusqlite::Error>,
+        options: Options,
+    ) -> Result<Self, StoreError> {
+        let Ok(connection) = open_alone(&path) else {
+            return Err(StoreError::Unusable { path, trouble: Trouble::Full, source: full });
+        };
+        let place = Arc::new(Place::of(path.clone()));
+        let readers = Readers::alone(path, connection);
+        let mut shared = Shared::new(place, readers, options);
+        shared.unwritable = Some(full);
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// What was at the path when it was opened.
+    pub fn found(&self) -> Found {
+        self.shared.found
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.shared.place.path()
+    }
+
+    /// Whether what is written now would be kept: the file is where it was, and there was room for
+    /// a writer when it was opened.
+    pub fn writable(&self) -> Result<(), StoreError> {
+        match self.shared.refusal() {
+            Some(refusal) => Err(refusal),
+            None => self.shared.place.told(),
+        }
     }
 
     /// Waits until everything queued so far is on disk. Fails if a row nobody waited for
@@ -157,11 +198,15 @@ impl Store {
     {
         let (reply, answer) = oneshot::channel();
         self.queue(Box::new(Awaited::new(work, reply)))?;
-        answer.await.unwrap_or(Err(StoreError::Closed))
+        let answer = answer.await.unwrap_or(Err(StoreError::Closed));
+        answer.map_err(|error| error.at(self.path()))
     }
 
     /// Hands an operation to the writer.
     pub(crate) fn queue(&self, operation: Box<dyn Queued>) -> Result<(), StoreError> {
+        if let Some(refusal) = self.shared.refusal() {
+            return Err(refusal);
+        }
         let queue = self.shared.queue.as_ref().ok_or(StoreError::Closed)?;
         let urgency = operation.urgency();
         queue.send(operation).map_err(|_| StoreError::Closed)?;
@@ -184,6 +229,29 @@ impl Store {
 }
 
 impl Shared {
+    /// Without a writer.
+    fn new(place: Arc<Place>, readers: Readers, options: Options) -> Self {
+        Self {
+            place,
+            found: Found::Store,
+            unwritable: None,
+            queue: None,
+            writer: None,
+            counters: Arc::default(),
+            readers,
+            behind: BehindQueue::new(options.behind_queue),
+            decided: Notify::new(),
+            commanded: Notify::new(),
+            progressed: Notify::new(),
+            options,
+        }
+    }
+
+    fn refusal(&self) -> Option<StoreError> {
+        let (path, source) = (self.place.path().to_owned(), self.unwritable.clone()?);
+        Some(StoreError::Unusable { path, trouble: Trouble::Full, source })
+    }
+
     /// Has the writer look at its queue now, if it waits for company.
     fn wake_writer(&self) {
         if let Some(writer) = &self.writer {

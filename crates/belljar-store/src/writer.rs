@@ -17,7 +17,7 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::StoreError;
+use crate::{StoreError, place::Place};
 
 #[cfg(test)]
 mod tests;
@@ -98,6 +98,7 @@ where
 /// Runs until every sender is gone and the queue is empty.
 pub(crate) fn run(
     mut connection: Connection,
+    place: &Place,
     queue: &Receiver<Box<dyn Queued>>,
     counters: &Counters,
 ) {
@@ -105,7 +106,7 @@ pub(crate) fn run(
         let batch = gather(first, queue);
         counters.operations.fetch_add(batch.len() as u64, Ordering::Relaxed);
         counters.transactions.fetch_add(1, Ordering::Relaxed);
-        commit(&mut connection, batch);
+        commit(&mut connection, Some(place), batch);
     }
 }
 
@@ -136,8 +137,9 @@ fn gather(first: Box<dyn Queued>, queue: &Receiver<Box<dyn Queued>>) -> Vec<Box<
     batch
 }
 
-fn commit(connection: &mut Connection, mut batch: Vec<Box<dyn Queued>>) {
-    let committed = apply_all(connection, &mut batch).map_err(Arc::new);
+fn commit(connection: &mut Connection, place: Option<&Place>, mut batch: Vec<Box<dyn Queued>>) {
+    let unmoved = place.map_or(Ok(()), Place::check);
+    let committed = unmoved.and_then(|()| apply_all(connection, &mut batch)).map_err(Arc::new);
     if let Err(error) = &committed {
         tracing::error!(%error, operations = batch.len(), "a transaction was not committed");
     }

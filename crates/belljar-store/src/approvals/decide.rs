@@ -4,8 +4,8 @@ use rusqlite::OptionalExtension as _;
 use tokio::time::sleep;
 
 use super::{
-    Approval, ApprovalState, Connection, DecideError, Duration, FIRST_PAUSE, LONGEST_PAUSE, Store,
-    StoreError, Verdict, find_stored, list,
+    Approval, ApprovalState, Connection, DecideError, Duration, FIRST_PAUSE, LONGEST_PAUSE,
+    MOST_RESULT, Store, StoreError, Verdict, find_stored, is_run_over, list,
 };
 
 impl Store {
@@ -18,6 +18,11 @@ impl Store {
         now_ms: i64,
     ) -> Result<Approval, DecideError> {
         let (id, by) = (id.to_owned(), by.to_owned());
+        if let Verdict::Use(result) = &verdict
+            && result.len() > MOST_RESULT
+        {
+            return Err(DecideError::LargeResult(id));
+        }
         let decided = self.write(move |connection| {
             let Some(approval) = settle_time(connection, &id, now_ms)? else {
                 return Ok(Err(DecideError::Unknown(id)));
@@ -25,8 +30,19 @@ impl Store {
             if approval.state != ApprovalState::Pending {
                 return Ok(Err(too_late(approval)));
             }
+            if is_run_over(connection, &id)? {
+                return Ok(Err(DecideError::RunEnded(id)));
+            }
+            if !verdict.answers(&approval.asked) {
+                return Ok(Err(match approval.asked.is_in_doubt() {
+                    true => DecideError::InDoubt(id),
+                    false => DecideError::NotInDoubt(id),
+                }));
+            }
+            let (state, result) = verdict.into_parts();
             let decided = Approval {
-                state: verdict.into(),
+                state,
+                result,
                 decided_by: Some(by),
                 decided_ms: Some(now_ms),
                 ..approval
@@ -49,6 +65,21 @@ impl Store {
         let expired = expired.await?;
         self.decided().notify_waiters();
         Ok(expired)
+    }
+
+    /// Nobody waits for an answer any more. One whose run has a record is left alone: it may be resumed,
+    /// and asks again.
+    pub async fn close_unasked(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.write(move |connection| {
+            let of_no_run = "id = ?1 AND state = 'pending'
+                AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = approvals.run_id)";
+            match find_stored(connection, of_no_run, [&id])? {
+                Some(approval) => expire(connection, approval, now_ms).map(drop),
+                None => Ok(()),
+            }
+        })
+        .await
     }
 
     /// Waits until an approval is no longer pending, and says what became of it.
@@ -131,16 +162,20 @@ fn expire(
 
 fn save(connection: &Connection, approval: &Approval) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
-        "UPDATE approvals SET state = ?2, decided_by = ?3, decided_ms = ?4 WHERE id = ?1",
+        "UPDATE approvals SET state = ?2, decided_by = ?3, decided_ms = ?4, result = ?5
+         WHERE id = ?1",
     )?;
-    let Approval { asked, state, decided_by, decided_ms } = approval;
-    statement.execute((&asked.id, state.as_str(), decided_by, decided_ms))?;
+    let Approval { asked, state, decided_by, decided_ms, result } = approval;
+    statement.execute((&asked.id, state.as_str(), decided_by, decided_ms, result))?;
     Ok(())
 }
 
 fn too_late(approval: Approval) -> DecideError {
-    let Approval { asked, state, decided_by, decided_ms } = approval;
+    let Approval { asked, state, decided_by, decided_ms, .. } = approval;
     if state == ApprovalState::Expired {
+        if decided_ms.is_some_and(|at_ms| at_ms < asked.expires_ms) {
+            return DecideError::RunEnded(asked.id);
+        }
         return DecideError::Expired { id: asked.id, expires_ms: asked.expires_ms };
     }
     DecideError::AlreadyDecided {

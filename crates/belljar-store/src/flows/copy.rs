@@ -3,16 +3,30 @@
 //! A fork or a copy has rows of its own and shares blobs only, which stay as long as anybody refers
 //! to them: it goes on when what it came from is pruned or forgotten.
 
-use rusqlite::Connection;
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, types::Value};
 
 use crate::{
     FlowCommand, FlowError, NewFlow, Store, StoreError, blobs,
     flows::{commands, commit::last_input, insert, load::check_checkpoint, require, signed},
+    prune,
 };
 
 /// Tables with rows of a workflow, in the order they can be emptied.
 const TABLES: [&str; 6] =
     ["flow_blobs", "flow_commands", "flow_events", "flow_intents", "flow_snapshots", "flow_inputs"];
+
+/// Where those rows refer to large values.
+const BLOBS: [(&str, &str); 7] = [
+    ("flow_blobs", "blob_id"),
+    ("flow_commands", "body_blob"),
+    ("flow_commands", "answer_blob"),
+    ("flow_events", "body_blob"),
+    ("flow_intents", "body_blob"),
+    ("flow_snapshots", "body_blob"),
+    ("flow_inputs", "body_blob"),
+];
 
 impl Store {
     /// Makes a workflow that is what another was at a checkpoint: its inputs, snapshots and events
@@ -101,14 +115,23 @@ impl Store {
         .await
     }
 
-    /// Forgets a workflow that has ended and that nobody has. What came from it stays.
-    pub async fn forget_flow(&self, flow_id: &str, now_ms: i64) -> Result<(), StoreError> {
+    /// Forgets a workflow that has ended and that nobody has, with the runs that are named and with
+    /// the values nothing else refers to. What came from it stays.
+    pub async fn forget_flow(
+        &self,
+        flow_id: &str,
+        runs: Vec<String>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
         let flow_id = flow_id.to_owned();
         self.write(move |connection| {
             let row = require(connection, &flow_id)?;
             if row.finished_ms.is_none() || row.lease_until_ms > now_ms {
                 let (owner, until_ms) = (row.owner, row.lease_until_ms);
                 return Err(FlowError::Held { flow_id, owner, until_ms }.into());
+            }
+            for run in &runs {
+                prune::remove_run(connection, run, prune::Extent::Everything)?;
             }
             forget(connection, &flow_id)
         })
@@ -123,6 +146,18 @@ impl Store {
                 "SELECT key FROM flow_intents WHERE flow_id = ?1 GROUP BY key
                  HAVING count(*) = count(closed_seq)",
             )?;
+            let rows = statement.query_map([&flow_id], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// The keys of all effects of a workflow.
+    pub async fn flow_intents(&self, flow_id: &str) -> Result<Vec<String>, StoreError> {
+        let flow_id = flow_id.to_owned();
+        self.read(move |connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT DISTINCT key FROM flow_intents WHERE flow_id = ?1")?;
             let rows = statement.query_map([&flow_id], |row| row.get(0))?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
@@ -208,11 +243,19 @@ fn copy_rows(
 }
 
 fn forget(connection: &Connection, flow_id: &str) -> Result<(), StoreError> {
+    let (value, mut values) = (Value::from(flow_id.to_owned()), BTreeSet::new());
+    for (table, column) in BLOBS {
+        let sql = format!(
+            "SELECT DISTINCT {column} FROM {table} WHERE flow_id = ?1 AND {column} IS NOT NULL"
+        );
+        prune::collect(connection, &sql, &value, &mut values)?;
+    }
     for table in TABLES {
         connection
             .prepare_cached(&format!("DELETE FROM {table} WHERE flow_id = ?1"))?
             .execute([flow_id])?;
     }
     connection.prepare_cached("DELETE FROM flows WHERE id = ?1")?.execute([flow_id])?;
+    blobs::drop_unreferenced(connection, &values)?;
     Ok(())
 }

@@ -19,7 +19,7 @@ fn group(statements: &[&'static str]) -> (Vec<Result<(), StoreError>>, i64) {
     let mut connection = Connection::open_in_memory().unwrap();
     connection.execute_batch("CREATE TABLE t (x UNIQUE)").unwrap();
     let (batch, answers): (Vec<_>, Vec<_>) = statements.iter().copied().map(operation).unzip();
-    commit(&mut connection, batch);
+    commit(&mut connection, None, batch);
     let answers = answers.into_iter().map(|mut answer| answer.try_recv().unwrap()).collect();
     assert!(connection.is_autocommit(), "a transaction was left open");
     (answers, connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap())

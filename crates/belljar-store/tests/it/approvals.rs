@@ -6,10 +6,11 @@ use std::{
 };
 
 use belljar_store::{
-    Approval, ApprovalState, Approvals, DecideError, NewApproval, Store, StoreError, Verdict,
+    Approval, ApprovalState, Approvals, ClaimReason, DecideError, Lease, NewApproval, RecordKind,
+    Store, StoreError, Verdict,
 };
 
-use crate::support::{project, sql};
+use crate::support::{begin, project, prune, sql};
 
 fn question(id: &str, call: u32) -> NewApproval {
     NewApproval {
@@ -28,7 +29,8 @@ fn question(id: &str, call: u32) -> NewApproval {
 }
 
 fn pending(asked: NewApproval) -> Approval {
-    Approval { asked, state: ApprovalState::Pending, decided_by: None, decided_ms: None }
+    let (decided_by, decided_ms, result) = (None, None, None);
+    Approval { asked, state: ApprovalState::Pending, decided_by, decided_ms, result }
 }
 
 #[tokio::test]
@@ -65,6 +67,38 @@ async fn a_decision_is_kept_with_who_and_when() {
     assert_eq!(again.to_string(), "approval apr_1 was denied by ann before");
     let unknown = store.decide("apr_7", Verdict::Approve, "bob", 160).await;
     assert!(matches!(unknown, Err(DecideError::Unknown(id)) if id == "apr_7"));
+}
+
+/// Who says yes to a call has not said yes to making it a second time (reliability 3).
+#[tokio::test]
+async fn reliability_3_a_call_in_doubt_has_answers_of_its_own() {
+    let (_directory, store) = project();
+    store.ask(question("apr_1", 1)).await.unwrap();
+    let doubt = NewApproval { kind: "in_doubt".to_owned(), ..question("apr_2", 1) };
+    store.ask(doubt).await.unwrap();
+    let again = NewApproval { kind: "in_doubt_2".to_owned(), ..question("apr_3", 1) };
+    store.ask(again).await.unwrap();
+    let approve = store.decide("apr_2", Verdict::Approve, "ann", 150).await;
+    assert!(matches!(approve, Err(DecideError::InDoubt(id)) if id == "apr_2"));
+    for verdict in [Verdict::Retry, Verdict::Use("1".to_owned())] {
+        let refused = store.decide("apr_1", verdict, "ann", 150).await;
+        assert!(matches!(refused, Err(DecideError::NotInDoubt(id)) if id == "apr_1"));
+    }
+    let large = Verdict::Use(" ".repeat((1 << 20) + 1));
+    let refused = store.decide("apr_2", large, "ann", 150).await;
+    assert!(matches!(refused, Err(DecideError::LargeResult(_))), "{refused:?}");
+    // Controls: each takes its own answers, and what the call gave is kept.
+    let retried = store.decide("apr_3", Verdict::Retry, "ann", 150).await.unwrap();
+    assert_eq!((retried.state, retried.result), (ApprovalState::Approved, None));
+    let given = Verdict::Use("{\"sent\":1}".to_owned());
+    let used = store.decide("apr_2", given, "ann", 150).await.unwrap();
+    assert_eq!(
+        (used.state, used.result.as_deref()),
+        (ApprovalState::Happened, Some("{\"sent\":1}"))
+    );
+    assert_eq!(store.approval("apr_2", 160).await.unwrap(), Some(used));
+    let approved = store.decide("apr_1", Verdict::Approve, "ann", 150).await.unwrap();
+    assert_eq!(approved.state, ApprovalState::Approved);
 }
 
 /// Twenty rounds of two processes and two people each: one of them wins, all see the same.
@@ -181,4 +215,53 @@ async fn a_beginning_is_enough_if_it_is_the_only_one() {
         let Err(StoreError::AmbiguousId { matches, .. }) = several else { panic!("{several:?}") };
         assert_eq!(matches, count, "{short}");
     }
+}
+
+/// A run that is over waits for nobody; one that rests does, and so does one that is taken up again.
+#[tokio::test]
+async fn reliability_3_what_a_run_asked_is_closed_when_it_is_over() {
+    let (_directory, store) = project();
+    let mut lease = begin(&store, "run_a").await;
+    store.ask(question("apr_1", 1)).await.unwrap();
+    for status in ["interrupted", "approval_required", "in_doubt"] {
+        store.set_run_status(&lease, status, 110).await.unwrap();
+        assert_eq!(store.approvals(Approvals::Pending, 120).await.unwrap().len(), 1, "{status}");
+    }
+    store.set_run_status(&lease, "aborted", 120).await.unwrap();
+    assert_eq!(store.approvals(Approvals::Pending, 130).await.unwrap(), []);
+    let seen = store.approval("apr_1", 130).await.unwrap().unwrap();
+    assert_eq!(seen.state, ApprovalState::Expired);
+    let refused = store.decide("apr_1", Verdict::Approve, "ann", 130).await.unwrap_err();
+    let why = "approval apr_1 is closed: its run has ended; nothing waits for this answer";
+    assert_eq!(refused.to_string(), why);
+    // Taken up again it waits again.
+    let seen = Lease { run_id: "run_a".to_owned(), fence: lease.fence };
+    lease = store.claim_run(seen, "me", ClaimReason::Asked, 140).await.unwrap();
+    assert_eq!(store.ask(question("apr_1", 1)).await.unwrap().state, ApprovalState::Pending);
+    store.finish_run(&lease, "failed", "{}".to_owned(), 150).await.unwrap();
+    assert_eq!(store.approvals(Approvals::Pending, 155).await.unwrap(), []);
+    let refused = store.decide("apr_1", Verdict::Deny, "ann", 155).await.unwrap_err();
+    assert_eq!(refused.to_string(), why);
+    // The same when the run is gone.
+    prune(&store, RecordKind::Runs, 160).await;
+    assert!(store.run("run_a").await.unwrap().is_none());
+    assert_eq!(store.approvals(Approvals::Pending, 165).await.unwrap(), []);
+    let refused = store.decide("apr_1", Verdict::Approve, "ann", 165).await.unwrap_err();
+    assert_eq!(refused.to_string(), why);
+}
+
+/// What a run without a record asked is closed by who waited; what one with a record asked is not.
+#[tokio::test]
+async fn reliability_3_a_question_nobody_waits_for_is_closed() {
+    let (_directory, store) = project();
+    store.ask(question("apr_1", 1)).await.unwrap();
+    begin(&store, "run_b").await;
+    let kept = NewApproval { run_id: "run_b".to_owned(), ..question("apr_2", 1) };
+    store.ask(kept.clone()).await.unwrap();
+    for id in ["apr_1", "apr_2"] {
+        store.close_unasked(id, 150).await.unwrap();
+    }
+    assert_eq!(store.approvals(Approvals::Pending, 160).await.unwrap(), [pending(kept)]);
+    let refused = store.decide("apr_1", Verdict::Approve, "ann", 160).await;
+    assert!(matches!(refused, Err(DecideError::RunEnded(_))), "{refused:?}");
 }

@@ -1,8 +1,8 @@
-//! Audit rows are written behind the call, and none is lost.
+//! Audit rows are written before the call or behind it, and none is lost.
 
-use belljar_store::{AuditFilter, AuditRow, Options, Store};
+use belljar_store::{AuditFilter, AuditRow, Lease, Options, SENT, Store, StoreError};
 
-use crate::support::{project, sql};
+use crate::support::{begin, project, row, sql};
 
 fn audited(run: &str, tool: &str, call: u32) -> AuditRow {
     AuditRow {
@@ -37,6 +37,37 @@ async fn rows_are_found_by_run_and_tool_newest_first() {
     assert_eq!(find(None, Some("t"), 9).await, [second.clone(), first.clone()]);
     assert_eq!(find(Some("a"), Some("t"), 9).await, [first]);
     assert_eq!(find(None, None, 1).await, [third]);
+}
+
+/// On disk when the call leaves (reliability 7), and completed when it has ended.
+#[tokio::test]
+async fn reliability_7_a_row_is_on_disk_before_its_call() {
+    let (directory, store) = project();
+    let sent = AuditRow { outcome: SENT.to_owned(), ..audited("a", "t", 1) };
+    let id = store.begin_audit(sent.clone()).await.unwrap();
+    // Another process sees it at once.
+    let other = Store::open(directory.path()).unwrap();
+    let seen = other.audit_rows(AuditFilter::default(), 9).await.unwrap();
+    assert_eq!(seen.as_slice(), std::slice::from_ref(&sent));
+    store.end_audit(id, 7.5, "tool.failed".to_owned()).await.unwrap();
+    store.flush().await.unwrap();
+    let ended = AuditRow { duration_ms: 7.5, outcome: "tool.failed".to_owned(), ..sent };
+    assert_eq!(other.audit_rows(AuditFilter::default(), 9).await.unwrap(), [ended]);
+}
+
+/// A durable call has its journal and its audit row for one commit, and neither if it was overtaken.
+#[tokio::test]
+async fn reliability_7_a_durable_call_pays_once() {
+    let (_directory, store) = project();
+    let lease = begin(&store, "run_a").await;
+    let before = store.write_counts().transactions;
+    store.append_sent(&lease, vec![row(1, None)], audited("run_a", "t", 1), 5).await.unwrap();
+    assert_eq!(store.write_counts().transactions, before + 1);
+    let stale = Lease { fence: 0, ..lease };
+    let refused = store.append_sent(&stale, vec![row(2, None)], audited("run_a", "t", 2), 5).await;
+    assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
+    assert_eq!(store.journal("run_a").await.unwrap().len(), 1);
+    assert_eq!(store.audit_rows(AuditFilter::default(), 9).await.unwrap().len(), 1);
 }
 
 /// With two places, thirty rows wait for each other; all are there in the end.

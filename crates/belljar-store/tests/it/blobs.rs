@@ -1,8 +1,8 @@
 //! Blobs are what was put, or an error.
 
-use belljar_store::{BlobInfo, Pruned, StoreError};
+use belljar_store::{BlobInfo, Removed, StoreError};
 
-use crate::support::{begin, project, row, sql};
+use crate::support::{begin, drop_orphans, project, row, sql};
 
 fn megabyte(seed: u8) -> Vec<u8> {
     (0..1_000_000_u32).map(|n| (n.wrapping_mul(31) >> 3) as u8 ^ seed).collect()
@@ -43,7 +43,7 @@ async fn damaged_bytes_are_an_error_wherever_they_are_read() {
 }
 
 #[tokio::test]
-async fn the_longest_unused_go_first_and_what_is_referred_to_stays() {
+async fn what_was_not_used_for_long_goes_and_what_is_referred_to_stays() {
     let (_directory, store) = project();
     let lease = begin(&store, "run_a").await;
     store.append(&lease, vec![row(1, Some(vec![1; 20_000]))], 1).await.unwrap();
@@ -54,13 +54,12 @@ async fn the_longest_unused_go_first_and_what_is_referred_to_stays() {
     }
     // Used again, so that it is the newest now.
     store.put_blob(vec![2; 20_000], "text/plain", 10).await.unwrap();
-    let pruned = store.prune_blobs(60_000).await.unwrap();
-    assert_eq!(pruned, Pruned { blobs: 2, bytes: 40_000 });
+    assert_eq!(drop_orphans(&store, 5).await, Removed { records: 2, bytes: 40_000 });
     let mut left = Vec::new();
     for id in &ids {
         left.push(store.blob(id).await.unwrap().is_some());
     }
     assert_eq!(left, [true, false, false, true]);
-    assert_eq!(store.prune_blobs(0).await.unwrap(), Pruned { blobs: 2, bytes: 40_000 });
+    assert_eq!(drop_orphans(&store, 11).await, Removed { records: 2, bytes: 40_000 });
     assert_eq!(store.journal("run_a").await.unwrap(), [(1, row(1, Some(vec![1; 20_000])))]);
 }

@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use belljar_store::{Lease, Store};
+use belljar_store::{ClaimReason, Lease, Store};
 
 use crate::support::{begin, row};
 
@@ -92,7 +92,7 @@ async fn every_acknowledged_row_survives_a_kill() {
         }
         // The next owner goes on where the dead one stopped.
         let seen = Lease { run_id: "run_a".to_owned(), fence: 1 };
-        let lease = store.claim_run(seen, "next", 9).await.unwrap();
+        let lease = store.claim_run(seen, "next", ClaimReason::Asked, 9).await.unwrap();
         let next = store.append(&lease, vec![row(1, None)], 9).await.unwrap();
         assert_eq!(next, journal.len() as u64 + 1);
     }

@@ -15,7 +15,7 @@ use belljar_store::{
     NewFlow, Store, StoreError, Why,
 };
 
-use crate::support::{project, sql};
+use crate::support::{drop_orphans, project, sql};
 
 const CHILD: &str = "BELLJAR_STORE_FLOW_CHILD";
 
@@ -141,17 +141,21 @@ async fn f3_blobs_of_workflows_stay_as_long_as_they_are_needed() {
     };
     // Three inputs, the last of which is the snapshot as well; a command, its answer, a file.
     assert_eq!(blobs(), 7);
-    assert_eq!(store.prune_blobs(0).await.unwrap().blobs, 1);
+    assert_eq!(drop_orphans(&store, i64::MAX).await.records, 1);
     store.prune_flow("flow").await.unwrap();
-    assert_eq!(store.prune_blobs(0).await.unwrap().blobs, 2);
+    assert_eq!(drop_orphans(&store, i64::MAX).await.records, 2);
     let state = Some(belljar_store::FlowState {
         status: "ended".to_owned(),
         due_ms: i64::MAX,
         finished: true,
     });
     store.commit_flow(&lease, FlowBatch { state, ..FlowBatch::default() }).await.unwrap();
-    store.forget_flow("flow", 1_000).await.unwrap();
-    assert_eq!(store.prune_blobs(0).await.unwrap().blobs, 4);
+    // What another workflow has, too, is not only this one's.
+    store.copy_flow("flow", "copy", 4).await.unwrap();
+    store.forget_flow("flow", Vec::new(), 1_000).await.unwrap();
+    assert_eq!((drop_orphans(&store, i64::MAX).await.records, blobs()), (0, 4));
+    // With the last one that has them they are gone, at once (reliability 5).
+    store.forget_flow("copy", Vec::new(), 1_000).await.unwrap();
     assert_eq!(blobs(), 0);
 }
 

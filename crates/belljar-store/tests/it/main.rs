@@ -11,6 +11,8 @@ mod flows;
 mod group;
 mod journal;
 mod open;
+mod retention;
 mod runs;
 mod sessions;
 mod support;
+mod upkeep;

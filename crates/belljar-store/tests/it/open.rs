@@ -46,8 +46,8 @@ fn a_newer_file_is_refused_and_left_alone() {
     sql(directory.path()).pragma_update(None, "user_version", 1000).unwrap();
     let refused = Store::open(directory.path());
     let Err(StoreError::Newer { found, known, .. }) = refused else { panic!("{refused:?}") };
-    assert_eq!((found, known), (1000, 4));
-    sql(directory.path()).pragma_update(None, "user_version", 4).unwrap();
+    assert_eq!((found, known), (1000, 6));
+    sql(directory.path()).pragma_update(None, "user_version", 6).unwrap();
     Store::open(directory.path()).unwrap();
 }
 
@@ -58,9 +58,14 @@ async fn a_file_of_the_version_before_gets_what_it_lacks() {
     drop(store);
     let before = sql(directory.path());
     let later = ["sessions", "flow_inputs", "flow_snapshots", "flow_intents", "flow_events"];
-    for table in later.into_iter().chain(["flow_commands", "flow_blobs", "flows"]) {
+    let latest = ["flow_commands", "flow_blobs", "flows", "run_blobs", "cache_blobs"];
+    for table in later.into_iter().chain(latest) {
         before.execute_batch(&format!("DROP TABLE {table}")).unwrap();
     }
+    before.execute_batch("DROP INDEX runs_by_end; DROP INDEX approvals_by_end").unwrap();
+    let columns = "DROP INDEX runs_unfinished; ALTER TABLE runs DROP COLUMN vain;
+                   ALTER TABLE approvals DROP COLUMN result";
+    before.execute_batch(columns).unwrap();
     before.execute_batch("PRAGMA user_version = 1").unwrap();
     drop(before);
     let store = Store::open(directory.path()).unwrap();

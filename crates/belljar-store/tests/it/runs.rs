@@ -1,6 +1,8 @@
 //! Runs, their leases, and what happens to a writer that was overtaken.
 
-use belljar_store::{Lease, RunRecord, RunSummary, Store, StoreError};
+use belljar_store::{
+    ClaimReason, Lease, NewApproval, RunRecord, RunSummary, Store, StoreError, Verdict,
+};
 
 use crate::support::{begin, new_run, project, row};
 
@@ -28,6 +30,7 @@ async fn a_run_comes_back_as_it_was_given() {
         started_ms: 10,
         updated_ms: 12,
         finished_ms: Some(12),
+        vain: 0,
     };
     let (code, request_json) = (run.code, run.request_json);
     let record = RunRecord { summary, code, request_json, result_json: Some(result) };
@@ -61,6 +64,69 @@ async fn runs_are_listed_newest_first_page_by_page() {
     assert_eq!(ids(2, Some("a")).await, "");
 }
 
+/// Those that a host may have to look after, and whether they wait for a person (reliability 4).
+#[tokio::test]
+async fn reliability_4_unfinished_runs_are_found() {
+    let (_directory, store) = project();
+    let mut leases = Vec::new();
+    for (id, started) in [("b", 2), ("a", 1), ("c", 3), ("d", 4)] {
+        leases.push(store.begin_run(new_run(id, started)).await.unwrap());
+    }
+    let found = async |now_ms| -> Vec<(String, String, bool)> {
+        let runs = store.unfinished_runs(10, now_ms).await.unwrap().into_iter();
+        runs.map(|run| (run.summary.id, run.summary.status, run.waits)).collect()
+    };
+    let of = |id: &str, status: &str, waits| (id.to_owned(), status.to_owned(), waits);
+    store.finish_run(&leases[0], "completed", "1".to_owned(), 5).await.unwrap();
+    store.set_run_status(&leases[2], "aborted", 5).await.unwrap();
+    store.set_run_status(&leases[3], "in_doubt", 5).await.unwrap();
+    assert_eq!(found(6).await, [of("a", "running", false), of("d", "in_doubt", false)]);
+    let question = NewApproval {
+        id: "apr_1".to_owned(),
+        run_id: "d".to_owned(),
+        call: 1,
+        kind: "in_doubt".to_owned(),
+        tool: "t".to_owned(),
+        arguments: "{}".to_owned(),
+        caller: "test".to_owned(),
+        line: None,
+        code_line: None,
+        created_ms: 6,
+        expires_ms: 20,
+    };
+    store.ask(question).await.unwrap();
+    assert_eq!(found(6).await, [of("a", "running", false), of("d", "in_doubt", true)]);
+    // What nobody answered in time is not waited for any more, nor what was answered.
+    assert_eq!(found(20).await[1], of("d", "in_doubt", false));
+    store.decide("apr_1", Verdict::Deny, "ann", 7).await.unwrap();
+    assert_eq!(found(7).await[1], of("d", "in_doubt", false));
+}
+
+/// How often hosts died with a run is counted as long as it gets no further.
+#[tokio::test]
+async fn reliability_4_claims_in_vain_are_counted() {
+    let (_directory, store) = project();
+    let mut lease = begin(&store, "run_a").await;
+    let vain = async |store: &Store| store.run("run_a").await.unwrap().unwrap().summary.vain;
+    for times in 1..3 {
+        let claimed = store.claim_run(lease, "next", ClaimReason::Found, 10 * times).await;
+        lease = claimed.unwrap();
+        assert_eq!(i64::from(vain(&store).await), times);
+    }
+    // It got further: the next claim is not in vain. Nor is one that somebody asked for.
+    store.append(&lease, vec![row(1, None)], 25).await.unwrap();
+    lease = store.claim_run(lease, "next", ClaimReason::Found, 30).await.unwrap();
+    assert_eq!(vain(&store).await, 0);
+    lease = store.claim_run(lease, "next", ClaimReason::Found, 40).await.unwrap();
+    assert_eq!(vain(&store).await, 1);
+    lease = store.claim_run(lease, "ann", ClaimReason::Asked, 50).await.unwrap();
+    assert_eq!(vain(&store).await, 0);
+    // A host that could say how it stands did not die of it.
+    lease = store.claim_run(lease, "next", ClaimReason::Found, 60).await.unwrap();
+    store.set_run_status(&lease, "interrupted", 61).await.unwrap();
+    assert_eq!(vain(&store).await, 0);
+}
+
 async fn stale_writes(store: &Store, stale: &Lease) -> [Result<(), StoreError>; 3] {
     [
         store.append(stale, vec![row(1, None)], 3).await.map(|_| ()),
@@ -77,10 +143,10 @@ async fn a_stale_lease_is_refused_also_across_processes() {
     let stale = begin(&first, "run_a").await;
     // Control: before the claim the same writes count.
     first.append(&stale, vec![row(1, None)], 2).await.unwrap();
-    let fresh = second.claim_run(stale.clone(), "second", 2).await.unwrap();
+    let fresh = second.claim_run(stale.clone(), "second", ClaimReason::Asked, 2).await.unwrap();
     assert_eq!(fresh.fence, 2);
     // Who saw the run before that comes too late to claim it.
-    let late = first.claim_run(stale.clone(), "third", 2).await;
+    let late = first.claim_run(stale.clone(), "third", ClaimReason::Asked, 2).await;
     assert!(matches!(late, Err(StoreError::Fenced { held: 1, current: 2, .. })), "{late:?}");
     for refused in stale_writes(&first, &stale).await {
         let Err(StoreError::Fenced { run_id, held, current }) = refused else {
@@ -98,7 +164,7 @@ async fn a_stale_lease_is_refused_also_across_processes() {
 async fn what_is_not_there_cannot_be_claimed_or_written_about() {
     let (_directory, store) = project();
     let lease = Lease { run_id: "run_x".to_owned(), fence: 1 };
-    let claimed = store.claim_run(lease.clone(), "me", 1).await;
+    let claimed = store.claim_run(lease.clone(), "me", ClaimReason::Asked, 1).await;
     assert!(matches!(claimed, Err(StoreError::UnknownRun(_))));
     for refused in stale_writes(&store, &lease).await {
         assert!(matches!(refused, Err(StoreError::UnknownRun(_))));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use belljar_store::{FILE_NAME, JournalRow, Lease, NewRun, Store};
+use belljar_store::{FILE_NAME, JournalRow, Lease, NewRun, Prune, RecordKind, Removed, Store};
 
 /// A directory for one test and the store in it.
 pub(crate) fn project() -> (tempfile::TempDir, Store) {
@@ -36,4 +36,27 @@ pub(crate) async fn begin(store: &Store, id: &str) -> Lease {
 
 pub(crate) fn row(call: u32, body: Option<Vec<u8>>) -> JournalRow {
     JournalRow { kind: "intent".to_owned(), call, head: format!("{{\"n\":{call}}}"), body }
+}
+
+/// Removes what may go of a kind, all of it.
+pub(crate) async fn prune(store: &Store, kind: RecordKind, before_ms: i64) -> Removed {
+    let needed_runs = std::sync::Arc::default();
+    let prune = Prune { kind, before_ms, limit: 100, needed_runs };
+    let counted = store.count_prunable(prune.clone()).await.unwrap();
+    let mut removed = Removed::default();
+    loop {
+        let batch = store.prune(prune.clone()).await.unwrap();
+        if batch.records == 0 {
+            break;
+        }
+        removed.records += batch.records;
+        removed.bytes += batch.bytes;
+    }
+    assert_eq!(counted.records, removed.records, "what would go is what goes");
+    removed
+}
+
+/// Drops values that nothing refers to and that were not put since.
+pub(crate) async fn drop_orphans(store: &Store, before_ms: i64) -> Removed {
+    prune(store, RecordKind::Blobs, before_ms).await
 }
