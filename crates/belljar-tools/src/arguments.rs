@@ -5,6 +5,7 @@
 //! reference or pattern that is not understood here is the server's business. The work is bounded,
 //! because schemas come from servers and values from guests.
 
+mod canonical;
 mod fault;
 mod pattern;
 mod range;
@@ -13,6 +14,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+pub use canonical::{UnreadableArguments, read};
+pub(crate) use canonical::{canonical, is_recorded_as};
 pub use fault::{ArgumentFault, FaultKind};
 
 use crate::{

@@ -4,16 +4,18 @@
 //! through [`Bridge`]: code in a cell, the command line, a pass-through of the gateway, a replay.
 
 mod approval;
+mod audit;
 mod built_in;
 mod call;
 mod doubts;
 mod durable_call;
 mod find;
+mod one_call;
 mod run;
 mod sequence;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -22,12 +24,15 @@ use belljar_store::Store;
 use belljar_wire::{ToolCall, ToolFault};
 
 use crate::{
-    Annotations, Catalogue, Decision, Finder, Glob, Overrides, Policy, Tool, ToolGrants, Trust,
-    UpstreamError, Upstreams, local::LocalServer,
+    Annotations, CallTime, Catalogue, Decision, Finder, Glob, LISTING_PATIENCE, Overrides, Policy,
+    Tool, ToolGrants, Trust, UpstreamError, Upstreams, arguments::canonical, local::LocalServer,
 };
 
 pub use approval::ApprovalNotice;
 pub use run::{Ask, Delivery, JournalError, RunBridge, StopReason};
+
+/// How long a tool may take to be looked up for somebody who does not call it.
+const LOOKED_UP: Duration = Duration::from_secs(60);
 
 /// How a bridge is set up.
 #[derive(Debug)]
@@ -42,8 +47,21 @@ pub struct BridgeConfig {
     pub store: Option<Store>,
     /// How long a person has to decide.
     pub approval_timeout: Duration,
+    /// When audit rows are on disk.
+    pub audit: AuditTiming,
     /// Milliseconds since 1970.
     pub now_ms: fn() -> i64,
+}
+
+/// When the audit row of a call is on disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AuditTiming {
+    /// Before the call leaves, if it may have an effect; soon after it, if it only reads by the
+    /// operator's word or that of a server which is trusted. What cannot be written is not called.
+    #[default]
+    BeforeEffects,
+    /// Soon after any call: what a host had not written when it was killed is lost.
+    Behind,
 }
 
 /// Calls tools for runs. Cheap to clone.
@@ -81,6 +99,8 @@ pub struct RunContext {
 
 /// Hears of what happens in a run, while it happens.
 pub trait Observer: Send + Sync + std::fmt::Debug {
+    /// The run begins. One that is durable is on disk: whoever hears its id may rely on it.
+    fn run_begins(&self, _run_id: &str) {}
     /// A call waits for a person.
     fn approval_waits(&self, _notice: &ApprovalNotice) {}
     /// A person decided, or time ran out.
@@ -122,11 +142,17 @@ impl Bridge {
         names
     }
 
-    /// All tools of all servers, and the servers whose tools cannot be had.
+    /// All tools of all servers, and the servers whose tools cannot be had, or not soon: looking for
+    /// tools does not wait for a server that hangs.
     pub async fn catalogue(&self) -> (Catalogue, Vec<UpstreamError>) {
+        self.catalogue_within(LISTING_PATIENCE).await
+    }
+
+    /// The same for who would rather wait: for so long from when a server is first asked.
+    pub async fn catalogue_within(&self, within: Duration) -> (Catalogue, Vec<UpstreamError>) {
         let mut failures = Vec::new();
         let mut lists = Vec::new();
-        for (_, tools) in self.config.upstreams.all_tools().await {
+        for (_, tools) in self.config.upstreams.all_tools(within).await {
             match tools {
                 Ok(tools) => lists.push(tools),
                 Err(error) => failures.push(error),
@@ -150,19 +176,55 @@ impl Bridge {
 
     /// The tools of one server.
     pub async fn catalogue_of(&self, server: &str) -> Result<Catalogue, UpstreamError> {
-        let tools = match self.config.local.get(server) {
-            Some(local) => local.tools(),
-            None => self.config.upstreams.tools(server).await?,
-        };
+        match self.config.local.get(server) {
+            Some(local) => Ok(self.snapshot_of(server, local.tools())),
+            None => Ok(self.snapshot_of(server, self.config.upstreams.tools(server).await?)),
+        }
+    }
+
+    /// The same, if they can be had soon: looking for tools does not wait for a server that hangs.
+    pub async fn catalogue_soon(&self, server: &str) -> Result<Catalogue, UpstreamError> {
+        if self.config.local.contains_key(server) {
+            return self.catalogue_of(server).await;
+        }
+        let tools = self.config.upstreams.tools_soon(server, LISTING_PATIENCE).await?;
+        Ok(self.snapshot_of(server, tools))
+    }
+
+    /// The same for a call of one of them, whose time it takes.
+    async fn catalogue_for_call(
+        &self,
+        server: &str,
+        time: CallTime,
+    ) -> Result<Catalogue, UpstreamError> {
+        if self.config.local.contains_key(server) {
+            return self.catalogue_of(server).await;
+        }
+        let tools = self.config.upstreams.tools_within(server, time).await?;
+        Ok(self.snapshot_of(server, tools))
+    }
+
+    /// Asks the servers of these tools for their lists again, in so much time: what is remembered of
+    /// them may be long gone. A server that does not answer keeps what is known of it.
+    pub async fn refresh(&self, tools: &[Tool], within: Duration) {
+        let servers: BTreeSet<&str> = tools.iter().map(|tool| tool.server.as_str()).collect();
+        for server in servers {
+            if let Err(error) = self.config.upstreams.refreshed_tools(server, within).await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "tools not listed again");
+            }
+        }
+    }
+
+    fn snapshot_of(&self, server: &str, tools: Arc<Vec<Tool>>) -> Catalogue {
         let mut snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, catalogue)) = snapshots.of_one.get(server)
             && Arc::ptr_eq(known, &tools)
         {
-            return Ok(catalogue.clone());
+            return catalogue.clone();
         }
         let catalogue = Catalogue::new(tools.to_vec());
         snapshots.of_one.insert(server.to_owned(), (tools, catalogue.clone()));
-        Ok(catalogue)
+        catalogue
     }
 
     /// Whether a run with these grants could be made to wait for a person. Starts no server for the
@@ -217,7 +279,7 @@ impl Bridge {
 
     /// The tool a name means, as `server__tool` or however else code may write it.
     pub async fn tool(&self, name: &str) -> Result<Tool, ToolFault> {
-        self.resolve(None, name).await
+        self.resolve(&ToolGrants::default(), None, name, LOOKED_UP.into()).await
     }
 
     /// Makes one call that belongs to no code: the same path, policy, approval and audit row.
@@ -228,8 +290,9 @@ impl Bridge {
         arguments: Vec<u8>,
     ) -> Result<Vec<u8>, ToolFault> {
         let tool = tool.to_owned();
+        let arguments = canonical(&arguments).unwrap_or(arguments);
         let call = ToolCall { call: 1, server: None, tool, line: None, arguments };
-        self.perform(run, &call, &call::OpenGate(|_| ())).await
+        self.perform(run, &call, &call::OpenGate::new(self, |_| ())).await
     }
 
     /// Ends all servers.

@@ -20,10 +20,13 @@ mod types;
 mod upstream;
 mod visible;
 
-pub use arguments::{ArgumentFault, FaultKind, check as check_arguments, validate};
+pub use arguments::{
+    ArgumentFault, FaultKind, UnreadableArguments, check as check_arguments,
+    read as read_arguments, validate,
+};
 pub use bridge::{
-    ApprovalNotice, Ask, Bridge, BridgeConfig, Delivery, JournalError, NoObserver, Observer, Reach,
-    RunBridge, RunContext, StopReason,
+    ApprovalNotice, Ask, AuditTiming, Bridge, BridgeConfig, Delivery, JournalError, NoObserver,
+    Observer, Reach, RunBridge, RunContext, StopReason,
 };
 #[doc(hidden)]
 pub use crash::crash_point;
@@ -41,5 +44,6 @@ pub use shape::{Shape, ShapeLimits};
 pub use tool::{Annotations, Tool};
 pub use types::{Shapes, describe, python, typescript};
 pub use upstream::{
-    ContentBlock, Sent, ServerVersion, Stage, ToolAnswer, ToolsOf, UpstreamError, Upstreams,
+    CallTime, ContentBlock, LISTING_PATIENCE, LimitSource, Sent, ServerVersion, Stage, ToolAnswer,
+    ToolsOf, UpstreamError, Upstreams,
 };

@@ -6,6 +6,7 @@
 
 mod condition;
 mod glob;
+mod own_state;
 mod rule;
 
 use serde::{Deserialize, Serialize};
@@ -88,8 +89,8 @@ pub struct Decision {
 }
 
 impl Policy {
-    /// What is to happen with this call: deny, then what the run may use, then ask, then allow,
-    /// then the defaults.
+    /// What is to happen with this call: deny, then what the run may use, then ask, then what
+    /// always asks, then allow, then the defaults.
     pub fn decide(
         &self,
         tool: &Tool,
@@ -112,6 +113,9 @@ impl Policy {
         if let Some(rule) = first(&self.ask, Reading::Any) {
             return Decision::new(Verdict::Ask, format!("the operator's policy asks for {rule}"));
         }
+        if own_state::is_named(arguments) {
+            return Decision::new(Verdict::Ask, own_state::REASON);
+        }
         if let Some(rule) = first(&self.allow, Reading::All) {
             return Decision::new(Verdict::Allow, format!("the operator's policy allows {rule}"));
         }
@@ -119,7 +123,8 @@ impl Policy {
     }
 
     /// Whether a call of any tool the run may use could be answered by [`Verdict::Ask`]. With
-    /// conditions on arguments nobody knows yet: yes, if some arguments could lead there.
+    /// conditions on arguments nobody knows yet: yes, if some arguments could lead there. That those
+    /// always ask which name Belljar's own state is left out: it would be yes for every tool.
     pub fn may_ask(
         &self,
         catalogue: &Catalogue,

@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use belljar_wire::ToolCall;
 
-use crate::record::{Called, Ended, Entry};
+use crate::{
+    arguments::is_recorded_as,
+    record::{Called, Ended, Entry},
+};
 
 /// The record of a run, as far as it has not been fed to it again.
 #[derive(Debug, Default)]
@@ -104,7 +107,7 @@ impl Replay {
         let before = &earlier.called;
         let is_same = before.server == call.server
             && before.tool == call.tool
-            && before.arguments == call.arguments;
+            && is_recorded_as(&before.arguments, &call.arguments);
         if !is_same {
             let arguments = &before.arguments;
             return Err(Diverged {

@@ -87,7 +87,7 @@ pub struct ServerSpec {
     pub max_concurrent: usize,
     /// How many calls it gets in any minute.
     pub rate_per_minute: Option<u32>,
-    /// The longest a call may take, waiting for its turn included.
+    /// The longest a call may take; waiting for a place among those it gets at once does not count.
     pub timeout: Duration,
     /// After how long without a call it is ended, to be started again when it is needed.
     pub idle: Duration,

@@ -10,8 +10,10 @@ mod cache;
 mod connection;
 mod error;
 mod http;
+mod intake;
 mod known;
 mod listing;
+mod patience;
 mod pipe;
 mod process;
 mod pulse;
@@ -20,6 +22,8 @@ mod server;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod unfolded;
+mod window;
 
 use std::{
     collections::BTreeMap,
@@ -34,12 +38,20 @@ use tokio::{sync::watch, task::JoinSet};
 pub use answer::{ContentBlock, ToolAnswer};
 pub use connection::ServerVersion;
 pub use error::{Sent, Stage, UpstreamError};
+pub use patience::{CallTime, LimitSource};
 
 use cache::CacheFile;
-use known::Known;
+use known::{Known, Patience};
+use patience::Deadline;
 use server::Server;
 
 use crate::{ServerConfigError, ServerSpec, Tool};
+
+/// How long the tools of all servers are waited for: whoever looks for a tool is better served by the
+/// others than by none.
+pub const LISTING_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the tools of one server are waited for that somebody asks for by name.
+const LISTED: Duration = Duration::from_secs(150);
 
 /// What is found out about one server's tools.
 pub type ToolsOf = Result<Arc<Vec<Tool>>, UpstreamError>;
@@ -120,7 +132,27 @@ impl Upstreams {
     /// from an earlier one, else by starting it.
     pub async fn tools(&self, server: &str) -> ToolsOf {
         let server = self.find(server)?;
-        server.known.tools(server).await
+        server.known.tools(server, Patience::Own(Deadline::in_time(LISTED))).await
+    }
+
+    /// The same for a call of one of them: its start and its list are part of the call's time.
+    pub async fn tools_within(&self, server: &str, time: impl Into<CallTime>) -> ToolsOf {
+        let server = self.find(server)?;
+        let deadline = Deadline::of_call(time.into(), server.spec.timeout);
+        server.known.tools(server, Patience::Own(deadline)).await
+    }
+
+    /// The same for who only wants to know of them: one that hangs is waited for so long from when it
+    /// was first asked, whoever asked.
+    pub async fn tools_soon(&self, server: &str, within: Duration) -> ToolsOf {
+        let server = self.find(server)?;
+        server.known.tools(server, Patience::Shared(within)).await
+    }
+
+    /// The tools of a server as it lists them now, whatever is known of them.
+    pub async fn refreshed_tools(&self, server: &str, within: Duration) -> ToolsOf {
+        let server = self.find(server)?;
+        server.known.refresh(server, Deadline::in_time(within)).await
     }
 
     /// The tools of a server as far as they are known; starts nothing.
@@ -128,12 +160,14 @@ impl Upstreams {
         self.servers.get(server)?.known.remembered().await
     }
 
-    /// The tools of all servers, asked for at once. One that fails does not keep the others.
-    pub async fn all_tools(&self) -> BTreeMap<String, ToolsOf> {
+    /// The tools of all servers, asked for at once. One that fails does not keep the others, and one
+    /// that hangs keeps them for the time given: from when it was first asked, whoever asked.
+    pub async fn all_tools(&self, within: Duration) -> BTreeMap<String, ToolsOf> {
         let mut asked = JoinSet::new();
         for (name, server) in self.servers.iter() {
             let (name, server) = (name.clone(), server.clone());
-            asked.spawn(async move { (name, server.known.tools(&server).await) });
+            let patience = Patience::Shared(within);
+            asked.spawn(async move { (name, server.known.tools(&server, patience).await) });
         }
         let mut all = BTreeMap::new();
         while let Some(answer) = asked.join_next().await {
@@ -149,8 +183,9 @@ impl Upstreams {
         self.changes.clone()
     }
 
-    /// Calls a tool, and waits for its answer for `timeout` or as long as is configured for the server,
-    /// whichever is shorter; waiting for its turn and for the server to start included.
+    /// Calls a tool, and waits for its answer for the given time or as long as is configured for the
+    /// server, whichever is shorter; the start of the server included, waiting for a place among the
+    /// calls it gets at once not.
     ///
     /// Dropping the future tells the server that nobody waits any more. Whether it stops is up to it.
     pub async fn call(
@@ -158,9 +193,9 @@ impl Upstreams {
         server: &str,
         tool: &str,
         arguments: Map<String, Value>,
-        timeout: Duration,
+        time: impl Into<CallTime>,
     ) -> Result<ToolAnswer, UpstreamError> {
-        self.find(server)?.call(tool, arguments, timeout).await
+        self.find(server)?.call(tool, arguments, time.into()).await
     }
 
     /// What a server says it is. Starts it only if it never was.

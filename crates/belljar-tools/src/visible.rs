@@ -5,13 +5,11 @@
 
 use std::fmt::Write as _;
 
+use belljar_wire::text::is_invisible;
+
 /// Whether `character` changes how the text around it is shown, or is not shown at all.
 pub(crate) fn is_deceptive(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+    character.is_control() || is_invisible(character)
 }
 
 /// One line of at most `limit` characters, with escapes for what is not to be shown as it is.

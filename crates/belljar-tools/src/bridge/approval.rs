@@ -8,6 +8,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{Bridge, RunContext};
+use crate::arguments::is_recorded_as;
 
 /// Somebody has to decide about this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -91,8 +92,8 @@ impl Bridge {
             expires_ms: now_ms.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)),
         };
         let approval = store.ask(asked.clone()).await.map_err(|error| store_failed(&error))?;
-        let is_same =
-            approval.asked.tool == asked.tool && approval.asked.arguments == asked.arguments;
+        let is_same = approval.asked.tool == asked.tool
+            && is_recorded_as(approval.asked.arguments.as_bytes(), asked.arguments.as_bytes());
         if !is_same {
             // Consent is for one call with one set of arguments, never for another.
             let message = format!("{tool} was approved with other arguments");
@@ -113,15 +114,43 @@ impl Bridge {
         if state == ApprovalState::Pending {
             let notice = notice(&approval.asked, reason);
             run.observer.approval_waits(&notice);
+            let mut waits = Waits { store, id: Some(&notice.id), now_ms: self.config.now_ms };
             let decided = store.wait_decision(&notice.id, self.config.now_ms).await;
+            waits.id = None;
             run.observer.approval_over(&notice.id);
             state = decided.map_err(|error| store_failed(&error))?.state;
         }
         Ok(match state {
             ApprovalState::Approved => Consent::Given,
             ApprovalState::Denied => Consent::Denied,
-            ApprovalState::Expired | ApprovalState::Pending => Consent::Expired,
+            // What was not made cannot have happened: that is no answer to this question.
+            ApprovalState::Expired | ApprovalState::Pending | ApprovalState::Happened => {
+                Consent::Expired
+            }
         })
+    }
+}
+
+/// A call that waits for a person. When its run ends first, and left no record by which it could go on,
+/// nobody is asked any more.
+struct Waits<'a> {
+    store: &'a Store,
+    id: Option<&'a str>,
+    now_ms: fn() -> i64,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let (Some(id), Ok(runtime)) = (self.id, tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        let (store, id, now_ms) = (self.store.clone(), id.to_owned(), self.now_ms);
+        runtime.spawn(async move {
+            if let Err(error) = store.close_unasked(&id, now_ms()).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, id, "an approval nobody waits for was not closed");
+            }
+        });
     }
 }
 

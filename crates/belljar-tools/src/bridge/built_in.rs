@@ -4,8 +4,8 @@ use belljar_wire::{ErrorCode, ToolCall, ToolFault};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Bridge, RunContext};
-use crate::{Catalogue, Shapes, Tool, Wanted, describe};
+use super::{Bridge, RunContext, call::how_to_get};
+use crate::{Catalogue, LISTING_PATIENCE, Shapes, Tool, Wanted, describe, visible::line};
 
 /// The server these belong to; no other may have its name.
 pub(super) const SERVER: &str = "belljar";
@@ -48,11 +48,18 @@ impl Bridge {
             }
             "describe" => {
                 let Describe { name } = arguments(call)?;
-                let tool = self.resolve(None, &name).await?;
+                let time = run.tool_timeout.into();
+                let tool = self.resolve(&run.grants, None, &name, time).await?;
+                let name = tool.qualified_name();
+                if !run.grants.may_use(&name) {
+                    let message = format!("this run may not use {name}");
+                    let fault = ToolFault::new(ErrorCode::PermissionTool, message).of_tool(&*name);
+                    return Err(fault.with_hint(how_to_get(&line(&name, 120))));
+                }
                 Ok(json_of(&self.described(&tool).await.into()))
             }
             "list" => {
-                let (catalogue, _) = self.catalogue().await;
+                let (catalogue, _) = self.catalogue_for(&run.grants, LISTING_PATIENCE).await;
                 let allowed = catalogue
                     .tools()
                     .iter()
@@ -92,7 +99,7 @@ impl Bridge {
 
     /// The tools a run may use that fit an intent, as its code sees them.
     async fn found(&self, run: &RunContext, intent: &str, k: usize) -> Value {
-        let (catalogue, _) = self.catalogue().await;
+        let (catalogue, _) = self.catalogue_for(&run.grants, LISTING_PATIENCE).await;
         let wanted = Wanted { grants: run.grants.clone(), ..Wanted::new(intent, k) };
         let hits = self.find(&catalogue, wanted).await;
         let shown = hits.iter().map(|hit| {

@@ -5,18 +5,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_store::AuditRow;
+use belljar_store::{AuditId, AuditRow, Store};
 use belljar_wire::{ErrorCode, ToolCall, ToolFault};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use super::{
     Bridge, RunContext,
     approval::{Consent, Question, store_failed},
+    audit::Audit,
 };
 use crate::{
-    Answer, Block, ContentBlock, Decision, ResolveError, Shape, ShapeLimits, Tool, ToolAnswer,
-    ToolGrants, UpstreamError, Verdict, arguments, crash::crash_point, value_of, visible::line,
+    Answer, Block, CallTime, ContentBlock, Decision, LISTING_PATIENCE, ResolveError, Shape,
+    ShapeLimits, Tool, ToolAnswer, ToolGrants, UpstreamError, Verdict, arguments,
+    crash::crash_point, value_of, visible::line,
 };
 
 /// Values larger than this are not looked at to learn their shape.
@@ -28,27 +29,44 @@ const BIG: usize = 1 << 20;
 pub(super) trait Gate: Send + Sync {
     /// The call is going to ask a person. On disk when this returns.
     fn before_asking(&self) -> impl Future<Output = Result<(), ToolFault>> + Send;
-    /// The call is about to leave. On disk when this returns.
-    fn before_sending(&self) -> impl Future<Output = Result<(), ToolFault>> + Send;
+    /// The call is about to leave. On disk when this returns, with the call's audit row if that has to
+    /// be there first.
+    fn before_sending(
+        &self,
+        audited: Option<AuditRow>,
+    ) -> impl Future<Output = Result<Option<AuditId>, ToolFault>> + Send;
     /// The call waits for a person, or no longer does.
     fn waits(&self, for_person: bool);
 }
 
 /// For runs without a journal.
 #[derive(Debug)]
-pub(super) struct OpenGate<W>(pub(super) W);
+pub(super) struct OpenGate<W> {
+    store: Option<Store>,
+    waits: W,
+}
+
+impl<W: Fn(bool)> OpenGate<W> {
+    pub(super) fn new(bridge: &Bridge, waits: W) -> Self {
+        Self { store: bridge.config.store.clone(), waits }
+    }
+}
 
 impl<W: Fn(bool) + Send + Sync> Gate for OpenGate<W> {
     async fn before_asking(&self) -> Result<(), ToolFault> {
         Ok(())
     }
 
-    async fn before_sending(&self) -> Result<(), ToolFault> {
-        Ok(())
+    async fn before_sending(
+        &self,
+        audited: Option<AuditRow>,
+    ) -> Result<Option<AuditId>, ToolFault> {
+        let (Some(store), Some(row)) = (&self.store, audited) else { return Ok(None) };
+        store.begin_audit(row).await.map(Some).map_err(|error| store_failed(&error))
     }
 
     fn waits(&self, for_person: bool) {
-        (self.0)(for_person);
+        (self.waits)(for_person);
     }
 }
 
@@ -57,6 +75,8 @@ impl<W: Fn(bool) + Send + Sync> Gate for OpenGate<W> {
 pub(super) struct Checked {
     pub(super) tool: Tool,
     arguments: Map<String, Value>,
+    /// What is left of the time of the call: its server may have had to be started.
+    time: CallTime,
 }
 
 impl Bridge {
@@ -82,25 +102,22 @@ impl Bridge {
         run: &RunContext,
         call: &ToolCall,
     ) -> Result<Checked, ToolFault> {
-        // What the run cannot use anyway is not started for it either.
-        let server = self.server_named(call.server.as_deref(), &call.tool);
-        if let Some(server) = server.filter(|server| !run.grants.may_reach(server)) {
-            let message = format!("this run may use no tool of {server}");
-            let fault = ToolFault::new(ErrorCode::PermissionTool, message);
-            return Err(fault.with_hint(how_to_get(&format!("{server}__NAME"))));
-        }
-        let tool = self.resolve(call.server.as_deref(), &call.tool).await?;
+        let (time, began) = (CallTime::from(run.tool_timeout), Instant::now());
+        let server = call.server.as_deref();
+        let found = self.resolve(&run.grants, server, &call.tool, time).await;
+        let tool = found.map_err(|fault| fault.of_tool(written_name(call)))?;
+        let time = time.after(began.elapsed());
         let name = tool.qualified_name();
         let fault =
             |message: String| ToolFault::new(ErrorCode::ToolArguments, message).of_tool(&*name);
-        let arguments: Map<String, Value> =
-            serde_json::from_slice(&call.arguments).map_err(|error| {
-                fault(format!("the arguments of {name} are not a JSON object: {error}"))
-            })?;
+        let arguments: Map<String, Value> = arguments::read(&call.arguments).map_err(|error| {
+            fault(format!("the arguments of {name} cannot be used: {error}"))
+                .with_hint("call it with one object, each argument named once")
+        })?;
         let arguments = Value::Object(arguments);
         arguments::check(&tool, &arguments).map_err(|wrong| fault(wrong.to_string()))?;
         let Value::Object(arguments) = arguments else { return Err(fault("no object".to_owned())) };
-        Ok(Checked { tool, arguments })
+        Ok(Checked { tool, arguments, time })
     }
 
     pub(super) async fn perform_checked(
@@ -110,7 +127,7 @@ impl Bridge {
         checked: Checked,
         gate: &impl Gate,
     ) -> Result<Vec<u8>, ToolFault> {
-        let Checked { tool, arguments } = checked;
+        let Checked { tool, arguments, time } = checked;
         let trust = self.trust(&tool.server);
         let policy = &self.config.policy;
         let decision = policy.decide(&tool, trust, &self.overrides, &arguments, &run.grants);
@@ -118,9 +135,12 @@ impl Bridge {
         let allowed = self.admit(run, call, &tool, &decision, gate, &mut audit).await;
         let outcome = match allowed {
             Err(fault) => Err(fault),
-            Ok(()) => match gate.before_sending().await {
+            Ok(()) => match gate.before_sending(audit.before_sending(self, &tool)).await {
                 Err(fault) => Err(fault),
-                Ok(()) => self.send(run, &tool, arguments).await,
+                Ok(written) => {
+                    audit.written = written;
+                    self.send(run, &tool, arguments, time).await
+                }
             },
         };
         audit.end(self, &outcome).await;
@@ -187,6 +207,7 @@ impl Bridge {
         run: &RunContext,
         tool: &Tool,
         arguments: Map<String, Value>,
+        time: CallTime,
     ) -> Result<Vec<u8>, ToolFault> {
         let name = tool.qualified_name();
         let began = Instant::now();
@@ -202,7 +223,7 @@ impl Bridge {
                     Ok(outcome) => outcome.map(json_of).map_err(failed),
                 }
             }
-            None => self.send_upstream(run, tool, arguments).await,
+            None => self.send_upstream(tool, arguments, time).await,
         };
         run.observer.call_ends(&name, outcome.is_ok(), began.elapsed());
         outcome
@@ -210,12 +231,12 @@ impl Bridge {
 
     async fn send_upstream(
         &self,
-        run: &RunContext,
         tool: &Tool,
         arguments: Map<String, Value>,
+        time: CallTime,
     ) -> Result<Vec<u8>, ToolFault> {
         let upstreams = &self.config.upstreams;
-        let answered = upstreams.call(&tool.server, &tool.name, arguments, run.tool_timeout).await;
+        let answered = upstreams.call(&tool.server, &tool.name, arguments, time).await;
         let name = tool.qualified_name();
         let answer: ToolAnswer = answered.map_err(|error| self.upstream_fault(tool, &error))?;
         let content: Vec<Block<'_>> = answer.content.iter().map(block).collect();
@@ -235,42 +256,55 @@ impl Bridge {
     fn upstream_fault(&self, tool: &Tool, error: &UpstreamError) -> ToolFault {
         let name = tool.qualified_name();
         let is_in_doubt = error.may_have_happened() && !self.is_repeatable(tool);
-        let code = match error {
-            UpstreamError::TimedOut { .. } => ErrorCode::ToolTimeout,
-            UpstreamError::Refused { .. } => ErrorCode::ToolFailed,
-            UpstreamError::Lost { .. } | UpstreamError::Protocol { .. } if is_in_doubt => {
-                ErrorCode::ToolInDoubt
-            }
-            UpstreamError::UnknownServer { .. }
-            | UpstreamError::NotStarted { .. }
-            | UpstreamError::BackingOff { .. }
-            | UpstreamError::Lost { .. }
-            | UpstreamError::Protocol { .. }
-            | UpstreamError::ShutDown { .. } => ErrorCode::ToolUnavailable,
+        let is_lost = matches!(error, UpstreamError::Lost { .. } | UpstreamError::Protocol { .. });
+        let code = if matches!(error, UpstreamError::Refused { .. }) {
+            ErrorCode::ToolFailed
+        } else if is_lost && is_in_doubt {
+            ErrorCode::ToolInDoubt
+        } else {
+            unavailable(error)
         };
-        let fault = ToolFault::new(code, error.to_string()).of_tool(&*name);
+        let mut hints = Vec::new();
         if is_in_doubt {
-            return fault.with_hint("the call may have happened; look before you make it again");
+            hints.push("the call may have happened; look before you make it again".to_owned());
         }
-        hinted(fault, error)
+        hints.extend(error.hint());
+        let fault = ToolFault::new(code, error.to_string()).of_tool(&*name);
+        if hints.is_empty() { fault } else { fault.with_hint(hints.join("; ")) }
     }
 
-    /// The tool a name means.
+    /// The tool a name means, among those of servers that the grants reach: what a run cannot use
+    /// is not started for it either. A server may have to be started to know, in so much time.
     pub(super) async fn resolve(
         &self,
+        grants: &ToolGrants,
         server: Option<&str>,
         tool: &str,
+        time: CallTime,
     ) -> Result<Tool, ToolFault> {
-        let catalogue = match self.server_named(server, tool) {
+        let named = self.server_named(server, tool);
+        if let Some(server) = named.filter(|server| !grants.may_reach(server)) {
+            let message = format!("this run may use no tool of {server}");
+            let fault = ToolFault::new(ErrorCode::PermissionTool, message);
+            return Err(fault.with_hint(how_to_get(&format!("{server}__NAME"))));
+        }
+        let (catalogue, missing) = match named {
             // One server is enough, and the others need not be started.
-            Some(server) => self.catalogue_of(server).await.map_err(|error| {
-                hinted(ToolFault::new(ErrorCode::ToolUnavailable, error.to_string()), &error)
-            })?,
-            None => self.catalogue().await.0,
+            Some(server) => {
+                let catalogue = self.catalogue_for_call(server, time).await;
+                let fault = |error: &UpstreamError| {
+                    hinted(ToolFault::new(unavailable(error), error.to_string()), error)
+                };
+                (catalogue.map_err(|error| fault(&error))?, Vec::new())
+            }
+            None => self.catalogue_for(grants, time.left().min(LISTING_PATIENCE)).await,
         };
         let found = catalogue.resolve(server, tool).cloned();
         found.map_err(|error: ResolveError| {
-            let hint = error.hint();
+            let mut hint = error.hint();
+            for missing in missing {
+                let _ = write!(hint, "; {missing}");
+            }
             ToolFault::new(ErrorCode::ToolUnknown, error.to_string()).with_hint(hint)
         })
     }
@@ -308,9 +342,30 @@ impl Bridge {
     }
 }
 
+/// The tool of a call as the code wrote it.
+pub(super) fn written_name(call: &ToolCall) -> String {
+    let server = call.server.iter().flat_map(|server| [server, "__"]);
+    server.chain([&*call.tool]).collect()
+}
+
 /// What makes a tool one that a run may use.
-fn how_to_get(name: &str) -> String {
+pub(super) fn how_to_get(name: &str) -> String {
     format!("name it in `tools: [\"{name}\"]` or with --tool {name}, or ask with another intent")
+}
+
+/// The code of an error without an answer.
+fn unavailable(error: &UpstreamError) -> ErrorCode {
+    match error {
+        UpstreamError::TimedOut { .. } => ErrorCode::ToolTimeout,
+        UpstreamError::UnknownServer { .. }
+        | UpstreamError::NotStarted { .. }
+        | UpstreamError::BackingOff { .. }
+        | UpstreamError::RateLimited { .. }
+        | UpstreamError::Lost { .. }
+        | UpstreamError::Refused { .. }
+        | UpstreamError::Protocol { .. }
+        | UpstreamError::ShutDown { .. } => ErrorCode::ToolUnavailable,
+    }
 }
 
 fn hinted(fault: ToolFault, error: &UpstreamError) -> ToolFault {
@@ -354,86 +409,4 @@ fn json_of(value: Value) -> Vec<u8> {
 fn timed_out(name: &str, time: Duration) -> ToolFault {
     let message = format!("{name} did not answer within {} ms", time.as_millis());
     ToolFault::new(ErrorCode::ToolTimeout, message).of_tool(name)
-}
-
-/// What is going to be written down about a call (D6).
-#[derive(Debug)]
-struct Audit {
-    /// `None` if there is nowhere to write it to.
-    row: Option<AuditRow>,
-    decision: &'static str,
-    began: Instant,
-}
-
-impl Audit {
-    fn begin(
-        bridge: &Bridge,
-        run: &RunContext,
-        call: &ToolCall,
-        tool: &Tool,
-        decision: &Decision,
-    ) -> Self {
-        let name = tool.qualified_name();
-        let decided = verdict_name(decision.verdict);
-        Self::new(bridge, run, call, (name, decision.reason.clone(), decided))
-    }
-
-    /// Of a call that policy was not asked about: there is no such tool, or its arguments do not fit.
-    fn of_refused(bridge: &Bridge, run: &RunContext, call: &ToolCall, fault: &ToolFault) -> Self {
-        let server = call.server.iter().flat_map(|server| [server, "__"]);
-        let written = || server.chain([&*call.tool]).collect();
-        let name = fault.tool_name.clone().unwrap_or_else(written);
-        Self::new(bridge, run, call, (line(&name, 120), line(&fault.message, 400), "refused"))
-    }
-
-    fn new(
-        bridge: &Bridge,
-        run: &RunContext,
-        call: &ToolCall,
-        (tool, reason, decision): (String, String, &'static str),
-    ) -> Self {
-        let row = bridge.config.store.is_some().then(|| AuditRow {
-            run_id: run.run_id.clone(),
-            call: call.call,
-            tool,
-            decision: String::new(),
-            reason,
-            caller: run.caller.clone(),
-            argument_hash: hash(&call.arguments),
-            started_ms: (bridge.config.now_ms)(),
-            duration_ms: 0.0,
-            outcome: String::new(),
-        });
-        Self { row, decision, began: Instant::now() }
-    }
-
-    async fn end(self, bridge: &Bridge, outcome: &Result<Vec<u8>, ToolFault>) {
-        let (Some(store), Some(mut row)) = (&bridge.config.store, self.row) else { return };
-        row.decision = self.decision.to_owned();
-        row.duration_ms = self.began.elapsed().as_secs_f64() * 1e3;
-        row.outcome = match outcome {
-            Ok(_) => "ok".to_owned(),
-            Err(fault) => fault.code.as_str().to_owned(),
-        };
-        if let Err(error) = store.audit(row).await {
-            // The call is over; all that is left is to say that its row is missing.
-            let _ = store_failed(&error);
-        }
-    }
-}
-
-fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Allow => "allowed",
-        Verdict::Ask => "asked",
-        Verdict::Deny => "denied by policy",
-    }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

@@ -5,13 +5,14 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use belljar_store::{ApprovalState, Lease, Store};
+use belljar_store::{ApprovalState, AuditId, AuditRow, JournalRow, Lease, Store, StoreError};
 use belljar_wire::{ErrorCode, ToolCall, ToolFault};
 use tokio::sync::mpsc;
 
 use super::{
     Bridge, RunContext,
-    approval::{Consent, Question},
+    approval::Question,
+    audit::Audit,
     built_in,
     call::{Checked, Gate},
     doubts::Doubts,
@@ -64,12 +65,12 @@ impl DurableCall {
     }
 
     /// A call that left before the host died: made again if that does no harm, or if a person says
-    /// so.
+    /// so; ended with what it gave, if a person knows that.
     async fn again(&self, call: &ToolCall, times_sent: u32) -> Option<Result<Vec<u8>, ToolFault>> {
-        let (checked, consent) = match self.decided(call, times_sent).await {
-            Ok(decided) => {
+        let (checked, settled) = match self.settled(call, times_sent).await {
+            Ok(settled) => {
                 self.close(None);
-                decided
+                settled
             }
             Err(undecided) => {
                 self.close(Some(undecided));
@@ -77,22 +78,32 @@ impl DurableCall {
             }
         };
         let name = checked.tool.qualified_name();
-        if consent == Consent::Given {
-            self.doubts.are_over().await;
-            let performed = self.bridge.perform_checked(&self.run, call, checked, &self.gate);
-            return Some(performed.await);
-        }
+        let hint = match settled {
+            Doubt::Retry => {
+                self.doubts.are_over().await;
+                let performed = self.bridge.perform_checked(&self.run, call, checked, &self.gate);
+                return Some(performed.await);
+            }
+            Doubt::Happened(result) if is_json(&result) => {
+                let audit = Audit::of_happened(&self.bridge, &self.run, call, &checked.tool);
+                let outcome = Ok(result);
+                audit.end(&self.bridge, &outcome).await;
+                return Some(outcome);
+            }
+            Doubt::Happened(_) => "what a person said the call gave is not JSON",
+            Doubt::Fail => "a person decided not to make the call again",
+        };
         let message = format!("{name} may have happened before the host ended");
         let fault = ToolFault::new(ErrorCode::ToolInDoubt, message).of_tool(&*name);
-        Some(Err(fault.with_hint("a person decided not to make the call again")))
+        Some(Err(fault.with_hint(hint)))
     }
 
-    /// Whether the call may be made again; without anybody's word, why the run has to stop.
-    async fn decided(
+    /// What becomes of the call; without anybody's word, why the run has to stop.
+    async fn settled(
         &self,
         call: &ToolCall,
         times_sent: u32,
-    ) -> Result<(Checked, Consent), ToolFault> {
+    ) -> Result<(Checked, Doubt), ToolFault> {
         let run = &self.run;
         // Not to be told to the code as a call that failed: it may well have happened.
         let checked = self.bridge.check(run, call).await.map_err(|fault| {
@@ -104,28 +115,31 @@ impl DurableCall {
             ToolFault { code: ErrorCode::ToolInDoubt, message, hint: Some(hint), ..fault }
         })?;
         if self.bridge.is_repeatable(&checked.tool) {
-            return Ok((checked, Consent::Given));
+            return Ok((checked, Doubt::Retry));
         }
         let name = checked.tool.qualified_name();
         let question = Question::MayRepeat { times_sent };
         let approval = self.bridge.put(&self.gate.store, run, call, &name, question).await?;
-        let consent = match approval.state {
-            ApprovalState::Approved => Consent::Given,
-            ApprovalState::Denied => Consent::Denied,
-            ApprovalState::Expired => Consent::Expired,
+        let doubt = match approval.state {
+            ApprovalState::Approved => Doubt::Retry,
+            ApprovalState::Happened => {
+                Doubt::Happened(approval.result.unwrap_or_default().into_bytes())
+            }
+            ApprovalState::Denied | ApprovalState::Expired => Doubt::Fail,
             ApprovalState::Pending => {
                 let id = &approval.asked.id;
                 let message = format!("nobody knows whether {name} happened before the host ended");
                 let hint = format!(
-                    "look, then `belljar approvals approve {id}` to make the call again or `deny` to \
-                     have it fail in the code, and `belljar resume {}`",
+                    "look, then `belljar approvals retry {id}` to make the call again, `use {id} \
+                     --result JSON` if it happened, or `deny {id}` to have it fail in the code; a \
+                     run that no server has goes on with `belljar resume {}`",
                     run.run_id
                 );
                 let fault = ToolFault::new(ErrorCode::ToolInDoubt, message).of_tool(&*name);
                 return Err(fault.with_hint(hint));
             }
         };
-        Ok((checked, consent))
+        Ok((checked, doubt))
     }
 
     /// Nothing more is to be found out about this doubt now; after the last, the run stops if a
@@ -135,6 +149,20 @@ impl DurableCall {
             (self.out)(Delivery::Stop(StopReason::InDoubt(fault)));
         }
     }
+}
+
+/// What becomes of a call of which nobody knows whether it happened.
+enum Doubt {
+    /// It is made again.
+    Retry,
+    /// It happened, and gave this, as JSON.
+    Happened(Vec<u8>),
+    /// It fails.
+    Fail,
+}
+
+fn is_json(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// Writes down what a call is going to do before it does it.
@@ -186,35 +214,46 @@ impl JournalGate {
         self.called.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    async fn append(&self, last: Option<Entry>) -> Result<(), ToolFault> {
+    /// What is not written down yet, as rows of the journal.
+    fn rows(&self, last: Option<Entry>) -> Vec<JournalRow> {
         let entries = self.take_called().map(Entry::Called).into_iter().chain(last);
-        let rows: Vec<_> = entries.map(Entry::into_row).collect();
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let appended = self.store.append(&self.lease, rows, (self.now_ms)()).await;
-        appended.map(|_| ()).map_err(|error| {
-            // Code that went on from here could not be replayed.
-            let fault = not_written(&error);
-            self.has_failed.store(true, Ordering::SeqCst);
-            (self.out)(Delivery::Stop(StopReason::Failed(fault.clone())));
-            fault
-        })
+        entries.map(Entry::into_row).collect()
+    }
+
+    /// Ends the run: code that went on from here could not be replayed.
+    fn fail(&self, error: &StoreError) -> ToolFault {
+        let fault = not_written(error);
+        self.has_failed.store(true, Ordering::SeqCst);
+        (self.out)(Delivery::Stop(StopReason::Failed(fault.clone())));
+        fault
     }
 }
 
 impl Gate for JournalGate {
     async fn before_asking(&self) -> Result<(), ToolFault> {
-        self.append(None).await?;
+        let rows = self.rows(None);
+        if !rows.is_empty() {
+            let appended = self.store.append(&self.lease, rows, (self.now_ms)()).await;
+            appended.map_err(|error| self.fail(&error))?;
+        }
         crash_point("noted");
         Ok(())
     }
 
-    async fn before_sending(&self) -> Result<(), ToolFault> {
+    async fn before_sending(
+        &self,
+        audited: Option<AuditRow>,
+    ) -> Result<Option<AuditId>, ToolFault> {
         crash_point("admitted");
-        self.append(Some(Entry::Sent { call: self.call })).await?;
+        let rows = self.rows(Some(Entry::Sent { call: self.call }));
+        let (store, lease, now_ms) = (&self.store, &self.lease, (self.now_ms)());
+        let written = match audited {
+            Some(row) => store.append_sent(lease, rows, row, now_ms).await.map(Some),
+            None => store.append(lease, rows, now_ms).await.map(|_| None),
+        };
+        let written = written.map_err(|error| self.fail(&error))?;
         crash_point("sent");
-        Ok(())
+        Ok(written)
     }
 
     fn waits(&self, for_person: bool) {

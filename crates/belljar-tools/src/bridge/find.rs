@@ -1,7 +1,11 @@
 //! Finding tools for a run, and giving them to it (D5).
 
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
 use super::Bridge;
-use crate::{Catalogue, Glob, Hit, Tool, ToolGrants, Wanted};
+use crate::{Catalogue, Glob, Hit, Tool, ToolGrants, UpstreamError, Wanted};
 
 impl Bridge {
     /// The tools of a catalogue that fit an intent best, best first.
@@ -31,6 +35,33 @@ impl Bridge {
         grants.only =
             Some(grants.only.take().unwrap_or_default().into_iter().chain(found).collect());
         names
+    }
+
+    /// The tools of all servers that the grants reach, and what became of those that have none in
+    /// time. Others are not started.
+    pub async fn catalogue_for(
+        &self,
+        grants: &ToolGrants,
+        within: Duration,
+    ) -> (Catalogue, Vec<UpstreamError>) {
+        let names = self.servers();
+        if names.iter().all(|server| grants.may_reach(server)) {
+            return self.catalogue_within(within).await;
+        }
+        let mut asked = JoinSet::new();
+        for server in names.into_iter().filter(|server| grants.may_reach(server)) {
+            let bridge = self.clone();
+            asked.spawn(async move { bridge.catalogue_for_call(&server, within.into()).await });
+        }
+        let (mut tools, mut failures) = (Vec::new(), Vec::new());
+        for listed in asked.join_all().await {
+            match listed {
+                Ok(list) => tools.extend(list.tools().iter().cloned()),
+                Err(error) => failures.push(error),
+            }
+        }
+        tools.sort_by_cached_key(Tool::qualified_name);
+        (Catalogue::new(tools), failures)
     }
 
     /// The tools a run may use that are known by name: those named one by one, and those of the

@@ -25,6 +25,7 @@ use super::{
     sequence::{Arrival, GuestClock, Sequencer},
 };
 use crate::{
+    arguments::canonical,
     record::{Entry, UnreadableRow},
     replay::{Diverged, Recorded, Replay, Step},
 };
@@ -163,8 +164,12 @@ impl RunBridge {
             return;
         }
         match (ask, self.durable.is_some()) {
-            (Ask::Call(call), false) => self.start_plain(call),
-            (Ask::Call(call), true) => self.start_durable(call),
+            (Ask::Call(call), is_durable) => {
+                // What cannot be read stays as it came, for the record, and is refused.
+                let arguments = canonical(&call.arguments).unwrap_or(call.arguments);
+                let call = ToolCall { arguments, ..call };
+                if is_durable { self.start_durable(call) } else { self.start_plain(call) }
+            }
             (Ask::Timer(at_ms), _) => {
                 if let Some(durable) = &mut self.durable {
                     durable.replay.want_timer();
@@ -183,7 +188,7 @@ impl RunBridge {
 
     fn start_plain(&mut self, call: ToolCall) {
         let (bridge, run, out) = (self.bridge.clone(), self.run.clone(), self.out.clone());
-        let gate = OpenGate(self.waits());
+        let gate = OpenGate::new(&self.bridge, self.waits());
         let mut making = Box::pin(async move {
             let outcome = if call.server.as_deref() == Some(built_in::SERVER) {
                 bridge.built_in(&run, &call).await

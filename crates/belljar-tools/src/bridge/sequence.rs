@@ -121,12 +121,14 @@ impl Sequencer {
 pub(super) fn not_written(error: &StoreError) -> ToolFault {
     if let StoreError::Fenced { .. } = error {
         let message = "another process has taken this run over";
-        return ToolFault::new(ErrorCode::RunAborted, message);
+        return ToolFault::new(ErrorCode::RunInterrupted, message);
     }
     tracing::error!(error = error as &dyn std::error::Error, "the journal was not written");
     let message = "the run's journal could not be written, so the run was stopped";
-    ToolFault::new(ErrorCode::RunAborted, message)
-        .with_hint("see the host's log; the disk may be full. `belljar resume` goes on from there")
+    ToolFault::new(ErrorCode::RunInterrupted, message).with_hint(
+        "see the host's log; the disk may be full. Nothing is lost: a server goes on with the run \
+             by itself, `belljar resume` does so at once",
+    )
 }
 
 #[cfg(test)]

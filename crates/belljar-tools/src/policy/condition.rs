@@ -3,8 +3,9 @@
 //! The one who calls chooses how a value is spelt. So where several readings are possible a rule
 //! that allows wants all of them to fit, and a rule that asks or denies needs only one.
 
-use std::slice;
+use std::{borrow::Cow, slice};
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use serde_json::{Map, Value};
 
 use super::{glob::Glob, rule::Condition};
@@ -69,21 +70,58 @@ fn fits(wanted: &Condition, value: &Value, reading: Reading) -> bool {
 fn text_fits(glob: &Glob, text: &str, reading: Reading) -> bool {
     match reading {
         // `/tmp/*` is meant to be below /tmp, and `/tmp/../etc/passwd` is not.
-        Reading::All => glob.matches(text) && (glob.is_exact() || !climbs(text)),
-        Reading::Any => glob.matches(text) || glob.matches(&straight(text)),
+        Reading::All => glob.matches(text) && (glob.is_exact() || !is_doubtful(glob, text)),
+        Reading::Any => {
+            glob.matches(text)
+                || glob.matches(&straight(text))
+                || glob.matches(&straight(&compatible(text)))
+        }
     }
 }
 
-/// Whether a component of the text, read as a path or an address, is `..`, or it holds what some
-/// readers of paths stop at.
+/// Whether somebody who reads the text might end up elsewhere than the pattern says: as it is, or made
+/// plain, for an escape may be written in another script's signs too.
+fn is_doubtful(glob: &Glob, text: &str) -> bool {
+    // What may be anything has nothing to be led out of.
+    let is_any = glob.as_str().chars().all(|wanted| wanted == '*');
+    let doubtful = |text: &str| climbs(text) || !is_any && has_hidden_meaning(glob, text);
+    doubtful(text) || doubtful(&compatible(text))
+}
+
+/// Whether a component of the text, read as a path or an address, is `..` to somebody: in another
+/// script's dots, with parameters, or with what a reader may drop in between.
 fn climbs(text: &str) -> bool {
-    let decoded = decoded(text);
-    let parts = |text: &str| text.split(['/', '\\']).any(|part| part.trim() == "..");
-    parts(text) || parts(&decoded) || text.contains('\0')
+    const SEPARATORS: [char; 7] = ['/', '\\', ';', '\u{2044}', '\u{2215}', '\u{2216}', '\u{29f8}'];
+    let is_up =
+        |part: &str| part.chars().filter(|c| c.is_alphanumeric() || *c == '.').eq(['.', '.']);
+    let parts = |text: &str| compatible(text).split(SEPARATORS).any(is_up);
+    parts(text) || parts(&decoded(text)) || text.contains('\0')
+}
+
+/// Whether the text has escapes of addresses or control characters that the pattern does not have:
+/// nobody knows how often a server decodes, and what it does with them.
+fn has_hidden_meaning(glob: &Glob, text: &str) -> bool {
+    let written = glob.as_str();
+    let is_written = |escape: &str| written.contains(escape);
+    let rests = text.match_indices('%').filter_map(|(at, _)| text.get(at..));
+    rests.filter_map(escape).any(|escape| !is_written(escape))
+        || text.chars().any(|c| c.is_control() && !written.contains(c))
+}
+
+/// The escape a text begins with: `%2e`, or `%u002e` as some readers have it.
+fn escape(text: &str) -> Option<&str> {
+    let wide = text.get(1..2).is_some_and(|letter| letter.eq_ignore_ascii_case("u"));
+    let (digits, end) = if wide { (text.get(2..6)?, 6) } else { (text.get(1..3)?, 3) };
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| text.get(..end))?
+}
+
+/// The text with characters that are only another shape of a plain one made plain (NFKC).
+fn compatible(text: &str) -> Cow<'_, str> {
+    ComposingNormalizerBorrowed::new_nfkc().normalize(text)
 }
 
 /// The text with what addresses may write instead of `.`, `/` and `\`, also when written twice.
-fn decoded(text: &str) -> String {
+pub(super) fn decoded(text: &str) -> String {
     let mut decoded = text.to_owned();
     for _ in 0..2 {
         for (written, meant) in [

@@ -1,6 +1,9 @@
 //! A rule as the operator writes it: `"fs__read_*"`, or a table with conditions on arguments.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -19,6 +22,8 @@ use super::{
 pub struct Rule {
     tool: Glob,
     when: BTreeMap<String, Condition>,
+    /// It counts for tools of these servers only, if given.
+    servers: Option<BTreeSet<String>>,
 }
 
 /// What an argument has to be.
@@ -51,7 +56,7 @@ impl Rule {
         if tool.as_str().trim().is_empty() {
             return Err(RuleError::NoTool);
         }
-        Ok(Self { tool, when: BTreeMap::new() })
+        Ok(Self { tool, when: BTreeMap::new(), servers: None })
     }
 
     /// The same rule, only for calls whose argument (`a.b` is `b` within `a`) is as said.
@@ -70,6 +75,28 @@ impl Rule {
         Ok(self)
     }
 
+    /// The same rule, only for the tools of these servers.
+    #[must_use]
+    pub fn only_of(mut self, servers: BTreeSet<String>) -> Self {
+        self.servers = Some(servers);
+        self
+    }
+
+    /// Whether the rule could be about a tool of this server.
+    pub fn may_concern_server(&self, server: &str) -> bool {
+        self.counts_for(server) && self.may_concern(&format!("{server}__"))
+    }
+
+    fn counts_for(&self, server: &str) -> bool {
+        self.servers.as_ref().is_none_or(|servers| servers.contains(server))
+    }
+
+    /// Whether the name is one of those it is for. Names of servers have no `__` in them.
+    fn is_for(&self, name: &str) -> bool {
+        let server = name.split_once("__").map_or(name, |(server, _)| server);
+        self.tool.matches(name) && self.counts_for(server)
+    }
+
     /// Whether the rule speaks of this call.
     pub(super) fn matches(
         &self,
@@ -78,13 +105,13 @@ impl Rule {
         reading: Reading,
     ) -> bool {
         let mut conditions = self.when.iter();
-        self.tool.matches(name)
+        self.is_for(name)
             && conditions.all(|(path, wanted)| holds(wanted, arguments, path, reading))
     }
 
     /// Whether the rule could speak of a call of this tool.
     pub(super) fn may_match(&self, name: &str) -> bool {
-        self.tool.matches(name)
+        self.is_for(name)
     }
 
     /// Whether the rule could be about a name that begins like this.
@@ -96,7 +123,7 @@ impl Rule {
 
     /// Whether the rule speaks of every call of this tool.
     pub(super) fn always_matches(&self, name: &str) -> bool {
-        self.when.is_empty() && self.tool.matches(name)
+        self.when.is_empty() && self.is_for(name)
     }
 }
 
@@ -116,7 +143,7 @@ impl fmt::Display for Rule {
 
 impl Serialize for Rule {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        if self.when.is_empty() {
+        if self.when.is_empty() && self.servers.is_none() {
             return self.tool.serialize(to);
         }
         let when: BTreeMap<&str, Value> = self
@@ -127,9 +154,12 @@ impl Serialize for Rule {
                 Condition::Is(value) => (argument.as_str(), value.clone()),
             })
             .collect();
-        let mut table = to.serialize_map(Some(2))?;
+        let mut table = to.serialize_map(None)?;
         table.serialize_entry("tool", &self.tool)?;
         table.serialize_entry("when", &when)?;
+        if let Some(servers) = &self.servers {
+            table.serialize_entry("servers", servers)?;
+        }
         table.end()
     }
 }

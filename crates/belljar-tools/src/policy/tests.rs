@@ -149,6 +149,129 @@ fn a_path_that_climbs_never_matches_an_allow_and_cannot_hide_from_a_deny() {
 }
 
 #[test]
+fn s14_escapes_in_another_scripts_signs_are_escapes() {
+    let rules = policy(
+        "allow = [{ tool = 'fs__*', when = { path = '/srv/*' } },\n\
+         { tool = 'any__*', when = { path = '*' } }]",
+    );
+    let verdict = |tool: &str, path: &str| decide(&rules, tool, &json!({ "path": path })).verdict;
+    for path in [
+        "/srv/\u{ff05}2e\u{ff05}2e/x",
+        "/srv/\u{fe6a}2e./x",
+        "/srv/%\u{ff12}\u{ff45}%\u{ff12}\u{ff45}/x",
+        "/srv/\u{ff05}252e\u{ff05}252e\u{ff05}252fx",
+    ] {
+        assert_eq!(verdict("fs__read", path), Verdict::Ask, "{path:?}");
+        assert_eq!(verdict("any__read", path), Verdict::Ask, "{path:?}");
+    }
+    for path in ["/srv/\u{ff05}00", "/srv/\u{ff05}u0041", "/srv/a\u{fe6a}20b"] {
+        assert_eq!(verdict("fs__read", path), Verdict::Ask, "{path:?}");
+        assert_eq!(verdict("any__read", path), Verdict::Allow, "{path:?}");
+    }
+    assert_eq!(verdict("fs__read", "/srv/100\u{ff05} ｆull"), Verdict::Allow);
+}
+
+#[test]
+fn s14_a_path_that_climbs_in_some_readers_eyes_is_not_allowed() {
+    let rules = policy(
+        "allow = [{ tool = 'fs__*', when = { path = '/srv/*' } },\n\
+         { tool = 'web__*', when = { path = '/srv/%20*' } },\n\
+         { tool = 'any__*', when = { path = '*' } }]\n\
+         ask = [{ tool = 'asked__*', when = { path = '/srv/*' } }]\n\
+         deny = [{ tool = '*', when = { path = '/etc/*' } }]",
+    );
+    let verdict = |tool: &str, path: &str| decide(&rules, tool, &json!({ "path": path })).verdict;
+    for path in [
+        "/srv/..%00/x",
+        "/srv/..;/x",
+        "/srv/..;a=b/x",
+        "/srv/%c0%ae%c0%ae/x",
+        "/srv/\u{ff0e}\u{ff0e}/x",
+        "/srv/\u{2024}\u{2024}/x",
+        "/srv/\u{2025}/x",
+        "/srv/.\u{ff0e}\u{ff0f}x",
+        "/srv/..\u{2215}x",
+        "/srv/..\u{200b}/x",
+        "/srv/\u{ad}.\u{feff}./x",
+        "/srv/%u002e%u002e/x",
+        "/srv/%U002E./x",
+        "/srv/..%09/x",
+        "/srv/%2525252e%2525252e/x",
+        "/srv/a\n/etc/passwd",
+        "/srv/a\u{7f}",
+        "/srv/a\u{85}b",
+        "/srv/-..-/x",
+        "/srv/a%20b",
+    ] {
+        assert_eq!(verdict("fs__read", path), Verdict::Ask, "{path:?}");
+        // Rules that ask see what they saw before.
+        assert_eq!(verdict("asked__read", path), Verdict::Ask, "{path:?}");
+    }
+    // Controls: what leads nowhere else.
+    for path in [
+        "/srv/x",
+        "/srv/a..b/...c",
+        "/srv/100%",
+        "/srv/50% off",
+        "/srv/.hidden/a.b.c",
+        "/srv/straße/日本語/é",
+        "/srv/a;b/c",
+        "/srv/x\u{200d}y",
+        "/srv/...",
+    ] {
+        assert_eq!(verdict("fs__read", path), Verdict::Allow, "{path:?}");
+    }
+    // Written in the rule, or a rule for anything.
+    assert_eq!(verdict("web__get", "/srv/%20a%20b"), Verdict::Allow);
+    assert_eq!(verdict("web__get", "/srv/%20a%2fb"), Verdict::Ask);
+    assert_eq!(verdict("any__do", "two\nlines, 100%ab"), Verdict::Allow);
+    // A deny looks through it as well.
+    assert_eq!(verdict("fs__read", "/srv/\u{ff0e}\u{ff0e}/etc/passwd"), Verdict::Deny);
+}
+
+#[test]
+fn s20_arguments_that_name_the_own_state_always_ask() {
+    let rules = policy("allow = ['fs__*']\ndeny = ['fs__delete']");
+    let verdict = |arguments: Value| decide(&rules, "fs__read", &arguments).verdict;
+    for arguments in [
+        json!({"path": ".belljar/token"}),
+        json!({"path": "/home/a/p/.BellJar"}),
+        json!({"paths": ["a.txt", {"from": "x/../.belljar/belljar.db"}]}),
+        json!({"command": "cat ./.belljar//token"}),
+        json!({"url": "file:///p/%2ebelljar/token"}),
+        json!({"url": "file:///p/%252Ebelljar/token"}),
+        json!({"path": "\u{ff0e}belljar/token"}),
+        json!({"files": {".belljar/token": "x"}}),
+    ] {
+        assert_eq!(verdict(arguments.clone()), Verdict::Ask, "{arguments}");
+    }
+    for arguments in [json!({"path": "belljar.toml"}), json!({"path": "a/belljar/b"}), json!({})] {
+        assert_eq!(verdict(arguments.clone()), Verdict::Allow, "{arguments}");
+    }
+    // What is denied stays denied.
+    let denied = decide(&rules, "fs__delete", &json!({"path": ".belljar"}));
+    assert_eq!(denied.verdict, Verdict::Deny);
+}
+
+#[test]
+fn s5_a_rule_can_be_for_some_servers_only() {
+    let own = std::collections::BTreeSet::from(["own".to_owned()]);
+    let rule = Rule::new("*").unwrap().only_of(own);
+    assert!(rule.may_concern_server("own") && !rule.may_concern_server("mine"));
+    let rules = Policy { allow: vec![rule], ..Policy::default() };
+    assert_eq!(decide(&rules, "own__delete", &json!({})).verdict, Verdict::Allow);
+    for name in ["mine__delete", "own2__delete", "mine__own__delete"] {
+        assert_eq!(decide(&rules, name, &json!({})).verdict, Verdict::Ask, "{name}");
+    }
+    let catalogue = |server| Catalogue::new(vec![tool(server, "t", Annotations::default())]);
+    let may_ask = |server| {
+        let (none, all) = (Overrides::default(), ToolGrants::default());
+        rules.may_ask(&catalogue(server), |_| Trust::Untrusted, &none, &all)
+    };
+    assert!(may_ask("mine") && !may_ask("own"));
+}
+
+#[test]
 fn lists_are_allowed_whole_and_denied_by_one() {
     let rules = policy(
         "allow = [{ tool = 'fs__*', when = { paths = '/tmp/*' } }]\n\

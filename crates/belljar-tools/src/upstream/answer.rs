@@ -2,7 +2,12 @@
 
 use rmcp::model as protocol;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
+
+use super::unfolded::unfolded_bytes;
+
+/// A structured result that takes more memory than this is refused.
+const MAX_UNFOLDED_BYTES: usize = 1 << 30;
 
 /// The answer of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -82,8 +87,8 @@ pub(super) enum NoAnswer {
 impl ToolAnswer {
     /// Reads the `result` of an answer.
     pub(super) fn from_json(json: &[u8]) -> Result<Self, NoAnswer> {
-        let raw: RawAnswer =
-            serde_json::from_slice(json).map_err(|error| NoAnswer::Malformed(error.to_string()))?;
+        let malformed = |error: serde_json::Error| NoAnswer::Malformed(error.to_string());
+        let raw: RawAnswer<'_> = serde_json::from_slice(json).map_err(malformed)?;
         match raw.result_type.as_deref() {
             None | Some("complete") => {}
             Some("input_required") => return Err(NoAnswer::WantsInput),
@@ -92,9 +97,14 @@ impl ToolAnswer {
         if raw.content.is_none() && raw.structured_content.is_none() && raw.is_error.is_none() {
             return Err(NoAnswer::Malformed("an answer without content".to_owned()));
         }
+        let structured = raw.structured_content.map(RawValue::get);
+        if structured.is_some_and(|json| unfolded_bytes(json) > MAX_UNFOLDED_BYTES) {
+            let most = MAX_UNFOLDED_BYTES >> 20;
+            return Err(NoAnswer::Malformed(format!("a result of over {most} MB of values")));
+        }
         Ok(Self {
             is_error: raw.is_error.unwrap_or_default(),
-            structured: raw.structured_content,
+            structured: structured.map(serde_json::from_str).transpose().map_err(malformed)?,
             content: raw.content.unwrap_or_default().into_iter().map(Into::into).collect(),
         })
     }
@@ -126,13 +136,20 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
+/// The same, as it came.
+fn present_raw<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawAnswer {
+struct RawAnswer<'a> {
     result_type: Option<String>,
     content: Option<Vec<RawBlock>>,
-    #[serde(default, deserialize_with = "present")]
-    structured_content: Option<Value>,
+    #[serde(borrow, default, deserialize_with = "present_raw")]
+    structured_content: Option<&'a RawValue>,
     is_error: Option<bool>,
 }
 

@@ -1,5 +1,7 @@
 //! One live conversation with a server: beginning it, asking, ending it.
 
+mod health;
+
 use std::{
     collections::BTreeSet,
     sync::{
@@ -17,13 +19,14 @@ use rmcp::{
         SubscriptionFilter,
     },
     service::{
-        ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
-        RequestHandle, RunningService, ServiceError, serve_client_with_lifecycle,
+        ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RequestHandle,
+        RunningService, ServiceError, serve_client_with_lifecycle,
     },
     transport::Transport,
 };
 use serde_json::{Map, Value};
 use tokio::{
+    sync::watch,
     task::AbortHandle,
     time::{Instant, timeout, timeout_at},
 };
@@ -32,7 +35,9 @@ use super::{
     answer::{NoAnswer, ToolAnswer},
     error::{Sent, Stage, StartError, UpstreamError, shorten},
     http::{self, HttpTransport},
-    listing::{Listing, Page},
+    intake::Intake,
+    listing::Listing,
+    patience::Deadline,
     pipe::PipeTransport,
     process::{Process, Start},
     pulse::Pulse,
@@ -45,8 +50,8 @@ const CLOSED: Duration = Duration::from_secs(1);
 /// How long a server may take to be told that nobody waits any more.
 const CANCELLED: Duration = Duration::from_secs(5);
 
-/// How long a server that let a call time out may take to say anything at all.
-const ANSWERED: Duration = Duration::from_secs(10);
+/// Answers that are longer take a while to be read.
+const BIG: usize = 1 << 20;
 
 /// Told when a server says that its tools have changed.
 pub(super) type ToolsChanged = Arc<dyn Fn() + Send + Sync>;
@@ -94,7 +99,8 @@ pub(super) struct Connection {
     users: Mutex<Users>,
     /// Whether it ever answered.
     was_good: AtomicBool,
-    is_examined: AtomicBool,
+    /// Whether it is being found out whether the server still answers.
+    suspected: watch::Sender<bool>,
 }
 
 /// Who uses a connection, by number.
@@ -114,20 +120,14 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// The client's side: it offers a server nothing, and listens for one thing.
-struct Client {
-    tools_changed: ToolsChanged,
-}
+/// The client's side: it offers a server nothing. What it listens for is heard by the transport.
+struct Client;
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let this = Implementation::new("belljar", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), this)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        (self.tools_changed)();
     }
 }
 
@@ -140,6 +140,7 @@ impl Connection {
         tools_changed: ToolsChanged,
     ) -> Result<Self, StartError> {
         let pulse = Arc::new(Pulse::default());
+        let intake = Intake::new(spec.name(), tools_changed);
         match spec.transport() {
             TransportSpec::Stdio { command, arguments, environment, inherited, directory } => {
                 let mut all = inherited.clone();
@@ -153,9 +154,8 @@ impl Connection {
                     directory,
                 };
                 let (process, pipes) = Process::start(start, pulse.clone()).await?;
-                let transport =
-                    PipeTransport::new(pipes.from_server, pipes.to_server, pulse.clone());
-                let opened = Self::begin(spec, transport, opening, tools_changed, pulse);
+                let transport = PipeTransport::new(pipes, intake, pulse.clone());
+                let opened = Self::begin(spec, transport, opening, pulse);
                 match opened.await {
                     Ok(connection) => {
                         *lock(&connection.process) = Some(process);
@@ -170,9 +170,9 @@ impl Connection {
                 }
             }
             TransportSpec::Http { url, headers } => {
-                let transport =
-                    HttpTransport::new(url, headers, spec.max_concurrent, pulse.clone())?;
-                Self::begin(spec, transport, opening, tools_changed, pulse).await
+                let (most, beat) = (spec.max_concurrent, pulse.clone());
+                let transport = HttpTransport::new(url, headers, most, intake, beat)?;
+                Self::begin(spec, transport, opening, pulse).await
             }
         }
     }
@@ -181,14 +181,12 @@ impl Connection {
         spec: &ServerSpec,
         transport: T,
         opening: Opening,
-        tools_changed: ToolsChanged,
         pulse: Arc<Pulse>,
     ) -> Result<Self, StartError> {
-        let client = Client { tools_changed: tools_changed.clone() };
-        let service = serve_client_with_lifecycle(client, transport, opening.lifecycle()).await;
-        let service = service.map_err(|error| not_begun(&error))?;
+        let service = serve_client_with_lifecycle(Client, transport, opening.lifecycle()).await;
+        let service = service.map_err(|error| not_begun(&error, &pulse))?;
         let peer = service.peer().clone();
-        let listener = listen(&peer, tools_changed);
+        let listener = listen(&peer);
         Ok(Self {
             server: spec.name().to_owned(),
             peer,
@@ -202,7 +200,7 @@ impl Connection {
                 last_used: Instant::now(),
             }),
             was_good: AtomicBool::new(false),
-            is_examined: AtomicBool::new(false),
+            suspected: watch::Sender::new(false),
         })
     }
 
@@ -219,9 +217,9 @@ impl Connection {
         self.pulse.stop(why);
     }
 
-    /// Whether it ever answered a call.
+    /// Whether it ever answered a call, and did nothing for which it had to be ended.
     pub(super) fn was_good(&self) -> bool {
-        self.was_good.load(Ordering::Relaxed)
+        self.was_good.load(Ordering::Relaxed) && self.pulse.disconnected().is_none()
     }
 
     /// Begins to use it. The number is for [`let_go`](Self::let_go).
@@ -261,7 +259,7 @@ impl Connection {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-        deadline: Instant,
+        deadline: Deadline,
     ) -> Result<ToolAnswer, UpstreamError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let ticket = Arc::new(Ticket::default());
@@ -269,7 +267,13 @@ impl Connection {
         request.extensions.insert(ticket.clone());
         let request = ClientRequest::CallToolRequest(request);
         let answer = match self.ask(request, ticket, deadline).await? {
-            Answer::Raw(raw) => ToolAnswer::from_json(raw.json()),
+            Answer::Raw(raw) => {
+                let unread = || Err(NoAnswer::Malformed("it could not be read".to_owned()));
+                let bytes = raw.json().len();
+                off_the_workers(bytes, move || ToolAnswer::from_json(raw.json()))
+                    .await
+                    .unwrap_or_else(unread)
+            }
             Answer::Read(result) => ToolAnswer::from_protocol(*result),
         };
         self.was_good.store(true, Ordering::Relaxed);
@@ -285,20 +289,26 @@ impl Connection {
     }
 
     /// All tools of the server.
-    pub(super) async fn tools(&self, deadline: Instant) -> Result<Vec<Tool>, UpstreamError> {
+    pub(super) async fn tools(&self, deadline: Deadline) -> Result<Vec<Tool>, UpstreamError> {
         let mut listing = Listing::new(&self.server);
         loop {
-            let ticket = Arc::new(Ticket::default());
-            let mut request = ListToolsRequest::default();
-            let cursor = listing.cursor();
-            request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
-            request.extensions.insert(ticket.clone());
-            let request = ClientRequest::ListToolsRequest(request);
-            let page = match self.ask(request, ticket, deadline).await? {
-                Answer::Raw(raw) => Page::from_json(raw.json()),
-                Answer::Read(result) => Page::from_protocol(&result),
+            let page = self.page(listing.cursor(), deadline).await?;
+            let added;
+            (listing, added) = match page {
+                Answer::Raw(raw) => {
+                    let bytes = raw.json().len();
+                    let add = move || {
+                        let added = listing.add(raw.json());
+                        (listing, added)
+                    };
+                    let read = off_the_workers(bytes, add).await;
+                    read.ok_or_else(|| self.protocol("its list of tools could not be read"))?
+                }
+                Answer::Read(result) => {
+                    let added = listing.add(&serde_json::to_vec(&result).unwrap_or_default());
+                    (listing, added)
+                }
             };
-            let added = page.and_then(|page| listing.add(page));
             if added.map_err(|why| self.protocol(why))?.is_last() {
                 self.was_good.store(true, Ordering::Relaxed);
                 return Ok(listing.into_tools());
@@ -306,38 +316,33 @@ impl Connection {
         }
     }
 
-    /// Finds out whether a server that let a call time out is only busy. One that says nothing at all
-    /// is given up, unless it still has a call to answer that it had before.
-    pub(super) async fn examine(&self) {
-        if self.is_examined.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let last = lock(&self.users).next;
-        let answer = self.tools(Instant::now() + ANSWERED).await;
-        let is_silent = matches!(answer, Err(UpstreamError::TimedOut { .. }));
-        let has_older_call = lock(&self.users).active.first().is_some_and(|first| *first <= last);
-        if is_silent && !has_older_call {
-            self.pulse.stop("it did not answer any more");
-        }
-        self.is_examined.store(false, Ordering::Relaxed);
+    async fn page(
+        &self,
+        cursor: Option<String>,
+        deadline: Deadline,
+    ) -> Result<Answer, UpstreamError> {
+        let ticket = Arc::new(Ticket::default());
+        let params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let mut request = ListToolsRequest { params, ..ListToolsRequest::default() };
+        request.extensions.insert(ticket.clone());
+        self.ask(ClientRequest::ListToolsRequest(request), ticket, deadline).await
     }
 
     async fn ask(
         &self,
         request: ClientRequest,
         ticket: Arc<Ticket>,
-        deadline: Instant,
+        deadline: Deadline,
     ) -> Result<Answer, UpstreamError> {
-        let begun = Instant::now();
         let sending = self.peer.send_request_with_option(request, PeerRequestOptions::default());
-        let handle = match timeout_at(deadline, sending).await {
+        let handle = match timeout_at(deadline.at, sending).await {
             Ok(Ok(handle)) => handle,
             Ok(Err(error)) => return Err(self.failed(error, &ticket)),
-            Err(_) => return Err(self.timed_out(begun, &ticket)),
+            Err(_) => return Err(self.timed_out(deadline, &ticket)),
         };
         let mut asked = Asked { handle: Some(handle), ticket: ticket.clone() };
-        let answer = timeout_at(deadline, asked.answer()).await;
-        let Ok(answer) = answer else { return Err(self.timed_out(begun, &ticket)) };
+        let answer = timeout_at(deadline.at, asked.answer()).await;
+        let Ok(answer) = answer else { return Err(self.timed_out(deadline, &ticket)) };
         asked.handle = None;
         match answer {
             Some(Ok(ServerResult::EmptyResult(_))) => match ticket.take_answer() {
@@ -350,13 +355,8 @@ impl Connection {
         }
     }
 
-    fn timed_out(&self, begun: Instant, ticket: &Ticket) -> UpstreamError {
-        UpstreamError::TimedOut {
-            server: self.server.clone(),
-            after: begun.elapsed(),
-            stage: Stage::Answer,
-            sent: ticket.give_up(),
-        }
+    fn timed_out(&self, deadline: Deadline, ticket: &Ticket) -> UpstreamError {
+        deadline.missed(&self.server, Stage::Answer, ticket.give_up())
     }
 
     fn failed(&self, error: ServiceError, ticket: &Ticket) -> UpstreamError {
@@ -407,6 +407,18 @@ impl Drop for Connection {
     }
 }
 
+/// Does something with so many bytes of a server's: with many of them not on a thread that others
+/// wait for. `None` if it panicked.
+async fn off_the_workers<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    if bytes <= BIG {
+        return Some(work());
+    }
+    tokio::task::spawn_blocking(work).await.ok()
+}
+
 enum Answer {
     Raw(RawResult),
     Read(Box<ServerResult>),
@@ -437,7 +449,7 @@ impl Drop for Asked {
 }
 
 /// Servers of the current revision say that their tools have changed only to who asked for that.
-fn listen(peer: &Peer<RoleClient>, tools_changed: ToolsChanged) -> Option<AbortHandle> {
+fn listen(peer: &Peer<RoleClient>) -> Option<AbortHandle> {
     let info = peer.peer_info()?;
     let changes = info.capabilities.tools.as_ref()?.list_changed.unwrap_or_default();
     if !changes || info.protocol_version.has_initialize() {
@@ -447,29 +459,32 @@ fn listen(peer: &Peer<RoleClient>, tools_changed: ToolsChanged) -> Option<AbortH
     let listener = tokio::spawn(async move {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         match peer.listen(filter).await {
-            Ok(mut subscription) => {
-                while let Ok(Some(_)) = subscription.next().await {
-                    tools_changed();
-                }
-            }
+            // The news themselves are heard by the transport.
+            Ok(mut subscription) => while let Ok(Some(_)) = subscription.next().await {},
             Err(error) => tracing::debug!(%error, "no news of changed tools"),
         }
     });
     Some(listener.abort_handle())
 }
 
-fn not_begun(error: &ClientInitializeError) -> StartError {
+fn not_begun(error: &ClientInitializeError, pulse: &Pulse) -> StartError {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the rest explains itself")]
     let why = match error {
         // What came second is what a server of either kind should have understood.
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return not_begun(fallback),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            return not_begun(fallback, pulse);
+        }
         ClientInitializeError::TransportError { error, .. } => {
             if let Some(explained) = http::explain(error.error.as_ref()) {
                 return explained;
             }
             shorten(&error.error.to_string())
         }
-        ClientInitializeError::ConnectionClosed(_) => "it ended before it said anything".to_owned(),
+        ClientInitializeError::ConnectionClosed(_) => match pulse.disconnected() {
+            // Another way to begin would not change that.
+            Some(why) => return StartError::new(why),
+            None => "it ended before it said anything".to_owned(),
+        },
         other => shorten(&other.to_string()),
     };
     StartError { is_handshake: true, ..StartError::new(why) }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::patience::LimitSource;
+
 /// Whether a request had begun to leave the host when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
@@ -49,16 +51,31 @@ pub enum UpstreamError {
         why: String,
     },
     /// It took too long.
-    #[error("no answer of server `{server}` within {} ms, {stage}", after.as_millis())]
+    #[error("no answer of server `{server}` within {} ms, {stage}", limit.as_millis())]
     TimedOut {
         /// Which.
         server: String,
-        /// How long was waited.
-        after: Duration,
+        /// The limit that was reached.
+        limit: Duration,
+        /// Who set it.
+        set_by: LimitSource,
         /// What was being waited for.
         stage: Stage,
         /// Whether the call may have happened.
         sent: Sent,
+    },
+    /// The server has had all the calls it may have in a minute.
+    #[error(
+        "server `{server}` may be called {per_minute} times a minute; the next call is possible in \
+         {} ms, which is longer than this call may take", retry_in.as_millis()
+    )]
+    RateLimited {
+        /// Which.
+        server: String,
+        /// Its `rate_per_minute`.
+        per_minute: u32,
+        /// When it may be called again.
+        retry_in: Duration,
     },
     /// The connection broke before the answer came.
     #[error("the connection to server `{server}` was lost: {why}")]
@@ -102,10 +119,12 @@ pub enum UpstreamError {
 pub enum Stage {
     /// A free place among the calls a server gets at once.
     Turn,
-    /// A time at which the server may be called again.
-    Rate,
     /// The server to start.
     Start,
+    /// The list of the server's tools.
+    List,
+    /// The server to show that it still answers, after a call that it did not answer.
+    Health,
     /// The server's answer.
     Answer,
 }
@@ -114,8 +133,9 @@ impl std::fmt::Display for Stage {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
             Self::Turn => "waiting behind other calls",
-            Self::Rate => "waiting for its rate limit",
             Self::Start => "waiting for it to start",
+            Self::List => "waiting for the list of its tools",
+            Self::Health => "waiting for a sign of life",
             Self::Answer => "waiting for its answer",
         })
     }
@@ -129,6 +149,7 @@ impl UpstreamError {
             | Self::NotStarted { server, .. }
             | Self::BackingOff { server, .. }
             | Self::TimedOut { server, .. }
+            | Self::RateLimited { server, .. }
             | Self::Lost { server, .. }
             | Self::Refused { server, .. }
             | Self::Protocol { server, .. }
@@ -145,6 +166,7 @@ impl UpstreamError {
             Self::UnknownServer { .. }
             | Self::NotStarted { .. }
             | Self::BackingOff { .. }
+            | Self::RateLimited { .. }
             | Self::Refused { .. }
             | Self::ShutDown { .. } => false,
         }
@@ -160,8 +182,21 @@ impl UpstreamError {
             Self::UnknownServer { .. } => {
                 Some("no MCP server is configured: see `[mcp_servers]` and `.mcp.json`".to_owned())
             }
-            Self::BackingOff { .. }
-            | Self::TimedOut { .. }
+            Self::TimedOut { stage: Stage::Turn, .. } => {
+                Some("`max_concurrent` of the server lets it have more calls at once".to_owned())
+            }
+            Self::TimedOut { set_by: LimitSource::Caller, .. } => Some(
+                "--tool-timeout, or tool_timeout_ms of a request, lets a call take longer"
+                    .to_owned(),
+            ),
+            Self::TimedOut { set_by: LimitSource::Server, .. } => {
+                Some("`timeout` of the server lets its calls take longer".to_owned())
+            }
+            Self::RateLimited { .. } => {
+                Some("`rate_per_minute` of the server sets this".to_owned())
+            }
+            Self::TimedOut { set_by: LimitSource::Belljar, .. }
+            | Self::BackingOff { .. }
             | Self::Lost { .. }
             | Self::Refused { .. }
             | Self::Protocol { .. }

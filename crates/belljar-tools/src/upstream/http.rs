@@ -14,7 +14,7 @@ use reqwest::{
 };
 use rmcp::{
     RoleClient,
-    model::ServerJsonRpcMessage,
+    model::{JsonRpcMessage, ServerJsonRpcMessage, ServerNotification},
     service::TxJsonRpcMessage,
     transport::{
         StreamableHttpClientTransport, Transport,
@@ -24,7 +24,8 @@ use rmcp::{
 
 use super::{
     error::{StartError, shorten},
-    pipe::{MAX_MESSAGE_BYTES, ticket_of},
+    intake::{Intake, Passage},
+    pipe::{MAX_MESSAGE_BYTES, is_answer, ticket_of},
     pulse::Pulse,
 };
 
@@ -35,9 +36,10 @@ const MAX_REDIRECTS: usize = 5;
 type Failure = StreamableHttpError<reqwest::Error>;
 
 /// The library's transport, watched: whether a request left the host, and whether the connection
-/// still lives.
+/// still lives, and what the server sends unasked.
 pub(super) struct HttpTransport {
     inner: StreamableHttpClientTransport<Client>,
+    intake: Intake,
     pulse: Arc<Pulse>,
 }
 
@@ -47,6 +49,7 @@ impl HttpTransport {
         url: &str,
         headers: &BTreeMap<String, String>,
         max_concurrent: usize,
+        intake: Intake,
         pulse: Arc<Pulse>,
     ) -> Result<Self, StartError> {
         let client = Client::builder()
@@ -62,7 +65,43 @@ impl HttpTransport {
         config.max_sse_event_size = MAX_MESSAGE_BYTES;
         config.max_concurrent_requests = max_concurrent + 1;
         let inner = StreamableHttpClientTransport::with_client(client, config);
-        Ok(Self { inner, pulse })
+        Ok(Self { inner, intake, pulse })
+    }
+
+    /// The next message the library should see; `None` when there is no more. The error says why the
+    /// server is to be disconnected.
+    async fn next(&mut self) -> Result<Option<ServerJsonRpcMessage>, String> {
+        loop {
+            self.intake.room().await?;
+            let Some(message) = self.inner.receive().await else { return Ok(None) };
+            let passage = match &message {
+                // How long it was is not known any more; the library has read it.
+                JsonRpcMessage::Request(_) => self.intake.request(0)?,
+                JsonRpcMessage::Notification(told) => {
+                    let told = &told.notification;
+                    let text = || shorten(&serde_json::to_string(told).unwrap_or_default());
+                    self.intake.notification(method(told), 0, text)?
+                }
+                JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Passage::Pass,
+            };
+            if passage == Passage::Pass {
+                return Ok(Some(message));
+            }
+        }
+    }
+}
+
+/// The methods of those notifications that mean something here.
+fn method(notification: &ServerNotification) -> &str {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the rest is dropped, known or not")]
+    match notification {
+        ServerNotification::ToolListChangedNotification(_) => "notifications/tools/list_changed",
+        ServerNotification::LoggingMessageNotification(_) => "notifications/message",
+        ServerNotification::CancelledNotification(_) => "notifications/cancelled",
+        ServerNotification::SubscriptionsAcknowledgedNotification(_) => {
+            "notifications/subscriptions/acknowledged"
+        }
+        _ => "",
     }
 }
 
@@ -101,9 +140,11 @@ impl Transport<RoleClient> for HttpTransport {
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Failure>> + Send + 'static {
         let ticket = ticket_of(&message);
+        let answering = is_answer(&message).then(|| self.intake.unanswered().answering());
         let send = self.inner.send(message);
         let pulse = self.pulse.clone();
         async move {
+            let _answering = answering;
             if ticket.as_ref().is_some_and(|ticket| !ticket.begin()) {
                 return Ok(());
             }
@@ -123,8 +164,10 @@ impl Transport<RoleClient> for HttpTransport {
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        let message = self.inner.receive().await;
+        let next = self.next().await;
+        let message = next.inspect_err(|why| self.pulse.disconnect(why)).ok().flatten();
         if message.is_none() {
+            // The first reason counts.
             self.pulse.stop("it closed the connection");
         }
         message

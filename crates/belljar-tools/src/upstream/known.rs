@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use tokio::{
     sync::{OnceCell, watch},
-    time::{Duration, Instant},
+    time::{Duration, Instant, timeout_at},
 };
 
 use super::{
     cache::{CacheFile, Remembered},
     connection::ServerVersion,
-    error::UpstreamError,
+    error::{Sent, UpstreamError},
+    patience::Deadline,
     server::{Server, lock},
 };
 use crate::Tool;
@@ -27,8 +28,6 @@ const FIRST_WITHOUT_INITIALIZE: &str = "2026-07-28";
 #[derive(Debug)]
 pub(super) struct Known {
     state: Mutex<State>,
-    /// Held by who asks the server, so that it is asked once.
-    asking: tokio::sync::Mutex<()>,
     file: Arc<CacheFile>,
     was_read: OnceCell<()>,
     /// Counts how often the tools of any server became others.
@@ -42,6 +41,24 @@ struct State {
     news: u64,
     /// Whether somebody is about to ask again.
     is_due: bool,
+    /// The server is being asked, however many wait for that.
+    asking: Option<Asking>,
+}
+
+/// A list that is being asked for, whether or not anybody still waits for it.
+#[derive(Debug, Clone)]
+struct Asking {
+    since: Instant,
+    outcome: watch::Receiver<Option<Result<List, UpstreamError>>>,
+}
+
+/// How long somebody waits for a list that is not known.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Patience {
+    /// This long.
+    Own(Deadline),
+    /// This long from when the server was asked: others may have waited before.
+    Shared(Duration),
 }
 
 #[derive(Debug, Clone)]
@@ -66,19 +83,14 @@ enum Freshness {
 
 impl Known {
     pub(super) fn new(file: CacheFile, changes: watch::Sender<u64>) -> Self {
-        Self {
-            state: Mutex::default(),
-            asking: tokio::sync::Mutex::default(),
-            file: Arc::new(file),
-            was_read: OnceCell::new(),
-            changes,
-        }
+        Self { state: Mutex::default(), file: Arc::new(file), was_read: OnceCell::new(), changes }
     }
 
     /// The tools of the server. Starts it only if nothing is known of it.
     pub(super) async fn tools(
         &self,
         server: &Arc<Server>,
+        patience: Patience,
     ) -> Result<Arc<Vec<Tool>>, UpstreamError> {
         self.read_file().await;
         match self.current() {
@@ -88,7 +100,7 @@ impl Known {
                 }
                 Ok(list.tools)
             }
-            None => match self.ask(server).await {
+            None => match self.ask(server, patience).await {
                 Ok(list) => Ok(list.tools),
                 // The server said that its tools have changed and then nothing more: what it said
                 // before is the best there is.
@@ -111,12 +123,10 @@ impl Known {
         &self,
         server: &Arc<Server>,
     ) -> Result<ServerVersion, UpstreamError> {
-        self.tools(server).await?;
+        self.tools(server, Patience::Own(Deadline::in_time(LISTED))).await?;
         let state = lock(&self.state);
         // There is a list, or the call above had failed.
-        state.list.as_ref().map(|list| list.version.clone()).ok_or_else(|| {
-            UpstreamError::Protocol { server: server.name().to_owned(), why: "no list".to_owned() }
-        })
+        state.list.as_ref().map(|list| list.version.clone()).ok_or_else(|| no_list(server))
     }
 
     /// Whether the server spoke a revision last time that begins with `initialize`.
@@ -162,17 +172,61 @@ impl Known {
         state.list.get_or_insert(List { tools: Arc::new(tools), version, freshness, news });
     }
 
-    /// Asks the server, or waits for who is asking it already.
-    async fn ask(&self, server: &Arc<Server>) -> Result<List, UpstreamError> {
-        let _asking = self.asking.lock().await;
-        if let Some(list) = self.current().filter(|list| list.freshness == Freshness::Asked) {
-            return Ok(list);
+    /// Asks the server now, whatever is known.
+    pub(super) async fn refresh(
+        &self,
+        server: &Arc<Server>,
+        deadline: Deadline,
+    ) -> Result<Arc<Vec<Tool>>, UpstreamError> {
+        Ok(self.ask(server, Patience::Own(deadline)).await?.tools)
+    }
+
+    /// Asks the server, or waits for who is asking it already. It goes on being asked when nobody
+    /// waits any more.
+    async fn ask(&self, server: &Arc<Server>, patience: Patience) -> Result<List, UpstreamError> {
+        let wanted = lock(&self.state).news;
+        loop {
+            let Asking { since, mut outcome } = self.asking(server);
+            let deadline = match patience {
+                Patience::Own(deadline) => deadline,
+                Patience::Shared(limit) => Deadline::since(since, limit),
+            };
+            let listed = match timeout_at(deadline.at, outcome.wait_for(Option::is_some)).await {
+                Ok(outcome) => outcome.map_or(None, |outcome| outcome.clone()),
+                Err(_) => {
+                    Some(Err(deadline.missed(server.name(), server.listing_stage(), Sent::No)))
+                }
+            };
+            match listed.unwrap_or_else(|| Err(no_list(server))) {
+                // Asked for before the server said that its tools have changed.
+                Ok(list) if list.news < wanted => {}
+                listed => return listed,
+            }
         }
+    }
+
+    fn asking(&self, server: &Arc<Server>) -> Asking {
+        let mut state = lock(&self.state);
+        if let Some(asking) = &state.asking {
+            return asking.clone();
+        }
+        let (tell, outcome) = watch::channel(None);
+        let asking = Asking { since: Instant::now(), outcome };
+        state.asking = Some(asking.clone());
+        let server = server.clone();
+        tokio::spawn(async move {
+            let listed = server.known.list(&server).await;
+            lock(&server.known.state).asking = None;
+            tell.send_replace(Some(listed));
+        });
+        asking
+    }
+
+    async fn list(&self, server: &Arc<Server>) -> Result<List, UpstreamError> {
         let news = lock(&self.state).news;
-        let deadline = Instant::now() + LISTED;
-        let lease = server.lease(deadline, LISTED).await?;
-        let deadline = deadline.min(Instant::now() + server.spec.timeout);
-        let tools = server.judge(lease.connection.tools(deadline).await)?;
+        let lease = server.lease(Deadline::in_time(LISTED)).await?;
+        let deadline = Deadline::of_call(LISTED.into(), server.spec.timeout);
+        let tools = server.judge(&lease, lease.connection.tools(deadline).await)?;
         let version = lease.connection.version();
         drop(lease);
         self.remember(Remembered::now(version.clone(), tools.clone())).await;
@@ -193,6 +247,10 @@ impl Known {
     }
 }
 
+fn no_list(server: &Server) -> UpstreamError {
+    UpstreamError::Protocol { server: server.name().to_owned(), why: "no list".to_owned() }
+}
+
 fn ask_in_background(server: &Arc<Server>) {
     if std::mem::replace(&mut lock(&server.known.state).is_due, true) {
         return;
@@ -201,7 +259,12 @@ fn ask_in_background(server: &Arc<Server>) {
     tokio::spawn(async move {
         tokio::time::sleep(PAUSE).await;
         lock(&server.known.state).is_due = false;
-        if let Err(error) = server.known.ask(&server).await {
+        let is_new = |list: &List| list.freshness == Freshness::Asked;
+        if server.known.current().as_ref().is_some_and(is_new) {
+            return;
+        }
+        let deadline = Deadline::in_time(LISTED);
+        if let Err(error) = server.known.refresh(&server, deadline).await {
             tracing::debug!(server = server.name(), %error, "tools not listed again");
         }
     });

@@ -2,53 +2,63 @@
 //!
 //! One tool that is described badly must not hide the others, so tools are read one at a time.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt};
 
-use rmcp::model::ServerResult;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value, json, value::RawValue};
 
+use super::unfolded::unfolded_bytes;
 use crate::{Annotations, Tool, visible::is_deceptive};
 
 /// No server has more tools.
 const MAX_TOOLS: usize = 10_000;
 /// No list of tools is longer.
 pub(super) const MAX_LIST_BYTES: usize = 64 << 20;
+/// Nor do the tools of a server take more memory.
+const MAX_UNFOLDED_BYTES: usize = 256 << 20;
 /// No list has more pages.
 const MAX_PAGES: usize = 1_000;
 /// Code cannot say longer names.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// A part of a list.
-#[derive(Debug)]
-pub(super) struct Page {
-    tools: Vec<Value>,
-    next: Option<String>,
-    bytes: usize,
-}
-
+/// A part of a list, as it came.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawPage {
-    tools: Vec<Value>,
+struct Page<'a> {
+    #[serde(borrow)]
+    tools: Definitions<'a>,
     next_cursor: Option<String>,
 }
 
-impl Page {
-    /// Reads the `result` of an answer.
-    pub(super) fn from_json(json: &[u8]) -> Result<Self, String> {
-        if json.len() > MAX_LIST_BYTES {
-            return Err(too_long());
-        }
-        let raw: RawPage = serde_json::from_slice(json)
-            .map_err(|error| format!("its list of tools is none: {error}"))?;
-        Ok(Self { tools: raw.tools, next: raw.next_cursor, bytes: json.len() })
-    }
+/// The first tools of a page, one more than a server may have at most; the rest is passed over.
+struct Definitions<'a>(Vec<&'a RawValue>);
 
-    /// The same of an answer that has been read already.
-    pub(super) fn from_protocol(result: &ServerResult) -> Result<Self, String> {
-        let json = serde_json::to_vec(result).map_err(|error| error.to_string())?;
-        Self::from_json(&json)
+impl<'de: 'a, 'a> Deserialize<'de> for Definitions<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Tools;
+        impl<'de> Visitor<'de> for Tools {
+            type Value = Vec<&'de RawValue>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a list of tools")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Self::Value, A::Error> {
+                let mut first = Vec::new();
+                while first.len() <= MAX_TOOLS {
+                    match all.next_element()? {
+                        Some(tool) => first.push(tool),
+                        None => return Ok(first),
+                    }
+                }
+                while all.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(first)
+            }
+        }
+        deserializer.deserialize_seq(Tools).map(Self)
     }
 }
 
@@ -78,6 +88,8 @@ pub(super) struct Listing {
     cursor: Option<String>,
     pages: usize,
     bytes: usize,
+    unfolded: usize,
+    has_left_out: bool,
 }
 
 impl Listing {
@@ -89,6 +101,8 @@ impl Listing {
             cursor: None,
             pages: 0,
             bytes: 0,
+            unfolded: 0,
+            has_left_out: false,
         }
     }
 
@@ -97,34 +111,53 @@ impl Listing {
         self.cursor.clone()
     }
 
-    /// Adds a page.
-    pub(super) fn add(&mut self, page: Page) -> Result<More, String> {
+    /// Adds a page: the `result` of an answer.
+    pub(super) fn add(&mut self, json: &[u8]) -> Result<More, String> {
         self.pages += 1;
-        self.bytes += page.bytes;
+        self.bytes += json.len();
         if self.bytes > MAX_LIST_BYTES {
             return Err(too_long());
         }
-        for value in page.tools {
-            let Some(tool) = read_tool(&self.server, value) else {
-                tracing::warn!(server = %self.server, "a tool without a proper name or schema is left out");
-                continue;
-            };
-            if !self.names.insert(tool.name.clone()) {
-                tracing::warn!(server = %self.server, tool = %tool.name, "listed twice");
-                continue;
-            }
-            self.tools.push(tool);
-        }
-        if self.tools.len() > MAX_TOOLS {
+        let page: Page<'_> = serde_json::from_slice(json)
+            .map_err(|error| format!("its list of tools is none: {error}"))?;
+        // Before any of them is unfolded.
+        if self.tools.len() + page.tools.0.len() > MAX_TOOLS {
             return Err(format!("it has more than {MAX_TOOLS} tools"));
         }
+        for definition in page.tools.0 {
+            self.add_tool(definition.get())?;
+        }
         // An empty cursor is how some servers say that there is no more.
-        let next = page.next.filter(|next| !next.is_empty());
+        let next = page.next_cursor.filter(|next| !next.is_empty());
         if next.is_some() && (next == self.cursor || self.pages == MAX_PAGES) {
             return Err("its list of tools does not end".to_owned());
         }
         self.cursor = next;
         Ok(if self.cursor.is_some() { More::Yes } else { More::No })
+    }
+
+    fn add_tool(&mut self, definition: &str) -> Result<(), String> {
+        self.unfolded += unfolded_bytes(definition);
+        if self.unfolded > MAX_UNFOLDED_BYTES {
+            return Err(format!("its tools take over {} MB of memory", MAX_UNFOLDED_BYTES >> 20));
+        }
+        let Some(tool) = read_tool(&self.server, definition) else {
+            self.left_out("a tool without a proper name or schema is left out");
+            return Ok(());
+        };
+        if !self.names.insert(tool.name.clone()) {
+            self.left_out("a tool that is listed twice is left out");
+            return Ok(());
+        }
+        self.tools.push(tool);
+        Ok(())
+    }
+
+    /// Said once for a list: who lists one bad tool may list thousands.
+    fn left_out(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.has_left_out, true) {
+            tracing::warn!(server = %self.server, "{why}");
+        }
     }
 
     pub(super) fn into_tools(self) -> Vec<Tool> {
@@ -150,8 +183,8 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 /// A tool as its server describes it; `None` if it cannot be called by what it says.
-fn read_tool(server: &str, value: Value) -> Option<Tool> {
-    let raw: RawTool = serde_json::from_value(value).ok()?;
+fn read_tool(server: &str, definition: &str) -> Option<Tool> {
+    let raw: RawTool = serde_json::from_str(definition).ok()?;
     if !is_name(&raw.name) {
         return None;
     }

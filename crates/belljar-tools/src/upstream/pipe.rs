@@ -2,9 +2,11 @@
 //!
 //! The library's own transport drops lines that are too long, so that their caller waits in vain, and
 //! tries every kind of result on an answer of megabytes. Here answers to requests with a [`Ticket`]
-//! are handed over as they came, and a line that is too long ends the connection.
+//! are handed over as they came, and a line that is too long ends the connection. What nobody asked
+//! for goes through an [`Intake`] first.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -27,16 +29,22 @@ use tokio::{
 };
 
 use super::{
+    error::shorten,
+    intake::{Intake, MAX_UNASKED_BYTES, Passage},
+    process::Pipes,
     pulse::Pulse,
     ticket::{RawResult, Ticket},
 };
 
 /// No message is longer: room for 100 MB of text that is sent twice.
 pub(super) const MAX_MESSAGE_BYTES: usize = 256 << 20;
+/// No message is longer that nobody asked for.
+const MAX_UNASKED_LINE_BYTES: usize = 1 << 20;
 /// As much as comes at once.
 const READ_BYTES: usize = 256 << 10;
 
-type Waiting = Arc<Mutex<HashMap<i64, Arc<Ticket>>>>;
+/// Requests that are to be answered, by number; with their tickets, where they have some.
+type Waiting = Arc<Mutex<HashMap<i64, Option<Arc<Ticket>>>>>;
 
 /// The client's end of the pipes of a server.
 #[derive(Debug)]
@@ -45,16 +53,25 @@ pub(super) struct PipeTransport {
     line: Vec<u8>,
     output: Arc<tokio::sync::Mutex<Option<pipe::Sender>>>,
     waiting: Waiting,
+    intake: Intake,
+    /// Whether the conversation is past its beginning.
+    has_begun: bool,
     pulse: Arc<Pulse>,
 }
 
 impl PipeTransport {
-    pub(super) fn new(input: pipe::Receiver, output: pipe::Sender, pulse: Arc<Pulse>) -> Self {
+    pub(super) fn new(
+        Pipes { from_server, to_server }: Pipes,
+        intake: Intake,
+        pulse: Arc<Pulse>,
+    ) -> Self {
         Self {
-            input: BufReader::with_capacity(READ_BYTES, input),
+            input: BufReader::with_capacity(READ_BYTES, from_server),
             line: Vec::new(),
-            output: Arc::new(tokio::sync::Mutex::new(Some(output))),
+            output: Arc::new(tokio::sync::Mutex::new(Some(to_server))),
             waiting: Waiting::default(),
+            intake,
+            has_begun: false,
             pulse,
         }
     }
@@ -63,14 +80,23 @@ impl PipeTransport {
     /// read is kept.
     async fn read_line(&mut self) -> Result<(), String> {
         loop {
-            let read = self.input.fill_buf().await.map_err(|error| error.to_string())?;
+            // The server has ended the conversation, nobody else.
+            let ended = |why: String| {
+                self.pulse.stop(why.as_str());
+                why
+            };
+            let read = self.input.fill_buf().await.map_err(|error| ended(error.to_string()))?;
             if read.is_empty() {
-                return Err("it ended".to_owned());
+                return Err(ended("it ended".to_owned()));
             }
             let end = read.iter().position(|byte| *byte == b'\n');
             let take = end.map_or(read.len(), |end| end + 1);
             if self.line.len() + take > MAX_MESSAGE_BYTES {
                 return Err(format!("it sent a message over {} MB", MAX_MESSAGE_BYTES >> 20));
+            }
+            let is_expected = || lock(&self.waiting).values().any(Option::is_some);
+            if self.has_begun && self.line.len() > MAX_UNASKED_LINE_BYTES && !is_expected() {
+                return Err("it sent a message over 1 MB that nobody asked for".to_owned());
             }
             self.line.extend_from_slice(read.get(..take).unwrap_or_default());
             self.input.consume(take);
@@ -81,24 +107,36 @@ impl PipeTransport {
     }
 
     /// What the library should see of a line. Lines that are no messages are nothing: programs
-    /// print such things.
-    fn sort(&self, line: Vec<u8>) -> Option<ServerJsonRpcMessage> {
+    /// print such things. The error says why the server is to be disconnected.
+    fn sort(&mut self, line: Vec<u8>) -> Result<Option<ServerJsonRpcMessage>, String> {
         let text = line.trim_ascii();
-        if text.is_empty() {
-            return None;
-        }
         let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(text) else {
-            tracing::debug!(bytes = text.len(), "a line that is no message");
-            return None;
+            self.intake.stray()?;
+            return Ok(None);
         };
-        let id = envelope.id.as_ref().filter(|_| envelope.method.is_none()).and_then(number);
+        if let Some(method) = envelope.method {
+            let passage = match &envelope.id {
+                Some(_) => self.intake.request(text.len())?,
+                None => {
+                    let params = envelope.params;
+                    let params = || shorten(params.map_or("", RawValue::get));
+                    self.intake.notification(&method, text.len(), params)?
+                }
+            };
+            return Ok(if passage == Passage::Pass { whole(text) } else { None });
+        }
+        let id = envelope.id.as_ref().and_then(number);
         let Some((id, ticket)) = id.and_then(|id| Some((id, lock(&self.waiting).remove(&id)?)))
         else {
-            let message = serde_json::from_slice(text);
-            return message.inspect_err(|error| tracing::debug!(%error, "an odd message")).ok();
+            self.intake.stray()?;
+            // How a conversation begins is for the library to judge.
+            let is_small = text.len() <= MAX_UNASKED_BYTES;
+            return Ok(if is_small && !self.has_begun { whole(text) } else { None });
         };
+        let Some(ticket) = ticket else { return Ok(whole(text)) };
         if let Some(error) = envelope.error {
-            return Some(JsonRpcMessage::error(error_data(&error), Some(RequestId::Number(id))));
+            let error = error_data(error);
+            return Ok(Some(JsonRpcMessage::error(error, Some(RequestId::Number(id)))));
         }
         if let Some(result) = envelope.result {
             let result = result.get();
@@ -107,8 +145,25 @@ impl PipeTransport {
             ticket.set_answer(RawResult::new(line, range));
         }
         // The library only needs to know that there is an answer.
-        Some(JsonRpcMessage::response(ServerResult::empty(()), RequestId::Number(id)))
+        Ok(Some(JsonRpcMessage::response(ServerResult::empty(()), RequestId::Number(id))))
     }
+
+    async fn next(&mut self) -> Result<ServerJsonRpcMessage, String> {
+        loop {
+            self.intake.room().await?;
+            self.read_line().await?;
+            let line = std::mem::take(&mut self.line);
+            if let Some(message) = self.sort(line)? {
+                return Ok(message);
+            }
+        }
+    }
+}
+
+/// A message the library reads by itself.
+fn whole(text: &[u8]) -> Option<ServerJsonRpcMessage> {
+    let message = serde_json::from_slice(text);
+    message.inspect_err(|error| tracing::debug!(%error, "an odd message")).ok()
 }
 
 impl Transport<RoleClient> for PipeTransport {
@@ -119,14 +174,17 @@ impl Transport<RoleClient> for PipeTransport {
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let ticket = ticket_of(&message);
-        if let (Some(ticket), Some(id)) = (&ticket, request_number(&message)) {
+        self.has_begun |= ticket.is_some();
+        if let Some(id) = request_number(&message) {
             lock(&self.waiting).insert(id, ticket.clone());
         }
         if let Some(id) = cancelled_number(&message) {
             lock(&self.waiting).remove(&id);
         }
+        let answering = is_answer(&message).then(|| self.intake.unanswered().answering());
         let output = self.output.clone();
         async move {
+            let _answering = answering;
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
             let mut output = output.lock().await;
@@ -152,14 +210,11 @@ impl Transport<RoleClient> for PipeTransport {
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        loop {
-            if let Err(why) = self.read_line().await {
-                self.pulse.stop(why);
-                return None;
-            }
-            let line = std::mem::take(&mut self.line);
-            if let Some(message) = self.sort(line) {
-                return Some(message);
+        match self.next().await {
+            Ok(message) => Some(message),
+            Err(why) => {
+                self.pulse.disconnect(why);
+                None
             }
         }
     }
@@ -178,12 +233,14 @@ impl Transport<RoleClient> for PipeTransport {
 struct Envelope<'a> {
     #[serde(default)]
     id: Option<NumberOrString>,
-    #[serde(default)]
-    method: Option<Value>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
-    #[serde(default)]
-    error: Option<Value>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
 }
 
 /// A request's number, also where a server has made a text of it.
@@ -194,12 +251,21 @@ fn number(id: &RequestId) -> Option<i64> {
     }
 }
 
-/// An error, also where a server leaves out what it should say.
-fn error_data(error: &Value) -> ErrorData {
+/// An error, also where a server leaves out what it should say. A long one is not taken apart.
+fn error_data(error: &RawValue) -> ErrorData {
+    if error.get().len() > MAX_UNASKED_BYTES {
+        return ErrorData::new(ErrorCode::default(), shorten(error.get()), None);
+    }
+    let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
     let code = error.get("code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
     let message = error.get("message").and_then(Value::as_str);
     let message = message.map_or_else(|| error.to_string(), str::to_owned);
     ErrorData::new(ErrorCode(code.unwrap_or_default()), message, error.get("data").cloned())
+}
+
+/// Whether a message answers something the server asked.
+pub(super) fn is_answer(message: &TxJsonRpcMessage<RoleClient>) -> bool {
+    matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
 }
 
 /// The ticket a request carries.

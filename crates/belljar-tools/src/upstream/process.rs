@@ -20,10 +20,14 @@ use tokio::{
     net::{UnixDatagram, unix::pipe},
     sync::oneshot,
     task::JoinHandle,
-    time::{Instant, timeout},
+    time::timeout,
 };
 
-use super::{error::StartError, pulse::Pulse};
+use super::{
+    error::StartError,
+    pulse::Pulse,
+    window::{ServerLog, one_line},
+};
 
 /// Longer than any machine that still works takes to start a program.
 const STARTED: Duration = Duration::from_secs(15);
@@ -35,9 +39,6 @@ const ENDED: Duration = Duration::from_secs(3);
 const PIPE_BYTES: usize = 1 << 20;
 /// A line of a server's log is cut after this.
 const LOG_LINE_BYTES: usize = 2000;
-/// At most so many lines of a server are logged in a [`LOG_WINDOW`].
-const LOG_LINES: u32 = 200;
-const LOG_WINDOW: Duration = Duration::from_secs(10);
 /// So many lines are kept to explain why a server did not start.
 const LAST_LINES: usize = 20;
 
@@ -84,7 +85,8 @@ impl Process {
         let last_lines = LastLines::default();
         let process = Self { socket, attendant, last_lines };
         let (pipes, errors) = order(&process.socket, &start).map_err(failed)?;
-        tokio::spawn(log(errors, start.server.to_owned(), process.last_lines.clone()));
+        let log = Log::new(start.server, process.last_lines.clone());
+        tokio::spawn(log.follow(errors));
         match timeout(STARTED, begun).await {
             Ok(Ok(BroodReport::Started)) => Ok((process, pipes)),
             Ok(Ok(BroodReport::NotStarted { not_found, message })) => {
@@ -207,26 +209,27 @@ fn not_started(start: &Start<'_>, not_found: bool, message: &str) -> StartError 
 }
 
 /// Logs what a server writes to its standard error, line by line, within bounds.
-async fn log(mut errors: pipe::Receiver, server: String, last_lines: LastLines) {
-    let mut log = Log { server, last_lines, line: Vec::new(), window: Instant::now(), logged: 0 };
-    let mut buffer = vec![0; 8192];
-    while let Ok(bytes @ 1..) = errors.read(&mut buffer).await {
-        for byte in buffer.get(..bytes).unwrap_or_default() {
-            log.take(*byte);
-        }
-    }
-    log.end_line();
-}
-
 struct Log {
-    server: String,
+    lines: ServerLog,
     last_lines: LastLines,
     line: Vec<u8>,
-    window: Instant,
-    logged: u32,
 }
 
 impl Log {
+    fn new(server: &str, last_lines: LastLines) -> Self {
+        Self { lines: ServerLog::new(server), last_lines, line: Vec::new() }
+    }
+
+    async fn follow(mut self, mut errors: pipe::Receiver) {
+        let mut buffer = vec![0; 8192];
+        while let Ok(bytes @ 1..) = errors.read(&mut buffer).await {
+            for byte in buffer.get(..bytes).unwrap_or_default() {
+                self.take(*byte);
+            }
+        }
+        self.end_line();
+    }
+
     fn take(&mut self, byte: u8) {
         if byte == b'\n' {
             self.end_line();
@@ -236,23 +239,12 @@ impl Log {
     }
 
     fn end_line(&mut self) {
-        let line = String::from_utf8_lossy(&self.line);
-        // A log is read in a terminal, which must not obey it.
-        let line: String =
-            line.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let line = one_line(&String::from_utf8_lossy(&self.line));
         self.line.clear();
         if line.is_empty() {
             return;
         }
-        if self.window.elapsed() > LOG_WINDOW {
-            (self.window, self.logged) = (Instant::now(), 0);
-        }
-        self.logged += 1;
-        if self.logged <= LOG_LINES {
-            tracing::info!(server = %self.server, "{line}");
-        } else if self.logged == LOG_LINES + 1 {
-            tracing::warn!(server = %self.server, "too much is logged; the rest is left out");
-        }
+        self.lines.line(|| line.clone());
         self.last_lines.push(line);
     }
 }

@@ -20,6 +20,7 @@ use super::{
     connection::{Connection, Opening},
     error::{Sent, Stage, StartError, UpstreamError},
     known::Known,
+    patience::{CallTime, Deadline},
     rate::Rate,
 };
 use crate::ServerSpec;
@@ -31,6 +32,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Who calls waits so long for a pause to end; a longer one is an error.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a call may wait for a place among those the server gets at once. That is no fault of the
+/// call, and its own time only begins when it has one.
+const TURN: Duration = Duration::from_secs(600);
+/// How often a server that nobody calls is asked whether it still answers.
+const EXAMINED: Duration = Duration::from_secs(60);
 
 /// An upstream and everything known of it.
 pub(super) struct Server {
@@ -109,95 +115,108 @@ impl Server {
         self: &Arc<Self>,
         tool: &str,
         arguments: Map<String, Value>,
-        longest: Duration,
+        time: CallTime,
     ) -> Result<ToolAnswer, UpstreamError> {
-        let longest = longest.min(self.spec.timeout);
-        let deadline = Instant::now() + longest;
-        let _turn = self.turn(deadline, longest).await?;
-        self.wait_for_rate(deadline, longest).await?;
-        let lease = self.lease(deadline, longest).await?;
+        let _turn = self.turn().await?;
+        let deadline = Deadline::of_call(time, self.spec.timeout);
+        self.wait_for_rate(deadline.at).await?;
+        let lease = self.lease(deadline).await?;
         match lease.connection.call(tool, arguments.clone(), deadline).await {
             Err(UpstreamError::Lost { sent: Sent::No, why, .. }) => {
                 // The end of its process may be noticed later: nobody shall get this one again.
                 lease.connection.give_up(why);
                 drop(lease);
-                let lease = self.lease(deadline, longest).await?;
-                self.judge(lease.connection.call(tool, arguments, deadline).await)
+                let lease = self.lease(deadline).await?;
+                self.judge(&lease, lease.connection.call(tool, arguments, deadline).await)
             }
-            other => {
-                if matches!(other, Err(UpstreamError::TimedOut { .. })) {
-                    let connection = lease.connection.clone();
-                    tokio::spawn(async move { connection.examine().await });
-                }
-                self.judge(other)
-            }
+            other => self.judge(&lease, other),
         }
     }
 
-    /// An answer, even a bad one, shows that the server works.
-    pub(super) fn judge<T>(&self, answer: Result<T, UpstreamError>) -> Result<T, UpstreamError> {
-        if matches!(answer, Ok(_) | Err(UpstreamError::Refused { .. })) {
-            self.failures.store(0, Ordering::Relaxed);
+    /// An answer, even a bad one, shows that the server works; none in time, that it may not.
+    pub(super) fn judge<T>(
+        &self,
+        lease: &Lease,
+        answer: Result<T, UpstreamError>,
+    ) -> Result<T, UpstreamError> {
+        match &answer {
+            Ok(_) | Err(UpstreamError::Refused { .. }) => {
+                self.failures.store(0, Ordering::Relaxed);
+            }
+            Err(UpstreamError::TimedOut { .. }) => lease.connection.examine(),
+            Err(_) => {}
         }
         answer
     }
 
-    async fn turn(
-        &self,
-        deadline: Instant,
-        longest: Duration,
-    ) -> Result<SemaphorePermit<'_>, UpstreamError> {
-        match timeout_at(deadline, self.turns.acquire()).await {
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, UpstreamError> {
+        if let Ok(turn) = self.turns.try_acquire() {
+            return Ok(turn);
+        }
+        let deadline = Deadline::in_time(TURN);
+        match timeout_at(deadline.at, self.turns.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
             Ok(Err(_)) => Err(UpstreamError::ShutDown { server: self.name().to_owned() }),
-            Err(_) => Err(self.timed_out(longest, Stage::Turn)),
+            Err(_) => Err(deadline.missed(self.name(), Stage::Turn, Sent::No)),
         }
     }
 
-    async fn wait_for_rate(
-        &self,
-        deadline: Instant,
-        longest: Duration,
-    ) -> Result<(), UpstreamError> {
-        let Some(rate) = &self.rate else { return Ok(()) };
-        let at = lock(rate).take(Instant::now(), deadline);
+    async fn wait_for_rate(&self, latest: Instant) -> Result<(), UpstreamError> {
+        let (Some(rate), Some(per_minute)) = (&self.rate, self.spec.rate_per_minute) else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        let at = lock(rate).take(now, latest);
         match at {
             Ok(at) => sleep_until(at).await,
             // There is no point in waiting for a time that comes too late.
-            Err(_) => return Err(self.timed_out(longest, Stage::Rate)),
+            Err(at) => {
+                let (server, retry_in) = (self.name().to_owned(), at - now);
+                return Err(UpstreamError::RateLimited { server, per_minute, retry_in });
+            }
         }
         Ok(())
     }
 
-    fn timed_out(&self, after: Duration, stage: Stage) -> UpstreamError {
-        UpstreamError::TimedOut { server: self.name().to_owned(), after, stage, sent: Sent::No }
+    /// What somebody waits for who waits for the list of tools.
+    pub(super) fn listing_stage(&self) -> Stage {
+        match &*lock(&self.phase) {
+            Phase::Starting(_) | Phase::Down { .. } => Stage::Start,
+            Phase::Up(_) | Phase::ShutDown => Stage::List,
+        }
     }
 
     /// A connection to use: the one there is, or a new one. However many ask, one is made, and it is
     /// made even if all of them stop waiting.
     pub(super) async fn lease(
         self: &Arc<Self>,
-        deadline: Instant,
-        longest: Duration,
+        deadline: Deadline,
     ) -> Result<Lease, UpstreamError> {
+        let late = |stage| deadline.missed(self.name(), stage, Sent::No);
         loop {
             let step = self.step();
             match step {
+                Step::Use(lease) if lease.connection.is_suspected() => {
+                    let connection = lease.connection.clone();
+                    drop(lease);
+                    let examined = timeout_at(deadline.at, connection.examined()).await;
+                    examined.map_err(|_| late(Stage::Health))?;
+                }
                 Step::Use(lease) => return Ok(lease),
                 Step::ShutDown => {
                     return Err(UpstreamError::ShutDown { server: self.name().to_owned() });
                 }
                 Step::Pause { until, why } => {
                     let retry_in = until.saturating_duration_since(Instant::now());
-                    if retry_in > PATIENCE || until > deadline {
+                    if retry_in > PATIENCE || until > deadline.at {
                         let server = self.name().to_owned();
                         return Err(UpstreamError::BackingOff { server, retry_in, why });
                     }
                     sleep_until(until).await;
                 }
                 Step::Wait(mut outcome) => {
-                    let outcome = timeout_at(deadline, outcome.wait_for(Option::is_some)).await;
-                    let outcome = outcome.map_err(|_| self.timed_out(longest, Stage::Start))?;
+                    let outcome = timeout_at(deadline.at, outcome.wait_for(Option::is_some)).await;
+                    let outcome = outcome.map_err(|_| late(Stage::Start))?;
                     let outcome = outcome.map_or(Outcome::None, |outcome| outcome.clone());
                     if let Some(Err(error)) = outcome {
                         return Err(error.of(self.name()));
@@ -285,11 +304,9 @@ impl Server {
         match connection {
             Some(connection) if was_shut_down => connection.close().await,
             Some(connection) => {
-                tokio::spawn(end_when_idle(
-                    Arc::downgrade(&self),
-                    Arc::downgrade(&connection),
-                    self.spec.idle,
-                ));
+                let watched = Arc::downgrade(&connection);
+                tokio::spawn(examine_now_and_then(watched.clone()));
+                tokio::spawn(end_when_idle(Arc::downgrade(&self), watched, self.spec.idle));
                 self.known.check_again(&self);
             }
             None => {}
@@ -369,6 +386,21 @@ async fn end_when_idle(server: Weak<Server>, connection: Weak<Connection>, idle:
                 tracing::debug!(server = server.name(), "ended, nobody uses it");
                 return connection.close().await;
             }
+        }
+    }
+}
+
+/// Finds a server that hangs before somebody waits for it in vain.
+async fn examine_now_and_then(connection: Weak<Connection>) {
+    loop {
+        tokio::time::sleep(EXAMINED).await;
+        match connection.upgrade() {
+            Some(connection) if connection.stopped().is_none() => {
+                if connection.unused_since().is_some() {
+                    connection.examine();
+                }
+            }
+            _ => return,
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     answer::{ContentBlock, NoAnswer, ToolAnswer},
     error::Sent,
-    listing::{Listing, More, Page},
+    listing::{Listing, More},
     rate::Rate,
     ticket::Ticket,
 };
@@ -95,14 +95,14 @@ fn a_request_is_either_written_or_withdrawn() {
     assert_eq!(ticket.give_up(), Sent::No);
 }
 
-fn page(value: &serde_json::Value) -> Page {
-    Page::from_json(value.to_string().as_bytes()).unwrap()
+fn page(value: &serde_json::Value) -> Vec<u8> {
+    value.to_string().into_bytes()
 }
 
 #[test]
 fn a_bad_tool_does_not_hide_the_others() {
     let mut listing = Listing::new("s");
-    let more = listing.add(page(&json!({"tools": [
+    let more = listing.add(&page(&json!({"tools": [
         {"name": "a", "inputSchema": {"type": "object"}, "annotations": {"title": "A", "readOnlyHint": true}},
         {"inputSchema": {}},
         {"name": "b", "inputSchema": "no"},
@@ -115,7 +115,7 @@ fn a_bad_tool_does_not_hide_the_others() {
     ], "nextCursor": "2"})));
     assert_eq!((more, listing.cursor()), (Ok(More::Yes), Some("2".into())));
     assert_eq!(
-        listing.add(page(&json!({"tools": [{"name": "c"}], "nextCursor": ""}))),
+        listing.add(&page(&json!({"tools": [{"name": "c"}], "nextCursor": ""}))),
         Ok(More::No)
     );
     let tools = listing.into_tools();
@@ -130,10 +130,10 @@ fn a_bad_tool_does_not_hide_the_others() {
 fn a_list_that_never_ends_is_refused() {
     let mut listing = Listing::new("s");
     let again = json!({"tools": [], "nextCursor": "x"});
-    assert_eq!(listing.add(page(&again)), Ok(More::Yes));
-    assert_eq!(listing.add(page(&again)), Err("its list of tools does not end".into()));
+    assert_eq!(listing.add(&page(&again)), Ok(More::Yes));
+    assert_eq!(listing.add(&page(&again)), Err("its list of tools does not end".into()));
     let many: Vec<_> = (0..10_001).map(|n| json!({"name": n.to_string()})).collect();
-    let error = Listing::new("s").add(page(&json!({"tools": many})));
+    let error = Listing::new("s").add(&page(&json!({"tools": many})));
     assert_eq!(error, Err("it has more than 10000 tools".into()));
 }
 

@@ -108,7 +108,7 @@ async fn one_fails() -> Result<(), Failed> {
         ("modern".to_owned(), fixture(&["--modern"])),
     ];
     let host = Host::with_all(servers);
-    let all = host.upstreams.all_tools().await;
+    let all = host.upstreams.all_tools(crate::harness::LONG).await;
     let found: Vec<_> = all
         .iter()
         .map(|(name, tools)| (name.as_str(), tools.as_ref().ok().map(|t| t.len())))

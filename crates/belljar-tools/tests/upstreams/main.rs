@@ -12,6 +12,7 @@
 
 mod faults;
 mod harness;
+mod hostile;
 mod http;
 mod limits;
 mod lists;
@@ -30,9 +31,15 @@ fn main() -> ExitCode {
     {
         orphans::host(mark);
     }
-    let trials =
-        [real::trials(), faults::trials(), lists::trials(), limits::trials(), http::trials()];
-    let mut trials: Vec<_> = trials.into_iter().flatten().collect();
-    trials.extend(orphans::trials());
+    let trials = [
+        real::trials(),
+        faults::trials(),
+        lists::trials(),
+        limits::trials(),
+        http::trials(),
+        hostile::trials(),
+        orphans::trials(),
+    ];
+    let trials: Vec<_> = trials.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -23,7 +23,7 @@ pub(crate) fn host(mark: &str) -> ! {
     runtime.block_on(async {
         let servers = (0..SERVERS).map(|n| (format!("s{n}"), fixture(&["--daemon", mark])));
         let host = Host::with_all(servers);
-        let all = host.upstreams.all_tools().await;
+        let all = host.upstreams.all_tools(crate::harness::LONG).await;
         let started = all.values().filter(|tools| tools.is_ok()).count();
         println!("{started}");
         std::io::stdout().flush().unwrap();

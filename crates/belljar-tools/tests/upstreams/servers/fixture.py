@@ -18,7 +18,7 @@ VERSION = "2026-07-28" if MODERN else "2025-11-25"
 META = "io.modelcontextprotocol/"
 
 out_lock = threading.Lock()
-state = {"running": 0, "most": 0, "calls": 0, "cancelled": [], "extra": 0, "replies": {}}
+state = {"running": 0, "most": 0, "calls": 0, "cancelled": [], "asked": set(), "extra": 0, "replies": {}}
 state_lock = threading.Lock()
 subscription = None
 
@@ -142,13 +142,16 @@ def handle(message):
     elif method == "tools/list":
         send({"id": number, "result": page(message)})
     elif method == "tools/call":
+        state["asked"].add(number)
         threading.Thread(target=answer, args=(message,), daemon=True).start()
     elif method == "subscriptions/listen" and MODERN:
         subscription = number
         send({"method": "notifications/subscriptions/acknowledged", "params": {
             "notifications": {"toolsListChanged": True}, "_meta": {META + "subscriptionId": number}}})
     elif method == "notifications/cancelled":
-        state["cancelled"].append(message["params"]["requestId"])
+        # Of calls only: a client may ask by two requests whether anybody is there, and need one answer.
+        if message["params"]["requestId"] in state["asked"]:
+            state["cancelled"].append(message["params"]["requestId"])
     elif number is not None:
         send({"id": number, "error": {"code": -32601, "message": f"no method {method}"}})
 

@@ -1,0 +1,46 @@
+//! One call with a journal, for those who have no code: a task of a workflow.
+
+use belljar_store::{Lease, Store};
+use belljar_wire::{ErrorCode, ToolCall, ToolFault};
+use tokio::sync::mpsc;
+
+use super::{Ask, Bridge, Delivery, RunBridge, RunContext, StopReason};
+
+impl Bridge {
+    /// Makes one call that outlives its host: policy, approval and audit row as for any call, and a
+    /// journal like that of a durable run. Asked again with the same run, it gives what the journal has,
+    /// goes on waiting for the person who was asked, makes a call that did not leave, and stops for one of
+    /// which nobody knows whether it happened.
+    ///
+    /// # Errors
+    /// Why there is no outcome: the call is in doubt, or the journal cannot be written or read.
+    pub async fn call_durable(
+        &self,
+        run: RunContext,
+        journal: (Store, Lease),
+        tool: &str,
+        arguments: Vec<u8>,
+    ) -> Result<Result<Vec<u8>, ToolFault>, StopReason> {
+        let (deliver, mut delivered) = mpsc::unbounded_channel();
+        let sink = move |delivery| drop(deliver.send(delivery));
+        let began_ms = (self.config.now_ms)() as f64;
+        let calls = RunBridge::durable(self, run, journal, began_ms, sink).await;
+        let mut calls = calls.map_err(|error| lost(error.to_string()))?;
+        let tool = tool.to_owned();
+        calls.ask(Ask::Call(ToolCall { call: 1, server: None, tool, line: None, arguments }));
+        while let Some(delivery) = delivered.recv().await {
+            match delivery {
+                Delivery::Reply(reply) => {
+                    return Ok(reply.outcome.map_err(|fault| ToolFault::from_json(&fault)));
+                }
+                Delivery::Stop(reason) => return Err(reason),
+                Delivery::Waiting(_) | Delivery::Timer { .. } => {}
+            }
+        }
+        Err(lost("nothing came of the call".to_owned()))
+    }
+}
+
+fn lost(why: String) -> StopReason {
+    StopReason::Failed(ToolFault::new(ErrorCode::ToolUnavailable, why))
+}

@@ -1,0 +1,33 @@
+//! What JSON takes in memory once it is unfolded into values: up to thirty times its length.
+//!
+//! A server decides what it sends, so nothing of it is unfolded before this has been asked.
+
+/// A value of its own, or an entry of a map with its key.
+const VALUE_BYTES: usize = 64;
+
+/// About how many bytes of memory the values of a JSON text take.
+pub(super) fn unfolded_bytes(json: &str) -> usize {
+    let (mut values, mut in_string, mut is_escaped) = (1_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b',' | b'[' | b'{' if !in_string => values += 1,
+            _ => {}
+        }
+    }
+    json.len().saturating_add(values.saturating_mul(VALUE_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unfolded_bytes;
+
+    #[test]
+    fn only_what_is_outside_of_strings_becomes_values() {
+        assert_eq!(unfolded_bytes(r#""a,[{\",[""#), 64 + 10);
+        assert_eq!(unfolded_bytes("[1,[],{}]"), 6 * 64 + 9);
+        assert_eq!(unfolded_bytes(r#"{"a":"\\","b":2}"#), 3 * 64 + 16);
+    }
+}
