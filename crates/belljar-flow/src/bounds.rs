@@ -112,8 +112,13 @@ pub(crate) fn bounded(input: Input) -> Input {
 }
 
 fn bounded_outcome(mut outcome: Outcome) -> Outcome {
+    let state = Value::Object(std::mem::take(&mut outcome.state));
+    let unfit_state = unfit(&state);
+    if let (None, Value::Object(state)) = (&unfit_state, state) {
+        outcome.state = state;
+    }
     outcome.ending = match outcome.ending {
-        Ending::Done { value } => match unfit(&value) {
+        Ending::Done { value } => match unfit(&value).or(unfit_state) {
             // It has happened, whatever it gave.
             Some(failure) => Ending::Failed {
                 failure: Failure { may_have_acted: !outcome.read_only, ..failure },

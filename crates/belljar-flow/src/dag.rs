@@ -2,13 +2,19 @@
 //!
 //! Every value that may hold a template is JSON whose strings are rendered when the task starts.
 
+mod code;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use code::{Code, Grants, Limits, Shape, WriteAccess};
+
 /// How parts of a state begin in which a loop made of an agent's nodes keeps where it stands.
 pub(crate) const STANDS: &str = "_next_";
+/// The part of the state that code adds to with its `state`; its values are merged.
+pub(crate) const CONTEXT: &str = "context";
 
 /// A workflow: tasks and what they depend on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -242,75 +248,6 @@ pub struct ToolCall {
     pub arguments: Map<String, Value>,
 }
 
-/// Code and what it may do.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Code {
-    /// `python`, `typescript`, `javascript`, `bash`.
-    pub language: String,
-    /// The code; not a template, unless `template` says so.
-    pub code: String,
-    /// Whether the code is a template: code that an earlier task wrote.
-    pub template: bool,
-    /// What its result looks like.
-    pub shape: Shape,
-    /// What it is given as `context`, templates; results of dependencies are in `context.deps`.
-    pub context: Map<String, Value>,
-    /// Finds tools for it.
-    pub intent: Option<String>,
-    /// What it may reach.
-    pub grants: Grants,
-    /// What it may use up.
-    pub limits: Limits,
-    /// Whether it sees the files of the workflow.
-    pub files: bool,
-}
-
-/// What the result of a code task looks like.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Shape {
-    /// The value the code gave; code that fails is a task that fails.
-    #[default]
-    Value,
-    /// `{success, stdout, stderr, return_value, error, execution_time_ms}`; code that fails is a
-    /// task that ended, with `success: false`.
-    Report,
-    /// As `Value`, for the body of a node: the keys of `context` are its global names, and it may
-    /// `return` at top level.
-    Node,
-}
-
-/// What a code task may reach.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Grants {
-    /// Tools; unsaid, all that policy allows.
-    pub tools: Option<Vec<String>>,
-    /// Paths to read.
-    pub read: Vec<String>,
-    /// Environment variables.
-    pub env: Vec<String>,
-    /// Python modules; unsaid, all.
-    pub modules: Option<Vec<String>>,
-    /// Commands of bash.
-    pub commands: Vec<String>,
-}
-
-/// What a code task may use up; unsaid, what the host's configuration says.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// Time of its code.
-    pub timeout_ms: Option<u64>,
-    /// Memory.
-    pub memory_mb: Option<u64>,
-    /// Output.
-    pub output_bytes: Option<u64>,
-    /// Tool calls.
-    pub tool_calls: Option<u64>,
-}
-
 /// An action on a session that lives across tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
@@ -322,6 +259,9 @@ pub enum Sandbox {
         /// What it may use up.
         #[serde(default)]
         limits: Limits,
+        /// What it may reach; its tools are those that policy allows.
+        #[serde(default)]
+        grants: Grants,
     },
     /// Runs code in it.
     Execute {

@@ -96,6 +96,7 @@ pub struct Driven {
 #[derive(Debug)]
 pub struct Claim {
     lease: Lease,
+    /// When it lapses, by the driver's own time.
     until_ms: i64,
 }
 
@@ -202,15 +203,14 @@ where
     /// Claims a workflow before it is so much as read: [`drive`](Self::drive) goes on with it, or
     /// [`give_up`](Self::give_up) says that it could not be.
     pub async fn claim(&self, flow: &str) -> Result<Claim, DriveError> {
-        let now_ms = self.clock.now_ms();
+        let until_ms = self.clock.now_ms().saturating_add(self.lease_ms());
         let request = LeaseRequest {
             owner: self.options.owner.clone(),
-            now_ms,
-            until_ms: now_ms.saturating_add(self.lease_ms()),
+            now_ms: self.clock.wall_ms(),
+            until_ms: self.lapses_ms(),
             take_over: self.options.take_over,
             why: self.options.why,
         };
-        let until_ms = request.until_ms;
         Ok(Claim { lease: self.engine.claim(flow, request).await?, until_ms })
     }
 
@@ -232,7 +232,7 @@ where
         if now_ms >= lease_until_ms.saturating_sub(self.lease_ms() / 3 * 2) {
             // It took a while to get here: somebody else may have it.
             lease_until_ms = now_ms.saturating_add(self.lease_ms());
-            self.engine.renew(&lease, lease_until_ms).await?;
+            self.engine.renew(&lease, self.lapses_ms()).await?;
         }
         let loaded = self.engine.load(flow, None).await.map_err(DriveError::from);
         let (loaded, machine) = match loaded.and_then(|loaded| Ok((rebuild(&loaded)?, loaded))) {
@@ -250,6 +250,11 @@ where
 
     fn lease_ms(&self) -> i64 {
         i64::try_from(self.options.lease_ms).unwrap_or(i64::MAX)
+    }
+
+    /// When a claim that is made or renewed now lapses, for those who look at the wall.
+    fn lapses_ms(&self) -> i64 {
+        self.clock.wall_ms().saturating_add(self.lease_ms())
     }
 
     fn grace_ms(&self) -> i64 {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::command::{Acknowledgement, Command};
 use crate::dag::{Asked, Code, Sandbox, ToolCall};
@@ -18,7 +18,7 @@ use crate::machine::Machine;
 /// One thing that happened, and when.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Input {
-    /// Milliseconds since 1970, by the driver's clock.
+    /// Milliseconds since 1970, by the driver's clock, which nobody sets while the host lives.
     pub now_ms: u64,
     /// What.
     #[serde(flatten)]
@@ -176,6 +176,13 @@ pub enum Work {
         /// Which.
         action: Sandbox,
     },
+    /// Takes a session back to what it was before a task used it.
+    RestoreSandbox {
+        /// Which session.
+        sandbox_id: String,
+        /// What it calls the state to go back to.
+        checkpoint: String,
+    },
 }
 
 /// How something that was started has ended.
@@ -192,6 +199,22 @@ pub struct Outcome {
     /// What it said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<String>,
+    /// What it changed in a session, and what is to be done about that when it is rolled back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Box<Undo>>,
+    /// What its code put into `state`, for the part `context` of the workflow's state.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub state: Map<String, Value>,
+}
+
+/// How a change of a session is taken back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undo {
+    /// By this.
+    By(Work),
+    /// Not at all, and why.
+    Not(Failure),
 }
 
 impl Outcome {
@@ -206,7 +229,14 @@ impl Outcome {
     }
 
     fn of(ending: Ending) -> Self {
-        Self { ending, files: BTreeMap::new(), read_only: false, logs: Vec::new() }
+        Self {
+            ending,
+            files: BTreeMap::new(),
+            read_only: false,
+            logs: Vec::new(),
+            undo: None,
+            state: Map::new(),
+        }
     }
 }
 

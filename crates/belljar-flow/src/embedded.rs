@@ -108,7 +108,7 @@ impl DurableEngine for Embedded {
     }
 
     async fn forget(&self, flow: &str, now_ms: i64) -> Result<(), EngineError> {
-        Ok(self.store.forget_flow(flow, now_ms).await?)
+        Ok(self.store.forget_flow(flow, Vec::new(), now_ms).await?)
     }
 
     async fn send(&self, flow: &str, command: QueuedCommand) -> Result<Sent, EngineError> {
@@ -172,6 +172,7 @@ impl From<StoreError> for EngineError {
             StoreError::Open { .. }
             | StoreError::Newer { .. }
             | StoreError::Foreign { .. }
+            | StoreError::Unusable { .. }
             | StoreError::Sqlite(_)
             | StoreError::Commit(_)
             | StoreError::UnknownRun(_)

@@ -8,8 +8,9 @@
 //! order written unless `goto` or `edges` say otherwise. A file with `tasks` is a DAG
 //! ([`Format::Dag`]): its tasks run as soon as what they depend on has ended.
 //!
-//! Code runs only when the caller says so with [`CodeExecution::On`]. That is the operator's word:
-//! a file that says `enable_code_execution: true` about itself is told that this does not help.
+//! Code runs only when the caller says so with [`CodeExecution`], and bash only when that says so too.
+//! That is the operator's word: a file that says `enable_code_execution: true` or `enable_shell: true`
+//! about itself is told that this does not help.
 
 mod agent;
 mod code;
@@ -26,7 +27,7 @@ mod tree;
 pub use fault::{Fault, Warning};
 pub use schema::schema;
 
-use crate::dag::Dag;
+use crate::dag::{Dag, Task};
 use fault::Notes;
 use tree::{At, Node, Tree};
 
@@ -37,14 +38,27 @@ pub struct Options {
     pub code: CodeExecution,
 }
 
-/// Whether a file may hold code: the operator's `enable_code_execution`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Whether a file may hold code: the operator's `enable_code_execution` and `enable_shell`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeExecution {
     /// Code is a fault.
     #[default]
     Off,
-    /// Code becomes code tasks, each in a cell of its own.
+    /// Python, TypeScript and JavaScript become code tasks, each in a cell of its own.
     On,
+    /// Bash as well.
+    WithShell,
+}
+
+impl CodeExecution {
+    /// What the two switches of the operator come to: without code there is no shell.
+    pub fn of(is_enabled: bool, has_shell: bool) -> Self {
+        match (is_enabled, has_shell) {
+            (false, _) => Self::Off,
+            (true, false) => Self::On,
+            (true, true) => Self::WithShell,
+        }
+    }
 }
 
 /// Which shape a file had.
@@ -79,6 +93,28 @@ pub fn read(name: &str, text: &str, options: &Options) -> Result<Read, Vec<Fault
     let (faults, warnings) = notes.end();
     match read {
         Some((dag, format)) if !failed => Ok(Read { dag, format, warnings }),
+        Some(_) | None => Err(faults),
+    }
+}
+
+/// Reads tasks that are to be added to a workflow: a list of them, or a mapping with `tasks`. They may
+/// depend on tasks that are there already, which is looked at when they are added.
+///
+/// # Errors
+/// Everything found wrong, in the order of the text.
+pub fn read_tasks(name: &str, text: &str, options: &Options) -> Result<Vec<Task>, Vec<Fault>> {
+    let mut notes = Notes::new(name);
+    let read = tree::parse(text, &mut notes).and_then(|root| {
+        if root.get("nodes").is_some() && root.get("tasks").is_none() {
+            notes.fault(root.at, "these are nodes of an agent, not tasks", "write a list of tasks");
+            return None;
+        }
+        tasks::read_more(&root, options, &mut notes)
+    });
+    let failed = notes.any();
+    let (faults, _) = notes.end();
+    match read {
+        Some(dag) if !failed => Ok(dag.tasks),
         Some(_) | None => Err(faults),
     }
 }

@@ -22,6 +22,7 @@ pub use command::{AGENT, Acknowledgement, Command, Resolution, is_agent};
 pub use dag::{
     Action, Asked, AtLimit, Backoff, Code, Compensation, Dag, Decide, Foreach, Goto, Grants,
     Limits, Loop, OnError, Reducer, Retry, Sandbox, Settings, Shape, Task, ToolCall, Wait,
+    WriteAccess,
 };
 pub use driver::{
     Claim, Clock, DriveError, Driven, Driver, DriverOptions, Job, Left, Performer, Place,
@@ -29,7 +30,7 @@ pub use driver::{
 };
 pub use effect::{
     Again, Decision, DecisionKind, Effect, Ending, Entry, Failure, Finish, Input, NotUndone, Open,
-    Outcome, RollbackReport, Start, Status, What, WhyNot, Work,
+    Outcome, RollbackReport, Start, Status, Undo, What, WhyNot, Work,
 };
 pub use embedded::Embedded;
 pub use engine::{DurableEngine, EngineError};

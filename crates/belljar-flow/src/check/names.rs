@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Checker;
 use super::order::Order;
-use crate::dag::{Action, Dag, OnError, Task};
+use crate::dag::{Action, CONTEXT, Dag, OnError, Task};
 use crate::template::{is_function, is_method, mentions, mentions_of_expression, near};
 
 /// What is known of a workflow's state.
@@ -30,9 +30,11 @@ impl Known {
             match &task.action {
                 Action::Foreach(foreach) => tasks.push(&foreach.each),
                 Action::Loop(rounds) => tasks.extend(&rounds.body),
+                // Its `state` is merged into that part.
+                Action::CodeExecution(_) | Action::Sandbox(_) => {
+                    state.insert(CONTEXT.to_owned());
+                }
                 Action::McpTool(_)
-                | Action::CodeExecution(_)
-                | Action::Sandbox(_)
                 | Action::Approval { .. }
                 | Action::Workflow { .. }
                 | Action::Wait(_)

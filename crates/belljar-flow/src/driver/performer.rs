@@ -1,5 +1,7 @@
 //! The port to the world: who calls tools and runs code for a workflow.
 
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -37,6 +39,9 @@ pub trait Performer: Send + Sync {
     fn keeps(&self, _flow: &str) -> bool {
         false
     }
+
+    /// Told how long it took to write a step that is one to come back to.
+    fn saved(&self, _took: Duration) {}
 
     /// Told around every step: before it is committed, and when it is durable and about to be
     /// performed. Tests end the host there.

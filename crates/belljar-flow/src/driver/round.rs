@@ -15,6 +15,8 @@ use crate::{
 /// What is collected until the commit.
 #[derive(Debug)]
 pub(super) struct Round {
+    /// What the machine is told of the time.
+    pub(super) now_ms: i64,
     pub(super) batch: Batch,
     /// To be performed after the commit, in order.
     pub(super) effects: Vec<Effect>,
@@ -25,9 +27,9 @@ pub(super) struct Round {
 }
 
 impl Round {
-    pub(super) fn new(now_ms: i64) -> Self {
-        let batch = Batch { now_ms, ..Batch::default() };
-        Self { batch, effects: Vec::new(), bytes: 0, broken: None }
+    pub(super) fn new(now_ms: i64, wall_ms: i64) -> Self {
+        let batch = Batch { now_ms: wall_ms, ..Batch::default() };
+        Self { now_ms, batch, effects: Vec::new(), bytes: 0, broken: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -33,6 +33,7 @@ pub(super) struct Session<'d, E, P, C> {
     driver: &'d Driver<E, P, C>,
     flow: String,
     lease: Lease,
+    /// When the claim lapses, by the driver's own time.
     lease_until_ms: i64,
     machine: Machine,
     tasks: Tasks,
@@ -184,7 +185,7 @@ where
     /// The first step: the workflow begins if it is new, the commands that waited are taken, and then
     /// what is under way is looked at. So whatever they stop is not started.
     async fn pick_up(&mut self, loaded: Loaded) -> Result<(), DriveError> {
-        let mut round = Round::new(self.now());
+        let mut round = self.round();
         let Loaded { commands, open, .. } = loaded;
         let is_new = self.machine.status() == Status::New;
         // All that is to be done is said by the machine once more when it is resumed. What begins and
@@ -290,7 +291,7 @@ where
 
     /// Gives the machine what has arrived, commits, performs.
     async fn take(&mut self, arrivals: Vec<Arrival>) -> Result<(), DriveError> {
-        let mut round = Round::new(self.now());
+        let mut round = self.round();
         for arrival in arrivals {
             match arrival {
                 Arrival::Ended(Ended { instance, attempt, key, outcome }) => {
@@ -354,6 +355,10 @@ where
 
     fn now(&self) -> i64 {
         self.driver.clock.now_ms()
+    }
+
+    fn round(&self) -> Round {
+        Round::new(self.now(), self.driver.clock.wall_ms())
     }
 }
 

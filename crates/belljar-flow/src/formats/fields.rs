@@ -58,6 +58,11 @@ impl<'t> Fields<'t> {
         self.left.iter().any(|entry| entry.key == name && entry.value.tree != Tree::Null)
     }
 
+    /// What a field says that is there and not taken yet.
+    pub(super) fn value(&self, name: &str) -> Option<&'t Tree> {
+        self.left.iter().find(|entry| entry.key == name).map(|entry| &entry.value.tree)
+    }
+
     /// Fields that may be there and mean nothing here.
     pub(super) fn ignore(&mut self, names: &[&'static str]) {
         self.asked.extend(names);
@@ -212,6 +217,26 @@ pub(super) fn text(node: &Node, notes: &mut Notes<'_>) -> Option<String> {
             None
         }
     }
+}
+
+/// A time with its unit, as `500ms`, `1.5s`, `5m` or `2h`, in milliseconds.
+pub(super) fn milliseconds(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (digits, unit) = text.split_at(at);
+    let unit = match unit.trim() {
+        "ms" => 1.0,
+        "s" | "sec" | "seconds" => 1_000.0,
+        "m" | "min" | "minutes" => 60_000.0,
+        "h" | "hours" => 3_600_000.0,
+        _ => return None,
+    };
+    let ms = digits.parse::<f64>().ok()? * unit;
+    // Within the range where every whole number is exact.
+    let fits = (1.0..9e15).contains(&ms);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "just checked")]
+    let whole = fits.then_some(ms as u64);
+    whole
 }
 
 /// A whole number within bounds.

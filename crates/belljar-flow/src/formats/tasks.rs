@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::expression::Names;
 use super::fault::{Notes, near, shortened};
-use super::fields::{Fields, expected, number, text};
+use super::fields::{Fields, expected, milliseconds, number, text};
 use super::tree::{At, Node, Tree};
 use super::{Options, code};
 use crate::dag::{
@@ -31,11 +31,19 @@ const HARMLESS: [&str; 9] =
 
 /// Reads a DAG from a mapping with `tasks`, or from a bare list of them.
 pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Option<Dag> {
-    let mut reader = Reader { options, notes, tasks: 0, names: Names::default() };
-    if let Tree::List(items) = &root.tree {
-        return Some(Dag { tasks: reader.tasks(items), ..Dag::default() });
-    }
-    reader.dag(root)
+    Reader::new(options, notes, Neighbours::None).any(root)
+}
+
+/// Reads tasks that are to be added to a workflow: what they depend on may be there already.
+pub(super) fn read_more(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Option<Dag> {
+    Reader::new(options, notes, Neighbours::Unknown).any(root)
+}
+
+/// Whether tasks may depend on others than those that are read with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Neighbours {
+    None,
+    Unknown,
 }
 
 /// Reads tasks and notes what is wrong with them.
@@ -45,9 +53,26 @@ struct Reader<'r, 'f> {
     tasks: usize,
     /// The tasks that can be referred to.
     names: Names,
+    /// Of the tasks that are read next; those inside of them have none.
+    neighbours: Neighbours,
+}
+
+impl<'r, 'f> Reader<'r, 'f> {
+    fn new(options: &'r Options, notes: &'r mut Notes<'f>, neighbours: Neighbours) -> Self {
+        Self { options, notes, tasks: 0, names: Names::default(), neighbours }
+    }
 }
 
 impl Reader<'_, '_> {
+    fn any(&mut self, root: &Node) -> Option<Dag> {
+        match &root.tree {
+            Tree::List(items) => Some(Dag { tasks: self.tasks(items), ..Dag::default() }),
+            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::Map(_) => {
+                self.dag(root)
+            }
+        }
+    }
+
     fn dag(&mut self, node: &Node) -> Option<Dag> {
         let mut fields = Fields::of(node, "a workflow", self.notes)?;
         code::self_enabled(&mut fields, self.notes);
@@ -86,8 +111,13 @@ impl Reader<'_, '_> {
             self.notes.fault(at, format!("more than {MAX_TASKS} tasks"), "use `foreach`");
             return Vec::new();
         }
+        let neighbours = std::mem::replace(&mut self.neighbours, Neighbours::None);
         let outer = self.names.clone();
-        self.names = outer.clone().with_tasks(ids(items));
+        let mut known = ids(items);
+        if neighbours == Neighbours::Unknown {
+            known.extend(items.iter().flat_map(order::named));
+        }
+        self.names = outer.clone().with_tasks(known);
         let mut tasks = Vec::with_capacity(items.len());
         let mut places = Vec::with_capacity(items.len());
         for item in items {
@@ -98,7 +128,7 @@ impl Reader<'_, '_> {
         }
         self.names = outer;
         order::join(&mut tasks, arrows, self.notes);
-        order::check(&tasks, &places, self.notes);
+        order::check(&tasks, &places, neighbours, self.notes);
         tasks
     }
 
@@ -120,7 +150,8 @@ impl Reader<'_, '_> {
         }
         let (options, count, names) = (self.options, self.tasks, self.names.clone());
         let (task, count) = self.notes.about(&id, |notes| {
-            let mut inner = Reader { options, notes, tasks: count, names };
+            let mut inner =
+                Reader { tasks: count, names, ..Reader::new(options, notes, Neighbours::None) };
             let task = inner.named(id.clone(), node, fields);
             (task, inner.tasks)
         });
@@ -129,8 +160,7 @@ impl Reader<'_, '_> {
     }
 
     fn named(&mut self, id: String, node: &Node, mut fields: Fields<'_>) -> Option<Task> {
-        let depends_on =
-            fields.texts(&["depends_on", "dependsOn", "dependencies", "deps"], self.notes);
+        let depends_on = fields.texts(&order::DEPENDS_ON, self.notes);
         let when = fields.take(&["when", "if"], self.notes).and_then(|n| condition(n, self.notes));
         let timeout_ms = self.timeout(&mut fields);
         let retry = fields.take(&["retry"], self.notes).and_then(|n| retry(n, self.notes));
@@ -319,23 +349,8 @@ fn duration(node: &Node, notes: &mut Notes<'_>) -> Option<u64> {
             notes.warn(node.at, "a time without unit is read as milliseconds", "write `30s`");
             number(node, 1..=u64::MAX, notes)
         }
-        Tree::Text(text) => {
-            let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-            let (digits, unit) = text.split_at(at);
-            let unit = match unit.trim() {
-                "ms" => Some(1),
-                "s" => Some(1_000),
-                "m" | "min" => Some(60_000),
-                "h" => Some(3_600_000),
-                _ => None,
-            };
-            let time = digits.parse::<u64>().ok().zip(unit).and_then(|(n, u)| n.checked_mul(u));
-            if time.is_none() {
-                expected(node, "a time such as `500ms`, `30s`, `5m`", notes);
-            }
-            time
-        }
-        Tree::Null | Tree::Bool(_) | Tree::List(_) | Tree::Map(_) => {
+        Tree::Text(text) if let Some(time) = milliseconds(text) => Some(time),
+        Tree::Null | Tree::Bool(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => {
             expected(node, "a time such as `500ms`, `30s`, `5m`", notes);
             None
         }

@@ -14,7 +14,7 @@ use crate::dag::{Dag, Task};
 
 /// Reads a file that is right, with code allowed.
 fn good(text: &str) -> Read {
-    match read("flow.yaml", text, &Options { code: CodeExecution::On }) {
+    match read("flow.yaml", text, &Options { code: CodeExecution::WithShell }) {
         Ok(read) => read,
         Err(faults) => {
             let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -25,7 +25,7 @@ fn good(text: &str) -> Read {
 
 /// What is told of a file that is wrong, a line for each fault.
 fn faults(text: &str) -> String {
-    told(read("flow.yaml", text, &Options { code: CodeExecution::On }))
+    told(read("flow.yaml", text, &Options { code: CodeExecution::WithShell }))
 }
 
 fn told(read: Result<Read, Vec<super::Fault>>) -> String {

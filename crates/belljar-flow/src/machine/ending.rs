@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::Machine;
 use super::names::Place;
-use super::parts::{End, For, Home, Kind, NodeId, Phase, ScopeId, Stop, Trace, TraceKind};
+use super::parts::{End, For, Home, Kind, Node, NodeId, Phase, ScopeId, Stop, Trace, TraceKind};
 use super::size::bytes_of_work;
 use super::work::template_failure;
 use crate::bounds;
-use crate::dag::{Action, OnError, STANDS, Task};
-use crate::effect::{Ending, Failure, Outcome, Status};
+use crate::dag::{Action, CONTEXT, OnError, STANDS, Task};
+use crate::effect::{Ending, Failure, Outcome, Status, Undo};
 use crate::event::Happened;
 use crate::state::{StateError, fits, join, kind, reducer_of};
 use crate::template::render;
@@ -53,6 +53,7 @@ impl Machine {
 
     /// What ended while the workflow goes back: nothing follows from it but what it left behind.
     fn note_outcome(&mut self, id: NodeId, outcome: &Outcome) {
+        self.leave_undo(id, outcome.undo.clone());
         match &outcome.ending {
             Ending::Done { value } => self.leave_trace(id, value, outcome.read_only),
             Ending::Failed { failure } if failure.may_have_acted && !outcome.read_only => {
@@ -71,6 +72,7 @@ impl Machine {
         if let Some(seen) = seen {
             self.files.release(seen);
         }
+        self.leave_undo(id, outcome.undo);
         if !outcome.logs.is_empty() {
             self.tell(Happened::TaskLogged { task: task.clone(), lines: outcome.logs });
         }
@@ -83,6 +85,9 @@ impl Machine {
                 }
                 self.leave_trace(id, &value, outcome.read_only);
                 self.clear_work(id);
+                if let Err(failure) = self.merge_context(id, outcome.state) {
+                    return self.fail_for_good(id, failure);
+                }
                 self.done(id, value);
             }
             Ending::Failed { failure } if failure.in_doubt && self.may_doubt(id) => {
@@ -137,6 +142,27 @@ impl Machine {
             self.grow(bytes_of_work(work));
         }
         self.traces.push(Trace { instance, at: self.taken, kind });
+    }
+
+    /// Remembers what a node changed in a session. It is taken back after what the task's own
+    /// compensation does, which may use the session.
+    fn leave_undo(&mut self, id: NodeId, undo: Option<Box<Undo>>) {
+        let (Some(node), Some(undo)) = (self.nodes.get(id), undo) else { return };
+        let kind = match *undo {
+            Undo::By(work) => TraceKind::Undo(work),
+            Undo::Not(failure) => TraceKind::Broken(failure),
+        };
+        self.traces.push(Trace { instance: node.name.clone(), at: self.taken, kind });
+    }
+
+    /// What code put into `state` is merged into the part `context` of the workflow's state.
+    fn merge_context(&mut self, id: NodeId, state: Map<String, Value>) -> Result<(), Failure> {
+        let wanted = |node: &&Node| !state.is_empty() && node.stop.is_none();
+        let Some(node) = self.nodes.get(id).filter(wanted) else { return Ok(()) };
+        let scope = node.scope;
+        let parts = vec![(CONTEXT.to_owned(), Value::Object(state))];
+        let parts = self.free_parts(scope, parts);
+        self.put_into_state(scope, parts)
     }
 
     pub(super) fn leave_doubt(&mut self, id: NodeId, failure: Option<Failure>) {

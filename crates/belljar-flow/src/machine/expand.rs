@@ -7,7 +7,7 @@ use super::names::Place;
 use super::parts::{Each, End, Home, Kind, NodeId, Phase, ScopeId};
 use super::work::template_failure;
 use crate::bounds::bytes_of;
-use crate::dag::{Action, AtLimit, Dag, Foreach, Loop, Task};
+use crate::dag::{Action, AtLimit, Dag, Foreach, Loop, STANDS, Task};
 use crate::effect::Failure;
 use crate::event::Happened;
 use crate::template::{TemplateError, holds, render, render_map};
@@ -328,11 +328,20 @@ impl Machine {
         format!("{name}~fallback")
     }
 
+    fn is_agent(&self, id: ScopeId) -> bool {
+        self.home(id).is_some_and(|home| home.settings.lenient)
+    }
+
     /// What a workflow gives: as it says, or the results of the tasks nothing depends on.
     pub(super) fn output_of(&self, id: ScopeId) -> Result<Value, TemplateError> {
         let output = self.home(id).and_then(|home| home.output.as_ref());
         if let Some(output) = output {
-            return render(output, &Place::of_scope(self, id));
+            let mut output = render(output, &Place::of_scope(self, id))?;
+            // Where the loops of an agent stand is nobody's result.
+            if let (Some(parts), true) = (output.as_object_mut(), self.is_agent(id)) {
+                parts.retain(|part, _| !part.starts_with(STANDS));
+            }
+            return Ok(output);
         }
         let Some(scope) = self.scopes.get(&id) else { return Ok(Value::Null) };
         let defs: Vec<_> = scope.names.values().filter_map(|node| self.node(*node)).collect();

@@ -89,6 +89,11 @@ impl Machine {
         self.forget(timer);
         if stopping {
             self.stopped_away(id, again);
+        } else if again == Again::NotBegun && self.status == Status::Paused {
+            // Commands may still change it, or replan it away.
+            self.running.remove(&id);
+            self.take_back_start(id);
+            self.enqueue(id);
         } else if harmless && self.status == Status::Paused {
             self.parked.insert(id, again);
         } else if harmless {
@@ -99,6 +104,25 @@ impl Machine {
             self.set_phase(id, Phase::InDoubt);
             self.doubt(id);
         }
+    }
+
+    /// Makes a node that was started, and certainly not performed, what it was before that start. One
+    /// that was started never before has not begun.
+    pub(super) fn take_back_start(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        let (timer, seen, ahead) = (node.timer.take(), node.files.take(), node.ahead.take());
+        node.attempt = node.attempt.saturating_sub(1);
+        if ahead.is_none() {
+            node.tries = node.tries.saturating_sub(1);
+        }
+        if node.attempt == 0 {
+            node.started_ms = None;
+        }
+        node.work = None;
+        if let Some(seen) = seen.or(ahead.and_then(|ahead| ahead.files)) {
+            self.files.release(seen);
+        }
+        self.timers.retain(|id, _| Some(*id) != timer);
     }
 
     /// Ends what is to be stopped and is performed by nobody.

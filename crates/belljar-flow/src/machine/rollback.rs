@@ -194,7 +194,10 @@ impl Machine {
                 rollback.report.not_undone.push(NotUndone { instance, why, failure });
             }
             None => {
-                rollback.report.undone.push(instance.clone());
+                // One with a compensation and a sandbox to take back is undone once.
+                if rollback.report.undone.last() != Some(&instance) {
+                    rollback.report.undone.push(instance.clone());
+                }
                 self.tell(Happened::TaskUndone { task: instance });
             }
         }
@@ -303,18 +306,13 @@ impl Machine {
         self.parked.clear();
         let mut stopped = Vec::new();
         for id in running {
-            let Some(node) = self.nodes.get_mut(id) else { continue };
-            let (timer, seen, stop) = (node.timer.take(), node.files.take(), node.stop);
-            node.tries = node.tries.saturating_sub(1);
-            node.work = None;
-            let ahead = node.ahead.take();
-            if let Some(seen) = seen.or(ahead.as_ref().and_then(|ahead| ahead.files)) {
-                self.files.release(seen);
-            }
-            self.timers.retain(|id, _| Some(*id) != timer);
-            if stop.is_some() {
+            let Some(node) = self.nodes.get(id) else { continue };
+            let (is_stopping, is_ahead) = (node.stop.is_some(), node.ahead.is_some());
+            if is_stopping {
                 stopped.push(id);
-            } else if ahead.is_none() {
+            }
+            self.take_back_start(id);
+            if !is_stopping && !is_ahead {
                 self.enqueue(id);
             }
         }

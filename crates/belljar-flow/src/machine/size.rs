@@ -90,6 +90,7 @@ pub(super) fn bytes_of_work(work: &Work) -> usize {
             | crate::dag::Sandbox::Destroy { .. }
             | crate::dag::Sandbox::List => 0,
         },
+        Work::RestoreSandbox { .. } => 0,
     }
 }
 

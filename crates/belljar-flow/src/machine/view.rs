@@ -117,6 +117,15 @@ impl Machine {
         })
     }
 
+    /// The attempts that are being performed: the task instance, the key of its work, the attempt.
+    pub fn under_way(&self) -> Vec<(String, String, u32)> {
+        let running = self.running.iter().filter_map(|id| self.nodes.get(*id));
+        let keyed = running.filter_map(|node| {
+            Some((node.name.clone(), self.key(&node.name, node.work.as_ref()?), node.attempt))
+        });
+        keyed.collect()
+    }
+
     /// Decisions that are open, oldest first.
     pub fn decisions(&self) -> Vec<Decision> {
         self.decisions.values().map(|pending| pending.decision.clone()).collect()

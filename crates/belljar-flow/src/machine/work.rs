@@ -74,8 +74,8 @@ impl Machine {
     pub(super) fn wants_files(&self, node: &Node, work: &Work) -> bool {
         let shared = self.home(node.scope).is_some_and(|home| home.settings.files);
         match work {
-            Work::CodeExecution(code) => code.files || shared,
-            Work::McpTool(_) | Work::Sandbox { .. } => false,
+            Work::CodeExecution(code) => (code.files || shared) && !code.no_room,
+            Work::McpTool(_) | Work::Sandbox { .. } | Work::RestoreSandbox { .. } => false,
         }
     }
 }
@@ -135,6 +135,8 @@ fn arguments(work: &Work) -> Value {
         Work::McpTool(call) => Value::Object(call.arguments.clone()),
         Work::CodeExecution(code) => Value::Object(code.context.clone()),
         Work::Sandbox { action } => serde_json::to_value(action).unwrap_or_default(),
+        // It undoes, and nothing undoes it.
+        Work::RestoreSandbox { .. } => Value::Null,
     }
 }
 

@@ -7,6 +7,7 @@ use belljar_flow::{
     WorkflowError, Workflows,
 };
 use serde_json::{Map, json};
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, create, dag, driver, engine, events, options, tool};
@@ -112,7 +113,10 @@ async fn f5_what_is_no_command_is_answered_too() {
 
 /// A workflow whose host dies while `a` is under way, and what the next host begins, with these
 /// commands sent in between.
-async fn after_a_crash(commands: &[Command]) -> (Arc<Embedded>, Vec<(String, bool)>, Status) {
+/// The directory has the engine's file: without it nothing can be asked of the engine any more.
+async fn after_a_crash(
+    commands: &[Command],
+) -> ((Arc<Embedded>, TempDir), Vec<(String, bool)>, Status) {
     let directory = tempfile::tempdir().unwrap();
     let engine = engine(directory.path());
     let tasks = json!([tool("a", "slow_read", &[]), tool("b", "read", &["a"])]);
@@ -136,7 +140,7 @@ async fn after_a_crash(commands: &[Command]) -> (Arc<Embedded>, Vec<(String, boo
         assert_eq!(answer.unwrap().refused, None, "{command:?}");
     }
     events(&flows, "flow").await;
-    (engine, next.begun(), status)
+    ((engine, directory), next.begun(), status)
 }
 
 /// What was sent while nobody was there holds before anything is begun again.
@@ -154,7 +158,7 @@ async fn f5_commands_that_waited_are_taken_before_tasks_are_begun_again() {
     assert_eq!((begun, status), (vec![], Status::Paused));
     let arguments = Map::from_iter([("of".to_owned(), json!("x"))]);
     let modify = Command::ModifyArgs { task: "b".to_owned(), arguments };
-    let (engine, _, status) = after_a_crash(&[modify]).await;
+    let ((engine, _directory), _, status) = after_a_crash(&[modify]).await;
     assert_eq!(status, Status::Completed);
     let output = Workflows::new(engine).look("flow", None).await.unwrap().output().clone();
     assert_eq!(output["b"]["with"]["of"], "x");
@@ -163,7 +167,7 @@ async fn f5_commands_that_waited_are_taken_before_tasks_are_begun_again() {
 /// Paused, a workflow begins nothing again; what was under way goes on when it does.
 #[tokio::test]
 async fn f5_what_was_under_way_when_it_was_paused_waits_for_its_end() {
-    let (engine, begun, status) = after_a_crash(&[Command::Pause]).await;
+    let ((engine, _directory), begun, status) = after_a_crash(&[Command::Pause]).await;
     assert_eq!((begun, status), (vec![], Status::Paused));
     let row = belljar_flow::DurableEngine::find(&*engine, "flow").await.unwrap().unwrap();
     assert_eq!(row.due_ms, i64::MAX, "nobody has to look after it");

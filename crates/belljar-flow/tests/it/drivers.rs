@@ -295,6 +295,51 @@ async fn f2_time_passes_by_the_drivers_clock() {
     assert_eq!(world.done().len(), 1);
 }
 
+/// A clock that is set back makes no wait longer and no timeout later, one that is set forward ends
+/// none early; claims are told by what the clock shows.
+#[tokio::test]
+async fn reliability_13_waits_and_timeouts_do_not_follow_the_clock_on_the_wall() {
+    for jump_ms in [-3_600_000, 3_600_000] {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = engine(directory.path());
+        let mut slow = tool("slow", "stubborn_pay", &[]);
+        slow["timeout_ms"] = json!(4_000);
+        slow["on_error"] = json!("continue");
+        let tasks = json!([slow, {"id": "nap", "type": "wait", "wait_ms": 4_000}]);
+        let flows = create(&engine, "flow", dag(tasks)).await;
+        let (world, clock) = (Arc::new(World::default()), TestClock::new());
+        let began = clock.now_ms();
+        let patience = DriverOptions { grace_ms: 10, ..options("me") };
+        let (of, by) = (Arc::clone(&engine), Arc::clone(&world));
+        let driver = Driver::with_clock(of, by, clock.clone(), patience);
+        let stop = never();
+        let running = driver.run("flow", &stop);
+        tokio::pin!(running);
+        tokio::select! {
+            driven = &mut running => panic!("nothing has passed: {driven:?}"),
+            () = world.began() => clock.set_wall(jump_ms),
+        }
+        // Nothing is over as long as no time has passed, and after four seconds all is.
+        let driven = loop {
+            tokio::select! {
+                driven = &mut running => break driven.unwrap(),
+                () = tokio::time::sleep(Duration::from_millis(5)) => clock.advance(500),
+            }
+        };
+        assert_eq!(driven.status, Status::Completed);
+        let ended = flows.look("flow", None).await.unwrap();
+        for task in ["slow", "nap"] {
+            let task = ended.task(task).unwrap();
+            let took = task.ended_ms.unwrap() - task.started_ms.unwrap();
+            assert!((4_000..10_000).contains(&took), "{jump_ms}: {task:?}");
+        }
+        assert!(clock.now_ms() - began < 60_000, "{jump_ms}");
+        let row = engine.find("flow").await.unwrap().unwrap();
+        let told = row.finished_ms.unwrap() - clock.wall_ms();
+        assert!(told.abs() < 60_000, "{row:?}");
+    }
+}
+
 /// A task that does not end when it is cancelled is dropped.
 #[tokio::test]
 async fn f5_a_stubborn_task_does_not_hold_up_an_abort() {

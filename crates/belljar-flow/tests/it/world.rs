@@ -155,12 +155,20 @@ impl Performer for World {
 #[derive(Debug, Clone)]
 pub(crate) struct TestClock {
     now_ms: Arc<AtomicI64>,
+    /// By how much the wall has been set to show something else.
+    set_by_ms: Arc<AtomicI64>,
     moved: Arc<Notify>,
 }
 
 impl TestClock {
     pub(crate) fn new() -> Self {
-        Self { now_ms: Arc::new(AtomicI64::new(1_000_000)), moved: Arc::default() }
+        let now_ms = Arc::new(AtomicI64::new(1_000_000));
+        Self { now_ms, set_by_ms: Arc::default(), moved: Arc::default() }
+    }
+
+    /// Somebody sets the clock on the wall; time itself passes as ever.
+    pub(crate) fn set_wall(&self, by_ms: i64) {
+        self.set_by_ms.fetch_add(by_ms, Ordering::SeqCst);
     }
 
     pub(crate) fn advance(&self, by_ms: i64) {
@@ -172,6 +180,10 @@ impl TestClock {
 impl Clock for TestClock {
     fn now_ms(&self) -> i64 {
         self.now_ms.load(Ordering::SeqCst)
+    }
+
+    fn wall_ms(&self) -> i64 {
+        self.now_ms() + self.set_by_ms.load(Ordering::SeqCst)
     }
 
     async fn sleep_until(&self, at_ms: i64) {

@@ -1,6 +1,6 @@
 //! A step: the machine takes an input, the batch is committed, its effects are performed.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Instant};
 
 use super::Session;
 use crate::{
@@ -29,7 +29,7 @@ where
 {
     /// Gives the machine an input; on refusal nothing has changed.
     pub(super) fn apply(&mut self, round: &mut Round, what: What) -> Result<(), Refusal> {
-        let now_ms = u64::try_from(round.batch.now_ms).unwrap_or_default();
+        let now_ms = u64::try_from(round.now_ms).unwrap_or_default();
         let (performer, is_stopping) = (&self.driver.performer, self.is_stopping);
         round.apply(&mut self.machine, Input { now_ms, what }, |start| {
             if is_stopping {
@@ -80,7 +80,7 @@ where
         to: u64,
         command: u64,
     ) -> Result<Round, DriveError> {
-        let mut round = Round::new(self.now());
+        let mut round = self.round();
         let refused = match self.driver.engine.load(&self.flow, Some(to)).await {
             Ok(loaded) => {
                 let base = Box::new(rebuild(&loaded)?);
@@ -95,7 +95,7 @@ where
         }
         round.batch.taken.push((command, self.machine.taken()));
         self.commit(round, Snapshot::Always).await?;
-        Ok(Round::new(self.now()))
+        Ok(self.round())
     }
 
     /// Commits a round, then performs it.
@@ -122,9 +122,14 @@ where
         }
         round.batch.state = Some(self.standing());
         let until_ms = self.now().saturating_add(self.driver.lease_ms());
-        round.batch.lease_until_ms = Some(until_ms);
+        round.batch.lease_until_ms = Some(self.driver.lapses_ms());
+        let is_checkpoint = round.batch.inputs.iter().any(|row| row.checkpoint.is_some());
         self.driver.performer.at(Place::Committing);
+        let began = Instant::now();
         self.driver.engine.commit(&self.lease, round.batch).await?;
+        if is_checkpoint {
+            self.driver.performer.saved(began.elapsed());
+        }
         self.driver.performer.at(Place::Committed);
         self.lease_until_ms = until_ms;
         self.commits += 1;
@@ -185,7 +190,7 @@ where
         self.tasks.drop_late(now_ms);
         if now_ms >= self.lease_until_ms.saturating_sub(self.driver.lease_ms() / 3 * 2) {
             let until_ms = now_ms.saturating_add(self.driver.lease_ms());
-            self.driver.engine.renew(&self.lease, until_ms).await?;
+            self.driver.engine.renew(&self.lease, self.driver.lapses_ms()).await?;
             self.lease_until_ms = until_ms;
         }
         Ok(())

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::super::code;
 use super::super::expression::is_template;
 use super::super::fault::{Notes, shortened};
-use super::super::fields::{Fields, expected, text};
+use super::super::fields::{Fields, expected, milliseconds, text};
 use super::super::tasks::is_tool_name;
 use super::super::tree::{At, Node, Tree};
 use super::step::Steps;
@@ -16,6 +16,10 @@ use crate::dag::{Action, Code, Grants, Limits, Sandbox, Shape, ToolCall};
 pub(super) struct CodeSettings {
     limits: Limits,
     modules: Option<Vec<String>>,
+    /// Whether Python may import every module.
+    permissive: bool,
+    /// Whether code sees the files of the workflow, where that is said.
+    files: Option<bool>,
 }
 
 impl Default for CodeSettings {
@@ -26,7 +30,7 @@ impl Default for CodeSettings {
             output_bytes: Some(65_536),
             tool_calls: None,
         };
-        Self { limits, modules: None }
+        Self { limits, modules: None, permissive: false, files: None }
     }
 }
 
@@ -38,13 +42,14 @@ impl CodeSettings {
         settings.limits = settings.limits(&mut fields, notes);
         settings.modules = code::modules(&mut fields, notes);
         if let Some(mode) = fields.take(&["sandbox_mode"], notes) {
-            sandbox_mode(mode, notes);
+            settings.permissive = is_permissive(mode, notes);
         }
         code::self_enabled(&mut fields, notes);
         if fields.flag(&["enabled"], notes) == Some(true) {
             let why = "only the operator can turn code execution on";
             notes.warn(node.at, "`enabled` in a file has no effect", why);
         }
+        settings.files = code::filesystem(&mut fields, notes);
         code::wishes(&mut fields, notes);
         fields.done(notes);
         Some(settings)
@@ -63,6 +68,12 @@ impl CodeSettings {
         }
     }
 
+    /// What code may reach, with modules of its own if it names any.
+    fn grants(&self, modules: Option<Vec<String>>) -> Grants {
+        let modules = modules.or_else(|| self.modules.clone());
+        Grants { modules, permissive: self.permissive, ..Grants::default() }
+    }
+
     /// The code of a node: `state` is a name in it, what it returns goes into the state.
     pub(super) fn node(&self, language: String, code: String, context: Map<String, Value>) -> Code {
         Code {
@@ -72,39 +83,39 @@ impl CodeSettings {
             shape: Shape::Node,
             context,
             intent: None,
-            grants: Grants { modules: self.modules.clone(), ..Grants::default() },
+            grants: self.grants(None),
             limits: self.limits.clone(),
-            files: false,
+            files: self.files == Some(true),
+            no_room: self.files == Some(false),
         }
     }
 }
 
-fn sandbox_mode(node: &Node, notes: &mut Notes<'_>) {
-    match text(node, notes).as_deref() {
-        None | Some("restricted") => {}
-        Some("permissive") => notes.warn(
-            node.at,
-            "`sandbox_mode: permissive` is read as `restricted`",
-            "every cell is sealed the same; give it tools and paths instead",
-        ),
+/// `sandbox_mode`: which modules Python may import. Every cell is sealed the same.
+fn is_permissive(node: &Node, notes: &mut Notes<'_>) -> bool {
+    let mode = text(node, notes);
+    match mode.as_deref() {
+        None | Some("restricted" | "permissive") => {}
         Some("e2b") => notes.fault(
             node.at,
             "`sandbox_mode: e2b` is not supported: code runs on this host, not at a service",
             "write `restricted`",
         ),
-        Some(_) => expected(node, "`restricted`", notes),
+        Some(_) => expected(node, "`restricted` or `permissive`", notes),
     }
+    mode.as_deref() == Some("permissive")
 }
 
-/// A number of seconds, perhaps a part of one, in milliseconds.
+/// Time, in milliseconds: a number of seconds, perhaps a part of one, or `500ms`, `30s`, `5m`.
 pub(super) fn seconds(node: &Node, notes: &mut Notes<'_>) -> Option<u64> {
     let value = match &node.tree {
         Tree::Number(number) => number.as_f64(),
+        Tree::Text(text) if let Some(ms) = milliseconds(text) => return Some(ms),
         Tree::Null | Tree::Bool(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => None,
     };
     let fits = value.filter(|seconds| *seconds > 0.0 && *seconds <= 1e9);
     if fits.is_none() {
-        expected(node, "a number of seconds", notes);
+        expected(node, "a number of seconds, or a time such as `500ms`, `30s`, `5m`", notes);
     }
     fits.map(|seconds| std::time::Duration::from_secs_f64(seconds).as_millis())
         .and_then(|ms| u64::try_from(ms.max(1)).ok())
@@ -234,8 +245,8 @@ impl Steps<'_, '_> {
         let source = fields.take(&["code"], self.notes);
         let language = self.language(&mut fields);
         let limits = self.code.limits(&mut fields, self.notes);
-        let modules = code::modules(&mut fields, self.notes).or(self.code.modules.clone());
-        let files = fields.has("allow_filesystem");
+        let grants = self.code.grants(code::modules(&mut fields, self.notes));
+        let files = code::filesystem(&mut fields, self.notes).or(self.code.files);
         let context = fields.take(&["context", "inputs"], self.notes);
         let values = context.map(|node| self.templates(node));
         let context = self.object(values, context);
@@ -249,9 +260,10 @@ impl Steps<'_, '_> {
             shape: Shape::Report,
             context: context?,
             intent: None,
-            grants: Grants { modules, ..Grants::default() },
+            grants,
             limits,
-            files,
+            files: files == Some(true),
+            no_room: files == Some(false),
         };
         allowed.then_some(code)
     }
@@ -267,13 +279,16 @@ impl Steps<'_, '_> {
         let limits = self.code.limits(&mut fields, self.notes);
         let source = fields.take(&["code"], self.notes);
         code::wishes(&mut fields, self.notes);
-        if code::modules(&mut fields, self.notes).is_some() {
-            let why = "say it in `settings.code` or in `code.execute`";
-            self.notes.warn(at, "`allowed_modules` is not used by a sandbox", why);
+        let _ = code::filesystem(&mut fields, self.notes);
+        let modules = code::modules(&mut fields, self.notes);
+        if modules.is_some() && action != "create" {
+            let why = "say it where the sandbox is made";
+            self.notes.warn(at, "`allowed_modules` is not used here", why);
         }
+        let grants = self.code.grants(modules);
         fields.done(self.notes);
         let sandbox = match (action.as_str(), sandbox_id) {
-            ("create", _) => Sandbox::Create { language: language?, limits },
+            ("create", _) => Sandbox::Create { language: language?, limits, grants },
             ("list", _) => Sandbox::List,
             ("execute", Some(sandbox_id)) => {
                 let (code, template) = self.source(at, source)?;
@@ -312,7 +327,9 @@ impl Steps<'_, '_> {
     fn language(&mut self, fields: &mut Fields<'_>) -> Option<String> {
         match fields.take(&["language"], self.notes) {
             None => Some("python".to_owned()),
-            Some(node) => code::language(&text(node, self.notes)?, node.at, self.notes),
+            Some(node) => {
+                code::language(&text(node, self.notes)?, node.at, self.options, self.notes)
+            }
         }
     }
 

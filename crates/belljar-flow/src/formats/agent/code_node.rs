@@ -23,8 +23,10 @@ impl Steps<'_, '_> {
             }
         };
         let language = match language {
-            Some(node) => code::language(&text(node, self.notes)?, node.at, self.notes)?,
-            None => code::language(spoken(&source), run.at, self.notes)?,
+            Some(node) => {
+                code::language(&text(node, self.notes)?, node.at, self.options, self.notes)?
+            }
+            None => code::language(spoken(&source), run.at, self.options, self.notes)?,
         };
         self.doubtful(&language, &source, run.at);
         let code = self.code.node(language, source.clone(), self.given(&source));

@@ -10,11 +10,15 @@ use super::super::tree::{At, Node, Tree};
 use super::{Reader, asked, condition, duration};
 use crate::dag::{
     Action, AtLimit, Code, Foreach, Goto, Grants, Limits, Loop, Sandbox, Shape, ToolCall, Wait,
+    WriteAccess,
 };
 
 /// What the tool of a task is called, and what it is given.
 const TOOLS: [&str; 5] = ["tool", "toolId", "tool_id", "toolName", "tool_name"];
 const ARGUMENTS: [&str; 4] = ["arguments", "args", "parameters", "params"];
+
+/// What `sandbox_config` calls the paths of the host that may be written.
+const WRITE: [&str; 4] = ["allow_write", "allowWrite", "allowed_write_paths", "allowedWritePaths"];
 
 /// Every type of task.
 const KINDS: [&str; 10] = [
@@ -99,7 +103,7 @@ impl Reader<'_, '_> {
         let source = self.needed(at, fields, &["code"], "`code`");
         let language = match fields.take(&["language"], self.notes) {
             Some(node) => match super::text(node, self.notes) {
-                Some(name) => code::language(&name, node.at, self.notes),
+                Some(name) => code::language(&name, node.at, self.options, self.notes),
                 None => None,
             },
             None => Some("typescript".to_owned()),
@@ -108,10 +112,15 @@ impl Reader<'_, '_> {
         let context = self.map(context, at);
         let intent = fields.text(&["intent"], self.notes);
         let (mut grants, mut limits) = self.bounds(fields);
+        let mut has_files = None;
         if let Some(node) = fields.take(&["sandbox_config", "sandboxConfig"], self.notes) {
-            let (more_grants, more_limits) = self.sandbox_config(node);
+            let (more_grants, more_limits, files) = self.sandbox_config(node);
+            has_files = files;
             grants.read.extend(more_grants.read);
             grants.modules = grants.modules.or(more_grants.modules);
+            if grants.write == WriteAccess::default() {
+                grants.write = more_grants.write;
+            }
             limits.timeout_ms = limits.timeout_ms.or(more_limits.timeout_ms);
             limits.memory_mb = limits.memory_mb.or(more_limits.memory_mb);
             limits.output_bytes = limits.output_bytes.or(more_limits.output_bytes);
@@ -127,7 +136,8 @@ impl Reader<'_, '_> {
             intent,
             grants,
             limits,
-            files: fields.flag(&["files"], self.notes).unwrap_or(false),
+            files: fields.flag(&["files"], self.notes).or(has_files).unwrap_or(false),
+            no_room: fields.flag(&["no_room"], self.notes).unwrap_or(has_files == Some(false)),
         };
         allowed.then_some(code)
     }
@@ -164,37 +174,35 @@ impl Reader<'_, '_> {
         limits.unwrap_or_default()
     }
 
-    /// `sandbox_config` of DAGs written elsewhere.
-    fn sandbox_config(&mut self, node: &Node) -> (Grants, Limits) {
+    /// `sandbox_config` of DAGs written elsewhere, and whether it says that there are files.
+    fn sandbox_config(&mut self, node: &Node) -> (Grants, Limits, Option<bool>) {
         let Some(mut fields) = Fields::of(node, "`sandbox_config`", self.notes) else {
             return Default::default();
         };
         let mut limits = code::limits(&mut fields, self.notes);
         let seconds =
             fields.number(&["timeout_seconds", "timeoutSeconds"], 1..=1_000_000, self.notes);
-        let loose = fields.number(&["timeout"], 1..=u64::MAX, self.notes);
+        let loose = fields.take(&["timeout"], self.notes);
+        let loose = loose.and_then(|node| duration(node, self.notes));
         limits.timeout_ms = limits.timeout_ms.or(seconds.map(|s| s * 1_000)).or(loose);
         let grants = Grants {
             read: {
                 let paths = fields.texts(&["allowed_read_paths", "allowedReadPaths"], self.notes);
                 paths.into_iter().map(|(path, _)| path).collect()
             },
+            write: code::write_access(&mut fields, &WRITE, self.notes),
             modules: code::modules(&mut fields, self.notes),
             ..Grants::default()
         };
         code::wishes(&mut fields, self.notes);
-        fields.refuse(
-            &["allowed_write_paths", "allowedWritePaths"],
-            "code writes to the files of the workflow only: set `files: true`",
-            self.notes,
-        );
+        let files = code::filesystem(&mut fields, self.notes);
         fields.tolerate(
             &["permission_set", "permissionSet", "pii_protection", "cache"],
             "what code may reach is said by `grants` and policy",
             self.notes,
         );
         fields.done(self.notes);
-        (grants, limits)
+        (grants, limits, files)
     }
 
     /// A capability is code that another tool has stored: only its code can be run.
@@ -352,14 +360,14 @@ impl Reader<'_, '_> {
         let allowed = code::allowed(at, self.options, self.notes);
         let action = self.needed(at, fields, &["do", "action"], "`do`")?;
         let sandbox_id = fields.take(&["sandbox_id"], self.notes).map(Node::json);
-        let limits = self.limits(fields);
+        let (grants, limits) = self.bounds(fields);
         let language = fields.take(&["language"], self.notes);
         let language = language.map_or(Some("python".to_owned()), |node| {
-            code::language(&super::text(node, self.notes)?, node.at, self.notes)
+            code::language(&super::text(node, self.notes)?, node.at, self.options, self.notes)
         });
         let code = fields.text(&["code"], self.notes);
         let sandbox = match (action.as_str(), sandbox_id, code) {
-            ("create", None, None) => Some(Sandbox::Create { language: language?, limits }),
+            ("create", None, None) => Some(Sandbox::Create { language: language?, limits, grants }),
             ("execute", Some(sandbox_id), Some(code)) => {
                 Some(Sandbox::Execute { sandbox_id, code, limits })
             }

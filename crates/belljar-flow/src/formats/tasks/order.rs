@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::fault::{Notes, near, shortened};
 use super::super::fields::Fields;
 use super::super::tree::{At, Node, Tree};
+use super::Neighbours;
 use crate::dag::Task;
+
+/// What the list of tasks is called that a task depends on.
+pub(super) const DEPENDS_ON: [&str; 4] = ["depends_on", "dependsOn", "dependencies", "deps"];
 
 /// A dependency written beside the tasks: `{from, to}`.
 pub(super) struct Arrow {
@@ -43,8 +47,27 @@ pub(super) fn join(tasks: &mut [Task], arrows: Vec<Arrow>, notes: &mut Notes<'_>
     }
 }
 
-/// Checks tasks; `places` are where they stand, in the same order.
-pub(super) fn check(tasks: &[Task], places: &[&Node], notes: &mut Notes<'_>) {
+/// The tasks that a task depends on, as far as they can be read.
+pub(super) fn named(task: &Node) -> Vec<String> {
+    let text = |node: &Node| match &node.tree {
+        Tree::Text(name) => Some(name.clone()),
+        Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) | Tree::Map(_) => None,
+    };
+    match DEPENDS_ON.iter().find_map(|key| task.get(key)) {
+        Some(Node { tree: Tree::List(items), .. }) => items.iter().filter_map(text).collect(),
+        Some(one) => text(one).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// Checks tasks; `places` are where they stand, in the same order. Neighbours that nobody knows here
+/// are looked at when the tasks join them.
+pub(super) fn check(
+    tasks: &[Task],
+    places: &[&Node],
+    neighbours: Neighbours,
+    notes: &mut Notes<'_>,
+) {
     let mut known: BTreeMap<&str, At> = BTreeMap::new();
     for (task, node) in tasks.iter().zip(places) {
         let at = node.get("id").map_or(node.at, |id| id.at);
@@ -55,7 +78,8 @@ pub(super) fn check(tasks: &[Task], places: &[&Node], notes: &mut Notes<'_>) {
     }
     for (task, node) in tasks.iter().zip(places) {
         for name in &task.depends_on {
-            if !known.contains_key(name.as_str()) && !notes.full() {
+            let is_missing = neighbours == Neighbours::None && !known.contains_key(name.as_str());
+            if is_missing && !notes.full() {
                 let help = near(name, known.keys().copied());
                 let message = format!("depends on `{}`, which is no task", shortened(name));
                 notes.about(&task.id, |notes| notes.fault(place(node, name), message, help));
@@ -70,8 +94,7 @@ pub(super) fn check(tasks: &[Task], places: &[&Node], notes: &mut Notes<'_>) {
 
 /// Where a dependency is written.
 fn place(node: &Node, name: &str) -> At {
-    let lists = ["depends_on", "dependsOn", "dependencies", "deps"];
-    let list = lists.iter().find_map(|key| node.get(key));
+    let list = DEPENDS_ON.iter().find_map(|key| node.get(key));
     list.map_or(node.at, |list| match &list.tree {
         Tree::List(items) => items
             .iter()

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::Format;
+use super::super::{CodeExecution, Format, Options, read, read_tasks};
 use super::{good, ids, task, warnings};
 use crate::dag::{Action, Asked, AtLimit, Compensation, OnError, Reducer, Sandbox, Wait};
 
@@ -189,4 +189,49 @@ fn json_escapes_beyond_the_first_plane() {
 fn tabs_and_commas_of_json_are_read() {
     let read = good("{\n\t\"tasks\": [\n\t\t{\"id\": \"a\",\n\t\t \"tool\": \"a:b\"}\n\t]\n}\n");
     assert_eq!(ids(&read.dag.tasks), ["a"]);
+}
+
+#[test]
+fn bug_2_tasks_that_are_added_may_depend_on_others() {
+    let options = Options { code: CodeExecution::On };
+    let text = r#"[{"id": "i", "tool": "a:b", "arguments": {"x": "$OUTPUT[a].n"}, "deps": "a"}]"#;
+    let tasks = read_tasks("tasks", text, &options).unwrap();
+    assert_eq!(tasks[0].depends_on, ["a"]);
+    let Action::McpTool(call) = &tasks[0].action else { panic!() };
+    assert_eq!(call.arguments["x"], json!("{{ results[\"a\"].n }}"));
+    // A workflow of its own has nobody beside it, nor has one inside of a task that is added.
+    assert!(read("flow.json", text, &options).is_err());
+    let inner =
+        r#"[{"id": "w", "workflow": {"tasks": [{"id": "i", "tool": "a:b", "deps": "a"}]}}]"#;
+    assert!(read_tasks("tasks", inner, &options).is_err());
+    assert!(read_tasks("tasks", "nodes: [{name: a}]", &options).is_err());
+}
+
+#[test]
+fn f8_a_dag_says_whether_its_code_has_files() {
+    for (said, files, no_room) in [("true", true, false), ("false", false, true)] {
+        let read = good(&format!(
+            r#"{{"tasks": [{{"id": "a", "code": "1", "sandbox_config": {{"allow_filesystem": {said}}}}}]}}"#
+        ));
+        let Action::CodeExecution(code) = &task(&read.dag, "a").action else { panic!() };
+        assert_eq!((code.files, code.no_room), (files, no_room), "{said}");
+    }
+}
+
+#[test]
+fn a3_bash_has_a_switch_of_its_own() {
+    let dag = r#"{"tasks": [{"id": "a", "language": "bash", "code": "echo 1"}]}"#;
+    let agent =
+        "nodes:\n  - {name: a, uses: code.execute, with: {language: shell, code: echo 1}}\n";
+    let sandbox =
+        "nodes:\n  - {name: a, uses: code.sandbox, with: {action: create, language: sh}}\n";
+    for text in [dag, agent, sandbox] {
+        let faults = read("x", text, &Options { code: CodeExecution::On }).unwrap_err();
+        assert!(faults[0].message.contains("the shell is off"), "{faults:?}");
+        assert!(faults[0].help.as_ref().unwrap().contains("--enable-shell"), "{faults:?}");
+        read("x", text, &Options { code: CodeExecution::WithShell }).unwrap();
+    }
+    let own =
+        format!("settings: {{enable_shell: true}}\n{}", "tasks: [{id: a, language: sh, code: x}]");
+    assert!(read("x", &own, &Options { code: CodeExecution::On }).is_err());
 }

@@ -145,6 +145,7 @@ fn given(work: &Work) -> Value {
         }
         Work::CodeExecution(code) => json!({"code": code.code, "context": code.context}),
         Work::Sandbox { action } => serde_json::to_value(action).expect("JSON"),
+        Work::RestoreSandbox { sandbox_id, .. } => json!(sandbox_id),
     }
 }
 

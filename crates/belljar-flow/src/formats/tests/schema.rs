@@ -31,7 +31,7 @@ fn a_slip_does_not_fit() {
         "hello",
     ] {
         assert!(check(&schema, &schema, &json(text)).is_err(), "{text}");
-        assert!(read("x", text, &Options { code: CodeExecution::On }).is_err(), "{text}");
+        assert!(read("x", text, &Options { code: CodeExecution::WithShell }).is_err(), "{text}");
     }
 }
 

@@ -250,3 +250,121 @@ fn f3_what_its_performer_doubts_is_asked_about() {
     rig.answer("a", doubt());
     assert_eq!(rig.status(), Status::Failed);
 }
+
+/// a → b → c is done and rolled back to where only a was: b is started in that checkpoint's input.
+fn back_before_b() -> Rig {
+    let mut rig =
+        Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"]), tool("c", &["b"])]}));
+    rig.done("a", json!(1));
+    let (to, base) = (rig.machine.taken(), rig.machine.clone());
+    rig.done("b", json!(2));
+    rig.done("c", json!(3));
+    rig.roll_back(to, &base);
+    rig.finish = None;
+    assert_eq!((rig.status(), rig.task("b")), (Status::Paused, TaskStatus::Ready));
+    rig
+}
+
+#[test]
+fn bug_3_what_is_ready_after_a_rollback_is_replanned_away() {
+    let mut rig = back_before_b();
+    let tasks = vec![serde_json::from_value(tool("z", &["a"])).unwrap()];
+    assert_eq!(rig.command(Command::Replan { tasks, reason: None }), None);
+    rig.command(Command::Continue);
+    assert_eq!(rig.names(), ["z"]);
+    rig.done("z", json!(9));
+    assert_eq!((rig.output(), rig.status()), (json!({"z": 9}), Status::Completed));
+}
+
+#[test]
+fn bug_3_arguments_of_what_is_ready_after_a_rollback_change() {
+    let mut rig = back_before_b();
+    let arguments = map(json!({"k": 7}));
+    assert_eq!(rig.command(Command::ModifyArgs { task: "b".into(), arguments }), None);
+    rig.command(Command::Continue);
+    let crate::Work::McpTool(call) = &rig.started[0].work else { panic!("tool") };
+    assert_eq!((rig.started[0].attempt, &call.arguments["k"]), (1, &json!(7)));
+}
+
+#[test]
+fn bug_3_an_attempt_before_the_checkpoint_counts_after_a_rollback() {
+    let mut task = tool("b", &["a"]);
+    task["retry"] = json!({"attempts": 2, "even_if_not_idempotent": true});
+    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), task, tool("c", &[])]}));
+    rig.done("a", json!(1));
+    rig.fail("b");
+    rig.tick();
+    assert_eq!(rig.started.back().unwrap().attempt, 2);
+    rig.done("c", json!(3));
+    let (to, base) = (rig.machine.taken(), rig.machine.clone());
+    rig.done("b", json!(2));
+    rig.roll_back(to, &base);
+    let arguments = map(json!({"k": 7}));
+    let refused = rig.command(Command::ModifyArgs { task: "b".into(), arguments });
+    assert_eq!(refused, Some("task b has begun".into()));
+}
+
+#[test]
+fn bug_3_a_fork_that_is_paused_takes_other_arguments_for_what_it_begins() {
+    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+    rig.done("a", json!(1));
+    rig.command(Command::Pause);
+    rig.resume(|_| Again::NotBegun);
+    let arguments = map(json!({"k": 7}));
+    assert_eq!(rig.command(Command::ModifyArgs { task: "b".into(), arguments }), None);
+    assert!(rig.names().is_empty());
+    rig.command(Command::Continue);
+    let crate::Work::McpTool(call) = &rig.started[0].work else { panic!("tool") };
+    assert_eq!((rig.started[0].again, &call.arguments["k"]), (false, &json!(7)));
+}
+
+/// A task that used a session, and what is to be done about that.
+fn in_session(value: Value, undo: crate::Undo) -> Outcome {
+    Outcome { read_only: true, undo: Some(Box::new(undo)), ..Outcome::done(value) }
+}
+
+#[test]
+fn bug_1_a_rollback_restores_sandboxes_last_first_and_names_those_it_cannot() {
+    let run = |id: &str, deps: &[&str]| {
+        json!({"id": id, "type": "sandbox", "do": "execute", "sandbox_id": "s1", "code": "x += 1",
+            "depends_on": deps})
+    };
+    let before = |checkpoint: &str| {
+        let (sandbox_id, checkpoint) = ("s1".to_owned(), checkpoint.to_owned());
+        crate::Undo::By(crate::Work::RestoreSandbox { sandbox_id, checkpoint })
+    };
+    let mut rig = Rig::new(
+        json!({"tasks": [run("a", &[]), run("b", &["a"]), run("c", &["b"]), run("d", &["c"])]}),
+    );
+    rig.answer("a", in_session(json!(1), before("p1")));
+    let (to, base) = (rig.machine.taken(), rig.machine.clone());
+    rig.answer("b", in_session(json!(2), before("p2")));
+    let gone = Failure::new("sandbox.destroyed", "sandbox s1 was destroyed");
+    rig.answer("c", in_session(json!(3), crate::Undo::Not(gone.clone())));
+    rig.answer("d", in_session(json!(4), before("p4")));
+    rig.roll_back(to, &base);
+    let crate::Work::RestoreSandbox { checkpoint, .. } = &rig.started[0].work else { panic!() };
+    assert_eq!((rig.names(), checkpoint.as_str()), (vec!["d~undo"], "p4"));
+    rig.fail("d~undo");
+    assert_eq!(rig.names(), ["b~undo"]);
+    rig.done("b~undo", json!(null));
+    let report = rig.machine.last_rollback().unwrap();
+    assert_eq!(report.undone, ["b"]);
+    let left: Vec<_> = report.not_undone.iter().map(|left| (&*left.instance, left.why)).collect();
+    assert_eq!(left, [("d", WhyNot::Failed), ("c", WhyNot::Failed)]);
+    assert_eq!(report.not_undone[1].failure, Some(gone));
+}
+
+#[test]
+fn a9_what_code_puts_into_state_is_merged_into_the_context() {
+    let code = json!({"id": "a", "type": "code_execution", "language": "python", "code": "1"});
+    let output = json!("{{ state.context }}");
+    let mut rig = Rig::new(json!({"tasks": [code], "output": output}));
+    let state = map(json!({"found": [1, 2]}));
+    rig.answer("a", Outcome { state, ..Outcome::done(json!(null)) });
+    assert_eq!(rig.output(), json!({"found": [1, 2]}));
+    let mut rig = Rig::new(json!({"state": {"context": {"kept": 1}}, "tasks": [code]}));
+    let state = map(json!({"found": 1}));
+    rig.answer("a", Outcome { state, ..Outcome::done(json!(null)) });
+    assert_eq!(rig.machine.state()["context"], json!({"kept": 1, "found": 1}));
+}

@@ -272,3 +272,17 @@ nodes: [{name: a, run: x}, {name: b, run: x}]
         "decisions": "b"});
     assert_eq!(ran.ok().output, wanted);
 }
+
+#[test]
+fn surprise_8_where_a_loop_stands_is_not_in_the_result() {
+    let text = "
+nodes:
+  - {name: a, uses: t.a, goto: [{if: state.again, to: a}]}
+  - {name: b, uses: t.b, output: done}
+";
+    let ran = run(text, json!({"again": true}), |id, _| match id {
+        "a" => json!({"again": false}),
+        _ => json!(1),
+    });
+    assert_eq!(ran.ok().output, json!({"again": false, "done": 1}));
+}
