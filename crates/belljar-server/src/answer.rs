@@ -7,20 +7,21 @@
 mod tests;
 
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
-    backend::{ApprovalRequest, RunReport, ToolMatch},
+    backend::{ApprovalKind, ApprovalRequest, RunReport, ToolsFound},
     request::RequestError,
     sessions::SessionError,
 };
 
 /// Above this, the text only says where the answer is.
 const MAX_TEXT_BYTES: usize = 256 << 10;
+/// A value of more parts is not part of an answer: each takes some 80 bytes, however short it is.
+const MAX_UNFOLDED_PARTS: usize = 1 << 18;
 /// Fields of the canonical result that are passed on when they say something.
 const OPTIONAL: &[&str] = &[
     "error",
-    "state",
     "session_id",
     "artifacts",
     "changes",
@@ -48,7 +49,10 @@ pub(crate) fn run(report: &RunReport) -> CallToolResult {
     if let Some(id) = given.get("id").or_else(|| given.get("run_id")) {
         shown.insert("run_id".to_owned(), id.clone());
     }
-    for name in ["result", "logs", "metrics"] {
+    if let Some(result) = &report.result {
+        shown.insert("result".to_owned(), unfolded(result));
+    }
+    for name in ["logs", "metrics"] {
         if let Some(value) = given.get(name) {
             shown.insert(name.to_owned(), value.clone());
         }
@@ -57,14 +61,46 @@ pub(crate) fn run(report: &RunReport) -> CallToolResult {
     if said_nothing && let Some(printed) = given.get("stdout").filter(|text| !is_empty(text)) {
         shown.insert("stdout".to_owned(), printed.clone());
     }
+    // The code's own: whatever it put in there is passed on, be it false or null.
+    if let Some(state) = given.get("state").filter(|state| **state != json!({})) {
+        shown.insert("state".to_owned(), state.clone());
+    }
     for name in OPTIONAL {
         if let Some(value) = given.get(*name).filter(|value| !is_empty(value)) {
             shown.insert((*name).to_owned(), without_nulls(value));
         }
     }
-    let failed = matches!(status, "failed" | "aborted")
+    let failed = matches!(status, "failed" | "aborted" | "interrupted")
         || given.get("success").is_some_and(|success| success == false && status == "completed");
     structured(Value::Object(shown), failed)
+}
+
+/// The value of a run as structured content. One that is too large for a model is named instead: it
+/// would take many times its size here.
+fn unfolded(result: &RawValue) -> Value {
+    let text = result.get();
+    if parts(text) > MAX_UNFOLDED_PARTS {
+        return json!({
+            "bytes": text.len(),
+            "note": "The value is too large to be shown here: return less, or ask for a smaller output.",
+        });
+    }
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// How many parts a JSON text has, more or less: what begins a list or an object, or parts its items.
+fn parts(text: &str) -> usize {
+    let (mut count, mut is_quoted, mut is_escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            b',' | b'[' | b'{' if !is_quoted => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// A run that waits for a person whom the client cannot ask.
@@ -78,14 +114,17 @@ pub(crate) fn tool_waiting(run_id: &str, waiting: &[ApprovalRequest]) -> CallToo
 }
 
 fn waiting_value(run_id: &str, waiting: &[ApprovalRequest]) -> Value {
-    let commands: Vec<_> =
-        waiting.iter().map(|one| format!("`belljar approvals approve {}`", one.id)).collect();
+    let commands: Vec<_> = waiting.iter().map(command).collect();
+    let (status, what) = match waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) {
+        true => ("in_doubt", "say what becomes of a call that may have happened"),
+        false => ("approval_required", "allow this call"),
+    };
     let message = format!(
-        "A person has to allow this call, in a terminal: {}. Tell the user, then call get_run.",
+        "A person has to {what}, in a terminal: {}. Tell the user, then call get_run.",
         commands.join(", ")
     );
     let mut value = json!({
-        "status": "approval_required",
+        "status": status,
         "run_id": run_id,
         "approval": waiting.first(),
         "message": message,
@@ -96,6 +135,18 @@ fn waiting_value(run_id: &str, waiting: &[ApprovalRequest]) -> Value {
         object.insert("more_approvals".to_owned(), json!(rest));
     }
     value
+}
+
+/// How a person decides.
+fn command(one: &ApprovalRequest) -> String {
+    let id = &one.id;
+    match one.kind {
+        ApprovalKind::Call => format!("`belljar approvals approve {id}`"),
+        ApprovalKind::InDoubt => format!(
+            "`belljar approvals retry {id}` to make it again, `use {id} --result JSON` if it \
+             happened, `deny {id}` to have it fail"
+        ),
+    }
 }
 
 /// A run that goes on.
@@ -139,8 +190,8 @@ pub(crate) fn refused(error: &RequestError) -> CallToolResult {
 }
 
 /// Tools that were found.
-pub(crate) fn matches(found: &[ToolMatch]) -> CallToolResult {
-    structured(json!({"tools": found}), false)
+pub(crate) fn matches(found: &ToolsFound) -> CallToolResult {
+    structured(json!(found), false)
 }
 
 /// A search that failed: there is nothing structured to say.

@@ -110,13 +110,21 @@ pub(crate) fn file_routes<B: Backend>(api: Api<B>) -> Router {
 }
 
 /// Whether the server is there; for whoever watches over it, without a token.
-pub(crate) async fn healthz() -> impl IntoResponse {
-    Json(shapes::Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+/// It is not well when nothing it would acknowledge could be kept.
+pub(crate) async fn healthz<B: Backend>(State(api): State<Api<B>>) -> impl IntoResponse {
+    let trouble = api.backend().storage_trouble();
+    let (code, status) = match trouble {
+        None => (StatusCode::OK, "ok"),
+        Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy"),
+    };
+    (code, Json(shapes::Health { status, version: env!("CARGO_PKG_VERSION"), trouble }))
 }
 
 async fn metrics<B: Backend>(State(api): State<Api<B>>) -> impl IntoResponse {
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    (kind, api.gateway.shared.metrics.text())
+    let sizes = api.backend().storage_sizes().await;
+    let sizes = sizes.map(|sizes| sizes.text()).unwrap_or_default();
+    (kind, api.gateway.shared.metrics.text() + &sizes)
 }
 
 async fn openapi_document() -> impl IntoResponse {

@@ -2,26 +2,52 @@
 //!
 //! Answers come from the client itself (`elicitation/create`, or `inputResponses` of a retried
 //! request), never from a tool's arguments: a model has no way to say yes. Only an explicit yes
-//! approves; closing the question leaves it open for `belljar approvals`.
+//! approves; closing the question leaves it open for `belljar approvals`. A question that could not
+//! be shown in full can be answered with no only.
 
+mod brief;
 #[cfg(test)]
 mod tests;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use belljar_wire::text::is_invisible;
 use rmcp::{
     RoleServer,
     model::{
         BooleanSchema, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-        ProtocolVersion,
+        EnumSchema, ProtocolVersion, StringSchema,
     },
     service::RequestContext,
 };
+use serde_json::Value;
 
-use crate::backend::{ApprovalRequest, Verdict};
+use crate::backend::{ApprovalKind, ApprovalRequest, Verdict};
 
-/// Arguments are shown up to here; what is left out is counted.
+/// The fields of the question about a call in doubt, and its answers.
+const ANSWER: &str = "answer";
+const RESULT: &str = "result";
+const RETRY: &str = "retry";
+const USE: &str = "use";
+const DENY: &str = "deny";
+
+/// Clients show this much in a form; what is longer is shown in part.
 const MAX_SHOWN_CHARS: usize = 4_000;
+
+/// How much of what is asked about a question shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Whole,
+    /// Nobody can say yes to what they have not seen.
+    InPart,
+}
+
+/// A question to a person.
+#[derive(Debug)]
+pub(crate) struct QuestionForm {
+    pub(crate) params: ElicitRequestParams,
+    pub(crate) extent: Extent,
+}
 
 /// How the client of a request can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,42 +77,96 @@ impl Channel {
     }
 }
 
-/// The question.
-pub(crate) fn form(request: &ApprovalRequest) -> ElicitRequestParams {
-    asking(question(request))
-}
-
-/// Some other question that is answered with yes or no. Its text may come from a model.
-pub(crate) fn yes_or_no(text: &str) -> ElicitRequestParams {
-    let shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
-    asking(visible(&shown))
-}
-
-fn asking(message: String) -> ElicitRequestParams {
-    let approve = |schema: BooleanSchema| schema.title("Approve").with_default(false);
-    ElicitRequestParams::FormElicitationParams {
-        meta: None,
-        message,
-        requested_schema: ElicitationSchema::builder()
-            .required_bool_with("approve", approve)
-            .build_unchecked(),
+/// Whether a call may be made, or what became of it.
+pub(crate) fn form(request: &ApprovalRequest) -> QuestionForm {
+    let (message, extent) = question(request);
+    match (request.kind, extent) {
+        (ApprovalKind::InDoubt, Extent::Whole) => asking_what_became_of_it(message),
+        (ApprovalKind::Call, _) | (_, Extent::InPart) => asking(message, extent),
     }
 }
 
-/// What the answer means; `None` if it decides nothing.
-pub(crate) fn verdict(answer: &ElicitResult) -> Option<Verdict> {
-    match answer.action {
-        ElicitationAction::Accept => {
-            let yes = answer.content.as_ref().and_then(|content| content.get("approve"));
-            match yes.and_then(serde_json::Value::as_bool) {
-                Some(true) => Some(Verdict::Approve),
-                Some(false) => Some(Verdict::Deny),
-                None => None,
+/// A call that may have happened is not asked about with yes or no.
+fn asking_what_became_of_it(message: String) -> QuestionForm {
+    let answers = [RETRY, USE, DENY].map(str::to_owned).to_vec();
+    let titles = ["Make the call again", "It happened: use its result", "Let it fail in the code"];
+    let answer = EnumSchema::builder(answers).title("What became of the call");
+    // As many titles as answers.
+    let answer = answer.enum_titles(titles.map(str::to_owned).to_vec());
+    let schema = match answer {
+        Ok(answer) => ElicitationSchema::builder().required_enum_schema(ANSWER, answer.build()),
+        Err(_) => ElicitationSchema::builder().required_string(ANSWER),
+    };
+    let result = |schema: StringSchema| {
+        schema
+            .title("Its result")
+            .description("as JSON, if it happened: \"a text\", {\"id\": 1}, null")
+    };
+    let params = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message,
+        requested_schema: schema.optional_string_with(RESULT, result).build_unchecked(),
+    };
+    QuestionForm { params, extent: Extent::Whole }
+}
+
+/// Some other question that is answered with yes or no; `elsewhere` names where all of it can be
+/// seen. Its text may come from a model.
+pub(crate) fn yes_or_no(text: &str, elsewhere: &str) -> QuestionForm {
+    let text = visible(text);
+    if text.chars().nth(MAX_SHOWN_CHARS).is_none() {
+        return asking(text, Extent::Whole);
+    }
+    let shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+    let message = format!(
+        "{shown}\n… and {} bytes more. This is not all of it, so it can only be refused here. All of \
+         it: {elsewhere}",
+        text.len() - shown.len()
+    );
+    asking(message, Extent::InPart)
+}
+
+fn asking(message: String, extent: Extent) -> QuestionForm {
+    let schema = ElicitationSchema::builder();
+    let schema = match extent {
+        Extent::Whole => schema.required_bool_with("approve", |approve: BooleanSchema| {
+            approve.title("Approve").with_default(false)
+        }),
+        Extent::InPart => schema.required_bool_with("deny", |deny: BooleanSchema| {
+            deny.title("Refuse, without having seen all of it").with_default(false)
+        }),
+    };
+    let params = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message,
+        requested_schema: schema.build_unchecked(),
+    };
+    QuestionForm { params, extent }
+}
+
+/// What the answer to such a question means; `None` if it decides nothing.
+pub(crate) fn verdict(answer: &ElicitResult, extent: Extent) -> Option<Verdict> {
+    let given = |name: &str| answer.content.as_ref()?.get(name);
+    match (&answer.action, extent) {
+        (ElicitationAction::Accept, Extent::Whole) => {
+            match (given("approve"), given(ANSWER).and_then(Value::as_str)) {
+                (Some(Value::Bool(true)), None) => Some(Verdict::Approve),
+                (Some(Value::Bool(false)), None) => Some(Verdict::Deny),
+                (None, Some(RETRY)) => Some(Verdict::Retry),
+                (None, Some(DENY)) => Some(Verdict::Deny),
+                (None, Some(USE)) => {
+                    let result = given(RESULT)?.as_str()?;
+                    serde_json::from_str(result).ok().map(Verdict::Use)
+                }
+                _ => None,
             }
         }
-        ElicitationAction::Decline => Some(Verdict::Deny),
+        (ElicitationAction::Accept, Extent::InPart) => {
+            (given("deny") == Some(&Value::Bool(true))).then_some(Verdict::Deny)
+        }
+        (ElicitationAction::Decline, _) => Some(Verdict::Deny),
         // Closed without a word, or answered in a way that later revisions may add.
-        ElicitationAction::Cancel | _ => None,
+        (ElicitationAction::Cancel | _, _) => None,
     }
 }
 
@@ -96,37 +176,46 @@ pub(crate) fn until(expires_ms: Option<u64>) -> Option<Duration> {
     Some(expires.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-fn question(request: &ApprovalRequest) -> String {
-    let mut text = format!("Allow the call of {}?\n", visible(&request.tool));
-    let arguments = serde_json::to_string_pretty(&request.arguments)
-        .unwrap_or_else(|_| request.arguments.to_string());
-    let shown: String = arguments.chars().take(MAX_SHOWN_CHARS).collect();
-    text += &format!("Arguments: {}", visible(&shown));
-    if shown.len() < arguments.len() {
-        text += &format!("\n… and {} bytes more", arguments.len() - shown.len());
-    }
-    text += &format!("\nRun: {}", visible(&request.run_id));
-    match (request.line, &request.code_line) {
-        (Some(line), Some(code)) => {
-            text += &format!("\nCode, line {line}: {}", visible(code.trim()));
+fn question(request: &ApprovalRequest) -> (String, Extent) {
+    let tool = in_line(&request.tool);
+    let (mut text, yes) = match request.kind {
+        ApprovalKind::Call => (format!("Allow the call of {tool}?\n"), "approve"),
+        ApprovalKind::InDoubt => {
+            let text = format!(
+                "The call of {tool} may have happened: the host ended before it was answered. What \
+                 became of it?\n"
+            );
+            (text, "retry")
         }
+    };
+    let (arguments, extent) = brief::arguments(&request.arguments, MAX_SHOWN_CHARS);
+    text += &format!("Arguments: {arguments}");
+    if extent == Extent::InPart {
+        text += &format!(
+            "\nThis is not all of it, so the call can only be refused here. All of it: `belljar \
+             approvals show {0}`; then `belljar approvals {yes} {0}`",
+            in_line(&request.id)
+        );
+    }
+    text += &format!("\nRun: {}", in_line(&request.run_id));
+    let code = request.code_line.as_deref().map(|code| in_line(code.trim()));
+    match (request.line, code) {
+        (Some(line), Some(code)) => text += &format!("\nCode, line {line}: {code}"),
         (Some(line), None) => text += &format!("\nCode, line {line}"),
-        (None, Some(code)) => text += &format!("\nCode: {}", visible(code.trim())),
+        (None, Some(code)) => text += &format!("\nCode: {code}"),
         (None, None) => {}
     }
-    text
+    (text, extent)
+}
+
+/// The same for a text that has a line of its own, and must not begin another.
+fn in_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n")
 }
 
 /// The text came from a model. Characters that would hide or reorder it on a screen are spelt out.
 fn visible(text: &str) -> String {
-    let is_hidden = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c,
-                '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}'
-                | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-                | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e01ef}')
-    };
+    let is_hidden = |c: char| (c.is_control() && c != '\n') || is_invisible(c);
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_hidden(c) {

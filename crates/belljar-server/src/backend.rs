@@ -4,16 +4,17 @@
 //! [`Backend::call_tool`] ends the run. The gateway keeps a future alive for as long as somebody
 //! may still want its answer, also after the request that started it was answered.
 
-use std::{future::Future, time::Duration};
+use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     feed::{Feed, Told},
     live::{Known, Live},
-    records::Records,
+    meter::Meter,
+    records::{Records, RunInfo},
     request::ExecuteRequest,
     sessions::Sessions,
     traces::{Context, Kind, Span, Traces},
@@ -37,12 +38,13 @@ pub trait Backend: Sessions + Records + Workflows {
         by: &str,
     ) -> impl Future<Output = Result<(), DecideError>> + Send;
 
-    /// The `k` tools nearest to what is intended, best first.
+    /// The `k` tools nearest to what is intended, best first, and the servers that did not say in time
+    /// which tools they have.
     fn search_tools(
         &self,
         intent: &str,
         k: u32,
-    ) -> impl Future<Output = Result<Vec<ToolMatch>, SearchError>> + Send;
+    ) -> impl Future<Output = Result<ToolsFound, SearchError>> + Send;
 
     /// The report of a run this gateway did not keep itself (another process started it, or this
     /// one before it was restarted), once it has ended, waits for a person, or `wait` has passed.
@@ -52,6 +54,38 @@ pub trait Backend: Sessions + Records + Workflows {
         run_id: &str,
         wait: Duration,
     ) -> impl Future<Output = Option<RunReport>> + Send;
+
+    /// Told once, before anything is asked: where to note what is done without being asked for by a
+    /// request.
+    fn measure_with(&self, _meter: Meter) {}
+
+    /// Runs that nobody has and that can go on: their host died or stopped, or a person has decided
+    /// what they waited for. Those that are to go on first come first.
+    fn resumable_runs(&self) -> impl Future<Output = Vec<RunInfo>> + Send {
+        std::future::ready(Vec::new())
+    }
+
+    /// Goes on with such a run, to its end. `None` if somebody else has it by now, or it cannot go on.
+    fn resume(
+        &self,
+        _run_id: &str,
+        _observer: Observer,
+    ) -> impl Future<Output = Option<RunReport>> + Send {
+        std::future::ready(None)
+    }
+
+    /// Completes when there may be more of them.
+    fn more_resumable(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
+    /// Ends a run that this gateway does not have under way. It is never started for that.
+    fn end_run(&self, _run_id: &str) -> impl Future<Output = EndRun> + Send {
+        std::future::ready(EndRun::Over)
+    }
+
+    /// The host is going to stop: runs that survive it are not given up when they are told to end.
+    fn prepare_to_stop(&self) {}
 
     /// The upstream tools that clients see beside the gateway's own.
     fn pass_through(&self) -> Vec<PassThrough> {
@@ -71,17 +105,71 @@ pub trait Backend: Sessions + Records + Workflows {
 /// How a run went, or how it goes.
 #[derive(Debug, Clone)]
 pub struct RunReport {
-    /// The canonical result: `id`, `status`, `success`, `result`, `logs`, `error`, `metrics`, …
+    /// The canonical result: `id`, `status`, `success`, `logs`, `error`, `metrics`, …; all of it but
+    /// `result`.
     pub value: Value,
+    /// The `result`: the value of the code, as text. Unfolded it would take many times its size, so
+    /// it is passed on as it came.
+    pub result: Option<Box<RawValue>>,
     /// Calls that wait for a person; empty once the run has ended.
     pub waiting: Vec<ApprovalRequest>,
 }
 
 impl RunReport {
-    /// A run that has ended.
-    pub fn ended(value: Value) -> Self {
-        Self { value, waiting: Vec::new() }
+    /// A run that has ended, with its canonical result in one piece. For small ones.
+    pub fn ended(mut value: Value) -> Self {
+        let result = value.as_object_mut().and_then(|fields| fields.remove(RESULT));
+        let result = result.and_then(|result| serde_json::value::to_raw_value(&result).ok());
+        Self { value, result, waiting: Vec::new() }
     }
+
+    /// A run that has ended, from the text of its canonical result.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text)?;
+        let result = fields.remove(RESULT);
+        let unfold = |(name, text): (String, Box<RawValue>)| {
+            serde_json::from_str(text.get()).map(|value| (name, value))
+        };
+        let fields = fields.into_iter().map(unfold).collect::<Result<Map<_, _>, _>>()?;
+        Ok(Self { value: Value::Object(fields), result, waiting: Vec::new() })
+    }
+
+    /// The text of the canonical result.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// What the value of the code is called.
+const RESULT: &str = "result";
+
+/// As the canonical result, its fields in the order of their names.
+impl Serialize for RunReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Value::Object(fields) = &self.value else { return self.value.serialize(serializer) };
+        let mut map = serializer.serialize_map(None)?;
+        let (before, after): (Vec<_>, Vec<_>) =
+            fields.iter().partition(|(name, _)| name.as_str() < RESULT);
+        for (name, value) in before {
+            map.serialize_entry(name, value)?;
+        }
+        if let Some(result) = &self.result {
+            map.serialize_entry(RESULT, result)?;
+        }
+        for (name, value) in after {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// What became of a run that was to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndRun {
+    /// It has ended, now or before, or there is none.
+    Over,
+    /// Another process has it, or something else it is part of: it is not this gateway's to end.
+    Elsewhere,
 }
 
 /// A tool call that a person has to allow.
@@ -89,6 +177,10 @@ impl RunReport {
 pub struct ApprovalRequest {
     /// What the decision names.
     pub id: String,
+    /// What is asked.
+    pub kind: ApprovalKind,
+    /// The same in words, with the answers there are.
+    pub message: &'static str,
     /// `server__tool`.
     pub tool: String,
     /// What the tool would be called with.
@@ -106,13 +198,41 @@ pub struct ApprovalRequest {
     pub expires_ms: Option<u64>,
 }
 
+/// What is asked about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalKind {
+    /// Whether it may be made.
+    Call,
+    /// It may have happened, and nobody saw it end: what is to be made of that.
+    InDoubt,
+}
+
+impl ApprovalKind {
+    /// What is asked, in words, with the answers there are.
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::Call => "The call was not made yet. Answer `approve` or `deny`.",
+            Self::InDoubt => {
+                "The call may have happened: the host ended before it was answered. Look, then answer \
+                 `retry` (make it again), `use` with its `result` (it happened), or `deny` (it fails \
+                 in the code)."
+            }
+        }
+    }
+}
+
 /// What a person said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     /// The call may go on.
     Approve,
-    /// It may not.
+    /// It may not; one in doubt fails.
     Deny,
+    /// A call in doubt is made again.
+    Retry,
+    /// A call in doubt happened, and gave this.
+    Use(Value),
 }
 
 /// Why a decision did not count.
@@ -121,9 +241,15 @@ pub enum DecideError {
     /// No approval has this id.
     #[error("no approval is called {0}")]
     Unknown(String),
+    /// That is no answer to what was asked.
+    #[error("{0}")]
+    NoAnswer(String),
     /// Somebody decided before, or it expired.
     #[error("approval {0} is no longer open")]
     Settled(String),
+    /// The run it is about is over.
+    #[error("approval {0} is closed: its run has ended; nothing waits for this answer")]
+    RunEnded(String),
     /// It could not be stored.
     #[error("the decision could not be stored: {0}")]
     Failed(String),
@@ -135,6 +261,25 @@ pub enum DecideError {
 pub struct SearchError {
     /// What went wrong, for the model.
     pub message: String,
+}
+
+/// Tools that fit, best first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ToolsFound {
+    /// What was found.
+    pub tools: Vec<ToolMatch>,
+    /// Servers whose tools are not among these, because they do not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingServer>,
+}
+
+/// A server whose tools could not be looked through.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MissingServer {
+    /// Its name.
+    pub server: String,
+    /// Why not.
+    pub reason: String,
 }
 
 /// A tool that was found.
@@ -211,11 +356,16 @@ impl Observer {
 
     /// Whether somebody wants to hear what is printed as it is.
     pub fn wants_prints(&self) -> bool {
-        self.feed.is_some()
+        self.feed.is_some() || self.live.is_followed()
     }
 
-    /// The code printed something.
+    /// The code printed something. Who follows hears its last line.
     pub fn printed(&self, stream: Stream, text: &str) {
+        if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty())
+            && self.live.is_followed()
+        {
+            self.line(line);
+        }
         self.tell(|| Told::Printed { stream, text: text.to_owned() });
     }
 

@@ -12,8 +12,8 @@ use std::{sync::Arc, time::Duration};
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        CallToolRequestParams, CallToolResponse, ElicitRequest, ElicitRequestParams, ElicitResult,
-        InputRequest, InputRequiredResult, InputResponses, JsonObject, SealOptions,
+        CallToolRequestParams, CallToolResponse, ElicitRequest, ElicitResult, InputRequest,
+        InputRequiredResult, InputResponses, JsonObject, SealOptions,
     },
     service::RequestContext,
 };
@@ -24,10 +24,10 @@ use tokio::time::{Instant, sleep};
 use self::follow::{Follower, OnCancel, Turn};
 use crate::{
     answer,
-    approval::{self, Channel},
+    approval::{self, Channel, Extent, QuestionForm},
     backend::{ApprovalRequest, Backend, DecideError, RunReport, Verdict},
     gateway::Gateway,
-    live::{Finished, Live},
+    live::{Finished, Followed, Live},
     request::{ExecuteRequest, Fields, RequestError},
     tools,
 };
@@ -55,8 +55,20 @@ enum Shape {
 struct Parked {
     run_id: String,
     asked: Vec<String>,
+    /// Those of them that were not shown in full, and cannot be approved by the answer.
+    #[serde(default)]
+    in_part: Vec<String>,
     #[serde(default)]
     of: Of,
+}
+
+impl Parked {
+    /// What an answer to one of its questions means.
+    fn verdict(&self, id: &str, answer: &ElicitResult) -> Option<Verdict> {
+        let is_in_part = self.in_part.iter().any(|known| known == id);
+        let extent = if is_in_part { Extent::InPart } else { Extent::Whole };
+        approval::verdict(answer, extent)
+    }
 }
 
 /// What a retried request is about.
@@ -154,7 +166,11 @@ impl<B: Backend> Gateway<B> {
         call: Call,
         request: ExecuteRequest,
     ) -> Result<CallToolResponse, ErrorData> {
-        let live = self.start_run(request, None, None);
+        let followed = match follow::Progress::of(&call.context) {
+            Some(_) => Followed::Closely,
+            None => Followed::No,
+        };
+        let live = self.start_run(request, None, followed, None);
         self.follow(call, live, self.shared.answer_within, OnCancel::Abort).await
     }
 
@@ -207,7 +223,7 @@ impl<B: Backend> Gateway<B> {
             let said: ElicitResult = serde_json::from_value(said.clone()).map_err(|error| {
                 ErrorData::invalid_params(format!("inputResponses.{id}: {error}"), None)
             })?;
-            self.settle(&mut call, live.as_ref(), id, approval::verdict(&said)).await;
+            self.settle(&mut call, live.as_ref(), id, parked.verdict(id, &said)).await;
         }
         self.look(call, &parked.run_id, self.shared.answer_within, OnCancel::Abort).await
     }
@@ -291,6 +307,10 @@ impl<B: Backend> Gateway<B> {
     ) -> Result<CallToolResponse, ErrorData> {
         let turn = Follower::new(self, &live, &mut call).run(wait, on_cancel).await;
         match turn {
+            // It rests, with a question that is in the store.
+            Turn::Finished { run_id: Some(run_id), finished } if finished.is_in_doubt() => {
+                self.look_stored(call, &run_id, Duration::ZERO).await
+            }
             Turn::Finished { run_id, finished } => Ok(finish(&call, run_id.as_deref(), &finished)),
             Turn::Waiting { run_id, waiting } => {
                 self.shared.runs.keep(&run_id, &live);
@@ -331,15 +351,17 @@ impl<B: Backend> Gateway<B> {
         &self,
         call: &Call,
         id: &str,
-        questions: Vec<(String, ElicitRequestParams)>,
+        questions: Vec<(String, QuestionForm)>,
         of: Of,
     ) -> Result<CallToolResponse, ErrorData> {
+        let in_part = questions.iter().filter(|(_, form)| form.extent == Extent::InPart);
+        let in_part = in_part.map(|(id, _)| id.clone()).collect();
         let questions = questions
             .into_iter()
-            .map(|(id, form)| (id, InputRequest::Elicitation(ElicitRequest::new(form))))
+            .map(|(id, form)| (id, InputRequest::Elicitation(ElicitRequest::new(form.params))))
             .collect::<std::collections::BTreeMap<_, _>>();
         let asked = questions.keys().cloned().collect();
-        let parked = Parked { run_id: id.to_owned(), asked, of };
+        let parked = Parked { run_id: id.to_owned(), asked, in_part, of };
         let options = SealOptions::new().associated_data(&call.binding);
         let sealed = self.shared.states.seal_json_with(&parked, &options).map_err(|error| {
             ErrorData::internal_error(format!("requestState could not be made: {error}"), None)

@@ -12,10 +12,12 @@ use rmcp::{
     service::RequestContext,
 };
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::Backend,
     live::Runs,
+    meter::Meter,
     metrics::Metrics,
     names::{NameError, sort_out},
     recent::Recent,
@@ -60,6 +62,8 @@ pub(crate) struct Shared<B> {
     pub(crate) traces: Option<Traces>,
     pub(crate) answer_within: Duration,
     pub(crate) states: RequestStateCodec,
+    /// Cancelled when the host is going to stop: no run is taken up any more.
+    pub(crate) leaving: CancellationToken,
 }
 
 impl<B> Clone for Gateway<B> {
@@ -69,22 +73,21 @@ impl<B> Clone for Gateway<B> {
 }
 
 impl<B: Backend> Gateway<B> {
-    /// A gateway to this backend.
-    ///
-    /// # Errors
-    /// The first tool to be passed through that has no name of its own a client would take.
-    pub fn new(backend: Arc<B>, options: Options) -> Result<Self, NameError> {
-        if let Some(fault) = sort_out(backend.pass_through()).1.into_iter().next() {
-            return Err(fault);
-        }
+    /// A gateway to this backend. Tools without a name of their own that clients would take are left
+    /// out, and [`left_out`](Self::left_out) says which.
+    pub fn new(backend: Arc<B>, options: Options) -> Self {
         let secret = options.secret.unwrap_or_else(|| random_bytes().to_vec());
         // A secret of any length makes a key of the length the codec wants.
         let key = Sha256::new().chain_update("belljar requestState").chain_update(secret);
         let states = RequestStateCodec::new_unchecked(key.finalize().to_vec());
         let (answer_within, traces) = (options.answer_within, options.traces);
-        let (runs, recent, metrics) = (Runs::default(), Recent::default(), Arc::default());
-        let shared = Shared { backend, runs, recent, metrics, traces, answer_within, states };
-        Ok(Self { shared: Arc::new(shared) })
+        let (runs, recent, metrics) =
+            (Runs::default(), Recent::default(), Arc::<Metrics>::default());
+        backend.measure_with(Meter::new(Arc::clone(&metrics), traces.clone()));
+        let leaving = CancellationToken::new();
+        let shared =
+            Shared { backend, runs, recent, metrics, traces, answer_within, states, leaving };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Ends every run, also those that outlasted the request that started them.
@@ -92,12 +95,13 @@ impl<B: Backend> Gateway<B> {
         self.shared.runs.abort_all();
     }
 
-    /// Catalogues change while the server runs; a name that became ambiguous is left out then.
+    /// Why tools that were to be passed through are not.
+    pub fn left_out(&self) -> Vec<NameError> {
+        sort_out(self.shared.backend.pass_through()).1
+    }
+
     fn tools(&self) -> Vec<Tool> {
-        let (shown, faults) = sort_out(self.shared.backend.pass_through());
-        for fault in faults {
-            tracing::warn!("{fault}");
-        }
+        let (shown, _) = sort_out(self.shared.backend.pass_through());
         let mut all = tools::own(match self.shared.backend.offers_workflows() {
             true => tools::Workflows::Offered,
             false => tools::Workflows::Off,

@@ -52,9 +52,13 @@ pub(crate) struct Guard {
 impl Guard {
     /// Whether the request is from whom it may be from, token aside.
     pub(crate) fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Turned> {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let host = host.or_else(|| uri.authority().map(Authority::as_str)).ok_or(Turned::Host)?;
-        if !self.is_known(host) {
+        // One header, and an address in the request line that agrees: who reads only one of two must
+        // not find another host there than was checked.
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let host = hosts.next().map(|host| host.to_str().map_err(|_| Turned::Host)).transpose()?;
+        let named = [host, uri.authority().map(Authority::as_str)];
+        let are_known = named.iter().flatten().all(|host| self.is_known(host));
+        if hosts.next().is_some() || named == [None, None] || !are_known {
             return Err(Turned::Host);
         }
         for origin in headers.get_all(header::ORIGIN) {

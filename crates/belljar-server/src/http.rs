@@ -4,7 +4,7 @@ mod accept;
 mod inflow;
 mod pressure;
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::Future, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -32,6 +32,7 @@ use crate::{
     mcp_sessions::{McpSessions, counted},
     metrics::Metrics,
     request_id::named,
+    unambiguous::one_meaning,
 };
 use accept::{Patience, accept};
 use inflow::{Bounds, bounded};
@@ -135,10 +136,15 @@ pub enum ServeError {
 /// A server that runs. Dropping it stops it.
 pub struct HttpServer {
     address: SocketAddr,
+    /// No new connections.
     stop: CancellationToken,
+    /// Nothing more to say on those there are.
+    close: CancellationToken,
     task: Option<JoinHandle<()>>,
-    /// Ends what its requests have under way.
-    end_runs: Box<dyn Fn() + Send + Sync>,
+    /// Ends what its requests have under way, and lets them say so.
+    leave_runs: Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
+    /// The same, without a word.
+    abort_runs: Box<dyn Fn() + Send + Sync>,
 }
 
 impl HttpServer {
@@ -151,7 +157,8 @@ impl HttpServer {
     /// seconds is dropped.
     pub async fn shutdown(mut self) {
         self.stop.cancel();
-        (self.end_runs)();
+        (self.leave_runs)().await;
+        self.close.cancel();
         if let Some(mut task) = self.task.take()
             && tokio::time::timeout(SHUTDOWN_PATIENCE, &mut task).await.is_err()
         {
@@ -169,7 +176,8 @@ impl std::fmt::Debug for HttpServer {
 impl Drop for HttpServer {
     fn drop(&mut self) {
         self.stop.cancel();
-        (self.end_runs)();
+        self.close.cancel();
+        (self.abort_runs)();
         if let Some(task) = &self.task {
             task.abort();
         }
@@ -212,11 +220,16 @@ where
     }
     let limits = config.limits;
     let patience = Patience { connections: limits.connections, head: limits.head };
-    let router = router(server, gateway, config, &stop);
+    let close = CancellationToken::new();
+    let router = router(server, gateway, config, &close);
     let task = tokio::spawn(accept(listener, router, patience, stop.clone()));
-    let runs = gateway.clone();
-    let end_runs = Box::new(move || runs.abort_runs());
-    Ok(HttpServer { address, stop, task: Some(task), end_runs })
+    let (left, aborted) = (gateway.clone(), gateway.clone());
+    let leave_runs = Box::new(move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let gateway = left.clone();
+        Box::pin(async move { gateway.leave_runs().await })
+    });
+    let abort_runs = Box::new(move || aborted.abort_runs());
+    Ok(HttpServer { address, stop, close, task: Some(task), leave_runs, abort_runs })
 }
 
 fn router<H, B>(
@@ -245,11 +258,11 @@ where
     mcp(server, max_body_bytes, limits.mcp_sessions, stop)
         .merge(api::routes(api.clone()))
         .layer(within(body))
-        .merge(api::file_routes(api).layer(within(file)))
+        .merge(api::file_routes(api.clone()).layer(within(file)))
         .layer(middleware::from_fn_with_state(rate, want_pace))
         // Outside of the pace: who has no token takes nothing from who has.
         .layer(middleware::from_fn_with_state(guard.clone(), want_token))
-        .route("/healthz", get(api::healthz))
+        .route("/healthz", get(api::healthz).with_state(api))
         .layer(middleware::from_fn_with_state(guard, want_source))
         .layer(middleware::from_fn_with_state(watched, named))
 }
@@ -272,6 +285,7 @@ where
     let mcp = StreamableHttpService::new(move || Ok(server.clone()), manager, transport);
     Router::new()
         .nest_service("/mcp", mcp)
+        .layer(middleware::from_fn(one_meaning))
         .layer(middleware::from_fn(say_ended))
         .layer(middleware::from_fn_with_state(sessions, counted))
 }

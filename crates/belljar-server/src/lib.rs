@@ -5,6 +5,7 @@
 //! model needs to be told. It keeps nothing that must outlive the process: what does travels as a
 //! run's id.
 
+mod adopt;
 mod answer;
 mod api;
 mod approval;
@@ -17,6 +18,7 @@ mod guard;
 mod http;
 mod live;
 mod mcp_sessions;
+mod meter;
 mod metrics;
 mod names;
 mod recent;
@@ -26,19 +28,22 @@ mod request_id;
 mod sessions;
 mod start;
 mod stdio;
+mod storage;
 mod token;
 mod tools;
 mod traces;
+mod unambiguous;
 mod workflows;
 
 pub use backend::{
-    ApprovalRequest, Backend, DecideError, Observer, PassThrough, RunReport, SearchError, Stream,
-    ToolMatch, Verdict,
+    ApprovalKind, ApprovalRequest, Backend, DecideError, EndRun, MissingServer, Observer,
+    PassThrough, RunReport, SearchError, Stream, ToolMatch, ToolsFound, Verdict,
 };
 pub use gateway::{Gateway, Options};
 pub use guard::{Allowed, Auth};
 pub use http::{HttpConfig, HttpLimits, HttpServer, ServeError, serve_http};
-pub use names::NameError;
+pub use meter::{Meter, TaskMeasured};
+pub use names::{NameError, is_well_formed};
 pub use records::{EventInfo, Records, RecordsError, RunInfo};
 pub use request::{Access, ExecuteRequest, Grants, Language, Limits, RequestError, Workspace};
 pub use sessions::{
@@ -46,6 +51,7 @@ pub use sessions::{
     SessionInfo, SessionRequest, Sessions,
 };
 pub use stdio::{StdioError, serve_stdio, serve_streams};
+pub use storage::StorageSizes;
 pub use token::{Token, TokenError};
 pub use traces::{Collector, Traces};
 pub use workflows::{

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -23,10 +24,13 @@ use crate::{
     feed::Feed,
     records::RunInfo,
     sessions::SessionError,
+    start::now_ms,
 };
 
 /// How long an answer nobody fetched is kept.
 const KEEP_FINISHED: Duration = Duration::from_mins(10);
+/// How long a run that is told to end may take to say how far it came.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// A line of progress is cut to this many characters.
 const MAX_LINE_CHARS: usize = 200;
 
@@ -64,12 +68,41 @@ pub(crate) enum Finished {
     Lost,
 }
 
+impl Finished {
+    /// Whether the run only stopped: it goes on by itself unless that is ended, too.
+    pub(crate) fn can_go_on(&self) -> bool {
+        matches!(self.status(), Some("interrupted" | "in_doubt" | "approval_required"))
+    }
+
+    /// Whether nobody knows if a call of the run happened.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.status() == Some("in_doubt")
+    }
+
+    fn status(&self) -> Option<&str> {
+        let Self::Run(report, _) = self else { return None };
+        report.value.get("status").and_then(Value::as_str)
+    }
+}
+
 /// A run under way, or just ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Live {
     state: Arc<watch::Sender<State>>,
     end: CancellationToken,
     task: Arc<OnceLock<AbortHandle>>,
+    /// Whether somebody is told what it prints, line by line.
+    followed: Followed,
+}
+
+/// Whether somebody is told what a run prints while it goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Followed {
+    /// A client hears of its progress.
+    Closely,
+    /// Nobody does.
+    #[default]
+    No,
 }
 
 /// A run that is found by its id from when it has one.
@@ -94,10 +127,20 @@ pub(crate) struct About {
     pub(crate) started_ms: u64,
 }
 
+impl About {
+    /// As a list shows it when it has ended now.
+    pub(crate) fn ended(self, id: String, status: String) -> RunInfo {
+        let Self { language, durable, started_ms } = self;
+        let finished_ms = Some(now_ms());
+        RunInfo { id, status, language, durable, started_ms, finished_ms }
+    }
+}
+
 impl Live {
     /// Starts what `work` makes of an observer.
     fn start<F>(
         feed: Option<Feed>,
+        followed: Followed,
         known: Option<Known>,
         work: impl FnOnce(Observer) -> F,
     ) -> (Self, JoinHandle<Finished>)
@@ -108,6 +151,7 @@ impl Live {
             state: Arc::new(watch::Sender::new(State::default())),
             end: CancellationToken::new(),
             task: Arc::default(),
+            followed,
         };
         let running = tokio::spawn(work(Observer::new(live.clone(), feed, known)));
         // Nobody else sets it.
@@ -136,6 +180,11 @@ impl Live {
         self.state.send_modify(change);
     }
 
+    /// Whether somebody is told what it prints.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.followed == Followed::Closely
+    }
+
     /// Completes when the run is to end.
     pub(crate) fn told_to_end(&self) -> impl Future<Output = ()> + Send + 'static {
         self.end.clone().cancelled_owned()
@@ -157,6 +206,33 @@ impl Live {
     /// Asks the backend to end the run, and to say what came of it.
     pub(crate) fn end(&self) {
         self.end.cancel();
+    }
+
+    /// The same for a run that nobody waits for: it ends in the records like any other, and is cut
+    /// off if it does not say in time how far it came.
+    pub(crate) fn give_up(&self) {
+        self.end();
+        let live = self.clone();
+        tokio::spawn(async move { live.ended_or_cut().await });
+    }
+
+    /// Waits until the run has ended, and ends it if that takes too long.
+    async fn ended_or_cut(&self) {
+        if timeout(LAST_WORDS, self.finished()).await.is_err() {
+            self.abort();
+            self.finished().await;
+        }
+    }
+
+    /// Asks the backend to end the run; how it ended.
+    pub(crate) async fn end_now(&self) -> Finished {
+        self.end();
+        self.ended_or_cut().await;
+        self.finished().await
+    }
+
+    fn has_finished(&self) -> bool {
+        self.state.borrow().finished.is_some()
     }
 
     /// Ends the run, without a word.
@@ -184,7 +260,7 @@ impl Live {
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     by_id: Arc<ById>,
-    all: Mutex<Vec<AbortHandle>>,
+    all: Mutex<Vec<Live>>,
 }
 
 type ById = Mutex<HashMap<String, (Live, Option<About>)>>;
@@ -195,30 +271,36 @@ impl Runs {
     where
         F: Future<Output = Finished> + Send + 'static,
     {
-        let (live, mut running) = Live::start(None, None, work);
-        self.note(&running);
+        let (live, mut running) = Live::start(None, Followed::No, None, work);
+        self.note(&live);
         let told = live.clone();
         tokio::spawn(async move { told.tell_end(&mut running).await });
         live
     }
 
     /// The same for a run that can be asked for by its id from when it has one to when it ends.
+    /// `cut_off` is told of one that was ended without a word.
     pub(crate) fn start_known<F>(
         &self,
         about: About,
         feed: Option<Feed>,
+        followed: Followed,
         work: impl FnOnce(Observer) -> F,
+        cut_off: impl FnOnce(&str) + Send + 'static,
     ) -> Live
     where
         F: Future<Output = Finished> + Send + 'static,
     {
         let known = Known { by_id: self.by_id.clone(), about };
-        let (live, mut running) = Live::start(feed, Some(known), work);
-        self.note(&running);
+        let (live, mut running) = Live::start(feed, followed, Some(known), work);
+        self.note(&live);
         let (told, by_id) = (live.clone(), self.by_id.clone());
         tokio::spawn(async move {
             told.tell_end(&mut running).await;
             let Some(id) = told.state.borrow().run_id.clone() else { return };
+            if matches!(told.finished().await, Finished::Aborted) {
+                cut_off(&id);
+            }
             // One that a client was told to ask for is kept a while longer.
             let mut by_id = lock(&by_id);
             if by_id.get(&id).is_some_and(|(_, about)| about.is_some()) {
@@ -228,10 +310,10 @@ impl Runs {
         live
     }
 
-    fn note(&self, running: &JoinHandle<Finished>) {
+    fn note(&self, live: &Live) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|task| !task.is_finished());
-        all.push(running.abort_handle());
+        all.retain(|live| !live.has_finished());
+        all.push(live.clone());
     }
 
     /// Keeps a run so that its id is enough to find it.
@@ -265,11 +347,26 @@ impl Runs {
             .collect()
     }
 
-    /// Ends every run.
+    /// Ends every run, without a word.
     pub(crate) fn abort_all(&self) {
-        for task in self.all.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            task.abort();
+        for live in self.take_all() {
+            live.abort();
         }
+    }
+
+    /// Asks every run to end, waits until all have, and says how many that were.
+    pub(crate) async fn end_all(&self) -> usize {
+        let mut all = self.take_all();
+        all.retain(|live| !live.has_finished());
+        all.iter().for_each(Live::end);
+        for live in &all {
+            live.ended_or_cut().await;
+        }
+        all.len()
+    }
+
+    fn take_all(&self) -> Vec<Live> {
+        std::mem::take(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -36,7 +36,8 @@ const ERROR_TYPES: &[&str] = &[
     "SerializationError",
     "SandboxError",
 ];
-const STATUSES: &[&str] = &["completed", "failed", "aborted", "approval_required", "in_doubt"];
+const STATUSES: &[&str] =
+    &["completed", "failed", "aborted", "interrupted", "approval_required", "in_doubt"];
 
 /// What is measured.
 #[derive(Debug)]
@@ -52,6 +53,8 @@ struct Inner {
     duration: Histogram,
     startup: Histogram,
     execution: Histogram,
+    /// Peak memory of the cell of the last run, in MiB.
+    memory_now: f64,
     memory: Histogram,
     injected: Histogram,
     discovery: Histogram,
@@ -78,7 +81,8 @@ impl Default for Metrics {
             duration: times("code_execution_duration_ms", "From request to result."),
             startup: times("sandbox_startup_ms", "From admission to a confined cell in hand."),
             execution: times("code_execution_ms", "From code in to answer out."),
-            memory: Histogram::new("sandbox_memory_mb", "Peak memory of a cell.", SIZES_MB),
+            memory_now: 0.0,
+            memory: Histogram::new("sandbox_peak_memory_mb", "Peak memory of a cell.", SIZES_MB),
             injected: Histogram::new("tools_injected_count", "Tools offered to a run.", COUNTS),
             discovery: times("tool_discovery_ms", "Time to find tools by intent."),
             checkpoint: times("checkpoint_save_ms", "Time to take a checkpoint."),
@@ -100,6 +104,7 @@ impl Metrics {
                 *inner.errors.entry(kind).or_default() += 1;
             }
             inner.duration.add(milliseconds(took));
+            inner.memory_now = number("memoryUsedMB").unwrap_or(inner.memory_now);
             let measured = [
                 (&mut inner.startup, number("startupTimeMs")),
                 (&mut inner.execution, number("executionTimeMs")),
@@ -113,6 +118,14 @@ impl Metrics {
             let injected = result.pointer("/tools/injected").and_then(Value::as_array);
             let injected = injected.map_or(0, Vec::len);
             inner.injected.add(injected as f64);
+        });
+    }
+
+    /// A run that nobody had was given up: it ran no longer, so there is no time to it.
+    pub(crate) fn given_up(&self) {
+        self.with(|inner| {
+            *inner.runs.entry("aborted").or_default() += 1;
+            *inner.errors.entry("SandboxError").or_default() += 1;
         });
     }
 
@@ -158,6 +171,10 @@ impl Metrics {
                 let labels = format!("route=\"{route}\",method=\"{method}\",status=\"{status}\"");
                 let _ = writeln!(text, "http_requests_total{{{labels}}} {count}");
             }
+            let name = "sandbox_memory_mb";
+            let help = "Peak memory of the cell of the latest run, in MiB.";
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+            let _ = writeln!(text, "{name} {}", inner.memory_now);
             for histogram in [
                 &inner.duration,
                 &inner.startup,

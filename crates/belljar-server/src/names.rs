@@ -1,8 +1,8 @@
 //! Which names upstream tools may have beside the gateway's own.
 //!
 //! Model APIs take `[a-zA-Z0-9_-]` up to 64 characters. A name outside that, or one that two tools
-//! claim, is refused with both named: a suffix that depends on the order of things would make a
-//! model call the wrong tool one day.
+//! claim, is left out: a suffix that depends on the order of things would make a model call the wrong
+//! tool one day, and one server's bad name is no reason to do without all the others.
 
 #[cfg(test)]
 mod tests;
@@ -60,7 +60,8 @@ pub(crate) fn sort_out(tools: Vec<PassThrough>) -> (Vec<PassThrough>, Vec<NameEr
     (shown, faults)
 }
 
-fn is_well_formed(name: &str) -> bool {
+/// Whether model APIs take a name.
+pub fn is_well_formed(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(allowed)
 }

@@ -13,6 +13,15 @@ use crate::records::RunInfo;
 const MAX_RUNS: usize = 1_000;
 const MAX_BYTES: usize = 64 << 20;
 
+/// Which results are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Final {
+    /// Those that nothing can change any more.
+    Only,
+    /// Also of runs that were stopped, and may have gone on since if they are durable.
+    OrNot,
+}
+
 /// Runs that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
@@ -46,9 +55,11 @@ impl Recent {
     }
 
     /// The canonical result of a run.
-    pub(crate) fn result(&self, id: &str) -> Option<Bytes> {
+    pub(crate) fn result(&self, id: &str, which: Final) -> Option<Bytes> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.by_id.get(id).map(|(_, result)| result.clone())
+        let (run, result) = inner.by_id.get(id)?;
+        let is_final = matches!(run.status.as_str(), "completed" | "failed");
+        (is_final || which == Final::OrNot).then(|| result.clone())
     }
 
     /// All of them, without results.
@@ -80,8 +91,8 @@ mod tests {
             recent.keep(run(number), Bytes::from_static(b"{}"));
         }
         assert_eq!(recent.list().len(), MAX_RUNS);
-        assert_eq!(recent.result("run_9"), None);
-        assert_eq!(recent.result("run_10"), Some(Bytes::from_static(b"{}")));
+        assert_eq!(recent.result("run_9", Final::Only), None);
+        assert_eq!(recent.result("run_10", Final::Only), Some(Bytes::from_static(b"{}")));
         recent.keep(run(5_000), Bytes::from(vec![b' '; MAX_BYTES]));
         assert_eq!(recent.list().len(), 1);
         recent.keep(run(5_001), Bytes::from(vec![b' '; MAX_BYTES + 1]));

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::backend::ApprovalRequest;
+use crate::{backend::ApprovalRequest, storage::StorageSizes};
 
 /// Tells what is kept of runs.
 pub trait Records: Send + Sync + 'static {
@@ -27,6 +27,17 @@ pub trait Records: Send + Sync + 'static {
         at_most: u32,
         run_id: Option<&str>,
     ) -> impl Future<Output = Result<Vec<EventInfo>, RecordsError>> + Send;
+
+    /// Why nothing can be kept at the moment, if that is so; cheap, and without a path, for anybody
+    /// may ask.
+    fn storage_trouble(&self) -> Option<String> {
+        None
+    }
+
+    /// How large what is kept is, if anything is.
+    fn storage_sizes(&self) -> impl Future<Output = Option<StorageSizes>> + Send {
+        std::future::ready(None)
+    }
 }
 
 /// A run in a list.
@@ -34,7 +45,8 @@ pub trait Records: Send + Sync + 'static {
 pub struct RunInfo {
     /// Its id.
     pub id: String,
-    /// How it stands: `running`, `completed`, `failed`, `aborted`, `approval_required`, `in_doubt`.
+    /// How it stands: `running`, `completed`, `failed`, `aborted`, `interrupted` (its host stopped or
+    /// died), `approval_required`, `in_doubt`.
     pub status: String,
     /// What its code is written in.
     pub language: String,

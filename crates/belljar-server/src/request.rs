@@ -116,7 +116,7 @@ pub struct Limits {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants {
     /// Paths to read.
-    pub read: Vec<String>,
+    pub read: Access,
     /// Paths to write.
     pub write: Access,
     /// Hosts to reach.
@@ -138,6 +138,10 @@ pub struct Workspace {
     /// Whether what the run changed goes to the directory if it succeeds.
     #[serde(default)]
     pub commit: bool,
+    /// Names that are committed although the host would execute them, e.g. `.git`; only those that
+    /// the operator allows.
+    #[serde(default)]
+    pub commit_executable: Vec<String>,
 }
 
 /// How much of something is asked for.
@@ -242,7 +246,7 @@ fn sandbox_config(config: Map<String, Value>) -> Result<(Limits, Grants), Reques
         ..Limits::default()
     };
     let grants = Grants {
-        read: fields.texts("allowedReadPaths")?.unwrap_or_default(),
+        read: fields.access("allowedReadPaths")?,
         net: fields.access("allowNetwork")?,
         write: fields.access("allowWrite")?,
         ..Grants::default()

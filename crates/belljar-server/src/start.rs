@@ -6,14 +6,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    backend::Backend,
+    backend::{Backend, Observer, RunReport},
     feed::Feed,
-    gateway::Gateway,
-    live::{About, Finished, Live},
+    gateway::{Gateway, Shared},
+    live::{About, Finished, Followed, Live},
     records::RunInfo,
     request::{ExecuteRequest, Language},
     traces::{Context, Kind, Span},
@@ -25,6 +25,7 @@ impl<B: Backend> Gateway<B> {
         &self,
         request: ExecuteRequest,
         feed: Option<Feed>,
+        followed: Followed,
         place: Option<OwnedSemaphorePermit>,
     ) -> Live {
         let about = About {
@@ -35,7 +36,8 @@ impl<B: Backend> Gateway<B> {
         let (shared, known) = (self.shared.clone(), about.clone());
         let asked_by = Context::of_request();
         let context = Context::below(asked_by);
-        self.shared.runs.start_known(about, feed, |mut observer| async move {
+        let cut_off = self.shared.told_of_cut_off(about.clone());
+        let work = |mut observer: Observer| async move {
             let (began, _place) = (Instant::now(), place);
             observer.trace(shared.traces.clone().map(|traces| (traces, context)));
             let report = match request.session_id.clone() {
@@ -45,31 +47,81 @@ impl<B: Backend> Gateway<B> {
                 },
                 None => shared.backend.execute(request, observer).await,
             };
-            shared.metrics.ran(&report.value, began.elapsed());
             if let Some(traces) = &shared.traces {
                 traces.send(span(&report.value, context, began.elapsed()).part_of(asked_by));
             }
-            let json = Bytes::from(serde_json::to_vec(&report.value).unwrap_or_default());
-            let text = |name: &str| {
-                let text = report.value.get(name).and_then(Value::as_str);
-                text.unwrap_or_default().to_owned()
-            };
-            let info = RunInfo {
-                id: text("id"),
-                status: text("status"),
-                language: known.language,
-                durable: known.durable,
-                started_ms: known.started_ms,
-                finished_ms: Some(now_ms()),
-            };
-            shared.recent.keep(info, json.clone());
-            Finished::Run(Arc::new(report), json)
-        })
+            shared.ran(known, report, began.elapsed())
+        };
+        self.shared.runs.start_known(about, feed, followed, work, cut_off)
+    }
+
+    /// Goes on with a run that nobody has. It can be asked for by its id at once.
+    pub(crate) fn start_resumed(&self, run: RunInfo) -> Live {
+        let RunInfo { id, language, durable, started_ms, .. } = run;
+        let about = About { language, durable, started_ms };
+        let (shared, known) = (self.shared.clone(), about.clone());
+        let cut_off = self.shared.told_of_cut_off(about.clone());
+        let work = |mut observer: Observer| {
+            let context = Context::below(None);
+            observer.trace(shared.traces.clone().map(|traces| (traces, context)));
+            observer.started(&id);
+            async move {
+                let began = Instant::now();
+                if let Some(report) = shared.backend.resume(&id, observer).await {
+                    if let Some(traces) = &shared.traces {
+                        traces.send(span(&report.value, context, began.elapsed()));
+                    }
+                    return shared.ran(known, report, began.elapsed());
+                }
+                // Somebody else has it: who looks on is told how it stands.
+                match shared.backend.get_run(&id, Duration::ZERO).await {
+                    Some(report) => finished(report),
+                    None => Finished::Lost,
+                }
+            }
+        };
+        self.shared.runs.start_known(about, None, Followed::No, work, cut_off)
     }
 }
 
+impl<B: Backend> Shared<B> {
+    /// A run has ended, or stopped: it is counted, and kept for who asks again.
+    fn ran(&self, about: About, report: RunReport, took: Duration) -> Finished {
+        self.metrics.ran(&report.value, took);
+        let text = |name: &str| {
+            let text = report.value.get(name).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let info = about.ended(text("id"), text("status"));
+        let finished = finished(report);
+        if let Finished::Run(_, json) = &finished {
+            self.recent.keep(info, json.clone());
+        }
+        finished
+    }
+
+    /// The same for one that was cut off before it could say how far it came.
+    fn told_of_cut_off(self: &Arc<Self>, about: About) -> impl FnOnce(&str) + Send + 'static {
+        let (shared, began) = (self.clone(), Instant::now());
+        move |id: &str| {
+            let error = json!({
+                "type": "SandboxError", "code": "run.aborted", "message": "the run was aborted",
+            });
+            let value = json!({
+                "id": id, "status": "aborted", "success": false, "result": null, "error": error,
+            });
+            shared.ran(about, RunReport::ended(value), began.elapsed());
+        }
+    }
+}
+
+fn finished(report: RunReport) -> Finished {
+    let json = Bytes::from(report.to_json());
+    Finished::Run(Arc::new(report), json)
+}
+
 /// A run as a span: how it went and what it used, nothing of what it was about.
-fn span(result: &Value, context: Context, took: Duration) -> Span {
+pub(crate) fn span(result: &Value, context: Context, took: Duration) -> Span {
     let known = |pointer: &str| result.pointer(pointer).cloned().unwrap_or_default();
     Span::ended("run".to_owned(), Kind::Internal, context, took)
         .ok(known("/success") == true)

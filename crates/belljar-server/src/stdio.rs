@@ -4,7 +4,7 @@ use rmcp::{ServerHandler, service::serve_server_with_ct, transport::async_rw::As
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::{backend::Backend, gateway::Gateway};
+use crate::{backend::Backend, gateway::Gateway, unambiguous::OneMeaning};
 
 /// Longer lines are dropped by the transport; code and context may be large.
 const MAX_LINE_BYTES: usize = 256 << 20;
@@ -30,15 +30,17 @@ pub async fn serve_stdio<B: Backend>(
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
     let (input, output) = rmcp::transport::stdio_pipes();
-    let (runs, stopped) = (gateway.clone(), stop.clone());
-    // Runs end at once when we are told to stop, so that their requests can still be answered.
+    let (runs, close) = (gateway.clone(), CancellationToken::new());
+    let closes = close.clone();
+    // Runs end first when we are told to stop, so that their requests can still be answered.
     let watch = tokio::spawn(async move {
-        stopped.cancelled().await;
-        runs.abort_runs();
+        stop.cancelled().await;
+        runs.leave_runs().await;
+        closes.cancel();
     });
-    let served = serve_streams(gateway.clone(), input, output, stop).await;
+    let served = serve_streams(gateway.clone(), input, output, close).await;
     watch.abort();
-    gateway.abort_runs();
+    gateway.leave_runs().await;
     served
 }
 
@@ -52,8 +54,9 @@ pub async fn serve_streams<H: ServerHandler>(
     output: impl AsyncWrite + Send + Unpin + 'static,
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
-    let transport =
-        AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_LINE_BYTES);
+    let transport = OneMeaning::new(input, MAX_LINE_BYTES, |lines| {
+        AsyncRwTransport::new_server(lines, output).with_max_line_length(MAX_LINE_BYTES)
+    });
     let session = match serve_server_with_ct(server, transport, stop.clone()).await {
         Ok(session) => session,
         // Gone before it said anything, or we were told to stop: both are a quiet end.

@@ -5,11 +5,12 @@ mod tests;
 
 use std::{
     fmt, fs,
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
 };
 
+use belljar_paths::owner::{self, Purpose, Untrusted};
 use sha2::{Digest, Sha256};
 
 /// Who knows it may use the server. `Debug` does not show it.
@@ -19,6 +20,9 @@ pub struct Token(String);
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
+    /// It is not this user's alone.
+    #[error("the token is not used: {0}")]
+    Untrusted(#[from] Untrusted),
     /// The file cannot be read or written.
     #[error("token file {path}")]
     File {
@@ -45,25 +49,30 @@ impl Token {
     /// The token in the file at `path`; the file is made, with a new token, if there is none.
     ///
     /// # Errors
-    /// If the file cannot be read or made, is readable by others, or holds no good token.
+    /// If the file or its directory is not this user's alone, the file cannot be read or made, is
+    /// readable by others, or holds no good token.
     pub fn at(path: &Path) -> Result<Self, TokenError> {
         let shown = || path.display().to_string();
         let failed = |source| TokenError::File { path: shown(), source };
-        match fs::metadata(path) {
-            Ok(about) if about.permissions().mode() & 0o077 != 0 => {
-                return Err(TokenError::Shared { path: shown() });
-            }
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        let mut file = match owner::open(path, Purpose::State) {
+            Err(error) if error.is_missing() => {
                 match make(path) {
                     // Another process was quicker: its token is the one.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     made => made.map_err(failed)?,
                 }
+                owner::open(path, Purpose::State)?
             }
-            Err(error) => return Err(failed(error)),
+            opened => opened?,
+        };
+        if let Some(directory) = path.parent() {
+            owner::check(directory, Purpose::State)?;
         }
-        let text = fs::read_to_string(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
+            return Err(TokenError::Shared { path: shown() });
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
         Self::new(text.trim()).ok_or_else(|| TokenError::Weak { path: shown() })
     }
 

@@ -88,8 +88,23 @@ fn tool(
 ) -> Tool {
     Tool::new(name, text, object(input))
         .with_title(title)
-        .with_raw_output_schema(object(json!({"type": "object"})).into())
+        .with_raw_output_schema(object(output(name)).into())
         .with_annotations(hints.clone())
+}
+
+/// What a tool answers with. Clients check answers against it and programs read it; few of them show
+/// it to models.
+fn output(name: &str) -> Value {
+    if ![EXECUTE, GET_RUN].contains(&name) {
+        return json!({"type": "object"});
+    }
+    let of_type = |kind: &str| json!({"type": kind});
+    json!({"type": "object", "required": ["status"], "properties": {
+        "status": of_type("string"), "run_id": of_type("string"),
+        "result": {}, "stdout": of_type("string"),
+        "logs": {"type": "array", "items": of_type("string")},
+        "error": of_type("object"), "metrics": of_type("object"), "state": of_type("object"),
+        "session_id": of_type("string"), "message": of_type("string")}})
 }
 
 fn execute_input() -> Value {

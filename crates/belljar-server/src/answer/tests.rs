@@ -53,3 +53,33 @@ fn e5_a_huge_answer_is_sent_once() {
     let shown = answer.structured_content.unwrap();
     assert_eq!(shown["result"].as_str().unwrap().len(), MAX_TEXT_BYTES);
 }
+
+/// A value is unfolded for a model only if a model could read it.
+#[test]
+fn s10_a_large_value_is_not_unfolded() {
+    let report = |value: String| {
+        let text = format!("{{\"id\":\"run_1\",\"status\":\"completed\",\"result\":{value}}}");
+        RunReport::from_json(&text).expect("JSON")
+    };
+    let large = format!("[{}[]]", "[],".repeat(1 << 20));
+    let answer = run(&report(large.clone())).structured_content.expect("structured");
+    assert_eq!(answer["result"]["bytes"], json!(large.len()));
+    // Control: a small one is, and a long text, which is one part whatever is in it.
+    let long = "[,\\\"".repeat(1 << 20);
+    let answer = run(&report(format!("\"{long}\""))).structured_content.expect("structured");
+    assert_eq!(answer["result"].as_str().map(str::len), Some(3 << 20));
+    let answer = run(&report("[[],7]".to_owned())).structured_content.expect("structured");
+    assert_eq!(answer["result"], json!([[], 7]));
+}
+
+/// What is passed on is what came, whatever it is.
+#[test]
+fn s10_a_report_keeps_the_text_of_its_value() {
+    let text = "{\"id\":\"run_1\",\"logs\":[\"a\"],\"result\":{\"b\": 1.50,\"a\":[ ]}}";
+    let report = RunReport::from_json(text).expect("JSON");
+    assert_eq!(report.value, json!({"id": "run_1", "logs": ["a"]}));
+    assert_eq!(report.to_json(), text.as_bytes());
+    let again = RunReport::ended(json!({"id": "run_1", "logs": ["a"], "result": 7}));
+    assert_eq!(again.to_json(), b"{\"id\":\"run_1\",\"logs\":[\"a\"],\"result\":7}");
+    assert!(RunReport::from_json("7").is_err());
+}

@@ -7,12 +7,12 @@ use axum::{Json, extract::State};
 
 use super::{
     Api,
-    body::{Decision, DecisionRequest, SearchRequest},
+    body::{DecisionRequest, SearchRequest},
     error::ApiError,
     input::{Input, Named},
-    shapes::{ApprovalList, Decided, ToolList},
+    shapes::{ApprovalList, Decided},
 };
-use crate::backend::{Backend, Verdict};
+use crate::backend::{Backend, ToolsFound};
 
 /// Who decided, as the audit log names them.
 const BY: &str = "the token's owner, over http";
@@ -29,12 +29,9 @@ pub(super) async fn list<B: Backend>(
 pub(super) async fn decide<B: Backend>(
     State(api): State<Api<B>>,
     Named(id): Named<String>,
-    Input(DecisionRequest { decision }): Input<DecisionRequest>,
+    Input(asked): Input<DecisionRequest>,
 ) -> Result<Json<Decided>, ApiError> {
-    let verdict = match decision {
-        Decision::Approve => Verdict::Approve,
-        Decision::Deny => Verdict::Deny,
-    };
+    let (verdict, decision) = asked.into_verdict();
     api.backend().decide(&id, verdict, BY).await?;
     Ok(Json(Decided { id, decision }))
 }
@@ -42,13 +39,13 @@ pub(super) async fn decide<B: Backend>(
 pub(super) async fn search<B: Backend>(
     State(api): State<Api<B>>,
     Input(SearchRequest { intent, k }): Input<SearchRequest>,
-) -> Result<Json<ToolList>, ApiError> {
+) -> Result<Json<ToolsFound>, ApiError> {
     let k = k.unwrap_or(DEFAULT_FOUND);
     if k == 0 || k > MOST_FOUND {
         return Err(ApiError::invalid(format!("k: between 1 and {MOST_FOUND}")));
     }
     let began = Instant::now();
-    let tools = api.backend().search_tools(&intent, k).await?;
+    let found = api.backend().search_tools(&intent, k).await?;
     api.gateway.shared.metrics.discovered(began.elapsed());
-    Ok(Json(ToolList { tools }))
+    Ok(Json(found))
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::input::object;
 use crate::{
+    backend::Verdict,
     request::{Access, ExecuteRequest, Grants, Language, Limits, Workspace, whole_number},
     sessions::SessionRequest,
 };
@@ -113,22 +114,48 @@ pub(super) struct ForkRequest {
     pub(super) checkpoint_id: Option<String>,
 }
 
-/// What a person decided.
+/// What a person decided. Of a call that was not made yet, `approve` or `deny`; of one in doubt, `retry`,
+/// `use` or `deny`: who says yes to a call does not say yes to making it twice.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DecisionRequest {
-    /// Whether the call may be made.
-    pub(super) decision: Decision,
+#[serde(tag = "decision", rename_all = "lowercase", deny_unknown_fields)]
+pub(super) enum DecisionRequest {
+    /// It may be made.
+    Approve {},
+    /// It may not; one in doubt fails in the code.
+    Deny {},
+    /// One in doubt is made again.
+    Retry {},
+    /// One in doubt happened.
+    Use {
+        /// What it gave, as the code would have got it: any JSON.
+        result: Value,
+    },
 }
 
-/// Yes or no.
-#[derive(Debug, Clone, Copy, Deserialize, serde::Serialize, JsonSchema)]
+/// What became of a call.
+#[derive(Debug, Clone, Copy, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Decision {
-    /// It may.
+    /// It may be made.
     Approve,
-    /// It may not.
+    /// It is not made; one in doubt fails.
     Deny,
+    /// It is made again.
+    Retry,
+    /// It happened.
+    Use,
+}
+
+impl DecisionRequest {
+    /// What the port takes, and what is said to it.
+    pub(super) fn into_verdict(self) -> (Verdict, Decision) {
+        match self {
+            Self::Approve {} => (Verdict::Approve, Decision::Approve),
+            Self::Deny {} => (Verdict::Deny, Decision::Deny),
+            Self::Retry {} => (Verdict::Retry, Decision::Retry),
+            Self::Use { result } => (Verdict::Use(result), Decision::Use),
+        }
+    }
 }
 
 /// A search for tools.
@@ -191,7 +218,7 @@ impl GrantsAsked {
             false => Access::Only(list),
         };
         let Self { read, write, net, env, modules, commands, tools } = self;
-        let (write, net) = (some(write), some(net));
+        let (read, write, net) = (some(read), some(write), some(net));
         (Grants { read, write, net, env, modules, commands }, tools)
     }
 }

@@ -179,7 +179,10 @@ impl From<DecideError> for ApiError {
     fn from(error: DecideError) -> Self {
         let (status, code) = match &error {
             DecideError::Unknown(_) => (StatusCode::NOT_FOUND, "approval.unknown"),
-            DecideError::Settled(_) => (StatusCode::CONFLICT, "approval.settled"),
+            DecideError::NoAnswer(_) => (StatusCode::CONFLICT, "approval.answer"),
+            DecideError::Settled(_) | DecideError::RunEnded(_) => {
+                (StatusCode::CONFLICT, "approval.settled")
+            }
             DecideError::Failed(_) => (StatusCode::INTERNAL_SERVER_ERROR, "server.failed"),
         };
         Self::new(status, code, error.to_string())

@@ -7,6 +7,7 @@ use axum::{
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{HeaderMap, StatusCode, header, request::Parts},
 };
+use belljar_wire::json::{JsonFlaw, check_keys};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -88,6 +89,10 @@ async fn read(request: Request) -> Result<Bytes, ApiError> {
 }
 
 fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    // What is no JSON is told below, with where.
+    if let Err(flaw @ JsonFlaw::RepeatedKey(_)) = check_keys(body) {
+        return Err(ApiError::invalid(flaw.to_string()));
+    }
     let mut json = serde_json::Deserializer::from_slice(body);
     let Object(decoded) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let (path, error) = (error.path().to_string(), error.into_inner());

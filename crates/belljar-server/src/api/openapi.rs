@@ -14,7 +14,7 @@ use super::{
     runs::{Listed, Look},
     shapes::{
         ApprovalList, CheckpointList, Decided, EventList, Forked, Health, RolledBack, RunList,
-        RunResult, SessionList, ToolList,
+        RunResult, SessionList,
     },
     workflows::body::{
         self as workflow, CommandRequest, EventsWanted, ForkAsked, WorkflowAsked,
@@ -22,6 +22,7 @@ use super::{
     },
 };
 use crate::{
+    backend::ToolsFound,
     request::MAX_INTEGER,
     sessions::{CheckpointTaken, FileInfo, FileList, SessionInfo},
     workflows::CommandAnswer,
@@ -239,7 +240,7 @@ impl Writer {
         let events =
             events.answers("200", said, &[(JSON, all), (EVENTS, json!({"type": "string"}))]);
         self.add("get", "/v1/events", events);
-        let (asked, found) = (self.named::<SearchRequest>(), self.named::<ToolList>());
+        let (asked, found) = (self.named::<SearchRequest>(), self.named::<ToolsFound>());
         let search = Operation::new("searchTools", "Find tools for an intent");
         let search = search.takes(&asked, true).gives("200", &found);
         self.add("post", "/v1/tools/search", search);

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     Api,
@@ -23,9 +23,10 @@ use super::{
     stream,
 };
 use crate::{
-    backend::{ApprovalRequest, Backend, RunReport},
+    backend::{ApprovalRequest, Backend, EndRun},
     feed::Feed,
-    live::{Finished, Live},
+    live::{Finished, Followed, Live},
+    recent::Final,
     request::ExecuteRequest,
 };
 
@@ -34,8 +35,6 @@ const DEFAULT_LISTED: u32 = 50;
 const MOST_LISTED: u32 = 1_000;
 /// The longest that a look at a run waits.
 const LONGEST_LOOK: Duration = Duration::from_mins(1);
-/// How long a run that is told to end may take to say how far it came.
-const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// How many to list.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -85,12 +84,11 @@ pub(super) async fn list<B: Backend>(
         return Err(ApiError::invalid(format!("limit: between 1 and {MOST_LISTED}")));
     }
     let shared = &api.gateway.shared;
-    // What is known here is newer than what is stored.
+    // Of one under way more is known here than is stored; of one that has ended here, the store knows
+    // whether it went on elsewhere.
+    let stored = api.backend().runs(most, None).await?;
     let mut runs: HashMap<String, _> = HashMap::new();
-    for run in shared.runs.under_way().into_iter().chain(shared.recent.list()) {
-        runs.entry(run.id.clone()).or_insert(run);
-    }
-    for run in api.backend().runs(most, None).await? {
+    for run in shared.runs.under_way().into_iter().chain(stored).chain(shared.recent.list()) {
         runs.entry(run.id.clone()).or_insert(run);
     }
     let mut runs: Vec<_> = runs.into_values().collect();
@@ -116,23 +114,19 @@ pub(super) async fn abort<B: Backend>(
     State(api): State<Api<B>>,
     Named(id): Named<String>,
 ) -> Result<Response, ApiError> {
-    let Some(live) = api.gateway.shared.runs.find(&id) else {
-        let stored = api.standing(&id, Duration::ZERO).await?;
-        let goes_on = api.backend().get_run(&id, Duration::ZERO).await.is_some_and(|run| {
-            let status = run.value.get("status").and_then(Value::as_str);
-            matches!(status, Some("running" | "approval_required"))
-        });
-        if goes_on {
-            let message = format!("run {id} is not this server's to end");
-            return Err(ApiError::new(StatusCode::CONFLICT, "run.elsewhere", message));
+    if let Some(live) = api.gateway.shared.runs.find(&id) {
+        let ended = live.end_now().await;
+        if !ended.can_go_on() {
+            return finished(Some(&id), ended);
         }
-        return Ok(stored);
-    };
-    live.end();
-    if timeout(LAST_WORDS, live.finished()).await.is_err() {
-        live.abort();
     }
-    finished(Some(&id), live.finished().await)
+    match api.backend().end_run(&id).await {
+        EndRun::Over => api.standing(&id, Duration::ZERO).await,
+        EndRun::Elsewhere => {
+            let message = format!("run {id} is not this server's to end");
+            Err(ApiError::new(StatusCode::CONFLICT, "run.elsewhere", message))
+        }
+    }
 }
 
 impl<B: Backend> Api<B> {
@@ -146,10 +140,11 @@ impl<B: Backend> Api<B> {
         let is_durable = request.durable == Some(true);
         if wants_events(headers) {
             let (feed, following) = Feed::new();
-            let live = self.gateway.start_run(request, Some(feed), Some(place));
+            let live = self.gateway.start_run(request, Some(feed), Followed::No, Some(place));
             return stream::answer(Held::new(live, is_durable), following).await;
         }
-        let held = Held::new(self.gateway.start_run(request, None, Some(place)), is_durable);
+        let live = self.gateway.start_run(request, None, Followed::No, Some(place));
+        let held = Held::new(live, is_durable);
         let mut state = held.live.watch();
         let until = |state: &crate::live::State| {
             state.finished.is_some() || (state.run_id.is_some() && !state.waiting.is_empty())
@@ -173,24 +168,28 @@ impl<B: Backend> Api<B> {
     async fn standing(&self, id: &str, wait: Duration) -> Result<Response, ApiError> {
         let shared = &self.gateway.shared;
         if let Some(live) = shared.runs.find(id) {
-            let ended = timeout_at(Instant::now() + wait, live.finished()).await;
-            return match ended {
-                Ok(ended) => finished(Some(id), ended),
+            match timeout_at(Instant::now() + wait, live.finished()).await {
+                // What it waits for, and whether it went on since, is in the store.
+                Ok(ended) if ended.can_go_on() => {}
+                Ok(ended) => return finished(Some(id), ended),
                 Err(_) => {
                     let waiting = live.watch().borrow().waiting.clone();
-                    Ok(Json(under_way(id, &waiting)).into_response())
+                    return Ok(Json(under_way(id, &waiting)).into_response());
                 }
-            };
+            }
         }
-        if let Some(result) = shared.recent.result(id) {
+        if let Some(result) = shared.recent.result(id, Final::Only) {
             return Ok(json_text(result));
         }
-        let report = self.backend().get_run(id, wait).await;
-        let RunReport { mut value, waiting } = report.ok_or_else(|| ApiError::unknown_run(id))?;
-        if let (false, Some(fields)) = (waiting.is_empty(), value.as_object_mut()) {
-            fields.insert("approvals".to_owned(), json!(waiting));
+        // One that has not come to its end may have gone on since.
+        let Some(mut report) = self.backend().get_run(id, wait).await else {
+            let result = shared.recent.result(id, Final::OrNot);
+            return result.map(json_text).ok_or_else(|| ApiError::unknown_run(id));
+        };
+        if let (false, Some(fields)) = (report.waiting.is_empty(), report.value.as_object_mut()) {
+            fields.insert("approvals".to_owned(), json!(report.waiting));
         }
-        Ok(Json(value).into_response())
+        Ok(json_text(Bytes::from(report.to_json())))
     }
 }
 
@@ -213,7 +212,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.ends {
-            self.live.abort();
+            self.live.give_up();
         }
     }
 }

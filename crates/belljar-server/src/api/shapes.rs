@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::body::Decision;
 use crate::{
-    backend::{ApprovalRequest, ToolMatch},
+    backend::ApprovalRequest,
     records::{EventInfo, RunInfo},
     sessions::{CheckpointInfo, SessionInfo},
 };
@@ -17,10 +17,13 @@ use crate::{
 /// The server is there.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Health {
-    /// `ok`.
+    /// `ok`, or `unhealthy` (with status 503): nothing can be kept.
     pub(super) status: &'static str,
     /// Belljar's version.
     pub(super) version: &'static str,
+    /// What is the matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) trouble: Option<String>,
 }
 
 /// Runs, newest first.
@@ -71,12 +74,6 @@ pub(super) struct Decided {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct EventList {
     pub(super) events: Vec<EventInfo>,
-}
-
-/// Tools that fit, best first.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ToolList {
-    pub(super) tools: Vec<ToolMatch>,
 }
 
 /// How a run went. While it goes on: its id, its status, and what it waits for.
@@ -136,6 +133,8 @@ enum RunStatus {
     Completed,
     Failed,
     Aborted,
+    /// Its host stopped or died; it goes on by itself.
+    Interrupted,
     ApprovalRequired,
     InDoubt,
 }

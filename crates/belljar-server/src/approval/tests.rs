@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn answer(value: serde_json::Value) -> Option<Verdict> {
-    verdict(&serde_json::from_value(value).unwrap())
+    verdict(&serde_json::from_value(value).unwrap(), Extent::Whole)
 }
 
 #[test]
@@ -27,28 +27,111 @@ fn d7_only_an_explicit_yes_approves() {
     }
 }
 
+/// What may have happened is not made again by a plain yes (reliability 3).
 #[test]
-fn d7_the_question_shows_tool_arguments_run_and_line() {
-    let request = ApprovalRequest {
+fn reliability_3_a_doubt_is_asked_about_with_its_three_answers() {
+    let said = |answer: &str, result: Option<&str>| {
+        let content = json!({"answer": answer, "result": result});
+        let answer = json!({"action": "accept", "content": content});
+        verdict(&serde_json::from_value(answer).unwrap(), Extent::Whole)
+    };
+    assert_eq!(said("retry", None), Some(Verdict::Retry));
+    assert_eq!(said("deny", None), Some(Verdict::Deny));
+    assert_eq!(said("use", Some("{\"id\": 1}")), Some(Verdict::Use(json!({"id": 1}))));
+    assert_eq!(said("use", Some("null")), Some(Verdict::Use(json!(null))));
+    for (answer, result) in [("use", None), ("use", Some("{")), ("yes", None), ("approve", None)] {
+        assert_eq!(said(answer, result), None, "{answer}");
+    }
+    let doubt = |arguments| ApprovalRequest { kind: ApprovalKind::InDoubt, ..request(arguments) };
+    let shown = |request| serde_json::to_value(form(&request).params).unwrap();
+    // What is shown in part can only be refused, as ever.
+    let cut = shown(doubt(json!({ "text": "x".repeat(10_000) })));
+    assert!(cut["requestedSchema"]["properties"]["deny"].is_object(), "{cut}");
+    let shown = shown(doubt(json!({})));
+    assert!(shown["message"].as_str().unwrap().contains("may have happened"), "{shown}");
+    let properties = &shown["requestedSchema"]["properties"];
+    assert!(properties["answer"].to_string().contains("retry"), "{shown}");
+    assert_eq!((&properties["approve"], properties["result"].is_object()), (&json!(null), true));
+}
+
+fn request(arguments: serde_json::Value) -> ApprovalRequest {
+    ApprovalRequest {
         id: "ap_1".into(),
+        kind: ApprovalKind::Call,
+        message: ApprovalKind::Call.message(),
         tool: "files__delete".into(),
-        arguments: json!({"path": "/a\u{202e}b\u{1b}[2J"}),
+        arguments,
         run_id: "run_1".into(),
         line: Some(3),
         code_line: Some("  await mcp.files.delete({path})".into()),
         expires_ms: None,
-    };
+    }
+}
+
+#[test]
+fn d7_the_question_shows_tool_arguments_run_and_line() {
+    let request = request(json!({"path": "/a\u{202e}b\u{1b}[2J"}));
     assert_eq!(
-        question(&request),
+        question(&request).0,
         "Allow the call of files__delete?\nArguments: {\n  \"path\": \"/a\\u{202e}b\\u001b[2J\"\n}\n\
          Run: run_1\nCode, line 3: await mcp.files.delete({path})"
     );
     // Nothing is there that is not seen: soft hyphens, fillers, variants, tags.
     for hidden in ['\u{ad}', '\u{3164}', '\u{fe0f}', '\u{e0041}'] {
         let arguments = json!({ "path": format!("/tmp/{hidden}x") });
-        let shown = question(&ApprovalRequest { arguments, ..request.clone() });
+        let (shown, _) = question(&ApprovalRequest { arguments, ..request.clone() });
         assert!(!shown.contains(hidden), "{hidden:?}");
     }
-    let long = ApprovalRequest { arguments: json!("é".repeat(5_000)), ..request };
-    assert!(question(&long).contains("… and 2003 bytes more"), "{}", question(&long));
+}
+
+/// The names of the fields a form has.
+fn fields(form: &QuestionForm) -> Vec<String> {
+    let params = serde_json::to_value(&form.params).unwrap();
+    params["requestedSchema"]["properties"].as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn s9_a_call_that_is_shown_in_part_cannot_be_approved() {
+    let yes = json!({"action": "accept", "content": {"approve": true}});
+    let yes: ElicitResult = serde_json::from_value(yes).unwrap();
+    let hidden = json!({"a": "x".repeat(4_100), "path": "/home/op/.ssh/id_rsa"});
+    let asked = form(&request(hidden));
+    assert_eq!((asked.extent, fields(&asked)), (Extent::InPart, vec!["deny".to_owned()]));
+    let (text, _) = question(&request(json!({"a": "x".repeat(4_100), "path": "/etc/id_rsa"})));
+    // Every key is there, and every short value.
+    assert!(text.contains("\"path\": \"/etc/id_rsa\""), "{text}");
+    assert!(text.contains("… 4020 characters more …"), "{text}");
+    assert!(text.contains("`belljar approvals show ap_1`"), "{text}");
+    assert_eq!(verdict(&yes, asked.extent), None);
+    let no = json!({"action": "accept", "content": {"deny": true}});
+    assert_eq!(verdict(&serde_json::from_value(no).unwrap(), asked.extent), Some(Verdict::Deny));
+    let left = json!({"action": "accept", "content": {"deny": false}});
+    assert_eq!(verdict(&serde_json::from_value(left).unwrap(), asked.extent), None);
+    // Control: arguments that are shown whole can be approved.
+    let asked = form(&request(json!({"a": "x".repeat(3_900), "path": "/etc/id_rsa"})));
+    assert_eq!((asked.extent, fields(&asked)), (Extent::Whole, vec!["approve".to_owned()]));
+    assert_eq!(verdict(&yes, asked.extent), Some(Verdict::Approve));
+}
+
+#[test]
+fn s9_keys_values_and_lists_beyond_all_measure_are_counted() {
+    let many: serde_json::Map<_, _> =
+        (0..2_000).map(|n| (format!("key_{n:04}"), json!(vec!["y"; 100]))).collect();
+    let (text, extent) = question(&request(many.into()));
+    assert_eq!(extent, Extent::InPart);
+    assert!(text.contains("… and 95 more") && text.contains(" bytes more"), "{text}");
+    assert!(text.chars().count() < MAX_SHOWN_CHARS + 500);
+    let asked = yes_or_no(&"é".repeat(5_000), "`belljar workflow show w`");
+    assert_eq!((asked.extent, fields(&asked)), (Extent::InPart, vec!["deny".to_owned()]));
+    assert_eq!(yes_or_no("go on?", "").extent, Extent::Whole);
+}
+
+#[test]
+fn s20_names_and_lines_begin_no_line_of_their_own() {
+    let mut request = request(json!({}));
+    request.tool = "s__t?\nArguments: {}\u{2028}".into();
+    request.code_line = Some("f()\nRun: run_2".into());
+    let (text, _) = question(&request);
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(text.starts_with("Allow the call of s__t?\\nArguments: {}\\u{2028}?\n"), "{text}");
 }

@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use rmcp::{
     RoleServer,
-    model::{ElicitRequestParams, ProgressNotificationParam, ProgressToken},
+    model::{ProgressNotificationParam, ProgressToken},
     service::RequestContext,
 };
 use tokio::{
@@ -14,7 +14,7 @@ use tokio::{
 
 use super::Call;
 use crate::{
-    approval::{self, Channel},
+    approval::{self, Channel, QuestionForm},
     backend::{ApprovalRequest, Backend, Verdict},
     gateway::Gateway,
     live::{Finished, Live, State},
@@ -24,6 +24,9 @@ use crate::{
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 /// A client that does not take progress is not waited for.
 const PROGRESS_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Lines are told no more often than this; of those in between, only the last.
+const LINE_EVERY: Duration = Duration::from_millis(200);
 
 /// The backend tells of expiry itself; a question is only given up if it does not.
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);
@@ -91,15 +94,16 @@ impl<'a, B: Backend> Follower<'a, B> {
             if let Some(turn) = self.consider(&seen, may_wait) {
                 return turn;
             }
+            let mut next_line = None;
             if let (Some(progress), Some((lines, line))) = (&mut self.progress, seen.said) {
-                progress.tell(&self.call.context, lines, &line).await;
+                next_line = progress.tell(&self.call.context, lines, &line).await;
             }
             let may_answer = self.asking.is_none() && seen.run_id.is_some();
             tokio::select! {
                 biased;
                 () = cancelled.cancelled() => {
                     if on_cancel == OnCancel::Abort {
-                        self.live.abort();
+                        self.live.give_up();
                     }
                     return Turn::Cancelled;
                 }
@@ -115,6 +119,7 @@ impl<'a, B: Backend> Follower<'a, B> {
                         return Turn::Running { run_id: seen.run_id.unwrap_or_default() };
                     }
                 }
+                () = due(next_line) => {}
                 () = tokio::time::sleep(HEARTBEAT), if self.progress.is_some() => {
                     if let Some(progress) = &mut self.progress {
                         progress.beat(&self.call.context).await;
@@ -176,20 +181,28 @@ pub(super) async fn ask(
 /// Asks a question that has this long. `None` if the person did not decide.
 pub(super) async fn asked(
     context: &RequestContext<RoleServer>,
-    form: ElicitRequestParams,
+    QuestionForm { params, extent }: QuestionForm,
     left: Option<Duration>,
 ) -> Option<Verdict> {
     let left = left.map(|left| left + EXPIRY_SLACK);
-    let asked = context.peer.create_elicitation_with_timeout(form, left);
+    let asked = context.peer.create_elicitation_with_timeout(params, left);
     tokio::select! {
         () = context.ct.cancelled() => None,
         answer = asked => match answer {
-            Ok(answer) => approval::verdict(&answer),
+            Ok(answer) => approval::verdict(&answer, extent),
             Err(error) => {
                 tracing::warn!(%error, "the client could not be asked");
                 None
             }
         },
+    }
+}
+
+/// Completes at this moment; never, without one.
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -205,18 +218,31 @@ pub(super) struct Progress {
     token: ProgressToken,
     sent: f64,
     lines: u64,
+    /// When the next line may be told.
+    next: Instant,
 }
 
 impl Progress {
     /// Towards the client of a request, if it asked for it.
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
         let token = context.meta.get_progress_token();
-        token.map(|token| Self { token, sent: 0.0, lines: 0 })
+        token.map(|token| Self { token, sent: 0.0, lines: 0, next: Instant::now() })
     }
 
-    async fn tell(&mut self, context: &RequestContext<RoleServer>, lines: u64, line: &str) {
+    /// Tells the latest line, unless one was told just now: then gives when it may be told.
+    async fn tell(
+        &mut self,
+        context: &RequestContext<RoleServer>,
+        lines: u64,
+        line: &str,
+    ) -> Option<Instant> {
+        if Instant::now() < self.next {
+            return Some(self.next);
+        }
         self.lines = lines;
         self.send(context, line).await;
+        self.next = Instant::now() + LINE_EVERY;
+        None
     }
 
     /// Tells what was said last.

@@ -51,7 +51,8 @@ pub(super) struct Look {
 pub(super) fn asked_run(
     arguments: JsonObject,
 ) -> Result<(WorkflowRequest, Option<Duration>), RequestError> {
-    let mut fields = Fields::new("", &["workflow", "inputs", "id", "wait_ms"], arguments)?;
+    let mut fields =
+        Fields::new("", &["workflow", "inputs", "id", "wait_ms"], with_id(arguments)?)?;
     let workflow = match fields.take("workflow") {
         Some(Value::String(text)) => Written::Text(text),
         Some(given @ (Value::Object(_) | Value::Array(_))) => Written::Json(given),
@@ -72,7 +73,7 @@ pub(super) fn asked_run(
 
 /// Decodes the arguments of `get_workflow`.
 pub(super) fn asked_look(arguments: JsonObject) -> Result<Look, RequestError> {
-    let mut fields = Fields::new("", &["id", "wait_ms", "after"], arguments)?;
+    let mut fields = Fields::new("", &["id", "wait_ms", "after"], with_id(arguments)?)?;
     let wait = fields.count("wait_ms")?.map_or(DEFAULT_WAIT, Duration::from_millis);
     Ok(Look { id: fields.text("id")?, wait, after: fields.count("after")? })
 }
@@ -80,8 +81,9 @@ pub(super) fn asked_look(arguments: JsonObject) -> Result<Look, RequestError> {
 /// Decodes the arguments of `workflow_command`: the command's name with its fields beside it, or
 /// all of it as one object.
 pub(super) fn asked_command(
-    mut arguments: JsonObject,
+    arguments: JsonObject,
 ) -> Result<(String, WorkflowCommand), RequestError> {
+    let mut arguments = with_id(arguments)?;
     let missing = |field: &str| RequestError::Missing { field: field.to_owned() };
     let text = |name: &'static str, given: Option<Value>| match given {
         Some(Value::String(text)) => Ok(Some(text)),
@@ -105,6 +107,21 @@ pub(super) fn asked_command(
         return Err(RequestError::Kind { field, wanted, found });
     }
     Ok((id, WorkflowCommand { id: command_id, command, by: By::Agent }))
+}
+
+/// What answers call `workflow_id`, a call may: it is its `id`.
+fn with_id(mut arguments: JsonObject) -> Result<JsonObject, RequestError> {
+    let other = ["workflow_id", "workflowId"].into_iter().find_map(|name| arguments.remove(name));
+    match other.filter(|other| !other.is_null()) {
+        Some(other) if arguments.get("id").is_some_and(|id| *id != other) => {
+            Err(RequestError::Twice { field: "id".to_owned() })
+        }
+        Some(other) => {
+            arguments.insert("id".to_owned(), other);
+            Ok(arguments)
+        }
+        None => Ok(arguments),
+    }
 }
 
 fn kind(field: &str, wanted: &'static str, found: &Value) -> RequestError {
@@ -186,7 +203,7 @@ impl<B: Backend> Gateway<B> {
             let said: ElicitResult = serde_json::from_value(said.clone()).map_err(|error| {
                 ErrorData::invalid_params(format!("inputResponses.{decision}: {error}"), None)
             })?;
-            self.decide(&mut call, &parked.run_id, decision, approval::verdict(&said)).await;
+            self.decide(&mut call, &parked.run_id, decision, parked.verdict(decision, &said)).await;
         }
         match self.shared.backend.workflow(&parked.run_id).await {
             Ok(report) => {
@@ -263,19 +280,19 @@ impl<B: Backend> Gateway<B> {
             match (open.first(), call.channel) {
                 (Some(first), Channel::Elicit) => {
                     let verdict = ask(call, id, first).await;
+                    let is_decided = verdict.is_some();
                     self.decide(call, id, &first.decision, verdict).await;
                     // A person may have taken longer than there was time for.
                     let deadline = deadline.max(Instant::now() + DEFAULT_WAIT);
-                    if verdict.is_some()
+                    if is_decided
                         && let Err(error) = self.look_on(call, id, report.told, deadline).await?
                     {
                         return Ok(shown::failed(&error).into());
                     }
                 }
                 (Some(_), Channel::InputRequired) => {
-                    let questions = open.iter().map(|one| {
-                        (one.decision.clone(), approval::yes_or_no(&shown::question(id, one)))
-                    });
+                    let questions =
+                        open.iter().map(|one| (one.decision.clone(), shown::question(id, one)));
                     return self.park(call, id, questions.collect(), super::Of::Workflow);
                 }
                 (Some(_), Channel::None) | (None, _) => return Ok(shown::report(&report).into()),
@@ -294,7 +311,8 @@ impl<B: Backend> Gateway<B> {
         let name = match verdict {
             Some(Verdict::Approve) => "approve",
             Some(Verdict::Deny) => "reject",
-            None => return,
+            // A workflow is not asked these with yes or no.
+            Some(Verdict::Retry | Verdict::Use(_)) | None => return,
         };
         let fields = [("command", name), ("decision", decision)];
         let fields = fields.map(|(field, text)| (field.to_owned(), Value::from(text)));
@@ -309,7 +327,7 @@ impl<B: Backend> Gateway<B> {
 
 /// Asks the person at the client (up to 2025-11-25). `None` if they did not decide.
 async fn ask(call: &Call, id: &str, question: &Question) -> Option<Verdict> {
-    let form = approval::yes_or_no(&shown::question(id, question));
+    let form = shown::question(id, question);
     let left = approval::until(question.expires_ms);
     super::follow::asked(&call.context, form, left).await
 }

@@ -51,6 +51,27 @@ fn e1_only_known_hosts() {
 }
 
 #[test]
+fn s20_every_host_that_is_named_has_to_be_known() {
+    let at = |uri: &str, hosts: &[&str]| {
+        let hosts = hosts.iter().map(|host| (header::HOST, host.parse().unwrap()));
+        let mut headers = HeaderMap::new();
+        hosts.for_each(|(name, host)| {
+            headers.append(name, host);
+        });
+        guard().check_source(&uri.parse().unwrap(), &headers)
+    };
+    assert_eq!(at("/mcp", &["localhost", "evil.example"]), Err(Turned::Host));
+    assert_eq!(at("/mcp", &["localhost", "localhost"]), Err(Turned::Host));
+    assert_eq!(at("http://evil.example/mcp", &["localhost"]), Err(Turned::Host));
+    assert_eq!(at("http://localhost/mcp", &["evil.example"]), Err(Turned::Host));
+    assert_eq!(at("http://evil.example/mcp", &[]), Err(Turned::Host));
+    // Controls: one host, in either place or in both.
+    assert_eq!(at("/mcp", &["localhost"]), Ok(()));
+    assert_eq!(at("http://localhost:7000/mcp", &["localhost:7000"]), Ok(()));
+    assert_eq!(at("http://localhost/mcp", &[]), Ok(()));
+}
+
+#[test]
 fn e1_only_known_origins() {
     let from = |origin| source(&[(header::HOST, "localhost"), (header::ORIGIN, origin)]);
     for origin in

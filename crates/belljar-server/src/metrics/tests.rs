@@ -24,7 +24,7 @@ fn i1_a_run_shows_in_every_metric_it_is_about() {
         "code_execution_duration_ms_count 1",
         "sandbox_startup_ms_sum 0.3",
         "code_execution_ms_bucket{le=\"5\"} 0",
-        "sandbox_memory_mb_bucket{le=\"8\"} 1",
+        "sandbox_peak_memory_mb_bucket{le=\"8\"} 1",
         "tools_injected_count_bucket{le=\"1\"} 0",
         "tools_injected_count_bucket{le=\"2\"} 1",
         "tool_discovery_ms_count 1",

@@ -19,7 +19,7 @@ fn every_field_in_both_spellings() {
         context: Some(json!({"a": 1})),
         limits: Limits { timeout_ms: Some(500), memory_mb: Some(64), ..Limits::default() },
         grants: Grants {
-            read: vec!["/data".into()],
+            read: Access::Only(vec!["/data".into()]),
             net: Access::None,
             write: Access::Only(vec!["/out".into()]),
             ..Grants::default()

@@ -26,3 +26,24 @@ fn a_token_others_can_read_or_guess_is_refused() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     assert!(matches!(Token::at(&path), Err(TokenError::Weak { .. })));
 }
+
+/// One that somebody else knows, or could put in its place, lets them in.
+#[test]
+fn s3_a_token_of_another_user_or_behind_a_link_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("token");
+    let token = Token::at(&path).unwrap();
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(matches!(Token::at(&link), Err(TokenError::Untrusted(Untrusted::Link { .. }))));
+    let mode = |mode| fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode));
+    mode(0o777).unwrap();
+    assert!(matches!(Token::at(&path), Err(TokenError::Untrusted(Untrusted::Writable { .. }))));
+    mode(0o700).unwrap();
+    assert_eq!(Token::at(&path).unwrap(), token);
+    // Only root gives things away.
+    if std::os::unix::fs::chown(&path, Some(owner::user() + 1), None).is_ok() {
+        let refused = Token::at(&path);
+        assert!(matches!(refused, Err(TokenError::Untrusted(Untrusted::Stranger { .. }))));
+    }
+}

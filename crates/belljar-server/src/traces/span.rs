@@ -28,6 +28,13 @@ impl Context {
         Self { trace: parent.map_or(trace, |parent| parent.trace), span }
     }
 
+    /// The place that these bytes are.
+    pub(crate) fn of_bytes(bytes: &[u8; 32]) -> Self {
+        let (mut trace, mut span) = ([0; 16], [0; 8]);
+        trace.iter_mut().chain(&mut span).zip(bytes).for_each(|(to, from)| *to = *from);
+        Self { trace, span }
+    }
+
     /// What the client says it is part of (W3C Trace Context).
     pub(crate) fn of_client(headers: &HeaderMap) -> Option<Self> {
         let text = headers.get("traceparent")?.to_str().ok()?;

@@ -70,6 +70,37 @@ async fn e3_nothing_is_done_without_the_token_or_for_other_pages() {
 }
 
 #[tokio::test]
+async fn s2_a_key_that_is_written_twice_is_refused_over_http() {
+    let served = Served::start().await;
+    let twice = r#"{"code": "1", "context": {"a": [{"path": "x", "p\u0061th": "y"}]}}"#;
+    let answer = served.ask("POST /v1/runs", twice).await;
+    refusal(&answer, twice, 400, "request.invalid");
+    assert!(answer.body.contains(r#"the key \"path\" is written twice"#), "{answer:?}");
+    let call = |arguments: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"execute_code","arguments":{arguments}}}}}"#
+        )
+    };
+    let bearer = bearer();
+    let heads = [
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+    ];
+    let twice = call(r#"{"code":"return 1","context":{"a":1,"a":2}}"#);
+    let answer = request(served.at(), "POST /mcp", &heads, &twice).await;
+    assert_eq!(answer.status, 400, "{answer:?}");
+    let said: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!((&said["id"], &said["error"]["code"]), (&json!(7), &json!(-32602)));
+    // Controls: each with the key once is understood; over MCP it only lacks a session.
+    let once = r#"{"code": "1", "context": {"a": [{"path": "x"}]}}"#;
+    assert_eq!(served.ask("POST /v1/runs", once).await.status, 200);
+    let once = call(r#"{"code":"return 1","context":{"a":1}}"#);
+    let answer = request(served.at(), "POST /mcp", &heads, &once).await;
+    assert!(!answer.body.contains("written twice"), "{answer:?}");
+}
+
+#[tokio::test]
 async fn e3_what_is_not_understood_is_refused_by_name() {
     let served = Served::start().await;
     let run = "POST /v1/runs";
@@ -82,7 +113,7 @@ async fn e3_what_is_not_understood_is_refused_by_name() {
         ("{\"code\": \"1\"} x", "request.malformed", "trailing"),
         ("{\"code\": \"\u{0}\"}", "request.malformed", "control character"),
         (r#"{"code": "1", "cod": 1}"#, "request.invalid", "`cod`"),
-        (r#"{"code": "1", "code": "2"}"#, "request.invalid", "duplicate field `code`"),
+        (r#"{"code": "1", "code": "2"}"#, "request.invalid", "the key \"code\" is written twice"),
         (r#"{"code": "1", "limits": {"timeout": 1}}"#, "request.invalid", "limits.timeout: "),
         (r#"{"code": "1", "limits": {"timeout_ms": -1}}"#, "request.invalid", "limits.timeout_ms"),
         (r#"{"code": "1", "grants": {"reed": []}}"#, "request.invalid", "grants.reed: "),

@@ -36,7 +36,7 @@ impl Served {
 
     pub(crate) async fn serving(limits: HttpLimits, options: Options) -> Self {
         let fake = Arc::new(Fake::default());
-        let gateway = Gateway::new(fake.clone(), options).unwrap();
+        let gateway = Gateway::new(fake.clone(), options);
         let auth = Auth::Token(Token::new(TOKEN).unwrap());
         let mut config = HttpConfig::new(([127, 0, 0, 1], 0).into(), auth);
         (config.max_body_bytes, config.limits) = (1 << 20, limits);

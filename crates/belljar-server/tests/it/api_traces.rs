@@ -1,6 +1,8 @@
 //! I1: requests, runs and tool calls as spans of one trace, as OpenTelemetry's own messages have it.
 
-use belljar_server::{Collector, HttpLimits, Options, Traces};
+use std::{sync::Arc, time::Duration};
+
+use belljar_server::{Collector, Gateway, HttpLimits, Options, TaskMeasured, Traces};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -11,6 +13,7 @@ use tokio::{
 use crate::{
     api_schema::{check, tools},
     api_support::Served,
+    fake::Fake,
     http::{bearer, request},
 };
 
@@ -90,6 +93,40 @@ async fn i1_a_request_its_run_and_its_calls_are_one_trace() {
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest\n\
         Parse(open(sys.argv[1]).read(), ExportTraceServiceRequest())";
     check(Command::new(tools().await.join("python")).args(["-c", program]).arg(&path)).await;
+}
+
+/// Bug 5: what a workflow does is in the traces, all of it in one.
+#[tokio::test(flavor = "multi_thread")]
+async fn bug_5_tasks_and_runs_of_a_workflow_are_spans_of_one_trace() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1/traces", listener.local_addr().unwrap());
+    let traces = Traces::to(Collector { url, headers: Vec::new(), service: "tested".to_owned() });
+    let options = Options { traces: Some(traces.clone()), ..Options::default() };
+    let fake = Arc::new(Fake::default());
+    let _gateway = Gateway::new(Arc::clone(&fake), options);
+    let collected = tokio::spawn(collect(listener));
+    let meter = fake.meter.get().unwrap();
+    let task = |task, failure| TaskMeasured {
+        workflow: "flow_1",
+        task,
+        kind: "code_execution",
+        attempt: 1,
+        failure,
+        took: Duration::from_millis(3),
+    };
+    meter.ran(&json!({"id": "run_1", "status": "completed"}), Duration::from_millis(2), "flow_1");
+    meter.performed(task("a", None));
+    meter.performed(task("b", Some("runtime.thrown")));
+    traces.flush().await;
+    let sent: Value = serde_json::from_str(&collected.await.unwrap().1).unwrap();
+    let spans = sent["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let names: Vec<&str> = spans.iter().filter_map(|span| span["name"].as_str()).collect();
+    assert_eq!(names, ["run", "task", "task"]);
+    assert!(spans.iter().all(|span| span["traceId"] == spans[0]["traceId"]), "{spans:#?}");
+    assert_eq!(attribute(&spans[1], "belljar.workflow.id"), &json!({"stringValue": "flow_1"}));
+    assert_eq!(attribute(&spans[2], "error.type"), &json!({"stringValue": "runtime.thrown"}));
+    let codes: Vec<&Value> = spans.iter().map(|span| &span["status"]["code"]).collect();
+    assert_eq!(codes[1..], [&json!(1), &json!(2)]);
 }
 
 /// A collector that is not there holds nothing up.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_server::{ApprovalRequest, Options, RunReport, Verdict};
+use belljar_server::{ApprovalKind, ApprovalRequest, Options, RunReport, Verdict};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -182,6 +182,8 @@ fn restarted() -> Fake {
     let fake = Fake::default();
     let approval = ApprovalRequest {
         id: "ap_9".into(),
+        kind: ApprovalKind::Call,
+        message: ApprovalKind::Call.message(),
         tool: "files__delete".into(),
         arguments: json!({}),
         run_id: "run_stored".into(),
@@ -189,7 +191,8 @@ fn restarted() -> Fake {
         code_line: None,
         expires_ms: None,
     };
-    let report = RunReport { value: json!({"id": "run_stored"}), waiting: vec![approval] };
+    let report =
+        RunReport { waiting: vec![approval], ..RunReport::ended(json!({"id": "run_stored"})) };
     fake.stored.lock().unwrap().insert("run_stored".into(), report);
     fake
 }

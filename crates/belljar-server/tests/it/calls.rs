@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use belljar_server::{Access, Gateway, Language, NameError, Options, RunReport};
+use rmcp::ServerHandler as _;
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -93,6 +94,10 @@ async fn tools_are_searched() {
     let tool = &found["structuredContent"]["tools"][0];
     assert_eq!(tool["name"], "files__read");
     assert_eq!(tool["description"], "read a file (3)");
+    assert_eq!(found["structuredContent"].get("missing"), None);
+    let missed = client.call("search_tools", json!({"intent": "miss"})).await;
+    let missing = json!([{"server": "gone", "reason": "it hangs"}]);
+    assert_eq!(missed["structuredContent"]["missing"], missing);
     let failed = client.call("search_tools", json!({"intent": "fail"})).await;
     assert_eq!(failed["isError"], true);
 }
@@ -213,15 +218,18 @@ async fn chosen_upstream_tools_are_passed_through() {
 }
 
 #[tokio::test]
-async fn tools_without_a_name_of_their_own_are_refused_at_the_start() {
+async fn s16_tools_without_a_name_of_their_own_are_left_out() {
     for (names, fault) in [
-        (vec!["a__b", "a__b"], NameError::Taken { name: "a__b".into() }),
-        (vec!["execute_code"], NameError::Taken { name: "execute_code".into() }),
-        (vec!["a.b"], NameError::Shape { name: "a.b".into() }),
+        (vec!["a__b", "a__b", "good__one"], NameError::Taken { name: "a__b".into() }),
+        (vec!["execute_code", "good__one"], NameError::Taken { name: "execute_code".into() }),
+        (vec!["a.b", "good__one"], NameError::Shape { name: "a.b".into() }),
     ] {
         let passed = names.into_iter().map(passed).collect();
         let fake = Fake { passed, ..Fake::default() };
-        assert_eq!(Gateway::new(fake.into(), Options::default()).unwrap_err(), fault);
+        let gateway = Gateway::new(fake.into(), Options::default());
+        assert_eq!(gateway.left_out(), [fault]);
+        assert!(gateway.get_tool("good__one").is_some());
+        assert_eq!(gateway.get_tool("a.b"), None);
     }
 }
 

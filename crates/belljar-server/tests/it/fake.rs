@@ -6,15 +6,16 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 
 use belljar_server::{
-    ApprovalRequest, Backend, DecideError, EventInfo, ExecuteRequest, Observer, PassThrough,
-    RunReport, SearchError, Stream, ToolMatch, Verdict,
+    ApprovalKind, ApprovalRequest, Backend, DecideError, EventInfo, ExecuteRequest, Meter,
+    MissingServer, Observer, PassThrough, RunReport, SearchError, Stream, ToolMatch, ToolsFound,
+    Verdict,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -42,6 +43,8 @@ pub(crate) struct Fake {
     /// Approvals that are open.
     pub(crate) asked: Mutex<Vec<ApprovalRequest>>,
     pub(crate) events: Mutex<Vec<EventInfo>>,
+    /// What the gateway measures with.
+    pub(crate) meter: OnceLock<Meter>,
 }
 
 struct TellDrop(Option<Arc<Notify>>);
@@ -79,6 +82,8 @@ impl Fake {
         self.open.lock().unwrap().insert(id.clone(), sender);
         let request = ApprovalRequest {
             id: id.clone(),
+            kind: ApprovalKind::Call,
+            message: ApprovalKind::Call.message(),
             tool: "files__delete".into(),
             arguments: json!({"path": path}),
             run_id: run.to_owned(),
@@ -146,7 +151,9 @@ impl Fake {
             }
             ("ask", _) => match self.ask(run, observer).await {
                 Verdict::Approve => ended(run, json!("deleted")),
-                Verdict::Deny => failed(run, "PermissionError", "approval.denied"),
+                Verdict::Deny | Verdict::Retry | Verdict::Use(_) => {
+                    failed(run, "PermissionError", "approval.denied")
+                }
             },
             ("panic", _) => panic!("as asked"),
             _ => failed(run, "RuntimeError", "runtime.thrown"),
@@ -155,6 +162,10 @@ impl Fake {
 }
 
 impl Backend for Fake {
+    fn measure_with(&self, meter: Meter) {
+        let _ = self.meter.set(meter);
+    }
+
     async fn execute(&self, request: ExecuteRequest, observer: Observer) -> RunReport {
         let run = format!("run_{}", self.next.fetch_add(1, Ordering::SeqCst));
         let mut tell = TellDrop(Some(self.dropped.clone()));
@@ -174,13 +185,13 @@ impl Backend for Fake {
         let sender = self.open.lock().unwrap().remove(id);
         if stored.is_none() {
             let sender = sender.ok_or_else(|| DecideError::Unknown(id.to_owned()))?;
-            sender.send(verdict).map_err(|_| DecideError::Settled(id.to_owned()))?;
+            sender.send(verdict.clone()).map_err(|_| DecideError::Settled(id.to_owned()))?;
         }
         self.decided.lock().unwrap().push((id.to_owned(), verdict, by.to_owned()));
         Ok(())
     }
 
-    async fn search_tools(&self, intent: &str, k: u32) -> Result<Vec<ToolMatch>, SearchError> {
+    async fn search_tools(&self, intent: &str, k: u32) -> Result<ToolsFound, SearchError> {
         if intent == "fail" {
             return Err(SearchError { message: "no server answers".into() });
         }
@@ -189,7 +200,9 @@ impl Backend for Fake {
             call: "mcp.files.read({path: string}): Promise<string>".into(),
             description: format!("{intent} ({k})"),
         };
-        Ok(vec![found])
+        let gone = MissingServer { server: "gone".into(), reason: "it hangs".into() };
+        let missing = if intent == "miss" { vec![gone] } else { Vec::new() };
+        Ok(ToolsFound { tools: vec![found], missing })
     }
 
     async fn get_run(&self, run_id: &str, _wait: Duration) -> Option<RunReport> {

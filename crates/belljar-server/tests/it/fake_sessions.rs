@@ -7,9 +7,9 @@ use std::{
 };
 
 use belljar_server::{
-    ApprovalRequest, CheckpointInfo, CheckpointTaken, EventInfo, ExecuteRequest, FileContent,
-    FileInfo, FileKind, FileList, Language, Observer, Records, RecordsError, RunInfo, RunReport,
-    SessionError, SessionInfo, SessionRequest, Sessions,
+    Access, ApprovalRequest, CheckpointInfo, CheckpointTaken, EventInfo, ExecuteRequest,
+    FileContent, FileInfo, FileKind, FileList, Language, Observer, Records, RecordsError, RunInfo,
+    RunReport, SessionError, SessionInfo, SessionRequest, Sessions,
 };
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
@@ -84,7 +84,7 @@ fn file((path, content): (&String, &Vec<u8>)) -> FileInfo {
 
 impl Sessions for Fake {
     async fn create_session(&self, request: SessionRequest) -> Result<SessionInfo, SessionError> {
-        if !request.grants.read.is_empty() {
+        if request.grants.read != Access::None {
             let why = "reading is not allowed here".to_owned();
             return Err(SessionError::Refused { why, hint: None });
         }

@@ -17,7 +17,7 @@ use crate::fake::Fake;
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 async fn start(fake: Arc<Fake>) -> HttpServer {
-    let gateway = Gateway::new(fake, Options::default()).unwrap();
+    let gateway = Gateway::new(fake, Options::default());
     let auth = Auth::Token(Token::new(TOKEN).unwrap());
     let mut config = HttpConfig::new(([127, 0, 0, 1], 0).into(), auth);
     config.max_body_bytes = 1 << 20;
@@ -131,7 +131,7 @@ async fn e1_pages_of_others_are_turned_away() {
 
 #[tokio::test]
 async fn e1_a_public_address_needs_a_token() {
-    let gateway = || Gateway::new(Arc::new(Fake::default()), Options::default()).unwrap();
+    let gateway = || Gateway::new(Arc::new(Fake::default()), Options::default());
     let open = HttpConfig::new(([0, 0, 0, 0], 0).into(), Auth::Open);
     let refused = serve_http(gateway(), open).await.unwrap_err();
     assert!(matches!(refused, ServeError::PublicWithoutToken { .. }), "{refused}");
@@ -287,7 +287,7 @@ async fn e1_sessions_of_the_older_revision_and_elicitation_in_them() {
 /// A client that goes away without a word leaves its session; there is room for so many.
 #[tokio::test]
 async fn e1_abandoned_sessions_make_room_for_new_ones() {
-    let gateway = Gateway::new(Arc::new(Fake::default()), Options::default()).unwrap();
+    let gateway = Gateway::new(Arc::new(Fake::default()), Options::default());
     let auth = Auth::Token(Token::new(TOKEN).unwrap());
     let mut config = HttpConfig::new(([127, 0, 0, 1], 0).into(), auth);
     config.limits.mcp_sessions = 2;
@@ -348,7 +348,7 @@ async fn fixtures_are_only_in_the_conformance_mode() {
     let body = stateless("tools/list", json!({}), &json!({}));
     let mut headers = headers(&bearer, "tools/list", "");
     headers.pop();
-    let gateway = Gateway::new(Arc::new(Fake::default()), Options::default()).unwrap();
+    let gateway = Gateway::new(Arc::new(Fake::default()), Options::default());
     let config = HttpConfig::new(([127, 0, 0, 1], 0).into(), Auth::Open);
     let fixtures = conformance::serve_http(gateway, config).await.unwrap();
     let normal = start(Arc::default()).await;

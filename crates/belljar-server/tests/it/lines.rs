@@ -43,7 +43,7 @@ impl Client {
 
     pub(crate) async fn with(fake: Fake, era: Era, capabilities: Value, options: Options) -> Self {
         let fake = Arc::new(fake);
-        let gateway = Gateway::new(fake.clone(), options).unwrap();
+        let gateway = Gateway::new(fake.clone(), options);
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
         let stop = CancellationToken::new();

@@ -24,7 +24,7 @@ pub(in super::super) struct WorkflowAsked {
     #[serde(default)]
     inputs: Option<Map<String, Value>>,
     /// What it is to be called.
-    #[serde(default)]
+    #[serde(default, alias = "workflow_id")]
     #[schemars(schema_with = "chosen_id")]
     id: Option<String>,
     /// Wait this long for it to end or to need somebody, at most a minute; not at all if absent.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     answer,
+    approval::{self, QuestionForm},
     workflows::{CommandAnswer, Question, WorkflowError, WorkflowEvent, WorkflowReport},
 };
 
@@ -73,6 +74,9 @@ fn next(report: &WorkflowReport) -> String {
     if let Some(why) = report.value.get("attention").and_then(Value::as_str) {
         return format!("Nobody goes on with it until a person does. Tell the user: {why}.");
     }
+    if let Some(doubt) = doubt(report, id) {
+        return doubt;
+    }
     let person = report.questions.first().map(|question| {
         format!(
             "A person has to decide: `belljar workflow command {id} approve {}` (or reject). Tell \
@@ -92,6 +96,38 @@ fn next(report: &WorkflowReport) -> String {
         (None, true) => "Decide with workflow_command; then call get_workflow.".to_owned(),
         (None, false) => "It goes on by itself; call get_workflow for the result.".to_owned(),
     }
+}
+
+/// What a person has to do about a call that may have happened, or that waits inside the code of a task.
+fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
+    let all = |name: &str| report.value.get(name).and_then(Value::as_array).into_iter().flatten();
+    let text = |of: &Value, name: &str| {
+        of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let is_in_doubt = |one: &&Value| text(one, "kind") == "in_doubt";
+    let happened = "Nobody knows whether a call happened, and the task does not go on until a person \
+                    has looked";
+    let told = "Tell the user, then call get_workflow.";
+    if let Some(one) = all("approvals").find(is_in_doubt) {
+        let (approval, tool) = (text(one, "id"), text(one, "tool"));
+        return Some(format!(
+            "{happened} and says what to make of {tool}: retry (make it again: `belljar approvals \
+             retry {approval}`), use (it happened: `belljar approvals use {approval} --result JSON`) \
+             or deny (it fails in the code: `belljar approvals deny {approval}`). {told}"
+        ));
+    }
+    if let Some(one) = all("decisions").find(is_in_doubt) {
+        let task = text(one, "task");
+        return Some(format!(
+            "{happened}: `belljar workflow command {id} resolve '{task}'` with --retry (make it \
+             again), --use JSON (it happened) or --fail. {told}"
+        ));
+    }
+    let approval = text(all("approvals").next()?, "id");
+    Some(format!(
+        "A call inside a task waits for a person: `belljar approvals approve {approval}` (or deny). \
+         {told}"
+    ))
 }
 
 /// How many tasks are in which state, and those a reader may want to look at.
@@ -176,6 +212,39 @@ pub(super) fn failed(error: &WorkflowError) -> CallToolResult {
 }
 
 /// What a person is asked.
-pub(super) fn question(id: &str, question: &Question) -> String {
-    format!("Workflow {id} asks: {}", question.message)
+pub(super) fn question(id: &str, question: &Question) -> QuestionForm {
+    let text = format!("Workflow {id} asks: {}", question.message);
+    approval::yes_or_no(&text, &format!("`belljar workflow show {id}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{WorkflowReport, next};
+
+    fn told(approvals: &Value, decisions: &Value) -> String {
+        let value = json!({"id": "w", "approvals": approvals, "decisions": decisions});
+        next(&WorkflowReport { value, told: 0, is_over: false, questions: Vec::new() })
+    }
+
+    #[test]
+    fn reliability_10_who_looks_at_a_workflow_in_doubt_is_told_the_answers() {
+        let call = json!({"task": "t", "id": "apr_1", "kind": "call", "tool": "a__b"});
+        let doubt = json!({"task": "t", "id": "apr_2", "kind": "in_doubt", "tool": "a__b"});
+        let both = told(&json!([call, doubt]), &json!([]));
+        for part in ["retry apr_2", "use apr_2 --result JSON", "deny apr_2", "a__b", "a person"] {
+            assert!(both.contains(part), "{part}: {both}");
+        }
+        let asked = told(&json!([call]), &json!([]));
+        assert!(asked.contains("belljar approvals approve apr_1"), "{asked}");
+        let decision = json!({"id": "d1", "task": "pay", "kind": "in_doubt", "by": "human"});
+        let task = told(&json!([]), &json!([decision]));
+        assert!(task.contains("belljar workflow command w resolve 'pay'"), "{task}");
+        assert!(task.contains("--retry") && task.contains("--use JSON"), "{task}");
+        // Controls: nothing waits, or the model itself is asked.
+        assert!(told(&json!([]), &json!([])).starts_with("It goes on by itself"));
+        let agent = json!({"id": "d1", "task": "t", "kind": "approval", "by": "agent"});
+        assert!(told(&json!([]), &json!([agent])).starts_with("Decide with workflow_command"));
+    }
 }

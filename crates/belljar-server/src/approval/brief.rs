@@ -1,0 +1,61 @@
+//! Arguments of a call, as much of them as a form has room for.
+//!
+//! All of them if they fit. Otherwise every value is shortened and every key kept: a person should
+//! at least see what there is to look at elsewhere.
+
+use serde_json::{Map, Value};
+
+use super::{Extent, visible};
+
+/// Characters at either end of a long text.
+const TEXT_ENDS: usize = 40;
+/// Items of a long list.
+const LIST_ITEMS: usize = 5;
+
+/// The arguments as text of about `room` characters, and whether that is all of them.
+pub(super) fn arguments(arguments: &Value, room: usize) -> (String, Extent) {
+    let whole = visible(&pretty(arguments));
+    if whole.chars().nth(room).is_none() {
+        return (whole, Extent::Whole);
+    }
+    let brief = visible(&pretty(&shortened(arguments)));
+    if brief.chars().nth(room).is_none() {
+        return (brief, Extent::InPart);
+    }
+    let shown: String = brief.chars().take(room).collect();
+    let left_out = whole.len().saturating_sub(shown.len());
+    (format!("{shown}\n… and {left_out} bytes more"), Extent::InPart)
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+}
+
+fn shortened(value: &Value) -> Value {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        Value::String(text) => Value::from(ends(text)),
+        Value::Array(items) => {
+            let mut kept: Vec<Value> = items.iter().take(LIST_ITEMS).map(shortened).collect();
+            if items.len() > LIST_ITEMS {
+                kept.push(Value::from(format!("… and {} more", items.len() - LIST_ITEMS)));
+            }
+            Value::from(kept)
+        }
+        Value::Object(fields) => {
+            let kept = fields.iter().map(|(key, value)| (key.clone(), shortened(value)));
+            Value::from(kept.collect::<Map<_, _>>())
+        }
+    }
+}
+
+/// A text, or how it begins and ends.
+fn ends(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= 3 * TEXT_ENDS {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(TEXT_ENDS).collect();
+    let tail: String = text.chars().skip(count - TEXT_ENDS).collect();
+    format!("{head}… {} characters more …{tail}", count - 2 * TEXT_ENDS)
+}

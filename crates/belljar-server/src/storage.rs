@@ -1,0 +1,40 @@
+//! How large what is kept is, for Prometheus.
+
+use std::fmt::Write as _;
+
+/// Bytes of what is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StorageSizes {
+    /// By kind.
+    pub kinds: Vec<(&'static str, u64)>,
+    /// The whole file.
+    pub file: u64,
+    /// Its write-ahead log.
+    pub log: u64,
+    /// Of the file, what nothing is in.
+    pub free: u64,
+}
+
+impl StorageSizes {
+    /// As text that Prometheus reads.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        let mut gauge = |name: &str, help: &str, values: &[(String, u64)]| {
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+            for (labels, value) in values {
+                let _ = writeln!(text, "{name}{labels} {value}");
+            }
+        };
+        let of_kind = |(kind, bytes): &(&str, u64)| (format!("{{kind=\"{kind}\"}}"), *bytes);
+        let kinds: Vec<_> = self.kinds.iter().map(of_kind).collect();
+        gauge("store_bytes", "Bytes of the store's file, by what is in it.", &kinds);
+        for (name, help, value) in [
+            ("store_file_bytes", "The store's file.", self.file),
+            ("store_log_bytes", "The write-ahead log of the store.", self.log),
+            ("store_free_bytes", "Bytes of the store's file that nothing is in.", self.free),
+        ] {
+            gauge(name, help, &[(String::new(), value)]);
+        }
+        text
+    }
+}

@@ -1,0 +1,202 @@
+//! Messages that two readers could read differently are not read at all.
+//!
+//! The protocol library keeps the last of two equal keys. A client, a log or a proxy that keeps the
+//! first has seen another call than the one that is made, so such a message is refused before the
+//! library sees it, over both transports.
+
+#[cfg(test)]
+mod tests;
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::Request,
+    http::{Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use belljar_wire::json::{JsonFlaw, check_keys};
+use rmcp::{
+    RoleServer,
+    model::{ErrorCode, ErrorData, RequestId},
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use serde::{Deserialize, de::IgnoredAny};
+use tokio::{
+    io::{
+        AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+        DuplexStream,
+    },
+    sync::mpsc,
+};
+
+use crate::api::error::ApiError;
+
+/// What is passed on at once, between the reader of lines and the protocol library.
+const PIPE_BYTES: usize = 64 << 10;
+/// A buffer that a large message needed is given back.
+const KEPT_BYTES: usize = 1 << 20;
+/// JSON values in one message: the library takes up to 200 bytes for each.
+const MAX_PARTS: usize = 1_000_000;
+/// UTF-8's.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The answer to a message that is not read; `None` if it may be.
+fn refusal(message: &[u8]) -> Option<Refusal> {
+    let message = without_mark(message);
+    #[derive(Deserialize)]
+    struct Envelope {
+        id: Option<RequestId>,
+        method: Option<IgnoredAny>,
+    }
+    if message.trim_ascii().is_empty() {
+        return None;
+    }
+    // Before anything is made of it.
+    if has_too_many_parts(message) {
+        tracing::warn!("a message of too many parts was refused");
+        let why = format!("the message has more than {MAX_PARTS} JSON values");
+        return Some(Refusal { id: None, error: ErrorData::invalid_request(why, None) });
+    }
+    let flaw = check_keys(message).err()?;
+    if let JsonFlaw::Malformed(_) = flaw {
+        tracing::warn!(%flaw, "a message was refused");
+        return Some(Refusal { id: None, error: ErrorData::parse_error(flaw.to_string(), None) });
+    }
+    let envelope = serde_json::from_slice::<Envelope>(message).ok();
+    let id = envelope.filter(|envelope| envelope.method.is_some()).and_then(|one| one.id);
+    tracing::warn!(%flaw, "a message was refused");
+    Some(Refusal { id, error: ErrorData::invalid_params(flaw.to_string(), None) })
+}
+
+/// A message as the protocol library reads it, which ignores a byte order mark.
+fn without_mark(message: &[u8]) -> &[u8] {
+    message.strip_prefix(BYTE_ORDER_MARK).unwrap_or(message)
+}
+
+/// Whether it would take too much memory: the library makes a value of each part.
+fn has_too_many_parts(message: &[u8]) -> bool {
+    let (mut parts, mut in_string, mut is_escaped) = (1_usize, false, false);
+    for byte in message {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b',' | b'[' | b'{' if !in_string => parts += 1,
+            _ => {}
+        }
+    }
+    parts > MAX_PARTS
+}
+
+/// Why a message is not read.
+#[derive(Debug)]
+struct Refusal {
+    /// Of the request; a notification or an answer has none that could be answered.
+    id: Option<RequestId>,
+    error: ErrorData,
+}
+
+/// Lets requests over HTTP through whose message has one meaning.
+pub(crate) async fn one_meaning(request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    // How large it may be has been seen to before it gets here.
+    let Ok(body) = to_bytes(body, usize::MAX).await else {
+        return ApiError::invalid("the body broke off").into_response();
+    };
+    if let Some(Refusal { id, error }) = refusal(&body) {
+        let answer = TxJsonRpcMessage::<RoleServer>::error(error, id);
+        let answer = serde_json::to_string(&answer).unwrap_or_default();
+        let kind = [(header::CONTENT_TYPE, "application/json")];
+        return (StatusCode::BAD_REQUEST, kind, answer).into_response();
+    }
+    next.run(Request::from_parts(parts, Body::from(body))).await
+}
+
+/// A transport over streams that reads only messages with one meaning.
+pub(crate) struct OneMeaning<T> {
+    inner: T,
+    refusals: mpsc::UnboundedReceiver<Refusal>,
+}
+
+impl<T> OneMeaning<T> {
+    /// `transport` is made for the lines of `input` that may be read. Needs a running tokio runtime.
+    pub(crate) fn new(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        max_line_bytes: usize,
+        transport: impl FnOnce(DuplexStream) -> T,
+    ) -> Self {
+        let (lines, near) = tokio::io::duplex(PIPE_BYTES);
+        let (refuse, refusals) = mpsc::unbounded_channel();
+        tokio::spawn(pass_lines(input, max_line_bytes, lines, refuse));
+        Self { inner: transport(near), refusals }
+    }
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for OneMeaning<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
+        self.inner.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            tokio::select! {
+                biased;
+                Some(Refusal { id, error }) = self.refusals.recv() => {
+                    // Apart: whoever receives may stop waiting, and an answer is not to be torn.
+                    let answer = TxJsonRpcMessage::<RoleServer>::error(error, id);
+                    tokio::spawn(self.inner.send(answer));
+                }
+                message = self.inner.receive() => return message,
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), T::Error> {
+        self.inner.close().await
+    }
+}
+
+/// Passes lines on until there are no more. Longer ones than may be are for the library to drop.
+async fn pass_lines(
+    input: impl AsyncRead + Unpin,
+    max_line_bytes: usize,
+    mut lines: DuplexStream,
+    refuse: mpsc::UnboundedSender<Refusal>,
+) {
+    let mut input = BufReader::new(input);
+    let mut line = Vec::new();
+    let mut is_rest = false;
+    loop {
+        let mut bounded = (&mut input).take(max_line_bytes as u64 + 1);
+        match bounded.read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        // The last line may lack its end; the library reads it all the same.
+        let is_whole = line.ends_with(b"\n") || line.len() <= max_line_bytes;
+        let refused = if is_whole && !is_rest { refusal(&line) } else { None };
+        is_rest = !is_whole;
+        let passed = match refused {
+            None => lines.write_all(&line).await.is_ok(),
+            // Nobody asked, or it cannot be said who: only what could not be read is told.
+            Some(Refusal { id: None, ref error }) if error.code == ErrorCode::INVALID_PARAMS => {
+                true
+            }
+            Some(refused) => refuse.send(refused).is_ok(),
+        };
+        if !passed {
+            return;
+        }
+        line.clear();
+        line.shrink_to(KEPT_BYTES);
+    }
+}
