@@ -9,6 +9,7 @@ mod arguments;
 mod artifacts;
 mod asking;
 mod audit;
+mod backup;
 mod bench;
 mod blob;
 mod code_frame;
@@ -18,6 +19,7 @@ mod demo;
 mod descriptors;
 mod dice;
 mod doctor;
+mod gc;
 mod granted;
 mod interrupt;
 mod json_text;
@@ -81,26 +83,47 @@ pub(crate) fn main() -> ExitCode {
 fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.config.as_deref();
     let places = Places::of_this_process();
-    let settings = || Settings::load(config, &places);
+    let settings = || {
+        tell_strangers(&places);
+        Settings::load(config, &places)
+    };
     let project = || Project::find(&places, &settings()?);
+    // For whatever may call tools.
+    let with_tools = || {
+        let settings = settings()?;
+        settings.tools.tell_not_counted();
+        anyhow::Ok(settings)
+    };
     match arguments.command {
-        Command::Run(run) => run::run(&run, &settings()?, &places),
+        Command::Run(run) => run::run(&run, &with_tools()?, &places),
         Command::Session(command) => session::session(&command, &project()?),
-        Command::Workflow(command) => workflow::workflow(&command, &settings()?, &places),
-        Command::Resume(resume) => resume::resume(&resume, &settings()?, &places),
-        Command::Runs(runs) => runs::runs(runs, &project()?),
+        Command::Workflow(command) => workflow::workflow(&command, &with_tools()?, &places),
+        Command::Resume(resume) => resume::resume(&resume, &with_tools()?, &places),
+        Command::Runs(runs) => runs::runs(&runs, &project()?),
         Command::Blob(blob) => blob::blob(&blob, &project()?),
-        Command::Tools(tools) => tools::tools(&tools, &settings()?, &places),
+        Command::Tools(tools) => tools::tools(&tools, &with_tools()?, &places),
         Command::Approvals(approvals) => approvals::approvals(&approvals, &project()?),
         Command::Audit(audit) => audit::audit(&audit, &project()?),
+        Command::Gc(gc) => gc::gc(gc, &settings()?, &places),
+        Command::Backup(backup) => backup::backup(&backup, &project()?),
         Command::Serve(serve) => {
-            let settings = settings()?;
+            let settings = with_tools()?;
             serve::serve(&serve, &settings, &places, &Project::find(&places, &settings)?)
         }
         Command::Demo(demo) => demo::demo(demo),
         Command::DemoServer => demo::serve(),
-        Command::Doctor(doctor) => doctor::doctor(doctor),
+        // What is wrong with a project is no reason not to examine the machine.
+        Command::Doctor(doctor) => doctor::doctor(doctor, project().ok().as_ref()),
         Command::Bench(bench) => bench::bench(&bench),
+    }
+}
+
+/// What lies here and is passed over. Whoever wonders why their servers are gone has to know.
+fn tell_strangers(places: &Places) {
+    let look = Look::of_stderr();
+    for stranger in places.strangers() {
+        let text = visible::for_stream(&stranger.to_string(), look).into_owned();
+        let _ = writeln!(io::stderr(), "{} {text}", look.paint(Role::Dim, "note:"));
     }
 }
 

@@ -8,22 +8,41 @@ mod cache;
 mod durable;
 mod intent;
 mod link;
+mod one_call;
+mod ownership;
 mod stored;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use belljar_runtime::{
     Bridged, ErrorCode, Listener, RunError, RunRequest, RunResult, Status, ToolLink, ToolReport,
     run_id, unrun,
 };
+use belljar_server::Meter;
 use belljar_store::Store;
 use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
 
-use crate::{Sandbox, Session};
+pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_process};
+use crate::{
+    Sandbox, Session,
+    owner::{Enlisted, enlist},
+};
 use cache::{CacheKey, Used};
-use durable::UnderWay;
-pub use durable::{ResumeError, Resumed, is_owner_alive};
-pub(crate) use durable::{is_owner_this_process, this_process};
+pub(crate) use durable::EndedRun;
+pub use durable::{ResumeError, Resumed};
+pub(crate) use one_call::{OneCall, OneCallEnd};
+pub use ownership::run_status;
+use ownership::{RUNNING, UnderWay};
+
+/// The event that a run has ended without a value, for whatever reason.
+const FAILED: &str = "code_execution_failed";
 
 /// Runs code with tools. Cheap to clone; all clones share sandbox, servers and store.
 #[derive(Debug, Clone)]
@@ -32,6 +51,12 @@ pub struct Executor {
     bridge: Option<Bridge>,
     store: Option<Store>,
     under_way: UnderWay,
+    /// Where measurements go, once somebody takes them.
+    meter: Arc<OnceLock<Meter>>,
+    /// Shows other hosts of the store that this process lives.
+    _enlisted: Option<Arc<Enlisted>>,
+    /// Whether the host stops: what is ended from now on goes on later.
+    stops: Arc<AtomicBool>,
 }
 
 /// One piece of code to run, with what it gets of its project.
@@ -92,7 +117,24 @@ impl Executor {
     /// An executor for a project's servers and store; without them, runs have no tools and leave
     /// no trace.
     pub fn new(sandbox: Sandbox, bridge: Option<Bridge>, store: Option<Store>) -> Self {
-        Self { sandbox, bridge, store, under_way: UnderWay::default() }
+        let state = store.as_ref().and_then(|store| store.path().parent());
+        let enlisted = state.and_then(|state| {
+            let failed = |error: &std::io::Error| tracing::warn!(%error, "not shown as alive");
+            enlist(state).inspect_err(failed).ok()
+        });
+        let (under_way, meter) = (UnderWay::default(), Arc::default());
+        let stops = Arc::default();
+        Self { sandbox, bridge, store, under_way, meter, _enlisted: enlisted, stops }
+    }
+
+    /// Notes from now on what is found out by measuring; the first to ask for that gets it.
+    pub(crate) fn measure_with(&self, meter: Meter) {
+        let _ = self.meter.set(meter);
+    }
+
+    /// Where measurements go, if anywhere.
+    pub(crate) fn meter(&self) -> Option<&Meter> {
+        self.meter.get()
     }
 
     /// Where its runs run.
@@ -108,6 +150,21 @@ impl Executor {
     /// The project's store.
     pub fn store(&self) -> Option<&Store> {
         self.store.as_ref()
+    }
+
+    /// The host is going to stop: durable runs that are aborted or dropped from now on are not given
+    /// up, but go on with the next host.
+    pub fn prepare_to_stop(&self) {
+        self.stops.store(true, Ordering::SeqCst);
+    }
+
+    fn stops(&self) -> bool {
+        self.stops.load(Ordering::SeqCst)
+    }
+
+    /// Whether a durable run is under way in this process.
+    pub(crate) fn is_under_way(&self, id: &str) -> bool {
+        self.under_way.has(id)
     }
 
     /// Runs the code to its end, or until `abort` completes. Whatever goes wrong is in the result.
@@ -128,20 +185,26 @@ impl Executor {
     ) -> RunResult {
         self.inject(&mut execution).await;
         let key = CacheKey::of(&execution, self.bridge.as_ref());
-        if let Some(cached) = self.cached(&execution, key.as_ref()).await {
-            return RunResult { tools: execution.report.unwrap_or_default(), ..cached };
-        }
         let (budget, ttl) = (execution.max_output_tokens, execution.cache);
+        self.post(&id, "code_execution_started", &execution.request.language).await;
+        let end = self.expect_end(&id);
+        if let Some(cached) = self.cached(&execution, key.as_ref()).await {
+            execution.observer.run_begins(&id);
+            let tools = execution.report.unwrap_or_default();
+            return self.finish(end, RunResult { id, tools, ..cached }, budget).await;
+        }
         let used = Arc::new(Used::hearing_for(execution.observer.clone()));
         execution.observer = used.clone();
-        self.post(&id, "code_execution_started", &execution.request.language).await;
         let is_durable = self.is_durable(&execution).await;
         let result = match (is_durable, &self.store) {
             (true, Some(store)) => self.begin_durable(id, execution, store, abort).await,
-            _ => self.run_plain(Where::Fresh(&self.sandbox), id, execution, abort).await,
+            _ => {
+                execution.observer.run_begins(&id);
+                self.run_plain(Where::Fresh(&self.sandbox), id, execution, abort).await
+            }
         };
         self.keep(key, ttl, &used, &result).await;
-        self.close(result, budget).await
+        self.finish(end, result, budget).await
     }
 
     /// Runs the code in a session, under a name that is known beforehand. Tools, the budget and the
@@ -163,8 +226,9 @@ impl Executor {
         self.inject(&mut execution).await;
         let budget = execution.max_output_tokens;
         self.post(&id, "code_execution_started", &execution.request.language).await;
+        let end = self.expect_end(&id);
         let result = self.run_plain(Where::In(session), id, execution, abort).await;
-        self.close(result, budget).await
+        self.finish(end, result, budget).await
     }
 
     /// Whether a run needs a journal.
@@ -205,18 +269,31 @@ impl Executor {
         RunResult { tools: report.unwrap_or_default(), ..result }
     }
 
-    /// What is left to do when a run has ended.
-    async fn close(&self, mut result: RunResult, budget: Option<u32>) -> RunResult {
+    /// What every result passes on its way out, be it of a run that has just ended, of one that was
+    /// resumed, or from the cache.
+    async fn finish(
+        &self,
+        end: ExpectedEnd,
+        mut result: RunResult,
+        budget: Option<u32>,
+    ) -> RunResult {
         if let Some(tokens) = budget {
             budget::fit(&mut result, tokens, self.store.as_ref()).await;
         }
         let event = match result.status {
             Status::Completed => "code_execution_completed",
-            Status::Failed | Status::Aborted => "code_execution_failed",
-            Status::ApprovalRequired | Status::InDoubt => "code_execution_paused",
+            Status::Failed | Status::Aborted => FAILED,
+            Status::Interrupted | Status::ApprovalRequired | Status::InDoubt => {
+                "code_execution_paused"
+            }
         };
         self.post(&result.id, event, &result.metrics).await;
+        end.came();
         result
+    }
+
+    fn expect_end(&self, id: &str) -> ExpectedEnd {
+        ExpectedEnd { run: Some((self.clone(), id.to_owned())) }
     }
 
     /// Notes an event, without waiting for the disk (F4).
@@ -237,6 +314,30 @@ impl Executor {
             let _ = store.flush().await;
         }
         self.sandbox.shutdown().await;
+    }
+}
+
+/// Tells that a run has ended whose caller dropped it: whatever began ends in the events, too.
+struct ExpectedEnd {
+    run: Option<(Executor, String)>,
+}
+
+impl ExpectedEnd {
+    fn came(mut self) {
+        self.run = None;
+    }
+}
+
+impl Drop for ExpectedEnd {
+    fn drop(&mut self) {
+        let (Some((executor, id)), Ok(runtime)) =
+            (self.run.take(), tokio::runtime::Handle::try_current())
+        else {
+            return;
+        };
+        runtime.spawn(async move {
+            executor.post(&id, FAILED, &serde_json::json!({ "status": "aborted" })).await;
+        });
     }
 }
 

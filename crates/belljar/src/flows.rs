@@ -19,6 +19,7 @@ mod retention;
 mod sandboxes;
 mod tools;
 mod tree;
+mod waiting;
 mod walk;
 
 use std::{
@@ -34,7 +35,7 @@ use belljar_flow::{
     engine::{CheckpointRow, Filter, FlowRow, Why},
     is_agent,
 };
-use belljar_runtime::Limits;
+use belljar_runtime::{CommitExecutable, Limits};
 use belljar_tools::{NoObserver, Observer};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
@@ -43,13 +44,16 @@ use tokio_util::sync::CancellationToken;
 use crate::{Executor, SessionRegistry, now_ms};
 
 pub use allowed::FlowTerms;
+pub(crate) use code::{is_of_workflow, runs_of_intent};
 pub use driving::{NEEDS_ATTENTION, QUEUED, is_looked_after, needs_attention, status_of};
 pub use error::{FlowsError, check_flow_id};
 pub use files::Hidden;
+use files::Versions;
 pub use known::check_workflow;
 pub use retention::forget_workflow;
+pub use waiting::{TaskQuestion, task_questions};
 
-use driving::UnderWay;
+use driving::{Neglected, UnderWay};
 use performer::Hands;
 use queue::Queue;
 
@@ -74,6 +78,8 @@ struct Shared {
     max_queued: usize,
     /// Those of which it was said that they are left alone, with their fence.
     left_alone: Mutex<BTreeSet<(String, i64)>>,
+    /// Those whose owner lives and does nothing.
+    neglected: Neglected,
     /// Cancelled when the host ends.
     stop: CancellationToken,
     background: Mutex<tokio::task::JoinSet<()>>,
@@ -96,8 +102,6 @@ pub struct FlowOptions {
     pub max_running: u32,
     /// How many may wait; more are not begun.
     pub max_queued: u32,
-    /// For how long workflows that have ended are kept; for ever if nothing is said.
-    pub keep: Option<Duration>,
 }
 
 impl FlowOptions {
@@ -111,7 +115,6 @@ impl FlowOptions {
             observer: Arc::new(NoObserver),
             max_running: MAX_RUNNING,
             max_queued: MAX_QUEUED,
-            keep: None,
         }
     }
 }
@@ -190,6 +193,7 @@ impl Flows {
             queue,
             max_queued,
             left_alone: Mutex::default(),
+            neglected: Neglected::default(),
             stop: CancellationToken::new(),
             background: Mutex::default(),
         };
@@ -220,11 +224,7 @@ impl Flows {
     /// Finds everything that is wrong with a workflow: the faults of the workflow itself, tools nobody
     /// has, code where there is to be none.
     pub async fn check(&self, dag: &Dag) -> Result<(), FlowsError> {
-        if !self.shared.terms.code
-            && let Some(task) = walk::first_code(dag)
-        {
-            return Err(FlowsError::CodeOff { task });
-        }
+        self.shared.terms.check(&dag.tasks)?;
         let found = self.shared.hands.look_up(&walk::tools(dag)).await;
         known::check_with(dag, &found).map_err(FlowsError::Faulty)
     }
@@ -319,6 +319,7 @@ impl Flows {
         command: &Command,
     ) -> Result<String, FlowsError> {
         let command_id = command_id.unwrap_or_else(new_command_id);
+        check_command(&self.shared.workflows, id, command).await?;
         self.shared.hands.expect(command).await;
         let workflows = &self.shared.workflows;
         workflows.send(id, &command_id, by, command, now_ms()).await?;
@@ -346,6 +347,12 @@ impl Flows {
     /// A workflow as it is, or as it was at a checkpoint.
     pub async fn look(&self, id: &str, checkpoint: Option<u64>) -> Result<Machine, FlowsError> {
         Ok(self.shared.workflows.look(id, checkpoint).await?)
+    }
+
+    /// The calls inside its tasks' code that wait for a person.
+    pub async fn task_questions(&self, machine: &Machine) -> Result<Vec<TaskQuestion>, FlowsError> {
+        let asked = task_questions(self.shared.hands.engine.store(), machine).await;
+        Ok(asked.map_err(belljar_flow::EngineError::from).map_err(WorkflowError::from)?)
     }
 
     /// What is known of a workflow without what it did.
@@ -397,9 +404,15 @@ impl Flows {
     }
 
     /// Brings what the workflow changed in its files to a directory.
-    pub async fn export(&self, id: &str, to: &std::path::Path) -> Result<Exported, FlowsError> {
+    pub async fn export(
+        &self,
+        id: &str,
+        to: &std::path::Path,
+        executable: &CommitExecutable,
+    ) -> Result<Exported, FlowsError> {
         let (before, after) = (self.look(id, Some(0)).await?, self.look(id, None).await?);
-        self.shared.hands.export(before.files(), after.files(), to).await
+        let versions = Versions { before: before.files(), after: after.files() };
+        self.shared.hands.export(versions, to, executable).await
     }
 
     /// Drives in the background what was left behind: workflows whose host died, and those that a
@@ -425,6 +438,20 @@ impl Flows {
     }
 }
 
+/// Refuses a command that brings code which the workflow's own terms do not allow. Nobody could run it,
+/// and a task that cannot run fails the workflow.
+pub async fn check_command(
+    workflows: &Workflows<Embedded>,
+    id: &str,
+    command: &Command,
+) -> Result<(), FlowsError> {
+    let (Command::InjectTasks { tasks } | Command::Replan { tasks, .. }) = command else {
+        return Ok(());
+    };
+    let machine = workflows.look(id, None).await?;
+    FlowTerms::of(machine.terms()).check(tasks)
+}
+
 /// What was brought to a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exported {
@@ -432,6 +459,8 @@ pub struct Exported {
     pub written: Vec<String>,
     /// Paths that were not, and why.
     pub refused: Vec<(String, String)>,
+    /// Paths that are only brought on request, because the host would execute them, and why.
+    pub withheld: Vec<(String, String)>,
 }
 
 /// A new id of a workflow.

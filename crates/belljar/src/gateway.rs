@@ -3,38 +3,36 @@
 //! What a model asks for is within what the operator allows, or refused; nothing it sends can
 //! approve a call.
 
+mod durable;
 mod records;
 mod sessions;
+mod storage;
 mod terms;
 mod told;
 mod workflows;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use belljar_runtime::{Language, RunError, RunRequest, RunResult, Status, run_id, unrun};
 use belljar_server::{
-    ApprovalRequest, Backend, DecideError, ExecuteRequest, Observer, PassThrough, RunReport,
-    SearchError, ToolMatch, Verdict,
+    Backend, DecideError, EndRun, ExecuteRequest, Meter, MissingServer, Observer, PassThrough,
+    RunInfo, RunReport, SearchError, ToolMatch, ToolsFound, Verdict, is_well_formed,
 };
-use belljar_store::{ApprovalState, Approvals, RunSummary, Store};
-use belljar_tools::{Glob, NoObserver, RunContext, Tool, ToolGrants, Wanted};
-use serde_json::{Map, Value, json, value::to_raw_value};
-use tokio::time::{Instant, sleep};
+use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, Wanted};
+use serde_json::{
+    Map, Value, json,
+    value::{RawValue, to_raw_value},
+};
 
-use crate::{
-    Durability, Execution, Executor, Flows, SessionRegistry, executor::is_owner_this_process,
-    is_owner_alive, now_ms,
-};
-pub use terms::Terms;
+use crate::{Durability, Execution, Executor, Flows, SessionRegistry, now_ms};
+pub use terms::{ExecutableTerms, Terms};
 use told::{Prints, Told};
-pub use workflows::WorkflowTerms;
+pub use workflows::{WorkflowTerms, task_question, with_task};
 
-/// How often a run of another process is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long servers may take to list the tools that are passed through, before any client is served.
+const PASSED_IN: Duration = Duration::from_secs(30);
+/// The most characters of a tool's summary.
+const SUMMARY: usize = 200;
 
 /// Belljar behind its MCP server.
 #[derive(Debug)]
@@ -42,12 +40,13 @@ pub struct ProjectBackend {
     executor: Executor,
     terms: Terms,
     passed_through: Vec<PassThrough>,
-    /// Runs of hosts before this one that were started again here.
-    revived: Mutex<BTreeSet<String>>,
+    /// What is known of durable runs that nobody has.
+    adoption: durable::Adoption,
     sessions: SessionRegistry,
     /// Workflows, unless the operator has switched them off.
     flows: Option<Flows>,
     warnings: workflows::Warnings,
+    measured: storage::MeasuredSizes,
 }
 
 impl ProjectBackend {
@@ -55,20 +54,15 @@ impl ProjectBackend {
     pub async fn new(executor: Executor, terms: Terms) -> Self {
         let mut passed_through = Vec::new();
         if let (Some(bridge), false) = (executor.bridge(), terms.pass_through.is_empty()) {
-            let (catalogue, failures) = bridge.catalogue().await;
-            for failure in failures {
-                tracing::warn!(error = &failure as &dyn std::error::Error, "no tools to pass");
-            }
-            let is_chosen = |tool: &&Tool| {
-                terms.pass_through.iter().any(|glob| glob.matches(&tool.qualified_name()))
-            };
-            passed_through = catalogue.tools().iter().filter(is_chosen).map(passed).collect();
+            let chosen = chosen_tools(bridge, &terms.pass_through).await;
+            passed_through = chosen.iter().map(passed).collect();
         }
         let (sandbox, store) = (executor.sandbox().clone(), executor.store().cloned());
         let sessions = SessionRegistry::new(sandbox, store).await;
         let flows = Self::flows(&executor, &sessions, &terms).await;
-        let (revived, warnings) = (Mutex::default(), workflows::Warnings::default());
-        Self { executor, terms, passed_through, revived, sessions, flows, warnings }
+        let (adoption, warnings) = Default::default();
+        let measured = storage::MeasuredSizes::default();
+        Self { executor, terms, passed_through, adoption, sessions, flows, warnings, measured }
     }
 
     /// The executor behind it.
@@ -100,7 +94,8 @@ impl ProjectBackend {
             intent: request.intent,
             durability: match request.durable {
                 Some(true) => Durability::Always,
-                Some(false) | None => Durability::IfAsked,
+                Some(false) => Durability::Never,
+                None => Durability::IfAsked,
             },
             max_output_tokens: Some(tokens.unwrap_or(self.terms.max_output_tokens)),
             cache: self.terms.cache,
@@ -109,6 +104,13 @@ impl ProjectBackend {
             ..Execution::new(run, self.terms.caller.clone())
         })
     }
+}
+
+/// The report of a run that has ended. Its value stays the text that it is.
+fn report(mut result: RunResult) -> RunReport {
+    let value = std::mem::replace(&mut result.result, RawValue::NULL.to_owned());
+    let rest = serde_json::to_value(&result).unwrap_or_default();
+    RunReport { result: Some(value), ..RunReport::ended(rest) }
 }
 
 /// What the rest of Belljar calls a language; TypeScript unless it is said.
@@ -124,13 +126,15 @@ fn language(asked: Option<belljar_server::Language>) -> Language {
 impl Backend for ProjectBackend {
     async fn execute(&self, request: ExecuteRequest, observer: Observer) -> RunReport {
         let id = run_id();
-        observer.started(&id);
         let aborted = observer.aborted();
-        let result = match self.execution(request, observer) {
+        let result = match self.execution(request, observer.clone()) {
             Ok(execution) => self.executor.execute_as(id, execution, aborted).await,
-            Err(error) => RunResult { id, ..unrun(Status::Failed, error) },
+            Err(error) => {
+                observer.started(&id);
+                RunResult { id, ..unrun(Status::Failed, error) }
+            }
         };
-        RunReport::ended(serde_json::to_value(&result).unwrap_or_default())
+        report(result)
     }
 
     async fn decide(
@@ -144,22 +148,33 @@ impl Backend for ProjectBackend {
         let verdict = match verdict {
             Verdict::Approve => belljar_store::Verdict::Approve,
             Verdict::Deny => belljar_store::Verdict::Deny,
+            Verdict::Retry => belljar_store::Verdict::Retry,
+            Verdict::Use(result) => belljar_store::Verdict::Use(result.to_string()),
         };
         match store.decide(approval_id, verdict, by, now_ms()).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.adoption.look_again();
+                Ok(())
+            }
             Err(belljar_store::DecideError::Unknown(id)) => Err(DecideError::Unknown(id)),
             Err(
                 belljar_store::DecideError::AlreadyDecided { id, .. }
                 | belljar_store::DecideError::Expired { id, .. },
             ) => Err(DecideError::Settled(id)),
+            Err(belljar_store::DecideError::RunEnded(id)) => Err(DecideError::RunEnded(id)),
+            Err(
+                error @ (belljar_store::DecideError::InDoubt(_)
+                | belljar_store::DecideError::NotInDoubt(_)
+                | belljar_store::DecideError::LargeResult(_)),
+            ) => Err(DecideError::NoAnswer(error.to_string())),
             Err(belljar_store::DecideError::Store(error)) => {
                 Err(DecideError::Failed(error.to_string()))
             }
         }
     }
 
-    async fn search_tools(&self, intent: &str, k: u32) -> Result<Vec<ToolMatch>, SearchError> {
-        let Some(bridge) = self.executor.bridge() else { return Ok(Vec::new()) };
+    async fn search_tools(&self, intent: &str, k: u32) -> Result<ToolsFound, SearchError> {
+        let Some(bridge) = self.executor.bridge() else { return Ok(ToolsFound::default()) };
         let (catalogue, failures) = bridge.catalogue().await;
         if catalogue.tools().is_empty()
             && let Some(failure) = failures.first()
@@ -167,32 +182,47 @@ impl Backend for ProjectBackend {
             return Err(SearchError { message: failure.to_string() });
         }
         let hits = bridge.find(&catalogue, Wanted::new(intent, k as usize)).await;
-        let mut found = Vec::new();
+        let mut tools = Vec::new();
         for hit in hits {
-            found.push(ToolMatch {
+            tools.push(ToolMatch {
                 name: hit.tool.qualified_name(),
                 call: bridge.described(&hit.tool).await,
-                description: String::new(),
+                description: summary(&hit.tool),
             });
         }
-        Ok(found)
+        let missing = failures.iter().map(|failure| MissingServer {
+            server: failure.server().to_owned(),
+            reason: failure.to_string(),
+        });
+        Ok(ToolsFound { tools, missing: missing.collect() })
     }
 
     async fn get_run(&self, run_id: &str, wait: Duration) -> Option<RunReport> {
-        let store = self.executor.store()?;
-        let until = Instant::now() + wait;
-        loop {
-            let record = store.run(run_id).await.ok().flatten()?;
-            if let Some(result) = &record.result_json {
-                return serde_json::from_str(result).ok().map(RunReport::ended);
-            }
-            let waiting = waiting(store, run_id).await;
-            let goes_on = self.goes_on(store, &record.summary).await;
-            if !waiting.is_empty() || !goes_on || Instant::now() >= until {
-                return Some(unfinished(&record.summary, waiting, goes_on));
-            }
-            sleep(LOOK_EVERY).await;
-        }
+        self.stored_run(run_id, wait).await
+    }
+
+    async fn resumable_runs(&self) -> Vec<RunInfo> {
+        self.runs_to_take_up().await
+    }
+
+    async fn resume(&self, run_id: &str, observer: Observer) -> Option<RunReport> {
+        self.take_up(run_id, observer).await
+    }
+
+    async fn more_resumable(&self) {
+        self.adoption.changed().await;
+    }
+
+    async fn end_run(&self, run_id: &str) -> EndRun {
+        self.end_stored_run(run_id).await
+    }
+
+    fn prepare_to_stop(&self) {
+        self.executor.prepare_to_stop();
+    }
+
+    fn measure_with(&self, meter: Meter) {
+        self.executor.measure_with(meter);
     }
 
     fn pass_through(&self) -> Vec<PassThrough> {
@@ -227,64 +257,27 @@ impl Backend for ProjectBackend {
     }
 }
 
-impl ProjectBackend {
-    /// Whether somebody has a run under way, if need be this process from now on: a run whose host
-    /// has died goes on, and so does one that was set aside with a question that a person has
-    /// answered since. Nothing else brings back a run that its client gave up.
-    async fn goes_on(&self, store: &Store, run: &RunSummary) -> bool {
-        if run.status == "running" {
-            if !is_owner_alive(&run.owner) && !is_owner_this_process(&run.owner) && run.durable {
-                self.revive(&run.id);
-            }
-            return true;
-        }
-        if run.durable && was_answered(store, run).await {
-            self.revive(&run.id);
-        }
-        self.revived.lock().unwrap_or_else(PoisonError::into_inner).contains(&run.id)
+/// The tools that are to be passed through. Where one has a name that cannot be, its server is asked
+/// again first: what is remembered of it may be long mended.
+async fn chosen_tools(bridge: &Bridge, chosen: &[Glob]) -> Vec<Tool> {
+    let is_chosen = |tool: &&Tool| chosen.iter().any(|glob| glob.matches(&tool.qualified_name()));
+    let is_bad = |tool: &&Tool| is_chosen(tool) && !is_well_formed(&tool.qualified_name());
+    let (mut catalogue, mut failures) = bridge.catalogue_within(PASSED_IN).await;
+    let bad: Vec<Tool> = catalogue.tools().iter().filter(is_bad).cloned().collect();
+    if !bad.is_empty() {
+        bridge.refresh(&bad, PASSED_IN).await;
+        (catalogue, failures) = bridge.catalogue_within(PASSED_IN).await;
     }
-
-    /// Starts a run again, once.
-    fn revive(&self, run_id: &str) {
-        let mut revived = self.revived.lock().unwrap_or_else(PoisonError::into_inner);
-        if !revived.insert(run_id.to_owned()) {
-            return;
-        }
-        let (executor, id) = (self.executor.clone(), run_id.to_owned());
-        tokio::spawn(async move {
-            let resumed = executor.resume(&id, Arc::new(NoObserver), std::future::pending()).await;
-            if let Err(error) = resumed {
-                tracing::warn!(error = &error as &dyn std::error::Error, id, "not resumed");
-            }
-        });
+    for failure in failures {
+        tracing::warn!(error = &failure as &dyn std::error::Error, "no tools to pass");
     }
+    catalogue.tools().iter().filter(is_chosen).cloned().collect()
 }
 
-/// The approvals a run waits for.
-async fn waiting(store: &Store, run_id: &str) -> Vec<ApprovalRequest> {
-    let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
-    let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == run_id);
-    of_run.map(records::request).collect()
-}
-
-/// Whether a person decided about a call of a run after it was set aside.
-async fn was_answered(store: &Store, run: &RunSummary) -> bool {
-    let all = store.approvals(Approvals::All, now_ms()).await.unwrap_or_default();
-    all.iter().any(|one| {
-        let decided = matches!(one.state, ApprovalState::Approved | ApprovalState::Denied);
-        one.asked.run_id == run.id && decided && one.decided_ms >= Some(run.updated_ms)
-    })
-}
-
-/// How a run stands that has no result.
-fn unfinished(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: bool) -> RunReport {
-    let status = if waiting.is_empty() { run.status.as_str() } else { "approval_required" };
-    let mut value = json!({ "id": run.id, "status": status, "success": false });
-    if let (false, true, Some(fields)) = (goes_on, run.durable, value.as_object_mut()) {
-        let message = format!("It was set aside; a person can run `belljar resume {}`.", run.id);
-        fields.insert("message".to_owned(), message.into());
-    }
-    RunReport { value, waiting }
+/// What a tool says of itself first; all of it is in how it is called.
+fn summary(tool: &Tool) -> String {
+    let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
+    text.trim().lines().next().unwrap_or_default().chars().take(SUMMARY).collect()
 }
 
 fn passed(tool: &Tool) -> PassThrough {

@@ -17,22 +17,29 @@ mod engines;
 mod executor;
 mod flows;
 mod gateway;
+mod owner;
+mod retention;
 mod sandbox;
 mod sessions;
 
 pub use belljar_runtime::{
-    Artifact, Change, CheckpointInfo, Checkpointed, Ending, ErrorCode, ErrorKind, FileError,
-    Finding, FindingState, Grants, Isolation, Language, LaunchError, Limits, Metrics, RunError,
-    RunRequest, RunResult, SessionFile, SessionFileKind, SessionInfo, SessionPhase, SessionRequest,
-    Status, Truncated, Workspace, examine,
+    Artifact, Change, CheckpointInfo, Checkpointed, CommitExecutable, Ending, ErrorCode, ErrorKind,
+    FileError, Finding, FindingState, Grants, Isolation, Language, LaunchError, Limits, Metrics,
+    RunError, RunRequest, RunResult, SessionFile, SessionFileKind, SessionInfo, SessionPhase,
+    SessionRequest, Status, Truncated, Workspace, examine,
 };
-pub use executor::{Durability, Execution, Executor, ResumeError, Resumed, is_owner_alive, now_ms};
+pub use executor::{Durability, Execution, Executor, ResumeError, Resumed, now_ms, run_status};
 pub use flows::{
     Answered, CommandAnswer, Exported, FlowOptions, FlowTerms, Flows, FlowsError, Fork, Hidden,
-    MAX_QUEUED, MAX_RUNNING, NEEDS_ATTENTION, NewFlow, QUEUED, check_flow_id, check_workflow,
-    forget_workflow, is_looked_after, needs_attention, new_command_id, new_flow_id, status_of,
+    MAX_QUEUED, MAX_RUNNING, NEEDS_ATTENTION, NewFlow, QUEUED, TaskQuestion, check_command,
+    check_flow_id, check_workflow, forget_workflow, is_looked_after, needs_attention,
+    new_command_id, new_flow_id, status_of, task_questions,
 };
-pub use gateway::{ProjectBackend, Terms, WorkflowTerms};
+pub use gateway::{
+    ExecutableTerms, ProjectBackend, Terms, WorkflowTerms, task_question, with_task,
+};
+pub use owner::{is_owner_alive, know_owners_of};
+pub use retention::{Collected, Collector, Retention, Sweep};
 pub use sandbox::{
     BuildError, OpenSession, Run, RunResultExt, Sandbox, SandboxBuilder, Session, ValueError, init,
     unrun,

@@ -26,8 +26,6 @@ pub(crate) const IDLE: Duration = Duration::from_secs(15 * 60);
 pub(crate) const LIFETIME: Duration = Duration::from_secs(8 * 3600);
 /// The longest either may be.
 const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Sessions that ended this long ago are forgotten.
-const FORGOTTEN_MS: i64 = 30 * 24 * 3600 * 1000;
 /// Ended sessions that are known without a store.
 const MAX_REMEMBERED: usize = 1024;
 
@@ -298,7 +296,6 @@ async fn close_orphans(store: &Store) {
             tracing::warn!(error, id = began.id, "a session's end was not written down");
         }
     }
-    let _ = store.forget_sessions(now_ms().saturating_sub(FORGOTTEN_MS)).await;
 }
 
 fn row(kept: &KeptSession) -> NewSession {

@@ -1,7 +1,8 @@
 //! A tool call as a person sees it who has to decide about it.
 //!
 //! Everything here comes from guest code, so nothing of it may be hidden, reordered or obeyed by a
-//! terminal, and none of it may push the rest out of sight.
+//! terminal, and none of it may push the rest out of sight. What is left out is said to be, so that
+//! nobody who has not seen all of a call says yes to it.
 
 use serde::de::IgnoredAny;
 
@@ -19,33 +20,54 @@ const MOST_IN_LINE: usize = 400;
 /// Characters of arguments on one line.
 const ONE_LINE: usize = 200;
 
-/// The arguments on lines of their own, indented; said to be cut when they are.
-pub(crate) fn arguments(json: &str, look: Look) -> String {
-    let shown = if serde_json::from_str::<IgnoredAny>(json).is_ok() {
+/// How much of a call's arguments a person was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Whole,
+    InPart,
+}
+
+/// The beginning of the arguments on lines of their own, indented, and whether that is all of them.
+pub(crate) fn arguments(json: &str, look: Look) -> (String, Extent) {
+    let shown = laid_out(json, look);
+    let mut text = String::new();
+    for line in shown.lines().take(MOST_LINES) {
+        text.push_str(&format!("    {}\n", cut(line, MOST_IN_LINE)));
+    }
+    let is_wide = |line: &str| line.chars().nth(MOST_IN_LINE).is_some();
+    let is_cut = shown.lines().nth(MOST_LINES).is_some() || shown.lines().any(is_wide);
+    (text, if is_cut { Extent::InPart } else { Extent::Whole })
+}
+
+/// Where to see what was left out.
+pub(crate) fn cut_note(id: &str, json: &str, look: Look) -> String {
+    let note = format!("… cut, {} bytes in all: belljar approvals show {id}", json.len());
+    format!("    {}\n", look.paint(Role::Caution, &note))
+}
+
+/// All of the arguments, on lines of their own, indented.
+pub(crate) fn all_arguments(json: &str, look: Look) -> String {
+    laid_out(json, look).lines().map(|line| format!("    {line}\n")).collect()
+}
+
+fn laid_out(json: &str, look: Look) -> String {
+    if serde_json::from_str::<IgnoredAny>(json).is_ok() {
         // Colours would be cut apart with the lines they are on.
         lay_out(&candid_json(json), Layout::Fitted, Look { colours: Look::PLAIN.colours, ..look })
     } else {
         visible(json).into_owned()
-    };
-    let mut text = String::new();
-    let count = shown.lines().count();
-    for line in shown.lines().take(MOST_LINES) {
-        text.push_str("    ");
-        text.push_str(&cut(line, MOST_IN_LINE));
-        text.push('\n');
     }
-    let is_cut = count > MOST_LINES || shown.lines().any(|line| line.len() > MOST_IN_LINE);
-    if is_cut {
-        let note = format!("… cut, {} bytes in all: belljar approvals list --json", json.len());
-        text.push_str(&format!("    {}\n", look.paint(Role::Caution, &note)));
-    }
-    text
 }
 
 /// The arguments on one line, the beginning of them at least.
 pub(crate) fn arguments_in_line(json: &str) -> String {
     let one_line = json.replace(['\n', '\r', '\t'], " ");
     cut(&visible(&candid_json(&one_line)), ONE_LINE)
+}
+
+/// A name on one line, in which nothing is hidden. Servers choose the names of their tools.
+pub(crate) fn name_in_line(name: &str) -> String {
+    visible(&candid_json(name)).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// The run and the line of its code that makes the call.

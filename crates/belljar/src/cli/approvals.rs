@@ -5,14 +5,21 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::Context as _;
 use belljar::{is_owner_alive, now_ms};
+use belljar_server::ApprovalKind;
 use belljar_store::{Approval, ApprovalState, Approvals, DecideError, Store, StoreError, Verdict};
-use serde::Serialize;
+use serde::{Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::{
-    approval_text::{arguments, arguments_in_line, place},
-    arguments::{ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, DecideArguments},
+    approval_text::{
+        Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place,
+    },
+    arguments::{
+        ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, ApprovalsShowArguments,
+        DecideArguments, UseArguments,
+    },
     look::{Look, Role},
     moments::{ago, span},
     print_json,
@@ -34,11 +41,20 @@ pub(crate) fn approvals(
         match &arguments.command {
             None => list(arguments.list, store.as_ref()).await,
             Some(ApprovalsCommand::List(arguments)) => list(*arguments, store.as_ref()).await,
+            Some(ApprovalsCommand::Show(arguments)) => show(arguments, store.as_ref()).await,
             Some(ApprovalsCommand::Approve(decide)) => {
-                decide_all(decide, Verdict::Approve, store.as_ref()).await
+                decide_all(decide, &Verdict::Approve, store.as_ref()).await
             }
             Some(ApprovalsCommand::Deny(decide)) => {
-                decide_all(decide, Verdict::Deny, store.as_ref()).await
+                decide_all(decide, &Verdict::Deny, store.as_ref()).await
+            }
+            Some(ApprovalsCommand::Retry(decide)) => {
+                decide_all(decide, &Verdict::Retry, store.as_ref()).await
+            }
+            Some(ApprovalsCommand::Use(UseArguments { id, result, json })) => {
+                serde_json::from_str::<IgnoredAny>(result).context("--result is not JSON")?;
+                let decide = DecideArguments { ids: vec![id.clone()], json: *json };
+                decide_all(&decide, &Verdict::Use(result.clone()), store.as_ref()).await
             }
         }
     })
@@ -49,7 +65,9 @@ pub(crate) fn approvals(
 struct Shown<'a> {
     id: &'a str,
     state: &'static str,
-    kind: &'a str,
+    /// `call`, or `in_doubt` for one that may have happened.
+    kind: &'static str,
+    message: &'static str,
     tool: &'a str,
     arguments: Box<RawValue>,
     run_id: &'a str,
@@ -61,16 +79,21 @@ struct Shown<'a> {
     expires_ms: i64,
     decided_by: Option<&'a str>,
     decided_ms: Option<i64>,
+    /// What the call gave, if somebody said that it had happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
 }
 
 impl<'a> From<&'a Approval> for Shown<'a> {
     fn from(approval: &'a Approval) -> Self {
-        let Approval { asked, state, decided_by, decided_ms } = approval;
+        let Approval { asked, state, decided_by, decided_ms, result } = approval;
         let json = RawValue::from_string(asked.arguments.clone());
+        let kind = kind(asked.is_in_doubt());
         Self {
             id: &asked.id,
             state: state.as_str(),
-            kind: &asked.kind,
+            kind: kind.0,
+            message: kind.1,
             tool: &asked.tool,
             arguments: json.unwrap_or_else(|_| RawValue::NULL.to_owned()),
             run_id: &asked.run_id,
@@ -82,7 +105,16 @@ impl<'a> From<&'a Approval> for Shown<'a> {
             expires_ms: asked.expires_ms,
             decided_by: decided_by.as_deref(),
             decided_ms: *decided_ms,
+            result: result.clone().and_then(|result| RawValue::from_string(result).ok()),
         }
+    }
+}
+
+/// What is asked, and the same in words, as the HTTP API says it.
+fn kind(is_in_doubt: bool) -> (&'static str, &'static str) {
+    match is_in_doubt {
+        true => ("in_doubt", ApprovalKind::InDoubt.message()),
+        false => ("call", ApprovalKind::Call.message()),
     }
 }
 
@@ -108,36 +140,71 @@ async fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-/// All a person needs to decide.
+/// One of them, with all there is to know.
+async fn show(
+    arguments: &ApprovalsShowArguments,
+    store: Option<&Store>,
+) -> anyhow::Result<ExitCode> {
+    let approval = match find(&arguments.id, store).await {
+        Ok((_, approval)) => approval,
+        Err(why) => {
+            writeln!(io::stderr(), "{why}")?;
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    if arguments.json {
+        print_json(&Shown::from(&approval))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let look = Look::of_stdout();
+    let head = head(&approval, now_ms(), look);
+    let all = all_arguments(&approval.asked.arguments, look);
+    io::stdout().write_all(format!("{head}{all}").as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A call as it is listed.
 fn text(approval: &Approval, now_ms: i64, look: Look) -> String {
+    let json = &approval.asked.arguments;
+    let (mut text, extent) = arguments(json, look);
+    if extent == Extent::InPart {
+        text.push_str(&cut_note(&approval.asked.id, json, look));
+    }
+    format!("{}{text}", head(approval, now_ms, look))
+}
+
+/// What a call is, and how it stands.
+fn head(approval: &Approval, now_ms: i64, look: Look) -> String {
     let asked = &approval.asked;
-    let is_doubt = asked.kind.starts_with("in_doubt");
     let fate = match approval.state {
-        ApprovalState::Pending if is_doubt => {
-            "it may have happened; approve to call it again".into()
+        ApprovalState::Pending if asked.is_in_doubt() => {
+            "it may have happened: `retry` to make it again, `use` if it happened, or `deny`".into()
         }
         ApprovalState::Pending => format!("{} left", span(asked.expires_ms - now_ms)),
+        ApprovalState::Happened => {
+            let by = approval.decided_by.as_deref().unwrap_or_default();
+            format!("it happened, says {}", visible(by))
+        }
         ApprovalState::Approved | ApprovalState::Denied => {
             let by = approval.decided_by.as_deref().unwrap_or_default();
             format!("{} by {}", approval.state.as_str(), visible(by))
         }
         ApprovalState::Expired => "expired, so denied".to_owned(),
     };
-    let head = format!("{}  {}", visible(&asked.id), visible(&asked.tool));
+    let head = format!("{}  {}", visible(&asked.id), name_in_line(&asked.tool));
     let place = place(&asked.run_id, asked.line, asked.code_line.as_deref());
     format!(
-        "{}  asked {}, {fate}\n  {}\n{}",
+        "{}  asked {}, {fate}\n  {}\n",
         look.paint(Role::Strong, &head),
         ago(asked.created_ms, now_ms),
         look.paint(Role::Dim, &place),
-        arguments(&asked.arguments, look),
     )
 }
 
 /// Decides each; one that cannot be decided does not keep the others.
 async fn decide_all(
     arguments: &DecideArguments,
-    verdict: Verdict,
+    verdict: &Verdict,
     store: Option<&Store>,
 ) -> anyhow::Result<ExitCode> {
     let mut decided = Vec::new();
@@ -161,26 +228,35 @@ async fn decide_all(
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn decide(id: &str, verdict: Verdict, store: Option<&Store>) -> Result<Approval, String> {
+/// The one approval that is meant, and where it is.
+async fn find<'a>(id: &str, store: Option<&'a Store>) -> Result<(&'a Store, Approval), String> {
     let unknown =
         || format!("there is no approval {id} in this project; `belljar approvals` lists them");
     let store = store.ok_or_else(unknown)?;
     let found = store.find_approval(id, now_ms()).await.map_err(|error| error.to_string())?;
-    let id = found.ok_or_else(unknown)?.asked.id;
-    let decided = store.decide(&id, verdict, BY, now_ms()).await;
+    Ok((store, found.ok_or_else(unknown)?))
+}
+
+async fn decide(id: &str, verdict: &Verdict, store: Option<&Store>) -> Result<Approval, String> {
+    let (store, found) = find(id, store).await?;
+    let decided = store.decide(&found.asked.id, verdict.clone(), BY, now_ms()).await;
     decided.map_err(|error| match error {
         DecideError::AlreadyDecided { at_ms, .. } => {
             format!("{error}, {}", ago(at_ms, now_ms()))
         }
-        DecideError::Unknown(_) | DecideError::Expired { .. } | DecideError::Store(_) => {
-            error.to_string()
-        }
+        DecideError::Unknown(_)
+        | DecideError::Expired { .. }
+        | DecideError::RunEnded(_)
+        | DecideError::InDoubt(_)
+        | DecideError::NotInDoubt(_)
+        | DecideError::LargeResult(_)
+        | DecideError::Store(_) => error.to_string(),
     })
 }
 
 async fn tell(approval: &Approval, store: Option<&Store>) -> anyhow::Result<()> {
     let Approval { asked, state, .. } = approval;
-    let (tool, arguments) = (visible(&asked.tool), arguments_in_line(&asked.arguments));
+    let (tool, arguments) = (name_in_line(&asked.tool), arguments_in_line(&asked.arguments));
     writeln!(io::stdout(), "{} {}: {tool} {arguments}", state.as_str(), asked.id)?;
     if let Some(store) = store
         && is_resumable(store, &asked.run_id).await?

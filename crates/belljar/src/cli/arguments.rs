@@ -10,10 +10,11 @@ use belljar::Language;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use project::{
-    ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, AuditArguments, BlobArguments,
-    DecideArguments, ResumeArguments, RunsArguments, ToolArguments, ToolsCallArguments,
-    ToolsCommand, ToolsDescribeArguments, ToolsListArguments, ToolsSearchArguments,
-    ToolsTypesArguments, TypesLanguage,
+    ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, ApprovalsShowArguments,
+    AuditArguments, BackupArguments, BlobArguments, DecideArguments, GcArguments, ResumeArguments,
+    RunsArguments, RunsCommand, RunsRmArguments, ToolArguments, ToolsCallArguments, ToolsCommand,
+    ToolsDescribeArguments, ToolsListArguments, ToolsSearchArguments, ToolsTypesArguments,
+    TypesLanguage, UseArguments,
 };
 
 pub(crate) use session::{
@@ -73,7 +74,8 @@ Examples:
   belljar bench workflows                        checkpoints, fan-outs, resuming after kill -9
   belljar bench search --data DIR                how well and how fast tools are found by intent
   belljar bench --json > before.json
-  belljar bench --compare before.json            marks what became more than 10 % worse";
+  belljar bench --compare before.json            fails if anything became more than 10 % worse
+  belljar bench --record docs/benchmarks         keeps the figures with machine and versions";
 
 /// Runs the code LLM agents write, sealed in a sandbox that starts in under a millisecond.
 #[derive(Debug, Parser)]
@@ -103,7 +105,7 @@ pub(crate) enum Command {
     /// Go on with a durable run whose process has ended
     #[command(after_help = project::RESUME_EXAMPLES)]
     Resume(ResumeArguments),
-    /// Show the durable runs of this project
+    /// Show the durable runs of this project, or delete some
     Runs(RunsArguments),
     /// Print a value that was too large for a result
     #[command(after_help = project::BLOB_EXAMPLES)]
@@ -116,6 +118,12 @@ pub(crate) enum Command {
     /// Show which tools were called, by whom, and how that was decided
     #[command(after_help = project::AUDIT_EXAMPLES)]
     Audit(AuditArguments),
+    /// Remove records that are over and old, and give their room back
+    #[command(after_help = project::GC_EXAMPLES)]
+    Gc(GcArguments),
+    /// Copy everything that is kept to a file, also while a host runs
+    #[command(after_help = project::BACKUP_EXAMPLES)]
+    Backup(BackupArguments),
     /// Serve MCP clients: agents run code and call tools through this
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeArguments>),
@@ -148,7 +156,7 @@ pub(crate) struct RunArguments {
     pub(crate) context: Option<String>,
     /// Run it in this session of the host that runs here (`belljar session`)
     #[arg(long, value_name = "ID", conflicts_with_all = [
-        "workspace", "commit", "read", "write", "env", "module", "command", "permissive",
+        "workspace", "commit", "commit_executable", "read", "write", "env", "module", "command", "permissive",
         "durable", "processes", "disk",
     ])]
     pub(crate) session: Option<String>,
@@ -172,16 +180,19 @@ pub(crate) struct GrantArguments {
     /// Directory the code works on a copy-on-write view of, at /work
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// If the run succeeds, bring what it changed to the workspace's directory
+    /// Bring what it changed to the directory if the run succeeds
     #[arg(long, requires = "workspace")]
     pub(crate) commit: bool,
+    /// Commit also this, which the host would execute, e.g. .git, .envrc
+    #[arg(long, value_name = "NAME", requires = "commit", value_delimiter = ',')]
+    pub(crate) commit_executable: Vec<String>,
     /// File or directory the code may read, at its own path
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<PathBuf>,
     /// File or directory the code may change, at its own path, right away
     #[arg(long, value_name = "PATH")]
     pub(crate) write: Vec<PathBuf>,
-    /// Environment variable the code sees; without a value, its value here
+    /// Environment variable for the code; without a value, its value here
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<String>,
     /// Python module or builtin that restricted mode would refuse, e.g. subprocess, eval
@@ -190,7 +201,7 @@ pub(crate) struct GrantArguments {
     /// Command beyond the default set, e.g. rm, git
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Vec<String>,
-    /// Refuse nothing at the level of Python itself; the sandbox stays as it is
+    /// Refuse nothing at the level of Python; the sandbox stays as it is
     #[arg(long)]
     pub(crate) permissive: bool,
 }
@@ -274,6 +285,9 @@ pub(crate) struct ServeArguments {
     /// File or directory that clients may have code change
     #[arg(long, value_name = "PATH")]
     pub(crate) write: Vec<PathBuf>,
+    /// What clients may have committed although the host would execute it, e.g. .git, .envrc
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) commit_executable: Vec<String>,
     /// Host name, besides loopback, that requests may be addressed to
     #[arg(long, value_name = "HOST", requires = "http")]
     pub(crate) allow_host: Vec<String>,
@@ -283,6 +297,9 @@ pub(crate) struct ServeArguments {
     /// Log every request, to standard error
     #[arg(long, value_name = "FORMAT", value_enum, requires = "http")]
     pub(crate) log: Option<LogFormat>,
+    /// How long a stop may take before it is no longer polite; a second signal has the same effect
+    #[arg(long, value_name = "TIME", default_value = "25s", value_parser = quantity::duration)]
+    pub(crate) stop_within: Duration,
     /// Serve what the protocol's conformance suite expects, without a token
     #[arg(long, hide = true, requires = "http")]
     pub(crate) conformance: bool,
@@ -322,9 +339,18 @@ pub(crate) struct BenchArguments {
     /// for each set of questions, with tools.jsonl and queries*.jsonl
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// An earlier --json to compare with
+    /// An earlier --json or --record to compare with; exit status 1 if a figure of Belljar's is worse by
+    /// more than --tolerance
     #[arg(long, value_name = "FILE")]
     pub(crate) compare: Option<PathBuf>,
+    /// By how many percent a figure may be worse
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, requires = "compare",
+        value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) tolerance: u32,
+    /// Also write the figures, with machine and versions, to this file, or into this directory under
+    /// the version's name
+    #[arg(long, value_name = "PATH")]
+    pub(crate) record: Option<PathBuf>,
     /// Print an array of rows as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,7 +3,7 @@
 //!
 //! Only a person at a terminal is asked here. The answer is read from the terminal and never from
 //! what the code or its input says, and it counts only for the question that was on the screen
-//! when it was typed.
+//! when it was typed. A yes counts only if all arguments were on the screen as well.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +17,9 @@ use belljar_tools::{ApprovalNotice, NoObserver, Observer};
 use tokio::sync::mpsc;
 
 use super::{
-    approval_text::{arguments, arguments_in_line, place},
+    approval_text::{
+        Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place,
+    },
     look::{Look, Role},
     visible::visible,
 };
@@ -41,11 +43,11 @@ struct Printing;
 impl Observer for Printing {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         let ApprovalNotice { id, tool, arguments, .. } = notice;
-        let (tool, arguments) = (visible(tool), arguments_in_line(arguments));
+        let (tool, arguments) = (name_in_line(tool), arguments_in_line(arguments));
         let _ = write!(
             io::stderr(),
             "waiting for approval {id}: {tool} {arguments}\n\
-             decide in another terminal: belljar approvals approve {id} (or deny)\n"
+             decide in another terminal: belljar approvals approve {id} (or deny; show has all of it)\n"
         );
     }
 }
@@ -78,9 +80,11 @@ async fn converse(store: Store, mut heard: mpsc::UnboundedReceiver<Heard>) {
     let mut waiting: VecDeque<ApprovalNotice> = VecDeque::new();
     // The question somebody is reading an answer to; the reading cannot be called off.
     let mut open: Option<String> = None;
+    // What was on the screen of the question that is asked, or asked again.
+    let mut seen = Extent::InPart;
     loop {
         if let (None, Some(next)) = (&open, waiting.front()) {
-            ask(next);
+            seen = ask(next, seen);
             read_answer(next.id.clone(), typed.clone());
             open = Some(next.id.clone());
         }
@@ -98,10 +102,18 @@ async fn converse(store: Store, mut heard: mpsc::UnboundedReceiver<Heard>) {
             },
             Some(Answer { id, line }) = answers.recv() => {
                 open = None;
-                if waiting.front().is_some_and(|front| front.id == id)
-                    && settle(&store, &id, line.as_deref()).await == Settled::Yes
-                {
-                    waiting.pop_front();
+                if waiting.front().is_none_or(|front| front.id != id) {
+                    seen = Extent::InPart;
+                    continue;
+                }
+                match Reply::read(line.as_deref(), seen) {
+                    Reply::Unclear => {}
+                    Reply::ShowAll => seen = Extent::Whole,
+                    reply @ (Reply::Decided(_) | Reply::Gone) => {
+                        settle(&store, &id, reply).await;
+                        waiting.pop_front();
+                        seen = Extent::InPart;
+                    }
                 }
             }
         }
@@ -116,49 +128,76 @@ struct Answer {
     line: Option<String>,
 }
 
-/// Whether a question need not be asked again.
+/// What a line means.
 #[derive(Debug, PartialEq, Eq)]
-enum Settled {
-    Yes,
-    No,
+enum Reply {
+    Decided(Verdict),
+    /// All arguments are wanted first.
+    ShowAll,
+    /// The question has to be asked again.
+    Unclear,
+    /// Nobody is there any more.
+    Gone,
 }
 
-async fn settle(store: &Store, id: &str, line: Option<&str>) -> Settled {
-    let verdict = match line.map(|line| line.trim().to_lowercase()).as_deref() {
-        Some("y" | "yes") => Verdict::Approve,
-        Some("" | "n" | "no") => Verdict::Deny,
-        Some(_) => return Settled::No,
-        None => {
-            say(&format!("decide in another terminal: belljar approvals approve {id} (or deny)"));
-            return Settled::Yes;
+impl Reply {
+    /// To a question with so much of the call on the screen.
+    fn read(line: Option<&str>, seen: Extent) -> Self {
+        let Some(line) = line else { return Self::Gone };
+        match (line.trim().to_lowercase().as_str(), seen) {
+            ("y" | "yes", Extent::Whole) => Self::Decided(Verdict::Approve),
+            ("" | "n" | "no", _) => Self::Decided(Verdict::Deny),
+            ("s" | "show", Extent::InPart) => Self::ShowAll,
+            _ => Self::Unclear,
         }
+    }
+}
+
+async fn settle(store: &Store, id: &str, reply: Reply) {
+    let Reply::Decided(verdict) = reply else {
+        return say(&format!(
+            "decide in another terminal: belljar approvals approve {id} (or deny)"
+        ));
     };
-    match store.decide(id, verdict, "terminal", now_ms()).await {
+    match store.decide(id, verdict.clone(), "terminal", now_ms()).await {
         Ok(_) if verdict == Verdict::Approve => {}
         Ok(_) => say("refused"),
         Err(error) => say(&error.to_string()),
     }
-    Settled::Yes
 }
 
-fn ask(notice: &ApprovalNotice) {
+/// Asks, with all arguments if those are wanted. Says how much was shown.
+fn ask(notice: &ApprovalNotice, wanted: Extent) -> Extent {
     let look = Look::of_stderr();
+    let (question, shown) = question(notice, wanted, look);
     // What was typed before the question could be read is no answer to it.
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
-    let _ = io::stderr().write_all(question(notice, look).as_bytes());
+    let _ = io::stderr().write_all(question.as_bytes());
+    shown
 }
 
-fn question(notice: &ApprovalNotice, look: Look) -> String {
-    let ApprovalNotice { run_id, tool, line, code_line, reason, .. } = notice;
-    format!(
-        "{} {}\n  {}\n  {}\n{}{} [y/N] ",
+fn question(notice: &ApprovalNotice, wanted: Extent, look: Look) -> (String, Extent) {
+    let ApprovalNotice { id, run_id, tool, line, code_line, reason, .. } = notice;
+    let json = &notice.arguments;
+    let (arguments, shown) = match wanted {
+        Extent::Whole => (all_arguments(json, look), Extent::Whole),
+        Extent::InPart => arguments(json, look),
+    };
+    let (note, prompt, choices) = match shown {
+        Extent::Whole => (String::new(), "make this call?", "[y/N]"),
+        Extent::InPart => {
+            (cut_note(id, json, look), "make this call? not before all of it was shown", "[show/N]")
+        }
+    };
+    let text = format!(
+        "{} {}\n  {}\n  {}\n{arguments}{note}{} {choices} ",
         look.paint(Role::Caution, "approval needed:"),
-        look.paint(Role::Strong, &visible(tool)),
+        look.paint(Role::Strong, &name_in_line(tool)),
         look.paint(Role::Dim, &place(run_id, *line, code_line.as_deref())),
         look.paint(Role::Dim, &visible(reason)),
-        arguments(&notice.arguments, look),
-        look.paint(Role::Strong, "make this call?"),
-    )
+        look.paint(Role::Strong, prompt),
+    );
+    (text, shown)
 }
 
 /// Reads one line on a thread of its own, which ends with the process if nobody types any.

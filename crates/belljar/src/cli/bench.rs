@@ -18,6 +18,7 @@ mod processes;
 mod progress;
 mod python;
 mod python_peer;
+mod record;
 mod rounds;
 mod row;
 mod savings;
@@ -47,8 +48,10 @@ use super::{
     print_json, run,
 };
 use absent::Absent;
+use compare::Earlier;
 use peers::Peers;
 use progress::Progress;
+use record::{Machine, Record};
 use row::Row;
 
 const ALL: [BenchName; 13] = [
@@ -83,7 +86,7 @@ struct Bench<'a> {
 /// Runs the benchmarks that were asked for.
 pub(crate) fn bench(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
     python_peer::use_python_of(&arguments.peers)?;
-    let earlier = arguments.compare.as_deref().map(compare::read).transpose()?;
+    let earlier = arguments.compare.as_deref().map(Earlier::read).transpose()?;
     let bench = Bench {
         arguments,
         peers: Peers::find(&arguments.peers),
@@ -98,13 +101,22 @@ pub(crate) fn bench(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
         }
     }
     bench.progress.done();
-    let machine = row::machine();
+    let machine = Machine::this().text();
     rows.iter_mut().for_each(|row| row.machine.clone_from(&machine));
+    if let Some(path) = &arguments.record {
+        let path = Record::new(&rows).write(path)?;
+        writeln!(io::stderr(), "recorded in {}", path.display())?;
+    }
+    let tolerated = f64::from(arguments.tolerance);
     if let Some(earlier) = &earlier {
-        compare::mark(&mut rows, earlier);
+        compare::mark(&mut rows, earlier, tolerated);
     }
     bench.tell(&rows, &machine)?;
-    Ok(ExitCode::SUCCESS)
+    let Some(earlier) = &earlier else { return Ok(ExitCode::SUCCESS) };
+    let worse = compare::regressions(&rows, tolerated)?;
+    let reservation = earlier.reservation().unwrap_or_default();
+    io::stderr().write_all(format!("{reservation}{worse}").as_bytes())?;
+    Ok(if worse.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Bench<'_> {

@@ -7,6 +7,7 @@
 
 mod find;
 mod raw;
+mod retention;
 mod servers;
 mod tools;
 mod workflows;
@@ -18,12 +19,13 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::Limits;
+use belljar::{Limits, Retention};
+use belljar_paths::owner::{Purpose, read_to_string};
 use thiserror::Error;
 
-pub(crate) use find::{FILE_NAME as CONFIG_NAME, Places, SERVERS_NAME, STATE_NAME};
+pub(crate) use find::{PROJECT_NAMES, Places, STATE_NAME};
 pub(crate) use servers::ConfiguredServer;
-pub(crate) use tools::ToolSettings;
+pub(crate) use tools::{NotCounted, ToolSettings};
 pub(crate) use workflows::WorkflowSettings;
 
 use raw::{RawConfig, Stated};
@@ -53,6 +55,10 @@ pub(crate) struct Settings {
     pub(crate) tools: ToolSettings,
     /// What clients may do with workflows.
     pub(crate) workflows: WorkflowSettings,
+    /// What is kept for how long.
+    pub(crate) retention: Retention,
+    /// Names that every commit brings although the host would execute them.
+    pub(crate) commit_executable: Vec<String>,
 }
 
 impl Settings {
@@ -60,10 +66,13 @@ impl Settings {
     pub(crate) fn load(explicit: Option<&Path>, places: &Places) -> anyhow::Result<Self> {
         let operator_path = explicit.map(Path::to_owned).or_else(|| places.user_file());
         let project_path =
-            places.project_file().filter(|path| Some(path) != operator_path.as_ref());
-        let operator = operator_path.map(|path| read(&path)).transpose()?;
-        let project = project_path.map(|path| read(&path)).transpose()?;
-        let foreign = places.servers_file().map(|path| servers::read(&path)).transpose()?;
+            places.project_file()?.filter(|path| Some(path) != operator_path.as_ref());
+        // A file that was named is read as it is: whoever named it knows it.
+        let purpose = explicit.is_none().then_some(Purpose::OwnConfiguration);
+        let operator = operator_path.map(|path| read(&path, purpose)).transpose()?;
+        let of_project = Some(Purpose::Configuration);
+        let project = project_path.map(|path| read(&path, of_project)).transpose()?;
+        let foreign = places.servers_file()?.map(|path| servers::read(&path)).transpose()?;
         let order = if explicit.is_some() {
             DefaultsFrom::OperatorFirst
         } else {
@@ -71,13 +80,14 @@ impl Settings {
         };
         let files = Files { operator: operator.as_ref(), project: project.as_ref(), order };
         let mut settings = Self::resolve(files)?;
-        settings.tools.servers = servers::merge(files, foreign.unwrap_or_default())?;
+        let servers = servers::merge(files, foreign.unwrap_or_default())?;
+        settings.tools = settings.tools.with_servers(files, servers);
         Ok(settings)
     }
 
     fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
         let Files { operator, project, .. } = files;
-        let mut maximum = Limits::MAXIMUM;
+        let mut maximum = Limits::maximum_here();
         for stated in operator.map(RawConfig::maxima).transpose()?.unwrap_or_default() {
             stated.key.set(&mut maximum, stated.value);
         }
@@ -93,7 +103,11 @@ impl Settings {
             }
         }
         let (tools, workflows) = (ToolSettings::resolve(files)?, WorkflowSettings::resolve(files)?);
-        Ok(Self { stated, maximum, tools, workflows })
+        let retention = retention::resolve(files)?;
+        files.project.map_or(Ok(()), RawConfig::refuse_commit_executable)?;
+        let commit_executable = files.operator.map(RawConfig::commit_executable).transpose()?;
+        let commit_executable = commit_executable.unwrap_or_default();
+        Ok(Self { stated, maximum, tools, workflows, retention, commit_executable })
     }
 
     /// The limits of a run: flags before files before defaults.
@@ -126,6 +140,10 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
+    fn is_project(self, file: &RawConfig) -> bool {
+        self.project.is_some_and(|project| std::ptr::eq(project, file))
+    }
+
     fn weak_to_strong(self) -> impl Iterator<Item = &'a RawConfig> {
         let files = match self.order {
             DefaultsFrom::ProjectFirst => [self.operator, self.project],
@@ -158,9 +176,13 @@ impl Stated {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<RawConfig> {
-    let text = fs::read_to_string(path)
-        .with_context(|| format!("could not read the configuration {}", path.display()))?;
+fn read(path: &Path, purpose: Option<Purpose>) -> anyhow::Result<RawConfig> {
+    let text = match purpose {
+        Some(purpose) => read_to_string(path, purpose).map_err(Into::into),
+        None => fs::read_to_string(path).map_err(anyhow::Error::from),
+    };
+    let text =
+        text.with_context(|| format!("could not read the configuration {}", path.display()))?;
     RawConfig::parse(path, text)
         .with_context(|| format!("the configuration {} is not valid", path.display()))
 }

@@ -16,8 +16,10 @@ use serde::Serialize;
 
 use super::{
     arguments::DoctorArguments,
+    gc::Sizes,
     look::{Look, Role},
     print_json,
+    project::Project,
     report::milliseconds,
     run, runtime,
 };
@@ -36,19 +38,27 @@ struct Diagnosis {
     run: RunResult,
     /// What else was tried, none of it needed for TypeScript and JavaScript.
     extras: Vec<Finding>,
+    /// How large the project's store is, if there is one that can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<Sizes>,
     verdict: Verdict,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 enum Verdict {
     Full,
     Refused,
+    /// Code would run, but the project's store cannot be used.
+    StoreUnusable,
 }
 
 /// Examines this machine.
-pub(crate) fn doctor(arguments: DoctorArguments) -> anyhow::Result<ExitCode> {
-    let diagnosis = runtime()?.block_on(diagnose());
+pub(crate) fn doctor(
+    arguments: DoctorArguments,
+    project: Option<&Project>,
+) -> anyhow::Result<ExitCode> {
+    let diagnosis = runtime()?.block_on(diagnose(project));
     if arguments.json {
         print_json(&diagnosis)?;
     } else {
@@ -56,11 +66,11 @@ pub(crate) fn doctor(arguments: DoctorArguments) -> anyhow::Result<ExitCode> {
     }
     Ok(match diagnosis.verdict {
         Verdict::Full => ExitCode::SUCCESS,
-        Verdict::Refused => ExitCode::FAILURE,
+        Verdict::Refused | Verdict::StoreUnusable => ExitCode::FAILURE,
     })
 }
 
-async fn diagnose() -> Diagnosis {
+async fn diagnose(project: Option<&Project>) -> Diagnosis {
     let findings = examine(Path::new("/proc/self/exe")).await.unwrap_or_else(|error| {
         vec![Finding {
             layer: "examination".to_owned(),
@@ -69,8 +79,12 @@ async fn diagnose() -> Diagnosis {
             remedy: Some("nothing could be tried; is /proc mounted here?".to_owned()),
         }]
     });
-    let (run, extras) = try_runs().await;
-    let verdict = verdict(&findings, &run);
+    let (run, mut extras) = try_runs().await;
+    let store = match project {
+        Some(project) => examine_store(project, &mut extras).await,
+        None => None,
+    };
+    let verdict = with_store(verdict(&findings, &run), &extras);
     Diagnosis {
         version: env!("CARGO_PKG_VERSION"),
         kernel: kernel_release(),
@@ -79,7 +93,31 @@ async fn diagnose() -> Diagnosis {
         findings,
         run,
         extras,
+        store,
         verdict,
+    }
+}
+
+/// Reads all of a project's store, if it has one, and says how large it is or what is wrong with it.
+async fn examine_store(project: &Project, extras: &mut Vec<Finding>) -> Option<Sizes> {
+    let layer = "store".to_owned();
+    let examined = async {
+        let Some(store) = project.existing_store()? else { return Ok(None) };
+        store.examine().await?;
+        anyhow::Ok(Some(Sizes::from(store.sizes().await?)))
+    };
+    match examined.await {
+        Ok(sizes) => {
+            let detail = sizes.as_ref()?.text();
+            extras.push(Finding { layer, state: FindingState::Works, detail, remedy: None });
+            sizes
+        }
+        Err(error) => {
+            // The message says what to do.
+            let (state, detail) = (FindingState::Missing, format!("{error:#}"));
+            extras.push(Finding { layer, state, detail, remedy: None });
+            None
+        }
     }
 }
 
@@ -154,6 +192,12 @@ fn verdict(findings: &[Finding], run: &RunResult) -> Verdict {
     let none_missing = findings.iter().all(|finding| finding.state != FindingState::Missing);
     let ran = run.success && run.result.get() == "2" && run.isolation.tier == "full";
     if none_missing && ran { Verdict::Full } else { Verdict::Refused }
+}
+
+/// The same, unless something else is marked as missing: only a store is.
+fn with_store(verdict: Verdict, extras: &[Finding]) -> Verdict {
+    let is_unusable = extras.iter().any(|extra| extra.state == FindingState::Missing);
+    if verdict == Verdict::Full && is_unusable { Verdict::StoreUnusable } else { verdict }
 }
 
 fn kernel_release() -> String {
@@ -241,6 +285,11 @@ fn verdict_text(diagnosis: &Diagnosis, look: Look) -> String {
             "{}: code is not run on this machine as it is, because Belljar never runs it with less\n\
              than every layer. Fix what is marked ✗ above, then ask again.\n",
             look.paint(Role::Bad, "refused")
+        ),
+        Verdict::StoreUnusable => format!(
+            "{}: every layer holds, but this project's store cannot be used. Do what is said at\n\
+             `store` above, then ask again.\n",
+            look.paint(Role::Bad, "store unusable")
         ),
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar::{Grants, Workspace};
+use belljar::{CommitExecutable, Grants, Workspace};
 
 use super::arguments::GrantArguments;
 
@@ -18,13 +18,21 @@ pub(crate) struct Granted {
 }
 
 /// Reads the flags; paths become absolute, and variables without a value get the one they have here.
-pub(crate) fn granted(arguments: &GrantArguments) -> anyhow::Result<Granted> {
+///
+/// `executable` is what a file names beside the flags that a commit brings although the host would
+/// execute it.
+pub(crate) fn granted(
+    arguments: &GrantArguments,
+    executable: &[String],
+) -> anyhow::Result<Granted> {
     let here = env::current_dir().context("where is this?")?;
     let absolute = |paths: &[PathBuf]| paths.iter().map(|path| resolve(&here, path)).collect();
-    let workspace = arguments
-        .workspace
-        .as_ref()
-        .map(|path| Workspace { path: resolve(&here, path), commit: arguments.commit });
+    let names = arguments.commit_executable.iter().chain(executable).cloned().collect();
+    let workspace = arguments.workspace.as_ref().map(|path| Workspace {
+        path: resolve(&here, path),
+        commit: arguments.commit,
+        executable: CommitExecutable::Names(names),
+    });
     let grants = Grants {
         read: absolute(&arguments.read),
         write: absolute(&arguments.write),

@@ -3,14 +3,14 @@
 //! It never builds a tree: order of keys and digits of numbers stay as the guest wrote them, and a
 //! value nested hundreds of thousands deep costs neither stack nor, as indentation stops at a depth, space.
 
-mod tokens;
+use std::fmt::Write as _;
+
+use belljar_wire::json::{Token, TokenKind, Tokens};
 
 use super::{
     look::{Look, Role},
     visible::is_dangerous,
 };
-use std::fmt::Write as _;
-use tokens::{Kind, Token, Tokens};
 
 /// How containers are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,19 +52,19 @@ struct Printer {
 impl Printer {
     fn print(&mut self, token: Token<'_>, rest: &Tokens<'_>) {
         match token.kind {
-            Kind::Open => self.open(token, rest),
-            Kind::Close => self.close(token),
-            Kind::Comma => self.comma(),
-            Kind::Colon => self.text.push_str(": "),
-            Kind::String => self.string(token, rest),
-            Kind::Number => self.text.push_str(&self.look.paint(Role::Number, token.text)),
-            Kind::Literal => self.text.push_str(&self.look.paint(Role::Literal, token.text)),
+            TokenKind::Open => self.open(token, rest),
+            TokenKind::Close => self.close(token),
+            TokenKind::Comma => self.comma(),
+            TokenKind::Colon => self.text.push_str(": "),
+            TokenKind::String => self.string(token, rest),
+            TokenKind::Number => self.text.push_str(&self.look.paint(Role::Number, token.text)),
+            TokenKind::Literal => self.text.push_str(&self.look.paint(Role::Literal, token.text)),
         }
     }
 
     fn open(&mut self, token: Token<'_>, rest: &Tokens<'_>) {
         self.text.push_str(token.text);
-        let stays_on_line = rest.clone().next().is_none_or(|next| next.kind == Kind::Close)
+        let stays_on_line = rest.clone().next().is_none_or(|next| next.kind == TokenKind::Close)
             || self.depth >= MAX_DEPTH
             || (self.layout == Layout::Fitted && fits(rest.clone(), self.room()));
         if stays_on_line && self.inline_above.is_none() {
@@ -96,7 +96,7 @@ impl Printer {
     }
 
     fn string(&mut self, token: Token<'_>, rest: &Tokens<'_>) {
-        let is_key = rest.clone().next().is_some_and(|next| next.kind == Kind::Colon);
+        let is_key = rest.clone().next().is_some_and(|next| next.kind == TokenKind::Colon);
         let role = if is_key { Role::Key } else { Role::Text };
         let painted = self.look.paint(role, &inert(token.text));
         self.text.push_str(&painted);
@@ -119,10 +119,10 @@ fn fits(tokens: Tokens<'_>, room: usize) -> bool {
     let mut depth = 1_usize;
     for token in tokens {
         match token.kind {
-            Kind::Open => depth += 1,
-            Kind::Close => depth -= 1,
-            Kind::Comma | Kind::Colon => used += 1,
-            Kind::String | Kind::Number | Kind::Literal => {}
+            TokenKind::Open => depth += 1,
+            TokenKind::Close => depth -= 1,
+            TokenKind::Comma | TokenKind::Colon => used += 1,
+            TokenKind::String | TokenKind::Number | TokenKind::Literal => {}
         }
         used += token.text.len();
         if used > room {

@@ -6,19 +6,18 @@
 use std::{
     collections::BTreeMap,
     env, fs,
-    io::{ErrorKind, Write as _},
+    io::{self, ErrorKind, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
 use anyhow::Context as _;
-use belljar::{Executor, Sandbox, now_ms};
-use belljar_store::{FILE_NAME, Store};
+use belljar::{Executor, Sandbox, know_owners_of, now_ms};
+use belljar_paths::owner::{check_place, check_state};
+use belljar_store::{FILE_NAME, Found, Store};
 use belljar_tools::{Bridge, BridgeConfig, ServerConfigError, ServerSpec, Surroundings, Upstreams};
 
-use super::config::{
-    CONFIG_NAME, ConfiguredServer, Places, SERVERS_NAME, STATE_NAME, Settings, ToolSettings,
-};
+use super::config::{ConfiguredServer, PROJECT_NAMES, Places, STATE_NAME, Settings, ToolSettings};
 
 /// This program, which is also what looks after each server.
 const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -34,12 +33,12 @@ pub(crate) struct Project {
 
 impl Project {
     /// What makes a directory a project, and is obeyed there: no commit brings it.
-    pub(crate) const RESERVED_NAMES: [&str; 3] = [STATE_NAME, CONFIG_NAME, SERVERS_NAME];
+    pub(crate) const RESERVED_NAMES: [&str; 3] = PROJECT_NAMES;
 
     /// The project that these places are in.
     pub(crate) fn find(places: &Places, settings: &Settings) -> anyhow::Result<Self> {
-        let root = places.root().context("the current directory cannot be found")?;
-        Ok(Self { root, tools: settings.tools.clone(), files: places.files() })
+        let root = places.root()?.context("the current directory cannot be found")?;
+        Ok(Self { root, tools: settings.tools.clone(), files: places.files()? })
     }
 
     /// What is configured about tools.
@@ -73,26 +72,31 @@ impl Project {
         Ok(directory)
     }
 
-    /// Where it is, whether or not it is there.
-    pub(crate) fn state_path(&self) -> PathBuf {
-        self.root.join(STATE_NAME)
+    /// Where it is, whether or not it is there. What is there is the user's own.
+    pub(crate) fn state_path(&self) -> anyhow::Result<PathBuf> {
+        let directory = self.root.join(STATE_NAME);
+        check_state(&directory)?;
+        Ok(directory)
     }
 
     /// The store, which is made if there is none.
     pub(crate) fn open_store(&self) -> anyhow::Result<Store> {
-        Ok(Store::open(&self.state()?)?)
+        open(&self.state()?)
     }
 
     /// The store, if there is one.
     pub(crate) fn existing_store(&self) -> anyhow::Result<Option<Store>> {
         let directory = self.root.join(STATE_NAME);
-        let is_there = directory.join(FILE_NAME).is_file();
-        is_there.then(|| Store::open(&directory)).transpose().map_err(Into::into)
+        let is_there = check_state(&directory)? && directory.join(FILE_NAME).is_file();
+        is_there.then(|| open(&directory)).transpose()
     }
 
     /// A bridge to the servers, none of which is started by this. One whose configuration makes no
     /// sense is an error only for who asks for it.
-    pub(crate) fn bridge(&self, store: Option<Store>) -> Bridge {
+    ///
+    /// # Errors
+    /// If what is remembered of the servers here is not the user's own.
+    pub(crate) fn bridge(&self, store: Option<Store>) -> anyhow::Result<Bridge> {
         let variables = variables();
         let enabled = self.tools.servers.iter().filter(|(_, server)| !server.raw.disabled);
         let (mut specs, mut unusable) = (Vec::new(), Vec::new());
@@ -102,22 +106,23 @@ impl Project {
                 Err(error) => unusable.push((name.clone(), error)),
             }
         }
-        let state = self.root.join(STATE_NAME);
-        Bridge::new(BridgeConfig {
+        let state = self.state_path()?;
+        Ok(Bridge::new(BridgeConfig {
             upstreams: Upstreams::new(specs, &state, THIS_PROGRAM).with_unusable(unusable),
             local: BTreeMap::new(),
             policy: self.tools.policy.clone(),
             store,
             approval_timeout: self.tools.approval_timeout,
+            audit: self.tools.audit,
             now_ms,
-        })
+        }))
     }
 
     /// Runs code with everything the project has. The sandbox is to protect what
     /// [`protected`](Self::protected) names once [`state`](Self::state) is there.
     pub(crate) fn executor(&self, sandbox: Sandbox) -> anyhow::Result<Executor> {
         let store = self.open_store()?;
-        let bridge = self.bridge(Some(store.clone()));
+        let bridge = self.bridge(Some(store.clone()))?;
         Ok(Executor::new(sandbox, Some(bridge), Some(store)))
     }
 
@@ -132,14 +137,30 @@ impl Project {
     }
 }
 
-/// Makes the directory if there is none, for its owner only and out of sight of git.
-fn prepare(directory: &Path) -> std::io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+/// Opens the store of a state directory, and says so if there was nothing in its file.
+fn open(directory: &Path) -> anyhow::Result<Store> {
+    know_owners_of(directory);
+    let store = Store::open(directory)?;
+    if store.found() == Found::EmptyFile {
+        let path = store.path().display();
+        writeln!(io::stderr(), "warning: {path} was empty: a new store was begun there")?;
+    }
+    Ok(store)
+}
+
+/// Makes the directory if there is none, for its owner only and out of sight of git. One that is
+/// there has to be the user's own, with everything in it. Where others could exchange it, none is made.
+fn prepare(directory: &Path) -> anyhow::Result<()> {
+    if !check_state(directory)? {
+        check_place(directory)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        check_state(directory)?;
+    }
     let path = directory.join(".gitignore");
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => file.write_all(b"*\n"),
+        Ok(mut file) => Ok(file.write_all(b"*\n")?),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -109,6 +109,17 @@ pub(crate) fn show_size(bytes: u64) -> String {
     }
 }
 
+/// A size for people, to three digits: `1.23 MiB`.
+pub(crate) fn round_size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let Some((scale, unit)) = UNITS.iter().find(|(scale, _)| bytes >= *scale) else {
+        return format!("{bytes} B");
+    };
+    let size = bytes as f64 / *scale as f64;
+    let digits = if size < 10.0 { 2 } else { usize::from(size < 100.0) };
+    format!("{size:.digits$} {unit}")
+}
+
 /// A duration for people.
 pub(crate) fn show_duration(duration: Duration) -> String {
     let milliseconds = duration.as_millis();

@@ -85,6 +85,8 @@ fn error_text(error: &RunError, shown: Shown<'_>, look: Look) -> String {
     let mut lines = Vec::new();
     let kind = if error.code == ErrorCode::RunAborted {
         "aborted".to_owned()
+    } else if error.code == ErrorCode::RunInterrupted {
+        "interrupted".to_owned()
     } else {
         format!("{:?}", error.kind)
     };
@@ -194,6 +196,7 @@ fn metrics_line(result: &RunResult) -> String {
         Status::Completed => "completed in",
         Status::Failed => "failed after",
         Status::Aborted => "aborted after",
+        Status::Interrupted => "interrupted after",
         Status::ApprovalRequired => "waits for a person after",
         Status::InDoubt => "in doubt after",
     };

@@ -43,7 +43,7 @@ pub(crate) fn run(
     }
     let source = Source::load(arguments)?;
     let context = source::context(arguments, settings.maximum.context_bytes)?;
-    let Granted { grants, workspace } = granted(&arguments.grants)?;
+    let Granted { grants, workspace } = granted(&arguments.grants, &settings.commit_executable)?;
     let request = RunRequest {
         code: source.code.clone(),
         language: source.language,
@@ -162,7 +162,10 @@ pub(crate) fn tell(result: &RunResult, shown: Shown<'_>, json: bool) -> anyhow::
 
 /// A run that was stopped and left a journal can go on from where it was.
 pub(crate) async fn tell_how_to_resume(executor: &Executor, result: &RunResult) {
-    let (Status::Aborted, Some(store)) = (result.status, executor.store()) else { return };
+    let (Status::Aborted | Status::Interrupted, Some(store)) = (result.status, executor.store())
+    else {
+        return;
+    };
     if let Ok(Some(_)) = store.run(&result.id).await {
         let _ = writeln!(io::stderr(), "go on from here: belljar resume {}", result.id);
     }

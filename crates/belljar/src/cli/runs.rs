@@ -6,23 +6,34 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar::{is_owner_alive, now_ms};
-use belljar_store::{RunSummary, Store};
+use belljar::{is_owner_alive, now_ms, run_status};
+use belljar_store::{Lease, RunSummary, Store, StoreError};
 use serde::Serialize;
 
 use super::{
-    arguments::RunsArguments, columns::columns, look::Look, moments::ago, print_json,
-    project::Project, runtime, visible::visible,
+    arguments::{RunsArguments, RunsCommand, RunsRmArguments},
+    columns::columns,
+    look::Look,
+    moments::ago,
+    print_json,
+    project::Project,
+    runtime,
+    visible::visible,
 };
 
+/// The status of a run that somebody runs.
+const RUNNING: &str = "running";
 /// Runs that are looked through for the one whose id begins in a way.
 const MOST_LOOKED_AT: u32 = 10_000;
 /// A run is found by no less than this of its id.
 const SHORTEST_PREFIX: usize = 4;
 
 /// Runs the command.
-pub(crate) fn runs(arguments: RunsArguments, project: &Project) -> anyhow::Result<ExitCode> {
+pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let store = project.existing_store()?;
+    if let Some(RunsCommand::Rm(arguments)) = &arguments.command {
+        return runtime()?.block_on(remove(arguments, store));
+    }
     runtime()?.block_on(async {
         let found = match store {
             Some(store) => store.runs(arguments.limit, None).await?,
@@ -52,6 +63,28 @@ pub(crate) fn runs(arguments: RunsArguments, project: &Project) -> anyhow::Resul
     })
 }
 
+/// `belljar runs rm`.
+async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Result<ExitCode> {
+    let store = store.context("there are no runs in this project")?;
+    for given in &arguments.ids {
+        let id = find_run(&store, given).await?;
+        let run = store.run(&id).await?.with_context(|| format!("there is no run {id}"))?.summary;
+        if run.status == RUNNING && run.finished_ms.is_none() && is_owner_alive(&run.owner) {
+            let process = run.owner.split(':').next().unwrap_or_default();
+            bail!("run {id} is still running, in process {process}: end it first");
+        }
+        let seen = Lease { run_id: id.clone(), fence: run.fence };
+        match store.delete_run(seen).await {
+            Ok(_) => writeln!(io::stderr(), "{id} is gone")?,
+            Err(StoreError::Fenced { .. }) => bail!("run {id} was resumed just now: end it first"),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // What they had is not in the log either then, unless somebody is reading it just now.
+    let _ = store.empty_log().await;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// A run as JSON.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
@@ -67,13 +100,11 @@ struct Shown<'a> {
 
 impl<'a> From<&'a RunSummary> for Shown<'a> {
     fn from(run: &'a RunSummary) -> Self {
-        let is_running = run.status == "running" && is_owner_alive(&run.owner);
+        let is_running = run.status == RUNNING && is_owner_alive(&run.owner);
         let has_ended = run.finished_ms.is_some();
-        // Who was killed had no time to write that down.
-        let was_killed = run.status == "running" && !is_running;
         Self {
             id: &run.id,
-            status: if was_killed { "interrupted" } else { &run.status },
+            status: run_status(run),
             resumable: run.durable && !is_running && !has_ended,
             language: &run.language,
             caller: &run.caller,

@@ -11,15 +11,18 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::{Hidden, ProjectBackend, Sandbox, Terms, WorkflowTerms};
-use belljar_flow::formats::CodeExecution;
+use belljar::{Collector, ExecutableTerms, Hidden, ProjectBackend, Sandbox, Terms, WorkflowTerms};
 use belljar_server::{
     Auth, Gateway, HttpConfig, HttpServer, Options, Token, Traces, conformance, serve_http,
     serve_stdio,
 };
 use belljar_tools::Glob;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
 
 use super::{
     arguments::{LogFormat, ServeArguments},
@@ -30,6 +33,7 @@ use super::{
     project::Project,
     session::AddressFile,
     telemetry,
+    visible::visible,
 };
 
 /// The most an answer costs a client that does not say what it can afford.
@@ -58,13 +62,17 @@ pub(crate) fn serve(
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let terms = terms(arguments, settings, places, project);
-        let serving = start(arguments, settings, project, terms, stop);
+        let serving = start(arguments, (settings, places), project, terms, stop);
         let mut serving = std::pin::pin!(serving);
         tokio::select! {
             served = &mut serving => served.map(|()| ExitCode::SUCCESS),
             signal = interrupt.received() => {
                 stopped.cancel();
-                serving.await?;
+                tokio::select! {
+                    served = serving => served?,
+                    again = interrupt.received() => in_a_hurry(again.name()),
+                    () = tokio::time::sleep(arguments.stop_within) => in_a_hurry("it took too long"),
+                }
                 Ok(ExitCode::from(signal.exit_status()))
             }
         }
@@ -74,18 +82,26 @@ pub(crate) fn serve(
     code
 }
 
+/// Says that what should have ended politely did not. Cells end with the process in any case.
+fn in_a_hurry(why: &str) {
+    let _ = writeln!(io::stderr(), "ending at once: {why}");
+}
+
 /// Requests as they are answered, and what went wrong. With `--verbose` there is a log already.
 fn start_logging(format: LogFormat) {
     let log = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(LevelFilter::INFO);
+    // The library of the protocol logs whatever a server or a client makes it log.
+    let quiet =
+        Targets::new().with_default(LevelFilter::INFO).with_target("rmcp", LevelFilter::ERROR);
     let _ = match format {
-        LogFormat::Text => log.try_init(),
-        LogFormat::Json => log.json().try_init(),
+        LogFormat::Text => log.finish().with(quiet).try_init(),
+        LogFormat::Json => log.json().finish().with(quiet).try_init(),
     };
 }
 
 async fn start(
     arguments: &ServeArguments,
-    settings: &Settings,
+    (settings, places): (&Settings, &Places),
     project: &Project,
     terms: Terms,
     stop: CancellationToken,
@@ -100,13 +116,25 @@ async fn start(
         .build()
         .await?;
     let executor = project.executor(sandbox)?;
+    if let Some(store) = executor.store() {
+        // A host that can keep nothing is of no use.
+        store.writable()?;
+    }
     let backend = Arc::new(ProjectBackend::new(executor.clone(), terms).await);
     let (adopting, adopts) = (backend.clone(), stop.child_token());
     let _ended = adopts.clone().drop_guard();
-    tokio::spawn(async move { adopting.adopt_workflows(adopts).await });
+    let until = adopts.clone();
+    tokio::spawn(async move { adopting.adopt_workflows(until).await });
+    if let Some(store) = executor.store().cloned() {
+        let collector = Collector::new(store, settings.retention.clone(), places.scratch());
+        let stop = adopts.clone();
+        tokio::spawn(async move { collector.run(stop).await });
+    }
     let served = match arguments.http {
         None => {
-            let gateway = Gateway::new(backend.clone(), Options::default())?;
+            let gateway = Gateway::new(backend.clone(), Options::default());
+            tell_left_out(&gateway)?;
+            adopt_runs(&gateway);
             serve_stdio(gateway, stop).await.map_err(Into::into)
         }
         Some(address) => serve_at(arguments, project, backend.clone(), address, stop).await,
@@ -131,7 +159,9 @@ async fn serve_at(
     let secret = Some(seal.reveal().as_bytes().to_vec());
     let traces = telemetry::collector()?.map(Traces::to);
     let options = Options { secret, traces: traces.clone(), ..Options::default() };
-    let gateway = Gateway::new(backend, options)?;
+    let gateway = Gateway::new(backend, options);
+    tell_left_out(&gateway)?;
+    adopt_runs(&gateway);
     let auth = if arguments.conformance { Auth::Open } else { Auth::Token(token) };
     let mut config = HttpConfig::new(address, auth);
     config.allowed.hosts.clone_from(&arguments.allow_host);
@@ -151,6 +181,22 @@ async fn serve_at(
     Ok(())
 }
 
+/// Names the tools that were to be passed through and are not.
+fn tell_left_out(gateway: &Gateway<ProjectBackend>) -> anyhow::Result<()> {
+    let look = Look::of_stderr();
+    for fault in gateway.left_out() {
+        let warning = look.paint(Role::Bad, "warning");
+        writeln!(io::stderr(), "{warning}: {}", visible(&fault.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Goes on with durable runs that nobody has, for as long as this host serves.
+fn adopt_runs(gateway: &Gateway<ProjectBackend>) {
+    let gateway = gateway.clone();
+    tokio::spawn(async move { gateway.adopt_runs().await });
+}
+
 fn say(server: &HttpServer, token: &str) -> anyhow::Result<()> {
     let look = Look::of_stderr();
     let address = format!("http://{}/mcp", server.address());
@@ -167,10 +213,7 @@ fn terms(
 ) -> Terms {
     let tools = project.tools();
     let workflows = settings.workflows.serve.then(|| WorkflowTerms {
-        code: match settings.workflows.enable_code_execution {
-            true => CodeExecution::On,
-            false => CodeExecution::Off,
-        },
+        code: settings.workflows.code,
         scratch: places.scratch(),
         hidden: Hidden {
             names: Project::RESERVED_NAMES.map(str::to_owned).to_vec(),
@@ -178,12 +221,15 @@ fn terms(
         },
         max_running: settings.workflows.max_running,
         max_queued: settings.workflows.max_queued,
-        keep: settings.workflows.keep,
     });
     Terms {
         limits: settings.limits(&arguments.limits.given()),
         readable: arguments.read.clone(),
         writable: arguments.write.clone(),
+        commit_executable: ExecutableTerms {
+            always: settings.commit_executable.clone(),
+            on_request: arguments.commit_executable.clone(),
+        },
         max_output_tokens: tools.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
         cache: tools.cache,
         caller: match arguments.http {

@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use belljar::Language;
+use belljar_wire::json::check_keys;
 use serde_json::value::RawValue;
 
 use super::{arguments::RunArguments, quantity::show_size};
@@ -87,6 +88,8 @@ pub(crate) fn context(
         }
     };
     let raw = RawValue::from_string(json).map_err(|error| not_json(&name, &error))?;
+    check_keys(raw.get().as_bytes())
+        .with_context(|| format!("the context cannot be used: {name}"))?;
     Ok(Some(raw))
 }
 

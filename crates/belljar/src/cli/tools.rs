@@ -9,6 +9,7 @@ use std::{
     future::Future,
     io::{self, Write as _},
     process::ExitCode,
+    time::Duration,
 };
 
 use belljar_runtime::ToolFault;
@@ -26,6 +27,10 @@ use super::{
     visible::visible,
 };
 
+/// How long servers may take to list their tools. Longer than a server of a running host has: here
+/// most of them are only just being started.
+const LISTED: Duration = Duration::from_secs(30);
+
 /// Runs the command.
 pub(crate) fn tools(
     command: &ToolsCommand,
@@ -42,7 +47,7 @@ pub(crate) fn tools(
         let mut interrupt = Interrupt::listen()?;
         let work = async {
             match command {
-                ToolsCommand::List(arguments) => list::list(arguments, &desk).await,
+                ToolsCommand::List(arguments) => list::list(arguments, settings, &desk).await,
                 ToolsCommand::Describe(arguments) => describe::describe(arguments, &desk).await,
                 ToolsCommand::Types(arguments) => describe::types(arguments, &desk).await,
                 ToolsCommand::Call(arguments) => call::call(arguments, settings, &desk).await,
@@ -72,7 +77,7 @@ struct Desk {
 impl Desk {
     fn open(project: &Project) -> anyhow::Result<Self> {
         let store = project.has_servers().then(|| project.open_store()).transpose()?;
-        Ok(Self { bridge: project.bridge(store.clone()), store })
+        Ok(Self { bridge: project.bridge(store.clone())?, store })
     }
 
     /// Waits for something that may have to start servers.
@@ -83,7 +88,9 @@ impl Desk {
 
     /// The tools of one server, or of all, and the servers whose tools cannot be had.
     async fn catalogue(&self, server: Option<&str>) -> (Catalogue, Vec<UpstreamError>) {
-        let Some(server) = server else { return self.waiting(self.bridge.catalogue()).await };
+        let Some(server) = server else {
+            return self.waiting(self.bridge.catalogue_within(LISTED)).await;
+        };
         match self.waiting(self.bridge.catalogue_of(server)).await {
             Ok(catalogue) => (catalogue, Vec::new()),
             Err(error) => (Catalogue::new(Vec::new()), vec![error]),

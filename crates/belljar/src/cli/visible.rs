@@ -5,6 +5,8 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
+use belljar_wire::text::is_invisible;
+
 use super::look::{Device, Look};
 
 /// The text as it may be written to the stream: unchanged for a file, made visible for a terminal.
@@ -71,12 +73,7 @@ pub(crate) fn candid_json(json: &str) -> Cow<'_, str> {
 /// Whether a person would not see this character, or something else because of it. JSON has these
 /// in its strings only; a carriage return it has between them.
 fn is_hidden(character: char) -> bool {
-    (is_dangerous(character) && character != '\r')
-        || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e01ef}')
+    (is_dangerous(character) && character != '\r') || is_invisible(character)
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Values that are too large for a model (E5): stored, with a summary in their place.
 
+mod beginning;
+
+use beginning::{Beginning, count};
 use belljar_runtime::RunResult;
 use belljar_store::Store;
 use belljar_tools::{Shape, ShapeLimits};
@@ -19,12 +22,16 @@ const NOTE: &str = "… (cut to the output budget)";
 /// Makes the result fit a budget of tokens.
 pub(super) async fn fit(result: &mut RunResult, tokens: u32, store: Option<&Store>) {
     let budget = (tokens as usize).saturating_mul(BYTES_PER_TOKEN).max(256);
-    let json = result.result.get();
-    if json.len() > budget {
-        let summary = summary(json, budget, store).await;
-        if let Ok(summary) = serde_json::value::to_raw_value(&summary) {
-            result.result = summary;
-            result.truncated.result = true;
+    for (value, cut) in [
+        (&mut result.result, &mut result.truncated.result),
+        (&mut result.state, &mut result.truncated.state),
+    ] {
+        if value.get().len() > budget {
+            let summary = summary(&result.id, value.get(), budget, store).await;
+            if let Ok(summary) = serde_json::value::to_raw_value(&summary) {
+                *value = summary;
+                *cut = true;
+            }
         }
     }
     let (mut left, mut kept) = (budget, 0);
@@ -52,12 +59,12 @@ pub(super) async fn fit(result: &mut RunResult, tokens: u32, store: Option<&Stor
     }
 }
 
-/// What a model gets to see of a large value.
-async fn summary(json: &str, budget: usize, store: Option<&Store>) -> Value {
+/// What a model gets to see of a large value of a run.
+async fn summary(run_id: &str, json: &str, budget: usize, store: Option<&Store>) -> Value {
     let handle = match store {
         Some(store) => {
             let bytes = json.as_bytes().to_vec();
-            match store.put_blob(bytes, "application/json", now_ms()).await {
+            match store.put_run_blob(run_id, bytes, "application/json", now_ms()).await {
                 Ok(id) => Some(id),
                 Err(error) => {
                     tracing::error!(error = &error as &dyn std::error::Error, "not stored");
@@ -67,8 +74,9 @@ async fn summary(json: &str, budget: usize, store: Option<&Store>) -> Value {
         }
         None => None,
     };
-    // It was checked when it left its cell.
-    let value: Value = serde_json::from_str(json).unwrap_or(Value::Null);
+    // It was checked when it left its cell. Only its beginning is unfolded: the whole of it would take
+    // many times its size.
+    let value = Beginning::of(json);
     let mut summary = json!({
         "handle": handle,
         "bytes": json.len(),
@@ -80,7 +88,7 @@ async fn summary(json: &str, budget: usize, store: Option<&Store>) -> Value {
             None => "The value is over the output budget and could not be stored: return less.",
         },
     });
-    if let (Some(count), Some(fields)) = (count(&value), summary.as_object_mut()) {
+    if let (Some(count), Some(fields)) = (count(json), summary.as_object_mut()) {
         fields.insert("count".to_owned(), count.into());
     }
     summary
@@ -94,15 +102,6 @@ fn kind(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    }
-}
-
-fn count(value: &Value) -> Option<usize> {
-    match value {
-        Value::Array(items) => Some(items.len()),
-        Value::Object(fields) => Some(fields.len()),
-        Value::String(text) => Some(text.chars().count()),
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 

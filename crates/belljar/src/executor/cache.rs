@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{ErrorCode, Isolation, RunError, RunResult, Status, run_id, unrun};
+use belljar_runtime::{ErrorCode, Isolation, RunError, RunResult, Status, Truncated, unrun};
 use belljar_tools::{ApprovalNotice, Bridge, Observer, Reach, Tool};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -30,6 +30,8 @@ struct Kept {
     stderr: String,
     logs: Vec<String>,
     lossy: bool,
+    truncated: Truncated,
+    state: Box<RawValue>,
     /// The tools that were called, as they were then.
     tools: BTreeSet<String>,
 }
@@ -80,7 +82,6 @@ impl Executor {
         let nothing_ran = unrun(Status::Failed, RunError::new(ErrorCode::RunAborted, ""));
         let isolation = Isolation { tier: "cached", ..nothing_ran.isolation.clone() };
         Some(RunResult {
-            id: run_id(),
             status: Status::Completed,
             success: true,
             result: kept.result,
@@ -92,6 +93,8 @@ impl Executor {
             isolation,
             cached: true,
             lossy: kept.lossy,
+            truncated: kept.truncated,
+            state: kept.state,
             ..nothing_ran
         })
     }
@@ -115,6 +118,8 @@ impl Executor {
             stderr: result.stderr.clone(),
             logs: result.logs.clone(),
             lossy: result.lossy,
+            truncated: result.truncated,
+            state: result.state.clone(),
             tools: used.tools.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         };
         let Ok(value) = serde_json::to_vec(&kept) else { return };
@@ -142,6 +147,10 @@ impl Used {
 }
 
 impl Observer for Used {
+    fn run_begins(&self, run_id: &str) {
+        self.further.run_begins(run_id);
+    }
+
     fn approval_waits(&self, notice: &ApprovalNotice) {
         // A person said yes to one call, not to what comes after it.
         self.may_be_kept.store(false, Ordering::SeqCst);

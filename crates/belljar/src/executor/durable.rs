@@ -1,25 +1,28 @@
 //! Runs that survive their host (D8): begun with a journal, resumed from it.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    future::Future,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use belljar_runtime::{
     Bridged, Durable, ErrorCode, ErrorKind, RunError, RunResult, Status, ToolLink, unrun,
 };
-use belljar_store::{Lease, NewRun, RunRecord, Store, StoreError};
+use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, Store, StoreError};
 use belljar_tools::{Observer, RunBridge, RunContext, crash_point};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use super::{Execution, Executor, budget, link, now_ms, stored::StoredRequest};
+use super::{
+    Execution, Executor, budget, link, now_ms,
+    ownership::{Entered, INTERRUPTED, RUNNING},
+    stored::StoredRequest,
+    this_process,
+};
+use crate::is_owner_alive;
 
-/// The status of a run that some process is at.
-const RUNNING: &str = "running";
+/// The status of a run that its caller gave up.
+const ABORTED: &str = "aborted";
+/// How long to wait until something is written again that could not be.
+const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What became of a run that was resumed.
 #[derive(Debug)]
@@ -77,6 +80,10 @@ impl Executor {
         stored.report.clone_from(report);
         let started_ms = now_ms();
         let seed = seed();
+        // Before it is in the store: nobody is to find it there and think that nobody has it.
+        let Some(entered) = self.under_way.enter(&id) else {
+            return not_kept(id, "a run of this name is under way");
+        };
         let begun = async {
             let run = NewRun {
                 id: id.clone(),
@@ -91,18 +98,40 @@ impl Executor {
             };
             store.begin_run(run).await.map_err(|error| error.to_string())
         };
-        let lease = match begun.await {
+        let begun = begun.await;
+        execution.observer.run_begins(&id);
+        let lease = match begun {
             Ok(lease) => lease,
             Err(error) => return not_kept(id, &error),
         };
         let durable = Durable { seed, now_ms: started_ms as f64 };
-        self.run_durable(execution, store, lease, durable, abort).await
+        self.run_durable(execution, store, (lease, entered), durable, abort).await
     }
 
     /// Starts a run again that was begun with a journal, and lets it go on from where it was.
     pub async fn resume(
         &self,
         id: &str,
+        observer: Arc<dyn Observer>,
+        abort: impl Future<Output = ()>,
+    ) -> Result<Resumed, ResumeError> {
+        self.go_on(id, ClaimReason::Asked, observer, abort).await
+    }
+
+    /// The same for a run that nobody asked for: a host found that nobody has it.
+    pub(crate) async fn take_up(
+        &self,
+        id: &str,
+        observer: Arc<dyn Observer>,
+        abort: impl Future<Output = ()>,
+    ) -> Result<Resumed, ResumeError> {
+        self.go_on(id, ClaimReason::Found, observer, abort).await
+    }
+
+    async fn go_on(
+        &self,
+        id: &str,
+        why: ClaimReason,
         observer: Arc<dyn Observer>,
         abort: impl Future<Output = ()>,
     ) -> Result<Resumed, ResumeError> {
@@ -121,9 +150,8 @@ impl Executor {
         };
         let owner = &record.summary.owner;
         let is_running = record.summary.status == RUNNING && is_owner_alive(owner);
-        if is_running || self.under_way.has(id) {
-            return Err(still_running(owner));
-        }
+        let entered = self.under_way.enter(id).filter(|_| !is_running);
+        let entered = entered.ok_or_else(|| still_running(owner))?;
         let RunRecord { summary, code, request_json, .. } = record;
         let stored: StoredRequest = serde_json::from_str(&request_json).map_err(unreadable)?;
         let tools = stored.tools.clone();
@@ -137,7 +165,7 @@ impl Executor {
             ..Execution::new(stored.into_request(code), summary.caller)
         };
         let seen = Lease { run_id: id.to_owned(), fence: summary.fence };
-        let lease = match store.claim_run(seen, &this_process(), now_ms()).await {
+        let lease = match store.claim_run(seen, &this_process(), why, now_ms()).await {
             Ok(lease) => lease,
             // Somebody else was faster.
             Err(StoreError::Fenced { .. }) => {
@@ -149,15 +177,16 @@ impl Executor {
         crash_point("claimed");
         let durable = Durable { seed: summary.seed, now_ms: summary.started_ms as f64 };
         self.post(id, "code_execution_resumed", &lease.fence).await;
-        let result = self.run_durable(execution, store, lease, durable, abort).await;
-        Ok(Resumed::Ran(Box::new(self.close(result, max_output_tokens).await)))
+        let end = self.expect_end(id);
+        let result = self.run_durable(execution, store, (lease, entered), durable, abort).await;
+        Ok(Resumed::Ran(Box::new(self.finish(end, result, max_output_tokens).await)))
     }
 
     async fn run_durable(
         &self,
         execution: Execution,
         store: &Store,
-        lease: Lease,
+        (lease, entered): (Lease, Entered),
         durable: Durable,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
@@ -165,7 +194,6 @@ impl Executor {
             request, tools, caller, observer, listener, max_output_tokens, report, ..
         } = execution;
         let id = lease.run_id.clone();
-        let _under_way = self.under_way.enter(&id);
         let context = RunContext {
             run_id: id.clone(),
             caller,
@@ -186,11 +214,11 @@ impl Executor {
             Ok(calls) => calls,
             Err(error) => return not_kept(id, &error.to_string()),
         };
-        let given_up = GivenUp { store: store.clone(), lease: Some(lease.clone()) };
+        let given_up = GivenUp { executor: self.clone(), run: Some((lease.clone(), entered)) };
         let bridged = Bridged { id, tools: Some(tools), listener };
         let run = self.sandbox.run_bridged(request, Some(bridged), abort);
         let (mut result, finished) = tokio::join!(run, link::serve(calls, asks));
-        given_up.not();
+        let _entered = given_up.not();
         result.tools = report.unwrap_or_default();
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
             let error = Some(link::run_error(diverged));
@@ -209,7 +237,8 @@ impl Executor {
         result: RunResult,
         max_output_tokens: Option<u32>,
     ) -> RunResult {
-        let written = match result.status {
+        let result = self.as_stopped(result);
+        let end = match result.status {
             Status::Completed | Status::Failed => {
                 // Whoever asks for it later gets what whoever waits for it gets.
                 let mut kept = result.clone();
@@ -218,22 +247,93 @@ impl Executor {
                 }
                 let json = serde_json::to_string(&kept).unwrap_or_default();
                 let status = if result.success { "completed" } else { "failed" };
-                store.finish_run(lease, status, json, now_ms()).await
+                Standing { status, result: Some(json) }
             }
-            Status::Aborted => store.set_run_status(lease, "aborted", now_ms()).await,
-            Status::ApprovalRequired => {
-                store.set_run_status(lease, "approval_required", now_ms()).await
-            }
-            Status::InDoubt => store.set_run_status(lease, "in_doubt", now_ms()).await,
+            Status::Aborted => Standing::of(ABORTED),
+            Status::Interrupted => Standing::of(INTERRUPTED),
+            Status::ApprovalRequired => Standing::of("approval_required"),
+            Status::InDoubt => Standing::of("in_doubt"),
         };
-        match written {
-            Ok(()) => result,
-            Err(error) => {
-                // Its calls are in the journal; only its end is not, and a resume finds that out.
-                tracing::error!(error = &error as &dyn std::error::Error, "a result was not kept");
-                result
-            }
+        if let Err(error) = end.write(store, lease).await {
+            // Its calls are in the journal; only its end is not.
+            tracing::error!(error = &error as &dyn std::error::Error, "a run's end was not kept");
+            end.write_later(store, lease, &error);
         }
+        result
+    }
+
+    /// A run that was stopped because its host stops is not given up: it goes on with the next.
+    fn as_stopped(&self, result: RunResult) -> RunResult {
+        if result.status != Status::Aborted || !self.stops() {
+            return result;
+        }
+        let error = RunError::new(ErrorCode::RunInterrupted, "the host stopped")
+            .with_hint("nothing is lost: the next host goes on with the run, under the same id");
+        RunResult { status: Status::Interrupted, error: Some(error), ..result }
+    }
+
+    /// Ends a run that nobody has. It does not go on by itself any more; a person can resume it.
+    pub(crate) async fn end_run(&self, run: &RunSummary) -> Result<EndedRun, StoreError> {
+        let Some(store) = &self.store else { return Ok(EndedRun::Elsewhere) };
+        let is_had = run.status == RUNNING && is_owner_alive(&run.owner);
+        let entered = self.under_way.enter(&run.id).filter(|_| !is_had);
+        let Some(_entered) = entered else { return Ok(EndedRun::Elsewhere) };
+        let seen = Lease { run_id: run.id.clone(), fence: run.fence };
+        match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
+            Ok(lease) => store.set_run_status(&lease, ABORTED, now_ms()).await?,
+            Err(StoreError::Fenced { .. }) => return Ok(EndedRun::Elsewhere),
+            Err(error) => return Err(error),
+        }
+        self.post(&run.id, super::FAILED, &serde_json::json!({ "status": ABORTED })).await;
+        Ok(EndedRun::Aborted)
+    }
+}
+
+/// What became of a run that was to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EndedRun {
+    /// It has ended.
+    Aborted,
+    /// Somebody has it, here or elsewhere.
+    Elsewhere,
+}
+
+/// Where a run is when its host has let go of it.
+#[derive(Debug, Clone)]
+struct Standing {
+    status: &'static str,
+    /// Its result, if it has ended.
+    result: Option<String>,
+}
+
+impl Standing {
+    fn of(status: &'static str) -> Self {
+        Self { status, result: None }
+    }
+
+    async fn write(&self, store: &Store, lease: &Lease) -> Result<(), StoreError> {
+        match &self.result {
+            Some(json) => store.finish_run(lease, self.status, json.clone(), now_ms()).await,
+            None => store.set_run_status(lease, self.status, now_ms()).await,
+        }
+    }
+
+    /// Tries again until it is written: as long as it is not, nobody else can know that the run has
+    /// been let go of. A run that somebody claims meanwhile is theirs to write about.
+    fn write_later(self, store: &Store, lease: &Lease, error: &StoreError) {
+        if let StoreError::Fenced { .. } | StoreError::UnknownRun(_) = error {
+            return;
+        }
+        let (store, lease) = (store.clone(), lease.clone());
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(WRITE_AGAIN_AFTER).await;
+                match self.write(&store, &lease).await {
+                    Ok(()) | Err(StoreError::Fenced { .. } | StoreError::UnknownRun(_)) => return,
+                    Err(_) => {}
+                }
+            }
+        });
     }
 }
 
@@ -252,56 +352,34 @@ fn ended_by_itself(result: &RunResult) -> bool {
     match result.status {
         Status::Completed => true,
         Status::Failed => result.error.as_ref().is_some_and(is_code),
-        Status::Aborted | Status::ApprovalRequired | Status::InDoubt => false,
-    }
-}
-
-/// The durable runs this executor and its clones are at.
-#[derive(Debug, Clone, Default)]
-pub(super) struct UnderWay(Arc<Mutex<BTreeSet<String>>>);
-
-impl UnderWay {
-    fn has(&self, id: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
-    }
-
-    /// One more, until the guard is dropped.
-    fn enter(&self, id: &str) -> Entered {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
-        Entered { all: self.clone(), id: id.to_owned() }
-    }
-}
-
-struct Entered {
-    all: UnderWay,
-    id: String,
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        self.all.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        Status::Aborted | Status::Interrupted | Status::ApprovalRequired | Status::InDoubt => false,
     }
 }
 
 /// A run whose caller loses interest half way is set aside, so that it can be resumed.
 struct GivenUp {
-    store: Store,
-    lease: Option<Lease>,
+    executor: Executor,
+    run: Option<(Lease, Entered)>,
 }
 
 impl GivenUp {
-    fn not(mut self) {
-        self.lease = None;
+    /// It was not: here is that it is still under way.
+    fn not(mut self) -> Option<Entered> {
+        self.run.take().map(|(_, entered)| entered)
     }
 }
 
 impl Drop for GivenUp {
     fn drop(&mut self) {
-        let Some(lease) = self.lease.take() else { return };
-        let store = self.store.clone();
+        let Some((lease, entered)) = self.run.take() else { return };
+        let Some(store) = self.executor.store.clone() else { return };
+        let status = if self.executor.stops() { INTERRUPTED } else { ABORTED };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let _ = store.set_run_status(&lease, "aborted", now_ms()).await;
+                let written = Standing::of(status).write(&store, &lease).await;
+                // Under way until then: nobody is to find it and go on with it.
+                drop(entered);
+                written
             });
         }
     }
@@ -318,33 +396,4 @@ fn seed() -> String {
     // Without randomness the seed is merely not secret; it is kept in the store anyway.
     let _ = getrandom(&mut bytes, GetRandomFlags::empty());
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
-}
-
-/// This process, told apart from any later one with its number.
-pub(crate) fn this_process() -> String {
-    let id = std::process::id();
-    format!("{id}:{}", started_at(id).unwrap_or_default())
-}
-
-/// Whether a run with this owner, as the store names it, is being run by another process.
-pub fn is_owner_alive(owner: &str) -> bool {
-    let Some((id, started)) = owner.split_once(':') else { return false };
-    let Ok(id) = id.parse() else { return false };
-    id != std::process::id() && started_at(id).is_some_and(|now| now == started)
-}
-
-/// Whether a run with this owner is this process's own.
-pub(crate) fn is_owner_this_process(owner: &str) -> bool {
-    owner == this_process()
-}
-
-/// When a process started, in the kernel's ticks.
-fn started_at(process: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace();
-    // One that was killed is there until its parent asks for its end, and does nothing any more.
-    let is_dead = fields.next().is_none_or(|state| state == "Z" || state == "X");
-    if is_dead { None } else { fields.nth(18).map(str::to_owned) }
 }

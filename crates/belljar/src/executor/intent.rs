@@ -1,5 +1,7 @@
 //! Intent mode (D5, E2): a run that says what it is for gets the few tools that fit.
 
+use std::time::Instant;
+
 use belljar_runtime::ToolReport;
 
 use super::{Execution, Executor};
@@ -15,11 +17,19 @@ impl Executor {
     /// [`execute`](Self::execute) does this by itself; who has to know before asks here.
     pub async fn inject(&self, execution: &mut Execution) {
         let (Some(bridge), None) = (&self.bridge, &execution.report) else { return };
-        let discovered = match execution.intent.as_deref() {
-            Some(intent) => bridge.give(&mut execution.tools, intent, MOST).await,
-            None => Vec::new(),
-        };
+        let mut discovered = Vec::new();
+        if let Some(intent) = execution.intent.as_deref() {
+            let began = Instant::now();
+            discovered = bridge.give(&mut execution.tools, intent, MOST).await;
+            tracing::info!(intent, ?discovered, took = ?began.elapsed(), "looked for tools");
+            if let Some(meter) = self.meter() {
+                meter.discovered(began.elapsed());
+            }
+        }
         let injected = bridge.named(&execution.tools).await;
+        if !injected.is_empty() {
+            tracing::info!(?injected, "the run gets these tools");
+        }
         execution.report = Some(ToolReport { discovered, injected });
     }
 }

@@ -51,7 +51,7 @@ fn stop(reason: StopReason) -> Stop {
         StopReason::InDoubt(fault) => (Status::InDoubt, fault),
         StopReason::Diverged(fault) => (Status::Failed, fault),
         // Not how the code ended: it can go on from its journal.
-        StopReason::Failed(fault) => (Status::Aborted, fault),
+        StopReason::Failed(fault) => (Status::Interrupted, fault),
     };
     Stop { status, error: run_error(fault) }
 }

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use belljar_runtime::{Grants, Language, Limits, RunRequest, ToolReport, Workspace};
+use belljar_runtime::{
+    CommitExecutable, Grants, Language, Limits, RunRequest, ToolReport, Workspace,
+};
 use belljar_tools::ToolGrants;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -21,6 +23,9 @@ pub(super) struct StoredRequest {
     commands: Vec<String>,
     permissive: bool,
     workspace: Option<(PathBuf, bool)>,
+    /// What its commit brings of what the host would execute.
+    #[serde(default, skip_serializing_if = "is_default")]
+    executable: CommitExecutable,
     pub(super) tools: ToolGrants,
     pub(super) max_output_tokens: Option<u32>,
     /// Which tools it got. Not part of what makes two requests the same.
@@ -54,7 +59,8 @@ impl StoredRequest {
         let RunRequest { language, file_name, context, limits, grants, workspace, .. } =
             request.clone();
         let Grants { read, write, env, modules, commands, permissive } = grants;
-        let workspace = workspace.map(|Workspace { path, commit }| (path, commit));
+        let executable = workspace.as_ref().map(|workspace| workspace.executable.clone());
+        let workspace = workspace.map(|workspace| (workspace.path, workspace.commit));
         Self {
             language,
             file_name,
@@ -67,6 +73,7 @@ impl StoredRequest {
             commands,
             permissive,
             workspace,
+            executable: executable.unwrap_or_default(),
             tools: tools.clone(),
             max_output_tokens,
             report: None,
@@ -74,7 +81,7 @@ impl StoredRequest {
     }
 
     pub(super) fn into_request(self, code: String) -> RunRequest {
-        let Self { read, write, env, modules, commands, permissive, .. } = self;
+        let Self { read, write, env, modules, commands, permissive, executable, .. } = self;
         RunRequest {
             code,
             language: self.language,
@@ -82,9 +89,13 @@ impl StoredRequest {
             context: self.context,
             limits: self.limits.into(),
             grants: Grants { read, write, env, modules, commands, permissive },
-            workspace: self.workspace.map(|(path, commit)| Workspace { path, commit }),
+            workspace: self.workspace.map(|(path, commit)| Workspace { path, commit, executable }),
         }
     }
+}
+
+fn is_default(executable: &CommitExecutable) -> bool {
+    *executable == CommitExecutable::default()
 }
 
 macro_rules! same_fields {

@@ -6,10 +6,12 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{Code, Failure};
+use belljar_flow::{Failure, Task, WriteAccess};
 use belljar_runtime::{Grants, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::{FlowsError, walk};
 
 /// What workflows may do beyond calling the tools that policy allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,8 +19,12 @@ use serde_json::Value;
 pub struct FlowTerms {
     /// Whether they may run code.
     pub code: bool,
+    /// Whether bash may be among it. Not said of workflows that earlier versions made: then it may.
+    pub shell: Option<bool>,
     /// Directories and files that code may be given to read.
     pub readable: Vec<PathBuf>,
+    /// Directories and files that code may be given to write.
+    pub writable: Vec<PathBuf>,
     /// Environment variables that code may be given, with their values.
     pub env: BTreeMap<String, String>,
 }
@@ -34,28 +40,54 @@ impl FlowTerms {
         serde_json::from_value(kept.clone()).unwrap_or_default()
     }
 
+    /// Refuses tasks whose code may not run.
+    pub(super) fn check(&self, tasks: &[Task]) -> Result<(), FlowsError> {
+        if !self.code
+            && let Some(task) = walk::first_code(tasks, |_| true)
+        {
+            return Err(FlowsError::CodeOff { task });
+        }
+        match walk::first_code(tasks, |language| !self.allows(language)) {
+            Some(task) => Err(FlowsError::ShellOff { task }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether code of a language may run, where code may.
+    pub(super) fn allows(&self, language: &str) -> bool {
+        language != "bash" || self.shell != Some(false)
+    }
+
     /// What a code task asks for, if every bit of it is allowed.
-    pub(super) fn grants(&self, code: &Code) -> Result<Grants, Failure> {
-        let asked = &code.grants;
+    pub(super) fn grants(&self, asked: &belljar_flow::Grants) -> Result<Grants, Failure> {
         let read = asked.read.iter().map(|path| self.readable(path)).collect::<Result<_, _>>()?;
         let env = asked.env.iter().map(|name| self.variable(name)).collect::<Result<_, _>>()?;
         Ok(Grants {
             read,
-            write: Vec::new(),
+            write: self.writable(&asked.write)?,
             env,
             modules: asked.modules.clone().unwrap_or_default(),
             commands: asked.commands.clone(),
-            permissive: false,
+            permissive: asked.permissive,
         })
     }
 
     fn readable(&self, asked: &str) -> Result<PathBuf, Failure> {
-        let path = Path::new(asked);
-        let leads_up = path.components().any(|part| part == Component::ParentDir);
-        if !leads_up && self.readable.iter().any(|root| path.starts_with(root)) {
-            return Ok(path.to_owned());
+        within(asked, &self.readable, "reading", "--read")
+    }
+
+    fn writable(&self, asked: &WriteAccess) -> Result<Vec<PathBuf>, Failure> {
+        match asked {
+            WriteAccess::Said(false) => Ok(Vec::new()),
+            WriteAccess::Said(true) if self.writable.is_empty() => {
+                Err(beyond("writing to the host is not allowed here".to_owned(), "--write"))
+            }
+            WriteAccess::Said(true) => Ok(self.writable.clone()),
+            WriteAccess::Paths(paths) => paths
+                .iter()
+                .map(|path| within(path, &self.writable, "writing", "--write"))
+                .collect(),
         }
-        Err(beyond(format!("reading {asked} is not allowed here"), "--read"))
     }
 
     fn variable(&self, name: &str) -> Result<(String, String), Failure> {
@@ -64,6 +96,16 @@ impl FlowTerms {
             None => Err(beyond(format!("the variable {name} is not given here"), "--env")),
         }
     }
+}
+
+/// A path that is one of those allowed, or beneath one.
+fn within(asked: &str, allowed: &[PathBuf], what: &str, flag: &str) -> Result<PathBuf, Failure> {
+    let path = Path::new(asked);
+    let leads_up = path.components().any(|part| part == Component::ParentDir);
+    if !leads_up && allowed.iter().any(|root| path.starts_with(root)) {
+        return Ok(path.to_owned());
+    }
+    Err(beyond(format!("{what} {asked} is not allowed here"), flag))
 }
 
 fn beyond(message: String, flag: &str) -> Failure {

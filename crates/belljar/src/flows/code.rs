@@ -1,19 +1,23 @@
 //! Code tasks: a durable run each, named after the task, so that one which was under way when its host
 //! died goes on inside itself and no call of it is made twice.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    fmt::Display,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use belljar_flow::{Code, Failure, Job, Outcome, Start, Work};
-use belljar_runtime::{Grants, Language, Limits, RunRequest, Workspace};
+use belljar_runtime::{CommitExecutable, Grants, Language, Limits, RunRequest, Workspace};
 use belljar_store::{Approval, Approvals, Verdict};
-use belljar_tools::{ApprovalNotice, Glob, Reach, ToolGrants, crash_point};
+use belljar_tools::{ApprovalNotice, Glob, LISTING_PATIENCE, Reach, ToolGrants, crash_point};
 use serde_json::value::to_raw_value;
 
 use super::{
     allowed,
     known::qualified,
     node,
-    performer::{Driven, Hands, cancelled, lasting},
+    performer::{Driven, Hands, cancelled},
     ran::Ran,
     tools::Watch,
 };
@@ -37,11 +41,15 @@ pub(super) struct Asked<'a> {
 
 impl Hands {
     pub(super) async fn run_code(&self, job: &Job, driven: &Driven, code: &Code) -> Outcome {
-        let grants = match driven.terms.grants(code) {
+        let grants = match driven.terms.grants(&code.grants) {
             Ok(grants) => grants,
             Err(failure) => return Outcome { read_only: true, ..Outcome::failed(failure) },
         };
-        let limits = allowed::limits(self.options.limits, &code.limits);
+        let mut limits = allowed::limits(self.options.limits, &code.limits);
+        if code.no_room {
+            // As many as there are before the code begins: it can make none.
+            limits.inodes = 1;
+        }
         let tools = self.tools_of(code, job.start.speculative).await;
         self.run_asked(job, driven, Asked { code, tools, limits, grants }).await
     }
@@ -65,14 +73,19 @@ impl Hands {
             None => Ok({
                 let request = match self.request(job, asked, directory.as_deref()) {
                     Ok(execution) => execution,
-                    Err(outcome) => return outcome,
+                    Err(failure) => {
+                        return Outcome { read_only: true, ..Outcome::failed(failure) };
+                    }
                 };
                 let execution =
                     Execution { caller: driven.caller.clone(), observer: watch.clone(), ..request };
                 let aborted = job.cancel.clone();
                 crash_point("flow_run");
+                let began = Instant::now();
                 let run = self.executor.execute_as(id.clone(), execution, aborted.cancelled());
-                Ran::of(&run.await)
+                let ran = run.await;
+                self.measure(job, &ran, began.elapsed());
+                Ran::of(&ran)
             }),
         };
         let ran = match (ran, &job.start.work) {
@@ -102,17 +115,21 @@ impl Hands {
         job: &Job,
         asked: Asked<'_>,
         directory: Option<&std::path::Path>,
-    ) -> Result<Execution, Outcome> {
+    ) -> Result<Execution, Failure> {
         let Asked { code, tools, limits, grants } = asked;
         let Some(language) = language(&code.language) else {
             let message = format!("there is no engine for `{}`", code.language);
-            return Err(lasting("language.unsupported", message));
+            return Err(Failure { lasting: true, ..Failure::new("language.unsupported", message) });
         };
         let mut request = RunRequest::new(language, node::wrapped(code, language));
         request.file_name = file_name(&job.start.instance, language);
         request.context = to_raw_value(&code.context).ok();
         (request.limits, request.grants) = (limits, grants);
-        request.workspace = directory.map(|path| Workspace { path: path.to_owned(), commit: true });
+        // Nothing of the host looks there: what goes further is decided when the workflow's files are
+        // brought to a directory.
+        let executable = CommitExecutable::All;
+        request.workspace =
+            directory.map(|path| Workspace { path: path.to_owned(), commit: true, executable });
         Ok(Execution {
             tools,
             intent: code.intent.clone(),
@@ -132,9 +149,11 @@ impl Hands {
         if !is_ahead {
             return ToolGrants { only: named, given: Vec::new() };
         }
-        let (catalogue, _) = bridge.catalogue().await;
+        let reached = ToolGrants { only: named, given: Vec::new() };
+        let (catalogue, _) = bridge.catalogue_for(&reached, LISTING_PATIENCE).await;
         let may = |name: &str| {
-            named.as_ref().is_none_or(|named| named.iter().any(|glob| glob.matches(name)))
+            let named = reached.only.as_ref();
+            named.is_none_or(|named| named.iter().any(|glob| glob.matches(name)))
         };
         let harmless =
             catalogue.tools().iter().filter(|tool| bridge.reach(tool) == Reach::ReadOnly);
@@ -146,8 +165,12 @@ impl Hands {
     async fn go_on(&self, id: &str, job: &Job, watch: &Arc<Watch>) -> Result<Ran, Failure> {
         loop {
             let cancel = job.cancel.clone();
+            let began = Instant::now();
             let error = match self.executor.resume(id, watch.clone(), cancel.cancelled()).await {
-                Ok(Resumed::Ran(result)) => return Ok(Ran::of(&result)),
+                Ok(Resumed::Ran(result)) => {
+                    self.measure(job, &result, began.elapsed());
+                    return Ok(Ran::of(&result));
+                }
                 Ok(Resumed::Ended(json)) => return Ok(Ran::read(json.get())),
                 Err(error) => error,
             };
@@ -167,7 +190,7 @@ impl Hands {
     }
 
     /// A call of which nobody knows whether it happened: the workflow asks, so the run need not.
-    async fn in_doubt(&self, id: &str) -> Outcome {
+    pub(super) async fn in_doubt(&self, id: &str) -> Outcome {
         if let Some(store) = self.executor.store() {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
             for approval in pending.into_iter().filter(|one| one.asked.run_id == id) {
@@ -228,16 +251,26 @@ pub(super) fn in_doubt(message: &str) -> Failure {
 
 /// The run of an attempt. Whoever performs the attempt again finds it by this.
 pub(super) fn run_id(start: &Start) -> String {
-    let key: String = start.key.chars().take(KEY_LETTERS).collect();
     let ahead = if start.speculative { "_ahead" } else { "" };
-    format!("run_{key}_{}{ahead}", start.attempt)
+    format!("{}{ahead}", run_of(&start.key, &start.attempt))
+}
+
+/// The run of an attempt at the work with a key.
+pub(super) fn run_of(key: &str, attempt: &impl Display) -> String {
+    let key: String = key.chars().take(KEY_LETTERS).collect();
+    format!("run_{key}_{attempt}")
 }
 
 /// The runs that an intent of a workflow may have begun: its key is that of the start and the attempt.
-pub(super) fn runs_of_intent(intent: &str) -> Vec<String> {
+pub(crate) fn runs_of_intent(intent: &str) -> Vec<String> {
     let Some((key, attempt)) = intent.split_once('#') else { return Vec::new() };
-    let key: String = key.chars().take(KEY_LETTERS).collect();
-    vec![format!("run_{key}_{attempt}"), format!("run_{key}_{attempt}_ahead")]
+    let run = run_of(key, &attempt);
+    vec![run.clone(), format!("{run}_ahead")]
+}
+
+/// Whether a run is that of a task. Names of other runs have no second part.
+pub(crate) fn is_of_workflow(run_id: &str) -> bool {
+    run_id.strip_prefix("run_").is_some_and(|name| name.contains('_'))
 }
 
 pub(super) fn language(name: &str) -> Option<Language> {
@@ -263,8 +296,8 @@ fn file_name(instance: &str, language: Language) -> String {
 
 fn notice(approval: Approval) -> ApprovalNotice {
     let asked = approval.asked;
-    let reason = match asked.kind.starts_with("in_doubt") {
-        true => "it may have happened; approve to make it again".to_owned(),
+    let reason = match asked.is_in_doubt() {
+        true => "it may have happened: `retry`, `use` or `deny`".to_owned(),
         false => String::new(),
     };
     ApprovalNotice {

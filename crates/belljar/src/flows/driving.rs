@@ -1,13 +1,14 @@
 //! Who of this host drives which workflow, and what is taken over from hosts that died.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use belljar_flow::{
-    DriveError, Driven, Driver, DriverOptions, DurableEngine as _, Embedded, EngineError, WhenIdle,
-    WorkflowError,
+    Clock as _, DriveError, Driven, Driver, DriverOptions, DurableEngine as _, Embedded,
+    EngineError, SystemClock, WhenIdle, WorkflowError,
     engine::{Filter, FlowRow, GiveBack, Lease, LeftAlone, Why},
 };
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,9 @@ const MOST_IN_VAIN: u32 = 3;
 const CREATED: &str = "created";
 /// Workflows of one status that are looked at when some are taken over.
 const MOST: u32 = 1000;
+/// A workflow that is due, or whose lease has lapsed, is taken from an owner that lives if nothing was
+/// written about it for so long: twice the time after which a host renews its leases.
+const STALE_AFTER: Duration = Duration::from_secs(20);
 /// A timer that goes off sooner is waited for.
 const SHORTEST_REST_MS: u64 = 10_000;
 
@@ -227,7 +231,8 @@ pub(super) enum Look {
 /// Drives what hosts have left behind, and what rests here and is due.
 pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
     let engine = shared.workflows.engine();
-    let now = now_ms();
+    // What rests here is due by the time that its driver went by.
+    let now = SystemClock.now_ms();
     // Those that need attention are looked at now and then, for it to be said.
     let vain = if look == Look::Everything { u32::MAX } else { MOST_IN_VAIN };
     let mut found = Vec::new();
@@ -242,14 +247,40 @@ pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
     for status in statuses {
         let filter = Filter { status: Some((*status).to_owned()), ..Filter::default() };
         let mut rows = engine.list(filter, None, MOST).await.unwrap_or_default();
-        rows.retain(|row| row.lease_until_ms > now && !is_owner_this_process(&row.owner));
+        rows.retain(|row| row.lease_until_ms > now_ms() && !is_owner_this_process(&row.owner));
         found.extend(rows);
     }
-    for row in found.iter().filter(|row| !is_owner_alive(&row.owner)) {
+    let stale = shared.neglected.stale(&found);
+    for row in found.iter().filter(|row| !is_owner_alive(&row.owner) || stale.contains(&row.id)) {
         match needs_attention(row) {
             None => drive(shared, &row.id, Why::Found),
             Some(reason) => leave_alone(shared, row, &reason),
         }
+    }
+}
+
+/// Workflows that somebody should be at, as they were when that was first seen.
+///
+/// An owner that lives and does nothing is frozen. That is told by what it leaves undone while this
+/// host looks on, not by comparing times: clocks of hosts differ after one of them was set.
+#[derive(Debug, Default)]
+pub(super) struct Neglected(Mutex<BTreeMap<String, (FlowRow, Instant)>>);
+
+impl Neglected {
+    /// Those of these workflows that were the same for too long. Others are not remembered.
+    fn stale(&self, found: &[FlowRow]) -> BTreeSet<String> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *seen);
+        for row in found.iter().filter(|row| !row.owner.is_empty()) {
+            let since = match before.get(&row.id) {
+                Some((then, since)) if then == row => *since,
+                _ => Instant::now(),
+            };
+            seen.insert(row.id.clone(), (row.clone(), since));
+        }
+        let is_stale = |since: &Instant| since.elapsed() >= STALE_AFTER;
+        let stale = seen.iter().filter(|(_, (_, since))| is_stale(since));
+        stale.map(|(id, _)| id.clone()).collect()
     }
 }
 

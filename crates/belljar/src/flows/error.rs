@@ -15,9 +15,21 @@ pub enum FlowsError {
     #[error("{0}")]
     Faulty(#[source] Faults),
     /// It has code, and the operator has not allowed any.
-    #[error("task {task} runs code, and code execution is off here")]
+    #[error(
+        "task {task} runs code, and code execution is off here: the operator turns it on when a workflow \
+         is made, with `--enable-code-execution` or `enable_code_execution` in `[workflows]`"
+    )]
     CodeOff {
         /// The first task with code.
+        task: String,
+    },
+    /// It has code in bash, and the operator has not allowed that.
+    #[error(
+        "task {task} runs bash, and the shell is off here: the operator turns it on when a workflow is \
+         made, with `--enable-shell` or `enable_shell` in `[workflows]`"
+    )]
+    ShellOff {
+        /// The first task with bash.
         task: String,
     },
     /// An id is letters, digits, `_`, `-` and `.`.

@@ -1,9 +1,10 @@
 //! The files of a workflow: laid out for a code task, collected after it, brought in and out.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs, io,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +12,12 @@ use belljar_flow::{
     DurableEngine as _, Ending, Entry, Failure, Files, Job, Outcome, WorkflowError,
 };
 
+use belljar_jail::workspace::Withheld;
+use belljar_paths::{
+    names::{GIT, executed_in, is_repository, is_same},
+    owner::is_private_directory,
+};
+use belljar_runtime::CommitExecutable;
 use belljar_store::RunRecord;
 use belljar_tools::crash_point;
 
@@ -208,10 +215,12 @@ impl Hands {
     /// was in the first is left alone, and told.
     pub(super) async fn export(
         &self,
-        before: &Files,
-        after: &Files,
+        versions: Versions<'_>,
         to: &Path,
+        executable: &CommitExecutable,
     ) -> Result<Exported, FlowsError> {
+        let Versions { before, after } = versions;
+        let executed = Executed { repositories: repositories(after), released: executable };
         let tree =
             Tree::open(to).map_err(|source| FlowsError::Files { path: to.to_owned(), source })?;
         let mut exported = Exported::default();
@@ -219,6 +228,10 @@ impl Hands {
         let changed = after.iter().filter(|(path, entry)| before.get(*path) != Some(entry));
         let all = gone.map(|path| (path, None)).chain(changed.map(|(path, e)| (path, Some(e))));
         for (path, entry) in all {
+            if let Some(name) = executed.by(path) {
+                exported.withheld.push((path.clone(), Withheld::Executed(name).to_string()));
+                continue;
+            }
             let done = match self.options.hidden.is(to, Path::new(path)) {
                 true => Err(io::Error::other("it is the host's own")),
                 false if entry.is_some_and(|entry| leads_astray(after, path, entry)) => {
@@ -313,19 +326,48 @@ fn leads_astray(files: &Files, path: &str, entry: &Entry) -> bool {
 /// put anything there.
 fn private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    match is_private(path) {
+    match is_private_directory(path) {
         true => Ok(()),
         false => Err(io::Error::other(format!("{} is not ours alone", path.display()))),
     }
 }
 
-/// Whether it is a directory that only this user can do anything with.
-pub(super) fn is_private(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| {
-        found.is_dir()
-            && found.uid() == rustix::process::geteuid().as_raw()
-            && found.mode() & 0o077 == 0
-    })
+/// The files of a workflow when it began, and now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Versions<'a> {
+    pub(super) before: &'a Files,
+    pub(super) after: &'a Files,
+}
+
+/// What of a workflow's files the host would execute, and what of it was released.
+struct Executed<'a> {
+    /// Directories that are repositories of git, whatever their names are.
+    repositories: Vec<PathBuf>,
+    released: &'a CommitExecutable,
+}
+
+impl Executed<'_> {
+    /// What a path is listed as that is only brought on request.
+    fn by(&self, path: &str) -> Option<&'static str> {
+        let path = Path::new(path);
+        let in_repository = || self.repositories.iter().any(|root| path.starts_with(root));
+        let name = executed_in(path).or_else(|| in_repository().then_some(GIT));
+        name.filter(|name| !self.released.has(name))
+    }
+}
+
+/// Directories that git takes for repositories by what is in them.
+fn repositories(files: &Files) -> Vec<PathBuf> {
+    let mut entries: BTreeMap<&Path, BTreeSet<&OsStr>> = BTreeMap::new();
+    for path in files.keys().flat_map(|path| Path::new(path).ancestors()) {
+        if let (Some(directory), Some(name)) = (path.parent(), path.file_name()) {
+            entries.entry(directory).or_default().insert(name);
+        }
+    }
+    let is_one = |names: &BTreeSet<&OsStr>| {
+        is_repository(&|entry| names.iter().any(|name| name.eq_ignore_ascii_case(entry)))
+    };
+    entries.into_iter().filter(|(_, names)| is_one(names)).map(|(root, _)| root.into()).collect()
 }
 
 /// Paths of the host that no workflow begins with and none brings.
@@ -339,7 +381,7 @@ pub struct Hidden {
 
 impl Hidden {
     fn is(&self, root: &Path, below: &Path) -> bool {
-        let named = below.iter().any(|part| self.names.iter().any(|name| part == name.as_str()));
+        let named = below.iter().any(|part| self.names.iter().any(|name| is_same(part, name)));
         named || self.paths.iter().any(|path| root.join(below).starts_with(path))
     }
 }
@@ -347,6 +389,27 @@ impl Hidden {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn s4_a_repository_is_known_by_what_is_in_it() {
+        let file = || Entry::File { blob: String::new(), mode: 0o644 };
+        let files: Files = ["a/HEAD", "a/config", "a/objects/x", "a/refs/y", "b/HEAD", "b/refs/y"]
+            .into_iter()
+            .chain(["c/d/Head", "c/d/CommonDir", "c/x", "e/head", "e/Objects/x", "e/REFS/y"])
+            .map(|path| (path.to_owned(), file()))
+            .collect();
+        assert_eq!(repositories(&files), ["a", "c/d", "e"].map(PathBuf::from));
+        let withheld = CommitExecutable::default();
+        let executed = Executed { repositories: repositories(&files), released: &withheld };
+        assert_eq!((executed.by("a/config"), executed.by("b/HEAD")), (Some(GIT), None));
+        assert_eq!(executed.by("c/.Envrc"), Some(".envrc"));
+        assert_eq!((executed.by("c/d/Head"), executed.by("c/x")), (Some(GIT), None));
+        assert_eq!(executed.by("b/config.worktree"), Some(GIT));
+        let released = CommitExecutable::Names(vec![GIT.to_owned()]);
+        let executed = Executed { repositories: repositories(&files), released: &released };
+        assert_eq!((executed.by("a/config"), executed.by("x/.git/config")), (None, None));
+        assert_eq!(executed.by(".envrc"), Some(".envrc"));
+    }
 
     #[test]
     fn f6_links_lead_out_by_themselves_or_through_others() {

@@ -10,6 +10,7 @@ use std::{
 
 use belljar_flow::{Dag, Faults, check};
 use belljar_tools::{Bridge, Glob, Reach, ResolveError, Tool, ToolGrants};
+use tokio::task::JoinSet;
 
 use super::walk;
 
@@ -38,26 +39,31 @@ impl Known {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Looks up names that are not known yet. A server that cannot be asked leaves its tools unknown:
-    /// the call itself will say what is wrong with it.
+    /// Looks up names that are not known yet, all at once. A server that cannot be asked, or does not
+    /// answer soon, leaves its tools unknown: the call itself will say what is wrong with it, and no
+    /// other task has to wait for that.
     pub(super) async fn learn(&self, bridge: &Bridge, names: &BTreeSet<String>) -> Found {
         let mut found = Found::new();
-        for name in names {
-            if self.get(name).is_some() {
-                found.insert(name.clone(), Ok(()));
+        let mut asked = JoinSet::new();
+        for name in names.iter().cloned() {
+            if self.get(&name).is_some() {
+                found.insert(name, Ok(()));
                 continue;
             }
-            match find(bridge, name).await {
-                Looked::Found(tool) => {
-                    let fact = fact(bridge, &tool).await;
+            let bridge = bridge.clone();
+            asked.spawn(async move { (look(&bridge, &name).await, name) });
+        }
+        while let Some(looked) = asked.join_next().await {
+            match looked {
+                Ok((Looked::Found(fact), name)) => {
                     let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                     all.insert(name.clone(), fact);
-                    found.insert(name.clone(), Ok(()));
+                    found.insert(name, Ok(()));
                 }
-                Looked::Missing(near) => {
-                    found.insert(name.clone(), Err(near));
+                Ok((Looked::Missing(near), name)) => {
+                    found.insert(name, Err(near));
                 }
-                Looked::Unreachable => {}
+                Ok((Looked::Unreachable, _)) | Err(_) => {}
             }
         }
         found
@@ -83,16 +89,16 @@ pub(super) fn check_with(dag: &Dag, found: &Found) -> Result<(), Faults> {
 }
 
 enum Looked {
-    Found(Box<Tool>),
+    Found(Fact),
     Missing(Vec<String>),
     Unreachable,
 }
 
-async fn find(bridge: &Bridge, name: &str) -> Looked {
+async fn look(bridge: &Bridge, name: &str) -> Looked {
     let servers = bridge.servers();
     let (server, tool) = parts(&servers, name);
     let catalogue = match server {
-        Some(server) => match bridge.catalogue_of(server).await {
+        Some(server) => match bridge.catalogue_soon(server).await {
             Ok(catalogue) => catalogue,
             Err(_) => return Looked::Unreachable,
         },
@@ -105,7 +111,7 @@ async fn find(bridge: &Bridge, name: &str) -> Looked {
         }
     };
     match catalogue.resolve(server, tool) {
-        Ok(tool) => Looked::Found(Box::new(tool.clone())),
+        Ok(tool) => Looked::Found(fact(bridge, tool).await),
         Err(ResolveError::UnknownServer { servers, .. }) => Looked::Missing(servers),
         Err(ResolveError::UnknownTool { nearest, .. }) => {
             let whole = |near: String| match server {

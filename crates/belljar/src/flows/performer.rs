@@ -3,18 +3,22 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use belljar_flow::{
-    Command, Embedded, Failure, Job, Outcome, Performer, Place, Sandbox as SandboxAction, Start,
-    Work,
+    Command, Embedded, Ending, Failure, Job, Outcome, Performer, Place, Sandbox as SandboxAction,
+    Start, Work,
 };
+use belljar_runtime::RunResult;
+use belljar_server::TaskMeasured;
 use belljar_tools::crash_point;
 use serde_json::Value;
 
 use super::{
     FlowOptions, FlowTerms,
     known::{Found, Known},
+    sandboxes::OwnSandbox,
     walk,
 };
 use crate::{Executor, SessionRegistry};
@@ -39,7 +43,7 @@ pub(super) struct Driven {
     /// What it may do.
     pub(super) terms: FlowTerms,
     /// Its sessions.
-    pub(super) sandboxes: Mutex<Vec<String>>,
+    pub(super) sandboxes: Mutex<Vec<OwnSandbox>>,
 }
 
 impl Hands {
@@ -92,6 +96,30 @@ impl Hands {
         }
     }
 
+    async fn perform_work(&self, job: &Job) -> Outcome {
+        let driven = self.driven(&job.flow);
+        if let Some(language) = language_of(&job.start.work)
+            && !(driven.terms.code && driven.terms.allows(language))
+        {
+            return Outcome::failed(code_is_off());
+        }
+        match &job.start.work {
+            Work::McpTool(call) => self.call_tool(job, &driven, call).await,
+            Work::CodeExecution(code) => self.run_code(job, &driven, code).await,
+            Work::Sandbox { action } => self.sandbox(job, &driven, action).await,
+            Work::RestoreSandbox { sandbox_id, checkpoint } => {
+                self.restore_sandbox(&driven, sandbox_id, checkpoint).await
+            }
+        }
+    }
+
+    /// Counts a run of a workflow among all others.
+    pub(super) fn measure(&self, job: &Job, result: &RunResult, took: Duration) {
+        if let (Some(meter), Ok(result)) = (self.executor.meter(), serde_json::to_value(result)) {
+            meter.ran(&result, took, &job.flow);
+        }
+    }
+
     /// Looks up the tools that a command brings.
     pub(super) async fn expect(&self, command: &Command) {
         if let Command::InjectTasks { tasks } | Command::Replan { tasks, .. } = command {
@@ -102,15 +130,29 @@ impl Hands {
 
 impl Performer for Hands {
     async fn perform(&self, job: Job) -> Outcome {
-        let driven = self.driven(&job.flow);
-        let is_code = !matches!(job.start.work, Work::McpTool(_));
-        if is_code && !driven.terms.code {
-            return Outcome::failed(code_is_off());
+        let began = Instant::now();
+        let outcome = self.perform_work(&job).await;
+        if let Some(meter) = self.executor.meter() {
+            let Start { instance, attempt, work, .. } = &job.start;
+            let failure = match &outcome.ending {
+                Ending::Done { .. } => None,
+                Ending::Failed { failure } => Some(failure.code.as_str()),
+            };
+            meter.performed(TaskMeasured {
+                workflow: &job.flow,
+                task: instance,
+                kind: kind(work),
+                attempt: *attempt,
+                failure,
+                took: began.elapsed(),
+            });
         }
-        match &job.start.work {
-            Work::McpTool(call) => self.call_tool(&job, &driven, call).await,
-            Work::CodeExecution(code) => self.run_code(&job, &driven, code).await,
-            Work::Sandbox { action } => self.sandbox(&job, &driven, action).await,
+        outcome
+    }
+
+    fn saved(&self, took: Duration) {
+        if let Some(meter) = self.executor.meter() {
+            meter.checkpointed(took);
         }
     }
 
@@ -122,9 +164,7 @@ impl Performer for Hands {
     }
 
     fn keeps(&self, flow: &str) -> bool {
-        let driven = self.driven(flow);
-        let sandboxes = driven.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        !sandboxes.is_empty()
+        !self.driven(flow).owned().is_empty()
     }
 
     fn is_repeatable(&self, start: &Start) -> bool {
@@ -141,7 +181,26 @@ impl Performer for Hands {
                 | SandboxAction::Destroy { .. }
                 | SandboxAction::List => true,
             },
+            Work::RestoreSandbox { .. } => true,
         }
+    }
+}
+
+fn kind(work: &Work) -> &'static str {
+    match work {
+        Work::McpTool(_) => "mcp_tool",
+        Work::CodeExecution(_) => "code_execution",
+        Work::Sandbox { .. } | Work::RestoreSandbox { .. } => "sandbox",
+    }
+}
+
+/// The language of work that is code, if it says one.
+fn language_of(work: &Work) -> Option<&str> {
+    match work {
+        Work::McpTool(_) => None,
+        Work::CodeExecution(code) => Some(&code.language),
+        Work::Sandbox { action: SandboxAction::Create { language, .. } } => Some(language),
+        Work::Sandbox { .. } | Work::RestoreSandbox { .. } => Some(""),
     }
 }
 

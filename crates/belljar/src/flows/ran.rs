@@ -23,6 +23,18 @@ pub(super) struct Ran {
     logs: Vec<String>,
     error: Option<Map<String, Value>>,
     metrics: Metrics,
+    /// What the code put into `state`.
+    pub(super) state: Map<String, Value>,
+    truncated: Truncated,
+}
+
+/// What of a result was cut.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Truncated {
+    stdout: bool,
+    stderr: bool,
+    result: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -46,13 +58,16 @@ impl Ran {
 
     /// No result, and why.
     pub(super) fn failed(code: &str, message: String) -> Self {
+        Self::failed_with("", code, message)
+    }
+
+    /// The same, with the type of the error.
+    pub(super) fn failed_with(kind: &str, code: &str, message: String) -> Self {
+        let kind = (!kind.is_empty()).then(|| ("type", kind.to_owned()));
         let error = [("code", code.to_owned()), ("message", message)];
-        let error = error.map(|(key, value)| (key.to_owned(), Value::from(value)));
-        Self {
-            status: "failed".to_owned(),
-            error: Some(error.into_iter().collect()),
-            ..Self::default()
-        }
+        let error =
+            kind.into_iter().chain(error).map(|(key, value)| (key.to_owned(), Value::from(value)));
+        Self { status: "failed".to_owned(), error: Some(error.collect()), ..Self::default() }
     }
 
     /// Whether nobody knows if its call happened: it stopped for that, or was told so by a host that
@@ -73,20 +88,25 @@ impl Ran {
     }
 
     /// What it is to the task. `was_begun`: calls may have been made before this host.
-    pub(super) fn outcome(self, shape: Shape, watch: &Watch, was_begun: bool) -> Outcome {
+    pub(super) fn outcome(mut self, shape: Shape, watch: &Watch, was_begun: bool) -> Outcome {
         // Calls that were made before are not seen being made again.
         let has_acted = watch.has_acted() || (was_begun && self.metrics.tool_calls > 0);
         let logs = self.logs.iter().take(LINES);
         let logs: Vec<String> = logs.map(|line| line.chars().take(LETTERS).collect()).collect();
         let read_only = !has_acted;
+        // The `state` of a node is the workflow's own, and its changes are in what it gives.
+        let state = match shape {
+            Shape::Value | Shape::Report => std::mem::take(&mut self.state),
+            Shape::Node => Map::new(),
+        };
         match self.status.as_str() {
-            "aborted" | "in_doubt" | "approval_required" => {
+            "aborted" | "interrupted" | "in_doubt" | "approval_required" => {
                 Outcome { logs, ..cancelled(has_acted) }
             }
             _ if shape == Shape::Report && !self.is_ours() => {
-                Outcome { logs, read_only, ..Outcome::done(self.report()) }
+                Outcome { logs, read_only, state, ..Outcome::done(self.report()) }
             }
-            "completed" => Outcome { logs, read_only, ..Outcome::done(self.result) },
+            "completed" => Outcome { logs, read_only, state, ..Outcome::done(self.result) },
             _ => {
                 let failure = Failure {
                     details: Some(self.details()),
@@ -101,12 +121,16 @@ impl Ran {
     /// The shape of an agent's `code.execute`.
     pub(super) fn report(self) -> Value {
         let error = self.error.is_some().then(|| self.message());
+        let Truncated { stdout, stderr, result } = self.truncated;
         json!({
             "success": self.success,
             "stdout": self.stdout,
             "stderr": self.stderr,
             "return_value": self.result,
             "error": error,
+            "error_type": self.text("type"),
+            "error_code": self.text("code"),
+            "truncated": { "stdout": stdout, "stderr": stderr, "return_value": result },
             "execution_time_ms": self.metrics.execution_time_ms,
         })
     }

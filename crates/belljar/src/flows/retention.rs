@@ -1,4 +1,5 @@
-//! What goes when it is needed no more: the directories of tasks that have ended, and workflows.
+//! What goes when it is needed no more: the directories of tasks that have ended, and workflows that
+//! are deleted. Which are old enough is decided in `crate::retention`.
 
 use std::{
     collections::BTreeSet,
@@ -7,13 +8,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_flow::{DurableEngine as _, Embedded, EngineError};
+use belljar_flow::{Embedded, EngineError};
+use belljar_paths::owner::is_private_directory;
+use belljar_store::RunSummary;
 
-use super::{Flows, FlowsError, code, files};
-use crate::now_ms;
+use super::{Flows, FlowsError, code};
+use crate::{executor::is_owner_this_process, is_owner_alive, now_ms};
 
-/// Workflows that are forgotten at once.
-const SOME: u32 = 100;
+/// The status of a run that somebody runs.
+const RUNNING: &str = "running";
 /// How deep directories are made accessible so that they can be removed.
 const DEPTH: usize = 64;
 
@@ -22,40 +25,32 @@ impl Flows {
     pub async fn forget(&self, id: &str) -> Result<(), FlowsError> {
         let hands = &self.shared.hands;
         let forgotten = forget_workflow(&hands.engine, id, &hands.options.scratch).await;
-        Ok(forgotten.map_err(belljar_flow::WorkflowError::from)?)
-    }
-
-    /// Forgets workflows that ended longer ago than the operator keeps them; how many.
-    pub async fn forget_old(&self) -> Result<usize, FlowsError> {
-        let Some(keep) = self.shared.hands.options.keep else { return Ok(0) };
-        let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-        let before = now_ms().saturating_sub(keep_ms);
-        let store = self.shared.hands.engine.store();
-        let mut forgotten = 0;
-        loop {
-            let old = store.flows_over_since(before, SOME).await;
-            let old = old.map_err(EngineError::from).map_err(belljar_flow::WorkflowError::from)?;
-            let mut gone = 0;
-            for id in &old {
-                // One that somebody is at is left for another time.
-                gone += usize::from(self.forget(id).await.is_ok());
-            }
-            forgotten += gone;
-            if gone == 0 || old.len() < SOME as usize {
-                return Ok(forgotten);
-            }
-        }
+        forgotten.map_err(belljar_flow::WorkflowError::from)?;
+        // What it had is not in the log either then, unless somebody is reading it just now.
+        let _ = hands.engine.store().empty_log().await;
+        Ok(())
     }
 }
 
-/// Forgets a workflow that has ended, and removes what its tasks left in the directory for that.
+/// Forgets a workflow that has ended, with the runs of its code and the values nothing else refers to,
+/// and removes what its tasks left in the directory for that.
 pub async fn forget_workflow(
     engine: &Embedded,
     id: &str,
     scratch: &Path,
 ) -> Result<(), EngineError> {
     let left = left_behind(engine, id, scratch).await?;
-    engine.forget(id, now_ms()).await?;
+    let store = engine.store();
+    let keys = store.flow_intents(id).await?;
+    let named = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
+    let is_under_way = |run: &RunSummary| {
+        let is_held = is_owner_alive(&run.owner) || is_owner_this_process(&run.owner);
+        run.status == RUNNING && run.finished_ms.is_none() && is_held
+    };
+    let mut runs = store.runs_named(named).await?;
+    runs.retain(|run| !is_under_way(run));
+    let runs = runs.into_iter().map(|run| run.id).collect();
+    store.forget_flow(id, runs, now_ms()).await?;
     remove(left).await;
     Ok(())
 }
@@ -75,7 +70,7 @@ async fn left_behind(
     scratch: &Path,
 ) -> Result<Vec<PathBuf>, EngineError> {
     // One that is not ours alone may have anything in it.
-    if !files::is_private(scratch) {
+    if !is_private_directory(scratch) {
         return Ok(Vec::new());
     }
     let names = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().into_string().ok();

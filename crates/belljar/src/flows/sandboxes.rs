@@ -1,10 +1,18 @@
 //! Sandbox tasks: sessions that live across the tasks of one workflow, on one host.
+//!
+//! Before a task uses a session, the session is checkpointed, so that a rollback of the workflow can take
+//! back what the task changed in it. A session keeps its newest checkpoints only; a rollback that needs an
+//! older one reports the task as not undone.
 
-use std::sync::PoisonError;
+use std::{
+    sync::{Arc, PoisonError},
+    time::Instant,
+};
 
-use belljar_flow::{Failure, Job, Outcome, Sandbox as Action};
+use belljar_flow::{Failure, Job, Outcome, Sandbox as Action, Undo, Work};
 use belljar_runtime::{RunRequest, SessionRequest, Status, run_id};
 use serde_json::{Value, json};
+use tokio::sync::Mutex as Turn;
 
 use super::{
     allowed,
@@ -13,10 +21,26 @@ use super::{
     ran::Ran,
     tools::Watch,
 };
-use crate::{Durability, Execution, Lifetimes, Whose};
+use crate::{Durability, Execution, KeptSession, Lifetimes, Whose};
 
-/// What a session is called that was lost.
-const LOST: &str = "session.lost";
+/// Destroyed sandboxes of a workflow that are remembered, to be told from those there never were.
+const MOST_REMEMBERED: usize = 1000;
+
+/// A session of a workflow.
+#[derive(Debug, Clone)]
+pub(super) struct OwnSandbox {
+    id: String,
+    /// Whoever uses it: its checkpoint and its run belong together.
+    turn: Arc<Turn<()>>,
+    /// Whether the workflow has ended it.
+    is_destroyed: bool,
+}
+
+/// Why a sandbox cannot be used.
+struct Gone {
+    code: &'static str,
+    message: String,
+}
 
 impl Hands {
     pub(super) async fn sandbox(&self, job: &Job, driven: &Driven, action: &Action) -> Outcome {
@@ -24,17 +48,14 @@ impl Hands {
             return lasting("speculation.refused", "a sandbox is not used ahead of a decision");
         }
         match action {
-            Action::Create { language, limits } => {
-                self.make_sandbox(driven, language, limits).await
+            Action::Create { language, limits, grants } => {
+                self.make_sandbox(driven, language, (limits, grants)).await
             }
             Action::Execute { sandbox_id, code, limits } => {
                 self.use_sandbox(job, driven, (&text(sandbox_id), code), limits).await
             }
             Action::Destroy { sandbox_id } => self.end_sandbox(driven, &text(sandbox_id)).await,
-            Action::List => {
-                let all = own(driven);
-                Outcome { read_only: true, ..Outcome::done(json!({ "sandboxes": all })) }
-            }
+            Action::List => self.list_sandboxes(driven).await,
         }
     }
 
@@ -42,23 +63,35 @@ impl Hands {
         &self,
         driven: &Driven,
         language: &str,
-        limits: &belljar_flow::Limits,
+        (limits, grants): (&belljar_flow::Limits, &belljar_flow::Grants),
     ) -> Outcome {
         let Some(known) = code_language(language) else {
             let message = format!("there is no engine for `{language}`");
             return lasting("language.unsupported", message);
         };
+        let grants = match driven.terms.grants(grants) {
+            Ok(grants) => grants,
+            Err(failure) => return Outcome { read_only: true, ..Outcome::failed(failure) },
+        };
         let request = SessionRequest {
             limits: allowed::limits(self.options.limits, limits),
+            grants,
             ..SessionRequest::new(known)
         };
         let whose = Whose { caller: driven.caller.clone(), tools: None };
         match self.sessions.open(request, Lifetimes::default(), whose).await {
             Ok(kept) => {
                 let id = kept.session.id().to_owned();
-                driven.sandboxes.lock().unwrap_or_else(PoisonError::into_inner).push(id.clone());
+                driven.own(OwnSandbox {
+                    id: id.clone(),
+                    turn: Arc::default(),
+                    is_destroyed: false,
+                });
+                let sandbox_id = Value::from(id.clone());
+                let action = Action::Destroy { sandbox_id };
+                let undo = Some(Box::new(Undo::By(Work::Sandbox { action })));
                 let made = json!({ "sandbox_id": id, "language": known.as_str() });
-                Outcome { read_only: true, ..Outcome::done(made) }
+                Outcome { read_only: true, undo, ..Outcome::done(made) }
             }
             Err(error) => {
                 let failure = Failure::new(error.code.as_str(), error.message);
@@ -74,64 +107,166 @@ impl Hands {
         (id, code): (&str, &str),
         limits: &belljar_flow::Limits,
     ) -> Outcome {
-        let kept = match own(driven).iter().any(|own| own == id) {
-            true => self.sessions.get(id).await.map_err(|error| error.to_string()),
-            false => Err(format!("this workflow has no sandbox {id} on this host")),
+        if job.start.again {
+            let message = format!("sandbox {id} is gone: the host went away while it ran code");
+            return unusable(Gone { code: "session.lost", message }, true);
+        }
+        let (kept, own) = match self.usable(driven, id).await {
+            Ok(usable) => usable,
+            Err(gone) => return unusable(gone, false),
         };
-        let kept = match kept {
-            Ok(kept) if !job.start.again => kept,
-            Ok(_) => return lost(id, "the host went away while it ran code", true),
-            Err(why) => return lost(id, &why, job.start.again),
-        };
+        let _turn = own.turn.lock().await;
+        let undo = Some(Box::new(before_use(id, &kept).await));
         let mut request = RunRequest::new(kept.session.language(), code);
         request.limits = allowed::limits(kept.session.limits(), limits);
-        let watch = std::sync::Arc::new(Watch::new(self.options.observer.clone()));
+        let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let execution = Execution {
             durability: Durability::Never,
             observer: watch.clone(),
             ..Execution::new(request, driven.caller.clone())
         };
         let aborted = job.cancel.cancelled();
+        let began = Instant::now();
         let ran = self.executor.execute_in(&kept.session, run_id(), execution, aborted).await;
+        self.measure(job, &ran, began.elapsed());
         if ran.status == Status::Aborted {
-            return cancelled(watch.has_acted());
+            return Outcome { undo, ..cancelled(watch.has_acted()) };
         }
-        Outcome { read_only: !watch.has_acted(), ..Outcome::done(Ran::of(&ran).report()) }
+        let ran = Ran::of(&ran);
+        let state = ran.state.clone();
+        Outcome { read_only: !watch.has_acted(), undo, state, ..Outcome::done(ran.report()) }
     }
 
     async fn end_sandbox(&self, driven: &Driven, id: &str) -> Outcome {
-        let was_there = {
-            let mut all = driven.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = all.len();
-            all.retain(|own| own != id);
-            all.len() < before
-        };
+        let was_there = driven.disown(id);
         let destroyed = was_there && self.sessions.destroy(id).await.is_ok();
         let told = json!({ "destroyed": destroyed, "sandbox_id": id });
-        Outcome { read_only: true, ..Outcome::done(told) }
+        let undo = destroyed.then(|| {
+            let message = format!("sandbox {id} was destroyed, and is not brought back");
+            Box::new(Undo::Not(Failure::new("sandbox.destroyed", message)))
+        });
+        Outcome { read_only: true, undo, ..Outcome::done(told) }
+    }
+
+    async fn list_sandboxes(&self, driven: &Driven) -> Outcome {
+        let mut all = Vec::new();
+        for own in driven.owned() {
+            let Ok(kept) = self.sessions.get(&own.id).await else { continue };
+            let info = kept.session.info();
+            all.push(json!({
+                "sandbox_id": own.id,
+                "language": info.language.as_str(),
+                "created_ms": info.created_ms,
+                "last_used_ms": info.last_used_ms,
+                "expires_ms": kept.expires_ms(),
+            }));
+        }
+        Outcome { read_only: true, ..Outcome::done(json!({ "sandboxes": all })) }
+    }
+
+    /// Takes a session back to what it was before a task used it.
+    pub(super) async fn restore_sandbox(
+        &self,
+        driven: &Driven,
+        id: &str,
+        checkpoint: &str,
+    ) -> Outcome {
+        let (kept, own) = match self.usable(driven, id).await {
+            Ok(usable) => usable,
+            Err(Gone { code, message }) => return lasting(code, message),
+        };
+        let _turn = own.turn.lock().await;
+        match kept.session.rollback(checkpoint).await {
+            Ok(()) => Outcome { read_only: true, ..Outcome::done(Value::Null) },
+            Err(error) => {
+                let message = format!("sandbox {id} is not what it was: {}", error.message);
+                lasting(error.code.as_str(), message)
+            }
+        }
+    }
+
+    /// A session of the workflow that lives here, or what became of it.
+    async fn usable(&self, driven: &Driven, id: &str) -> Result<(KeptSession, OwnSandbox), Gone> {
+        let gone = |code, message| Gone { code, message };
+        let Some(own) = driven.sandbox(id) else {
+            let message = format!(
+                "this workflow has no sandbox {id} on this host: what a sandbox holds does not outlive \
+                 its host"
+            );
+            return Err(gone("session.lost", message));
+        };
+        if own.is_destroyed {
+            return Err(gone(
+                "session.destroyed",
+                format!("sandbox {id} was destroyed by this workflow"),
+            ));
+        }
+        match self.sessions.get(id).await {
+            Ok(kept) => Ok((kept, own)),
+            Err(why) => Err(gone("session.ended", format!("sandbox {id} is gone: {why}"))),
+        }
     }
 
     /// Ends all sessions of a workflow.
     pub(super) async fn end_sandboxes(&self, driven: &Driven) {
-        for id in own(driven) {
-            let _ = self.sessions.destroy(&id).await;
+        for own in driven.owned() {
+            let _ = self.sessions.destroy(&own.id).await;
         }
     }
 }
 
-fn own(driven: &Driven) -> Vec<String> {
-    driven.sandboxes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+impl Driven {
+    fn own(&self, sandbox: OwnSandbox) {
+        let mut all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST_REMEMBERED
+            && let Some(oldest) = all.iter().position(|own| own.is_destroyed)
+        {
+            all.remove(oldest);
+        }
+        all.push(sandbox);
+    }
+
+    /// Notes that a sandbox is destroyed; whether it was there.
+    fn disown(&self, id: &str) -> bool {
+        let mut all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = all.iter_mut().find(|own| own.id == id && !own.is_destroyed);
+        own.map(|own| own.is_destroyed = true).is_some()
+    }
+
+    fn sandbox(&self, id: &str) -> Option<OwnSandbox> {
+        let all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().find(|own| own.id == id).cloned()
+    }
+
+    /// Those that the workflow has not destroyed.
+    pub(super) fn owned(&self) -> Vec<OwnSandbox> {
+        let all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|own| !own.is_destroyed).cloned().collect()
+    }
+}
+
+/// What takes back whatever is done in a session next.
+async fn before_use(id: &str, kept: &KeptSession) -> Undo {
+    match kept.session.checkpoint().await {
+        Ok(point) => {
+            let (sandbox_id, checkpoint) = (id.to_owned(), point.id);
+            Undo::By(Work::RestoreSandbox { sandbox_id, checkpoint })
+        }
+        Err(error) => {
+            let message =
+                format!("sandbox {id} could not be kept as it was before: {}", error.message);
+            Undo::Not(Failure::new("sandbox.not_kept", message))
+        }
+    }
 }
 
 fn text(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-fn lost(id: &str, why: &str, may_have_acted: bool) -> Outcome {
-    let message = format!(
-        "sandbox {id} cannot be used: {why}; what a sandbox holds does not outlive its host, so make \
-         it anew in the workflow, or keep what must last in files"
-    );
-    let failure = Failure { lasting: true, may_have_acted, ..Failure::new(LOST, message) };
-    Outcome { read_only: !may_have_acted, ..Outcome::failed(failure) }
+/// The report of a use of a sandbox that is not there: the workflow may look at it and go on.
+fn unusable(Gone { code, message }: Gone, may_have_acted: bool) -> Outcome {
+    let message = format!("{message}; make it anew, and keep what must last in files");
+    let report = Ran::failed_with("SandboxError", code, message).report();
+    Outcome { read_only: !may_have_acted, ..Outcome::done(report) }
 }

@@ -1,8 +1,8 @@
 //! Tool tasks: one call over the bridge, with policy, approval and audit row like any other.
 //!
-//! A call that may have to wait for a person is made by a durable run of one line, so that the question
-//! and whether the call has left outlive the host. Any other goes straight to the bridge: its intent and
-//! its outcome are in the workflow's own journal.
+//! A call that may have to wait for a person has a journal, so that the question and whether the call has
+//! left outlive the host. Any other goes straight to the bridge: its intent and its outcome are in the
+//! workflow's own journal.
 
 use std::{
     collections::BTreeSet,
@@ -14,18 +14,19 @@ use std::{
 };
 
 use belljar_flow::{Code, Failure, Job, Outcome, ToolCall};
-use belljar_runtime::{ErrorCode, ToolFault};
-use belljar_tools::{ApprovalNotice, Observer, Reach, RunContext, Tool, crash_point};
-use serde_json::{Map, Value, json};
+use belljar_runtime::{ErrorCode, Grants, ToolFault};
+use belljar_tools::{ApprovalNotice, Observer, Reach, RunContext, Tool, ToolGrants, crash_point};
+use serde_json::json;
 
 use super::{
     code::{Asked, run_id},
     known::{Fact, only, qualified},
     performer::{Driven, Hands, cancelled, lasting},
 };
-
-/// The run that makes one call.
-const ONE_CALL: &str = "return await tools.call(context.tool, context.arguments);";
+use crate::{
+    Executor,
+    executor::{OneCall, OneCallEnd},
+};
 
 impl Hands {
     pub(super) async fn call_tool(&self, job: &Job, driven: &Driven, call: &ToolCall) -> Outcome {
@@ -48,14 +49,18 @@ impl Hands {
             let message = format!("{name} may change something, so it does not run ahead");
             return lasting("speculation.refused", message);
         }
-        // One that was begun by a run goes on by it, whatever policy says by now.
-        let has_run = job.start.again && self.has_run(job).await;
-        if has_run || fact.as_ref().is_some_and(|fact| fact.may_ask) {
-            return self.call_by_run(job, driven, call, (&name, is_read_only)).await;
+        // One that has a journal goes on by it, whatever policy says by now.
+        let begun = if job.start.again { self.begun(job).await } else { Begun::Not };
+        let may_ask = fact.as_ref().is_some_and(|fact| fact.may_ask);
+        match begun {
+            Begun::AsCode => self.go_on_as_code(job, driven, is_read_only).await,
+            Begun::AsCall => self.call_durably(job, driven, call, (&name, fact.as_ref())).await,
+            Begun::Not if may_ask => {
+                self.call_durably(job, driven, call, (&name, fact.as_ref())).await
+            }
+            Begun::Not => self.call_now(job, driven, call, &name, fact.as_ref()).await,
         }
-        self.call_now(job, driven, call, &name, fact.as_ref()).await
     }
-
     async fn call_now(
         &self,
         job: &Job,
@@ -98,38 +103,80 @@ impl Hands {
         }
     }
 
-    async fn call_by_run(
+    /// A call that may wait for a person, or did so when its host went away.
+    async fn call_durably(
         &self,
         job: &Job,
         driven: &Driven,
         call: &ToolCall,
-        (name, is_read_only): (&str, bool),
+        (name, fact): (&str, Option<&Fact>),
     ) -> Outcome {
-        let mut context = Map::new();
-        context.insert("tool".to_owned(), Value::from(name));
-        context.insert("arguments".to_owned(), Value::Object(call.arguments.clone()));
-        let code = Code {
-            language: "javascript".to_owned(),
-            code: ONE_CALL.to_owned(),
-            context,
-            ..Code::default()
+        let watch = Arc::new(Watch::new(self.options.observer.clone()));
+        let id = run_id(&job.start);
+        let one_call = OneCall {
+            id: id.clone(),
+            caller: driven.caller.clone(),
+            tool: name.to_owned(),
+            arguments: serde_json::to_vec(&call.arguments).unwrap_or_default(),
+            grants: only(name),
+            // The operator's: a task's own is for the workflow to watch.
+            tool_timeout: self.options.limits.tool_timeout,
+            observer: watch.clone(),
         };
-        let mut limits = self.options.limits;
-        limits.timeout = limits.timeout.max(limits.tool_timeout);
-        limits.cpu = limits.timeout;
-        let asked = Asked { code: &code, tools: only(name), limits, grants: Default::default() };
+        let is_repeatable = fact.is_some_and(|fact| fact.repeatable);
+        crash_point("flow_call");
+        let ended = tokio::select! {
+            ended = self.executor.call_once(one_call) => ended,
+            () = job.cancel.cancelled() => return cancelled(watch.has_left() && !is_repeatable),
+        };
+        crash_point("flow_called");
+        match ended {
+            OneCallEnd::Answered(Ok(bytes)) => {
+                let value = serde_json::from_slice(&bytes).unwrap_or_default();
+                let read_only = fact.is_some_and(|fact| fact.read_only);
+                Outcome { read_only, ..Outcome::done(value) }
+            }
+            OneCallEnd::Answered(Err(fault)) => {
+                failed(fault, is_repeatable || !(watch.has_left() || job.start.again))
+            }
+            OneCallEnd::InDoubt => self.in_doubt(&id).await,
+            OneCallEnd::Lost(why) => Outcome::failed(Failure {
+                may_have_acted: !is_repeatable,
+                lasting: true,
+                ..Failure::new("run.lost", why)
+            }),
+        }
+    }
+
+    /// A call that a version before this one made by a run of code.
+    async fn go_on_as_code(&self, job: &Job, driven: &Driven, is_read_only: bool) -> Outcome {
+        let (limits, grants) = (self.options.limits, Grants::default());
+        let code = Code::default();
+        let asked = Asked { code: &code, tools: ToolGrants::default(), limits, grants };
         let mut outcome = self.run_asked(job, driven, asked).await;
         outcome.read_only |= is_read_only;
         outcome
     }
 
-    /// Whether a run was begun for it. If nobody can tell, there was.
-    async fn has_run(&self, job: &Job) -> bool {
-        match self.executor.store() {
-            Some(store) => !matches!(store.run(&run_id(&job.start)).await, Ok(None)),
-            None => false,
+    /// How a call was begun. If nobody can tell, it has a journal.
+    async fn begun(&self, job: &Job) -> Begun {
+        let Some(store) = self.executor.store() else { return Begun::Not };
+        match store.run(&run_id(&job.start)).await {
+            Ok(None) => Begun::Not,
+            Ok(Some(record)) if !Executor::is_one_call(&record) => Begun::AsCode,
+            Ok(Some(_)) | Err(_) => Begun::AsCall,
         }
     }
+}
+
+/// How a call was begun by a host before this one.
+enum Begun {
+    /// Without a journal, if at all.
+    Not,
+    /// With one.
+    AsCall,
+    /// By a durable run of code.
+    AsCode,
 }
 
 /// A fault of the bridge, as a failure of a task.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use belljar_flow::{Action, Compensation, Dag, OnError, Task};
+use belljar_flow::{Action, Compensation, Dag, OnError, Sandbox, Task};
 
 /// How deep containers are looked into; `check` refuses what is deeper.
 const DEPTH: usize = 32;
@@ -11,8 +11,8 @@ const DEPTH: usize = 32;
 pub(super) enum Does<'d> {
     /// It calls this tool.
     Tool(&'d str),
-    /// It runs code.
-    Code,
+    /// It runs code in this language, if it says which.
+    Code(&'d str),
 }
 
 /// Calls `look` for whatever the tasks do, with the task it is in.
@@ -36,11 +36,11 @@ pub(super) fn tools_of(tasks: &[Task]) -> BTreeSet<String> {
     found
 }
 
-/// The first task with code.
-pub(super) fn first_code(dag: &Dag) -> Option<String> {
+/// The first task with code in a language for which this holds.
+pub(super) fn first_code(tasks: &[Task], is_it: impl Fn(&str) -> bool) -> Option<String> {
     let mut found = None;
-    each(&dag.tasks, &mut |task, does| {
-        if matches!(does, Does::Code) {
+    each(tasks, &mut |task, does| {
+        if matches!(does, Does::Code(language) if is_it(language)) {
             found.get_or_insert_with(|| task.to_owned());
         }
     });
@@ -59,7 +59,9 @@ fn deep<'d>(tasks: &'d [Task], look: &mut dyn FnMut(&'d str, Does<'d>), depth: u
 fn one<'d>(task: &'d Task, look: &mut dyn FnMut(&'d str, Does<'d>), depth: usize) {
     match &task.action {
         Action::McpTool(call) => look(&task.id, Does::Tool(&call.tool)),
-        Action::CodeExecution(_) | Action::Sandbox(_) => look(&task.id, Does::Code),
+        Action::CodeExecution(code) => look(&task.id, Does::Code(&code.language)),
+        Action::Sandbox(Sandbox::Create { language, .. }) => look(&task.id, Does::Code(language)),
+        Action::Sandbox(_) => look(&task.id, Does::Code("")),
         Action::Foreach(each) => deep(std::slice::from_ref(&*each.each), look, depth + 1),
         Action::Loop(rounds) => deep(&rounds.body, look, depth + 1),
         Action::Workflow { workflow, .. } => deep(&workflow.tasks, look, depth + 1),
@@ -67,7 +69,7 @@ fn one<'d>(task: &'d Task, look: &mut dyn FnMut(&'d str, Does<'d>), depth: usize
     }
     match &task.compensate {
         Some(Compensation::Tool(call)) => look(&task.id, Does::Tool(&call.tool)),
-        Some(Compensation::Code(_)) => look(&task.id, Does::Code),
+        Some(Compensation::Code(code)) => look(&task.id, Does::Code(&code.language)),
         None => {}
     }
     if let OnError::Fallback(instead) = &task.on_error {

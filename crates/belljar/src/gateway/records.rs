@@ -1,10 +1,12 @@
 //! What is kept of a project's runs, as clients see it.
 
-use belljar_server::{ApprovalRequest, EventInfo, Records, RecordsError, RunInfo};
-use belljar_store::{Approval, Approvals, Event, RunSummary, StoreError};
+use belljar_server::{
+    ApprovalKind, ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes,
+};
+use belljar_store::{Approval, Approvals, Event, RunSummary, StoreError, Trouble};
 
 use super::ProjectBackend;
-use crate::now_ms;
+use crate::{now_ms, run_status};
 
 impl Records for ProjectBackend {
     async fn runs(&self, at_most: u32, before: Option<&str>) -> Result<Vec<RunInfo>, RecordsError> {
@@ -30,12 +32,32 @@ impl Records for ProjectBackend {
         let events = store.events(after, at_most, run_id).await.map_err(unread)?;
         Ok(events.into_iter().map(event).collect())
     }
+
+    fn storage_trouble(&self) -> Option<String> {
+        let refused = self.executor.store()?.writable().err()?;
+        // Without its path: whoever asks may be anybody.
+        let is_moved = matches!(refused, StoreError::Unusable { trouble: Trouble::Moved, .. });
+        Some(match is_moved {
+            true => "the store was deleted or replaced; start the host again".to_owned(),
+            false => "the store cannot be written".to_owned(),
+        })
+    }
+
+    async fn storage_sizes(&self) -> Option<StorageSizes> {
+        self.measured.get(self.executor.store()?).await
+    }
 }
 
 /// An approval as clients see it.
 pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
+    let kind = match asked.is_in_doubt() {
+        true => ApprovalKind::InDoubt,
+        false => ApprovalKind::Call,
+    };
     ApprovalRequest {
         id: asked.id,
+        kind,
+        message: kind.message(),
         tool: asked.tool,
         arguments: serde_json::from_str(&asked.arguments).unwrap_or_default(),
         run_id: asked.run_id,
@@ -45,10 +67,10 @@ pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
     }
 }
 
-fn run(run: RunSummary) -> RunInfo {
+pub(super) fn run(run: RunSummary) -> RunInfo {
     RunInfo {
+        status: run_status(&run).to_owned(),
         id: run.id,
-        status: run.status,
         language: run.language,
         durable: run.durable,
         started_ms: moment(run.started_ms),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_runtime::{
-    ErrorCode, FileError, MAX_SESSIONS, RunError, RunResult, SessionFile, SessionFileKind, Status,
+    ErrorCode, FileError, RunError, RunResult, SessionFile, SessionFileKind, Status, most_sessions,
     run_id, unrun,
 };
 use belljar_server::{
@@ -11,7 +11,7 @@ use belljar_server::{
     Observer, RunReport, SessionError, SessionInfo, SessionRequest, Sessions,
 };
 
-use super::{ProjectBackend, language};
+use super::{ProjectBackend, language, report};
 use crate::{Durability, KeptSession, Language, Lifetimes, NoSession, Whose};
 
 /// Sessions that are made of one at a time.
@@ -64,7 +64,7 @@ impl Sessions for ProjectBackend {
         let run = run_id();
         observer.started(&run);
         let result = self.run_in(&kept, run, request, observer).await;
-        Ok(RunReport::ended(serde_json::to_value(&result).unwrap_or_default()))
+        Ok(report(result))
     }
 
     async fn checkpoint(&self, id: &str) -> Result<CheckpointTaken, SessionError> {
@@ -227,7 +227,7 @@ fn refusal(id: &str, error: RunError) -> SessionError {
         return SessionError::Busy { why: message, hint };
     }
     if code == ErrorCode::LimitSessions {
-        return SessionError::TooMany { what: "sessions", most: MAX_SESSIONS as u64 };
+        return SessionError::TooMany { what: "sessions", most: most_sessions() as u64 };
     }
     let is_ours =
         [ErrorCode::SandboxFailed, ErrorCode::SandboxCrashed, ErrorCode::SandboxZygoteLost];
@@ -242,6 +242,10 @@ fn no_file(id: &str, path: &str, error: FileError) -> SessionError {
         FileError::Session(error) => refusal(id, error),
         FileError::Path(why) => SessionError::BadPath { why: why.to_owned() },
         FileError::Missing => SessionError::UnknownFile { path: path.to_owned() },
+        FileError::NotEmpty => SessionError::Busy {
+            why: format!("{path} is a directory that is not empty"),
+            hint: Some("delete what is in it first".to_owned()),
+        },
         FileError::TooLarge(most_bytes) => {
             SessionError::TooLarge { what: path.to_owned(), most_bytes }
         }

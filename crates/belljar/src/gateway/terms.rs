@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{ErrorCode, Grants, Limits, RunError, Workspace};
+use belljar_runtime::{CommitExecutable, ErrorCode, Grants, Limits, RunError, Workspace};
 use belljar_server::Access;
 use belljar_tools::Glob;
 
@@ -20,6 +20,8 @@ pub struct Terms {
     pub readable: Vec<PathBuf>,
     /// Directories and files that code may be given to change.
     pub writable: Vec<PathBuf>,
+    /// Names that are committed although the host would execute them.
+    pub commit_executable: ExecutableTerms,
     /// The most an answer may cost, unless the client says otherwise.
     pub max_output_tokens: u32,
     /// For how long an answer may be given again to the same question.
@@ -30,6 +32,16 @@ pub struct Terms {
     pub pass_through: Vec<Glob>,
     /// What they may do with workflows; nothing, if the operator has switched them off.
     pub workflows: Option<WorkflowTerms>,
+}
+
+/// What a commit may bring of what the host would execute: names of
+/// [`belljar_paths::names::EXECUTED`].
+#[derive(Debug, Clone, Default)]
+pub struct ExecutableTerms {
+    /// What every commit brings.
+    pub always: Vec<String>,
+    /// What one brings that asks for it.
+    pub on_request: Vec<String>,
 }
 
 impl Terms {
@@ -68,11 +80,7 @@ impl Terms {
                 .with_hint("use a tool, or have the data passed in with `context`"));
         }
         let read = within(&asked.read, &self.readable, "reading")?;
-        let write = match &asked.write {
-            Access::None => Vec::new(),
-            Access::All => return Err(beyond("writing", "everywhere")),
-            Access::Only(paths) => within(paths, &self.writable, "writing")?,
-        };
+        let write = within(&asked.write, &self.writable, "writing")?;
         Ok(Grants {
             read,
             write,
@@ -88,18 +96,41 @@ impl Terms {
         &self,
         asked: Option<&belljar_server::Workspace>,
     ) -> Result<Option<Workspace>, RunError> {
-        let Some(belljar_server::Workspace { path, commit }) = asked else { return Ok(None) };
+        let Some(asked) = asked else { return Ok(None) };
+        let belljar_server::Workspace { path, commit, commit_executable } = asked;
         let (roots, what) = match commit {
             true => (&self.writable, "committing to"),
             false => (&self.readable, "working on"),
         };
         let path = one_within(path, roots, what)?;
-        Ok(Some(Workspace { path, commit: *commit }))
+        let executable = self.executable(commit_executable)?;
+        Ok(Some(Workspace { path, commit: *commit, executable }))
+    }
+
+    fn executable(&self, asked: &[String]) -> Result<CommitExecutable, RunError> {
+        let ExecutableTerms { always, on_request } = &self.commit_executable;
+        if let Some(name) =
+            asked.iter().find(|name| !always.contains(name) && !on_request.contains(name))
+        {
+            let message =
+                format!("committing {name:?}, which the host would execute, is not allowed");
+            return Err(RunError::new(ErrorCode::PermissionFile, message).with_hint(
+                "the operator allows it with `belljar serve --commit-executable NAME`",
+            ));
+        }
+        let names = asked.iter().chain(always).cloned().collect();
+        Ok(CommitExecutable::Names(names))
     }
 }
 
-fn within(asked: &[String], allowed: &[PathBuf], what: &str) -> Result<Vec<PathBuf>, RunError> {
-    asked.iter().map(|path| one_within(path, allowed, what)).collect()
+/// The paths asked for: whoever asks for all gets those that the operator allows, if there are any.
+fn within(asked: &Access, allowed: &[PathBuf], what: &str) -> Result<Vec<PathBuf>, RunError> {
+    match asked {
+        Access::None => Ok(Vec::new()),
+        Access::All if allowed.is_empty() => Err(beyond(what, "any path")),
+        Access::All => Ok(allowed.to_vec()),
+        Access::Only(paths) => paths.iter().map(|path| one_within(path, allowed, what)).collect(),
+    }
 }
 
 fn one_within(asked: &str, allowed: &[PathBuf], what: &str) -> Result<PathBuf, RunError> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use belljar_runtime::{Listener, Stream};
-use belljar_server::{ApprovalRequest, Observer};
+use belljar_server::{ApprovalKind, ApprovalRequest, Observer};
 use belljar_tools::{ApprovalNotice, Reach, Tool};
 
 /// Passes on what the bridge tells.
@@ -16,9 +16,17 @@ pub(super) struct Told {
 }
 
 impl belljar_tools::Observer for Told {
+    fn run_begins(&self, run_id: &str) {
+        self.observer.started(run_id);
+    }
+
     fn approval_waits(&self, notice: &ApprovalNotice) {
+        // What is in doubt is not waited for: a run stops for it.
+        let kind = ApprovalKind::Call;
         self.observer.approval(ApprovalRequest {
             id: notice.id.clone(),
+            kind,
+            message: kind.message(),
             tool: notice.tool.clone(),
             arguments: serde_json::from_str(&notice.arguments).unwrap_or_default(),
             run_id: notice.run_id.clone(),

@@ -7,7 +7,7 @@ mod report;
 use std::{
     collections::VecDeque,
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use belljar_flow::{
@@ -21,13 +21,13 @@ use belljar_server::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use report::{task_question, with_task};
+
 use super::ProjectBackend;
 use crate::{Answered, FlowOptions, FlowTerms, Flows, FlowsError, Fork, NewFlow, Terms};
 
 /// How often it is looked for workflows that are due or were sent a command.
 const TEND_EVERY: Duration = Duration::from_millis(500);
-/// How often workflows are looked for that ended too long ago.
-const FORGET_EVERY: Duration = Duration::from_hours(1);
 /// Every so many looks, also for those whose host has died.
 const ADOPT_EVERY: u32 = 10;
 /// Who pauses what is made over HTTP, where whoever has the token is the operator.
@@ -40,8 +40,7 @@ const AGENT: &str = "agent";
 /// What clients may do with workflows.
 #[derive(Debug, Clone)]
 pub struct WorkflowTerms {
-    /// Whether YAML and agents may have code. Tasks of a DAG in JSON may: they are what
-    /// `execute_code` is.
+    /// Whether workflows may have code, however they are written.
     pub code: CodeExecution,
     /// A directory of the host's own, where the files of code tasks are laid out.
     pub scratch: std::path::PathBuf,
@@ -51,8 +50,6 @@ pub struct WorkflowTerms {
     pub max_running: u32,
     /// How many may wait.
     pub max_queued: u32,
-    /// For how long those that have ended are kept; for ever if nothing is said.
-    pub keep: Option<Duration>,
 }
 
 impl ProjectBackend {
@@ -62,19 +59,19 @@ impl ProjectBackend {
         sessions: &crate::SessionRegistry,
         terms: &Terms,
     ) -> Option<Flows> {
-        let WorkflowTerms { scratch, hidden, max_running, max_queued, keep, .. } =
+        let WorkflowTerms { code, scratch, hidden, max_running, max_queued } =
             terms.workflows.clone()?;
         let options = FlowOptions {
             terms: FlowTerms {
-                // Whether a file may have code is known when it is read.
-                code: true,
+                code: code != CodeExecution::Off,
+                shell: Some(code == CodeExecution::WithShell),
                 readable: terms.readable.clone(),
+                writable: terms.writable.clone(),
                 ..FlowTerms::default()
             },
             hidden,
             max_running,
             max_queued,
-            keep,
             ..FlowOptions::new(terms.limits, scratch)
         };
         let made = Flows::new(executor.clone(), sessions.clone(), options).await;
@@ -84,14 +81,7 @@ impl ProjectBackend {
     /// Drives workflows that hosts have left behind and those that rest here, until it is told to stop.
     pub async fn adopt_workflows(&self, stop: CancellationToken) {
         let Some(flows) = &self.flows else { return };
-        let mut forgot: Option<Instant> = None;
         for look in (0..ADOPT_EVERY).cycle() {
-            if forgot.is_none_or(|at| at.elapsed() >= FORGET_EVERY) {
-                forgot = Some(Instant::now());
-                if let Err(error) = flows.forget_old().await {
-                    tracing::warn!(%error, "old workflows are not forgotten");
-                }
-            }
             match look {
                 0 => flows.adopt_abandoned().await,
                 _ => flows.tend().await,
@@ -123,7 +113,7 @@ impl ProjectBackend {
         }
     }
 
-    fn yaml_code(&self) -> CodeExecution {
+    fn code_of_workflows(&self) -> CodeExecution {
         self.terms.workflows.as_ref().map(|terms| terms.code).unwrap_or_default()
     }
 }
@@ -135,7 +125,7 @@ impl Workflows for ProjectBackend {
 
     async fn run_workflow(&self, request: WorkflowRequest) -> Result<String, WorkflowError> {
         let flows = self.all_flows()?;
-        let (dag, warnings) = asked::workflow(request.workflow, self.yaml_code())?;
+        let (dag, warnings) = asked::workflow(request.workflow, self.code_of_workflows())?;
         let caller = self.terms.caller.clone();
         let new = NewFlow { id: request.id, dag, inputs: request.inputs, caller, workspace: None };
         let id = flows.start(new).await.map_err(told)?;
@@ -161,7 +151,8 @@ impl Workflows for ProjectBackend {
         let machine = flows.look(id, None).await.map_err(told)?;
         let row = flows.find(id).await.map_err(told)?;
         let attention = row.as_ref().and_then(crate::needs_attention);
-        let mut report = report::of(&machine, flows.place_in_queue(id), attention);
+        let inside = flows.task_questions(&machine).await.map_err(told)?;
+        let mut report = report::of(&machine, &inside, flows.place_in_queue(id), attention);
         self.warnings.add_to(id, &mut report);
         Ok(report)
     }
@@ -269,9 +260,9 @@ fn told(error: FlowsError) -> WorkflowError {
         FlowsError::Faulty(faults) => {
             WorkflowError::Faulty { faults: faults.0.iter().map(ToString::to_string).collect() }
         }
-        error @ (FlowsError::CodeOff { .. } | FlowsError::BadId(_)) => {
-            WorkflowError::Faulty { faults: vec![error.to_string()] }
-        }
+        error @ (FlowsError::CodeOff { .. }
+        | FlowsError::ShellOff { .. }
+        | FlowsError::BadId(_)) => WorkflowError::Faulty { faults: vec![error.to_string()] },
         FlowsError::Workflow(FlowError::Engine(EngineError::Conflict(why))) => {
             WorkflowError::BadCommand { why }
         }

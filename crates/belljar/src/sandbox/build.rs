@@ -68,12 +68,13 @@ pub struct SandboxBuilder {
 
 impl Default for SandboxBuilder {
     fn default() -> Self {
+        let maximum = Limits::maximum_here();
         Self {
             program: None,
             ready: vec![Language::TypeScript],
             pool: DEFAULT_POOL,
-            limits: Limits::DEFAULT,
-            maximum: Limits::MAXIMUM,
+            limits: Limits::DEFAULT.within(&maximum),
+            maximum,
             protected: Vec::new(),
             reserved_names: Vec::new(),
         }
@@ -122,9 +123,12 @@ impl SandboxBuilder {
         self
     }
 
-    /// More names that no commit brings to any directory of a workspace [default: none].
+    /// More names that make a directory a project: no commit brings them to any directory of a
+    /// workspace, and a directory that has one is [protected](Self::protect) in every granted tree, with
+    /// all of these names in it [default: none].
     ///
-    /// For files that the program obeys wherever it finds them.
+    /// For files that the program obeys wherever it finds them. Granted trees are looked through for
+    /// them; one that is too large for that is refused.
     #[must_use]
     pub fn reserve_names(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.reserved_names.extend(names.into_iter().map(Into::into));

@@ -3,7 +3,8 @@
 use std::{path::PathBuf, time::Duration};
 
 use belljar_runtime::{
-    ErrorCode, Grants, Language, Limits, RunError, RunRequest, RunResult, Status, Workspace,
+    CommitExecutable, ErrorCode, Grants, Language, Limits, RunError, RunRequest, RunResult, Status,
+    Workspace,
 };
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -90,7 +91,7 @@ impl<'a> Run<'a> {
     /// The directory the code works in, at `/work`. What it changes there is told in the result
     /// and goes no further, unless [`commit`](Self::commit) says so.
     pub fn workspace(mut self, path: impl Into<PathBuf>) -> Self {
-        self.request.workspace = Some(Workspace { path: path.into(), commit: false });
+        self.request.workspace = Some(Workspace { path: path.into(), ..Workspace::default() });
         self
     }
 
@@ -98,6 +99,16 @@ impl<'a> Run<'a> {
     pub fn commit(mut self) -> Self {
         if let Some(workspace) = &mut self.request.workspace {
             workspace.commit = true;
+        }
+        self
+    }
+
+    /// Names that a commit brings although the host would execute them, such as `.git`: see
+    /// [`CommitExecutable`].
+    pub fn commit_executable(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        if let Some(workspace) = &mut self.request.workspace {
+            let names = names.into_iter().map(Into::into).collect();
+            workspace.executable = CommitExecutable::Names(names);
         }
         self
     }

@@ -164,15 +164,64 @@ fn k1_an_earlier_run_is_compared_with() {
         return;
     }
     let place = Place::new();
-    let row = json!({
+    let mut row = json!({
         "bench": "memory", "case": "belljar host, pool of 4", "n": 4,
         "p50_ms": null, "p95_ms": null, "rate_per_s": null,
         "memory": {"total_mb": 0.1, "private_each_mb": 0.0001, "exact": true}
     });
     place.file("work/before.json", json!([row]).to_string());
     let arguments = ["memory", "--compare", "before.json"];
-    let outcome = bench(&place, Some("/nonexistent"), &arguments);
+    let compare = |more: &[&str]| {
+        let arguments: Vec<&str> = arguments.iter().chain(more).copied().collect();
+        let mut command = place.command(crate::command::BELLJAR);
+        command.arg("bench").args(arguments).args(["--json", "--peers", "none"]);
+        crate::command::outcome(command.env("PATH", "/nonexistent").output().unwrap())
+    };
+    let outcome = compare(&[]);
     assert_eq!(outcome.json()[0]["change"]["regressed"], true, "{outcome:#?}");
+    // Whoever runs it in CI sees that it failed, and why.
+    assert_eq!(outcome.status, Some(1), "{outcome:#?}");
+    assert!(outcome.stderr.contains("more than 10 % worse than before:"), "{outcome:#?}");
+    assert!(
+        outcome.stderr.contains("memory: belljar host, pool of 4: 0.0001 before"),
+        "{outcome:#?}"
+    );
+    // How much is tolerated can be said; this is more than can be said.
+    row["memory"]["private_each_mb"] = json!(1000.0);
+    place.file("work/before.json", json!([row]).to_string());
+    let better = compare(&["--tolerance", "0"]);
+    assert_eq!((better.status, better.stderr.contains("worse")), (Some(0), false), "{better:#?}");
+}
+
+/// K1: figures are kept with machine and versions, and compared with later.
+#[test]
+fn k1_figures_are_recorded_with_machine_and_versions() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    place.file("work/benchmarks/.keep", "");
+    let outcome = bench(&place, None, &["memory", "--record", "benchmarks"]);
+    let name = format!("benchmarks/{}.json", env!("CARGO_PKG_VERSION"));
+    assert!(outcome.stderr.contains(&format!("recorded in {name}")), "{outcome:#?}");
+    let text = std::fs::read_to_string(place.path().join("work").join(&name)).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(record["belljar"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(record["rows"][0]["case"], outcome.json()[0]["case"]);
+    let machine = &record["machine"];
+    for key in ["processor", "kernel", "architecture"] {
+        assert!(machine[key].as_str().is_some_and(|text| !text.is_empty()), "{machine}");
+    }
+    assert!(machine["cores"].as_u64() > Some(0) && machine["memory_mib"].as_u64() > Some(0));
+    // What was recorded is not written over, and can be compared with.
+    let again = place.belljar(&["bench", "memory", "--record", &name, "--peers", "none"]);
+    assert_eq!(again.status, Some(2), "{again:#?}");
+    let compared = bench(&place, None, &["memory", "--compare", &name, "--tolerance", "10000"]);
+    assert!(compared.json()[0]["change"]["before"].is_number(), "{compared:#?}");
+    let other =
+        place.belljar(&["bench", "start", "--n", "1", "--compare", &name, "--peers", "none"]);
+    assert_eq!(other.status, Some(2), "{other:#?}");
+    assert!(other.stderr.contains("there is nothing to compare"), "{other:#?}");
 }
 
 #[test]
@@ -181,5 +230,5 @@ fn k1_a_file_that_is_no_benchmark_is_told() {
     place.file("work/before.json", "{}");
     let outcome = place.belljar(&["bench", "memory", "--compare", "before.json"]);
     assert_eq!(outcome.status, Some(2));
-    insta::assert_snapshot!(outcome.stderr, @"error: before.json is not the output of `belljar bench --json`: invalid type: map, expected a sequence at line 1 column 0");
+    insta::assert_snapshot!(outcome.stderr, @"error: before.json is no output of `belljar bench --json` or `--record`: data did not match any variant of untagged enum Earlier");
 }

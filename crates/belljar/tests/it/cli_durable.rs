@@ -1,7 +1,7 @@
 //! D8: runs that survive whatever ends their process, from the command line.
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{command::no_sandbox, project_support::CountingProject};
 
@@ -59,20 +59,57 @@ fn d8_a_call_that_may_have_happened_is_repeated_only_if_a_person_says_so() {
     let resumed = project.belljar(&["resume", &id]);
     assert_eq!((resumed.status, resumed.stdout.as_str()), (Some(1), ""));
     assert!(
-        resumed.stderr.contains("hint: look, then `belljar approvals approve apr_"),
+        resumed.stderr.contains("hint: look, then `belljar approvals retry apr_"),
         "{resumed:#?}"
     );
     assert_eq!(project.counted(), ["slow begins"]);
     let waiting = project.belljar(&["approvals", "--json"]).json();
     assert_eq!(waiting[0]["kind"], "in_doubt");
-    let approved = project.belljar(&["approvals", "approve", waiting[0]["id"].as_str().unwrap()]);
+    assert!(waiting[0]["message"].as_str().unwrap().contains("may have happened"), "{waiting:#}");
+    let question = waiting[0]["id"].as_str().unwrap();
+    // Who says yes to a call has not said yes to making it twice (reliability 3).
+    let refused = project.belljar(&["approvals", "approve", question]);
+    assert_eq!(refused.status, Some(1), "{refused:#?}");
+    assert!(refused.stderr.contains("may have happened"), "{refused:#?}");
+    let decided = project.belljar(&["approvals", "retry", question]);
     assert_eq!(
-        approved.stderr,
+        decided.stderr,
         format!("its run has ended meanwhile; go on: belljar resume {id}\n")
     );
     let resumed = project.belljar(&["resume", &id, "--json"]);
     assert_eq!(resumed.json()["result"], json!({"slept": 1000}), "{resumed:#?}");
     assert_eq!(project.counted(), ["slow begins", "slow begins"]);
+}
+
+/// What happened need not be done again, nor fail (reliability 3).
+#[test]
+fn reliability_3_a_person_says_what_a_call_in_doubt_gave() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with(ALLOWS);
+    let code = "const {slept} = await mcp.count.slow({ms: 1000}); return slept * 2";
+    let running = project.start(code, &["--durable"]);
+    project.wait_for("slow begins");
+    kill_process(Pid::from_child(&running.child), Signal::KILL).expect("it can be killed");
+    running.end();
+    let id = only_run(&project)["id"].as_str().unwrap().to_owned();
+    assert_eq!(project.belljar(&["resume", &id]).status, Some(1));
+    let waiting = project.belljar(&["approvals", "--json"]).json();
+    let question = waiting[0]["id"].as_str().unwrap();
+    let nonsense = project.belljar(&["approvals", "use", question, "--result", "{slept"]);
+    assert_eq!(nonsense.status, Some(2), "{nonsense:#?}");
+    let used = project.belljar(&["approvals", "use", question, "--result", r#"{"slept": 21}"#]);
+    assert!(used.stdout.starts_with("happened apr_"), "{used:#?}");
+    // The same from the journal, however often it is asked.
+    for _ in 0..2 {
+        let resumed = project.belljar(&["resume", &id, "--json"]);
+        assert_eq!(resumed.json()["result"], 42, "{resumed:#?}");
+    }
+    assert_eq!(project.counted(), ["slow begins"]);
+    let audit = project.belljar(&["audit", "--json"]).json();
+    let told = |row: &Value| row["decision"] == "happened" && row["outcome"] == "ok";
+    assert!(audit.as_array().unwrap().iter().any(told), "{audit:#}");
 }
 
 #[test]

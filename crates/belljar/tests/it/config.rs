@@ -1,8 +1,11 @@
 //! A6: limits and maxima from `belljar.toml`, found where they should be.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::command::{Place, no_sandbox};
+use crate::{
+    command::{Place, no_sandbox},
+    project_support::counting_server,
+};
 
 /// The code of the error of a run with this much memory asked for.
 fn asking_for(place: &Place, arguments: &[&str]) -> serde_json::Value {
@@ -72,4 +75,40 @@ fn a6_a_file_that_makes_no_sense_is_named_with_the_line() {
     let outcome = place.belljar(&["run", "-c", "1", "--config", "none.toml"]);
     assert_eq!(outcome.status, Some(2));
     insta::assert_snapshot!(outcome.stderr, @"error: could not read the configuration none.toml: No such file or directory (os error 2)");
+}
+
+/// What policy says of `append` of each server.
+fn policies(place: &Place) -> (Value, Value) {
+    let listed = place.belljar(&["tools", "list", "--json"]).json();
+    let of = |server: &str| {
+        let tools = listed["tools"].as_array().unwrap();
+        let name = format!("{server}__append");
+        let found = tools.iter().find(|tool| tool["name"] == json!(name));
+        found.map_or(Value::Null, |tool| tool["policy"].clone())
+    };
+    (of("mine"), of("own"))
+}
+
+#[test]
+fn s5_a_project_allows_nothing_of_the_users_own_servers() {
+    let place = Place::new();
+    let (command, environment) = counting_server(&place.path().join("count.txt"));
+    let user = format!("[mcp_servers.mine]\n{command}\n{environment}\n");
+    let user_file = ".config/belljar/belljar.toml";
+    place.file(user_file, &user);
+    let project = format!("[mcp_servers.own]\n{command}\n{environment}\n[permissions]\n");
+    place.file("work/belljar.toml", format!("{project}allow = ['*', 'own__*']\n"));
+    assert_eq!(policies(&place), (json!("ask"), json!("allow")));
+    let listed = place.belljar(&["tools", "list"]);
+    let told = listed.stderr.replace(place.path().to_str().unwrap(), "[place]");
+    insta::assert_snapshot!(told, @"[place]/work/belljar.toml: allow `*` does not count for mine, which this project does not define; allow it in your own belljar.toml");
+    let listed = place.belljar(&["tools", "list", "--json"]).json();
+    assert_eq!(listed["not_counted"][0]["servers"], json!(["mine"]));
+    // What narrows counts, and so does what the user says.
+    place.file("work/belljar.toml", format!("{project}allow = ['own__*']\ndeny = ['mine__*']\n"));
+    assert_eq!(policies(&place), (json!("deny"), json!("allow")));
+    place.file("work/belljar.toml", format!("{project}allow = ['own__*']\n"));
+    place.file(user_file, format!("{user}[permissions]\nallow = ['mine__*']\n"));
+    assert_eq!(policies(&place), (json!("allow"), json!("allow")));
+    assert_eq!(place.belljar(&["tools", "list"]).stderr, "");
 }

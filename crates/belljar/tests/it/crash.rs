@@ -169,13 +169,13 @@ fn d8_a_call_in_doubt_twice_is_asked_about_twice() {
         pending[0].asked.clone()
     };
     let first = in_doubt();
-    project.decide(&first.id, Verdict::Approve);
+    project.decide(&first.id, Verdict::Retry);
     resume_until(&project, "answered:1");
     assert_eq!(project.count("did effect one"), 2, "as decided");
     let second = in_doubt();
     assert_eq!((first.kind.as_str(), second.kind.as_str()), ("in_doubt", "in_doubt_2"));
     assert_eq!(project.count("did effect one"), 2);
-    project.decide(&second.id, Verdict::Approve);
+    project.decide(&second.id, Verdict::Retry);
     let result = project.place.belljar(&["resume", &id, "--json"]).json();
     assert_eq!(result["result"], json!({ "one": "one", "two": "two" }));
     assert_eq!(project.count("did effect one"), 3, "as decided twice");
@@ -364,7 +364,7 @@ fn d8_other_code_than_was_begun_is_not_resumed() {
     }
 }
 
-/// A person who approves without looking gets what was decided: the call is made again.
+/// A person who has it made again without looking gets what was decided: the call is made again.
 #[test]
 fn d8_who_decides_blindly_gets_it_twice_and_is_asked_once() {
     if no_sandbox() {
@@ -377,7 +377,7 @@ fn d8_who_decides_blindly_gets_it_twice_and_is_asked_once() {
     killed(child);
     project.release("after", "one");
     project.until_quiet();
-    let result: Value = project.resume_deciding(|_| Verdict::Approve);
+    let result: Value = project.resume_deciding(|_| Verdict::Retry);
     assert_eq!(result["result"], json!({ "one": "one", "two": "two" }));
     assert_eq!(project.count("did effect one"), 2);
     let asked = block_on(project.store().approvals(Approvals::All, 0)).unwrap();

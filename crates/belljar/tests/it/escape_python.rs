@@ -178,10 +178,10 @@ fn granted() -> Vec<Payload> {
             ..payload(
                 "workspace",
                 Aim::Files,
-                "import os, shutil\nfor at in \
-                ('/work', '{home}/tree'):\n    if os.path.exists(at):\n        \
-                open(at + '/file', 'w').write('changed')\n        \
-                os.chmod(at + '/file', 0o600)\n        open(at + '/new', 'w').close()",
+                // Outside there may be a `/work` that is somebody's: only the tree is written to there.
+                "import os\nat = '{home}/tree' if os.path.exists('{home}/tree') else '/work'\n\
+                open(at + '/file', 'w').write('changed')\nos.chmod(at + '/file', 0o600)\n\
+                open(at + '/new', 'w').close()",
             )
         },
     ]

@@ -181,6 +181,84 @@ fn h2_only_what_was_read_is_remembered() {
     });
 }
 
+/// A cache hit passes what any result passes: the budget, and the name the run was given.
+#[test]
+fn e5_an_answer_from_memory_keeps_to_the_budget() {
+    block_on(async {
+        let project = Project::new(json!({})).await;
+        let asked = || Execution {
+            cache: Some(Duration::from_secs(60)),
+            max_output_tokens: Some(100),
+            ..execution(Language::TypeScript, "state.n = 1; return 'x'.repeat(20_000)")
+        };
+        let first = project.execute(asked()).await;
+        let aborted = std::future::pending();
+        let second = project.executor.execute_as("run_known".to_owned(), asked(), aborted).await;
+        assert_eq!((first.cached, second.cached), (false, true));
+        assert!(first.truncated.result && second.truncated.result);
+        assert_eq!(value(&second.result), value(&first.result));
+        assert!(second.result.get().len() < 1000, "{}", second.result.get().len());
+        assert_eq!((second.id.as_str(), value(&second.state)), ("run_known", json!({"n": 1})));
+        project.executor.shutdown().await;
+    });
+}
+
+/// A7: the tool an error is about is named, also where there is no such tool.
+#[test]
+fn a7_errors_name_the_tool_they_are_about() {
+    block_on(async {
+        let project = Project::new(json!({})).await;
+        for (language, code, name, kind) in [
+            (
+                Language::TypeScript,
+                "await mcp.test.nonsense({})",
+                "test__nonsense",
+                ErrorCode::ToolUnknown,
+            ),
+            (Language::Python, "mcp.test.nonsense()", "test__nonsense", ErrorCode::ToolUnknown),
+            (
+                Language::TypeScript,
+                "await mcp.test.Add('x' as any)",
+                "test__add",
+                ErrorCode::ToolArguments,
+            ),
+            (
+                Language::TypeScript,
+                "await mcp.test.add([1] as any)",
+                "test__add",
+                ErrorCode::ToolArguments,
+            ),
+            (Language::Python, "mcp.test.Add(a='x')", "test__add", ErrorCode::ToolArguments),
+        ] {
+            let error = project.run(language, code).await.error.expect("an error");
+            assert_eq!((error.code, error.tool_name.as_deref()), (kind, Some(name)), "{code}");
+        }
+        project.executor.shutdown().await;
+    });
+}
+
+/// A9: what code leaves in `state` is in the result, of runs of their own and in sessions.
+#[test]
+fn a9_state_is_in_the_result() {
+    block_on(async {
+        let project = Project::new(json!({})).await;
+        for (language, code) in [
+            (Language::TypeScript, "state.count = 2; state.done = false"),
+            (Language::Python, "state['count'] = 2\nstate['done'] = False"),
+        ] {
+            let result = project.run(language, code).await;
+            assert_eq!(value(&result.state), json!({"count": 2, "done": false}), "{code}");
+        }
+        let failed = "state.count = 2; throw new Error('half way')";
+        let failed = project.run(Language::TypeScript, failed).await;
+        assert_eq!(value(&failed.state), json!({}));
+        let large = "state.text = 'x'.repeat(3 << 20); return 1";
+        let large = project.run(Language::TypeScript, large).await;
+        assert!(large.success && large.truncated.state, "{large:?}");
+        project.executor.shutdown().await;
+    });
+}
+
 #[test]
 fn a9_a_run_without_tools_is_as_it_was() {
     block_on(async {

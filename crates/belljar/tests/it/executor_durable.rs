@@ -4,15 +4,15 @@
 //! does: `crash.rs` kills real ones.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use belljar::{
     Durability, ErrorCode, Execution, Language, ResumeError, Resumed, RunResult, Status, now_ms,
 };
-use belljar_store::{Approvals, Lease, Verdict};
-use belljar_tools::NoObserver;
+use belljar_store::{Approvals, ClaimReason, Lease, Store, Verdict};
+use belljar_tools::{NoObserver, Observer};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -103,7 +103,8 @@ fn d8_a_run_goes_on_where_it_was() {
 fn d8_a_call_in_doubt_is_for_a_person_to_decide() {
     block_on(async {
         for (verdict, expected, effects) in [
-            (Verdict::Approve, json!("held"), vec!["x", "x"]),
+            (Verdict::Retry, json!("held"), vec!["x", "x"]),
+            (Verdict::Use("{\"was\":7}".to_owned()), json!({ "was": 7 }), vec!["x"]),
             (Verdict::Deny, json!("tool.in_doubt"), vec!["x"]),
         ] {
             let code =
@@ -257,12 +258,12 @@ fn d8_a_run_that_was_taken_over_makes_no_further_call() {
         let taken_over = async {
             until(|| project.effects.most_under_way() == 1).await;
             let seen = Lease { run_id: id.clone(), fence: 1 };
-            project.store.claim_run(seen, "another", now_ms()).await.unwrap();
+            project.store.claim_run(seen, "another", ClaimReason::Asked, now_ms()).await.unwrap();
         };
         let (result, ()) = tokio::join!(run, taken_over);
-        assert_eq!(result.status, Status::Aborted);
+        assert_eq!(result.status, Status::Interrupted);
         let error = result.error.unwrap();
-        assert_eq!(error.code, ErrorCode::RunAborted);
+        assert_eq!(error.code, ErrorCode::RunInterrupted);
         assert!(error.message.contains("taken"), "{}", error.message);
         assert_eq!(project.effects.list(), ["first"]);
         let record = project.store.run(&id).await.unwrap().unwrap();
@@ -314,5 +315,40 @@ fn e5_a_kept_result_is_within_the_budget() {
         assert_eq!(kept["result"], value(&result.result));
         assert_eq!(kept["result"]["count"], 1000);
         project.executor.shutdown().await;
+    });
+}
+
+/// Looks whether a run is on disk in the moment its id is told.
+#[derive(Debug)]
+struct Reader {
+    store: Store,
+    found: Mutex<Option<bool>>,
+}
+
+impl Observer for Reader {
+    fn run_begins(&self, run_id: &str) {
+        let look = || block_on(self.store.run(run_id)).unwrap().is_some();
+        let found = std::thread::scope(|threads| threads.spawn(look).join().unwrap());
+        *self.found.lock().unwrap() = Some(found);
+    }
+}
+
+/// A host that is killed after it told the id of a durable run has not lost it.
+#[test]
+fn o2_the_id_of_a_durable_run_is_told_when_it_is_on_disk() {
+    block_on(async {
+        let project = Project::new(json!({})).await;
+        let store = project.executor.store().unwrap().clone();
+        for (execution, is_kept) in [
+            (durable(Language::TypeScript, "return 1"), true),
+            // Control: of a run without a journal nothing is kept, and it is told all the same.
+            (execution(Language::TypeScript, "return 1"), false),
+        ] {
+            let reader = Arc::new(Reader { store: store.clone(), found: Mutex::default() });
+            let execution = Execution { observer: reader.clone(), ..execution };
+            let result = project.execute(execution).await;
+            assert_eq!(result.status, Status::Completed, "{result:?}");
+            assert_eq!(*reader.found.lock().unwrap(), Some(is_kept));
+        }
     });
 }

@@ -13,7 +13,8 @@ use std::{
 use belljar::{Execution, Executor, Language, RunRequest, RunResult, Sandbox, now_ms};
 use belljar_store::Store;
 use belljar_tools::{
-    Annotations, Bridge, BridgeConfig, LocalOutcome, LocalServer, Policy, Tool, Upstreams,
+    Annotations, AuditTiming, Bridge, BridgeConfig, LocalOutcome, LocalServer, Policy, Tool,
+    Upstreams,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
@@ -186,6 +187,7 @@ fn bridge(directory: &Path, policy: Value, store: &Store, effects: Arc<Effects>)
         policy,
         store: Some(store.clone()),
         approval_timeout: Duration::from_secs(5),
+        audit: AuditTiming::default(),
         now_ms,
     })
 }

@@ -50,7 +50,15 @@ impl Ahead {
         let said = said.replace("idempotent =", "read_only = [\"safe\"]\nidempotent =");
         fs::write(&path, said).unwrap();
         project.place.file("work/ahead.yaml", AHEAD);
-        let run = ["workflow", "run", "ahead.yaml", "--id", "ahead", "--enable-code-execution"];
+        let run = [
+            "workflow",
+            "run",
+            "ahead.yaml",
+            "--id",
+            "ahead",
+            "--enable-code-execution",
+            "--enable-shell",
+        ];
         let host = project.start(&[&run[..], &["--json"]].concat(), None);
         project.until_line("answered safe look");
         project.until_line("answered safe inner");
@@ -154,7 +162,14 @@ fn f1_code_is_given_no_paths_and_variables_but_what_the_operator_allowed() {
     let run = |grants: Value, code: &str, flags: &[&str]| {
         let task = json!({"id": "a", "language": "python", "code": code, "grants": grants});
         place.file("work/grants.json", json!({"tasks": [task]}).to_string());
-        let run = ["workflow", "run", "grants.json", "--enable-code-execution", "--json"];
+        let run = [
+            "workflow",
+            "run",
+            "grants.json",
+            "--enable-code-execution",
+            "--enable-shell",
+            "--json",
+        ];
         let ended = place.belljar(&[&run[..], flags].concat()).json();
         (ended["results"]["a"].clone(), ended["failure"]["code"].clone())
     };

@@ -99,7 +99,15 @@ impl Flow {
     }
 
     fn run(&self, crash_at: Option<&str>) -> Child {
-        let run = ["workflow", "run", "crash.yaml", "--id", FLOW, "--enable-code-execution"];
+        let run = [
+            "workflow",
+            "run",
+            "crash.yaml",
+            "--id",
+            FLOW,
+            "--enable-code-execution",
+            "--enable-shell",
+        ];
         self.project.start(&[&run[..], &["--json"]].concat(), crash_at)
     }
 
@@ -149,9 +157,11 @@ impl Flow {
             let arguments: Value = serde_json::from_str(&asked.arguments).unwrap();
             let key = arguments["key"].as_str().unwrap();
             let tool = asked.tool.rsplit("__").next().unwrap();
-            let is_doubt = asked.kind.starts_with("in_doubt");
-            let happened = is_doubt && self.happened(&format!("{tool} {key}"));
-            let verdict = if happened { Verdict::Deny } else { Verdict::Approve };
+            let verdict = match asked.is_in_doubt() {
+                false => Verdict::Approve,
+                true if self.happened(&format!("{tool} {key}")) => Verdict::Deny,
+                true => Verdict::Retry,
+            };
             let _ = block_on(store.decide(&asked.id, verdict, "test", now_ms()));
         }
     }
@@ -283,7 +293,8 @@ fn f3_killed_again_and_again() {
     assert_eq!(flow.attend(flow.run(Some("*:9"))).status, None);
     for round in 0..40 {
         flow.project.until_quiet();
-        let ended = flow.attend(flow.resume(Some("*:11")));
+        // On a busy machine what is gone through again takes more points: a little further each time.
+        let ended = flow.attend(flow.resume(Some(&format!("*:{}", 11 + round / 4))));
         if ended.status == Some(0) {
             assert!(round > 2, "it was over too soon");
             return flow.check("killed again and again");

@@ -151,10 +151,11 @@ fn f8_code_is_off_until_the_operator_enables_it() {
     let decision = project.decision("inject", &mut child);
     let tasks = r#"[{"id": "sneak", "language": "python", "code": "return 1"}]"#;
     let sent = project.0.belljar(&["workflow", "command", "inject", "inject-tasks", tasks]);
-    assert_eq!(sent.status, Some(0), "{sent:#?}");
+    assert!(sent.stderr.contains("task sneak runs code, and code execution is off"), "{sent:#?}");
+    assert_eq!(sent.status, Some(2), "{sent:#?}");
     project.0.belljar(&["workflow", "command", "inject", "approve", &decision]);
     let ended = outcome(child.wait_with_output().unwrap()).json();
-    assert_eq!(ended["failure"]["code"], json!("code.off"), "{ended}");
+    assert_eq!(ended["status"], json!("completed"), "{ended}");
 }
 
 #[test]
@@ -266,7 +267,16 @@ fn f1_a_workspace_is_worked_on_and_committed() {
     project.0.file("work/flow.yaml", file);
     project.0.file("work/data/in.txt", "hello");
     project.0.file("work/data/.mcp.json", "{}");
-    let run = ["workflow", "run", "flow.yaml", "--id", "ws", "--enable-code-execution", "--json"];
+    let run = [
+        "workflow",
+        "run",
+        "flow.yaml",
+        "--id",
+        "ws",
+        "--enable-code-execution",
+        "--enable-shell",
+        "--json",
+    ];
     let ended = project.0.belljar(&[&run[..], &["--workspace", "data", "--commit"]].concat());
     assert_eq!(ended.status, Some(0), "{ended:#?}");
     let at = |name: &str| fs::read_to_string(project.0.path().join("work/data").join(name));

@@ -2,8 +2,9 @@
 
 use std::{fs, time::Duration};
 
-use belljar::{FlowOptions, Flows, Limits, SessionRegistry};
+use belljar::{Collector, FlowOptions, Flows, Limits, Retention, SessionRegistry, Sweep, now_ms};
 use belljar_flow::{DurableEngine as _, engine::NewFlow};
+use belljar_store::RecordKind;
 use serde_json::{Value, json};
 
 use crate::{
@@ -33,7 +34,15 @@ fn scratch(project: &LedgerProject) -> Vec<String> {
 fn ran() -> LedgerProject {
     let project = LedgerProject::new(Transport::Http);
     project.place.file("work/files.yaml", FILES);
-    let run = ["workflow", "run", "files.yaml", "--id", "first", "--enable-code-execution"];
+    let run = [
+        "workflow",
+        "run",
+        "files.yaml",
+        "--id",
+        "first",
+        "--enable-code-execution",
+        "--enable-shell",
+    ];
     let ended = project.place.belljar(&run);
     assert_eq!(ended.status, Some(0), "{ended:#?}");
     project
@@ -114,7 +123,15 @@ fn f3_an_id_that_is_used_again_gets_nothing_of_the_workflow_that_had_it() {
     project.place.file("work/again.yaml", text);
     let belljar = |arguments: &[&str]| project.place.belljar(arguments);
     for times in 1..=2 {
-        let run = ["workflow", "run", "again.yaml", "--id", "same", "--enable-code-execution"];
+        let run = [
+            "workflow",
+            "run",
+            "again.yaml",
+            "--id",
+            "same",
+            "--enable-code-execution",
+            "--enable-shell",
+        ];
         let ended = belljar(&run);
         assert_eq!(ended.status, Some(0), "{ended:#?}");
         assert_eq!(project.count("did effect c"), times);
@@ -131,18 +148,20 @@ fn f3_workflows_that_ended_long_ago_are_forgotten() {
     project.place.belljar(&["workflow", "fork", "first", "--id", "open"]);
     let engine = Watched::of(&project.state()).engine().clone();
     block_on(async {
-        let sandbox = belljar::Sandbox::builder().program(BELLJAR).pool(1).build().await.unwrap();
-        let executor = belljar::Executor::new(sandbox, None, Some(engine.store().clone()));
-        let sessions = SessionRegistry::new(executor.sandbox().clone(), None).await;
-        let scratch = project.place.path().join("scratch");
+        let (store, scratch) = (engine.store(), project.place.path().join("scratch"));
         for (keep, forgotten) in
             [(None, 0), (Some(Duration::from_hours(1)), 0), (Some(Duration::ZERO), 1)]
         {
-            let options = FlowOptions { keep, ..FlowOptions::new(Limits::DEFAULT, &scratch) };
-            let flows = Flows::new(executor.clone(), sessions.clone(), options).await.unwrap();
-            assert_eq!(flows.forget_old().await.unwrap(), forgotten, "{keep:?}");
+            let ages = keep.map(|keep| (RecordKind::Workflows, keep)).into_iter().collect();
+            let retention = Retention { ages, max_size: None };
+            let collector = Collector::new(store.clone(), retention, &scratch);
+            let later = now_ms() + 1;
+            let would = collector.would_collect(later).await.unwrap();
+            let collected = collector.collect(Sweep::Quick, later).await.unwrap();
+            let went = collected.removed.get(&RecordKind::Workflows).copied().unwrap_or_default();
+            assert_eq!(went.records, forgotten, "{keep:?}");
+            assert_eq!(would.removed, collected.removed, "{keep:?}");
         }
-        executor.shutdown().await;
         assert!(engine.find("first").await.unwrap().is_none());
         assert!(engine.find("open").await.unwrap().is_some(), "it has not ended");
     });

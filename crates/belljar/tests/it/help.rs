@@ -14,11 +14,13 @@ fn help_shows_the_commands_and_examples() {
       session    Keep a sandbox between runs; checkpoint, roll back and fork it
       workflow   Run workflows of tools, code and decisions that survive crashes
       resume     Go on with a durable run whose process has ended
-      runs       Show the durable runs of this project
+      runs       Show the durable runs of this project, or delete some
       blob       Print a value that was too large for a result
       tools      List, describe, call and find the tools of MCP servers
       approvals  Decide about tool calls that wait for a person
       audit      Show which tools were called, by whom, and how that was decided
+      gc         Remove records that are over and old, and give their room back
+      backup     Copy everything that is kept to a file, also while a host runs
       serve      Serve MCP clients: agents run code and call tools through this
       demo       Show the idea in one command: 1.2 MB of commits in, 500 bytes out
       doctor     Find out what this machine can enforce, by trying it
@@ -78,15 +80,16 @@ fn help_of_run_shows_its_flags_by_kind() {
                                    were called [default: 10m]
 
     Grants:
-          --workspace <DIR>     Directory the code works on a copy-on-write view of, at /work
-          --commit              If the run succeeds, bring what it changed to the workspace's directory
-          --read <PATH>         File or directory the code may read, at its own path
-          --write <PATH>        File or directory the code may change, at its own path, right away
-          --env <NAME[=VALUE]>  Environment variable the code sees; without a value, its value here
-          --module <NAME>       Python module or builtin that restricted mode would refuse, e.g.
-                                subprocess, eval
-          --command <NAME>      Command beyond the default set, e.g. rm, git
-          --permissive          Refuse nothing at the level of Python itself; the sandbox stays as it is
+          --workspace <DIR>           Directory the code works on a copy-on-write view of, at /work
+          --commit                    Bring what it changed to the directory if the run succeeds
+          --commit-executable <NAME>  Commit also this, which the host would execute, e.g. .git, .envrc
+          --read <PATH>               File or directory the code may read, at its own path
+          --write <PATH>              File or directory the code may change, at its own path, right away
+          --env <NAME[=VALUE]>        Environment variable for the code; without a value, its value here
+          --module <NAME>             Python module or builtin that restricted mode would refuse, e.g.
+                                      subprocess, eval
+          --command <NAME>            Command beyond the default set, e.g. rm, git
+          --permissive                Refuse nothing at the level of Python; the sandbox stays as it is
 
     Limits:
           --timeout <TIME>       Wall time, e.g. 300ms, 30s, 5m [default: 30s]

@@ -9,8 +9,12 @@ use rustix::process::{Pid, Signal, getuid, kill_process};
 use crate::host_support::{at_rest, descendants, eventually, host, run};
 
 fn kill(pid: u32) {
+    signal(pid, Signal::KILL);
+}
+
+fn signal(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a pid");
-    kill_process(pid, Signal::KILL).expect("our own process");
+    kill_process(pid, signal).expect("our own process");
 }
 
 /// Far more at once than there are parked cells: each gets its own number back.
@@ -115,6 +119,41 @@ async fn a_dead_zygote_is_replaced() {
     host.shutdown().await;
 }
 
+/// Nobody waits for it twice: the run that finds out gets a cell of another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reliability_14_a_frozen_zygote_is_replaced() {
+    let host = host(1).await;
+    let warden = descendants(std::process::id())[0];
+    let zygote = descendants(warden)[0];
+    signal(zygote, Signal::STOP);
+    for _ in 0..4 {
+        let result = run(&host, "1 + 1").await;
+        assert_eq!(result.result.get(), "2", "{:?}", result.error);
+    }
+    eventually("the frozen one is gone", || !descendants(std::process::id()).contains(&zygote))
+        .await;
+    host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reliability_14_parked_cells_that_died_are_not_handed_out() {
+    let host = host(2).await;
+    let warden = descendants(std::process::id())[0];
+    let zygote = descendants(warden)[0];
+    // The keepers; with them go their guests.
+    let keepers = descendants(zygote);
+    assert_eq!(keepers.len(), 4, "two cells of two processes");
+    for keeper in keepers {
+        let _ = kill_process(Pid::from_raw(keeper.cast_signed()).expect("a pid"), Signal::KILL);
+    }
+    eventually("the parked cells are dead", || descendants(zygote).is_empty()).await;
+    for _ in 0..3 {
+        let result = run(&host, "1 + 1").await;
+        assert_eq!(result.result.get(), "2", "{:?}", result.error);
+    }
+    host.shutdown().await;
+}
+
 /// CPU time of a process in ticks of 10 ms: far more than a cell needs to get ready.
 fn ticks_used(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -186,7 +225,7 @@ async fn a_result_has_the_canonical_shape() {
         "stdout": "hi\n", "stderr": "careful\n", "logs": ["hi", "careful"], "exit_code": 0,
         "error": null, "metrics": null,
         "isolation": {"tier": "full", "engine": "quickjs", "layers": null, "memory": "rlimit"},
-        "truncated": {"stdout": false, "stderr": false, "logs": false, "result": false},
+        "truncated": {"stdout": false, "stderr": false, "logs": false, "result": false, "state": false},
         "artifacts": [], "changes": [], "tools": {"discovered": [], "injected": []},
         "cached": false, "session_id": null, "state": {}, "lossy": true
     });

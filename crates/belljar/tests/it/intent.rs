@@ -154,3 +154,41 @@ fn e2_a_client_says_what_its_code_is_for() {
     assert!(found.to_string().contains("count__add"), "{found:#}");
     server.end();
 }
+
+#[test]
+fn s17_what_a_run_may_not_use_is_neither_described_nor_started_for_it() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with("");
+    let started = project.place.path().join("started");
+    // A server that leaves a mark, and then is none.
+    let mark = format!("open({:?}, 'w')", started.to_str().unwrap());
+    let counting: Value = serde_json::from_slice(
+        &std::fs::read(project.place.path().join("work/.mcp.json")).unwrap(),
+    )
+    .unwrap();
+    let mut servers = counting.clone();
+    servers["mcpServers"]["other"] = json!({"command": "python3", "args": ["-S", "-c", mark]});
+    project.place.file("work/.mcp.json", servers.to_string());
+    let code = |call: &str| format!("try {{ return await {call} }} catch (e) {{ return e.code }}");
+    let restricted = |call: &str| {
+        project.run(&code(call), &["--tool", "count__add", "--tool", "count__s*"])["result"].clone()
+    };
+    assert_eq!(restricted("tools.list()"), json!(["count__add", "count__slow"]));
+    for name in ["count__append", "other__x", "other.x"] {
+        let refused = restricted(&format!("tools.describe('{name}')"));
+        assert!(["permission.tool", "tool.unknown"].contains(&refused.as_str().unwrap()), "{name}");
+    }
+    assert_eq!(restricted("tools.describe('append')"), json!("permission.tool"));
+    let found = restricted("tools.search('append a line to a file')").to_string();
+    assert!(!found.contains("count__append"), "{found}");
+    // Controls: what it may use is described; without a restriction the other one is started.
+    let told = restricted("tools.describe('count__add')");
+    assert!(told.as_str().unwrap().contains("Add two numbers"), "{told}");
+    assert!(!started.exists());
+    let told = project.run(&code("tools.describe('count__append')"), &[])["result"].clone();
+    assert!(told.as_str().unwrap().contains("Append a line"), "{told}");
+    project.run(&code("tools.list()"), &[]);
+    assert!(started.exists());
+}

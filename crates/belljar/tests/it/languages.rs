@@ -55,6 +55,27 @@ fn a3_bash_prints_and_its_last_line_is_the_value() {
     );
 }
 
+/// `data` is there in a run, restricted or not, and is not taken from the folder the code runs in.
+#[test]
+fn a11_data_works_in_runs_of_python() {
+    if no_sandbox() {
+        return;
+    }
+    let grouped = python("data.group_by([1, 2, 3], lambda n: n % 2)", &[]);
+    assert_eq!(grouped["result"], json!({"1": [1, 3], "0": [2]}), "{grouped:#}");
+    assert_eq!(grouped["logs"], json!([]));
+    let permissive = python("data.groupBy([1], lambda n: n)", &["--permissive"]);
+    assert_eq!(permissive["result"], json!({"1": [1]}), "{permissive:#}");
+    let own = "for name in ('calendar', 'unicodedata', 'belljar_guest'):\n    \
+               open(f'/work/{name}.py', 'w').write('1 / 0')\n\
+               [data.top_k([1, 2], 1), data.add_time('2024-02-28', 2, 'day').isoformat()[:10], len(dir(data)) > 40]";
+    let result = python(own, &[]);
+    assert_eq!(result["result"], json!([[2], "2024-03-01", true]), "{result:#}");
+    let unknown = python("data.nothing", &[]);
+    let message = unknown["error"]["message"].as_str().unwrap();
+    assert!(message.contains("data has no 'nothing'; there is: "), "{message}");
+}
+
 /// What is asked for is refused, and with the grant it is had: the control.
 #[test]
 fn a4_a5_what_python_is_not_granted_it_cannot_reach() {

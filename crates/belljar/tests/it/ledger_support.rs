@@ -199,7 +199,7 @@ impl LedgerProject {
 
     fn look(&self, key: &str) -> Verdict {
         match self.count(&format!("did effect {key}")) {
-            0 => Verdict::Approve,
+            0 => Verdict::Retry,
             _ => Verdict::Deny,
         }
     }

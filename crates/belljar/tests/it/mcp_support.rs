@@ -225,6 +225,14 @@ pub(crate) struct Reply {
 }
 
 impl Serving {
+    /// The most memory the server itself was ever resident with, in megabytes.
+    pub(crate) fn peak_memory_mb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("the server is there");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("told");
+        peak.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") >> 10
+    }
+
     /// Host and port.
     pub(crate) fn address(&self) -> &str {
         self.url.trim_start_matches("http://").trim_end_matches("/mcp")

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _},
+    path::Path,
     process::{Child, ChildStderr, Stdio},
     time::{Duration, Instant},
 };
@@ -15,6 +16,12 @@ use crate::command::{BELLJAR, Outcome, Place, outcome};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/counting.py");
+
+/// The counting server as lines of a `belljar.toml`.
+pub(crate) fn counting_server(count_file: &Path) -> (String, String) {
+    let command = format!("command = 'python3'\nargs = ['-S', '{SERVER}']");
+    (command, format!("env = {{COUNT_FILE = '{}'}}", count_file.display()))
+}
 
 /// A project whose `.mcp.json` names the counting server as `count`.
 pub(crate) struct CountingProject {

@@ -78,7 +78,7 @@ fn python(code: &str) -> RunRequest {
 }
 
 fn in_workspace(code: &str, path: &Path, commit: bool) -> RunRequest {
-    let workspace = Some(Workspace { path: path.to_owned(), commit });
+    let workspace = Some(Workspace { path: path.to_owned(), commit, ..Workspace::default() });
     RunRequest { workspace, ..python(code) }
 }
 
@@ -137,7 +137,7 @@ fn a5_a_workspace_does_not_show_it() {
     // Scripts' zygotes have another filter than programs'.
     let code = "[fs.existsSync('.mcp.json'), fs.existsSync('.belljar'),
                  fs.readFileSync('src/main.py', 'utf8')]";
-    let workspace = Some(Workspace { path: project.root.clone(), commit: false });
+    let workspace = Some(Workspace { path: project.root.clone(), ..Workspace::default() });
     let request = RunRequest { workspace, ..RunRequest::typescript(code) };
     assert_eq!(value(&project.run(request)), serde_json::json!([false, false, "beside"]));
 }

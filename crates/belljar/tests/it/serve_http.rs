@@ -3,6 +3,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
+use serde_json::{Value, json};
+
 use crate::{
     command::no_sandbox,
     mcp_support::{Project, Serving},
@@ -103,4 +105,28 @@ fn e2_a_token_that_others_can_read_is_refused() {
     let refused = project.belljar(&["serve", "--http", "127.0.0.1:0"]);
     assert_eq!(refused.status, Some(2), "{refused:#?}");
     assert!(refused.stderr.contains("chmod 600"), "{refused:#?}");
+}
+
+/// A value of 12 MB would take more than 128 MB of the host if it were unfolded there, be it passed on
+/// or summed up.
+#[test]
+fn s10_a_large_value_is_not_unfolded_in_the_host() {
+    if no_sandbox() {
+        return;
+    }
+    let project = Project::new(&[], "");
+    let serving = project.serve(&[]);
+    let run = |count: u32, tokens: u64| {
+        let code = format!("return new Array({count}).fill([])");
+        serving.ask("POST /v1/runs", &json!({ "code": code, "max_output_tokens": tokens }))
+    };
+    // Whatever is needed for any run is there by then.
+    assert_eq!(run(3, 100_000_000)["result"], json!([[], [], []]));
+    let before = serving.peak_memory_mb();
+    let count = |result: &Value| result["result"].as_array().map(Vec::len);
+    assert_eq!(count(&run(4_000_000, 100_000_000)), Some(4_000_000));
+    assert_eq!(run(4_000_000, 1_000)["result"]["count"], json!(4_000_000));
+    let grown = serving.peak_memory_mb() - before;
+    // Some copies of the text are made on its way.
+    assert!((12..110).contains(&grown), "{grown} MB");
 }

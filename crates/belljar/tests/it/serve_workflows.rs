@@ -1,16 +1,22 @@
 //! E1, E3, F4, F5: workflows of a real server: run, watched, decided about over HTTP, and not over
 //! MCP; what a host leaves behind goes on with the next.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::{
-    command::no_sandbox,
-    mcp_support::{Reply, Serving, serve_in},
+    command::{BELLJAR, no_sandbox},
+    flow_support::Watched,
+    mcp_support::{Reply, Serving, serve_in, within},
     project_support::CountingProject,
     stdio_support::StdioServer,
 };
 
-const ALLOWED: &str = "[permissions]\nallow = [\"count__*\"]\n";
+const ALLOWED: &str =
+    "[permissions]\nallow = [\"count__*\"]\n[workflows]\nenable_code_execution = true\n";
+/// The same without code.
+const NO_CODE: &str = "[permissions]\nallow = [\"count__*\"]\n";
 
 /// A tool, code, a person, a tool.
 fn release() -> Value {
@@ -129,7 +135,7 @@ fn f8_bad_workflows_are_refused_before_anything_runs() {
     if no_sandbox() {
         return;
     }
-    let project = CountingProject::with(ALLOWED);
+    let project = CountingProject::with(NO_CODE);
     let server = serve_in(&project.place, &[]);
     let append = json!({"id": "a", "tool": "count__append", "arguments": {"text": "x"}});
     let cycle = json!([{"id": "a", "tool": "count__add", "depends_on": ["b"]},
@@ -140,6 +146,7 @@ fn f8_bad_workflows_are_refused_before_anything_runs() {
         (json!({"tasks": cycle}), "a → b → a"),
         (json!({"tasks": [append, {"id": "a", "tool": "count__add"}]}), "a"),
         (json!(yaml), "enable_code_execution"),
+        (release(), "enable_code_execution"),
         (json!("tasks: ["), "workflow:2:1"),
         (json!({}), "neither"),
     ] {
@@ -164,6 +171,116 @@ fn f8_yaml_has_code_when_the_operator_enables_it() {
     let state = server.ask("POST /v1/workflows", &json!({"workflow": yaml, "wait_ms": 60_000}));
     assert_eq!(state["status"], "completed", "{state:#}");
     assert_eq!(state["state"]["b"]["c"], 42, "{state:#}");
+}
+
+/// Bug 9: what could not run is not taken, and what runs goes on.
+#[test]
+fn bug_9_injected_code_is_refused_at_once_where_code_is_off() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with(NO_CODE);
+    let server = serve_in(&project.place, &[]);
+    let tasks = json!([{"id": "ok", "type": "approval", "message": "?"},
+        {"id": "then", "tool": "count__append", "arguments": {"text": "x"}, "depends_on": ["ok"]}]);
+    let asked = json!({"workflow": {"tasks": tasks}, "id": "r1", "wait_ms": 60_000});
+    let decision = decision(&server.ask("POST /v1/workflows", &asked));
+    let code = json!([{"id": "c", "type": "code_execution", "code": "return 1"}]);
+    for command in ["inject_tasks", "replan"] {
+        let body = json!({"command": command, "tasks": code}).to_string();
+        let reply = server.api("POST /v1/workflows/r1/commands", &body);
+        refused(&reply, 422, "workflow.invalid");
+        assert!(reply.body.contains("enable_code_execution"), "{reply:#?}");
+    }
+    let told =
+        project.place.belljar(&["workflow", "command", "r1", "inject-tasks", &code.to_string()]);
+    assert!(told.stderr.contains("code execution is off"), "{told:?}");
+    // What is no code is taken, and the workflow is as it was.
+    let more = json!([{"id": "more", "tool": "count__append", "arguments": {"text": "more"},
+        "depends_on": ["then"]}]);
+    let body = json!({"command": "inject_tasks", "tasks": more});
+    assert_eq!(server.ask("POST /v1/workflows/r1/commands", &body)["accepted"], true);
+    let approve = json!({"command": "approve", "decision": decision});
+    server.ask("POST /v1/workflows/r1/commands", &approve);
+    assert_eq!(ended(&server, "r1")["status"], "completed");
+    assert_eq!(project.counted(), ["x", "more"]);
+}
+
+/// Bug 2: tasks that come from a command line depend on what is there, and read its results.
+#[test]
+fn bug_2_tasks_from_the_command_line_refer_to_those_there_are() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with(NO_CODE);
+    let file = "tasks:\n  - {id: sum, tool: \"count:add\", arguments: {a: 1, b: 2}}\n  - {id: ok, message: go on?, depends_on: [sum]}\n";
+    project.place.file("work/flow.yaml", file);
+    let mut running = project.place.command(BELLJAR);
+    let mut running = running
+        .args(["workflow", "run", "flow.yaml", "--id", "c2", "--json"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let decision = within("a decision", || {
+        let shown = project.place.belljar(&["workflow", "show", "c2", "--json"]);
+        let shown: Value = serde_json::from_str(&shown.stdout).ok()?;
+        Some(shown["decisions"][0]["id"].as_str()?.to_owned())
+    });
+    let command =
+        |what: &[&str]| project.place.belljar(&[&["workflow", "command", "c2"], what].concat());
+    let task = |id: &str, on: &str| {
+        json!([{"id": id, "tool": "count:append", "arguments": {"text": "n {{ results.sum.sum }}"},
+            "depends_on": on.split(' ').collect::<Vec<_>>()}])
+        .to_string()
+    };
+    let unknown = command(&["inject-tasks", &task("x", "sum nobody")]);
+    assert!(unknown.stderr.contains("there is no task nobody"), "{unknown:#?}");
+    let added = command(&["inject-tasks", &task("i", "sum ok")]);
+    assert_eq!(added.status, Some(0), "{added:#?}");
+    // In place of `i`, which has not begun.
+    let instead = command(&["replan", &task("z", "sum ok")]);
+    assert_eq!(instead.status, Some(0), "{instead:#?}");
+    assert_eq!(command(&["approve", &decision]).status, Some(0));
+    assert!(running.wait().unwrap().success());
+    assert_eq!(project.counted(), ["n 3"]);
+    let watched = Watched::of(&project.place.path().join("work/.belljar"));
+    let tasks: Vec<_> = watched.machine("c2").dag().tasks.into_iter().map(|task| task.id).collect();
+    assert_eq!(tasks, ["sum", "ok", "z"]);
+}
+
+/// A tool that policy asks about is called without a cell, and the question outlives its host.
+#[test]
+fn d7_a_tool_that_may_ask_is_called_without_a_cell() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::with("[permissions]\nask = [\"count__*\"]\n");
+    let server = serve_in(&project.place, &[]);
+    let tasks = json!([{"id": "a", "tool": "count__append", "arguments": {"text": "x"}}]);
+    server.ask("POST /v1/workflows", &json!({"workflow": {"tasks": tasks}, "id": "r1"}));
+    let pending = |server: &Serving| {
+        let listed = server.ask("GET /v1/approvals", &Value::Null);
+        listed["approvals"][0]["id"].as_str().map(str::to_owned)
+    };
+    let asked = within("an approval", || pending(&server));
+    server.kill();
+    let server = serve_in(&project.place, &[]);
+    assert_eq!(within("the same approval", || pending(&server)), asked);
+    assert_eq!(project.counted(), Vec::<String>::new());
+    server.ask(&format!("POST /v1/approvals/{asked}"), &json!({"decision": "approve"}));
+    let state = ended(&server, "r1");
+    assert_eq!(state["status"], "completed", "{state:#}");
+    assert_eq!(project.counted(), ["x"]);
+    let metrics = server.api("GET /metrics", "").body;
+    assert!(metrics.contains("sandbox_startup_ms_count 0"), "{metrics}");
+    let runs = server.ask("GET /v1/runs", &Value::Null);
+    let run = &runs["runs"][0];
+    assert_eq!(
+        (&run["language"], &run["status"]),
+        (&json!("tool"), &json!("completed")),
+        "{runs:#}"
+    );
 }
 
 #[test]
@@ -238,7 +355,8 @@ fn e1_a_model_runs_and_steers_workflows_over_stdio() {
     for _ in 0..2 {
         assert_eq!(call("workflow_command", approve.clone())["status"], "accepted");
     }
-    let ended = call("get_workflow", json!({"id": id, "wait_ms": 20_000}));
+    // Surprise 3: what the answer calls `workflow_id` is taken as that, too.
+    let ended = call("get_workflow", json!({"workflow_id": id, "wait_ms": 20_000}));
     assert_eq!(ended["status"], "completed", "{ended:#}");
     let late = call("workflow_command", json!({"id": id, "command": "pause"}));
     assert_eq!(late["status"], "refused", "{late:#}");

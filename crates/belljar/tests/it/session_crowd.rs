@@ -119,7 +119,11 @@ async fn c1_b4_a_sessions_workspace_is_a_copy() {
     assert_eq!(value(&fork, "open('a.txt').read()").await, json!("original"));
     assert_eq!(std::fs::read_to_string(place.path().join("a.txt")).unwrap(), "original");
     let mut committed = RunRequest::new(PYTHON.language, "1");
-    committed.workspace = Some(belljar::Workspace { path: place.path().to_owned(), commit: true });
+    committed.workspace = Some(belljar::Workspace {
+        path: place.path().to_owned(),
+        commit: true,
+        ..belljar::Workspace::default()
+    });
     let refused = session.run_bridged(committed, None, std::future::pending()).await;
     assert!(!refused.success);
     sandbox.shutdown().await;

@@ -18,8 +18,17 @@ pub(crate) struct StdioServer {
 
 impl StdioServer {
     pub(crate) fn start(place: &Place) -> Self {
+        Self::start_with(place, &[])
+    }
+
+    /// One that was started with more arguments.
+    pub(crate) fn start_with(place: &Place, arguments: &[&str]) -> Self {
         let mut command = place.command(BELLJAR);
-        command.args(["serve", "--stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(["serve", "--stdio"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program under test starts");
         let input = child.stdin.take().expect("a pipe");
         let output = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -32,12 +41,23 @@ impl StdioServer {
     }
 
     fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.ask_and_hear(method, params).1
+    }
+
+    /// The notifications that come before the answer, and the answer.
+    pub(crate) fn ask_and_hear(&mut self, method: &str, params: Value) -> (Vec<Value>, Value) {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         writeln!(self.input, "{message}").expect("it listens");
-        let answers = self.output.by_ref().map(|line| line.expect("in text"));
-        let mut parsed =
-            answers.map(|line| serde_json::from_str::<Value>(&line).expect("and JSON"));
-        parsed.find(|answer| answer.get("id").is_some()).expect("it answers")
+        let lines = self.output.by_ref().map(|line| line.expect("in text"));
+        let mut parsed = lines.map(|line| serde_json::from_str::<Value>(&line).expect("and JSON"));
+        let mut heard = Vec::new();
+        loop {
+            let message = parsed.next().expect("it answers");
+            if message.get("id").is_some() {
+                return (heard, message);
+            }
+            heard.push(message);
+        }
     }
 
     /// What a tool gives, as data.

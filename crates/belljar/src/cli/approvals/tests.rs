@@ -18,7 +18,13 @@ fn approval(kind: &str, state: ApprovalState) -> Approval {
         created_ms: 0,
         expires_ms: 600_000,
     };
-    Approval { asked, state, decided_by: Some("somebody".to_owned()), decided_ms: Some(1) }
+    Approval {
+        asked,
+        state,
+        decided_by: Some("somebody".to_owned()),
+        decided_ms: Some(1),
+        result: None,
+    }
 }
 
 #[test]
@@ -39,5 +45,5 @@ fn what_became_of_others_is_said() {
     };
     insta::assert_snapshot!(first_line("ask", ApprovalState::Denied), @"apr_0011  fs__write_file  asked 1s ago, denied by somebody");
     insta::assert_snapshot!(first_line("ask", ApprovalState::Expired), @"apr_0011  fs__write_file  asked 1s ago, expired, so denied");
-    insta::assert_snapshot!(first_line("in_doubt", ApprovalState::Pending), @"apr_0011  fs__write_file  asked 1s ago, it may have happened; approve to call it again");
+    insta::assert_snapshot!(first_line("in_doubt", ApprovalState::Pending), @"apr_0011  fs__write_file  asked 1s ago, it may have happened: `retry` to make it again, `use` if it happened, or `deny`");
 }

@@ -13,7 +13,8 @@ Examples:
 
 What the run did before is not done again: the code runs from the beginning in a new cell, and gets
 the recorded outcomes of its calls. A call that may or may not have happened is made again only if
-that does no harm or if a person approves it.";
+that does no harm or if a person says so (`belljar approvals retry`); they may also say what it gave
+(`use`), or have it fail (`deny`).";
 
 pub(super) const BLOB_EXAMPLES: &str = "\
 Examples:
@@ -25,6 +26,19 @@ Examples:
   belljar audit                                  the last 50 calls
   belljar audit --tool 'fs__write_*' --json
   belljar audit --run run_4be1";
+
+pub(super) const GC_EXAMPLES: &str = "\
+Examples:
+  belljar gc --dry-run                           what would go, and how large everything is
+  belljar gc                                     what is older than [retention] says goes
+
+A host does the same by itself once a minute. docs/operating.md says what is kept for how long.";
+
+pub(super) const BACKUP_EXAMPLES: &str = "\
+Examples:
+  belljar backup /backups/project.db             one file, everything as it is at this moment
+
+docs/operating.md says how to restore it.";
 
 const DESCRIBE_EXAMPLES: &str = "\
 Examples:
@@ -63,6 +77,8 @@ Examples:
   belljar approvals                              what waits for a decision
   belljar approvals approve apr_1f3a             the beginning of an id is enough
   belljar approvals deny apr_1f3a apr_77b0
+  belljar approvals retry apr_90c2               it may have happened: make the call again
+  belljar approvals use apr_90c2 --result '{\"id\": 7}'   it happened, and gave this
   belljar approvals list --all --json            also what was decided before";
 
 /// What `belljar run` gets of its project.
@@ -109,14 +125,53 @@ pub(crate) struct BlobArguments {
     pub(crate) output: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct RunsArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<RunsCommand>,
     /// How many, newest first
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: u32,
     /// Print an array as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// Delete runs with all that is kept of them; audit rows stay
+    Rm(RunsRmArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsRmArguments {
+    /// Ids, `run_…`; the beginning of one is enough
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct GcArguments {
+    /// Say what would go, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Rewrite the whole file without gaps; whoever writes waits meanwhile
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) compact: bool,
+    /// Print what went, and sizes, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArguments {
+    /// Where to; only its owner may read it
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -148,10 +203,16 @@ pub(crate) struct ApprovalsArguments {
 pub(crate) enum ApprovalsCommand {
     /// Show the calls that wait for a decision
     List(ApprovalsListArguments),
+    /// Show one call with all of its arguments
+    Show(ApprovalsShowArguments),
     /// Let calls be made
     Approve(DecideArguments),
-    /// Refuse calls: in the code they fail with a PermissionError
+    /// Refuse calls: in the code they fail with a PermissionError, those in doubt with tool.in_doubt
     Deny(DecideArguments),
+    /// Make calls again that may have happened: their host ended before they were answered
+    Retry(DecideArguments),
+    /// Say that a call happened, and what it gave: the code goes on with that
+    Use(UseArguments),
 }
 
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -165,10 +226,33 @@ pub(crate) struct ApprovalsListArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ApprovalsShowArguments {
+    /// Id, `apr_…`; the beginning of it is enough
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DecideArguments {
     /// Ids, `apr_…`; the beginning of one is enough
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
+    /// Print an array as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UseArguments {
+    /// The id, `apr_…`; the beginning of it is enough
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// What the call gave, as the code would have got it
+    #[arg(long, value_name = "JSON")]
+    pub(crate) result: String,
     /// Print an array as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -76,12 +76,18 @@ pub(crate) struct WorkflowRunArguments {
     /// Let the file's code run, each piece in a sealed cell of its own
     #[arg(long)]
     pub(crate) enable_code_execution: bool,
+    /// Let bash be among that code
+    #[arg(long, requires = "enable_code_execution")]
+    pub(crate) enable_shell: bool,
     /// Directory whose files the workflow begins with; its tasks work on copies
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// If the workflow completes, bring what it changed to the workspace's directory
     #[arg(long, requires = "workspace")]
     pub(crate) commit: bool,
+    /// Commit also this, which the host would execute, e.g. .git, .envrc
+    #[arg(long, value_name = "NAME", requires = "commit", value_delimiter = ',')]
+    pub(crate) commit_executable: Vec<String>,
     /// File or directory that the file may have code read
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<PathBuf>,
@@ -106,6 +112,9 @@ pub(crate) struct WorkflowResumeArguments {
     /// If it completes, bring what it changed to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) commit_to: Option<PathBuf>,
+    /// Commit also this, which the host would execute, e.g. .git, .envrc
+    #[arg(long, value_name = "NAME", requires = "commit_to", value_delimiter = ',')]
+    pub(crate) commit_executable: Vec<String>,
     /// Print the outcome as JSON
     #[arg(long)]
     pub(crate) json: bool,

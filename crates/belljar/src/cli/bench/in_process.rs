@@ -13,8 +13,8 @@ use anyhow::{Context as _, bail};
 use belljar::{Durability, Execution, Executor, Language, RunRequest, RunResult, now_ms};
 use belljar_store::Store;
 use belljar_tools::{
-    Annotations, Bridge, BridgeConfig, Glob, LocalOutcome, LocalServer, NoObserver, Policy,
-    RawServer, Rule, RunContext, ServerSpec, Surroundings, Tool, ToolGrants, Upstreams,
+    Annotations, AuditTiming, Bridge, BridgeConfig, Glob, LocalOutcome, LocalServer, NoObserver,
+    Policy, RawServer, Rule, RunContext, ServerSpec, Surroundings, Tool, ToolGrants, Upstreams,
 };
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
@@ -55,6 +55,7 @@ impl ToolHost {
             policy: Policy { allow: vec![Rule::new(Glob::new("*"))?], ..Policy::default() },
             store: store.clone(),
             approval_timeout: Duration::ZERO,
+            audit: AuditTiming::default(),
             now_ms,
         });
         Ok(Self { runtime, executor: Executor::new(sandbox, Some(bridge), store) })

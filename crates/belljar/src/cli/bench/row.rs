@@ -1,6 +1,6 @@
 //! One line of a benchmark's outcome; also its stable JSON form.
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -123,17 +123,4 @@ pub(super) fn add_ratios(rows: &mut [Row]) {
 
 fn round(ratio: f64) -> f64 {
     (ratio * 100.0).round() / 100.0
-}
-
-/// What this was measured on.
-pub(super) fn machine() -> String {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let cpu = read("/proc/cpuinfo");
-    let model = cpu
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
-        .map_or("unknown processor", |(_, model)| model.trim());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let kernel = read("/proc/sys/kernel/osrelease");
-    format!("{cores} × {model}, Linux {}", kernel.trim())
 }

@@ -47,7 +47,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
 }
 
 fn request(directory: &Path) -> RunRequest {
-    let workspace = Workspace { path: directory.to_owned(), commit: false };
+    let workspace = Workspace { path: directory.to_owned(), ..Workspace::default() };
     RunRequest { workspace: Some(workspace), ..RunRequest::new(Language::Bash, EDIT) }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! Files count only if they belong to whoever runs this, or to root: what they name is started, and
 //! root in somebody's directory, or anybody in a shared one such as `/tmp`, would start it for them
-//! (as git found out with CVE-2022-24765).
+//! (as git found out with CVE-2022-24765). Those of others are passed over, which is told; one of the
+//! user's own that others could have changed is an error.
 
 use std::{
-    env, fs,
-    os::unix::fs::MetadataExt as _,
+    env,
     path::{Path, PathBuf},
 };
+
+use belljar_paths::owner::{Purpose, Untrusted, check};
 
 /// The configuration of a project, or of a user.
 pub(crate) const FILE_NAME: &str = "belljar.toml";
@@ -17,6 +19,8 @@ pub(crate) const SERVERS_NAME: &str = ".mcp.json";
 
 /// The directory of a project that Belljar keeps its state in.
 pub(crate) const STATE_NAME: &str = ".belljar";
+/// What makes a directory a project.
+pub(crate) const PROJECT_NAMES: [&str; 3] = [STATE_NAME, FILE_NAME, SERVERS_NAME];
 
 /// The places a file may be in, as this process was started.
 #[derive(Debug, Default)]
@@ -59,47 +63,71 @@ impl Places {
     }
 
     /// The nearest file in the current directory or above it.
-    pub(super) fn project_file(&self) -> Option<PathBuf> {
-        self.nearest(&[FILE_NAME]).map(|root| root.join(FILE_NAME))
+    pub(super) fn project_file(&self) -> Result<Option<PathBuf>, Untrusted> {
+        Ok(self.nearest(&[FILE_NAME])?.map(|root| root.join(FILE_NAME)))
     }
 
     /// The nearest list of servers as other clients write it.
-    pub(super) fn servers_file(&self) -> Option<PathBuf> {
-        self.nearest(&[SERVERS_NAME]).map(|root| root.join(SERVERS_NAME))
+    pub(super) fn servers_file(&self) -> Result<Option<PathBuf>, Untrusted> {
+        Ok(self.nearest(&[SERVERS_NAME])?.map(|root| root.join(SERVERS_NAME)))
     }
 
     /// All files that configure what runs here.
-    pub(crate) fn files(&self) -> Vec<PathBuf> {
-        [self.user_file(), self.project_file(), self.servers_file()].into_iter().flatten().collect()
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>, Untrusted> {
+        let files = [self.user_file(), self.project_file()?, self.servers_file()?];
+        Ok(files.into_iter().flatten().collect())
     }
 
     /// The project: the nearest directory with anything of Belljar's in it, else the current one.
-    pub(crate) fn root(&self) -> Option<PathBuf> {
-        self.nearest(&[FILE_NAME, SERVERS_NAME, STATE_NAME]).or_else(|| self.current.clone())
+    pub(crate) fn root(&self) -> Result<Option<PathBuf>, Untrusted> {
+        let nearest = self.nearest(&PROJECT_NAMES)?;
+        Ok(nearest.or_else(|| self.current.clone()))
+    }
+
+    /// What would make this a project if it were not somebody else's.
+    pub(crate) fn strangers(&self) -> Vec<Untrusted> {
+        let ancestors = self.current.iter().flat_map(|current| current.ancestors());
+        let all = ancestors.flat_map(|at| PROJECT_NAMES.map(|name| (at.join(name), name)));
+        let strange = all.filter_map(|(path, name)| match check(&path, purpose_of(name)) {
+            Err(error @ Untrusted::Stranger { .. }) => Some(error),
+            Ok(_) | Err(_) => None,
+        });
+        strange.collect()
     }
 
     /// The nearest directory that has one of these in it.
-    fn nearest(&self, names: &[&str]) -> Option<PathBuf> {
-        let current = self.current.as_deref()?;
-        let owners = [rustix::process::geteuid().as_raw(), 0];
-        let has_one =
-            |directory: &Path| names.iter().any(|name| is_there(directory, name, &owners));
-        current.ancestors().find(|directory| has_one(directory)).map(Path::to_owned)
+    fn nearest(&self, names: &[&str]) -> Result<Option<PathBuf>, Untrusted> {
+        for directory in self.current.iter().flat_map(|current| current.ancestors()) {
+            for name in names {
+                if is_there(&directory.join(name), purpose_of(name))? {
+                    return Ok(Some(directory.to_owned()));
+                }
+            }
+        }
+        Ok(None)
     }
 }
 
-fn is_there(directory: &Path, name: &str, owners: &[u32]) -> bool {
-    let path = directory.join(name);
-    let (Ok(found), Ok(link)) = (fs::metadata(&path), fs::symlink_metadata(&path)) else {
-        return false;
-    };
-    let is_kind = if name == STATE_NAME { found.is_dir() } else { found.is_file() };
-    // Who makes a link chooses the file, and need not own it.
-    let is_ours = owners.contains(&found.uid()) && owners.contains(&link.uid());
-    if is_kind && !is_ours {
-        tracing::warn!(path = %path.display(), "passed over: it belongs to somebody else");
+fn purpose_of(name: &str) -> Purpose {
+    if name == STATE_NAME { Purpose::State } else { Purpose::Configuration }
+}
+
+/// Whether there is something of the user's own, of the right kind.
+fn is_there(path: &Path, purpose: Purpose) -> Result<bool, Untrusted> {
+    let is_state = purpose == Purpose::State;
+    match check(path, purpose) {
+        Ok(found) => Ok(found.is_dir() == is_state),
+        Err(Untrusted::Stranger { .. } | Untrusted::Unexpected { .. }) => Ok(false),
+        // Told when it is used: much runs without state.
+        Err(Untrusted::Link { .. } | Untrusted::Writable { .. }) if is_state => Ok(true),
+        Err(error @ (Untrusted::Link { .. } | Untrusted::Writable { .. })) => Err(error),
+        // Not there, or behind something that is closed or no directory.
+        Err(Untrusted::Unreadable { .. }) => Ok(false),
+        // Of the place of state, which is not looked at here.
+        Err(error @ (Untrusted::PlaceOfStranger { .. } | Untrusted::PlaceWritable { .. })) => {
+            Err(error)
+        }
     }
-    is_kind && is_ours
 }
 
 #[cfg(test)]

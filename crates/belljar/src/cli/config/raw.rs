@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use belljar::CommitExecutable;
+use belljar_store::RecordKind;
 use belljar_tools::{Policy, RawServer, Rule};
 use serde::{Deserialize, Deserializer, de::Visitor};
 use toml::Spanned;
@@ -16,7 +18,7 @@ use super::{
         limit_key::LimitKey,
         quantity::{self, QuantityError},
     },
-    ConfigError,
+    ConfigError, retention,
 };
 
 /// A file, and where it came from.
@@ -36,6 +38,21 @@ struct RawFile {
     results: RawResults,
     cache: RawCache,
     workflows: RawWorkflows,
+    retention: RawRetention,
+    audit: RawAudit,
+    workspace: RawWorkspace,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawAudit {
+    lose_rows_on_crash: Option<Spanned<bool>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawWorkspace {
+    commit_executable: Option<Spanned<Vec<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -64,9 +81,42 @@ struct RawCache {
 struct RawWorkflows {
     serve: Option<bool>,
     enable_code_execution: Option<bool>,
+    enable_shell: Option<bool>,
     max_running: Option<Spanned<Quantity>>,
     max_queued: Option<Spanned<Quantity>>,
     keep_days: Option<Spanned<Quantity>>,
+}
+
+macro_rules! raw_retention {
+    ($($field:ident => $kind:ident,)*) => {
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        struct RawRetention {
+            $($field: Option<Spanned<Quantity>>,)*
+            max_size: Option<Spanned<Quantity>>,
+        }
+
+        impl RawRetention {
+            /// What is said about each kind, with the key it is said by.
+            fn ages(&self) -> Vec<(RecordKind, &'static str, &Spanned<Quantity>)> {
+                [$((RecordKind::$kind, stringify!($field), self.$field.as_ref()),)*]
+                    .into_iter()
+                    .filter_map(|(kind, key, value)| Some((kind, key, value?)))
+                    .collect()
+            }
+        }
+    };
+}
+
+raw_retention! {
+    runs_days => Runs,
+    journals_days => Journals,
+    events_days => Events,
+    audit_days => Audit,
+    approvals_days => Approvals,
+    blobs_days => Blobs,
+    sessions_days => Sessions,
+    workflows_days => Workflows,
 }
 
 macro_rules! raw_limits {
@@ -204,9 +254,14 @@ impl RawConfig {
         self.file.workflows.serve
     }
 
-    /// Whether workflows in YAML may have code.
+    /// Whether workflows may have code.
     pub(super) fn enables_code_execution(&self) -> Option<bool> {
         self.file.workflows.enable_code_execution
+    }
+
+    /// Whether bash may be among it.
+    pub(super) fn enables_shell(&self) -> Option<bool> {
+        self.file.workflows.enable_shell
     }
 
     /// How many workflows are driven at once.
@@ -227,17 +282,92 @@ impl RawConfig {
         self.one("workflows", "keep_days", value, quantity::count)
     }
 
+    /// For how long records of each kind are kept; nothing stands for ever.
+    pub(super) fn ages(&self) -> Result<Vec<(RecordKind, Option<Duration>)>, ConfigError> {
+        let mut ages = Vec::new();
+        for (kind, key, value) in self.file.retention.ages() {
+            let age = self.one("retention", key, Some(value), retention::age)?;
+            ages.extend(age.map(|age| (kind, age)));
+        }
+        Ok(ages)
+    }
+
+    /// How large a store may become; nothing stands for any size.
+    pub(super) fn max_size(&self) -> Result<Option<Option<u64>>, ConfigError> {
+        let value = self.file.retention.max_size.as_ref();
+        self.one("retention", "max_size", value, retention::most_bytes)
+    }
+
     /// The same of a project's file, where it has no place: whoever wrote the project has no say in
     /// what is known of what it did.
-    pub(super) fn refuse_keep_days(&self) -> Result<(), ConfigError> {
-        let Some(value) = &self.file.workflows.keep_days else { return Ok(()) };
-        Err(ConfigError::Value {
+    pub(super) fn refuse_retention(&self) -> Result<(), ConfigError> {
+        let RawRetention { max_size, .. } = &self.file.retention;
+        let keep_days = self.file.workflows.keep_days.as_ref();
+        let ages = self.file.retention.ages().into_iter();
+        let said = keep_days
+            .map(|value| ("workflows", "keep_days", value))
+            .into_iter()
+            .chain(ages.map(|(_, key, value)| ("retention", key, value)))
+            .chain(max_size.as_ref().map(|value| ("retention", "max_size", value)))
+            .next();
+        let Some((section, key, value)) = said else { return Ok(()) };
+        Err(self.not_a_projects(section, key, value.span().start))
+    }
+
+    /// Whether rows about calls with effects may be lost when the host is killed.
+    pub(super) fn loses_audit_rows(&self) -> Option<bool> {
+        self.file.audit.lose_rows_on_crash.as_ref().map(|value| *value.get_ref())
+    }
+
+    /// The same of a project's file, where it has no place either.
+    pub(super) fn refuse_lose_rows(&self) -> Result<(), ConfigError> {
+        let Some(value) = &self.file.audit.lose_rows_on_crash else { return Ok(()) };
+        Err(self.not_a_projects("audit", "lose_rows_on_crash", value.span().start))
+    }
+
+    fn not_a_projects(
+        &self,
+        section: &'static str,
+        key: &'static str,
+        offset: usize,
+    ) -> ConfigError {
+        ConfigError::Value {
+            file: self.path.clone(),
+            line: self.line_of(offset),
+            section,
+            key,
+            reason: "only the user's own belljar.toml may say this, not a project's".to_owned(),
+        }
+    }
+
+    /// Names that every commit brings although the host would execute them.
+    pub(super) fn commit_executable(&self) -> Result<Vec<String>, ConfigError> {
+        let Some(value) = &self.file.workspace.commit_executable else { return Ok(Vec::new()) };
+        let names = CommitExecutable::Names(value.get_ref().clone());
+        match names.unlisted() {
+            None => Ok(value.get_ref().clone()),
+            Some(name) => {
+                let reason = format!("the host does not execute {name:?} by itself");
+                Err(self.not_executable(value, reason))
+            }
+        }
+    }
+
+    /// The same of a project's file, where it has no place: it may come with the very files.
+    pub(super) fn refuse_commit_executable(&self) -> Result<(), ConfigError> {
+        let Some(value) = &self.file.workspace.commit_executable else { return Ok(()) };
+        let reason = "only the user's own belljar.toml may say this, not a project's".to_owned();
+        Err(self.not_executable(value, reason))
+    }
+
+    fn not_executable(&self, value: &Spanned<Vec<String>>, reason: String) -> ConfigError {
+        ConfigError::Value {
             file: self.path.clone(),
             line: self.line_of(value.span().start),
-            section: "workflows",
-            key: "keep_days",
-            reason: "only the user's own belljar.toml may say this, not a project's".to_owned(),
-        })
+            section: "workspace",
+            key: "commit_executable",
+            reason,
+        }
     }
 
     fn one<T>(

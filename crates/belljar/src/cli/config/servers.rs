@@ -3,15 +3,16 @@
 //! A definition says how a server is reached; the nearest one wins: the project's `belljar.toml`
 //! before its `.mcp.json` before the user's file. An entry of a `belljar.toml` that does not say so
 //! amends the definition of that name, wherever it is: `.mcp.json` has no place for `trusted`. What a
-//! project says of a server of the user's own only takes away: that one has the user's credentials.
+//! project says of a server that it does not define only takes away: that one has somebody else's
+//! credentials. Such are the servers of the user's own file, and those of a `.mcp.json` further up.
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, bail};
+use belljar_paths::owner::{Purpose, read_to_string};
 use belljar_tools::{RawServer, ServerConfigError, read_mcp_json};
 
 use super::{DefaultsFrom, Files, RawConfig};
@@ -22,14 +23,30 @@ pub(crate) struct ConfiguredServer {
     pub(crate) raw: RawServer,
     /// Where it starts; the project's root if nothing is said.
     pub(crate) directory: Option<PathBuf>,
-    /// Whether the user's own file defines it.
-    of_operator: bool,
+    /// Whose it is, for what the project's `belljar.toml` may say of it.
+    owner: Owner,
+}
+
+/// Where a server is defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// In the project's own files.
+    Project,
+    /// In the user's own file, or in a directory above the project.
+    Outside,
+}
+
+impl ConfiguredServer {
+    /// Whether the project's own files define it.
+    pub(super) fn is_of_project(&self) -> bool {
+        self.owner == Owner::Project
+    }
 }
 
 /// A project asks more of a server of the user's than it may.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{file}: mcp_servers.{name} is defined in your own configuration; a project may only disable it \
+    "{file}: mcp_servers.{name} is defined outside of this project; a project may only disable it \
      or lower its limits, not set `{key}`: give it another name, with a command or url of its own",
     file = .file.display()
 )]
@@ -41,8 +58,8 @@ pub(crate) struct BeyondProject {
 
 /// Reads a `.mcp.json`. One without servers belongs to somebody who has none.
 pub(super) fn read(path: &Path) -> anyhow::Result<BTreeMap<String, ConfiguredServer>> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
+    let text = read_to_string(path, Purpose::Configuration)
+        .with_context(|| format!("could not read {}", path.display()))?;
     let servers = match read_mcp_json(&text) {
         Ok(servers) => servers,
         Err(ServerConfigError::NoServers) => BTreeMap::new(),
@@ -50,18 +67,22 @@ pub(super) fn read(path: &Path) -> anyhow::Result<BTreeMap<String, ConfiguredSer
     };
     let directory = path.parent().map(Path::to_owned);
     let configured =
-        |raw| ConfiguredServer { raw, directory: directory.clone(), of_operator: false };
+        |raw| ConfiguredServer { raw, directory: directory.clone(), owner: Owner::Project };
     Ok(servers.into_iter().map(|(name, raw)| (name, configured(raw))).collect())
 }
 
 /// All servers, each as the nearest definition has it, with all amendments.
 pub(super) fn merge(
     files: Files<'_>,
-    foreign: BTreeMap<String, ConfiguredServer>,
+    mut foreign: BTreeMap<String, ConfiguredServer>,
 ) -> Result<BTreeMap<String, ConfiguredServer>, BeyondProject> {
+    let root = files.project.and_then(|file| file.path().parent());
+    for server in foreign.values_mut() {
+        server.owner = owner(root, server.directory.as_deref());
+    }
     let of_operator = files.operator.into_iter().flat_map(|file| {
         let own = definitions(file, None);
-        own.map(|(name, server)| (name, ConfiguredServer { of_operator: true, ..server }))
+        own.map(|(name, server)| (name, ConfiguredServer { owner: Owner::Outside, ..server }))
     });
     let of_project = files.project.into_iter().flat_map(|file| {
         let directory = file.path().parent().filter(|parent| parent.is_absolute());
@@ -81,16 +102,16 @@ pub(super) fn merge(
         }
     }
     for file in files.weak_to_strong() {
-        let is_project = files.project.is_some_and(|project| std::ptr::eq(project, file));
+        let is_project = files.is_project(file);
         for (name, raw) in file.servers().iter().filter(|(_, raw)| !is_definition(raw)) {
             // Without a definition it stays what it is, and is told to lack one when it is used.
             let nothing = || ConfiguredServer {
                 raw: RawServer::default(),
                 directory: None,
-                of_operator: false,
+                owner: Owner::Project,
             };
             let server = all.entry(name.clone()).or_insert_with(nothing);
-            if is_project && server.of_operator {
+            if is_project && !server.is_of_project() {
                 restrict(&mut server.raw, raw).map_err(|key| BeyondProject {
                     file: file.path().to_owned(),
                     name: name.clone(),
@@ -104,6 +125,15 @@ pub(super) fn merge(
     Ok(all)
 }
 
+/// Whose a `.mcp.json` in `directory` is for a project in `root`.
+fn owner(root: Option<&Path>, directory: Option<&Path>) -> Owner {
+    let is_above = |root: &Path, directory: &Path| root != directory && root.starts_with(directory);
+    match (root, directory) {
+        (Some(root), Some(directory)) if is_above(root, directory) => Owner::Outside,
+        _ => Owner::Project,
+    }
+}
+
 fn definitions(
     file: &RawConfig,
     directory: Option<&Path>,
@@ -112,7 +142,7 @@ fn definitions(
     let definitions = file.servers().iter().filter(|(_, raw)| is_definition(raw));
     definitions.map(move |(name, raw)| {
         let directory = directory.clone();
-        (name.clone(), ConfiguredServer { raw: raw.clone(), directory, of_operator: false })
+        (name.clone(), ConfiguredServer { raw: raw.clone(), directory, owner: Owner::Project })
     })
 }
 

@@ -3,7 +3,9 @@
 use std::{path::Path, time::Duration};
 
 use belljar::Limits;
-use belljar_tools::Rule;
+use belljar_flow::formats::CodeExecution;
+use belljar_store::RecordKind;
+use belljar_tools::{AuditTiming, Rule};
 
 use super::{DefaultsFrom, Files, LimitKey, RawConfig, Settings};
 
@@ -37,7 +39,7 @@ fn a6_without_files_the_built_in_values_hold() {
     })
     .unwrap();
     assert_eq!(settings.limits(&[]), Limits::DEFAULT);
-    assert_eq!(settings.maximum, Limits::MAXIMUM);
+    assert_eq!(settings.maximum, Limits::maximum_here());
 }
 
 #[test]
@@ -137,25 +139,32 @@ fn d6_the_rules_of_all_files_hold_and_the_nearest_numbers() {
     let rule = |pattern: &str| Rule::new(pattern).unwrap();
     let tools = settings.tools;
     assert_eq!(tools.policy.deny, [rule("a__*")]);
-    assert_eq!(tools.policy.allow, [rule("b__*"), rule("*")]);
+    // What the project allows is added when its servers are known.
+    assert_eq!(tools.policy.allow, [rule("b__*")]);
     assert_eq!(tools.approval_timeout, Duration::from_secs(120));
     assert_eq!(tools.max_output_tokens, Some(100));
     assert_eq!(tools.cache, Some(Duration::from_secs(600)));
 }
 
 #[test]
-fn f8_code_in_yaml_is_off_until_somebody_enables_it_and_nobody_forbids_it() {
+fn f8_code_of_workflows_is_off_until_somebody_enables_it_and_nobody_forbids_it() {
     let on = "[workflows]\nenable_code_execution = true\n";
     let off = "[workflows]\nenable_code_execution = false\nserve = false\n";
+    let shell = "[workflows]\nenable_shell = true\n";
+    let all = "[workflows]\nenable_code_execution = true\nenable_shell = true\n";
     for (user, project, code, serve) in [
-        ("", "", false, true),
-        (on, "", true, true),
-        ("", on, true, true),
-        (off, on, false, false),
-        (on, off, false, false),
+        ("", "", CodeExecution::Off, true),
+        (on, "", CodeExecution::On, true),
+        ("", on, CodeExecution::On, true),
+        (off, on, CodeExecution::Off, false),
+        (on, off, CodeExecution::Off, false),
+        // A3: the shell has a switch of its own, and is of no use without the other.
+        (on, shell, CodeExecution::WithShell, true),
+        (all, "", CodeExecution::WithShell, true),
+        (shell, "", CodeExecution::Off, true),
     ] {
         let workflows = resolve(user, project).unwrap().workflows;
-        let found = (workflows.serve, workflows.enable_code_execution);
+        let found = (workflows.serve, workflows.code);
         assert_eq!(found, (serve, code), "{user}{project}");
     }
 }
@@ -175,14 +184,53 @@ fn f1_a_project_lowers_how_many_workflows_there_are_and_never_raises_it() {
         let found = (workflows.max_running, workflows.max_queued);
         assert_eq!(found, wanted, "{user}{project}");
     }
-    let kept = |days| format!("[workflows]\nkeep_days = {days}\n");
-    let keep = |user: &str, project: &str| resolve(user, project).unwrap().workflows.keep;
-    let day = Duration::from_hours(24);
-    assert_eq!((keep("", ""), keep(&kept(30), "")), (None, Some(day * 30)));
-    let refused = resolve(&kept(30), &kept(1)).unwrap_err();
-    assert!(refused.contains("line 2: workflows.keep_days: only the user's own"), "{refused}");
     let none = resolve("[workflows]\nmax_running = 0\n", "").unwrap_err();
     assert_eq!(none, "user.toml, line 2: workflows.max_running: must be more than zero");
+}
+
+/// O1: what is kept for how long is the operator's to say.
+#[test]
+fn o1_the_operator_says_what_is_kept_and_a_project_does_not() {
+    let kept = |user: &str| resolve(user, "").unwrap().retention;
+    let usual = belljar::Retention::default();
+    assert_eq!(kept(""), usual);
+    let day = Duration::from_hours(24);
+    let said = kept(
+        "[retention]\nruns_days = 3\naudit_days = \"forever\"\nmax_size = \"1GiB\"\n\
+         [workflows]\nkeep_days = 5\n",
+    );
+    let age = |kind| said.ages.get(&kind).copied();
+    assert_eq!(age(RecordKind::Runs), Some(day * 3));
+    assert_eq!(age(RecordKind::Audit), None);
+    // The older name, as long as the newer one says nothing.
+    assert_eq!(age(RecordKind::Workflows), Some(day * 5));
+    assert_eq!(age(RecordKind::Events), usual.ages.get(&RecordKind::Events).copied());
+    assert_eq!(said.max_size, Some(1 << 30));
+    let both = kept("[retention]\nworkflows_days = 9\n[workflows]\nkeep_days = 5\n");
+    assert_eq!(both.ages.get(&RecordKind::Workflows), Some(&(day * 9)));
+    assert_eq!(kept("[retention]\nmax_size = \"unlimited\"\n").max_size, None);
+    for (project, told) in [
+        ("[workflows]\nkeep_days = 1\n", "workflows.keep_days"),
+        ("[retention]\naudit_days = 1\n", "retention.audit_days"),
+        ("[retention]\nmax_size = 1\n", "retention.max_size"),
+    ] {
+        let refused = resolve("", project).unwrap_err();
+        assert!(refused.contains(&format!("line 2: {told}: only the user's own")), "{refused}");
+    }
+    let odd = resolve("[retention]\nruns_days = \"always\"\n", "").unwrap_err();
+    assert!(odd.contains("retention.runs_days"), "{odd}");
+}
+
+/// Who wrote a project has no say in what is known of what it did (reliability 7).
+#[test]
+fn reliability_7_only_the_user_gives_audit_rows_up() {
+    let says = |loses| format!("[audit]\nlose_rows_on_crash = {loses}\n");
+    let audit = |user: &str, project: &str| resolve(user, project).unwrap().tools.audit;
+    assert_eq!(audit("", ""), AuditTiming::BeforeEffects);
+    assert_eq!(audit(&says(false), ""), AuditTiming::BeforeEffects);
+    assert_eq!(audit(&says(true), ""), AuditTiming::Behind);
+    let refused = resolve("", &says(true)).unwrap_err();
+    assert!(refused.contains("line 2: audit.lose_rows_on_crash: only the user's"), "{refused}");
 }
 
 #[test]
@@ -199,7 +247,7 @@ fn a6_unknown_keys_are_rejected_with_their_line() {
       |
     1 | [limit]
       |  ^^^^^
-    unknown field `limit`, expected one of `limits`, `mcp_servers`, `permissions`, `results`, `cache`, `workflows`
+    unknown field `limit`, expected one of `limits`, `mcp_servers`, `permissions`, `results`, `cache`, `workflows`, `retention`, `audit`, `workspace`
     ");
     insta::assert_snapshot!(broken("[limits.maximum.maximum]\n"), @r"
     TOML parse error at line 1, column 17

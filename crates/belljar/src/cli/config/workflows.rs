@@ -1,28 +1,22 @@
-//! What the files say about workflows: whether clients have them, how many at once, and whether YAML
+//! What the files say about workflows: whether clients have them, how many at once, and whether they
 //! may have code.
 
-use std::time::Duration;
-
 use belljar::{MAX_QUEUED, MAX_RUNNING};
+use belljar_flow::formats::CodeExecution;
 
 use super::{ConfigError, Files, RawConfig};
-
-/// What `keep_days` counts.
-const DAY: Duration = Duration::from_hours(24);
 
 /// What clients of `serve` may do with workflows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WorkflowSettings {
     /// Whether they have any.
     pub(crate) serve: bool,
-    /// Whether those in YAML may have code.
-    pub(crate) enable_code_execution: bool,
+    /// Whether they may have code.
+    pub(crate) code: CodeExecution,
     /// How many are driven at once.
     pub(crate) max_running: u32,
     /// How many may wait for that.
     pub(crate) max_queued: u32,
-    /// For how long those that have ended are kept; for ever if nothing is said.
-    pub(crate) keep: Option<Duration>,
 }
 
 impl WorkflowSettings {
@@ -30,18 +24,20 @@ impl WorkflowSettings {
     /// one counts.
     pub(super) fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
         let all = || [files.operator, files.project].into_iter().flatten();
-        let says = |file: Option<&RawConfig>| file?.enables_code_execution();
-        let said = [says(files.operator), says(files.project)];
-        let enable_code_execution = said.contains(&Some(true)) && !said.contains(&Some(false));
+        let is_on = |says: fn(&RawConfig) -> Option<bool>| {
+            let said = [files.operator.and_then(says), files.project.and_then(says)];
+            said.contains(&Some(true)) && !said.contains(&Some(false))
+        };
+        let code = CodeExecution::of(
+            is_on(RawConfig::enables_code_execution),
+            is_on(RawConfig::enables_shell),
+        );
         let serve = all().all(|file| file.serves_workflows().unwrap_or(true));
         let least = |stated: Result<Vec<_>, _>, usual: u32| {
             Ok(stated?.into_iter().flatten().min().unwrap_or(usual))
         };
         let max_running = least(all().map(RawConfig::max_running).collect(), MAX_RUNNING)?;
         let max_queued = least(all().map(RawConfig::max_queued).collect(), MAX_QUEUED)?;
-        files.project.map_or(Ok(()), RawConfig::refuse_keep_days)?;
-        let days = files.operator.map(RawConfig::keep_days).transpose()?.flatten();
-        let keep = days.map(|days| DAY * days);
-        Ok(Self { serve, enable_code_execution, max_running, max_queued, keep })
+        Ok(Self { serve, code, max_running, max_queued })
     }
 }

@@ -7,8 +7,8 @@ use belljar::{
     ErrorCode, Execution, Executor, RunError, RunRequest, RunResult, Sandbox, Status, now_ms, unrun,
 };
 use belljar_tools::{
-    Bridge, BridgeConfig, Glob, Policy, RawServer, Rule, ServerSpec, Shapes, Surroundings,
-    Upstreams, describe,
+    AuditTiming, Bridge, BridgeConfig, Glob, Policy, RawServer, Rule, ServerSpec, Shapes,
+    Surroundings, Upstreams, describe,
 };
 use tempfile::TempDir;
 
@@ -108,6 +108,7 @@ fn bridge(remembered: &TempDir) -> anyhow::Result<Bridge> {
         policy: Policy { allow: vec![allowed], ..Policy::default() },
         store: None,
         approval_timeout: Duration::ZERO,
+        audit: AuditTiming::default(),
         now_ms,
     }))
 }

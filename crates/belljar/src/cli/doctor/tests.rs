@@ -3,7 +3,7 @@
 use belljar::{ErrorCode, Finding, FindingState, RunError, RunResult, Status, unrun};
 use serde_json::value::RawValue;
 
-use super::{super::look::Look, Diagnosis, Verdict, text, verdict};
+use super::{super::look::Look, Diagnosis, Verdict, text, verdict, with_store};
 
 fn finding(layer: &str, state: FindingState, detail: &str, remedy: Option<&str>) -> Finding {
     Finding {
@@ -40,6 +40,7 @@ fn diagnosis(findings: Vec<Finding>, run: RunResult) -> Diagnosis {
         findings,
         run,
         extras: Vec::new(),
+        store: None,
         verdict,
     }
 }
@@ -52,6 +53,15 @@ fn i3_full_needs_every_layer_and_a_run() {
     assert_eq!(verdict(&[works(), substituted], &good_run()), Verdict::Full);
     assert_eq!(verdict(&[works(), missing], &good_run()), Verdict::Refused);
     assert_eq!(verdict(&[works()], &bad_run()), Verdict::Refused);
+}
+
+#[test]
+fn reliability_14_a_store_that_cannot_be_used_is_not_well() {
+    let store = |state| [finding("store", state, "the store at x is damaged", None)];
+    let (works, missing) = (store(FindingState::Works), store(FindingState::Missing));
+    assert_eq!(with_store(Verdict::Full, &works), Verdict::Full);
+    assert_eq!(with_store(Verdict::Full, &missing), Verdict::StoreUnusable);
+    assert_eq!(with_store(Verdict::Refused, &missing), Verdict::Refused);
 }
 
 #[test]

@@ -23,10 +23,11 @@ struct Fields {
     exit_code: i32,
     error: Option<ErrorFields>,
     metrics: MetricFields,
-    truncated: TruncatedFields,
+    truncated: Truncated,
     #[serde(default)]
     artifacts: Vec<ArtifactFields>,
     session_id: Option<String>,
+    state: Option<Box<RawValue>>,
     #[serde(default)]
     lossy: bool,
 }
@@ -57,14 +58,6 @@ struct MetricFields {
     memory_mb: f64,
     #[serde(rename = "toolCalls")]
     tool_calls: u32,
-}
-
-#[derive(Debug, Deserialize)]
-struct TruncatedFields {
-    stdout: bool,
-    stderr: bool,
-    logs: bool,
-    result: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -112,14 +105,10 @@ impl Answer {
                 tool_calls: found.metrics.tool_calls,
             },
             isolation,
-            truncated: Truncated {
-                stdout: found.truncated.stdout,
-                stderr: found.truncated.stderr,
-                logs: found.truncated.logs,
-                result: found.truncated.result,
-            },
+            truncated: found.truncated,
             artifacts: found.artifacts.into_iter().map(artifact).collect(),
             session_id: found.session_id,
+            state: found.state.unwrap_or_else(|| blank.state.clone()),
             lossy: found.lossy,
             ..blank
         })
@@ -130,6 +119,7 @@ fn status(text: &str) -> Status {
     match text {
         "completed" => Status::Completed,
         "aborted" => Status::Aborted,
+        "interrupted" => Status::Interrupted,
         "approval_required" => Status::ApprovalRequired,
         "in_doubt" => Status::InDoubt,
         _ => Status::Failed,

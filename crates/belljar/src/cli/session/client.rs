@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use belljar_paths::owner::{self, Purpose, read_to_string};
 use serde_json::Value;
 
 use crate::cli::project::Project;
@@ -43,10 +44,10 @@ pub(super) struct Client {
 impl Client {
     /// The host that runs for a project.
     pub(super) fn of_host(project: &Project) -> anyhow::Result<Self> {
-        let state = project.state_path();
-        let text = |name: &str| fs::read_to_string(state.join(name));
+        let state = project.state_path()?;
+        let text = |name: &str| read_to_string(&state.join(name), Purpose::State);
         let address = match text(ADDRESS_FILE) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(NO_HOST),
+            Err(error) if error.is_missing() => bail!(NO_HOST),
             other => other.context("could not read the host's address")?,
         };
         let Some(address) = of_living(&address) else { bail!(NO_HOST) };
@@ -168,13 +169,22 @@ fn read_chunk(stream: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> io::Resu
     Ok(size > 0)
 }
 
-/// The address in a file, if the host that wrote it is still there. A host that was killed leaves the
-/// file behind, and whoever listens there next must not be told the token.
+/// The address in a file, if the host that wrote it is still there and this user's. A host that was
+/// killed leaves the file behind, and whoever listens there next must not be told the token.
 fn of_living(text: &str) -> Option<SocketAddr> {
     let mut parts = text.split_whitespace();
     let (address, pid, since) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_there = started(pid.parse().ok()?) == since.parse().ok();
+    let pid = pid.parse().ok()?;
+    let is_there = started(pid) == since.parse().ok() && user_of(pid) == Some(owner::user());
     address.parse().ok().filter(|_| is_there)
+}
+
+/// The user a process acts as. Whose its directory in `/proc` is does not tell: that of a process
+/// that may not be dumped is root's.
+fn user_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// When a process was started, in ticks of this boot.
@@ -193,8 +203,10 @@ impl AddressFile {
     pub(crate) fn write(state: &Path, address: SocketAddr) -> io::Result<Self> {
         let path = state.join(ADDRESS_FILE);
         let beside = state.join(format!(".{ADDRESS_FILE}-{}", std::process::id()));
-        let options = || fs::OpenOptions::new().write(true).create(true).truncate(true).clone();
-        let mut file = options().mode(0o600).open(&beside)?;
+        // One of a host that had this number and was killed.
+        let _ = fs::remove_file(&beside);
+        let mut file =
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
         // One that listens everywhere is found here.
         let mut shown = address;
         if shown.ip().is_unspecified() {
@@ -218,7 +230,7 @@ impl Drop for AddressFile {
 
 #[cfg(test)]
 mod tests {
-    use super::{of_living, started};
+    use super::{of_living, owner, started, user_of};
 
     /// The token is for the host that wrote the file, not for who listens there now.
     #[test]
@@ -237,5 +249,15 @@ mod tests {
         ] {
             assert_eq!(of_living(&stale), None, "{stale}");
         }
+    }
+
+    /// Nor for a process of another user, whoever wrote the file.
+    #[test]
+    fn s3_a_host_of_another_user_is_not_told_the_token() {
+        assert_eq!(user_of(std::process::id()), Some(owner::user()));
+        // A process of root's for everybody but root.
+        let address = "127.0.0.1:8420";
+        let found = of_living(&format!("{address} 1 {}", started(1).expect("it runs")));
+        assert_eq!(found.is_some(), user_of(1) == Some(owner::user()));
     }
 }

@@ -1,6 +1,7 @@
 //! `belljar tools call`: one call, the way code makes it.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, Read as _, Write as _},
     process::ExitCode,
@@ -8,9 +9,9 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use belljar_runtime::{ToolFault, run_id};
-use belljar_tools::{RunContext, Tool, ToolGrants};
+use belljar_tools::{RunContext, Tool, ToolGrants, read_arguments};
 use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::{Desk, tell_fault};
 use crate::cli::{
@@ -109,29 +110,37 @@ fn read(given: &str) -> anyhow::Result<String> {
             (text, path)
         }
     };
-    if let Err(error) = serde_json::from_str::<Map<String, Value>>(&json) {
-        bail!("{name}: not a JSON object: {error}");
+    checked(name, json)
+}
+
+/// The arguments, if they can be used.
+fn checked(name: &str, json: String) -> anyhow::Result<String> {
+    match read_arguments(json.as_bytes()) {
+        Ok(_) => Ok(json),
+        Err(error) => bail!("{name}: {error}"),
     }
-    Ok(json)
 }
 
 /// The arguments that were given one by one. A value is JSON, except that a text stays one where the
 /// tool wants a text, and where it is no JSON.
 fn named(given: &[String], tool: &Tool) -> anyhow::Result<String> {
-    let mut arguments = Map::new();
+    let mut arguments: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
     for argument in given {
         let Some((key, text)) = argument.split_once('=') else {
             bail!("--arg {argument}: write KEY=VALUE");
         };
         let schema = tool.input_schema.get("properties").and_then(|all| all.get(key));
         let wants_text = schema.and_then(|schema| schema.get("type")) == Some(&"string".into());
+        // As written: whether all of it can be sent is seen below.
         let value = match serde_json::from_str(text) {
             Ok(value) if !wants_text => value,
-            _ => Value::from(text),
+            _ => serde_json::value::to_raw_value(text)?,
         };
-        arguments.insert(key.to_owned(), value);
+        if arguments.insert(key, value).is_some() {
+            bail!("--arg {key} is given twice");
+        }
     }
-    Ok(Value::from(arguments).to_string())
+    checked("--arg", serde_json::to_string(&arguments)?)
 }
 
 #[cfg(test)]

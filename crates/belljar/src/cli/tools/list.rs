@@ -10,11 +10,20 @@ use serde::Serialize;
 
 use super::{Desk, first_line, tell_failures};
 use crate::cli::{
-    arguments::ToolsListArguments, columns::columns, look::Look, print_json, visible::visible,
+    arguments::ToolsListArguments,
+    columns::columns,
+    config::{NotCounted, Settings},
+    look::Look,
+    print_json,
+    visible::visible,
 };
 
 /// Runs the command.
-pub(super) async fn list(arguments: &ToolsListArguments, desk: &Desk) -> anyhow::Result<ExitCode> {
+pub(super) async fn list(
+    arguments: &ToolsListArguments,
+    settings: &Settings,
+    desk: &Desk,
+) -> anyhow::Result<ExitCode> {
     let (catalogue, failures) = desk.catalogue(arguments.server.as_deref()).await;
     let grants = ToolGrants::default();
     let rows: Vec<Row<'_>> = catalogue
@@ -28,7 +37,8 @@ pub(super) async fn list(arguments: &ToolsListArguments, desk: &Desk) -> anyhow:
             reason: failure.to_string(),
             hint: failure.hint(),
         });
-        print_json(&Listed { tools: &rows, failed: failed.collect() })?;
+        let not_counted = &settings.tools.not_counted;
+        print_json(&Listed { tools: &rows, failed: failed.collect(), not_counted })?;
     } else if !rows.is_empty() {
         let cells: Vec<[String; 3]> = rows.iter().map(Row::cells).collect();
         let table = columns(["NAME", "POLICY", "DESCRIPTION"], &cells, Look::of_stdout());
@@ -44,6 +54,9 @@ pub(super) async fn list(arguments: &ToolsListArguments, desk: &Desk) -> anyhow:
 struct Listed<'a> {
     tools: &'a [Row<'a>],
     failed: Vec<Failed<'a>>,
+    /// Rules of the project's file that do not count for some servers.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    not_counted: &'a [NotCounted],
 }
 
 #[derive(Debug, Serialize)]

@@ -138,11 +138,12 @@ pub(super) async fn validate(
     arguments: &WorkflowValidateArguments,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let file = match WorkflowFile::load(&arguments.file, CodeExecution::On)? {
+    let file = match WorkflowFile::load(&arguments.file, CodeExecution::WithShell)? {
         Ok(file) => file,
         Err(wrong) => return wrong.tell(arguments.json),
     };
-    let bridge = (!arguments.no_tools && project.has_servers()).then(|| project.bridge(None));
+    let wants_tools = !arguments.no_tools && project.has_servers();
+    let bridge = wants_tools.then(|| project.bridge(None)).transpose()?;
     let checked = check_workflow(&file.read.dag, bridge.as_ref()).await;
     if let Some(bridge) = &bridge {
         bridge.shutdown().await;
@@ -151,7 +152,8 @@ pub(super) async fn validate(
         return file.located(&faults).tell(arguments.json);
     }
     let unchecked = bridge.is_none() && !arguments.no_tools && calls_tools(&file.read.dag.tasks);
-    let off = WorkflowFile::load(&arguments.file, CodeExecution::Off)?.is_err();
+    let needs_code = WorkflowFile::load(&arguments.file, CodeExecution::Off)?.is_err();
+    let needs_shell = WorkflowFile::load(&arguments.file, CodeExecution::On)?.is_err();
     if arguments.json {
         let read = &file.read;
         print_json(&json!({
@@ -159,7 +161,8 @@ pub(super) async fn validate(
             "name": read.dag.name,
             "format": read.format,
             "tasks": read.dag.tasks.len(),
-            "needs_code_execution": off,
+            "needs_code_execution": needs_code,
+            "needs_shell": needs_shell,
             "tools_checked": bridge.is_some(),
             "warnings": read.warnings,
         }))?;
@@ -172,7 +175,11 @@ pub(super) async fn validate(
         writeln!(io::stderr(), "{}: {text}", look.paint(Role::Caution, "warning"))?;
     }
     let tasks = file.read.dag.tasks.len();
-    let code = if off { "; it needs --enable-code-execution" } else { "" };
+    let code = match (needs_code, needs_shell) {
+        (false, _) => "",
+        (true, false) => "; it needs --enable-code-execution",
+        (true, true) => "; it needs --enable-code-execution --enable-shell",
+    };
     writeln!(io::stdout(), "{}: valid, {tasks} tasks{code}", arguments.file.display())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -95,7 +95,9 @@ pub(super) fn terms(
     let here = env::current_dir()?;
     Ok(FlowTerms {
         code: arguments.enable_code_execution,
+        shell: Some(arguments.enable_shell),
         readable: arguments.read.iter().map(|path| resolve(&here, path)).collect(),
+        writable: Vec::new(),
         env: arguments.env.iter().map(|given| variable(given)).collect::<anyhow::Result<_>>()?,
     })
 }

@@ -1,5 +1,6 @@
 //! What happened in a workflow, a line each.
 
+use belljar::TaskQuestion;
 use belljar_flow::{Decision, DecisionKind, Event, Failure, Happened, RollbackReport, WhyNot};
 
 use super::super::{
@@ -102,6 +103,22 @@ pub(super) fn question(flow: &str, decision: &Decision) -> String {
         | DecisionKind::OnError => {
             format!("{about}\n  answer it: {command} approve {id} (or reject {id})")
         }
+    }
+}
+
+/// A call inside a task's code that waits for a person.
+pub(super) fn asked_inside(question: &TaskQuestion) -> String {
+    let TaskQuestion { task, id, is_in_doubt, tool } = question;
+    let (task, tool) = (visible(task), visible(tool));
+    match is_in_doubt {
+        true => format!(
+            "{task} waits: its call of {tool} may have happened\n  look whether it did, then: belljar \
+             approvals use {id} --result JSON (or retry {id}, deny {id})"
+        ),
+        false => format!(
+            "{task} waits: its call of {tool} asks\n  see it: belljar approvals show {id}, then \
+             approve {id} (or deny {id})"
+        ),
     }
 }
 

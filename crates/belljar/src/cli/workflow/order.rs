@@ -7,7 +7,10 @@ use std::{
 };
 
 use anyhow::bail;
-use belljar::{Answered, CommandAnswer, FlowTerms, Flows, is_looked_after, new_command_id, now_ms};
+use belljar::{
+    Answered, CommandAnswer, FlowTerms, Flows, check_command, is_looked_after, new_command_id,
+    now_ms,
+};
 use belljar_flow::{
     Command, DurableEngine as _, Embedded, Resolution, Task, Workflows,
     formats::{self, CodeExecution, Options},
@@ -45,6 +48,7 @@ pub(super) async fn order(
     let command = read(&arguments.what)?;
     let given = arguments.command_id.clone();
     let command_id = given.unwrap_or_else(new_command_id);
+    check_command(&workflows, &id, &command).await?;
     workflows.send(&id, &command_id, CALLER, &command, now_ms()).await?;
     let machine = workflows.look(&id, None).await?;
     let answer = if is_driven(&workflows, &id).await? {
@@ -107,14 +111,11 @@ fn read_tasks(given: &str) -> anyhow::Result<Vec<Task>> {
         None => ("tasks", given.to_owned()),
         Some(path) => (path, std::fs::read_to_string(path)?),
     };
-    let options = Options { code: CodeExecution::On };
-    match formats::read(name, &text, &options) {
-        Ok(read) => Ok(read.dag.tasks),
-        Err(faults) => {
-            let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            bail!("{}", all.join("\n"))
-        }
-    }
+    let options = Options { code: CodeExecution::WithShell };
+    formats::read_tasks(name, &text, &options).map_err(|faults| {
+        let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}", all.join("\n"))
+    })
 }
 
 fn tell(id: &str, answer: &CommandAnswer, as_json: bool) -> anyhow::Result<ExitCode> {

@@ -13,9 +13,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar::{FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
+use belljar::{CommitExecutable, FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
 use belljar_flow::{DriveError, Driven, EngineError, Left, formats::CodeExecution};
 use belljar_tools::{ApprovalNotice, Observer};
+use belljar_wire::json::{JsonFlaw, check_keys};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -51,10 +52,7 @@ pub(super) async fn run(
     arguments: &WorkflowRunArguments,
     host: Host<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let code = match arguments.enable_code_execution {
-        true => CodeExecution::On,
-        false => CodeExecution::Off,
-    };
+    let code = CodeExecution::of(arguments.enable_code_execution, arguments.enable_shell);
     let file = match WorkflowFile::load(&arguments.file, code)? {
         Ok(file) => file,
         Err(wrong) => return wrong.tell(arguments.json),
@@ -87,7 +85,8 @@ pub(super) async fn run(
         }
     };
     let commit = arguments.commit.then_some(workspace).flatten();
-    let how = How { as_json: arguments.json, commit, quiet };
+    let executable = executable(&arguments.commit_executable, host)?;
+    let how = How { as_json: arguments.json, commit, executable, quiet };
     drive(ready, &id, how, &mut interrupt).await
 }
 
@@ -108,7 +107,8 @@ pub(super) async fn resume(
     };
     let here = env::current_dir()?;
     let commit = arguments.commit_to.as_ref().map(|path| resolve(&here, path));
-    let how = How { as_json: arguments.json, commit, quiet };
+    let executable = executable(&arguments.commit_executable, host)?;
+    let how = How { as_json: arguments.json, commit, executable, quiet };
     drive(ready, &id, how, &mut interrupt).await
 }
 
@@ -127,7 +127,11 @@ fn inputs(arguments: &WorkflowRunArguments) -> anyhow::Result<Map<String, Value>
         let (name, value) = given.split_once('=').with_context(|| {
             format!("--input {given}: an input is NAME=VALUE, for example --input version=1.4")
         })?;
-        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+        let value = match check_keys(value.as_bytes()) {
+            Ok(()) => serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
+            Err(JsonFlaw::Malformed(_)) => Value::from(value),
+            Err(flaw @ JsonFlaw::RepeatedKey(_)) => bail!("--input {name}: {flaw}"),
+        };
         inputs.insert(name.to_owned(), value);
     }
     Ok(inputs)
@@ -141,7 +145,8 @@ pub(super) fn json_or_file(what: &str, given: &str) -> anyhow::Result<Value> {
             fs::read_to_string(path).with_context(|| format!("{what}: could not read {path}"))?
         }
     };
-    serde_json::from_str(&text).with_context(|| format!("{what}: this is no JSON"))
+    check_keys(text.as_bytes()).with_context(|| what.to_owned())?;
+    serde_json::from_str(&text).with_context(|| format!("{what}: not valid JSON"))
 }
 
 /// How a workflow that is driven here is shown.
@@ -149,7 +154,18 @@ struct How {
     as_json: bool,
     /// Where its files go if it completes.
     commit: Option<PathBuf>,
+    executable: CommitExecutable,
     quiet: Quiet,
+}
+
+/// What of the files that the host would execute goes to the directory.
+fn executable(given: &[String], host: Host<'_>) -> anyhow::Result<CommitExecutable> {
+    let names = given.iter().chain(&host.settings.commit_executable).cloned().collect();
+    let executable = CommitExecutable::Names(names);
+    match executable.unlisted() {
+        Some(name) => bail!("--commit-executable {name}: the host does not execute this by itself"),
+        None => Ok(executable),
+    }
 }
 
 /// Drives a workflow, shows how it goes, and tells how it went.
@@ -218,15 +234,20 @@ async fn tell(
         return Ok(ExitCode::FAILURE);
     }
     match &how.commit {
-        Some(directory) => commit(flows, id, directory).await,
+        Some(directory) => commit(flows, id, directory, &how.executable).await,
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// Brings what the workflow changed to the directory it began with.
-async fn commit(flows: &Flows, id: &str, to: &Path) -> anyhow::Result<ExitCode> {
-    let exported = flows.export(id, to).await?;
-    for (path, why) in &exported.refused {
+async fn commit(
+    flows: &Flows,
+    id: &str,
+    to: &Path,
+    executable: &CommitExecutable,
+) -> anyhow::Result<ExitCode> {
+    let exported = flows.export(id, to, executable).await?;
+    for (path, why) in exported.refused.iter().chain(&exported.withheld) {
         writeln!(io::stderr(), "not committed: {} ({})", visible(path), visible(why))?;
     }
     writeln!(io::stderr(), "committed {} files to {}", exported.written.len(), to.display())?;

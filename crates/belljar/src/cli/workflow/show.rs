@@ -9,7 +9,8 @@ use std::{
 
 use anyhow::Context as _;
 use belljar::{
-    Flows, NEEDS_ATTENTION, QUEUED, is_looked_after, needs_attention, now_ms, status_of,
+    Flows, NEEDS_ATTENTION, QUEUED, TaskQuestion, is_looked_after, needs_attention, now_ms,
+    status_of, task_question, task_questions, with_task,
 };
 use belljar_flow::{
     DurableEngine as _, Embedded, Machine, Workflows,
@@ -28,7 +29,7 @@ use super::super::{
 };
 use super::{
     find, graph, kept,
-    line::{question, rolled_back, shown, told, word},
+    line::{asked_inside, question, rolled_back, shown, told, word},
     progress::Board,
 };
 
@@ -55,10 +56,11 @@ pub(super) async fn show(
     let row = engine.find(&id).await?.context("it was forgotten meanwhile")?;
     let most = if arguments.json { MANY } else { SOME };
     let checkpoints = engine.checkpoints(&id, None, most).await?;
+    let inside = task_questions(engine.store(), &machine).await?;
     if arguments.json {
-        print_json(&as_json(&row, &machine, &checkpoints))?;
+        print_json(&as_json(&row, &machine, &inside, &checkpoints))?;
     } else {
-        let text = as_text(&row, &machine, &checkpoints, Look::of_stdout());
+        let text = as_text(&row, &machine, &inside, &checkpoints, Look::of_stdout());
         io::stdout().write_all(text.as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
@@ -68,14 +70,22 @@ pub(super) async fn show(
 pub(super) async fn whole(flows: &Flows, id: &str, at: Option<u64>) -> anyhow::Result<Value> {
     let machine = flows.look(id, at).await?;
     let row = flows.find(id).await?.context("it was forgotten meanwhile")?;
-    Ok(as_json(&row, &machine, &flows.checkpoints(id, None, MANY).await?))
+    let inside = flows.task_questions(&machine).await?;
+    Ok(as_json(&row, &machine, &inside, &flows.checkpoints(id, None, MANY).await?))
 }
 
-fn as_json(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow]) -> Value {
+fn as_json(
+    row: &FlowRow,
+    machine: &Machine,
+    inside: &[TaskQuestion],
+    checkpoints: &[CheckpointRow],
+) -> Value {
     let checkpoints: Vec<Value> = checkpoints
         .iter()
         .map(|one| json!({ "checkpoint": one.seq, "after": one.name, "at_ms": one.at_ms }))
         .collect();
+    let decisions = machine.decisions().into_iter().map(|asked| with_task(json!(asked)));
+    let decisions: Vec<Value> = decisions.collect();
     json!({
         "id": row.id,
         "name": row.name,
@@ -95,8 +105,9 @@ fn as_json(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow]) -> V
         "inputs": machine.inputs(),
         "state": machine.state(),
         "results": machine.results(),
-        "tasks": machine.tasks(),
-        "decisions": machine.decisions(),
+        "tasks": machine.tasks().iter().map(|task| with_task(json!(task))).collect::<Vec<_>>(),
+        "decisions": decisions,
+        "approvals": inside.iter().map(task_question).collect::<Vec<_>>(),
         "checkpoints": checkpoints,
         "rollback": machine.last_rollback(),
         "files": machine.files(),
@@ -104,7 +115,13 @@ fn as_json(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow]) -> V
     })
 }
 
-fn as_text(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow], look: Look) -> String {
+fn as_text(
+    row: &FlowRow,
+    machine: &Machine,
+    inside: &[TaskQuestion],
+    checkpoints: &[CheckpointRow],
+    look: Look,
+) -> String {
     let now = now_ms();
     let (id, status) = (&row.id, status(row, machine));
     let name = look.paint(Role::Strong, &visible(&row.name));
@@ -123,6 +140,9 @@ fn as_text(row: &FlowRow, machine: &Machine, checkpoints: &[CheckpointRow], look
     for decision in machine.decisions() {
         let asked = question(id, &decision);
         text += &format!("\n{}\n", look.paint(Role::Caution, &asked));
+    }
+    for question in inside {
+        text += &format!("\n{}\n", look.paint(Role::Caution, &asked_inside(question)));
     }
     if let Some(report) = machine.last_rollback() {
         text += &format!("\n{}\n", rolled_back(report, look));

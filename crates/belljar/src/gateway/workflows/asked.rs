@@ -2,18 +2,15 @@
 
 use belljar_flow::{
     Command, Dag, Task,
-    formats::{self, CodeExecution, Format, Options},
+    formats::{self, CodeExecution, Options},
 };
 use belljar_server::{WorkflowError, Written};
 use serde_json::{Map, Value, json};
 
 /// What faults call a workflow that has no file.
 const NAME: &str = "workflow";
-/// The spellings of what a task depends on.
-const DEPENDS_ON: [&str; 4] = ["depends_on", "dependsOn", "dependencies", "deps"];
 
-/// Reads a workflow, with what is tolerated in it. Code is for a DAG in JSON, and for all else if the
-/// operator says so.
+/// Reads a workflow, with what is tolerated in it. It has code only if the operator says so.
 pub(super) fn workflow(
     written: Written,
     code: CodeExecution,
@@ -25,13 +22,7 @@ pub(super) fn workflow(
             (text, is_json)
         }
     };
-    let read = formats::read(NAME, &text, &Options { code: CodeExecution::On });
-    let read = match read {
-        Ok(read) if is_json && read.format == Format::Dag => Ok(read),
-        Err(faults) if is_json => Err(faults),
-        Ok(_) | Err(_) => formats::read(NAME, &text, &Options { code }),
-    };
-    let read = read.map_err(|faults| {
+    let read = formats::read(NAME, &text, &Options { code }).map_err(|faults| {
         let told = |fault: &formats::Fault| in_words(fault, is_json);
         WorkflowError::Faulty { faults: faults.iter().map(told).collect() }
     })?;
@@ -71,36 +62,13 @@ pub(super) fn command(mut given: Map<String, Value>) -> Result<Command, Workflow
 
 /// Tasks as workflows have them, which may depend on tasks that are not among them.
 fn read_tasks(given: &[Value]) -> Result<Vec<Task>, WorkflowError> {
-    let mut given = given.to_vec();
-    let mut depend = Vec::new();
-    for task in &mut given {
-        let fields = task.as_object_mut();
-        let named =
-            fields.and_then(|fields| DEPENDS_ON.into_iter().find_map(|name| fields.remove(name)));
-        depend.push(names(named.as_ref())?);
-    }
     let text = json!({"tasks": given}).to_string();
-    // What the workflow's own terms do not allow is refused when it is done.
-    let options = Options { code: CodeExecution::On };
-    let read = formats::read(NAME, &text, &options).map_err(|faults| {
+    // Whether code may be among them is in the workflow's own terms.
+    let options = Options { code: CodeExecution::WithShell };
+    formats::read_tasks(NAME, &text, &options).map_err(|faults| {
         let told = |fault: &formats::Fault| in_words(fault, true);
         WorkflowError::Faulty { faults: faults.iter().map(told).collect() }
-    })?;
-    let mut tasks = read.dag.tasks;
-    for (task, on) in tasks.iter_mut().zip(depend) {
-        task.depends_on = on;
-    }
-    Ok(tasks)
-}
-
-fn names(given: Option<&Value>) -> Result<Vec<String>, WorkflowError> {
-    match given {
-        None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::String(one)) => Ok(vec![one.clone()]),
-        Some(given) => serde_json::from_value(given.clone()).map_err(|_| {
-            WorkflowError::BadCommand { why: "depends_on: a list of names of tasks".to_owned() }
-        }),
-    }
+    })
 }
 
 #[cfg(test)]

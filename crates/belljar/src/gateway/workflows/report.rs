@@ -1,14 +1,15 @@
 //! How a workflow stands and what happens to it, as clients are told.
 
 use belljar_flow::{Asked, Decision, DecisionKind, Event, Happened, Machine, Status, TaskView};
-use belljar_server::{News, Question, WorkflowEvent, WorkflowReport};
+use belljar_server::{ApprovalKind, News, Question, WorkflowEvent, WorkflowReport};
 use serde_json::{Map, Value, json};
 
-use crate::{NEEDS_ATTENTION, QUEUED};
+use crate::{NEEDS_ATTENTION, QUEUED, TaskQuestion};
 
 /// How it stands; with its place if it waits for its turn, and why it is left alone if it is.
 pub(super) fn of(
     machine: &Machine,
+    inside: &[TaskQuestion],
     place: Option<usize>,
     attention: Option<String>,
 ) -> WorkflowReport {
@@ -23,6 +24,7 @@ pub(super) fn of(
         "checkpoint": machine.taken(),
         "output": machine.output(),
         "decisions": decisions.iter().map(decision).collect::<Vec<_>>(),
+        "approvals": inside.iter().map(task_question).collect::<Vec<_>>(),
         "tasks": machine.tasks().iter().map(task).collect::<Vec<_>>(),
         "state": machine.state(),
     });
@@ -55,6 +57,13 @@ pub(super) fn of(
     }
 }
 
+/// A call inside a task's code that waits for a person, as whoever looks at the workflow is told.
+pub fn task_question(question: &TaskQuestion) -> Value {
+    let TaskQuestion { task, id, is_in_doubt, tool } = question;
+    let kind = if *is_in_doubt { ApprovalKind::InDoubt } else { ApprovalKind::Call };
+    json!({ "task": task, "id": id, "kind": kind, "tool": tool, "message": kind.message() })
+}
+
 fn decision(decision: &Decision) -> Value {
     with_task(json!(decision))
 }
@@ -67,8 +76,9 @@ fn task(view: &TaskView) -> Value {
     shown
 }
 
-/// Clients know tasks, and name instances of them.
-fn with_task(mut value: Value) -> Value {
+/// What tells of an instance of a task, with its name under `task`: whoever asks knows tasks, over HTTP
+/// and at the command line alike.
+pub fn with_task(mut value: Value) -> Value {
     if let Some(fields) = value.as_object_mut()
         && let Some(instance) = fields.remove("instance")
     {

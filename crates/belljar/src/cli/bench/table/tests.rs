@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     super::{
         super::{look::Look, saving::Saving},
-        compare,
+        compare::{self, Earlier},
         memory::Memory,
         row::{Row, add_ratios},
         stats::Times,
@@ -96,7 +96,7 @@ fn k1_what_became_more_than_ten_percent_worse_is_marked() {
         row.p50_ms = row.p50_ms.map(|time| if row.case == "deno cold" { time } else { time / 1.2 });
     }
     let mut now = rows();
-    compare::mark(&mut now, &before);
+    compare::mark(&mut now, &Earlier::Printed(before), 10.0);
     let regressed: Vec<(&str, bool)> =
         now.iter().filter_map(|row| Some((row.case.as_str(), row.change?.regressed))).collect();
     let expected = [

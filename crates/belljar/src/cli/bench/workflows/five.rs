@@ -42,7 +42,7 @@ pub(super) fn measure(
     project: &Path,
     python: &Path,
 ) -> anyhow::Result<Vec<Row>> {
-    let options = Options { code: CodeExecution::On };
+    let options = Options { code: CodeExecution::WithShell };
     let read = formats::read("five-tasks.yaml", FILE, &options);
     let dag = read.map_err(|faults| anyhow::anyhow!("{faults:?}"))?.dag;
     let server = Counting::put(project, python)?;

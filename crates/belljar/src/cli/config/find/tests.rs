@@ -2,10 +2,10 @@
 
 use std::{
     fs,
-    os::unix::fs::{lchown, symlink},
+    os::unix::fs::{PermissionsExt as _, lchown, symlink},
 };
 
-use super::{Places, is_there};
+use super::Places;
 
 #[test]
 fn the_project_is_the_nearest_directory_with_anything_in_it() {
@@ -17,36 +17,51 @@ fn the_project_is_the_nearest_directory_with_anything_in_it() {
         ..Places::default()
     };
     // Nothing up to the root of a test machine, one hopes.
-    assert_eq!(places(&deep).root(), Some(deep.clone()));
+    assert_eq!(places(&deep).root().unwrap(), Some(deep.clone()));
     fs::create_dir(top.path().join(".belljar")).unwrap();
-    assert_eq!(places(&deep).root().as_deref(), Some(top.path()));
+    assert_eq!(places(&deep).root().unwrap().as_deref(), Some(top.path()));
     fs::write(top.path().join("a/.mcp.json"), "{}").unwrap();
-    assert_eq!(places(&deep).root(), Some(top.path().join("a")));
-    assert_eq!(places(&deep).servers_file(), Some(top.path().join("a/.mcp.json")));
+    assert_eq!(places(&deep).root().unwrap(), Some(top.path().join("a")));
+    assert_eq!(places(&deep).servers_file().unwrap(), Some(top.path().join("a/.mcp.json")));
     fs::write(top.path().join("a/b/belljar.toml"), "").unwrap();
-    assert_eq!(places(&deep).root(), Some(top.path().join("a/b")));
-    assert_eq!(places(&deep).project_file(), Some(top.path().join("a/b/belljar.toml")));
+    assert_eq!(places(&deep).root().unwrap(), Some(top.path().join("a/b")));
+    assert_eq!(places(&deep).project_file().unwrap(), Some(top.path().join("a/b/belljar.toml")));
 }
 
 #[test]
-fn what_belongs_to_a_stranger_is_passed_over() {
+fn s3_what_belongs_to_a_stranger_is_passed_over_and_told() {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join(".mcp.json"), "{}").unwrap();
-    let owner = rustix::process::geteuid().as_raw();
-    assert!(is_there(directory.path(), ".mcp.json", &[owner]));
-    assert!(!is_there(directory.path(), ".mcp.json", &[owner + 1]));
-}
-
-#[test]
-fn a_link_belongs_to_who_made_it() {
-    let owner = rustix::process::geteuid().as_raw();
-    let directory = tempfile::tempdir().unwrap();
-    let (file, link) = (directory.path().join("file"), directory.path().join(".mcp.json"));
+    let places = Places { current: Some(directory.path().to_owned()), ..Places::default() };
+    let (file, state) = (directory.path().join(".mcp.json"), directory.path().join(".belljar"));
     fs::write(&file, "{}").unwrap();
-    symlink(&file, &link).unwrap();
-    assert!(is_there(directory.path(), ".mcp.json", &[owner]));
+    fs::create_dir(&state).unwrap();
+    assert_eq!(places.servers_file().unwrap().as_ref(), Some(&file));
+    assert_eq!(places.strangers().len(), 0);
     // Only root gives things away.
-    if lchown(&link, Some(owner + 1), None).is_ok() {
-        assert!(!is_there(directory.path(), ".mcp.json", &[owner]));
+    let owner = rustix::process::geteuid().as_raw();
+    if lchown(&file, Some(owner + 1), None).is_ok() {
+        lchown(&state, Some(owner + 1), None).unwrap();
+        assert_eq!(places.servers_file().unwrap(), None);
+        let told: Vec<_> = places.strangers().iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|text| text.contains(".mcp.json belongs to user")), "{told:?}");
+        assert_eq!(told.len(), 2);
     }
+}
+
+#[test]
+fn s3_own_files_that_others_could_have_changed_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let places = Places { current: Some(directory.path().to_owned()), ..Places::default() };
+    let (real, file) = (directory.path().join("real"), directory.path().join("belljar.toml"));
+    fs::write(&file, "").unwrap();
+    let mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o664);
+    let refused = places.project_file().unwrap_err().to_string();
+    assert!(refused.contains("chmod go-w"), "{refused}");
+    mode(0o644);
+    assert_eq!(places.project_file().unwrap().as_ref(), Some(&file));
+    fs::rename(&file, &real).unwrap();
+    symlink(&real, &file).unwrap();
+    let refused = places.project_file().unwrap_err().to_string();
+    assert!(refused.contains("is a link"), "{refused}");
 }

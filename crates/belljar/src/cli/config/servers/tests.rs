@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use belljar_tools::{RawServer, read_mcp_json};
 
-use super::{BeyondProject, ConfiguredServer, DefaultsFrom, Files, RawConfig, merge};
+use super::{BeyondProject, ConfiguredServer, DefaultsFrom, Files, Owner, RawConfig, merge};
 
 fn file(name: &str, text: &str) -> RawConfig {
     RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
@@ -15,7 +15,7 @@ fn foreign(text: &str) -> BTreeMap<String, ConfiguredServer> {
     servers
         .map(|(name, raw)| {
             let directory = Some("/project".into());
-            (name, ConfiguredServer { raw, directory, of_operator: false })
+            (name, ConfiguredServer { raw, directory, owner: Owner::Project })
         })
         .collect()
 }
@@ -109,4 +109,21 @@ fn d1_a_project_only_takes_from_a_server_of_the_user() {
     let user = "[mcp_servers.a]\ncommand = 'user'\nenv = {TOKEN = 'secret'}\n";
     let raw = &merged(user, r#"{"mcpServers": {"a": {"command": "other"}}}"#, "")["a"].raw;
     assert_eq!((raw.command.as_deref(), raw.env.len()), (Some("other"), 0));
+}
+
+#[test]
+fn s5_servers_of_a_directory_above_are_not_the_projects() {
+    let json = r#"{"mcpServers": {"a": {"command": "x"}}}"#;
+    let owners = |root: &str, line: &str| {
+        let project = file(&format!("{root}/belljar.toml"), &format!("[mcp_servers.a]\n{line}\n"));
+        let order = DefaultsFrom::ProjectFirst;
+        let files = Files { operator: None, project: Some(&project), order };
+        merge(files, foreign(json)).map(|servers| servers["a"].owner)
+    };
+    assert_eq!(owners("/project/clone", "timeout = 1"), Ok(Owner::Outside));
+    assert!(owners("/project/clone", "trusted = true").is_err());
+    // Controls: beside it, above it, and one whose name only begins alike.
+    for root in ["/project", "/", "/project-2/x"] {
+        assert_eq!(owners(root, "trusted = true"), Ok(Owner::Project), "{root}");
+    }
 }

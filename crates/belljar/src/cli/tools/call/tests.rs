@@ -33,3 +33,21 @@ fn what_is_no_object_is_refused() {
     let told = named(&["novalue".to_owned()], &tool()).unwrap_err().to_string();
     assert_eq!(told, "--arg novalue: write KEY=VALUE");
 }
+
+#[test]
+fn s2_what_is_given_twice_is_refused() {
+    let told = read(r#"{"path":"a","path":"b"}"#).unwrap_err().to_string();
+    assert_eq!(told, r#"the arguments: the key "path" is written twice in one object"#);
+    let given = |list: &[&str]| {
+        let list: Vec<String> = list.iter().map(|&one| one.to_owned()).collect();
+        named(&list, &tool()).map_err(|error| error.to_string())
+    };
+    assert_eq!(given(&["n=1", "n=2"]).unwrap_err(), "--arg n is given twice");
+    let twice = given(&[r#"other={"a":1,"a":2}"#]).unwrap_err();
+    assert_eq!(twice, r#"--arg: the key "a" is written twice in one object"#);
+    let long = given(&["n=123456789012345678901234567890"]).unwrap_err();
+    assert!(long.starts_with("--arg: the integer 123456789012345678901234567890 has"), "{long}");
+    // Control: a text keeps all its digits.
+    let kept = given(&["text=123456789012345678901234567890", "n=12345678901234567890"]).unwrap();
+    assert_eq!(kept, r#"{"n":12345678901234567890,"text":"123456789012345678901234567890"}"#);
+}

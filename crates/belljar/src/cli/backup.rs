@@ -1,0 +1,86 @@
+//! `belljar backup`: a copy of everything that is kept, as it is at one moment.
+//!
+//! The copy is made beside its target and put in its place when it is whole and on disk: a backup that
+//! was interrupted never looks like one.
+
+use std::{
+    fs,
+    io::{self, ErrorKind, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, bail};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::{
+    arguments::BackupArguments, project::Project, quantity::round_size, runtime, visible::visible,
+};
+
+/// Runs the command.
+pub(crate) fn backup(arguments: &BackupArguments, project: &Project) -> anyhow::Result<ExitCode> {
+    let Some(store) = project.existing_store()? else {
+        bail!("nothing is kept here yet: there is nothing to back up");
+    };
+    let target = &arguments.file;
+    if !arguments.force && fs::symlink_metadata(target).is_ok() {
+        bail!(exists(target));
+    }
+    let partial = Partial::beside(target)?;
+    runtime()?.block_on(store.copy_to(&partial.path))?;
+    let bytes = partial.put_in_place(target, arguments.force)?;
+    let shown = visible(&target.display().to_string()).into_owned();
+    writeln!(io::stderr(), "{shown}: {}, everything as it was a moment ago", round_size(bytes))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn exists(target: &Path) -> String {
+    format!("{} is there already: choose another name, or --force", target.display())
+}
+
+/// A copy that is not whole yet; it is removed unless it is put in its place.
+struct Partial {
+    path: PathBuf,
+}
+
+impl Partial {
+    /// An empty file only its owner may read.
+    fn beside(target: &Path) -> anyhow::Result<Self> {
+        let mut name = target.file_name().context("name a file for the backup")?.to_owned();
+        name.push(format!(".partial-{}", std::process::id()));
+        let path = target.with_file_name(name);
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .with_context(|| format!("could not write {}", path.display()))?;
+        Ok(Self { path })
+    }
+
+    /// Gives the copy its name; how large it is.
+    fn put_in_place(self, target: &Path, force: bool) -> anyhow::Result<u64> {
+        let failed = || format!("could not write {}", target.display());
+        let file = fs::File::open(&self.path).with_context(failed)?;
+        file.sync_all().with_context(failed)?;
+        let bytes = file.metadata().with_context(failed)?.len();
+        let flags = if force { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        match renameat_with(CWD, &self.path, CWD, target, flags).map_err(io::Error::from) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(exists(target)),
+            renamed => renamed.with_context(failed)?,
+        }
+        let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+        fs::File::open(parent.unwrap_or(Path::new(".")))
+            .and_then(|directory| directory.sync_all())
+            .with_context(failed)?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // Not there any more when it was put in its place.
+        let _ = fs::remove_file(&self.path);
+    }
+}

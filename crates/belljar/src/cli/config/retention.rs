@@ -1,0 +1,47 @@
+//! What the files say about what is kept for how long.
+
+use std::time::Duration;
+
+use belljar::Retention;
+use belljar_store::RecordKind;
+
+use super::{
+    super::quantity::{self, QuantityError},
+    ConfigError, Files, RawConfig,
+};
+
+/// What ages are counted in.
+const DAY: Duration = Duration::from_hours(24);
+/// What is written for an age that never comes.
+const FOREVER: &str = "forever";
+/// What is written for a size that is never reached.
+const UNLIMITED: &str = "unlimited";
+
+/// Only the operator's file says so: whoever wrote a project has no say in what is known of what it
+/// did.
+pub(super) fn resolve(files: Files<'_>) -> Result<Retention, ConfigError> {
+    files.project.map_or(Ok(()), RawConfig::refuse_retention)?;
+    let mut retention = Retention::default();
+    let Some(file) = files.operator else { return Ok(retention) };
+    let workflows = file.keep_days()?.map(|days| (RecordKind::Workflows, Some(DAY * days)));
+    for (kind, age) in workflows.into_iter().chain(file.ages()?) {
+        match age {
+            Some(age) => retention.ages.insert(kind, age),
+            None => retention.ages.remove(&kind),
+        };
+    }
+    if let Some(most) = file.max_size()? {
+        retention.max_size = most;
+    }
+    Ok(retention)
+}
+
+/// A number of days; nothing if it is for ever.
+pub(super) fn age(text: &str) -> Result<Option<Duration>, QuantityError> {
+    if text == FOREVER { Ok(None) } else { quantity::count(text).map(|days| Some(DAY * days)) }
+}
+
+/// A number of bytes; nothing if there may be any number.
+pub(super) fn most_bytes(text: &str) -> Result<Option<u64>, QuantityError> {
+    if text == UNLIMITED { Ok(None) } else { quantity::size(text).map(Some) }
+}

@@ -1,0 +1,154 @@
+//! `belljar gc`: removes what is over and old, and says what went.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use belljar::{Collected, Collector, Sweep, now_ms};
+use belljar_store::{RecordKind, Shrinking, Store, StoreSizes};
+use serde::Serialize;
+
+use super::{
+    arguments::GcArguments,
+    columns::columns,
+    config::{Places, Settings},
+    look::Look,
+    print_json,
+    project::Project,
+    quantity::round_size,
+    runtime,
+};
+
+/// Kinds that are named on one line.
+const SHOWN_KINDS: usize = 4;
+
+/// What went, or would go.
+#[derive(Debug, Serialize)]
+struct Report {
+    dry_run: bool,
+    /// Records by kind.
+    removed: BTreeMap<&'static str, u64>,
+    /// Larger than `[retention] max_size`.
+    too_large: bool,
+    before: Sizes,
+    after: Sizes,
+}
+
+/// The bytes of a store.
+#[derive(Debug, Serialize)]
+pub(crate) struct Sizes {
+    /// The file.
+    pub(crate) file: u64,
+    /// Its log.
+    pub(crate) log: u64,
+    /// Of the file, what nothing is in.
+    pub(crate) free: u64,
+    /// Of the file, by what is in it.
+    pub(crate) kinds: BTreeMap<&'static str, u64>,
+}
+
+impl From<StoreSizes> for Sizes {
+    fn from(sizes: StoreSizes) -> Self {
+        let StoreSizes { kinds, file, log, free } = sizes;
+        let kinds = kinds.into_iter().map(|(kind, bytes)| (kind.as_str(), bytes)).collect();
+        Self { file, log, free, kinds }
+    }
+}
+
+impl Sizes {
+    /// On one line: in all, then what takes most.
+    pub(crate) fn text(&self) -> String {
+        let mut kinds: Vec<(&str, u64)> = self.kinds.iter().map(|(kind, n)| (*kind, *n)).collect();
+        kinds.push(("free", self.free));
+        kinds.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        let most = kinds.iter().filter(|(_, bytes)| *bytes > 0).take(SHOWN_KINDS);
+        let most: Vec<String> =
+            most.map(|(kind, bytes)| format!("{kind} {}", round_size(*bytes))).collect();
+        format!("{}: {}", round_size(self.file + self.log), most.join(", "))
+    }
+}
+
+/// Runs the command.
+pub(crate) fn gc(
+    arguments: GcArguments,
+    settings: &Settings,
+    places: &Places,
+) -> anyhow::Result<ExitCode> {
+    let project = Project::find(places, settings)?;
+    let Some(store) = project.existing_store()? else {
+        writeln!(io::stderr(), "nothing is kept here yet")?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let collector = Collector::new(store.clone(), settings.retention.clone(), places.scratch());
+    let report = runtime()?.block_on(async {
+        let before = store.sizes().await?;
+        let collected = match arguments.dry_run {
+            true => collector.would_collect(now_ms()).await?,
+            false => collect(&collector, &store, arguments.compact).await?,
+        };
+        let after = store.sizes().await?;
+        anyhow::Ok(report(arguments.dry_run, &collected, before, after))
+    })?;
+    if arguments.json {
+        print_json(&report)?;
+    } else {
+        io::stdout().write_all(text(&report, Look::of_stdout()).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn collect(collector: &Collector, store: &Store, compact: bool) -> anyhow::Result<Collected> {
+    store.writable()?;
+    let collected = collector.collect(Sweep::Thorough, now_ms()).await?;
+    if compact {
+        store.compact().await?;
+        store.empty_log().await?;
+    } else if store.shrinking().await? == Shrinking::AfterCompacting {
+        writeln!(
+            io::stderr(),
+            "this file was made before files could shrink: `belljar gc --compact` rewrites it once, and \
+             whoever writes waits meanwhile"
+        )?;
+    }
+    Ok(collected)
+}
+
+fn report(dry_run: bool, collected: &Collected, before: StoreSizes, after: StoreSizes) -> Report {
+    let removed = collected.removed.iter().map(|(kind, went)| (kind.as_str(), went.records));
+    Report {
+        dry_run,
+        removed: removed.collect(),
+        too_large: collected.too_large,
+        before: before.into(),
+        after: after.into(),
+    }
+}
+
+fn text(report: &Report, look: Look) -> String {
+    let size =
+        |sizes: &Sizes, kind: &str| round_size(sizes.kinds.get(kind).copied().unwrap_or_default());
+    let of = |kind: &'static str| {
+        let went = report.removed.get(kind).map_or_else(|| "-".to_owned(), u64::to_string);
+        [kind.to_owned(), went, size(&report.before, kind), size(&report.after, kind)]
+    };
+    let mut rows: Vec<[String; 4]> = RecordKind::ALL.map(|kind| of(kind.as_str())).into();
+    let Report { before, after, .. } = report;
+    for (name, before, after) in [
+        ("free", before.free, after.free),
+        ("log", before.log, after.log),
+        ("file", before.file, after.file),
+    ] {
+        rows.push([name.to_owned(), String::new(), round_size(before), round_size(after)]);
+    }
+    let went = if report.dry_run { "WOULD GO" } else { "REMOVED" };
+    let mut text = columns(["KIND", went, "BEFORE", "AFTER"], &rows, look);
+    if report.too_large {
+        text.push_str(match report.dry_run {
+            true => "larger than [retention] max_size: more goes, the oldest first\n",
+            false => "larger than [retention] max_size: what is left is needed or kept for ever\n",
+        });
+    }
+    text
+}
