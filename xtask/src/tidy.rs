@@ -18,20 +18,22 @@ const UNSAFE_CRATE: &str = "crates/belljar-jail/";
 
 /// Which crates a crate may depend on: arrows never point up.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("belljar-paths", &[]),
     ("belljar-jail", &[]),
     ("belljar-wire", &[]),
     ("belljar-worker", &["belljar-jail", "belljar-wire"]),
-    ("belljar-runtime", &["belljar-jail", "belljar-wire"]),
+    ("belljar-runtime", &["belljar-jail", "belljar-paths", "belljar-wire"]),
     ("belljar-search", &[]),
     ("belljar-store", &[]),
     ("belljar-tools", &["belljar-jail", "belljar-search", "belljar-store", "belljar-wire"]),
     ("belljar-flow", &["belljar-store"]),
-    ("belljar-server", &[]),
+    ("belljar-server", &["belljar-paths", "belljar-wire"]),
     (
         "belljar",
         &[
             "belljar-flow",
             "belljar-jail",
+            "belljar-paths",
             "belljar-runtime",
             "belljar-search",
             "belljar-server",
@@ -138,3 +140,6 @@ fn section<'a>(manifest: &'a str, title: &str) -> impl Iterator<Item = &'a str> 
     let after = manifest.lines().skip_while(move |line| *line != title).skip(1);
     after.take_while(|line| !line.starts_with('['))
 }
+
+#[cfg(test)]
+mod tests;
