@@ -20,7 +20,7 @@ pub use ledger::CpuLedger;
 pub use together::{Forked, held_together, kernel_bytes};
 
 use self::{
-    ledger::LivingCpu,
+    ledger::{LivingCpu, ProcessCpu},
     process::{Held, counted, field},
 };
 use crate::{
@@ -79,17 +79,20 @@ impl CellProcesses {
 
     /// Everything in a session's cell.
     pub fn whole_sample(&self) -> Sample {
-        Walk::all(|| self.beneath_keeper(|_| true)).sample(&mut CpuLedger::default(), 0)
+        Walk::all(|| self.beneath_keeper(|_| true)).sample(&mut CpuLedger::default())
     }
 
     /// The guest and everything it started, those included whose parent has ended: they are the
     /// keeper's then. What was seen of processes that are gone by now is in the ledger.
     pub fn sample(&self, ledger: &mut CpuLedger) -> Sample {
         match self.guests {
-            Guests::Script => Walk::one(self.guest).sample(ledger, 0),
+            Guests::Script => Walk::one(self.guest).sample(ledger),
             Guests::Programs => {
-                let walk = Walk::all(|| self.beneath_keeper(|_| true));
-                walk.sample(ledger, self.keeper)
+                // The keeper has waited for those whose parent had ended.
+                let waited_for = children_cpu(self.keeper);
+                let mut walk = Walk::all(|| self.beneath_keeper(|_| true));
+                walk.cpu.waited_for_by_keeper = waited_for;
+                walk.sample(ledger)
             }
         }
     }
@@ -109,7 +112,7 @@ impl CellProcesses {
             found.push((branch.guest, Some(0)));
             found
         })
-        .sample(ledger, 0)
+        .sample(ledger)
     }
 
     /// What the zygote has handed on to the cell, and every cell has without doing anything.
@@ -167,7 +170,7 @@ impl BranchProcesses {
     /// The guest alone. What it started is found from its keeper: see
     /// [`CellProcesses::branch_sample`].
     pub fn sample(&self, ledger: &mut CpuLedger) -> Sample {
-        Walk::one(self.guest).sample(ledger, 0)
+        Walk::one(self.guest).sample(ledger)
     }
 
     /// CPU time of the guest and of what it started and has seen end; `None` when it is gone.
@@ -305,8 +308,8 @@ impl Walk {
     fn look_at(&mut self, pid: u32) -> bool {
         let Some(stat) = Stat::of(pid) else { return false };
         let own = sys::process::cpu_time(pid).unwrap_or(stat.own_cpu);
-        self.cpu.own.push(((pid, stat.start), own));
-        self.cpu.of_children += stat.children_cpu;
+        let cpu = ProcessCpu { own, waited_for: stat.children_cpu };
+        self.cpu.processes.push(((pid, stat.start), cpu));
         match Held::by(pid).bytes() {
             Some(bytes) => {
                 self.memory_bytes = self.memory_bytes.saturating_add(bytes);
@@ -317,11 +320,8 @@ impl Walk {
         !stat.has_ended()
     }
 
-    /// What was found, and the time of those that are gone. A keeper has waited for some of them.
-    fn sample(mut self, ledger: &mut CpuLedger, keeper: u32) -> Sample {
-        if keeper != 0 {
-            self.cpu.of_children += children_cpu(keeper);
-        }
+    /// What was found, and the time of those that are gone.
+    fn sample(self, ledger: &mut CpuLedger) -> Sample {
         let all = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
         let forked = |(pid, forks): (u32, Option<u32>)| Forked { pid, forks: forks.unwrap_or(all) };
         Sample {

@@ -18,53 +18,91 @@ pub struct CpuLedger {
     gone: Duration,
     /// The most by which that was ever above what the living have waited for.
     lost: Duration,
+    /// Time that processes had waited for which are gone, and which nobody has waited for.
+    lost_with_parents: Duration,
+    /// What the last two samples gave, the older one first.
+    totals: [Duration; 2],
 }
 
 #[derive(Debug, Clone, Copy)]
 struct LastSeen {
-    cpu: Duration,
+    cpu: ProcessCpu,
     sample: u64,
+}
+
+/// CPU time of one process.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ProcessCpu {
+    pub(super) own: Duration,
+    /// Of children that have ended and that it has waited for.
+    pub(super) waited_for: Duration,
 }
 
 /// What one sample saw of the CPU time of living processes.
 #[derive(Debug, Default)]
 pub(super) struct LivingCpu {
-    pub(super) own: Vec<(Identity, Duration)>,
-    /// Of children that have ended and been waited for.
-    pub(super) of_children: Duration,
+    pub(super) processes: Vec<(Identity, ProcessCpu)>,
+    /// What the keeper has waited for. It has to be looked at before the processes: one that ends between
+    /// the two looks is then missed once, and not counted twice.
+    pub(super) waited_for_by_keeper: Duration,
 }
 
 impl CpuLedger {
     /// Takes a sample; all CPU time known of by then.
     pub(super) fn add(&mut self, living: LivingCpu) -> Duration {
         self.samples += 1;
-        let sample = self.samples;
-        let mut own = Duration::ZERO;
-        for (identity, cpu) in living.own {
-            own += cpu;
-            self.known.insert(identity, LastSeen { cpu, sample });
+        let (mut own, mut waited_for) = (Duration::ZERO, living.waited_for_by_keeper);
+        for (identity, cpu) in living.processes {
+            own += cpu.own;
+            waited_for += cpu.waited_for;
+            self.known.insert(identity, LastSeen { cpu, sample: self.samples });
         }
-        // One that a sample has missed is not gone for that: it may just have got another parent.
-        let mut missed = Duration::ZERO;
+        let Absent { missed, parents } = self.part_from_absent();
+        // What was waited for is in the parents' time already, and is not counted twice.
+        self.lost = self.lost.max(self.gone.saturating_sub(waited_for));
+        let unseen = (self.gone + missed).saturating_sub(waited_for);
+        let total = own + waited_for + self.lost.max(unseen);
+        // A total that falls when parents go: they had waited for children so short-lived that no sample
+        // saw them, and nobody has waited for the parents.
+        let [when_parents_were_seen, last] = self.totals;
+        let fallen = when_parents_were_seen.saturating_sub(total + self.lost_with_parents);
+        self.lost_with_parents += fallen.min(parents);
+        self.totals = [last, total + self.lost_with_parents];
+        total + self.lost_with_parents
+    }
+
+    /// Forgets the processes that two samples in a row have not seen.
+    fn part_from_absent(&mut self) -> Absent {
+        let mut absent = Absent::default();
+        let (sample, gone) = (self.samples, &mut self.gone);
         self.known.retain(|_, seen| {
             match sample - seen.sample {
                 0 => {}
-                1 => missed += seen.cpu,
-                _ => self.gone += seen.cpu,
+                // It is not gone for that: it may just have got another parent.
+                1 => absent.missed += seen.cpu.own,
+                _ => {
+                    *gone += seen.cpu.own;
+                    absent.parents += seen.cpu.waited_for;
+                }
             }
             sample - seen.sample < 2
         });
-        // What was waited for is in the parents' time already, and is not counted twice.
-        let waited_for = living.of_children;
-        self.lost = self.lost.max(self.gone.saturating_sub(waited_for));
-        let unseen = (self.gone + missed).saturating_sub(waited_for);
-        own + waited_for + self.lost.max(unseen)
+        absent
     }
 
     /// CPU time of processes that are gone and were waited for by nobody.
     pub fn lost(&self) -> Duration {
-        self.lost
+        self.lost + self.lost_with_parents
     }
+}
+
+/// Time of processes that a sample has not seen.
+#[derive(Debug, Default)]
+struct Absent {
+    /// Own time of those that were there one sample ago.
+    missed: Duration,
+    /// What those had waited for that are now known to be gone.
+    parents: Duration,
 }
 
 #[cfg(test)]
@@ -75,9 +113,18 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    fn living(own: &[(u32, u64)], of_children: u64) -> LivingCpu {
-        let own = own.iter().map(|(pid, cpu)| ((*pid, 1), ms(*cpu))).collect();
-        LivingCpu { own, of_children: ms(of_children) }
+    fn process(pid: u32, own: u64, waited_for: u64) -> (Identity, ProcessCpu) {
+        ((pid, 1), ProcessCpu { own: ms(own), waited_for: ms(waited_for) })
+    }
+
+    fn living(own: &[(u32, u64)], waited_for_by_keeper: u64) -> LivingCpu {
+        let processes = own.iter().map(|(pid, own)| process(*pid, *own, 0)).collect();
+        LivingCpu { processes, waited_for_by_keeper: ms(waited_for_by_keeper) }
+    }
+
+    fn family(processes: &[(u32, u64, u64)]) -> LivingCpu {
+        let processes = processes.iter().map(|of| process(of.0, of.1, of.2)).collect();
+        LivingCpu { processes, ..LivingCpu::default() }
     }
 
     #[test]
@@ -90,7 +137,8 @@ mod tests {
         assert_eq!(ledger.add(living(&[(1, 20)], 0)), ms(870));
         assert_eq!(ledger.lost(), ms(850));
         // The same number again is another process.
-        let again = LivingCpu { own: vec![((1, 1), ms(20)), ((2, 2), ms(5))], ..living(&[], 0) };
+        let mut again = living(&[(1, 20), (2, 5)], 0);
+        again.processes[1].0 = (2, 2);
         assert_eq!(ledger.add(again), ms(875));
     }
 
@@ -122,5 +170,52 @@ mod tests {
         ledger.add(living(&[(1, 0)], 0));
         assert_eq!(ledger.add(living(&[(1, 0)], 0)), ms(500));
         assert_eq!(ledger.add(living(&[(1, 0)], 300)), ms(800));
+    }
+
+    /// Children that no sample saw are in their parent's time. It stays counted if nobody waits for the
+    /// parent, for one such parent after the other.
+    #[test]
+    fn s7_what_an_unwaited_parent_had_waited_for_stays_counted() {
+        let mut ledger = CpuLedger::default();
+        let mut total = 0;
+        for parent in 2..6 {
+            ledger.add(family(&[(1, 0, 0), (parent, 10, 300)]));
+            ledger.add(family(&[(1, 0, 0), (parent, 10, 600)]));
+            ledger.add(family(&[(1, 0, 0)]));
+            total += 610;
+            assert_eq!(ledger.add(family(&[(1, 0, 0)])), ms(total));
+            assert_eq!(ledger.lost(), ms(total));
+        }
+    }
+
+    #[test]
+    fn s7_what_a_waited_for_parent_had_waited_for_is_counted_once() {
+        let mut ledger = CpuLedger::default();
+        ledger.add(family(&[(1, 0, 0), (2, 10, 600)]));
+        for _ in 0..3 {
+            assert_eq!(ledger.add(family(&[(1, 0, 610)])), ms(610));
+        }
+        assert_eq!(ledger.lost(), ms(0));
+    }
+
+    /// The child was seen while it lived, so its time is known without its parent.
+    #[test]
+    fn s7_a_child_that_was_seen_is_not_counted_with_its_parent_again() {
+        let mut ledger = CpuLedger::default();
+        ledger.add(family(&[(1, 0, 0), (2, 10, 0), (3, 500, 0)]));
+        ledger.add(family(&[(1, 0, 0), (2, 10, 500)]));
+        ledger.add(family(&[(1, 0, 0), (2, 10, 500)]));
+        for _ in 0..3 {
+            assert_eq!(ledger.add(family(&[(1, 0, 0)])), ms(510));
+        }
+    }
+
+    #[test]
+    fn s7_a_parent_that_was_only_missed_is_counted_once() {
+        let mut ledger = CpuLedger::default();
+        ledger.add(family(&[(1, 0, 0), (2, 10, 600)]));
+        ledger.add(family(&[(1, 0, 0)]));
+        assert_eq!(ledger.add(family(&[(1, 0, 0), (2, 10, 600)])), ms(610));
+        assert_eq!(ledger.lost(), ms(0));
     }
 }

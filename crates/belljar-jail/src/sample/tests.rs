@@ -69,7 +69,7 @@ fn s1_a_process_without_its_first_thread_is_measured() {
     let status = fs::read_to_string(format!("/proc/{}/status", other.id())).expect("told");
     assert!(status.contains("zombie") && counted(&status).is_none(), "{status}");
     for process in [&whole, &other] {
-        let sample = Walk::one(process.id()).sample(&mut CpuLedger::default(), 0);
+        let sample = Walk::one(process.id()).sample(&mut CpuLedger::default());
         assert!(sample.usage.memory_bytes > 100 << 20, "{sample:?}");
         assert!(!sample.has_unmeasured);
         assert_eq!(sample.processes.len(), 1);
@@ -81,7 +81,7 @@ fn s1_a_process_without_its_first_thread_is_measured() {
         assert!(resident.own_bytes > 100 << 20 && resident.peak_bytes > 100 << 20, "{resident:?}");
         assert!(gauge.cpu_time().is_some());
     }
-    let sample = Walk::one(other.id()).sample(&mut CpuLedger::default(), 0);
+    let sample = Walk::one(other.id()).sample(&mut CpuLedger::default());
     assert!(sample.usage.cpu >= Duration::from_millis(150), "{sample:?}");
     assert!(!crate::numbers::has_ended(other.id()));
     // Control: one that has ended altogether holds nothing.
@@ -89,11 +89,11 @@ fn s1_a_process_without_its_first_thread_is_measured() {
     let gauge = Gauge::of(&gone.pidfd(), Guests::Programs).expect("a gauge");
     let id = gone.id();
     while !crate::numbers::has_ended(id) {}
-    let sample = Walk::one(id).sample(&mut CpuLedger::default(), 0);
+    let sample = Walk::one(id).sample(&mut CpuLedger::default());
     assert_eq!((sample.usage.memory_bytes, sample.has_unmeasured), (0, false));
     assert_eq!(gauge.resident(), None);
     gone.0.wait().expect("it has ended");
-    assert_eq!(Walk::one(id).sample(&mut CpuLedger::default(), 0), Sample::default());
+    assert_eq!(Walk::one(id).sample(&mut CpuLedger::default()), Sample::default());
 }
 
 /// What is beneath a process without its first thread is found too.
@@ -103,7 +103,7 @@ fn s1_children_of_a_process_without_its_first_thread_are_found() {
         .replace("    keep", "    import subprocess; subprocess.Popen(['sleep', '60'])\n    keep");
     let process = Started::python(&code);
     let walk = Walk::all(|| vec![(process.id(), Some(0))]);
-    let sample = walk.sample(&mut CpuLedger::default(), 0);
+    let sample = walk.sample(&mut CpuLedger::default());
     let child = *children(process.id()).expect("told").first().expect("one child");
     rustix::process::kill_process(
         Pid::from_raw(child.cast_signed()).expect("a number"),
