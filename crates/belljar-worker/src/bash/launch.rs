@@ -140,7 +140,7 @@ fn set_environment(command: &mut Command, setup: &BashSetup, run: &RunCommand) {
     if !run.grants.env.contains_key("LANG") {
         command.env(encoding_variable(), "C.UTF-8");
     }
-    if !run.context.is_empty() && run.context.len() <= MAX_ARGUMENT_BYTES {
+    if fits_into_variable(&run.context) {
         command.env("BELLJAR_CONTEXT", String::from_utf8_lossy(&run.context).replace('\0', ""));
     }
     let can_be_set = |name: &str, value: &str| {
@@ -157,10 +157,26 @@ fn encoding_variable() -> &'static str {
     if Path::new("/usr/lib/locale/C.utf8/LC_CTYPE").exists() { "LC_CTYPE" } else { "LANG" }
 }
 
+/// Whether there is a context and it is small enough for `BELLJAR_CONTEXT`.
+fn fits_into_variable(context: &[u8]) -> bool {
+    !context.is_empty() && context.len() <= MAX_ARGUMENT_BYTES
+}
+
+/// Writes the context to a file. A run without room for files has it in its variable alone.
 fn put_context(setup: &BashSetup, run: &RunCommand) -> io::Result<()> {
     let path = setup.tmp.join("context.json");
     if !run.context.is_empty() {
-        return fs::write(path, &run.context);
+        return match fs::write(&path, &run.context) {
+            Err(error)
+                if error.kind() == io::ErrorKind::StorageFull
+                    && fits_into_variable(&run.context) =>
+            {
+                // Half a file would be worse than none.
+                let _ = fs::remove_file(path);
+                Ok(())
+            }
+            written => written,
+        };
     }
     if run.session {
         // That of an earlier run, if there was one.

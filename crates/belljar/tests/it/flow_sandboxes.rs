@@ -197,12 +197,15 @@ nodes:
   - {{name: no, uses: code.execute, with: {{code: "{write}", allow_filesystem: false}}, output: no}}
   - {{name: tmp, uses: code.execute, with: {{code: "import os; os.mkdir('/tmp/a')", allow_filesystem: false}}, output: tmp}}
   - {{name: yes, uses: code.execute, with: {{code: "{write}"}}, output: yes}}
+  - {{name: sh, uses: code.execute, with: {{language: bash, code: "echo $BELLJAR_CONTEXT", allow_filesystem: false}}, output: sh}}
 "#
         ),
-        &[],
+        &["--enable-shell"],
     );
-    let told: Vec<&Value> = ["no", "tmp", "yes"].map(|node| &state[node]["success"]).into();
-    assert_eq!(told, [false, false, true], "{state:#}");
+    let told: Vec<&Value> = ["no", "tmp", "yes", "sh"].map(|node| &state[node]["success"]).into();
+    assert_eq!(told, [false, false, true, true], "{state:#}");
+    // The context of bash is usually a file, too; here it is in the variable alone.
+    assert_ne!(state["sh"]["stdout"], "\n", "{state:#}");
 }
 
 /// Bug 5: code, checkpoints and discoveries of workflows count like those of runs.
