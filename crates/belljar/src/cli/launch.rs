@@ -66,8 +66,19 @@ pub(crate) fn stopped(signal: Stop) -> RunResult {
     unrun(Status::Aborted, RunError::new(ErrorCode::RunAborted, signal.name()))
 }
 
+/// Waits for a signal that stops the run. Ctrl-C comes from a person who gives the run up. Any other
+/// signal only ends this process: a durable run is then interrupted, and the next host resumes it.
+pub(crate) async fn stop_signal(interrupt: &mut Interrupt, executor: &Executor) -> Stop {
+    let signal = interrupt.received().await;
+    match signal {
+        Stop::Interrupt => {}
+        Stop::Terminate | Stop::HangUp => executor.prepare_to_stop(),
+    }
+    signal
+}
+
 /// The result as a person sees it who has stopped the run: whatever else it ended with, the signal
-/// was the reason.
+/// was the reason. A durable run that was interrupted stays interrupted.
 pub(crate) async fn after_signals(
     result: RunResult,
     stop: &mut Option<Stop>,
@@ -78,7 +89,7 @@ pub(crate) async fn after_signals(
         *stop = interrupt.pending().await;
     }
     match *stop {
-        Some(stop) if !result.success => {
+        Some(stop) if !result.success && result.status != Status::Interrupted => {
             let error = RunError::new(ErrorCode::RunAborted, stop.name());
             RunResult { status: Status::Aborted, error: Some(error), ..result }
         }

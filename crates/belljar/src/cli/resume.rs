@@ -17,7 +17,7 @@ use super::{
     asking,
     config::{Places, Settings},
     interrupt::{Interrupt, Stop},
-    launch::{Launched, after_signals, clear_up, launch},
+    launch::{Launched, after_signals, clear_up, launch, stop_signal},
     project::Project,
     report::Shown,
     run::{builder, finish, tell, tell_how_to_resume},
@@ -95,7 +95,7 @@ async fn go_on(
 ) -> (anyhow::Result<RunResult>, Option<Stop>) {
     let mut stop = None;
     let observer = asking::observer(executor.store());
-    let abort = async { stop = Some(interrupt.received().await) };
+    let abort = async { stop = Some(stop_signal(interrupt, executor).await) };
     let resumed = executor.resume(id, observer, abort).await;
     let result = match resumed {
         Ok(Resumed::Ran(result)) => Ok(after_signals(*result, &mut stop, interrupt).await),

@@ -16,7 +16,7 @@ use super::{
     granted::{Granted, granted},
     interrupt::{Interrupt, Stop},
     is_broken_pipe,
-    launch::{Launched, after_signals, clear_up, launch, stopped},
+    launch::{Launched, after_signals, clear_up, launch, stop_signal, stopped},
     look::{Look, Role},
     print_json,
     project::Project,
@@ -122,7 +122,7 @@ async fn start_and_run(
     let id = belljar_runtime::run_id();
     tell_beforehand(&id, &execution);
     let mut stop = None;
-    let abort = async { stop = Some(interrupt.received().await) };
+    let abort = async { stop = Some(stop_signal(interrupt, &executor).await) };
     let result = executor.execute_as(id, execution, abort).await;
     let result = after_signals(result, &mut stop, interrupt).await;
     Ok(Ran { executor: Some(executor), result, stop })

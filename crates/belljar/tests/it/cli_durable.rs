@@ -147,6 +147,21 @@ fn d8_an_interrupted_run_says_how_it_goes_on() {
     assert_eq!((&run["status"], &run["resumable"]), (&json!("aborted"), &json!(true)));
 }
 
+/// Reliability 4: whoever sends SIGTERM ends the process, not the run.
+#[test]
+fn reliability_4_a_run_whose_process_is_asked_to_stop_is_interrupted() {
+    if no_sandbox() {
+        return;
+    }
+    let project = CountingProject::trusting(ALLOWS);
+    let running = project.start(APPEND_THEN_WAIT, &["--durable"]);
+    project.wait_for("slow begins");
+    kill_process(Pid::from_child(&running.child), Signal::TERM).expect("it can be stopped");
+    let ended = running.end();
+    assert_eq!((ended.status, &ended.json()["status"]), (Some(143), &json!("interrupted")));
+    assert_eq!(only_run(&project)["status"], json!("interrupted"));
+}
+
 #[test]
 fn d8_what_cannot_be_resumed_is_said_to_be() {
     let project = CountingProject::trusting("");

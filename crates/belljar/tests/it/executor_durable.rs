@@ -216,6 +216,8 @@ fn d7_consent_survives_the_host() {
                 {
                     sleep(Duration::from_millis(20)).await;
                 }
+                // The host stops, so the run is not given up and its question stays open.
+                project.executor.prepare_to_stop();
             };
             tokio::select! {
                 result = run => panic!("it ended: {result:?}"),

@@ -77,6 +77,38 @@ fn s7_cpu_time_of_children_that_nobody_waits_for_counts() {
     assert!((2000.0..3500.0).contains(&cpu_ms), "{metrics}");
 }
 
+/// Parents that nobody waits for, of children that live for less than a sampling period.
+const UNWAITED_PARENTS: &str = "
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+def burn(seconds):
+    while time.process_time() < seconds: pass
+    os._exit(0)
+for _ in range(6):
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for _ in range(25):
+            child = os.fork()
+            if child == 0: burn(0.012)
+            os.waitpid(child, 0)
+        os._exit(0)
+    try: os.waitpid(pid, 0)
+    except ChildProcessError: pass
+1";
+
+#[test]
+fn s7_cpu_time_that_unwaited_parents_had_waited_for_counts() {
+    if no_sandbox() {
+        return;
+    }
+    let (code, metrics) = run("python", UNWAITED_PARENTS, &["--cpu", "1s", "--timeout", "60s"]);
+    assert_eq!(code, "limit.cpu", "{metrics}");
+    // Control: with time for it.
+    let (code, metrics) = run("python", UNWAITED_PARENTS, &["--cpu", "40s", "--timeout", "60s"]);
+    assert_eq!(code, "none", "{metrics}");
+}
+
 /// The slack of memory is small, whichever way it is asked for.
 #[test]
 fn bug_11_a_run_does_not_hold_more_than_its_limit() {
