@@ -1,6 +1,10 @@
 //! Making a session: admission, a fresh cell of its own, a place among the others.
 
-use std::{path::PathBuf, sync::Arc, time::SystemTime};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use belljar_jail::{CellKind, CellLimits, session::FIRST_BRANCH};
 use belljar_wire::{ErrorCode, Language};
@@ -79,6 +83,10 @@ impl Host {
         };
         let (pool, checked, written) = self.admit_session(&as_run, engine).await?;
         let Checked { cell: cell_grants, mut guest, workspace } = checked;
+        if let Some(tree) = cell_grants.trees.iter().find(|tree| tree.target().starts_with("/tmp"))
+        {
+            return Err(covered_by_tmp(tree.target()));
+        }
         if language == Language::Python {
             for name in ONE_THREAD {
                 guest.env.entry(name.to_owned()).or_insert_with(|| "1".to_owned());
@@ -174,6 +182,13 @@ impl Inner {
         cell.join(&inner);
         Session { inner }
     }
+}
+
+/// Each branch of a session has its own `/tmp`, which would hide what is granted there.
+fn covered_by_tmp(path: &Path) -> RunError {
+    let message = format!("a session cannot be granted {}: its own /tmp hides it", path.display());
+    RunError::new(ErrorCode::RequestInvalid, message)
+        .with_hint("grant a directory that is not below /tmp, or make this one the workspace")
 }
 
 fn too_many() -> RunError {

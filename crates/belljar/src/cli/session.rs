@@ -85,7 +85,7 @@ pub(crate) fn run_in(
         body.insert("max_output_tokens".to_owned(), tokens.into());
     }
     let given = arguments.limits.given();
-    let limits: Map<_, _> = given.iter().filter_map(|(key, value)| limit(*key, *value)).collect();
+    let limits: Map<_, _> = given.iter().map(|(key, value)| limit(*key, *value)).collect();
     body.insert("limits".to_owned(), limits.into());
     if !arguments.tools.only.is_empty() {
         body.insert("grants".to_owned(), json!({ "tools": arguments.tools.only }));
@@ -93,8 +93,8 @@ pub(crate) fn run_in(
     run(&client, id, &source, body, (arguments.json, arguments.artifacts.as_deref()))
 }
 
-/// A limit as a request has it; those that are the session's own are not asked for.
-fn limit(key: LimitKey, value: u64) -> Option<(String, Value)> {
+/// A limit as a request has it. The host refuses those that are the session's own.
+fn limit(key: LimitKey, value: u64) -> (String, Value) {
     let (name, value) = match key {
         LimitKey::Timeout => ("timeout_ms", value.div_ceil(1_000_000)),
         LimitKey::Cpu => ("cpu_ms", value.div_ceil(1_000_000)),
@@ -105,11 +105,12 @@ fn limit(key: LimitKey, value: u64) -> Option<(String, Value)> {
         LimitKey::OutputBytes => ("output_bytes", value),
         LimitKey::ResultBytes => ("result_bytes", value),
         LimitKey::ToolCalls => ("tool_calls", value),
-        LimitKey::Processes | LimitKey::OpenFiles | LimitKey::Disk | LimitKey::Inodes => {
-            return None;
-        }
+        LimitKey::Processes => ("processes", value),
+        LimitKey::OpenFiles => ("open_files", value),
+        LimitKey::Disk => ("disk_mb", value.div_ceil(1 << 20)),
+        LimitKey::Inodes => ("inodes", value),
     };
-    Some((name.to_owned(), value.into()))
+    (name.to_owned(), value.into())
 }
 
 /// Runs code in a session and tells how it went.
@@ -141,6 +142,9 @@ fn make(client: &Client, new: &SessionNewArguments) -> anyhow::Result<ExitCode> 
     }
     if let Some(memory) = new.memory {
         body.insert("limits".to_owned(), json!({ "memory_mb": memory.div_ceil(1 << 20) }));
+    }
+    if !new.commands.is_empty() {
+        body.insert("grants".to_owned(), json!({ "commands": new.commands }));
     }
     if let Some(path) = &new.workspace {
         let path = std::path::absolute(path).context("the workspace has no path")?;

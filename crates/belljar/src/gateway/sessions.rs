@@ -154,6 +154,9 @@ impl ProjectBackend {
         observer: Observer,
     ) -> RunResult {
         let aborted = observer.aborted();
+        if let Some(error) = limit_of_session(&request.limits) {
+            return RunResult { id: run, ..unrun(Status::Failed, error) };
+        }
         request.tools = request.tools.or_else(|| kept.tools.clone());
         request.language = request.language.or(Some(shown_language(kept.session.language())));
         let mut execution = match self.execution(request, observer) {
@@ -166,6 +169,21 @@ impl ProjectBackend {
         }
         self.executor.execute_in(&kept.session, run, execution, aborted).await
     }
+}
+
+/// The error for a run that asks for a limit its session has for all of its runs.
+fn limit_of_session(asked: &belljar_server::Limits) -> Option<RunError> {
+    let of_session = [
+        ("memory_mb", asked.memory_mb.is_some()),
+        ("processes", asked.processes.is_some()),
+        ("open_files", asked.open_files.is_some()),
+        ("disk_mb", asked.disk_mb.is_some()),
+        ("inodes", asked.inodes.is_some()),
+    ];
+    let (name, _) = of_session.into_iter().find(|(_, is_asked)| *is_asked)?;
+    let message = format!("`{name}` is a limit of the whole session; a run in it cannot change it");
+    let hint = "set it when you create the session, and leave it out of its runs";
+    Some(RunError::new(ErrorCode::RequestInvalid, message).with_hint(hint))
 }
 
 fn info(kept: &KeptSession) -> SessionInfo {

@@ -38,6 +38,79 @@ fn s18_a_session_has_the_commands_it_is_granted() {
     assert_eq!(ran["result"], 2, "{ran:#}");
 }
 
+/// B3: what a run cannot have is refused, not ignored.
+#[test]
+fn b3_a_run_cannot_change_the_limits_of_its_session() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    let server = serve_in(&place, &[]);
+    let id = open(&server, "typescript", &[]);
+    let limited = |limits: Value| {
+        let request = json!({ "code": "return 1", "limits": limits });
+        server.ask(&format!("POST /v1/sessions/{id}/runs"), &request)
+    };
+    for name in ["memory_mb", "processes", "open_files", "disk_mb", "inodes"] {
+        let error = &limited(json!({ name: 16 }))["error"];
+        assert_eq!(error["code"], "request.invalid", "{name}: {error:#}");
+        assert!(error["message"].as_str().is_some_and(|said| said.contains(name)), "{error:#}");
+    }
+    let refused = place.belljar(&["run", "--session", &id, "--memory", "16MiB", "-c", "return 1"]);
+    assert_eq!(refused.status, Some(1), "{refused:#?}");
+    // Control: limits of the run itself are taken, and the session still answers.
+    assert_eq!(limited(json!({ "timeout_ms": 5000 }))["result"], 1);
+    let ran = place.belljar(&["run", "--session", &id, "--timeout", "5s", "-c", "return 1"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "1\n"), "{ran:#?}");
+}
+
+/// A granted directory is there; one that the session's own `/tmp` would hide is refused.
+#[test]
+fn a5_a_session_reads_what_it_is_granted_or_is_refused() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    let (below_tmp, elsewhere) = (tempfile::tempdir_in("/tmp"), tempfile::tempdir_in("/var/tmp"));
+    let (below_tmp, elsewhere) = (below_tmp.unwrap(), elsewhere.unwrap());
+    let [hidden, shown] = [&below_tmp, &elsewhere].map(|directory| {
+        std::fs::write(directory.path().join("file"), "granted").unwrap();
+        // The guest of a root host is another user.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(directory.path(), open).unwrap();
+        directory.path().to_str().unwrap()
+    });
+    let server = serve_in(&place, &["--read", hidden, "--read", shown]);
+    let opened = |path: &str| {
+        let grants = json!({ "read": [path] });
+        server.ask("POST /v1/sessions", &json!({ "language": "bash", "grants": grants }))
+    };
+    let refused = opened(hidden);
+    assert!(refused.to_string().contains("hides it"), "{refused:#}");
+    let made = opened(shown);
+    let id = made["session_id"].as_str().unwrap_or_else(|| panic!("no id: {made:#}"));
+    let ran = run(&server, id, &format!("cat {shown}/file"));
+    assert_eq!(ran["stdout"], "granted", "{ran:#}");
+}
+
+/// S18: the command line grants them too.
+#[test]
+fn s18_the_command_line_grants_commands_to_a_session() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    let _server = serve_in(&place, &[]);
+    let new = place.belljar(&["session", "new", "-l", "bash", "--command", "rm"]);
+    let exec = |id: &str| {
+        place.belljar(&["session", "exec", id.trim(), "-c", "touch a b; rm a 2>/dev/null; ls"])
+    };
+    assert_eq!(exec(&new.stdout).stdout, "b\n", "{new:#?}");
+    // Control: a session without the grant.
+    let without = place.belljar(&["session", "new", "-l", "bash"]);
+    assert_eq!(exec(&without.stdout).stdout, "a\nb\n", "{without:#?}");
+}
+
 #[test]
 fn s18_a_directory_with_something_in_it_is_not_deleted() {
     if no_sandbox() {

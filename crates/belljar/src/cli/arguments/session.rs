@@ -47,6 +47,9 @@ pub(crate) struct SessionNewArguments {
     /// Memory, e.g. 64MiB, 1GiB [default: 512MiB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub(crate) memory: Option<u64>,
+    /// Command that code in the session may run, found in the host's PATH; repeat for more
+    #[arg(long = "command", value_name = "NAME")]
+    pub(crate) commands: Vec<String>,
     /// Directory the session works on a copy of, at /work; the host must be allowed to show it
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
