@@ -81,13 +81,11 @@ fn a5_a_session_reads_what_it_is_granted_or_is_refused() {
         directory.path().to_str().unwrap()
     });
     let server = serve_in(&place, &["--read", hidden, "--read", shown]);
-    let opened = |path: &str| {
-        let grants = json!({ "read": [path] });
-        server.ask("POST /v1/sessions", &json!({ "language": "bash", "grants": grants }))
-    };
-    let refused = opened(hidden);
-    assert!(refused.to_string().contains("hides it"), "{refused:#}");
-    let made = opened(shown);
+    let reading = |path: &str| json!({ "language": "bash", "grants": { "read": [path] } });
+    let refused = server.api("POST /v1/sessions", &reading(hidden).to_string());
+    assert_eq!(refused.status, 403, "{refused:#?}");
+    assert!(refused.body.contains("its own /tmp hides it"), "{refused:#?}");
+    let made = server.ask("POST /v1/sessions", &reading(shown));
     let id = made["session_id"].as_str().unwrap_or_else(|| panic!("no id: {made:#}"));
     let ran = run(&server, id, &format!("cat {shown}/file"));
     assert_eq!(ran["stdout"], "granted", "{ran:#}");
