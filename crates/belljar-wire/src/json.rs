@@ -20,13 +20,20 @@ pub enum JsonFlaw {
     /// Two readers may see two different values.
     #[error("the key {0} is written twice in one object")]
     RepeatedKey(String),
+    /// The JSON library of this program takes the text beneath the key for JSON, in some places and not
+    /// in others.
+    #[error("the key {0} is reserved; use another name")]
+    ReservedKey(String),
 }
 
-/// Whether the text is JSON in which no object, at any level, has a key twice. Escapes make no
-/// difference: `"a"` and `"\u0061"` are one key.
+/// What keys begin with that `serde_json` gives a meaning of its own.
+pub const RESERVED_PREFIX: &str = "$serde_json::private::";
+
+/// Whether the text is JSON in which no object, at any level, has a key twice or one that is reserved.
+/// Escapes make no difference: `"a"` and `"\u0061"` are one key.
 ///
 /// # Errors
-/// Says what is wrong, with the key as JSON if one is written twice.
+/// Says what is wrong, with the key as JSON if one is written twice or reserved.
 pub fn check_keys(json: &[u8]) -> Result<(), JsonFlaw> {
     check_tokens(json, |_| ())
 }
@@ -54,7 +61,11 @@ pub fn check_tokens<'a>(json: &'a [u8], mut see: impl FnMut(Token<'a>)) -> Resul
             text if token.kind == TokenKind::String
                 && tokens.peek().is_some_and(|next| next.kind == TokenKind::Colon) =>
             {
-                keys.push(key(text)?);
+                let key = key(text)?;
+                if key.starts_with(RESERVED_PREFIX) {
+                    return Err(JsonFlaw::ReservedKey(as_json(&key)));
+                }
+                keys.push(key);
             }
             _ => {}
         }
@@ -75,7 +86,11 @@ fn repeated(mut keys: Vec<Cow<'_, str>>) -> Option<String> {
     keys.sort_unstable();
     let mut pairs = keys.iter().zip(keys.iter().skip(1));
     let (repeated, _) = pairs.find(|(one, next)| one == next)?;
-    Some(serde_json::Value::from(&**repeated).to_string())
+    Some(as_json(repeated))
+}
+
+fn as_json(key: &str) -> String {
+    serde_json::Value::from(key).to_string()
 }
 
 #[cfg(test)]

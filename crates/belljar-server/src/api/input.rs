@@ -90,7 +90,7 @@ async fn read(request: Request) -> Result<Bytes, ApiError> {
 
 fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     // What is no JSON is told below, with where.
-    if let Err(flaw @ JsonFlaw::RepeatedKey(_)) = check_keys(body) {
+    if let Err(flaw @ (JsonFlaw::RepeatedKey(_) | JsonFlaw::ReservedKey(_))) = check_keys(body) {
         return Err(ApiError::invalid(flaw.to_string()));
     }
     let mut json = serde_json::Deserializer::from_slice(body);

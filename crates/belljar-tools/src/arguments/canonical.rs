@@ -5,7 +5,7 @@
 //! another value, is refused; everything after works with [`canonical`] and never with the text
 //! that came.
 
-use belljar_wire::json::{JsonFlaw, TokenKind, check_tokens};
+use belljar_wire::json::{JsonFlaw, RESERVED_PREFIX, TokenKind, check_tokens};
 use serde_json::{Map, Value};
 
 /// Integers with fewer digits fit into 64 bits.
@@ -14,7 +14,7 @@ const SURELY_EXACT_DIGITS: usize = 18;
 /// Why a text is no arguments.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadableArguments {
-    /// A key is written twice, or the text is no JSON.
+    /// A key is written twice or reserved, or the text is no JSON.
     #[error(transparent)]
     Flaw(#[from] JsonFlaw),
     /// It is some other JSON.
@@ -31,9 +31,11 @@ pub enum UnreadableArguments {
 /// If it is not an object, if a key is in it twice, or if a number in it cannot be kept.
 pub fn read(json: &[u8]) -> Result<Map<String, Value>, UnreadableArguments> {
     let read: Result<Map<String, Value>, _> = serde_json::from_slice(json);
-    // What is in the one form already has no key twice, and numbers that are kept.
+    // What is in the one form already has no key twice, and numbers that are kept. A reserved key could
+    // be in it, written without escapes.
     if let Ok(arguments) = &read
         && serde_json::to_vec(arguments).is_ok_and(|form| form == json)
+        && !has_reserved_text(json)
     {
         return Ok(read?);
     }
@@ -47,6 +49,10 @@ pub fn read(json: &[u8]) -> Result<Map<String, Value>, UnreadableArguments> {
         Some(number) => Err(UnreadableArguments::Rounded(number)),
         None => Ok(read?),
     }
+}
+
+fn has_reserved_text(json: &[u8]) -> bool {
+    std::str::from_utf8(json).is_ok_and(|json| json.contains(RESERVED_PREFIX))
 }
 
 /// The arguments as they are sent: keys sorted, nothing between tokens. `None` if they cannot be

@@ -36,6 +36,23 @@ fn s2_keys_that_only_look_alike_are_two() {
     }
 }
 
+/// `serde_json` reads what is beneath such a key as JSON of its own when it makes a `Value`, and only
+/// there.
+#[test]
+fn s2_keys_with_a_meaning_of_their_own_are_refused() {
+    let reserved = [
+        r#"{"$serde_json::private::RawValue":"{\"path\":1}"}"#,
+        r#"{"a":[{"b":1,"$serde_json::private::RawValue":"2"}]}"#,
+        r#"{"\u0024serde_json::private::Number":"1"}"#,
+    ];
+    for json in reserved {
+        assert!(matches!(check_keys(json.as_bytes()), Err(JsonFlaw::ReservedKey(_))), "{json}");
+    }
+    // Control: as a text, and as a key that only looks alike.
+    let harmless = r#"{"a":"$serde_json::private::RawValue","$serde_json":1,"$ref":2}"#;
+    assert!(check_keys(harmless.as_bytes()).is_ok());
+}
+
 #[test]
 fn what_is_no_json_is_refused() {
     for json in [&b"{"[..], b"", b"{\"a\":1}}", b"{\"a\" 1}", b"\"\xff\"", b"{\"\\ud800\":1}"] {

@@ -4,6 +4,7 @@ use belljar_server::{
     ApprovalKind, ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes,
 };
 use belljar_store::{Approval, Approvals, Event, RunSummary, StoreError, Trouble};
+use serde_json::{Map, Value};
 
 use super::ProjectBackend;
 use crate::{now_ms, run_status};
@@ -59,12 +60,19 @@ pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
         kind,
         message: kind.message(),
         tool: asked.tool,
-        arguments: serde_json::from_str(&asked.arguments).unwrap_or_default(),
+        arguments: arguments(&asked.arguments),
         run_id: asked.run_id,
         line: asked.line,
         code_line: asked.code_line,
         expires_ms: u64::try_from(asked.expires_ms).ok(),
     }
+}
+
+/// The arguments of a call as JSON. If they cannot be read, all of their text: a person who is asked must
+/// never see less than is sent.
+pub(super) fn arguments(text: &str) -> Value {
+    let read = serde_json::from_str::<Map<String, Value>>(text);
+    read.map_or_else(|_| Value::String(text.to_owned()), Value::Object)
 }
 
 pub(super) fn run(run: RunSummary) -> RunInfo {

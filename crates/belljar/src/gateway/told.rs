@@ -9,6 +9,8 @@ use belljar_runtime::{Listener, Stream};
 use belljar_server::{ApprovalKind, ApprovalRequest, Observer};
 use belljar_tools::{ApprovalNotice, Reach, Tool};
 
+use super::records::arguments;
+
 /// Passes on what the bridge tells.
 #[derive(Debug)]
 pub(super) struct Told {
@@ -28,7 +30,7 @@ impl belljar_tools::Observer for Told {
             kind,
             message: kind.message(),
             tool: notice.tool.clone(),
-            arguments: serde_json::from_str(&notice.arguments).unwrap_or_default(),
+            arguments: arguments(&notice.arguments),
             run_id: notice.run_id.clone(),
             line: notice.line,
             code_line: notice.code_line.clone(),

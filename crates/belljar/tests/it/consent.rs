@@ -60,6 +60,9 @@ fn s2_arguments_with_a_key_twice_are_never_asked_about_and_never_sent() {
         for arguments in [
             r#"{"text":"harmless","text":"/home/op/.ssh/id_rsa"}"#,
             r#"{"text":"harmless","t\u0065xt":"/home/op/.ssh/id_rsa"}"#,
+            // The library reads this one in two ways.
+            r#"{"$serde_json::private::RawValue":"{}","text":"/home/op/.ssh/id_rsa"}"#,
+            r#"{"$serde_json::private::RawValue":"{\"text\":\"harmless\"}"}"#,
         ] {
             let code = format!("send(1, 'note', {arguments:?})\nanswer()");
             let result = project.execute(Execution::new(program(&code), "test")).await;

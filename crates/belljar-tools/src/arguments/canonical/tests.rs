@@ -52,6 +52,23 @@ fn s2_an_integer_that_would_be_rounded_is_refused() {
     assert!(read(br#"{"id":1000000000000000000000000000000}"#).is_ok());
 }
 
+/// Such arguments are one thing as an object and another as a value, so they are neither.
+#[test]
+fn s2_a_reserved_key_is_no_argument() {
+    for json in [
+        r#"{"$serde_json::private::RawValue":"{\"path\":\"/tmp/a\"}","path":"/etc/b"}"#,
+        r#"{"$serde_json::private::RawValue":"{\"path\":\"/tmp/a\"}"}"#,
+        r#"{"o":{"$serde_json::private::RawValue":"{\"a\":1,\"a\":2}"}}"#,
+        r##"{"o":{"#":1,"$serde_json::private::RawValue":"2"}}"##,
+    ] {
+        assert!(read(json.as_bytes()).is_err(), "{json}");
+        assert_eq!(canonical(json.as_bytes()), None, "{json}");
+    }
+    // Control: as a text it is like any other.
+    let harmless = r#"{"a":"$serde_json::private::RawValue"}"#;
+    assert_eq!(text(harmless), harmless);
+}
+
 #[test]
 fn s2_a_key_that_is_written_twice_is_no_argument() {
     let refused = read(br#"{"path":"/tmp/a","tags":[],"path":"/etc/b"}"#).expect_err("twice");
