@@ -136,7 +136,8 @@ pub(crate) async fn converse(
     abort: Pin<&mut impl Future<Output = ()>>,
 ) -> Conversed {
     let Task { command, limits, tools, .. } = task;
-    let (mut watched, mut said) = (Watched::default(), Said::default());
+    let mut watched = Watched { ledger: meter.ledger(), ..Watched::default() };
+    let mut said = Said::default();
     let waits = tools.as_ref().map(|tools| tools.waits_for_person.clone());
     let exchange = exchange::exchange(connection, command, limits, tools, transcript, &mut said);
     let clock = Clock::start(limits.timeout + GRACE, waits);

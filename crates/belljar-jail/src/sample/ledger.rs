@@ -4,7 +4,15 @@
 //! children's ends has them cleared away unwaited for, and their time is nobody's. So what was last
 //! seen of each process is kept here.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// What the kernel counts the starts of processes in (`USER_HZ`).
+const TICKS_PER_SECOND: u64 = 100;
 
 /// Which process: a number is given out again, but not with the same start.
 type Identity = (u32, u64);
@@ -16,12 +24,27 @@ pub struct CpuLedger {
     known: HashMap<Identity, LastSeen>,
     /// Time of processes that are certainly gone.
     gone: Duration,
-    /// The most by which that was ever above what the living have waited for.
+    /// By how much that was above what the living have waited for, in the last sample.
+    deficit: Duration,
+    /// The most by which it was in two samples in a row: a process that is waited for while a sample is
+    /// taken is in nobody's time for that one sample.
     lost: Duration,
     /// Time that processes had waited for which are gone, and which nobody has waited for.
     lost_with_parents: Duration,
     /// What the last two samples gave, the older one first.
     totals: [Duration; 2],
+    inherited: Inherited,
+}
+
+/// What was there before the run began, and what it had used when it was first seen. That is not the run's.
+#[derive(Debug, Default)]
+struct Inherited {
+    /// The guest, whose time before is known to whoever measures it.
+    guest: u32,
+    /// Processes that started earlier were there before.
+    began_ticks: u64,
+    known: HashSet<Identity>,
+    used: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,18 +71,33 @@ pub(super) struct LivingCpu {
 }
 
 impl CpuLedger {
+    /// For a run that begins now in a guest that has run others before: what those have left running had
+    /// used its time before.
+    pub fn of_later_run(guest: u32) -> Self {
+        let now = clock_gettime(ClockId::Boottime);
+        let ticks = u64::try_from(now.tv_sec).unwrap_or_default() * TICKS_PER_SECOND
+            + u64::try_from(now.tv_nsec).unwrap_or_default() / (1_000_000_000 / TICKS_PER_SECOND);
+        Self {
+            inherited: Inherited { guest, began_ticks: ticks, ..Inherited::default() },
+            ..Self::default()
+        }
+    }
+
     /// Takes a sample; all CPU time known of by then.
     pub(super) fn add(&mut self, living: LivingCpu) -> Duration {
         self.samples += 1;
         let (mut own, mut waited_for) = (Duration::ZERO, living.waited_for_by_keeper);
         for (identity, cpu) in living.processes {
+            self.inherited.note(identity, cpu);
             own += cpu.own;
             waited_for += cpu.waited_for;
             self.known.insert(identity, LastSeen { cpu, sample: self.samples });
         }
         let Absent { missed, parents } = self.part_from_absent();
         // What was waited for is in the parents' time already, and is not counted twice.
-        self.lost = self.lost.max(self.gone.saturating_sub(waited_for));
+        let deficit = self.gone.saturating_sub(waited_for);
+        self.lost = self.lost.max(deficit.min(self.deficit));
+        self.deficit = deficit;
         let unseen = (self.gone + missed).saturating_sub(waited_for);
         let total = own + waited_for + self.lost.max(unseen);
         // A total that falls when parents go: they had waited for children so short-lived that no sample
@@ -67,8 +105,9 @@ impl CpuLedger {
         let [when_parents_were_seen, last] = self.totals;
         let fallen = when_parents_were_seen.saturating_sub(total + self.lost_with_parents);
         self.lost_with_parents += fallen.min(parents);
-        self.totals = [last, total + self.lost_with_parents];
-        total + self.lost_with_parents
+        let total = total + self.lost_with_parents;
+        self.totals = [last, total];
+        total.saturating_sub(self.inherited.used)
     }
 
     /// Forgets the processes that two samples in a row have not seen.
@@ -92,7 +131,17 @@ impl CpuLedger {
 
     /// CPU time of processes that are gone and were waited for by nobody.
     pub fn lost(&self) -> Duration {
-        self.lost + self.lost_with_parents
+        let lost = self.lost.max(self.deficit) + self.lost_with_parents;
+        lost.saturating_sub(self.inherited.used)
+    }
+}
+
+impl Inherited {
+    fn note(&mut self, identity: Identity, cpu: ProcessCpu) {
+        let (pid, start) = identity;
+        if start < self.began_ticks && pid != self.guest && self.known.insert(identity) {
+            self.used += cpu.own + cpu.waited_for;
+        }
     }
 }
 
@@ -168,7 +217,9 @@ mod tests {
         let mut ledger = CpuLedger::default();
         ledger.add(living(&[(1, 0), (2, 500)], 0));
         ledger.add(living(&[(1, 0)], 0));
-        assert_eq!(ledger.add(living(&[(1, 0)], 0)), ms(500));
+        for _ in 0..2 {
+            assert_eq!(ledger.add(living(&[(1, 0)], 0)), ms(500));
+        }
         assert_eq!(ledger.add(living(&[(1, 0)], 300)), ms(800));
     }
 
@@ -183,7 +234,9 @@ mod tests {
             ledger.add(family(&[(1, 0, 0), (parent, 10, 600)]));
             ledger.add(family(&[(1, 0, 0)]));
             total += 610;
-            assert_eq!(ledger.add(family(&[(1, 0, 0)])), ms(total));
+            for _ in 0..2 {
+                assert_eq!(ledger.add(family(&[(1, 0, 0)])), ms(total));
+            }
             assert_eq!(ledger.lost(), ms(total));
         }
     }
@@ -217,5 +270,36 @@ mod tests {
         ledger.add(family(&[(1, 0, 0)]));
         assert_eq!(ledger.add(family(&[(1, 0, 0), (2, 10, 600)])), ms(610));
         assert_eq!(ledger.lost(), ms(0));
+    }
+
+    /// One that is waited for between the looks at its parent and at itself is nowhere in that sample, nor
+    /// is what it had waited for.
+    #[test]
+    fn s7_what_is_waited_for_during_a_sample_is_counted_once() {
+        let mut ledger = CpuLedger::default();
+        ledger.add(family(&[(1, 0, 0), (2, 10, 0), (3, 500, 0)]));
+        for _ in 0..3 {
+            assert_eq!(ledger.add(family(&[(1, 0, 0), (2, 10, 500)])), ms(510));
+        }
+        assert_eq!(ledger.add(family(&[(1, 0, 0)])), ms(510));
+        for _ in 0..3 {
+            assert_eq!(ledger.add(family(&[(1, 0, 510)])), ms(510));
+        }
+        assert_eq!(ledger.lost(), ms(0));
+    }
+
+    #[test]
+    fn s7_what_earlier_runs_left_running_had_used_its_time_before() {
+        let mut ledger = CpuLedger::of_later_run(1);
+        let began = ledger.inherited.began_ticks;
+        let with = |helper: u64, new: u64| {
+            let mut living = family(&[(1, 700, 0), (2, helper, 30), (3, new, 0)]);
+            living.processes[1].0 = (2, began - 1);
+            living.processes[2].0 = (3, began);
+            living
+        };
+        // The guest's own time before is for its meter to subtract.
+        assert_eq!(ledger.add(with(1600, 40)), ms(740));
+        assert_eq!(ledger.add(with(1650, 60)), ms(810));
     }
 }

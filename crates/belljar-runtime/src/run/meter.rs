@@ -14,6 +14,11 @@ pub(crate) trait Meter {
     /// What the run uses right now. What it had used of CPU time by the last look is in the ledger.
     fn sample(&self, ledger: &mut CpuLedger) -> Sample;
 
+    /// A ledger for the run, which begins now.
+    fn ledger(&self) -> CpuLedger {
+        CpuLedger::default()
+    }
+
     /// CPU time of the run, and the most memory it was resident with, now that it has ended; `None`
     /// when the guest is gone.
     fn total(&self) -> Option<Usage>;

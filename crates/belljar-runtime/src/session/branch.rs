@@ -179,6 +179,10 @@ impl RunMeter {
 }
 
 impl Meter for RunMeter {
+    fn ledger(&self) -> CpuLedger {
+        CpuLedger::of_later_run(self.processes.guest)
+    }
+
     fn sample(&self, ledger: &mut CpuLedger) -> Sample {
         let mut sample = match self.cell.upgrade() {
             Some(cell) => {

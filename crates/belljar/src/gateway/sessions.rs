@@ -163,6 +163,10 @@ impl ProjectBackend {
             Ok(execution) => execution,
             Err(error) => return RunResult { id: run, ..unrun(Status::Failed, error) },
         };
+        let own = kept.session.limits();
+        let limits = &mut execution.request.limits;
+        (limits.memory, limits.processes, limits.open_files) =
+            (own.memory, own.processes, own.open_files);
         if execution.durability == Durability::IfAsked {
             // It waits for a person as long as its host lives: no journal brings a session back.
             execution.durability = Durability::Never;

@@ -64,6 +64,36 @@ fn b3_a_run_cannot_change_the_limits_of_its_session() {
     assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "1\n"), "{ran:#?}");
 }
 
+/// Bug 11: a session's memory limit is as tight as a run's, and its error names it.
+#[test]
+fn bug_11_a_session_does_not_hold_more_than_its_limit() {
+    if no_sandbox() {
+        return;
+    }
+    let place = Place::new();
+    let server = serve_in(&place, &[]);
+    let hold = |mebibytes: u32| {
+        format!(
+            "globalThis.kept = []; for (let i = 0; i < {mebibytes}; i++) \
+             kept.push(new Uint8Array(1 << 20).fill(1)); \
+             await new Promise((done) => setTimeout(done, 300)); return kept.length"
+        )
+    };
+    for (limit, too_much, fits) in [(64, 90, 40), (32, 60, 16)] {
+        let session = || {
+            let request = json!({ "language": "typescript", "limits": { "memory_mb": limit } });
+            let made = server.ask("POST /v1/sessions", &request);
+            made["session_id"].as_str().unwrap_or_else(|| panic!("no id: {made:#}")).to_owned()
+        };
+        let error = &run(&server, &session(), &hold(too_much))["error"];
+        assert_eq!(error["code"], "limit.memory", "{error:#}");
+        let named = format!("{limit} MiB");
+        assert!(error.to_string().contains(&named), "{named}: {error:#}");
+        // Control: less than the limit is held.
+        assert_eq!(run(&server, &session(), &hold(fits))["result"], fits);
+    }
+}
+
 /// A granted directory is there; one that the session's own `/tmp` would hide is refused.
 #[test]
 fn a5_a_session_reads_what_it_is_granted_or_is_refused() {

@@ -1,7 +1,9 @@
 //! B2, B4: processes that are hidden beside a session's guest are counted and ended; those of a run
 //! that goes on, or of a guest that is there, are not.
 
-use belljar::{ErrorCode, Grants, Limits, Session};
+use std::{future::pending, time::Duration};
+
+use belljar::{ErrorCode, Grants, Limits, RunRequest, Session};
 use serde_json::json;
 
 use crate::{
@@ -187,5 +189,35 @@ hidden(False)
     eventually("both are gone", || family() == before).await;
     // Control: the session goes on.
     assert_eq!(value(&session, "1 + 1").await, json!(2));
+    sandbox.shutdown().await;
+}
+
+/// S7, A6: what an earlier run left running is not charged to a later one; what it uses meanwhile is.
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_a_run_does_not_pay_for_what_an_earlier_one_has_used() {
+    if no_sandbox() {
+        return;
+    }
+    let sandbox = sandbox().await;
+    let session = session(&sandbox, PYTHON.language).await;
+    let start = "
+import os, time
+(done, tell), (wait, go) = os.pipe(), os.pipe()
+if os.fork() == 0:
+    while time.process_time() < 1.5: pass
+    os.write(tell, b'x')
+    os.read(wait, 1)
+    while True: pass
+os.read(done, 1)";
+    value(&session, start).await;
+    let limits = Limits { cpu: Duration::from_millis(1200), ..Limits::DEFAULT };
+    let run = |code: &str| RunRequest { limits, ..RunRequest::new(PYTHON.language, code) };
+    let idle = session.run_bridged(run("time.sleep(0.3)"), None, pending()).await;
+    assert_eq!(idle.error.map(|error| error.code), None);
+    // Control: the same process, busy now.
+    let busy =
+        session.run_bridged(run("os.write(go, b'x'); time.sleep(20)"), None, pending()).await;
+    assert_eq!(busy.error.map(|error| error.code), Some(ErrorCode::LimitCpu));
+    session.destroy().await;
     sandbox.shutdown().await;
 }
