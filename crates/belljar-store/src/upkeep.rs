@@ -70,6 +70,23 @@ impl Store {
         .await
     }
 
+    /// Bytes of audit rows and their index, reckoned from how many there are and how large the newest
+    /// are. Cheap, and close: rows are alike, and only the oldest are ever removed.
+    pub async fn audit_bytes(&self) -> Result<u64, StoreError> {
+        self.read(|connection| {
+            let bytes: f64 = connection.query_row(
+                "SELECT coalesce((SELECT max(id) - min(id) + 1 FROM audit) * (SELECT avg(
+                     3 * length(run_id) + length(tool) + length(decision) + length(reason)
+                     + length(caller) + length(argument_hash) + length(outcome) + 50)
+                 FROM (SELECT * FROM audit ORDER BY id DESC LIMIT 1000)), 0.0)",
+                [],
+                |row| row.get(0),
+            )?;
+            Ok(bytes as u64)
+        })
+        .await
+    }
+
     /// Bytes of pages that something is in. Cheap.
     pub async fn used_bytes(&self) -> Result<u64, StoreError> {
         self.read(|connection| {

@@ -60,7 +60,7 @@ const SWEPT: [RecordKind; 9] = [
 pub struct Retention {
     /// By kind; a kind that is not here is kept for ever.
     pub ages: BTreeMap<RecordKind, Duration>,
-    /// The most bytes of the store. Over that, ages are halved until it fits.
+    /// The most bytes of the store without the audit. Over that, ages are halved until it fits.
     pub max_size: Option<u64>,
 }
 
@@ -178,7 +178,7 @@ impl Collector {
                 collected.removed.insert(kind, removed);
             }
         }
-        let used = self.store.used_bytes().await?;
+        let used = self.bytes_without_audit().await?;
         collected.too_large = self.retention.max_size.is_some_and(|most| used > most);
         Ok(collected)
     }
@@ -198,11 +198,18 @@ impl Collector {
         }
     }
 
-    /// Halves ages until the store is no larger than it should be. The audit stays: who fills the
-    /// store would erase what they did.
+    /// What counts for the size. The audit goes by age alone: whoever fills the store would erase what
+    /// they did. So it does not count either, or everything else would go for it, in vain.
+    async fn bytes_without_audit(&self) -> Result<u64, StoreError> {
+        let (used, audit) = (self.store.used_bytes().await?, self.store.audit_bytes().await?);
+        Ok(used.saturating_sub(audit))
+    }
+
+    /// Halves ages until the store, without the audit, is no larger than it should be.
     async fn make_fit(&self, now_ms: i64, collected: &mut Collected) -> Result<(), StoreError> {
         let Some(most) = self.retention.max_size else { return Ok(()) };
-        if self.store.used_bytes().await? <= most {
+        // The whole is looked at first: that is cheaper, and almost always enough.
+        if self.store.used_bytes().await? <= most || self.bytes_without_audit().await? <= most {
             return Ok(());
         }
         // A little less than allowed, so that it is not done again at once.
@@ -212,11 +219,11 @@ impl Collector {
             for kind in SWEPT.into_iter().filter(|kind| *kind != RecordKind::Audit) {
                 self.remove(kind, halvings, now_ms, collected).await?;
             }
-            if self.store.used_bytes().await? <= enough {
+            if self.bytes_without_audit().await? <= enough {
                 return Ok(());
             }
         }
-        collected.too_large = self.store.used_bytes().await? > most;
+        collected.too_large = self.bytes_without_audit().await? > most;
         Ok(())
     }
 

@@ -5,8 +5,8 @@
 
 use std::{
     fs,
-    io::{self, ErrorKind, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    io::{self, ErrorKind, Read as _, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -27,12 +27,37 @@ pub(crate) fn backup(arguments: &BackupArguments, project: &Project) -> anyhow::
     if !arguments.force && fs::symlink_metadata(target).is_ok() {
         bail!(exists(target));
     }
+    check_replaceable(target, store.path())?;
     let partial = Partial::beside(target)?;
     runtime()?.block_on(store.copy_to(&partial.path))?;
     let bytes = partial.put_in_place(target, arguments.force)?;
     let shown = visible(&target.display().to_string()).into_owned();
     writeln!(io::stderr(), "{shown}: {}, everything as it was a moment ago", round_size(bytes))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a backup may be put there: not among the files of the store, and in the place of another
+/// backup only.
+fn check_replaceable(target: &Path, store: &Path) -> anyhow::Result<()> {
+    let shown = visible(&target.display().to_string()).into_owned();
+    let directory = |path: &Path| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        fs::metadata(parent.unwrap_or(Path::new("."))).ok().map(|found| (found.dev(), found.ino()))
+    };
+    if directory(target).is_some_and(|found| directory(store) == Some(found)) {
+        bail!("{shown} is among the files of the store itself: choose another directory");
+    }
+    if fs::symlink_metadata(target).is_ok() && kind_of_file(target) != kind_of_file(store) {
+        bail!("{shown} is not a backup, so it is not replaced: choose another name");
+    }
+    Ok(())
+}
+
+/// What SQLite says at the beginning of a file: that it is one of its own, and of which program.
+fn kind_of_file(path: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut header = [0; 72];
+    fs::File::open(path).ok()?.read_exact(&mut header).ok()?;
+    Some((header.get(..16)?.to_owned(), header.get(68..)?.to_owned()))
 }
 
 fn exists(target: &Path) -> String {

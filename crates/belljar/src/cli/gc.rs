@@ -6,8 +6,9 @@ use std::{
     process::ExitCode,
 };
 
-use belljar::{Collected, Collector, Sweep, now_ms};
-use belljar_store::{RecordKind, Shrinking, Store, StoreSizes};
+use anyhow::Context as _;
+use belljar::{Collected, Collector, Retention, Sweep, now_ms};
+use belljar_store::{FILE_NAME, RecordKind, Shrinking, Store, StoreSizes};
 use serde::Serialize;
 
 use super::{
@@ -84,12 +85,22 @@ pub(crate) fn gc(
     let collector = Collector::new(store.clone(), settings.retention.clone(), places.scratch());
     let report = runtime()?.block_on(async {
         let before = store.sizes().await?;
-        let collected = match arguments.dry_run {
-            true => collector.would_collect(now_ms()).await?,
-            false => collect(&collector, &store, arguments.compact).await?,
-        };
-        let after = store.sizes().await?;
-        anyhow::Ok(report(arguments.dry_run, &collected, before, after))
+        if !arguments.dry_run {
+            let collected = collect(&collector, &store, arguments.compact).await?;
+            return anyhow::Ok(report(false, &collected, before, store.sizes().await?));
+        }
+        let mut collected = collector.would_collect(now_ms()).await?;
+        let mut after = before.clone();
+        if collected.too_large {
+            match try_on_copy(&store, &settings.retention).await {
+                Ok(tried) => (collected, after) = tried,
+                Err(error) => {
+                    let what = "could not find out what goes for size, so only ages are shown";
+                    writeln!(io::stderr(), "note: {what}: {error:#}")?;
+                }
+            }
+        }
+        Ok(report(true, &collected, before, after))
     })?;
     if arguments.json {
         print_json(&report)?;
@@ -97,6 +108,21 @@ pub(crate) fn gc(
         io::stdout().write_all(text(&report, Look::of_stdout()).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What goes if the store is too large depends on what is left after each step. So it is tried, on a
+/// copy beside the store, which is removed again.
+async fn try_on_copy(
+    store: &Store,
+    retention: &Retention,
+) -> anyhow::Result<(Collected, StoreSizes)> {
+    let beside = store.path().parent().context("the store is in no directory")?;
+    let place = tempfile::Builder::new().prefix("dry-run-").tempdir_in(beside)?;
+    store.copy_to(&place.path().join(FILE_NAME)).await?;
+    let copy = Store::open(place.path())?;
+    let collector = Collector::new(copy.clone(), retention.clone(), place.path().join("scratch"));
+    let collected = collector.collect(Sweep::Thorough, now_ms()).await?;
+    Ok((collected, copy.sizes().await?))
 }
 
 async fn collect(collector: &Collector, store: &Store, compact: bool) -> anyhow::Result<Collected> {
@@ -145,10 +171,9 @@ fn text(report: &Report, look: Look) -> String {
     let went = if report.dry_run { "WOULD GO" } else { "REMOVED" };
     let mut text = columns(["KIND", went, "BEFORE", "AFTER"], &rows, look);
     if report.too_large {
-        text.push_str(match report.dry_run {
-            true => "larger than [retention] max_size: more goes, the oldest first\n",
-            false => "larger than [retention] max_size: what is left is needed or kept for ever\n",
-        });
+        text.push_str(
+            "larger than [retention] max_size: what is left is needed, too young, or kept for ever\n",
+        );
     }
     text
 }

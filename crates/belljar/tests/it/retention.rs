@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use belljar::{Collector, Retention, now_ms};
-use belljar_store::{AuditFilter, AuditRow, Lease, NewRun, Store};
+use belljar::{Collector, Retention, Sweep, now_ms};
+use belljar_store::{AuditFilter, AuditRow, Lease, NewRun, RecordKind, Store};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -131,23 +131,99 @@ fn reliability_6_a_store_that_is_too_large_loses_the_oldest_first() {
     );
 }
 
+fn audit_row(call: u32) -> AuditRow {
+    AuditRow {
+        run_id: "run_old".to_owned(),
+        call,
+        tool: "t".to_owned(),
+        decision: "allow".to_owned(),
+        reason: "rule 1".to_owned(),
+        caller: "cli".to_owned(),
+        argument_hash: "ab".repeat(32),
+        started_ms: now_ms() - 20 * DAY_MS,
+        duration_ms: 1.25,
+        outcome: "ok".to_owned(),
+    }
+}
+
+/// O1: a dry run also says what goes because the store is too large, and removes nothing.
+#[test]
+fn o1_a_dry_run_says_what_goes_for_size() {
+    let place = project(&[("run_a", 1, true), ("run_b", 2, true), ("run_open", 2, false)]);
+    place.file("work/operator.toml", "[retention]\nmax_size = '1KiB'\n");
+    let gc = |more: &[&str]| {
+        let command = ["gc", "--config", "operator.toml", "--json"];
+        place.belljar(&[&command[..], more].concat()).json()
+    };
+    let would = gc(&["--dry-run"]);
+    assert_eq!(
+        (&would["dry_run"], &would["removed"]["runs"]),
+        (&json!(true), &json!(2)),
+        "{would}"
+    );
+    assert_eq!(runs(&place).len(), 3, "a dry run removes nothing");
+    let left = fs::read_dir(state(&place)).unwrap().map(|file| file.unwrap().file_name());
+    assert!(!left.into_iter().any(|name| name.to_string_lossy().contains("dry-run")));
+    // Control: it is what goes.
+    let went = gc(&[]);
+    assert_eq!(went["removed"], would["removed"], "{went}");
+    assert_eq!(runs(&place), ["run_open"]);
+}
+
+/// O1: a backup takes the place of a backup, and of nothing else.
+#[test]
+fn o1_a_backup_replaces_neither_the_store_nor_other_files() {
+    let place = project(&[("run_a", 1, true)]);
+    place.file("work/.mcp.json", "{}");
+    for target in [".belljar/belljar.db", ".belljar/copy.db", ".mcp.json"] {
+        let refused = place.belljar(&["backup", "--force", target]);
+        assert_eq!(refused.status, Some(2), "{target}: {refused:#?}");
+    }
+    assert_eq!(fs::read_to_string(place.path().join("work/.mcp.json")).unwrap(), "{}");
+    assert_eq!(runs(&place), ["run_a"]);
+    // Control: elsewhere, and in the place of an earlier one.
+    for _ in 0..2 {
+        let made = place.belljar(&["backup", "--force", "copy.db"]);
+        assert_eq!(made.status, Some(0), "{made:#?}");
+    }
+}
+
+/// Reliability 6: the audit goes by age alone, so nothing else goes because the audit is large.
+#[test]
+fn reliability_6_a_large_audit_crowds_nothing_out() {
+    let place = project(&[("run_young", 1, true)]);
+    let store = Store::open(&state(&place)).unwrap();
+    let sizes = block_on(async {
+        for call in 0..10_000 {
+            store.audit(audit_row(call)).await.unwrap();
+        }
+        store.flush().await.unwrap();
+        store.sizes().await.unwrap()
+    });
+    let audit = sizes.kinds[&RecordKind::Audit];
+    let used = block_on(store.used_bytes()).unwrap();
+    let reckoned = block_on(store.audit_bytes()).unwrap();
+    assert!(reckoned.abs_diff(audit) < audit / 4, "{reckoned} instead of {audit}");
+    let left_with = |most: u64| {
+        let retention = Retention { max_size: Some(most), ..Retention::default() };
+        let collector = Collector::new(store.clone(), retention, place.path().join("scratch"));
+        let collected = block_on(collector.collect(Sweep::Quick, now_ms())).unwrap();
+        (collected.too_large, runs(&place).len())
+    };
+    // The audit is larger than all there may be, and the rest is not.
+    let most = used - audit / 2;
+    assert!(audit > most, "{audit} of {used}");
+    assert_eq!(left_with(most), (false, 1));
+    // Control: the rest is too large by itself.
+    assert_eq!(left_with(1).1, 0);
+}
+
 /// Reliability 6: a host that lives briefly removes what is too much, too.
 #[test]
 fn reliability_6_a_host_looks_after_its_store_as_soon_as_it_starts() {
     let place = project(&[("run_new", 0, true), ("run_old", 20, true), ("run_older", 40, true)]);
     let store = Store::open(&state(&place)).unwrap();
-    let row = AuditRow {
-        run_id: "run_old".to_owned(),
-        call: 1,
-        tool: "t".to_owned(),
-        decision: "allow".to_owned(),
-        reason: "rule 1".to_owned(),
-        caller: "cli".to_owned(),
-        argument_hash: "ab".to_owned(),
-        started_ms: now_ms() - 20 * DAY_MS,
-        duration_ms: 1.25,
-        outcome: "ok".to_owned(),
-    };
+    let row = audit_row(1);
     let retention = Retention { max_size: Some(1), ..Retention::default() };
     let collector = Collector::new(store.clone(), retention, place.path().join("scratch"));
     let left = block_on(async {
