@@ -22,11 +22,11 @@ use std::{
 };
 
 use belljar_runtime::{
-    Bridged, ErrorCode, Listener, RunError, RunRequest, RunResult, Status, ToolLink, ToolReport,
-    run_id, unrun,
+    Bridged, ErrorCode, Listener, Metrics, RunError, RunRequest, RunResult, Status, ToolLink,
+    ToolReport, run_id, unrun,
 };
 use belljar_server::Meter;
-use belljar_store::Store;
+use belljar_store::{Approvals, Store};
 use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
 
 pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_process};
@@ -43,6 +43,20 @@ use ownership::{RUNNING, UnderWay};
 
 /// The event that a run has ended without a value, for whatever reason.
 const FAILED: &str = "code_execution_failed";
+/// The event that a run waits: for a person, or for the next host.
+const PAUSED: &str = "code_execution_paused";
+
+/// What the event of a paused run says.
+#[derive(Debug, serde::Serialize)]
+struct PauseEvent<'a> {
+    #[serde(flatten)]
+    metrics: &'a Metrics,
+    status: Status,
+    #[serde(rename = "toolName")]
+    tool: Option<&'a str>,
+    /// The questions a person has to answer.
+    approvals: Vec<String>,
+}
 
 /// Runs code with tools. Cheap to clone; all clones share sandbox, servers and store.
 #[derive(Debug, Clone)]
@@ -283,13 +297,30 @@ impl Executor {
         let event = match result.status {
             Status::Completed => "code_execution_completed",
             Status::Failed | Status::Aborted => FAILED,
-            Status::Interrupted | Status::ApprovalRequired | Status::InDoubt => {
-                "code_execution_paused"
-            }
+            Status::Interrupted | Status::ApprovalRequired | Status::InDoubt => PAUSED,
         };
-        self.post(&result.id, event, &result.metrics).await;
+        if event == PAUSED {
+            self.post(&result.id, event, &self.pause_of(&result).await).await;
+        } else {
+            self.post(&result.id, event, &result.metrics).await;
+        }
         end.came();
         result
+    }
+
+    /// What a paused run waits for, for those who follow its events.
+    async fn pause_of<'a>(&self, result: &'a RunResult) -> PauseEvent<'a> {
+        let pending = match &self.store {
+            Some(store) => store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == result.id);
+        PauseEvent {
+            metrics: &result.metrics,
+            status: result.status,
+            tool: result.error.as_ref().and_then(|error| error.tool_name.as_deref()),
+            approvals: of_run.map(|approval| approval.asked.id).collect(),
+        }
     }
 
     fn expect_end(&self, id: &str) -> ExpectedEnd {

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use belljar::{is_owner_alive, now_ms};
 use belljar_server::ApprovalKind;
 use belljar_store::{Approval, ApprovalState, Approvals, DecideError, Store, StoreError, Verdict};
+use belljar_wire::json::check_keys;
 use serde::{Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
@@ -53,6 +54,7 @@ pub(crate) fn approvals(
             }
             Some(ApprovalsCommand::Use(UseArguments { id, result, json })) => {
                 serde_json::from_str::<IgnoredAny>(result).context("--result is not JSON")?;
+                check_keys(result.as_bytes()).context("--result has more than one meaning")?;
                 let decide = DecideArguments { ids: vec![id.clone()], json: *json };
                 decide_all(&decide, &Verdict::Use(result.clone()), store.as_ref()).await
             }
@@ -263,7 +265,8 @@ async fn tell(approval: &Approval, store: Option<&Store>) -> anyhow::Result<()> 
     {
         writeln!(
             io::stderr(),
-            "its run has ended meanwhile; go on: belljar resume {}",
+            "no process has its run now: a `belljar serve` of this project resumes it by itself, \
+             or you do: belljar resume {}",
             asked.run_id
         )?;
     }

@@ -74,7 +74,10 @@ fn d8_a_call_that_may_have_happened_is_repeated_only_if_a_person_says_so() {
     let decided = project.belljar(&["approvals", "retry", question]);
     assert_eq!(
         decided.stderr,
-        format!("its run has ended meanwhile; go on: belljar resume {id}\n")
+        format!(
+            "no process has its run now: a `belljar serve` of this project resumes it by itself, \
+             or you do: belljar resume {id}\n"
+        )
     );
     let resumed = project.belljar(&["resume", &id, "--json"]);
     assert_eq!(resumed.json()["result"], json!({"slept": 1000}), "{resumed:#?}");
@@ -99,6 +102,8 @@ fn reliability_3_a_person_says_what_a_call_in_doubt_gave() {
     let question = waiting[0]["id"].as_str().unwrap();
     let nonsense = project.belljar(&["approvals", "use", question, "--result", "{slept"]);
     assert_eq!(nonsense.status, Some(2), "{nonsense:#?}");
+    let twofold = project.belljar(&["approvals", "use", question, "--result", r#"{"a":1,"a":2}"#]);
+    assert_eq!(twofold.status, Some(2), "{twofold:#?}");
     let used = project.belljar(&["approvals", "use", question, "--result", r#"{"slept": 21}"#]);
     assert!(used.stdout.starts_with("happened apr_"), "{used:#?}");
     // The same from the journal, however often it is asked.

@@ -367,7 +367,9 @@ return said";
         true
     );
     let locked = Locked::new(&project);
-    let refused = server.ask("POST /v1/runs", &json!({ "code": code }));
+    // Each transaction that is queued before the call's own waits ten seconds for the lock.
+    let limits = json!({ "timeout_ms": 120_000, "tool_timeout_ms": 120_000 });
+    let refused = server.ask("POST /v1/runs", &json!({ "code": code, "limits": limits }));
     assert_eq!(refused["result"], json!(["made", "tool.unavailable"]), "{refused:#}");
     assert_eq!(project.count("asked effect one"), 0);
     drop(locked);
