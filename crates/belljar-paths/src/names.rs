@@ -164,7 +164,13 @@ pub fn all_executed() -> impl Iterator<Item = &'static str> {
 pub fn executed(name: &OsStr) -> Option<&'static str> {
     let shape = Shape::of(name);
     let of_repository = || OF_REPOSITORY.iter().any(|listed| shape.is(listed)).then_some(GIT);
-    all_executed().find(|listed| shape.is(listed)).or_else(of_repository)
+    shape.listed().or_else(of_repository)
+}
+
+/// The name of the list that this one is a spelling of. Unlike [`executed`] it does not take a file of
+/// a repository for the whole of it.
+pub fn listed(name: &OsStr) -> Option<&'static str> {
+    Shape::of(name).listed()
 }
 
 /// Whether git takes a directory for a repository, whatever its name is. `has` tells whether there is
@@ -205,6 +211,10 @@ impl<'a> Shape<'a> {
             Cow::Owned(text) => Cow::Owned(end_cut(&text).to_owned()),
         };
         Self { folded }
+    }
+
+    fn listed(&self) -> Option<&'static str> {
+        all_executed().find(|listed| self.is(listed))
     }
 
     fn is(&self, listed: &str) -> bool {

@@ -50,6 +50,21 @@ fn s4_an_ending_counts_whatever_is_before_it() {
 }
 
 #[test]
+fn s4_a_spelling_leads_to_the_name_of_the_list() {
+    for (spelt, expected) in [
+        (".Envrc", Some(".envrc")),
+        ("GIT~1", Some(".git")),
+        ("a.code-workspace", Some("*.code-workspace")),
+        ("*.code-workspace", Some("*.code-workspace")),
+        // Withheld, but no spelling of `.git`: whoever names it does not mean the repository.
+        ("commondir", None),
+        ("foo", None),
+    ] {
+        assert_eq!(listed(OsStr::new(spelt)), expected, "{spelt}");
+    }
+}
+
+#[test]
 fn s4_other_names_are_ordinary() {
     for name in [
         "git",

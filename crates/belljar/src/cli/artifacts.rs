@@ -13,6 +13,30 @@ use belljar::Artifact;
 /// With a number before it, it still is a file name.
 const MAX_NAME_BYTES: usize = 200;
 
+/// Finds out whether files can be written to the directory, before anything runs, and leaves
+/// everything as it was: code may make a directory of this very path in its workspace.
+pub(crate) fn check(directory: &Path) -> anyhow::Result<()> {
+    let missing: Vec<&Path> = directory
+        .ancestors()
+        .filter(|path| !path.as_os_str().is_empty())
+        .take_while(|path| matches!(path.try_exists(), Ok(false)))
+        .collect();
+    let made = fs::create_dir_all(directory)
+        .with_context(|| format!("could not make {}", directory.display()));
+    let written = made.and_then(|()| {
+        tempfile::Builder::new()
+            .prefix(".belljar-")
+            .tempfile_in(directory)
+            .with_context(|| format!("could not write to {}", directory.display()))
+            .map(drop)
+    });
+    for path in missing {
+        // One that could not be made, or that somebody uses by now.
+        let _ = fs::remove_dir(path);
+    }
+    written
+}
+
 /// Writes them beneath the directory. Their names come from guest code: they are flattened, so that
 /// none leads anywhere else, and a file that is there already is never replaced.
 pub(crate) fn save(artifacts: &[Artifact], directory: &Path) -> anyhow::Result<()> {
@@ -73,6 +97,18 @@ mod tests {
             assert_eq!(file_name(path), expected, "{path:?}");
         }
         assert_eq!(file_name(&"ä".repeat(300)).len(), MAX_NAME_BYTES);
+    }
+
+    #[test]
+    fn a_check_leaves_no_trace() {
+        let place = tempfile::tempdir().unwrap();
+        check(&place.path().join("a/b")).unwrap();
+        check(place.path()).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+        fs::write(place.path().join("file"), "").unwrap();
+        assert!(check(&place.path().join("file")).is_err());
+        assert!(check(&place.path().join("file/below")).is_err());
+        assert!(check(Path::new("/proc")).is_err());
     }
 
     #[test]

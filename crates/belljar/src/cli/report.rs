@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use belljar::{ErrorCode, RunError, RunResult, Status};
+use belljar::{Change, ErrorCode, RunError, RunResult, Status};
 use serde::Deserialize;
 
 use super::{
@@ -118,14 +118,7 @@ fn files_text(result: &RunResult, look: Look) -> String {
     let mut lines = Vec::new();
     let changes = &result.changes;
     if !changes.is_empty() {
-        let fate = if changes.iter().any(|change| change.committed) {
-            "committed"
-        } else if result.success {
-            "not committed: --commit brings them to the directory"
-        } else {
-            "not committed"
-        };
-        lines.push(look.paint(Role::Dim, &format!("changes ({fate}):")));
+        lines.push(look.paint(Role::Dim, &format!("changes ({}):", commit_outcome(result))));
     }
     for change in changes {
         let sign = match change.kind {
@@ -143,6 +136,27 @@ fn files_text(result: &RunResult, look: Look) -> String {
         lines.push(format!("artifact: {} ({kind}, {bytes} bytes)", path.escape_debug()));
     }
     if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
+}
+
+/// Whether the changes are in the directory now. The notes tell whether a commit was asked for.
+fn commit_outcome(result: &RunResult) -> &'static str {
+    let changes = &result.changes;
+    let has_note = |change: &Change, start: &str| {
+        change.note.as_deref().is_some_and(|note| note.starts_with(start))
+    };
+    if changes.iter().all(|change| change.committed) {
+        "committed"
+    } else if changes.iter().any(|change| change.committed) {
+        "committed, except where it says otherwise"
+    } else if !result.success {
+        "not committed"
+    } else if changes.iter().any(|change| has_note(change, "not committed: ")) {
+        "none committed: each is withheld, see below"
+    } else if changes.iter().all(|change| has_note(change, "will not be committed: ")) {
+        "not committed: --commit would withhold each, see below"
+    } else {
+        "not committed: --commit brings them to the directory"
+    }
 }
 
 /// The frames of a stack, if there are more than the place already shown.

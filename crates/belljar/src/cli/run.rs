@@ -6,14 +6,14 @@ use std::{
 };
 
 use belljar::{
-    Durability, Execution, Executor, RunRequest, RunResult, Sandbox, SandboxBuilder, Status,
+    Durability, Execution, Executor, RunRequest, RunResult, Sandbox, SandboxBuilder, Status, unrun,
 };
 
 use super::{
     arguments::RunArguments,
     artifacts, asking,
     config::{Places, Settings},
-    granted::{Granted, granted},
+    granted::{Granted, commit_names, granted},
     interrupt::{Interrupt, Stop},
     is_broken_pipe,
     launch::{Launched, after_signals, clear_up, launch, stop_signal, stopped},
@@ -38,12 +38,24 @@ pub(crate) fn run(
     settings: &Settings,
     places: &Places,
 ) -> anyhow::Result<ExitCode> {
+    if let Some(directory) = &arguments.artifacts {
+        artifacts::check(directory)?;
+    }
     if let Some(id) = &arguments.session {
         return session::run_in(id, arguments, settings, &Project::find(places, settings)?);
     }
     let source = Source::load(arguments)?;
     let context = source::context(arguments, settings.maximum.context_bytes)?;
-    let Granted { grants, workspace } = granted(&arguments.grants, &settings.commit_executable)?;
+    let shown = Shown { code: &source.code, name: &source.shown_name };
+    let mut executable = match commit_names(&arguments.grants.commit_executable) {
+        Ok(names) => names,
+        Err(error) => {
+            let result = unrun(Status::Failed, error);
+            return finish(tell(&result, shown, arguments.json), &result, None);
+        }
+    };
+    executable.extend_from_slice(&settings.commit_executable);
+    let Granted { grants, workspace } = granted(&arguments.grants, executable)?;
     let request = RunRequest {
         code: source.code.clone(),
         language: source.language,
@@ -60,7 +72,6 @@ pub(crate) fn run(
         let ran =
             start_and_run(builder(settings, &project), request, &project, wanted, &mut interrupt);
         let Ran { executor, result, stop } = ran.await?;
-        let shown = Shown { code: &source.code, name: &source.shown_name };
         // Told before the cell is cleared away: whoever waits for the answer has it sooner.
         let told = tell(&result, shown, arguments.json);
         let saved = match &arguments.artifacts {

@@ -4,14 +4,18 @@
 //! and where the token is are said on standard error, once it listens.
 
 use std::{
+    env,
     io::{self, Write as _},
     net::SocketAddr,
+    path::PathBuf,
     process::ExitCode,
     sync::Arc,
 };
 
-use anyhow::Context as _;
-use belljar::{Collector, ExecutableTerms, Hidden, ProjectBackend, Sandbox, Terms, WorkflowTerms};
+use anyhow::{Context as _, anyhow};
+use belljar::{
+    Collector, ExecutableTerms, Hidden, ProjectBackend, RunError, Sandbox, Terms, WorkflowTerms,
+};
 use belljar_server::{
     Auth, Gateway, HttpConfig, HttpServer, Options, Token, Traces, conformance, serve_http,
     serve_stdio,
@@ -28,6 +32,7 @@ use super::{
     arguments::{LogFormat, ServeArguments},
     config::{Places, Settings},
     descriptors,
+    granted::{commit_names, existing},
     interrupt::Interrupt,
     look::{Look, Role},
     project::Project,
@@ -50,6 +55,7 @@ pub(crate) fn serve(
     places: &Places,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
+    let terms = terms(arguments, settings, places, project)?;
     // Each session and each client has some.
     descriptors::allow_many();
     if let Some(format) = arguments.log {
@@ -61,7 +67,6 @@ pub(crate) fn serve(
         let mut interrupt = Interrupt::listen()?;
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        let terms = terms(arguments, settings, places, project);
         let serving = start(arguments, (settings, places), project, terms, stop);
         let mut serving = std::pin::pin!(serving);
         tokio::select! {
@@ -210,7 +215,12 @@ fn terms(
     settings: &Settings,
     places: &Places,
     project: &Project,
-) -> Terms {
+) -> anyhow::Result<Terms> {
+    let here = env::current_dir().context("cannot read the current directory")?;
+    let existing = |flag: &str, paths: &[PathBuf]| {
+        let paths = paths.iter().map(|path| existing(&here, flag, path));
+        paths.collect::<Result<Vec<_>, _>>().map_err(|refused| explained(&refused))
+    };
     let tools = project.tools();
     let workflows = settings.workflows.serve.then(|| WorkflowTerms {
         code: settings.workflows.code,
@@ -222,13 +232,14 @@ fn terms(
         max_running: settings.workflows.max_running,
         max_queued: settings.workflows.max_queued,
     });
-    Terms {
+    Ok(Terms {
         limits: settings.limits(&arguments.limits.given()),
-        readable: arguments.read.clone(),
-        writable: arguments.write.clone(),
+        readable: existing("--read", &arguments.read)?,
+        writable: existing("--write", &arguments.write)?,
         commit_executable: ExecutableTerms {
             always: settings.commit_executable.clone(),
-            on_request: arguments.commit_executable.clone(),
+            on_request: commit_names(&arguments.commit_executable)
+                .map_err(|refused| explained(&refused))?,
         },
         max_output_tokens: tools.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
         cache: tools.cache,
@@ -238,5 +249,13 @@ fn terms(
         },
         pass_through: arguments.pass_through.iter().map(Glob::new).collect(),
         workflows,
+    })
+}
+
+/// Why nothing is served, as `belljar run` would say it.
+fn explained(refused: &RunError) -> anyhow::Error {
+    match &refused.hint {
+        Some(hint) => anyhow!("{}\nhint: {hint}", refused.message),
+        None => anyhow!("{}", refused.message),
     }
 }

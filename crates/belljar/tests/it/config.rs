@@ -112,3 +112,17 @@ fn s5_a_project_allows_nothing_of_the_users_own_servers() {
     assert_eq!(policies(&place), (json!("allow"), json!("allow")));
     assert_eq!(place.belljar(&["tools", "list"]).stderr, "");
 }
+
+#[test]
+fn a6_an_age_that_makes_no_sense_is_told_of_forever() {
+    let place = Place::new();
+    let told = |line: &str| {
+        place.file(".config/belljar/belljar.toml", format!("[retention]\n{line}\n"));
+        let outcome = place.belljar(&["run", "-c", "1"]);
+        assert_eq!(outcome.status, Some(2), "{outcome:#?}");
+        outcome.stderr.replace(place.path().to_str().unwrap(), "[place]")
+    };
+    insta::assert_snapshot!(told("runs_days = 'for ever'"), @r#"error: [place]/.config/belljar/belljar.toml, line 2: retention.runs_days: `for ever` does not start with a number; write for example 30 (a plain number is days) or "forever""#);
+    insta::assert_snapshot!(told("runs_days = '30 days'"), @r#"error: [place]/.config/belljar/belljar.toml, line 2: retention.runs_days: `30 days` has the unknown unit `days`; write for example 30 (a plain number is days) or "forever""#);
+    insta::assert_snapshot!(told("max_size = 'any'"), @r#"error: [place]/.config/belljar/belljar.toml, line 2: retention.max_size: `any` does not start with a number; write for example 512MiB, 1GB (a plain number is bytes) or "unlimited""#);
+}

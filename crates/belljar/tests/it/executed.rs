@@ -207,6 +207,34 @@ fn s4_a_workspace_inside_is_not_committed_to() {
     assert_eq!(repository.run(&unknown, "true")["error"]["code"], "request.invalid");
 }
 
+/// Names are matched as the commit matches them, and what is said of others is true.
+#[test]
+fn s4_a_name_is_released_in_any_spelling() {
+    if unable() {
+        return;
+    }
+    let repository = Repository::new();
+    let code = "cd /work; for file in .envrc b.code-workspace belljar.toml .vimrc; do echo a > $file; done";
+    let result = repository.commit(&["--commit-executable", ".Envrc,a.code-workspace"], code);
+    for (path, expected) in
+        [(".envrc", true), ("b.code-workspace", true), ("belljar.toml", false), (".vimrc", false)]
+    {
+        assert_eq!(told(&result, path).0, expected, "{path}");
+    }
+    for (name, why) in [
+        ("belljar.toml", "a commit never brings this: Belljar itself obeys what is in it"),
+        (".MCP.json", "a commit never brings this: Belljar itself obeys what is in it"),
+        ("commondir", "a commit counts this as .git"),
+        (".gitt", "a commit does not withhold this name"),
+    ] {
+        let flags = ["--workspace", ".", "--commit", "--commit-executable", name];
+        let error = &repository.run(&flags, "true")["error"];
+        assert_eq!(error["code"], "request.invalid", "{error:#}");
+        assert_eq!(error["message"], format!("--commit-executable {name}: {why}"));
+        assert!(error["hint"].as_str().unwrap().len() < 100, "{error:#}");
+    }
+}
+
 /// The user's own file may name what is always committed; a project's may not.
 #[test]
 fn s4_only_the_users_own_file_releases_names() {

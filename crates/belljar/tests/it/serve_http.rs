@@ -130,3 +130,42 @@ fn s10_a_large_value_is_not_unfolded_in_the_host() {
     // Some copies of the text are made on its way.
     assert!((12..110).contains(&grown), "{grown} MB");
 }
+
+/// What `belljar run` refuses is refused before anybody connects. With nothing on standard input a
+/// server that did start ends at once, with success.
+#[test]
+fn e2_a_grant_that_makes_no_sense_is_refused_at_the_start() {
+    if no_sandbox() {
+        return;
+    }
+    let project = Project::new(&[], "");
+    project.file("here/a.txt", "there");
+    std::os::unix::fs::symlink("here", project.path("link")).unwrap();
+    let at = project.path("").to_str().unwrap().trim_end_matches('/').to_owned();
+    let withheld = "hint: leave it out; docs/files.md lists the names that are withheld, such as .git and .envrc";
+    let gone = "No such file or directory (os error 2)";
+    let link =
+        "a symbolic link leads there\nhint: grant the path it leads to: links are not followed";
+    for (flag, given, told) in [
+        ("--read", "nodir", format!("--read {at}/nodir: {gone}")),
+        ("--write", "nodir", format!("--write {at}/nodir: {gone}")),
+        ("--write", "link", format!("--write {at}/link: {link}")),
+        ("--read", "/dev/null", "--read /dev/null: neither a file nor a directory".to_owned()),
+        (
+            "--commit-executable",
+            "foo",
+            format!("--commit-executable foo: a commit does not withhold this name\n{withheld}"),
+        ),
+    ] {
+        let refused = project.belljar(&["serve", "--stdio", flag, given]);
+        assert_eq!((refused.status, refused.stderr), (Some(2), format!("error: {told}\n")));
+        if given != "/dev/null" {
+            let run = ["run", "-c", "1", "--workspace", "here", "--commit", flag, given];
+            assert_eq!(project.belljar(&run).stderr, format!("SandboxError: {told}\n"));
+        }
+    }
+    // The control; a path is taken from where the server was started, as by `belljar run`.
+    let serving = project.serve(&["--read", "here", "--commit-executable", ".Envrc"]);
+    let code = json!({"code": "cat a.txt", "language": "bash", "workspace": {"path": project.path("here")}});
+    assert_eq!(serving.ask("POST /v1/runs", &code)["stdout"], "there");
+}

@@ -310,3 +310,56 @@ fn c3_a_commit_makes_no_directory_a_project() {
     // The control: whatever else was written beside them is there.
     assert!(root.join("plain.json").exists() && root.join("deeper").is_dir());
 }
+
+/// The line above the list of changes is true, whatever became of them.
+#[test]
+fn c3_the_list_of_changes_says_what_was_committed() {
+    if no_sandbox() {
+        return;
+    }
+    let header = |code: &str, flags: &[&str]| {
+        let place = project();
+        let directory = place.path().join("project");
+        let run = ["run", "-l", "bash", "-c", code, "--workspace", directory.to_str().unwrap()];
+        let ran = place.belljar(&[&run, flags].concat());
+        assert_eq!(ran.status, Some(0), "{ran:#?}");
+        ran.stderr.lines().next().unwrap_or_default().to_owned()
+    };
+    let (plain, withheld) = ("echo > made.txt", "echo > .envrc; echo > belljar.toml");
+    let both = &format!("{plain}; {withheld}");
+    let commit = &["--commit"][..];
+    for (code, flags, expected) in [
+        (plain, commit, "committed"),
+        (both, commit, "committed, except where it says otherwise"),
+        (withheld, commit, "none committed: each is withheld, see below"),
+        (withheld, &[], "not committed: --commit would withhold each, see below"),
+        (plain, &[], "not committed: --commit brings them to the directory"),
+    ] {
+        assert_eq!(header(code, flags), format!("changes ({expected}):"), "{code} {flags:?}");
+    }
+}
+
+/// A directory that cannot be written to is found before anything runs and is committed.
+#[test]
+fn c3_nothing_is_committed_if_artifacts_have_no_place() {
+    if no_sandbox() {
+        return;
+    }
+    let place = project();
+    let directory = place.path().join("project");
+    // Code makes a directory that artifacts go to beside the workspace's own files.
+    let code = "mkdir got && echo > made.txt";
+    let run = |artifacts: &str| {
+        let workspace = ["--workspace", directory.to_str().unwrap(), "--commit"];
+        let arguments = ["run", "-l", "bash", "-c", code, "--artifacts", artifacts];
+        place.belljar(&[&arguments[..], &workspace].concat())
+    };
+    let ran = run("/proc/x");
+    let told = "error: could not make /proc/x: No such file or directory (os error 2)\n";
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(2), told));
+    assert!(!directory.join("made.txt").exists());
+    // The control.
+    let ran = run(directory.join("got").to_str().unwrap());
+    assert_eq!(ran.status, Some(0), "{ran:#?}");
+    assert!(directory.join("made.txt").exists() && directory.join("got").is_dir());
+}

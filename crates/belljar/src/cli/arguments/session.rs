@@ -10,6 +10,7 @@ use super::super::{quantity, source};
 pub(super) const EXAMPLES: &str = "\
 Examples:
   belljar serve --http 127.0.0.1:8420 &          sessions live in a host that goes on running
+  until [ -e .belljar/address ]; do sleep 0.1; done
   id=$(belljar session new -l python)
   belljar session exec $id -c 'x = 1'
   belljar session exec $id -c 'x + 1'            2

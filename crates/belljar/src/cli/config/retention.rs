@@ -16,6 +16,9 @@ const DAY: Duration = Duration::from_hours(24);
 const FOREVER: &str = "forever";
 /// What is written for a size that is never reached.
 const UNLIMITED: &str = "unlimited";
+/// Examples of both.
+const AGES: &str = "30 (a plain number is days) or \"forever\"";
+const SIZES: &str = "512MiB, 1GB (a plain number is bytes) or \"unlimited\"";
 
 /// Only the operator's file says so: whoever wrote a project has no say in what is known of what it
 /// did.
@@ -38,10 +41,26 @@ pub(super) fn resolve(files: Files<'_>) -> Result<Retention, ConfigError> {
 
 /// A number of days; nothing if it is for ever.
 pub(super) fn age(text: &str) -> Result<Option<Duration>, QuantityError> {
-    if text == FOREVER { Ok(None) } else { quantity::count(text).map(|days| Some(DAY * days)) }
+    if text == FOREVER {
+        return Ok(None);
+    }
+    let days = quantity::count(text).map_err(|error| with_example(error, AGES))?;
+    Ok(Some(DAY * days))
 }
 
 /// A number of bytes; nothing if there may be any number.
 pub(super) fn most_bytes(text: &str) -> Result<Option<u64>, QuantityError> {
-    if text == UNLIMITED { Ok(None) } else { quantity::size(text).map(Some) }
+    if text == UNLIMITED {
+        return Ok(None);
+    }
+    quantity::size(text).map(Some).map_err(|error| with_example(error, SIZES))
+}
+
+/// The error with an example that has the word for no bound in it.
+fn with_example(error: QuantityError, example: &'static str) -> QuantityError {
+    match error {
+        QuantityError::Number(text, _) => QuantityError::Number(text, example),
+        QuantityError::Unit(text, unit, _) => QuantityError::Unit(text, unit, example),
+        other @ (QuantityError::Zero | QuantityError::TooLarge(_)) => other,
+    }
 }
