@@ -3,6 +3,7 @@
 //! All of it is listed, each with its task and part. What cannot be known before (which inputs will be
 //! given, what a result looks like) is left to the templates' own errors.
 
+mod inputs;
 mod names;
 mod order;
 mod task;
@@ -19,6 +20,7 @@ use crate::bounds::{STATE_BYTES, unwritable};
 use crate::dag::{Dag, Reducer, Task};
 use crate::state::reducer_of;
 use crate::template::near;
+pub(crate) use inputs::check_inputs;
 use names::{Known, Sight};
 use order::Order;
 

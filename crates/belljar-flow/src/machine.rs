@@ -153,9 +153,11 @@ impl Machine {
     /// A workflow that has not begun: apply [`What::Begin`] first.
     ///
     /// `inputs` are put over those the workflow has by default. Faults are those of
-    /// [`check`](crate::check()); tools are not looked at here.
+    /// [`check`](crate::check()), and inputs that the workflow does not have; tools are not looked at
+    /// here.
     pub fn begin(flow: &str, dag: Dag, inputs: Map<String, Value>) -> Result<Self, Faults> {
         crate::check::check(&dag, None)?;
+        crate::check::check_inputs(&dag, &inputs)?;
         if let Some(what) = bounds::unwritable(&inputs, bounds::STATE_BYTES) {
             return Err(Faults::of_the_whole("inputs", what));
         }

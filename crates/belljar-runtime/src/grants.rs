@@ -9,7 +9,7 @@ use std::{
 };
 
 use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
-use belljar_paths::names::{all_executed, executed_in};
+use belljar_paths::names::executed_in;
 use belljar_wire::{ErrorCode, GuestGrants, Language};
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2},
@@ -251,12 +251,9 @@ fn open_workspace(
     let Workspace { path, commit, executable } = workspace;
     let flag = "--workspace";
     if let Some(name) = executable.unlisted() {
-        let message =
-            format!("--commit-executable {name}: the host does not execute this by itself");
-        let names = all_executed().collect::<Vec<_>>().join(", ");
-        return Err(
-            invalid(message).with_hint(format!("it is committed anyway; those are: {names}"))
-        );
+        let message = format!("--commit-executable {name}: not a name of the list");
+        let hint = "docs/files.md lists the names that commits withhold, such as .git and .envrc";
+        return Err(invalid(message).with_hint(hint));
     }
     let plain = grantable(path, TreeAccess::Workspace, flag)?;
     if let (true, Some(name)) = (commit, executed_in(&plain).filter(|name| !executable.has(name))) {

@@ -148,3 +148,22 @@ fn f8_code_that_is_a_template_is_checked_as_one() {
     assert_eq!(task(false), [""; 0]);
     assert_eq!(task(true), ["task a, code: unknown name stat (did you mean state?)"]);
 }
+
+#[test]
+fn inputs_that_a_workflow_does_not_have_are_faults() {
+    let workflow = dag(json!({"inputs": {"version": 1, "to": 2}, "tasks": [
+        {"id": "a", "type": "pass", "value": "{{ inputs.dot }} {{ inputs['single'] }} {{ inputs[\"double\"] }}"},
+        {"id": "b", "type": "pass", "value": "{{ inputs.get('got', 1) }}"}]}));
+    let found = |workflow: &Dag, names: &[&str]| {
+        let given = names.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
+        check_inputs(workflow, &given).map_err(|faults| faults.to_string())
+    };
+    let known = ["version", "to", "dot", "single", "double", "got"];
+    assert_eq!(found(&workflow, &known), Ok(()));
+    let told = "inputs: the workflow has no input `versoin`; it declares `to`, `version` \
+                (did you mean version?)";
+    assert_eq!(found(&workflow, &["versoin", "to"]), Err(told.to_owned()));
+    assert!(found(&workflow, &["do"]).is_err(), "the beginning of a name is another name");
+    // An agent's inputs are its first state: whatever they are.
+    assert_eq!(found(&Dag::default(), &["anything"]), Ok(()));
+}

@@ -335,7 +335,7 @@ impl Machine {
         let Some(node) = node else { return Err(self.unknown_task(task)) };
         let id = node.id;
         let Some(number) = node.decision.filter(|_| node.phase == Phase::InDoubt) else {
-            return Err(format!("task {task} is not in doubt"));
+            return Err(self.not_in_doubt(id, task));
         };
         self.note_answer(number, by);
         match how {
@@ -355,6 +355,20 @@ impl Machine {
             }
         }
         Ok(())
+    }
+
+    /// Why a task cannot be resolved. The machine does not see the calls that code makes; they are
+    /// answered elsewhere.
+    fn not_in_doubt(&self, id: NodeId, task: &str) -> String {
+        let runs_code = self.node(id).is_some_and(|(node, def)| {
+            let is_code = matches!(def.action, Action::CodeExecution(_) | Action::Sandbox(_));
+            is_code && node.phase == Phase::Running
+        });
+        let hint = match runs_code {
+            true => "; a call inside its code is answered with `belljar approvals`",
+            false => "",
+        };
+        format!("task {task} is not in doubt{hint}")
     }
 }
 

@@ -64,6 +64,8 @@ impl Session {
             Ok(flight) => {
                 report.metrics.startup_ms = milliseconds_since(admitted);
                 report.confined(&inner.pool);
+                // The guest keeps to the session's limits, not to what the run asked for.
+                let request = RunRequest { limits, ..request };
                 let checked = Checked { request, limits, tools };
                 let outcome = inner.fly(flight, checked, &mut report, &mut transcript, abort).await;
                 report.taken_back = inner.written.take_back_live().await;
@@ -119,8 +121,6 @@ impl Inner {
         let (began, started) = (SystemTime::now(), Instant::now());
         let Checked { request, limits, tools } = checked;
         let durable = tools.as_ref().and_then(|tools| tools.durable.clone());
-        // The guest keeps to the session's limits, not to what the run asked for.
-        let request = RunRequest { limits, ..request };
         let command = command(request, self.guest.clone(), durable, true);
         let task = Task { command: &command, limits: &limits, files: Files::WantedIfNamed, tools };
         let mut ending = self.ending.subscribe();

@@ -7,6 +7,7 @@ mod graph;
 mod host;
 mod line;
 mod order;
+mod pause;
 mod progress;
 mod run;
 mod show;

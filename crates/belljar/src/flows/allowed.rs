@@ -13,6 +13,12 @@ use serde_json::Value;
 
 use super::{FlowsError, walk};
 
+/// The flags that allow more, with the commands that have them.
+const READ: &str = "`--read PATH` of `belljar workflow run` or `belljar serve`";
+const WRITE: &str = "`belljar serve --write PATH`; `belljar workflow run` has no such flag, and brings \
+                     changed files to the host only with `--workspace DIR --commit`";
+const ENV: &str = "`belljar workflow run --env NAME`";
+
 /// What workflows may do beyond calling the tools that policy allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -73,27 +79,26 @@ impl FlowTerms {
     }
 
     fn readable(&self, asked: &str) -> Result<PathBuf, Failure> {
-        within(asked, &self.readable, "reading", "--read")
+        within(asked, &self.readable, "reading", READ)
     }
 
     fn writable(&self, asked: &WriteAccess) -> Result<Vec<PathBuf>, Failure> {
         match asked {
             WriteAccess::Said(false) => Ok(Vec::new()),
             WriteAccess::Said(true) if self.writable.is_empty() => {
-                Err(beyond("writing to the host is not allowed here".to_owned(), "--write"))
+                Err(beyond("writing to the host is not allowed here".to_owned(), WRITE))
             }
             WriteAccess::Said(true) => Ok(self.writable.clone()),
-            WriteAccess::Paths(paths) => paths
-                .iter()
-                .map(|path| within(path, &self.writable, "writing", "--write"))
-                .collect(),
+            WriteAccess::Paths(paths) => {
+                paths.iter().map(|path| within(path, &self.writable, "writing", WRITE)).collect()
+            }
         }
     }
 
     fn variable(&self, name: &str) -> Result<(String, String), Failure> {
         match self.env.get(name) {
             Some(value) => Ok((name.to_owned(), value.clone())),
-            None => Err(beyond(format!("the variable {name} is not given here"), "--env")),
+            None => Err(beyond(format!("the variable {name} is not given here"), ENV)),
         }
     }
 }
@@ -110,7 +115,7 @@ fn within(asked: &str, allowed: &[PathBuf], what: &str, flag: &str) -> Result<Pa
 
 fn beyond(message: String, flag: &str) -> Failure {
     let message =
-        format!("{message}; the operator allows it with {flag} when the workflow is made");
+        format!("{message}; the operator allows it when the workflow is made, with {flag}");
     Failure { lasting: true, ..Failure::new("permission.denied", message) }
 }
 

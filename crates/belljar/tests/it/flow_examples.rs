@@ -43,6 +43,12 @@ impl Project {
         self.0.belljar(&arguments)
     }
 
+    /// Runs a file of a test's own.
+    fn run_text(&self, text: &str, more: &[&str]) -> Outcome {
+        self.0.file("work/own.yaml", text);
+        self.0.belljar(&[&["workflow", "run", "own.yaml"], more].concat())
+    }
+
     fn start(&self, file: &str, more: &[&str]) -> Child {
         let path = format!("{EXAMPLES}/{file}");
         let mut command = self.0.command(BELLJAR);
@@ -286,4 +292,52 @@ fn f1_a_workspace_is_worked_on_and_committed() {
     );
     let files = ended.json()["files"].clone();
     assert!(files.get(".mcp.json").is_none(), "what is the host's own is not shown: {files}");
+}
+
+#[test]
+fn f8_an_input_that_the_workflow_does_not_have_is_refused() {
+    if no_sandbox() {
+        return;
+    }
+    let project = Project::new();
+    let text = "name: release\ninputs: {version: \"1.0\"}\ntasks:\n  \
+                - {id: say, type: pass, value: \"{{ inputs.version }} {{ inputs.who | default('all') }}\"}\n\
+                output: \"{{ results.say }}\"\n";
+    let misspelled = project.run_text(text, &["--input", "versoin=1.4"]);
+    assert_eq!((misspelled.status, &*misspelled.stdout), (Some(2), ""), "{misspelled:#?}");
+    insta::assert_snapshot!(misspelled.stderr, @"error: own.yaml:2:1: inputs: the workflow has no input `versoin`; it declares `version`; did you mean `version`?");
+    // Those that it declares, and those that it only reads, are its own.
+    let good = project.run_text(text, &["--input", "version=v2", "--input", "who=me"]);
+    assert_eq!((good.status, &*good.stdout), (Some(0), "\"v2 me\"\n"), "{good:#?}");
+}
+
+#[test]
+fn f8_a_file_that_wants_to_write_is_told_of_a_flag_that_exists() {
+    if no_sandbox() {
+        return;
+    }
+    let project = Project::new();
+    let text = "tasks:\n  - {id: w, language: typescript, code: return 1, sandbox_config: {allowWrite: true}}\n";
+    let refused = project.run_text(text, &["--enable-code-execution", "--id", "w"]);
+    assert_eq!(refused.status, Some(1), "{refused:#?}");
+    let told = refused.stderr.lines().find(|line| line.starts_with("failed: "));
+    insta::assert_snapshot!(told.unwrap_or_default(), @"failed: writing to the host is not allowed here; the operator allows it when the workflow is made, with `belljar serve --write PATH`; `belljar workflow run` has no such flag, and brings changed files to the host only with `--workspace DIR --commit` [permission.denied]");
+    for (command, flag, exists) in
+        [(&["serve"][..], "--write", true), (&["workflow", "run"][..], "--write", false)]
+    {
+        let help = project.0.belljar(&[command, &["--help"]].concat()).stdout;
+        assert_eq!(help.contains(flag), exists, "{command:?}");
+    }
+}
+
+#[test]
+fn help_shows_decisions_as_they_are_named() {
+    for command in [&["workflow", "--help"][..], &["workflow", "command", "--help"]] {
+        let help = Place::new().belljar(command).stdout;
+        let lines = help.lines().filter(|line| line.trim_start().starts_with("belljar"));
+        let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+        let is_answer = |pair: &&[&str]| matches!(pair[0], "approve" | "reject");
+        let ids: Vec<&str> = words.windows(2).filter(is_answer).map(|pair| pair[1]).collect();
+        assert!(!ids.is_empty() && ids.iter().all(|id| *id == "d1"), "{ids:?}: {help}");
+    }
 }

@@ -1,6 +1,10 @@
 //! F3, F6: workflows from checkpoints of others, and what goes when it is over.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    time::Duration,
+};
 
 use belljar::{Collector, FlowOptions, Flows, Limits, Retention, SessionRegistry, Sweep, now_ms};
 use belljar_flow::{DurableEngine as _, engine::NewFlow};
@@ -110,6 +114,60 @@ fn f3_what_has_ended_leaves_no_files_behind_and_can_be_deleted() {
     assert_eq!(resumed.json()["status"], json!("completed"), "{resumed:#?}");
     let watched = Watched::of(&project.state());
     assert_eq!(watched.file("open", "f.txt").as_deref(), Some("one\ntwo\n"));
+}
+
+/// After a rollback nothing goes on until `continue`, and what was gone back over is out of reach.
+#[test]
+fn f3_a_workflow_that_was_rolled_back_says_how_it_goes_on_and_where_it_can_go() {
+    if no_sandbox() {
+        return;
+    }
+    let project = LedgerProject::new(Transport::Http);
+    let tasks = "tasks:\n  - {id: a, tool: ledger:effect, arguments: {key: a}}\n  \
+                 - {id: b, tool: ledger:effect, arguments: {key: b}, depends_on: [a]}\n  \
+                 - {id: c, tool: ledger:effect, arguments: {key: c}, depends_on: [b]}\n";
+    project.place.file("work/three.yaml", tasks);
+    let belljar = |arguments: &[&str]| project.place.belljar(arguments);
+    let ended = belljar(&["workflow", "run", "three.yaml", "--id", "flow"]);
+    assert_eq!(ended.status, Some(0), "{ended:#?}");
+    let checkpoints = || {
+        let shown = belljar(&["workflow", "show", "flow", "--json"]).json();
+        let rows = shown["checkpoints"].as_array().unwrap().iter();
+        rows.map(|row| row["checkpoint"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let before = checkpoints();
+    let to = before[before.len() - 2];
+    let back = belljar(&["workflow", "rollback", "flow", "--to", &to.to_string()]);
+    assert!(back.stderr.contains("belljar workflow command flow continue"), "{back:#?}");
+
+    let after = checkpoints();
+    for gone in before.iter().filter(|one| **one > to) {
+        assert!(!after.contains(gone), "{gone} of {after:?}");
+        let refused = belljar(&["workflow", "fork", "flow", "--at", &gone.to_string()]);
+        assert_eq!(refused.status, Some(2), "{refused:#?}");
+    }
+    for one in &after {
+        let (at, id) = (one.to_string(), format!("fork-{one}"));
+        let forked = belljar(&["workflow", "fork", "flow", "--at", &at, "--id", &id]);
+        assert_eq!(forked.status, Some(0), "{one}: {forked:#?}");
+    }
+    let shown = belljar(&["workflow", "show", "flow"]).stdout;
+    let listed = shown.lines().skip_while(|line| !line.starts_with("CHECKPOINT")).skip(1);
+    let listed = listed.map_while(|line| line.split_whitespace().next()?.parse().ok());
+    assert_eq!(listed.collect::<Vec<u64>>(), after, "{shown}");
+    let how = "it is paused; go on with it: belljar workflow command flow continue";
+    let last = shown.lines().last();
+    assert_eq!(last, Some(&*format!("{how}, then belljar workflow resume flow")), "{shown}");
+
+    let mut resumed = project.start(&["workflow", "resume", "flow"], None);
+    let mut heard = BufReader::new(resumed.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(heard.any(|line| line == how), "it ended, and said nothing of the pause");
+    // Who runs it takes the command at once.
+    let shown = belljar(&["workflow", "show", "flow"]).stdout;
+    assert_eq!(shown.lines().last(), Some(how), "{shown}");
+    assert_eq!(belljar(&["workflow", "command", "flow", "continue"]).status, Some(0));
+    assert!(heard.any(|line| line.ends_with("workflow completed")));
+    assert_eq!(resumed.wait().unwrap().code(), Some(0));
 }
 
 /// A second workflow of an id is not the first: what the first did, it does itself.

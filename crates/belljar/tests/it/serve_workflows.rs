@@ -156,6 +156,12 @@ fn f8_bad_workflows_are_refused_before_anything_runs() {
         let answer = server.call("run_workflow", &json!({"workflow": workflow}));
         assert_eq!(answer["structuredContent"]["error"]["code"], "workflow.invalid", "{answer:#}");
     }
+    let pass =
+        json!({"inputs": {"version": 1}, "tasks": [{"id": "a", "type": "pass", "value": 1}]});
+    let misspelled = json!({"workflow": pass, "inputs": {"versoin": 2}}).to_string();
+    let reply = server.api("POST /v1/workflows", &misspelled);
+    refused(&reply, 422, "workflow.invalid");
+    assert!(reply.body.contains("it declares `version`"), "{reply:#?}");
     assert_eq!(server.ask("GET /v1/workflows", &Value::Null), json!({"workflows": []}));
     assert_eq!(project.counted(), Vec::<String>::new());
 }

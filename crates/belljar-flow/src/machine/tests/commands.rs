@@ -260,3 +260,16 @@ fn f3_what_is_in_doubt_is_resolved() {
     assert_eq!(rig.status(), Status::Failed);
     assert!(rig.command(resolve(Resolution::Retry)).is_some());
 }
+
+#[test]
+fn f3_who_resolves_running_code_is_sent_to_the_approvals() {
+    let code = json!({"id": "c", "type": "code_execution", "language": "python", "code": "1"});
+    let mut rig = Rig::new(json!({"tasks": [code, tool("t", &[])]}));
+    let resolve = |task: &str| Command::Resolve { task: task.into(), how: Resolution::Retry };
+    let told =
+        "task c is not in doubt; a call inside its code is answered with `belljar approvals`";
+    assert_eq!(rig.command(resolve("c")).as_deref(), Some(told));
+    assert_eq!(rig.command(resolve("t")).as_deref(), Some("task t is not in doubt"));
+    rig.done("c", json!(1));
+    assert_eq!(rig.command(resolve("c")).as_deref(), Some("task c is not in doubt"));
+}

@@ -14,7 +14,7 @@ Examples:
   belljar workflow show flow_1f0c                tasks, times, open decisions, checkpoints
   belljar workflow show flow_1f0c --dot | dot -Tsvg > flow.svg
   belljar workflow events flow_1f0c --follow     as it happens; --after N replays from there
-  belljar workflow command flow_1f0c approve 1   answer a decision
+  belljar workflow command flow_1f0c approve d1  answer a decision
   belljar workflow resume flow_1f0c              go on after Ctrl-C or a crash
   belljar workflow rollback flow_1f0c --to 7     back to a checkpoint: state, files, compensations
   belljar workflow fork flow_1f0c --at 7         another one that goes on from there
@@ -26,8 +26,8 @@ be resumed).";
 
 const COMMAND_EXAMPLES: &str = "\
 Examples:
-  belljar workflow command ID approve 1 --value '{\"amount\": 10}'
-  belljar workflow command ID reject 1 --reason 'not on a Friday'
+  belljar workflow command ID approve d1 --value '{\"amount\": 10}'
+  belljar workflow command ID reject d1 --reason 'not on a Friday'
   belljar workflow command ID skip fetch
   belljar workflow command ID modify-args deploy '{\"target\": \"staging\"}'
   belljar workflow command ID resolve charge --retry       or --use JSON, or --fail

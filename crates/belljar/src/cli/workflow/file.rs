@@ -57,7 +57,10 @@ impl WorkflowFile {
     }
 
     fn locate(&self, fault: &CheckFault) -> Fault {
-        let found = fault.task.as_deref().and_then(|path| place(&self.text, path));
+        let found = match &fault.task {
+            Some(path) => place(&self.text, path),
+            None => position(&self.text, &fault.part).map(|at| (None, at)),
+        };
         let (node, (line, column)) = found.unwrap_or_else(|| (fault.task.clone(), (1, 1)));
         let near = fault.near.join("` or `");
         Fault {

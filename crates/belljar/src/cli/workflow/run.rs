@@ -12,9 +12,9 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use belljar::{CommitExecutable, FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
-use belljar_flow::{DriveError, Driven, EngineError, Left, formats::CodeExecution};
+use belljar_flow::{DriveError, Driven, EngineError, Left, Status, formats::CodeExecution};
 use belljar_tools::{ApprovalNotice, Observer};
 use belljar_wire::json::{JsonFlaw, check_keys};
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::{
     arguments::{WorkflowResumeArguments, WorkflowRunArguments},
-    granted::resolve,
+    granted::{commit_names, resolve},
     interrupt::{Interrupt, Stop},
     json_text::{Layout, lay_out},
     look::{Look, Role},
@@ -37,6 +37,7 @@ use super::{
     host::{Host, Ready, Started, terms},
     kept,
     line::{shown, told, word},
+    pause::{Pause, paused, paused_and_left},
     progress::Board,
     show::whole,
 };
@@ -130,7 +131,9 @@ fn inputs(arguments: &WorkflowRunArguments) -> anyhow::Result<Map<String, Value>
         let value = match check_keys(value.as_bytes()) {
             Ok(()) => serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
             Err(JsonFlaw::Malformed(_)) => Value::from(value),
-            Err(flaw @ JsonFlaw::RepeatedKey(_)) => bail!("--input {name}: {flaw}"),
+            Err(flaw @ (JsonFlaw::RepeatedKey(_) | JsonFlaw::ReservedKey(_))) => {
+                bail!("--input {name}: {flaw}")
+            }
         };
         inputs.insert(name.to_owned(), value);
     }
@@ -160,12 +163,9 @@ struct How {
 
 /// What of the files that the host would execute goes to the directory.
 fn executable(given: &[String], host: Host<'_>) -> anyhow::Result<CommitExecutable> {
-    let names = given.iter().chain(&host.settings.commit_executable).cloned().collect();
-    let executable = CommitExecutable::Names(names);
-    match executable.unlisted() {
-        Some(name) => bail!("--commit-executable {name}: the host does not execute this by itself"),
-        None => Ok(executable),
-    }
+    let mut names = commit_names(given).map_err(|refused| anyhow!(refused.message))?;
+    names.extend(host.settings.commit_executable.iter().cloned());
+    Ok(CommitExecutable::Names(names))
 }
 
 /// Drives a workflow, shows how it goes, and tells how it went.
@@ -212,12 +212,12 @@ async fn tell(
     how: &How,
 ) -> anyhow::Result<ExitCode> {
     let driven = match driven {
-        None => return stopped(id),
+        None => return stopped(id, None),
         Some(Err(error)) => return Err(explained(id, error)),
         Some(Ok(driven)) => driven,
     };
     if driven.left != Left::Ended {
-        return stopped(id);
+        return stopped(id, Some(driven.status));
     }
     let completed = driven.failure.is_none();
     if how.as_json {
@@ -255,8 +255,12 @@ async fn commit(
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn stopped(id: &str) -> anyhow::Result<ExitCode> {
-    writeln!(io::stderr(), "go on from here: belljar workflow resume {id}")?;
+fn stopped(id: &str, status: Option<Status>) -> anyhow::Result<ExitCode> {
+    let how = match status == Some(Status::Paused) {
+        true => paused_and_left(id),
+        false => format!("go on from here: belljar workflow resume {id}"),
+    };
+    writeln!(io::stderr(), "{how}")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -296,14 +300,16 @@ struct Watcher {
     drawn: usize,
     asker: Option<Asker>,
     quiet: Quiet,
+    pause: Pause,
 }
 
 impl Watcher {
     async fn new(flows: &Flows, id: &str, quiet: &Quiet) -> Self {
         let machine = flows.look(id, None).await.ok();
         let mut asker = Asker::at_terminal();
-        let (mut after, mut board) = (0, None);
+        let (mut after, mut board, mut pause) = (0, None, Pause::default());
         if let Some(machine) = &machine {
+            pause = Pause::of(machine);
             after = machine.told();
             board = Look::of_stderr().is_terminal().then(|| Board::of(&machine.tasks()));
             if let Some(asker) = &mut asker {
@@ -311,7 +317,7 @@ impl Watcher {
             }
         }
         let (id, quiet) = (id.to_owned(), quiet.clone());
-        let watcher = Self { id, after, began_ms: None, board, drawn: 0, asker, quiet };
+        let watcher = Self { id, after, began_ms: None, board, drawn: 0, asker, quiet, pause };
         watcher.begin(machine.as_ref());
         watcher
     }
@@ -340,6 +346,9 @@ impl Watcher {
         if let Some(asker) = &mut self.asker {
             asker.step(flows, &self.id).await;
         }
+        if self.pause.is_to_be_told() {
+            self.say(&paused(&self.id));
+        }
         self.draw();
     }
 
@@ -347,6 +356,7 @@ impl Watcher {
         let look = Look::of_stderr();
         for event in events {
             self.after = event.seq;
+            self.pause.hear(event);
             let began = *self.began_ms.get_or_insert(event.at_ms);
             if let Some(asker) = &mut self.asker {
                 asker.hear(event);

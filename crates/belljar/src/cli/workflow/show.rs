@@ -30,12 +30,15 @@ use super::super::{
 use super::{
     find, graph, kept,
     line::{asked_inside, question, rolled_back, shown, told, word},
+    pause::{paused, paused_and_left},
     progress::Board,
 };
 
 /// Checkpoints that are shown to people, and to programs.
-const SOME: u32 = 10;
+const SOME: usize = 10;
 const MANY: u32 = 10_000;
+/// The status of one that waits for `continue`.
+const PAUSED: &str = "paused";
 /// Events fetched at once, and how long one look for more waits.
 const PAGE: u32 = 500;
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -54,12 +57,13 @@ pub(super) async fn show(
     }
     let engine = workflows.engine();
     let row = engine.find(&id).await?.context("it was forgotten meanwhile")?;
-    let most = if arguments.json { MANY } else { SOME };
-    let checkpoints = engine.checkpoints(&id, None, most).await?;
+    let mut checkpoints = engine.checkpoints(&id, None, MANY).await?;
+    keep_reachable(&mut checkpoints, &workflows.look(&id, None).await?);
     let inside = task_questions(engine.store(), &machine).await?;
     if arguments.json {
         print_json(&as_json(&row, &machine, &inside, &checkpoints))?;
     } else {
+        checkpoints.truncate(SOME);
         let text = as_text(&row, &machine, &inside, &checkpoints, Look::of_stdout());
         io::stdout().write_all(text.as_bytes())?;
     }
@@ -71,7 +75,15 @@ pub(super) async fn whole(flows: &Flows, id: &str, at: Option<u64>) -> anyhow::R
     let machine = flows.look(id, at).await?;
     let row = flows.find(id).await?.context("it was forgotten meanwhile")?;
     let inside = flows.task_questions(&machine).await?;
-    Ok(as_json(&row, &machine, &inside, &flows.checkpoints(id, None, MANY).await?))
+    let mut checkpoints = flows.checkpoints(id, None, MANY).await?;
+    keep_reachable(&mut checkpoints, &flows.look(id, None).await?);
+    Ok(as_json(&row, &machine, &inside, &checkpoints))
+}
+
+/// Leaves out the checkpoints of branches that were rolled back: no rollback and no fork goes there.
+/// Only the newest state of a workflow knows them.
+fn keep_reachable(checkpoints: &mut Vec<CheckpointRow>, newest: &Machine) {
+    checkpoints.retain(|one| !newest.is_abandoned(one.seq));
 }
 
 fn as_json(
@@ -155,8 +167,8 @@ fn as_text(
         let back = format!("belljar workflow rollback {id} --to N");
         text += &look.paint(Role::Dim, &format!("back to one of them: {back}\n"));
     }
-    if is_resumable(row) {
-        text += &format!("\ngo on with it: belljar workflow resume {id}\n");
+    if let Some(how) = how_to_go_on(row) {
+        text += &format!("\n{how}\n");
     }
     text
 }
@@ -166,6 +178,18 @@ fn status(row: &FlowRow, machine: &Machine) -> String {
     match status_of(row) {
         known @ (QUEUED | NEEDS_ATTENTION) => known.to_owned(),
         _ => word(&machine.status()),
+    }
+}
+
+/// What a person does for it to go on, if that is needed.
+fn how_to_go_on(row: &FlowRow) -> Option<String> {
+    let id = &row.id;
+    let is_paused = row.finished_ms.is_none() && row.status == PAUSED;
+    match (is_paused, is_resumable(row)) {
+        (true, true) => Some(paused_and_left(id)),
+        (true, false) => Some(paused(id)),
+        (false, true) => Some(format!("go on with it: belljar workflow resume {id}")),
+        (false, false) => None,
     }
 }
 
@@ -239,7 +263,8 @@ pub(super) async fn list(
         .collect();
     let table = columns(["WORKFLOW", "STATUS", "MADE", "BY", "NAME"], &cells, Look::of_stdout());
     io::stdout().write_all(table.as_bytes())?;
-    if let Some(row) = rows.iter().find(|row| is_resumable(row)) {
+    let goes_on = |row: &&FlowRow| is_resumable(row) && row.status != PAUSED;
+    if let Some(row) = rows.iter().find(goes_on) {
         writeln!(io::stderr(), "go on with one: belljar workflow resume {}", row.id)?;
     }
     Ok(ExitCode::SUCCESS)

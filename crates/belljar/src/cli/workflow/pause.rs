@@ -1,0 +1,48 @@
+//! A workflow that is paused starts nothing: whoever waits for it is told so, and how it goes on.
+
+use std::time::{Duration, Instant};
+
+use belljar_flow::{Event, Happened, Machine, Status};
+
+/// How long a pause lasts before it is told: a `continue` that was sent before is taken first.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// That a workflow is paused, and the command that lets it go on. Taking it up is not enough.
+pub(super) fn paused(flow: &str) -> String {
+    format!("it is paused; go on with it: belljar workflow command {flow} continue")
+}
+
+/// The same for one that nobody runs: the command is kept until somebody takes it up.
+pub(super) fn paused_and_left(flow: &str) -> String {
+    format!("{}, then belljar workflow resume {flow}", paused(flow))
+}
+
+/// A pause that the person who watches has not been told of yet.
+#[derive(Debug, Default)]
+pub(super) struct Pause {
+    untold_since: Option<Instant>,
+}
+
+impl Pause {
+    /// As a workflow is now.
+    pub(super) fn of(machine: &Machine) -> Self {
+        let is_paused = machine.status() == Status::Paused;
+        Self { untold_since: is_paused.then(Instant::now) }
+    }
+
+    /// Hears what happens.
+    pub(super) fn hear(&mut self, event: &Event) {
+        let happened = &event.happened;
+        if matches!(happened, Happened::WorkflowPaused | Happened::RolledBack { .. }) {
+            self.untold_since = Some(Instant::now());
+        }
+        if matches!(happened, Happened::WorkflowContinued | Happened::WorkflowEnded { .. }) {
+            self.untold_since = None;
+        }
+    }
+
+    /// Whether to tell of it now; it is told once.
+    pub(super) fn is_to_be_told(&mut self) -> bool {
+        self.untold_since.take_if(|since| since.elapsed() >= PATIENCE).is_some()
+    }
+}
