@@ -32,14 +32,15 @@ use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGra
 pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_process};
 use crate::{
     Sandbox, Session,
+    active::ActiveIds,
     owner::{Enlisted, enlist},
 };
 use cache::{CacheKey, Used};
 pub(crate) use durable::EndedRun;
 pub use durable::{ResumeError, Resumed};
 pub(crate) use one_call::{OneCall, OneCallEnd};
+use ownership::RUNNING;
 pub use ownership::run_status;
-use ownership::{RUNNING, UnderWay};
 
 /// The event that a run has ended without a value, for whatever reason.
 const FAILED: &str = "code_execution_failed";
@@ -64,7 +65,8 @@ pub struct Executor {
     sandbox: Sandbox,
     bridge: Option<Bridge>,
     store: Option<Store>,
-    under_way: UnderWay,
+    /// The durable runs this executor and its clones are at.
+    under_way: ActiveIds,
     /// Where measurements go, once somebody takes them.
     meter: Arc<OnceLock<Meter>>,
     /// Shows other hosts of the store that this process lives.
@@ -136,7 +138,7 @@ impl Executor {
             let failed = |error: &std::io::Error| tracing::warn!(%error, "not shown as alive");
             enlist(state).inspect_err(failed).ok()
         });
-        let (under_way, meter) = (UnderWay::default(), Arc::default());
+        let (under_way, meter) = (ActiveIds::default(), Arc::default());
         let stops = Arc::default();
         Self { sandbox, bridge, store, under_way, meter, _enlisted: enlisted, stops }
     }

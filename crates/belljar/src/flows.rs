@@ -53,7 +53,8 @@ pub use known::check_workflow;
 pub use retention::forget_workflow;
 pub use waiting::{TaskQuestion, task_questions};
 
-use driving::{Neglected, UnderWay};
+use crate::active::ActiveIds;
+use driving::Neglected;
 use performer::Hands;
 use queue::Queue;
 
@@ -73,7 +74,7 @@ struct Shared {
     workflows: Workflows<Embedded>,
     hands: Arc<Hands>,
     terms: FlowTerms,
-    under_way: UnderWay,
+    under_way: ActiveIds,
     queue: Queue,
     max_queued: usize,
     /// Those of which it was said that they are left alone, with their fence.
@@ -189,7 +190,7 @@ impl Flows {
             workflows: Workflows::new(engine),
             hands,
             terms,
-            under_way: UnderWay::default(),
+            under_way: ActiveIds::default(),
             queue,
             max_queued,
             left_alone: Mutex::default(),

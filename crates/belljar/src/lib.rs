@@ -13,6 +13,7 @@
 //! code did, the host is unharmed. The code sees nothing of the machine: no file, no network, no
 //! environment, no other process.
 
+mod active;
 mod engines;
 mod executor;
 mod flows;

@@ -13,11 +13,11 @@ use thiserror::Error;
 
 use super::{
     Execution, Executor, budget, link, now_ms,
-    ownership::{Entered, INTERRUPTED, RUNNING},
+    ownership::{INTERRUPTED, RUNNING},
     stored::StoredRequest,
     this_process,
 };
-use crate::is_owner_alive;
+use crate::{active::ActiveGuard, is_owner_alive};
 
 /// The status of a run that its caller gave up.
 const ABORTED: &str = "aborted";
@@ -186,7 +186,7 @@ impl Executor {
         &self,
         execution: Execution,
         store: &Store,
-        (lease, entered): (Lease, Entered),
+        (lease, entered): (Lease, ActiveGuard),
         durable: Durable,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
@@ -359,12 +359,12 @@ fn ended_by_itself(result: &RunResult) -> bool {
 /// A run whose caller loses interest half way is set aside, so that it can be resumed.
 struct GivenUp {
     executor: Executor,
-    run: Option<(Lease, Entered)>,
+    run: Option<(Lease, ActiveGuard)>,
 }
 
 impl GivenUp {
     /// It was not: here is that it is still under way.
-    fn not(mut self) -> Option<Entered> {
+    fn not(mut self) -> Option<ActiveGuard> {
         self.run.take().map(|(_, entered)| entered)
     }
 }

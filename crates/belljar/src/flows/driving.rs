@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Shared, retention, walk};
 use crate::{
+    active::ActiveIds,
     executor::{is_owner_this_process, this_process},
     is_owner_alive, now_ms,
 };
@@ -42,33 +43,6 @@ pub(super) enum Until {
     Idle,
     /// When nothing is to be done for a while. It is still looked after here.
     Resting,
-}
-
-/// The workflows that are driven here.
-#[derive(Debug, Clone, Default)]
-pub(super) struct UnderWay(Arc<Mutex<BTreeSet<String>>>);
-
-impl UnderWay {
-    pub(super) fn has(&self, id: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
-    }
-
-    /// One more, until the guard is dropped; nothing if it is there.
-    pub(super) fn enter(&self, id: &str) -> Option<Entered> {
-        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
-        is_new.then(|| Entered { all: self.clone(), id: id.to_owned() })
-    }
-}
-
-pub(super) struct Entered {
-    all: UnderWay,
-    id: String,
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        self.all.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
-    }
 }
 
 /// Drives a workflow until there is a reason to leave it.
@@ -163,7 +137,7 @@ fn drive_error(error: WorkflowError) -> DriveError {
 }
 
 /// Whether somebody who lives has a workflow.
-pub(super) fn is_held(row: &FlowRow, here: &UnderWay) -> bool {
+pub(super) fn is_held(row: &FlowRow, here: &ActiveIds) -> bool {
     let is_alive =
         is_owner_alive(&row.owner) || (is_owner_this_process(&row.owner) && here.has(&row.id));
     row.lease_until_ms > now_ms() && is_alive
