@@ -18,11 +18,12 @@ const UNSAFE_CRATE: &str = "crates/belljar-jail/";
 
 /// Which crates a crate may depend on: arrows never point up.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("belljar-contract", &[]),
     ("belljar-paths", &[]),
     ("belljar-jail", &[]),
-    ("belljar-wire", &[]),
+    ("belljar-wire", &["belljar-contract"]),
     ("belljar-worker", &["belljar-jail", "belljar-wire"]),
-    ("belljar-runtime", &["belljar-jail", "belljar-paths", "belljar-wire"]),
+    ("belljar-runtime", &["belljar-contract", "belljar-jail", "belljar-paths", "belljar-wire"]),
     ("belljar-search", &[]),
     ("belljar-store", &[]),
     ("belljar-tools", &["belljar-jail", "belljar-search", "belljar-store", "belljar-wire"]),
