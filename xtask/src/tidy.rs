@@ -3,6 +3,7 @@
 //! Each rule has a list of excused cases that only shrinks.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -13,6 +14,11 @@ use anyhow::{Context, bail};
 const MAX_FILE_LINES: usize = 500;
 /// Files over the limit that are excused, with the reason.
 const EXCUSED_SIZES: &[(&str, &str)] = &[];
+/// No crate has more lines of Rust in `src`, tests apart.
+const MAX_CRATE_LINES: usize = 12_000;
+/// Crates over the limit that are excused, with the reason.
+const EXCUSED_CRATES: &[(&str, &str)] =
+    &[("belljar-flow", "its file formats are about to become a crate of their own")];
 /// The one crate that may hold `unsafe`.
 const UNSAFE_CRATE: &str = "crates/belljar-jail/";
 
@@ -30,19 +36,34 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("belljar-flow", &["belljar-store"]),
     ("belljar-server", &["belljar-paths", "belljar-wire"]),
     (
-        "belljar",
+        "belljar-project",
         &[
             "belljar-flow",
             "belljar-jail",
             "belljar-paths",
             "belljar-runtime",
-            "belljar-search",
+            "belljar-server",
+            "belljar-store",
+            "belljar-tools",
+            "belljar-worker",
+        ],
+    ),
+    (
+        "belljar",
+        &[
+            "belljar-flow",
+            "belljar-paths",
+            "belljar-project",
+            "belljar-runtime",
             "belljar-server",
             "belljar-store",
             "belljar-tools",
             "belljar-wire",
-            "belljar-worker",
         ],
+    ),
+    (
+        "belljar-bench",
+        &["belljar-flow", "belljar-project", "belljar-search", "belljar-store", "belljar-tools"],
     ),
 ];
 
@@ -50,14 +71,19 @@ const ARROWS: &[(&str, &[&str])] = &[
 pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     let mut files = Vec::new();
-    for top in ["crates", "xtask"] {
+    let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
+    for top in ["bench", "crates", "xtask"] {
         collect(&root.join(top), &mut files)?;
     }
     for file in &files {
         let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy().into_owned();
         let text = fs::read_to_string(file).with_context(|| name.clone())?;
         check_file(&name, &text, &mut faults);
+        if let Some(owner) = owner_of(&name) {
+            *sizes.entry(owner.to_owned()).or_default() += text.lines().count();
+        }
     }
+    check_crate_sizes(&sizes, &mut faults);
     check_arrows(root, &mut faults)?;
     if !faults.is_empty() {
         bail!("{} faults:\n{}", faults.len(), faults.join("\n"));
@@ -114,15 +140,44 @@ fn check_file(name: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
+/// The directory of the crate whose production code a file is. What guests are given in their own
+/// language does not count.
+fn owner_of(name: &str) -> Option<&str> {
+    let (owner, _) = name.split_once("/src/")?;
+    let is_production = name.ends_with(".rs") && !is_test(name);
+    is_production.then(|| owner.rsplit('/').next().unwrap_or(owner))
+}
+
+fn check_crate_sizes(sizes: &BTreeMap<String, usize>, faults: &mut Vec<String>) {
+    for (name, lines) in sizes {
+        let excused = EXCUSED_CRATES.iter().any(|(known, _)| known == name);
+        match *lines > MAX_CRATE_LINES {
+            true if !excused => {
+                faults.push(format!("{name}: {lines} lines in src, at most {MAX_CRATE_LINES}"));
+            }
+            false if excused => {
+                faults
+                    .push(format!("{name}: {lines} lines in src, so it needs no excuse any more"));
+            }
+            true | false => {}
+        }
+    }
+}
+
 fn is_test(name: &str) -> bool {
     name.contains("/tests/") || name.ends_with("/tests.rs")
 }
 
 fn check_arrows(root: &Path, faults: &mut Vec<String>) -> anyhow::Result<()> {
+    let mut directories = vec![root.join("bench")];
     for entry in fs::read_dir(root.join("crates"))? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        directories.push(entry?.path());
+    }
+    for path in directories {
         let manifest = fs::read_to_string(path.join("Cargo.toml"))?;
+        let name = section(&manifest, "[package]")
+            .find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'))
+            .unwrap_or_default();
         let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
             faults.push(format!("crates/{name}: say in xtask/src/tidy.rs what it may depend on"));
             continue;

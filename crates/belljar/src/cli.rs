@@ -10,13 +10,10 @@ mod artifacts;
 mod asking;
 mod audit;
 mod backup;
-mod bench;
 mod blob;
 mod code_frame;
 mod columns;
-mod config;
 mod demo;
-mod descriptors;
 mod dice;
 mod doctor;
 mod gc;
@@ -24,18 +21,15 @@ mod granted;
 mod interrupt;
 mod json_text;
 mod launch;
-mod limit_key;
 mod log_lines;
 mod look;
 mod moments;
 mod patience;
 mod project;
-mod quantity;
 mod report;
 mod resume;
 mod run;
 mod runs;
-mod saving;
 mod serve;
 mod session;
 mod source;
@@ -46,17 +40,19 @@ mod visible;
 mod workflow;
 
 use std::{
+    env,
     error::Error,
     io::{self, Write as _},
+    path::PathBuf,
     process::ExitCode,
 };
 
+use belljar_project::config::{Places, Settings};
 use clap::Parser as _;
 use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
 use arguments::{Arguments, Command};
-use config::{Places, Settings};
 use json_text::{Layout, lay_out};
 use look::{Look, Role};
 use project::Project;
@@ -82,7 +78,7 @@ pub(crate) fn main() -> ExitCode {
 
 fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.config.as_deref();
-    let places = Places::of_this_process();
+    let places = places_of_this_process();
     let settings = || {
         tell_strangers(&places);
         Settings::load(config, &places)
@@ -91,7 +87,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     // For whatever may call tools.
     let with_tools = || {
         let settings = settings()?;
-        settings.tools.tell_not_counted();
+        tell_not_counted(&settings);
         anyhow::Ok(settings)
     };
     match arguments.command {
@@ -114,7 +110,6 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::DemoServer => demo::serve(),
         // What is wrong with a project is no reason not to examine the machine.
         Command::Doctor(doctor) => doctor::doctor(doctor, project().ok().as_ref()),
-        Command::Bench(bench) => bench::bench(&bench),
     }
 }
 
@@ -124,6 +119,24 @@ fn tell_strangers(places: &Places) {
     for stranger in places.strangers() {
         let text = visible::for_stream(&stranger.to_string(), look).into_owned();
         let _ = writeln!(io::stderr(), "{} {text}", look.paint(Role::Dim, "note:"));
+    }
+}
+
+/// Says which rules do not count, where a person sees it.
+fn tell_not_counted(settings: &Settings) {
+    for not_counted in &settings.tools.not_counted {
+        let _ = writeln!(io::stderr(), "{}", visible::visible(&not_counted.to_string()));
+    }
+}
+
+/// The places of this process.
+fn places_of_this_process() -> Places {
+    // The base-directory specification says that a relative path here is to be ignored.
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    Places {
+        current: env::current_dir().ok(),
+        home: absolute("HOME"),
+        config_home: absolute("XDG_CONFIG_HOME"),
     }
 }
 

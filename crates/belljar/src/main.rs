@@ -6,6 +6,6 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    belljar::init();
+    belljar_project::init();
     cli::main()
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::{is_owner_alive, now_ms};
+use belljar_project::{is_owner_alive, now_ms};
 use belljar_server::ApprovalKind;
 use belljar_store::{Approval, ApprovalState, Approvals, DecideError, Store, StoreError, Verdict};
 use belljar_wire::json::check_keys;

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use belljar::Artifact;
+use belljar_project::Artifact;
 
 /// With a number before it, it still is a file name.
 const MAX_NAME_BYTES: usize = 200;

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use belljar::now_ms;
+use belljar_project::now_ms;
 use belljar_store::{Store, Verdict};
 use belljar_tools::{ApprovalNotice, NoObserver, Observer};
 use tokio::sync::mpsc;

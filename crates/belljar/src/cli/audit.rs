@@ -5,14 +5,14 @@ use std::{
     process::ExitCode,
 };
 
-use belljar::now_ms;
+use belljar_project::{config::quantity::milliseconds, now_ms};
 use belljar_store::{AuditFilter, AuditRow, Store};
 use belljar_tools::Glob;
 use serde::Serialize;
 
 use super::{
     arguments::AuditArguments, columns::columns, look::Look, moments::ago, print_json,
-    project::Project, report::milliseconds, runs::find_run, runtime, visible::visible,
+    project::Project, runs::find_run, runtime, visible::visible,
 };
 
 /// Rows that are looked through for those that match a pattern.

@@ -12,11 +12,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use belljar_project::config::quantity::round_size;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::{
-    arguments::BackupArguments, project::Project, quantity::round_size, runtime, visible::visible,
-};
+use super::{arguments::BackupArguments, project::Project, runtime, visible::visible};
 
 /// Runs the command.
 pub(crate) fn backup(arguments: &BackupArguments, project: &Project) -> anyhow::Result<ExitCode> {

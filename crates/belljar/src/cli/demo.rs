@@ -12,7 +12,10 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::RunResult;
+use belljar_project::{
+    RunResult, Saving,
+    config::quantity::{grouped, milliseconds},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -21,10 +24,8 @@ use super::{
     json_text::{Layout, lay_out},
     look::{Look, Role},
     print_json,
-    quantity::grouped,
-    report::{self, Shown, milliseconds},
+    report::{self, Shown},
     runtime,
-    saving::Saving,
 };
 use stage::Performance;
 

@@ -11,7 +11,10 @@ use std::{
     process::ExitCode,
 };
 
-use belljar::{Finding, FindingState, Language, RunError, RunResult, Sandbox, examine};
+use belljar_project::{
+    Finding, FindingState, Language, RunError, RunResult, Sandbox, config::quantity::milliseconds,
+    examine,
+};
 use serde::Serialize;
 
 use super::{
@@ -20,7 +23,6 @@ use super::{
     look::{Look, Role},
     print_json,
     project::Project,
-    report::milliseconds,
     run, runtime,
 };
 

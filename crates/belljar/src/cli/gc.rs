@@ -7,19 +7,17 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::{Collected, Collector, Retention, Sweep, now_ms};
+use belljar_project::{
+    Collected, Collector, Retention, Sweep,
+    config::quantity::round_size,
+    config::{Places, Settings},
+    now_ms,
+};
 use belljar_store::{FILE_NAME, RecordKind, Shrinking, Store, StoreSizes};
 use serde::Serialize;
 
 use super::{
-    arguments::GcArguments,
-    columns::columns,
-    config::{Places, Settings},
-    look::Look,
-    print_json,
-    project::Project,
-    quantity::round_size,
-    runtime,
+    arguments::GcArguments, columns::columns, look::Look, print_json, project::Project, runtime,
 };
 
 /// Kinds that are named on one line.

@@ -1,6 +1,6 @@
 //! Getting ready to run code, and clearing up after it, whatever signal comes when.
 
-use belljar::{
+use belljar_project::{
     BuildError, ErrorCode, Executor, RunError, RunResult, Sandbox, SandboxBuilder, Status, unrun,
 };
 

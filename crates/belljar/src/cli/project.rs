@@ -12,12 +12,14 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::{Executor, Sandbox, know_owners_of, now_ms};
 use belljar_paths::owner::{check_place, check_state};
+use belljar_project::{
+    Executor, Sandbox,
+    config::{ConfiguredServer, PROJECT_NAMES, Places, STATE_NAME, Settings, ToolSettings},
+    know_owners_of, now_ms,
+};
 use belljar_store::{FILE_NAME, Found, Store};
 use belljar_tools::{Bridge, BridgeConfig, ServerConfigError, ServerSpec, Surroundings, Upstreams};
-
-use super::config::{ConfiguredServer, PROJECT_NAMES, Places, STATE_NAME, Settings, ToolSettings};
 
 /// This program, which is also what looks after each server.
 const THIS_PROGRAM: &str = "/proc/self/exe";

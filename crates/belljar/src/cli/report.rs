@@ -5,7 +5,10 @@
 
 use std::io::{self, Write};
 
-use belljar::{Change, ErrorCode, RunError, RunResult, Status};
+use belljar_project::{
+    Change, ErrorCode, RunError, RunResult, Status,
+    config::quantity::{grouped, milliseconds},
+};
 use serde::Deserialize;
 
 use super::{
@@ -13,7 +16,6 @@ use super::{
     json_text::{Layout, lay_out},
     log_lines::only_logged,
     look::{Look, Role},
-    quantity::grouped,
     visible::for_stream,
 };
 
@@ -223,17 +225,6 @@ fn metrics_line(result: &RunResult) -> String {
         format!("{} isolation ({})", isolation.tier, isolation.engine),
     ]
     .join(" · ")
-}
-
-/// A time with as many digits as it deserves.
-pub(crate) fn milliseconds(ms: f64) -> String {
-    if ms < 10.0 {
-        format!("{ms:.2} ms")
-    } else if ms < 1000.0 {
-        format!("{ms:.1} ms")
-    } else {
-        format!("{:.2} s", ms / 1000.0)
-    }
 }
 
 #[cfg(test)]

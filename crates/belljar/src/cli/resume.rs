@@ -6,7 +6,11 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::{Executor, Resumed, RunError, RunResult, Status, unrun};
+use belljar_project::{
+    Executor, Resumed, RunError, RunResult, Status,
+    config::{Places, Settings},
+    unrun,
+};
 use belljar_runtime::ErrorCode;
 use belljar_store::{RunRecord, Store};
 use serde::Deserialize;
@@ -15,7 +19,6 @@ use serde_json::value::RawValue;
 use super::{
     arguments::ResumeArguments,
     asking,
-    config::{Places, Settings},
     interrupt::{Interrupt, Stop},
     launch::{Launched, after_signals, clear_up, launch, stop_signal},
     project::Project,

@@ -5,14 +5,15 @@ use std::{
     process::ExitCode,
 };
 
-use belljar::{
-    Durability, Execution, Executor, RunRequest, RunResult, Sandbox, SandboxBuilder, Status, unrun,
+use belljar_project::{
+    Durability, Execution, Executor, RunRequest, RunResult, Sandbox, SandboxBuilder, Status,
+    config::{Places, Settings},
+    unrun,
 };
 
 use super::{
     arguments::RunArguments,
     artifacts, asking,
-    config::{Places, Settings},
     granted::{Granted, commit_names, granted},
     interrupt::{Interrupt, Stop},
     is_broken_pipe,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar::{is_owner_alive, now_ms, run_status};
+use belljar_project::{is_owner_alive, now_ms, run_status};
 use belljar_store::{Lease, RunSummary, Store, StoreError};
 use serde::Serialize;
 

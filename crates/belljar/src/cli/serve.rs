@@ -13,8 +13,10 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use belljar::{
+use belljar_project::{
     Collector, ExecutableTerms, Hidden, ProjectBackend, RunError, Sandbox, Terms, WorkflowTerms,
+    allow_many_descriptors,
+    config::{Places, Settings},
 };
 use belljar_server::{
     Auth, Gateway, HttpConfig, HttpServer, Options, Token, Traces, conformance, serve_http,
@@ -30,8 +32,6 @@ use tracing_subscriber::{
 
 use super::{
     arguments::{LogFormat, ServeArguments},
-    config::{Places, Settings},
-    descriptors,
     granted::{commit_names, existing},
     interrupt::Interrupt,
     look::{Look, Role},
@@ -57,7 +57,7 @@ pub(crate) fn serve(
 ) -> anyhow::Result<ExitCode> {
     let terms = terms(arguments, settings, places, project)?;
     // Each session and each client has some.
-    descriptors::allow_many();
+    allow_many_descriptors();
     if let Some(format) = arguments.log {
         start_logging(format);
     }

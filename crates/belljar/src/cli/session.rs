@@ -12,7 +12,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar::now_ms;
+use belljar_project::{
+    config::{LimitKey, Settings},
+    now_ms,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -23,8 +26,6 @@ use super::{
     },
     artifacts,
     columns::columns,
-    config::Settings,
-    limit_key::LimitKey,
     look::Look,
     moments::ago,
     print_json,

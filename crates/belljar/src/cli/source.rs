@@ -11,11 +11,11 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar::Language;
+use belljar_project::{Language, config::quantity::show_size};
 use belljar_wire::json::check_keys;
 use serde_json::value::RawValue;
 
-use super::{arguments::RunArguments, quantity::show_size};
+use super::arguments::RunArguments;
 
 /// No code is this large; the run's own limit is far below and gives the better message.
 const MAX_CODE_BYTES: u64 = 64 << 20;

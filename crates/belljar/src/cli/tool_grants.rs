@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use belljar::{Durability, Execution, Executor};
+use belljar_project::{Durability, Execution, Executor};
 use belljar_tools::{Glob, ToolGrants};
 
 use super::{arguments::ToolArguments, patience::telling, project::Project};

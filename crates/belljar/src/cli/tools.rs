@@ -12,13 +12,13 @@ use std::{
     time::Duration,
 };
 
+use belljar_project::config::{Places, Settings};
 use belljar_runtime::ToolFault;
 use belljar_store::Store;
 use belljar_tools::{Bridge, Catalogue, UpstreamError};
 
 use super::{
     arguments::ToolsCommand,
-    config::{Places, Settings},
     interrupt::Interrupt,
     look::{Look, Role},
     patience::telling,

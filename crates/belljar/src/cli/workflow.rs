@@ -16,14 +16,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use belljar_flow::{DurableEngine as _, Embedded, Workflows, engine::Filter};
+use belljar_project::config::{Places, Settings};
 use belljar_store::Store;
 
-use super::{
-    arguments::WorkflowCommand,
-    config::{Places, Settings},
-    project::Project,
-    runtime,
-};
+use super::{arguments::WorkflowCommand, project::Project, runtime};
 
 /// Workflows that are looked through for the one whose id begins in a way.
 const MOST_LOOKED_AT: u32 = 10_000;

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use belljar::{ErrorCode, Execution, Language, RunRequest};
+use belljar_project::{ErrorCode, Execution, Language, RunRequest};
 use belljar_store::{Approval, Approvals, AuditFilter, Verdict};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -41,7 +41,8 @@ fn program(rest: &str) -> RunRequest {
 /// The approval that waits, once it does.
 async fn waiting(project: &Project) -> Approval {
     loop {
-        let found = project.store.approvals(Approvals::Pending, belljar::now_ms()).await.unwrap();
+        let found =
+            project.store.approvals(Approvals::Pending, belljar_project::now_ms()).await.unwrap();
         match found.into_iter().next() {
             Some(approval) => return approval,
             None => tokio::time::sleep(Duration::from_millis(5)).await,
@@ -68,7 +69,8 @@ fn s2_arguments_with_a_key_twice_are_never_asked_about_and_never_sent() {
             let result = project.execute(Execution::new(program(&code), "test")).await;
             assert_eq!((result.error, result.result.get()), (None, r#""tool.arguments""#));
         }
-        let asked = project.store.approvals(Approvals::All, belljar::now_ms()).await.unwrap();
+        let asked =
+            project.store.approvals(Approvals::All, belljar_project::now_ms()).await.unwrap();
         assert_eq!((asked, project.effects.list()), (Vec::new(), Vec::new()));
         project.executor.shutdown().await;
     });
@@ -83,7 +85,8 @@ fn s2_one_form_of_the_arguments_is_shown_hashed_and_sent() {
         let deciding = async {
             let approval = waiting(&project).await;
             let id = &approval.asked.id;
-            let decided = project.store.decide(id, Verdict::Approve, "a person", belljar::now_ms());
+            let decided =
+                project.store.decide(id, Verdict::Approve, "a person", belljar_project::now_ms());
             decided.await.unwrap();
             approval
         };

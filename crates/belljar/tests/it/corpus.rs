@@ -15,7 +15,7 @@ use std::{
     thread,
 };
 
-use belljar::{ErrorKind, Grants, Language, Run, RunError, RunResult, Sandbox};
+use belljar_project::{ErrorKind, Grants, Language, Run, RunError, RunResult, Sandbox};
 use serde::Deserialize;
 
 use crate::command::{BELLJAR, no_sandbox};

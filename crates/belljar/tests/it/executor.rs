@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar::{ErrorCode, Execution, Language, Status};
+use belljar_project::{ErrorCode, Execution, Language, Status};
 use belljar_store::AuditFilter;
 use serde_json::{Value, json};
 

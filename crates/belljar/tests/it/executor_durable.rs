@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar::{
+use belljar_project::{
     Durability, ErrorCode, Execution, Language, ResumeError, Resumed, RunResult, Status, now_ms,
 };
 use belljar_store::{Approvals, ClaimReason, Lease, Store, Verdict};

@@ -10,11 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar::now_ms;
 use belljar_flow::{
     DurableEngine as _, Happened, Resolution, Status,
     engine::{LeaseRequest, Why},
 };
+use belljar_project::now_ms;
 use belljar_store::{Approvals, Verdict};
 use serde_json::{Value, json};
 

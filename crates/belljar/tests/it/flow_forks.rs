@@ -6,8 +6,10 @@ use std::{
     time::Duration,
 };
 
-use belljar::{Collector, FlowOptions, Flows, Limits, Retention, SessionRegistry, Sweep, now_ms};
 use belljar_flow::{DurableEngine as _, engine::NewFlow};
+use belljar_project::{
+    Collector, FlowOptions, Flows, Limits, Retention, SessionRegistry, Sweep, now_ms,
+};
 use belljar_store::RecordKind;
 use serde_json::{Value, json};
 
@@ -235,8 +237,9 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
     let project = LedgerProject::new(Transport::Http);
     let store = belljar_store::Store::open(&project.state()).unwrap();
     block_on(async {
-        let sandbox = belljar::Sandbox::builder().program(BELLJAR).pool(1).build().await.unwrap();
-        let executor = belljar::Executor::new(sandbox, None, Some(store.clone()));
+        let sandbox =
+            belljar_project::Sandbox::builder().program(BELLJAR).pool(1).build().await.unwrap();
+        let executor = belljar_project::Executor::new(sandbox, None, Some(store.clone()));
         let sessions = SessionRegistry::new(executor.sandbox().clone(), None).await;
         let options = FlowOptions::new(Limits::DEFAULT, project.place.path().join("scratch"));
         let flows = Flows::new(executor.clone(), sessions, options).await.unwrap();

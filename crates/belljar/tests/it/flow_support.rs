@@ -2,10 +2,10 @@
 
 use std::{path::Path, process::Child, sync::Arc, time::Duration};
 
-use belljar::{new_command_id, now_ms};
 use belljar_flow::{
     Command, Decision, DecisionKind, Embedded, Event, Machine, Resolution, Workflows,
 };
+use belljar_project::{new_command_id, now_ms};
 use belljar_store::Store;
 
 use crate::executor_support::block_on;

@@ -24,7 +24,6 @@ fn help_shows_the_commands_and_examples() {
       serve      Serve MCP clients: agents run code and call tools through this
       demo       Show the idea in one command: 1.2 MB of commits in, 500 bytes out
       doctor     Find out what this machine can enforce, by trying it
-      bench      Measure Belljar side by side with the peers found on this machine
       help       Print this message or the help of the given subcommand(s)
 
     Options:

@@ -1,6 +1,6 @@
 //! D5, E2: a run that says what it is for gets the tools that fit, and no others.
 
-use belljar::{Durability, ErrorCode, Execution, Language};
+use belljar_project::{Durability, ErrorCode, Execution, Language};
 use belljar_tools::{Glob, ToolGrants};
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar::now_ms;
+use belljar_project::now_ms;
 use belljar_store::{Approval, Approvals, Store, Verdict};
 use serde_json::Value;
 

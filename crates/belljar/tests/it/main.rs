@@ -7,7 +7,6 @@
     reason = "in a test these are how a failure is told"
 )]
 
-mod bench;
 mod chaos;
 mod cli_approvals;
 mod cli_durable;
@@ -22,7 +21,6 @@ mod crash;
 mod crash_points;
 mod demo;
 mod doctor;
-mod embed;
 mod escape_bait;
 mod escape_bash;
 mod escape_python;

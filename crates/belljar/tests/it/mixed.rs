@@ -8,7 +8,7 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use belljar::{Language, RunResult, Sandbox};
+use belljar_project::{Language, RunResult, Sandbox};
 use serde_json::json;
 
 use crate::{

@@ -7,7 +7,7 @@ use std::{
     process::Stdio,
 };
 
-use belljar::{ErrorCode, Grants, Language, RunRequest, RunResult, Sandbox, Workspace};
+use belljar_project::{ErrorCode, Grants, Language, RunRequest, RunResult, Sandbox, Workspace};
 use rustix::process::getuid;
 
 use crate::command::{BELLJAR, Place, no_sandbox, outcome};

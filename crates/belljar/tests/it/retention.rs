@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use belljar::{Collector, Retention, Sweep, now_ms};
+use belljar_project::{Collector, Retention, Sweep, now_ms};
 use belljar_store::{AuditFilter, AuditRow, Lease, NewRun, RecordKind, Store};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

@@ -1,6 +1,6 @@
 //! B4: checkpoint, rollback and fork, of the interpreter and its files together.
 
-use belljar::{ErrorCode, Grants, Language, Sandbox, Session, SessionPhase};
+use belljar_project::{ErrorCode, Grants, Language, Sandbox, Session, SessionPhase};
 use serde_json::json;
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Many sessions at once; files from outside; tools in a session (B1, B2, C2, D1).
 
-use belljar::{FileError, Language, RunRequest, SessionFileKind};
+use belljar_project::{FileError, Language, RunRequest, SessionFileKind};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
@@ -10,7 +10,7 @@ use crate::{
     session_support::{ALL, PYTHON, TYPESCRIPT, sandbox, session, value},
 };
 
-/// As `belljar bench sessions` does with 300, with fewer.
+/// As `belljar-bench sessions` does with 300, with fewer.
 #[tokio::test(flavor = "multi_thread")]
 async fn b1_many_sessions_of_all_languages_answer() {
     if no_sandbox() {
@@ -119,10 +119,10 @@ async fn c1_b4_a_sessions_workspace_is_a_copy() {
     assert_eq!(value(&fork, "open('a.txt').read()").await, json!("original"));
     assert_eq!(std::fs::read_to_string(place.path().join("a.txt")).unwrap(), "original");
     let mut committed = RunRequest::new(PYTHON.language, "1");
-    committed.workspace = Some(belljar::Workspace {
+    committed.workspace = Some(belljar_project::Workspace {
         path: place.path().to_owned(),
         commit: true,
-        ..belljar::Workspace::default()
+        ..belljar_project::Workspace::default()
     });
     let refused = session.run_bridged(committed, None, std::future::pending()).await;
     assert!(!refused.success);

@@ -3,7 +3,7 @@
 
 use std::{future::pending, time::Duration};
 
-use belljar::{ErrorCode, Grants, Limits, RunRequest, Session};
+use belljar_project::{ErrorCode, Grants, Limits, RunRequest, Session};
 use serde_json::json;
 
 use crate::{

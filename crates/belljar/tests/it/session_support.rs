@@ -1,6 +1,6 @@
 //! Sessions whose zygotes are the real program.
 
-use belljar::{Language, RunResult, Sandbox, Session};
+use belljar_project::{Language, RunResult, Sandbox, Session};
 use serde_json::Value;
 
 use crate::command::BELLJAR;

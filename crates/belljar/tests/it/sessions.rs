@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar::{ErrorCode, Limits, RunRequest, SessionPhase, Status};
+use belljar_project::{ErrorCode, Limits, RunRequest, SessionPhase, Status};
 use serde_json::json;
 
 use crate::{

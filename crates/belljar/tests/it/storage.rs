@@ -244,7 +244,7 @@ fn reliability_14_the_workflows_of_a_frozen_host_are_taken_over() {
     let started = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
     let watched = Watched::of(&project.state());
     let claim = |lapsed_ms: i64| {
-        let now_ms = belljar::now_ms();
+        let now_ms = belljar_project::now_ms();
         let owner = format!("{id}:{started}");
         let (until_ms, why) = (now_ms - lapsed_ms, Why::Asked);
         let request = LeaseRequest { owner, now_ms, until_ms, take_over: true, why };

@@ -2,9 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use belljar_project::config::quantity;
 use clap::{Args, Subcommand, ValueEnum};
-
-use super::super::quantity;
 
 pub(super) const RESUME_EXAMPLES: &str = "\
 Examples:

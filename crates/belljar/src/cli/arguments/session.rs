@@ -2,10 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use belljar::Language;
+use belljar_project::{Language, config::quantity};
 use clap::{Args, Subcommand};
 
-use super::super::{quantity, source};
+use super::super::source;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::Context as _;
-use belljar::{
+use belljar_project::{
     ErrorCode, Execution, Executor, RunError, RunRequest, RunResult, Sandbox, Status, now_ms, unrun,
 };
 use belljar_tools::{

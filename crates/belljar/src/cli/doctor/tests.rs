@@ -1,6 +1,6 @@
 //! I3: the verdict follows the evidence, and says what to do.
 
-use belljar::{ErrorCode, Finding, FindingState, RunError, RunResult, Status, unrun};
+use belljar_project::{ErrorCode, Finding, FindingState, RunError, RunResult, Status, unrun};
 use serde_json::value::RawValue;
 
 use super::{super::look::Look, Diagnosis, Verdict, text, verdict, with_store};

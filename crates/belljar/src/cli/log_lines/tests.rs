@@ -1,6 +1,6 @@
 //! A9: no log line is lost, and none is shown twice.
 
-use belljar::{ErrorCode, RunError, RunResult, Status, unrun};
+use belljar_project::{ErrorCode, RunError, RunResult, Status, unrun};
 
 use super::only_logged;
 

@@ -1,6 +1,6 @@
 //! A9, A7: what a person sees of a run, on a terminal and in a pipe.
 
-use belljar::{ErrorCode, Isolation, Metrics, RunError, RunResult, Status, unrun};
+use belljar_project::{ErrorCode, Isolation, Metrics, RunError, RunResult, Status, unrun};
 use serde_json::value::RawValue;
 
 use super::{

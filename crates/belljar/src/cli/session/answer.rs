@@ -1,7 +1,7 @@
 //! The canonical result as it comes back over HTTP, read again.
 
 use anyhow::Context as _;
-use belljar::{
+use belljar_project::{
     Artifact, ErrorCode, ErrorKind, Metrics, RunError, RunResult, Status, Truncated, unrun,
 };
 use serde::Deserialize;

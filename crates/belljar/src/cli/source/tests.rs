@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use belljar::Language;
+use belljar_project::Language;
 
 use super::{Source, language, language_of, text};
 

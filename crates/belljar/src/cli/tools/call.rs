@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use belljar_project::config::Settings;
 use belljar_runtime::{ToolFault, run_id};
 use belljar_tools::{RunContext, Tool, ToolGrants, read_arguments};
 use serde::Serialize;
@@ -17,7 +18,6 @@ use super::{Desk, tell_fault};
 use crate::cli::{
     arguments::ToolsCallArguments,
     asking,
-    config::Settings,
     json_text::{Layout, lay_out},
     look::Look,
     print_json,

@@ -5,17 +5,13 @@ use std::{
     process::ExitCode,
 };
 
+use belljar_project::config::{NotCounted, Settings};
 use belljar_tools::{Annotations, Decision, Tool, ToolGrants, Verdict};
 use serde::Serialize;
 
 use super::{Desk, first_line, tell_failures};
 use crate::cli::{
-    arguments::ToolsListArguments,
-    columns::columns,
-    config::{NotCounted, Settings},
-    look::Look,
-    print_json,
-    visible::visible,
+    arguments::ToolsListArguments, columns::columns, look::Look, print_json, visible::visible,
 };
 
 /// Runs the command.

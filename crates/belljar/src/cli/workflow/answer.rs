@@ -8,8 +8,8 @@ use std::{
     io::{self, BufRead as _, IsTerminal as _, Write as _},
 };
 
-use belljar::Flows;
 use belljar_flow::{Asked, Command, Decision, DecisionKind, Event, Happened, Resolution};
+use belljar_project::Flows;
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 

@@ -8,11 +8,11 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::check_workflow;
 use belljar_flow::{
     Action, Fault as CheckFault, Faults, Task,
     formats::{self, CodeExecution, Fault, Options, Read},
 };
+use belljar_project::check_workflow;
 use serde_json::json;
 
 use super::super::{

@@ -6,8 +6,8 @@ use std::{
 };
 
 use anyhow::bail;
-use belljar::{check_flow_id, new_flow_id, now_ms};
 use belljar_flow::{EngineError, WorkflowError};
+use belljar_project::{check_flow_id, new_flow_id, now_ms};
 use serde_json::json;
 
 use super::super::{
@@ -55,7 +55,7 @@ pub(super) async fn delete(
     let engine = workflows.engine();
     for given in &arguments.ids {
         let id = find(&workflows, given).await?;
-        match belljar::forget_workflow(engine, &id, &host.places.scratch()).await {
+        match belljar_project::forget_workflow(engine, &id, &host.places.scratch()).await {
             Ok(()) => writeln!(io::stderr(), "{id} is gone")?,
             Err(EngineError::Held { .. }) => bail!(
                 "workflow {id} has not ended, or somebody is at it: \

@@ -2,13 +2,15 @@
 
 use std::{env, sync::Arc};
 
-use belljar::{Executor, FlowOptions, FlowTerms, Flows, Hidden, RunResult, SessionRegistry};
+use belljar_project::{
+    Executor, FlowOptions, FlowTerms, Flows, Hidden, RunResult, SessionRegistry,
+    config::{Places, Settings},
+};
 use belljar_tools::Observer;
 
 use super::super::{
     arguments::LimitArguments,
     asking,
-    config::{Places, Settings},
     granted::{resolve, variable},
     interrupt::{Interrupt, Stop},
     launch::{Launched, launch},

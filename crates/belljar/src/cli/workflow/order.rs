@@ -7,13 +7,13 @@ use std::{
 };
 
 use anyhow::bail;
-use belljar::{
-    Answered, CommandAnswer, FlowTerms, Flows, check_command, is_looked_after, new_command_id,
-    now_ms,
-};
 use belljar_flow::{
     Command, DurableEngine as _, Embedded, Resolution, Task, Workflows,
     formats::{self, CodeExecution, Options},
+};
+use belljar_project::{
+    Answered, CommandAnswer, FlowTerms, Flows, check_command, is_looked_after, new_command_id,
+    now_ms,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

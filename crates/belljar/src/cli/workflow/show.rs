@@ -8,13 +8,13 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar::{
-    Flows, NEEDS_ATTENTION, QUEUED, TaskQuestion, is_looked_after, needs_attention, now_ms,
-    status_of, task_question, task_questions, with_task,
-};
 use belljar_flow::{
     DurableEngine as _, Embedded, Machine, Workflows,
     engine::{CheckpointRow, Filter, FlowRow},
+};
+use belljar_project::{
+    Flows, NEEDS_ATTENTION, QUEUED, TaskQuestion, is_looked_after, needs_attention, now_ms,
+    status_of, task_question, task_questions, with_task,
 };
 use serde_json::{Value, json};
 

@@ -1,0 +1,56 @@
+//! `bash`: `echo hi`, against the shell alone and the shell in bubblewrap.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::ensure;
+use belljar_project::{Language, RunRequest};
+
+use super::{
+    Bench,
+    ours::{Ours, one_shot},
+    peers::time_program,
+    rounds::{self, Case, Often},
+    row::Row,
+};
+
+const CODE: &str = "echo hi";
+const REST: Duration = Duration::from_millis(10);
+const BASH: [&str; 2] = ["-c", CODE];
+const BUBBLEWRAP: [&str; 7] = ["--ro-bind", "/", "/", "--unshare-all", "bash", "-c", CODE];
+
+/// Measures request → result.
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let request = RunRequest::new(Language::Bash, CODE);
+    let ours = Ours::new(request, REST, |result| {
+        ensure!(result.success && result.stdout == "hi\n", "a run failed: {result:?}");
+        Ok(())
+    })?;
+    let mut cases: Vec<Case<'_>> = ours.cases("belljar bash").into();
+    cases.push(one_shot("belljar bash", "bash", CODE));
+    let peers = [
+        ("bash -c", "bash", &bench.peers.bash, &BASH[..]),
+        ("bubblewrap bash -c", "bwrap", &bench.peers.bubblewrap, &BUBBLEWRAP[..]),
+    ];
+    for (case, name, found, arguments) in peers {
+        match found {
+            Some(tool) => cases.push(peer(case, &tool.version, tool.program.clone(), arguments)),
+            None => bench.absent.missing(name),
+        }
+    }
+    let rows = rounds::measure(bench, "bash", cases)?;
+    ours.end();
+    Ok(rows)
+}
+
+fn peer(
+    name: &str,
+    version: &str,
+    program: PathBuf,
+    arguments: &'static [&'static str],
+) -> Case<'static> {
+    Case::new(name, version, Often::Less, move || {
+        let (time, output) = time_program(&program, arguments)?;
+        ensure!(output == "hi", "it answered {output:?}");
+        Ok(time)
+    })
+}

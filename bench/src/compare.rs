@@ -1,0 +1,92 @@
+//! Against an earlier run: what changed, and what became worse by more than is tolerated (K1).
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+
+use super::{
+    record::{Machine, Record},
+    row::{Better, Change, Row},
+};
+
+/// An earlier run, as it was recorded or printed.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Earlier {
+    /// What `--record` wrote.
+    Recorded(Box<Record>),
+    /// What `--json` printed.
+    Printed(Vec<Row>),
+}
+
+impl Earlier {
+    /// Reads a file.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let text = fs::read_to_string(path).with_context(|| format!("could not read {shown}"))?;
+        serde_json::from_str(&text).with_context(|| {
+            format!("{shown} is no output of `belljar-bench --json` or `--record`")
+        })
+    }
+
+    fn rows(&self) -> &[Row] {
+        match self {
+            Self::Recorded(record) => &record.rows,
+            Self::Printed(rows) => rows,
+        }
+    }
+
+    /// Why its figures say little about these, if that is so.
+    pub(super) fn reservation(&self) -> Option<String> {
+        let Self::Recorded(record) = self else { return None };
+        let (then, now) = (record.machine.text(), Machine::this().text());
+        let elsewhere = then != now;
+        elsewhere.then(|| format!("recorded on another machine ({then}), so this says little\n"))
+    }
+}
+
+/// Notes on each row how it differs from the same row of the earlier run.
+pub(super) fn mark(rows: &mut [Row], earlier: &Earlier, tolerated_percent: f64) {
+    for row in rows {
+        let same = |other: &&Row| other.bench == row.bench && other.case == row.case;
+        let before = earlier.rows().iter().find(same).and_then(Row::judged_by);
+        let (Some((now, better)), Some((before, _))) = (row.judged_by(), before) else { continue };
+        row.change = change(before, now, better, tolerated_percent);
+    }
+}
+
+fn change(before: f64, now: f64, better: Better, tolerated_percent: f64) -> Option<Change> {
+    if before <= 0.0 || now <= 0.0 {
+        return None;
+    }
+    let factor = match better {
+        Better::Less => now / before,
+        Better::More => before / now,
+    };
+    let worse_percent = ((factor - 1.0) * 1000.0).round() / 10.0;
+    Some(Change { before, worse_percent, regressed: worse_percent > tolerated_percent })
+}
+
+/// What became worse than is tolerated, a line each; peers may do as they like.
+pub(super) fn regressions(rows: &[Row], tolerated_percent: f64) -> anyhow::Result<String> {
+    if rows.iter().all(|row| row.change.is_none()) {
+        bail!("the earlier run has none of these benchmarks: there is nothing to compare");
+    }
+    let worse: Vec<(&Row, Change)> = rows
+        .iter()
+        .filter(|row| row.is_ours())
+        .filter_map(|row| Some((row, row.change.filter(|change| change.regressed)?)))
+        .collect();
+    let mut text = String::new();
+    if !worse.is_empty() {
+        let _ = writeln!(text, "more than {tolerated_percent} % worse than before:");
+    }
+    for (row, change) in worse {
+        let now = row.judged_by().map_or(0.0, |(now, _)| now);
+        let (bench, case, before) = (&row.bench, &row.case, change.before);
+        let percent = change.worse_percent;
+        let _ = writeln!(text, "  {bench}: {case}: {before} before, {now} now (+{percent} %)");
+    }
+    Ok(text)
+}

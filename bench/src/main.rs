@@ -1,0 +1,225 @@
+//! `belljar-bench`: Belljar side by side with the peers found on this machine (K1).
+//!
+//! A program of its own, which is not shipped. It is its own zygote, as every program with a sandbox is;
+//! where the `belljar` program itself is measured, it is the one beside this one.
+//!
+//! Everything is measured in one go, interleaved where it can be, so that noise hits all alike; what
+//! counts are the ratios. A peer that is missing is named, never silently left out.
+
+mod absent;
+mod arguments;
+mod bash;
+mod compare;
+#[path = "../../crates/belljar/src/cli/dice.rs"]
+mod dice;
+mod driver;
+mod footprint;
+mod in_process;
+mod json;
+mod look;
+mod memory;
+mod ours;
+mod pandas;
+mod peers;
+mod processes;
+mod program;
+mod progress;
+mod python;
+mod python_peer;
+mod record;
+mod rounds;
+mod row;
+mod savings;
+mod search;
+mod sessions;
+mod start;
+mod stats;
+mod table;
+mod throughput;
+mod tool_json;
+mod tools;
+mod workflows;
+mod workspace;
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, bail};
+use belljar_project::{Language, RunResult, Sandbox};
+use clap::Parser as _;
+use tempfile::TempDir;
+use tracing_subscriber::filter::LevelFilter;
+
+use absent::Absent;
+use arguments::{BenchArguments, BenchName};
+use compare::Earlier;
+use look::{Look, Role};
+use peers::Peers;
+use progress::Progress;
+use record::{Machine, Record};
+use row::Row;
+
+const ALL: [BenchName; 13] = [
+    // First: what other benchmarks leave in this process would count as the host's.
+    BenchName::Memory,
+    BenchName::Start,
+    BenchName::Throughput,
+    BenchName::Json,
+    BenchName::Python,
+    BenchName::Pandas,
+    BenchName::Bash,
+    BenchName::Workspace,
+    BenchName::Tools,
+    BenchName::Savings,
+    BenchName::Sessions,
+    BenchName::Workflows,
+    BenchName::Search,
+];
+
+/// As of `belljar`: arguments that make no sense, or something that could not be measured at all.
+const USAGE_ERROR: u8 = 2;
+
+/// Parked cells in every benchmark of a warm host.
+const POOL: usize = 4;
+
+/// What every benchmark needs.
+struct Bench<'a> {
+    arguments: &'a BenchArguments,
+    peers: Peers,
+    absent: Absent,
+    /// Scripts and data for the peers.
+    scratch: TempDir,
+    progress: Progress,
+}
+
+fn main() -> ExitCode {
+    belljar_project::init();
+    let arguments = BenchArguments::parse();
+    start_logging(arguments.verbose);
+    bench(&arguments).unwrap_or_else(|error| {
+        let label = Look::of_stderr().paint(Role::Bad, "error");
+        let _ = writeln!(io::stderr(), "{label}: {error:#}");
+        ExitCode::from(USAGE_ERROR)
+    })
+}
+
+/// Logs go to standard error, and only when asked for.
+fn start_logging(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level).init();
+}
+
+/// Runs the benchmarks that were asked for.
+fn bench(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
+    python_peer::use_python_of(&arguments.peers)?;
+    let earlier = arguments.compare.as_deref().map(Earlier::read).transpose()?;
+    let bench = Bench {
+        arguments,
+        peers: Peers::find(&arguments.peers),
+        absent: Absent::default(),
+        scratch: tempfile::tempdir().context("could not make a directory for the peers' files")?,
+        progress: Progress::new(),
+    };
+    let mut rows = Vec::new();
+    for name in ALL {
+        if arguments.names.is_empty() || arguments.names.contains(&name) {
+            rows.extend(bench.one(name)?);
+        }
+    }
+    bench.progress.done();
+    let machine = Machine::this().text();
+    rows.iter_mut().for_each(|row| row.machine.clone_from(&machine));
+    if let Some(path) = &arguments.record {
+        let path = Record::new(&rows).write(path)?;
+        writeln!(io::stderr(), "recorded in {}", path.display())?;
+    }
+    let tolerated = f64::from(arguments.tolerance);
+    if let Some(earlier) = &earlier {
+        compare::mark(&mut rows, earlier, tolerated);
+    }
+    bench.tell(&rows, &machine)?;
+    let Some(earlier) = &earlier else { return Ok(ExitCode::SUCCESS) };
+    let worse = compare::regressions(&rows, tolerated)?;
+    let reservation = earlier.reservation().unwrap_or_default();
+    io::stderr().write_all(format!("{reservation}{worse}").as_bytes())?;
+    Ok(if worse.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Bench<'_> {
+    fn one(&self, name: BenchName) -> anyhow::Result<Vec<Row>> {
+        use BenchName::{Json, Memory, Start, Throughput, Tools};
+        if matches!(name, Start | Throughput | Json | Tools | Memory) {
+            self.peers.missing().for_each(|peer| self.absent.missing(peer));
+        }
+        let mut rows = match name {
+            BenchName::Start => start::measure(self),
+            BenchName::Throughput => throughput::measure(self),
+            BenchName::Json => json::measure(self),
+            BenchName::Python => python::measure(self),
+            BenchName::Pandas => pandas::measure(self),
+            BenchName::Bash => bash::measure(self),
+            BenchName::Workspace => workspace::measure(self),
+            BenchName::Tools => tools::measure(self),
+            BenchName::Savings => savings::measure(self),
+            BenchName::Sessions => sessions::measure(self),
+            BenchName::Workflows => workflows::measure(self),
+            BenchName::Search => search::measure(self),
+            BenchName::Memory => memory::measure(self),
+        }?;
+        row::add_ratios(&mut rows);
+        Ok(rows)
+    }
+
+    fn tell(&self, rows: &[Row], machine: &str) -> anyhow::Result<()> {
+        let missing = self.absent.text();
+        if self.arguments.json {
+            io::stderr().write_all(missing.as_bytes())?;
+            return Ok(writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&rows)?)?);
+        }
+        let look = Look::of_stdout();
+        let text = format!("{machine}\n\n{}{missing}", table::table(rows, look));
+        Ok(io::stdout().write_all(text.as_bytes())?)
+    }
+
+    /// Writes a script or data file for the peers.
+    fn file(&self, name: &str, content: &str) -> anyhow::Result<std::path::PathBuf> {
+        let path = self.scratch.path().join(name);
+        std::fs::write(&path, content).context("could not write a file for the peers")?;
+        Ok(path)
+    }
+}
+
+/// A warm host of the default language.
+fn warm_host() -> anyhow::Result<(tokio::runtime::Runtime, Sandbox)> {
+    warm_host_of([Language::TypeScript])
+}
+
+/// A warm host. It does so little itself that one thread is the quickest way to run it.
+fn warm_host_of(
+    ready: impl IntoIterator<Item = Language>,
+) -> anyhow::Result<(tokio::runtime::Runtime, Sandbox)> {
+    let runtime = runtime()?;
+    let builder = Sandbox::builder().pool(POOL).ready(ready);
+    let sandbox = runtime.block_on(builder.build()).context("there is no sandbox to measure")?;
+    Ok((runtime, sandbox))
+}
+
+/// A runtime on the calling thread: nothing here needs more.
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// A figure only counts if the answer was right.
+fn expect_value(result: &RunResult, value: &str) -> anyhow::Result<()> {
+    if result.success && result.result.get() == value {
+        return Ok(());
+    }
+    let got = result.error.as_ref().map_or(result.result.get(), |error| error.message.as_str());
+    bail!("a run answered {got:?} instead of {value}")
+}

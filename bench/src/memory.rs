@@ -1,0 +1,104 @@
+//! `memory`: what an idle host with a full pool costs, by engine.
+
+use std::{path::Path, time::Duration};
+
+use belljar_project::{Language, RunRequest};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Bench, POOL,
+    driver::Driver,
+    pandas,
+    processes::{Family, ProcessMemory, memory_of},
+    python_peer::PythonPeer,
+    row::Row,
+    start::WARM_SCRIPT,
+    warm_host_of,
+};
+
+/// Host → warden → zygote → keeper → guest: cells begin at this distance.
+const CELLS_FROM: usize = 3;
+
+/// Until ended cells are cleared away and the pool is full of cells at rest.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// A process that has only got ready.
+const WAITING: &str = "print('ready', flush=True)\ninput()\n";
+
+/// Memory of an idle host and of each thing it keeps ready.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Memory {
+    /// Everything, pages shared between processes counted once where the system tells.
+    pub(super) total_mb: f64,
+    /// Pages only one parked cell (or peer) uses.
+    pub(super) private_each_mb: f64,
+    /// Whether the system told shares exactly; else pages are counted in each process.
+    pub(super) exact: bool,
+}
+
+/// Measures what is held while nothing is asked for.
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let case = format!("belljar host, pool of {POOL}");
+    let mut rows = vec![ours(bench, &case, &RunRequest::typescript("1+1"))?];
+    if let Some(deno) = &bench.peers.deno {
+        let script = bench.file("memory.js", WARM_SCRIPT)?;
+        let waiting: Vec<_> = (0..POOL).map(|_| deno.warm(&script)).collect::<Result<_, _>>()?;
+        let each: Vec<ProcessMemory> = waiting.iter().map(|peer| memory_of(peer.id())).collect();
+        rows.push(row("deno warm", &deno.version, &each, &each));
+    }
+    rows.extend(python(bench)?);
+    Ok(rows)
+}
+
+/// The same of Python cells, plain and with pandas.
+fn python(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let Some(python) = PythonPeer::of(bench) else { return Ok(Vec::new()) };
+    let case = format!("belljar python host, pool of {POOL}");
+    let mut rows = vec![ours(bench, &case, &RunRequest::new(Language::Python, "1+1"))?];
+    let script = bench.file("memory.py", WAITING)?;
+    rows.push(waiting("python3 waiting", &python.version, &python.program, &script)?);
+    if let Some((python, version)) = PythonPeer::with_pandas(bench, "memory with pandas") {
+        let case = format!("belljar pandas host, pool of {POOL}");
+        rows.push(ours(bench, &case, &pandas::request())?);
+        let script = bench.file("memory_pandas.py", &format!("import pandas\n{WAITING}"))?;
+        rows.push(waiting("python3 with pandas waiting", &version, &python.program, &script)?);
+    }
+    Ok(rows)
+}
+
+/// A host that has had one run and is at rest again.
+fn ours(bench: &Bench<'_>, case: &str, request: &RunRequest) -> anyhow::Result<Row> {
+    bench.progress.say(&format!("memory: {case}"));
+    // What starts the engine is the run itself: a language may have more engines than one, and only
+    // the one in question is to be measured.
+    let (runtime, sandbox) = warm_host_of([])?;
+    runtime.block_on(async {
+        let result = sandbox.run_request(request.clone()).await;
+        anyhow::ensure!(result.success, "a run failed: {:?}", result.error);
+        tokio::time::sleep(SETTLE).await;
+        anyhow::Ok(())
+    })?;
+    let family = Family::now();
+    let all: Vec<ProcessMemory> = family.at_least(0).map(memory_of).collect();
+    let cells: Vec<ProcessMemory> = family.at_least(CELLS_FROM).map(memory_of).collect();
+    runtime.block_on(sandbox.shutdown());
+    Ok(row(case, env!("CARGO_PKG_VERSION"), &all, &cells))
+}
+
+fn waiting(case: &str, version: &str, program: &Path, script: &Path) -> anyhow::Result<Row> {
+    let drivers: Vec<Driver> =
+        (0..POOL).map(|_| Driver::start(program, script)).collect::<Result<_, _>>()?;
+    let each: Vec<ProcessMemory> = drivers.iter().map(|driver| memory_of(driver.id())).collect();
+    Ok(row(case, version, &each, &each))
+}
+
+fn row(case: &str, version: &str, all: &[ProcessMemory], each: &[ProcessMemory]) -> Row {
+    let megabytes = |bytes: u64| (bytes as f64 / 1e5).round() / 10.0;
+    let private: u64 = each.iter().map(|memory| memory.private).sum();
+    let memory = Memory {
+        total_mb: megabytes(all.iter().map(|memory| memory.share).sum()),
+        private_each_mb: (private as f64 / POOL as f64 / 1e4).round() / 100.0,
+        exact: all.iter().all(|memory| memory.exact),
+    };
+    Row { n: POOL as u64, memory: Some(memory), ..Row::new("memory", case, version) }
+}

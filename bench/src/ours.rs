@@ -1,0 +1,84 @@
+//! Belljar's side of the benchmarks of programs: a warm host, asked in three ways.
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use belljar_project::{RunRequest, RunResult, Sandbox};
+use tokio::runtime::Runtime;
+
+use super::{
+    peers::time_program,
+    program,
+    rounds::{Case, Often},
+    warm_host_of,
+};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A warm host and what it is asked again and again.
+pub(super) struct Ours {
+    runtime: Runtime,
+    sandbox: Sandbox,
+    request: RunRequest,
+    /// Long enough that the cell that was used is cleared away and another one parked.
+    rest: Duration,
+    /// A figure only counts if the answer was right.
+    check: fn(&RunResult) -> anyhow::Result<()>,
+}
+
+impl Ours {
+    /// A host with a full pool of the request's language.
+    pub(super) fn new(
+        request: RunRequest,
+        rest: Duration,
+        check: fn(&RunResult) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
+        let (runtime, sandbox) = warm_host_of([request.language])?;
+        Ok(Self { runtime, sandbox, request, rest, check })
+    }
+
+    /// Back to back, and apart from each other: each then finds a parked cell, as a pre-started
+    /// peer is found waiting.
+    pub(super) fn cases(&self, name: &str) -> [Case<'_>; 2] {
+        let back_to_back = format!("{name}, back to back");
+        [
+            Case::new(name, VERSION, Often::Always, || self.once(self.rest)),
+            Case::new(&back_to_back, VERSION, Often::Always, || self.once(Duration::ZERO)),
+        ]
+    }
+
+    /// Apart from each other only, for runs that no parked cell can serve.
+    pub(super) fn case(&self, name: &str) -> Case<'_> {
+        Case::new(name, VERSION, Often::Less, || self.once(self.rest))
+    }
+
+    /// Ends the host and everything it holds.
+    pub(super) fn end(self) {
+        self.runtime.block_on(self.sandbox.shutdown());
+    }
+
+    fn once(&self, rest: Duration) -> anyhow::Result<Duration> {
+        let request = self.request.clone();
+        let (time, result) = self.runtime.block_on(async {
+            if !rest.is_zero() {
+                tokio::time::sleep(rest).await;
+            }
+            let began = Instant::now();
+            let result = self.sandbox.run_request(request).await;
+            (began.elapsed(), result)
+        });
+        (self.check)(&result)?;
+        Ok(time)
+    }
+}
+
+/// The whole command, from its start to its end.
+pub(super) fn one_shot(name: &str, language: &'static str, code: &'static str) -> Case<'static> {
+    let name = format!("{name}, one-shot");
+    Case::new(&name, VERSION, Often::Seldom, move || {
+        let arguments = ["run", "-l", language, "-c", code, "--json"];
+        let (time, output) = time_program(&program::belljar()?, &arguments)?;
+        ensure!(output.contains("\"success\": true"), "the run failed: {output}");
+        Ok(time)
+    })
+}

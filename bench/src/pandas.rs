@@ -1,0 +1,52 @@
+//! `pandas`: a thousand rows built, grouped and summed; against a process that imports pandas first.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use belljar_project::{Language, RunRequest, RunResultExt as _};
+use serde_json::{Value, json};
+
+use super::{
+    Bench,
+    ours::Ours,
+    python_peer::PythonPeer,
+    rounds::{self, Case, Often},
+    row::Row,
+};
+
+/// A cell with pandas takes longer to make.
+const REST: Duration = Duration::from_millis(40);
+
+/// What both sides do; `ANSWER` is then an expression.
+pub(super) const WORK: &str = "import pandas as pd
+rows = pd.DataFrame({'key': [i % 10 for i in range(1000)], 'value': list(range(1000))})
+sums = rows.groupby('key', as_index=False)['value'].sum()
+";
+const ANSWER: &str = "sums.to_dict('records')";
+
+/// Measures request → result.
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let Some((python, version)) = PythonPeer::with_pandas(bench, "pandas") else {
+        return Ok(Vec::new());
+    };
+    let ours = Ours::new(request(), REST, |result| check(&result.value()?))?;
+    let mut cases: Vec<Case<'_>> = ours.cases("belljar pandas").into();
+    let cold = format!("import json\n{WORK}print(json.dumps({ANSWER}))\n");
+    let answers = |said: &str| check(&serde_json::from_str(said)?);
+    cases.push(python.cold("pandas, new python3", &version, Often::Less, &cold, answers));
+    let rows = rounds::measure(bench, "pandas", cases)?;
+    ours.end();
+    Ok(rows)
+}
+
+/// What Belljar is asked.
+pub(super) fn request() -> RunRequest {
+    RunRequest::new(Language::Python, format!("{WORK}{ANSWER}\n"))
+}
+
+fn check(records: &Value) -> anyhow::Result<()> {
+    // Every tenth of 0..1000, beginning with the key: 10 × (0 + … + 99) + 100 × key.
+    let right = (0..10).map(|key| json!({"key": key, "value": 49_500 + 100 * key}));
+    ensure!(*records == right.collect::<Value>(), "the groups are wrong: {records}");
+    Ok(())
+}

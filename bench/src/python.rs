@@ -1,0 +1,162 @@
+//! `python`: from request to result of `1+1` in Python, against what else runs an agent's Python.
+//!
+//! Libraries that restrict Python from inside are measured twice: in a new process, as the answer to
+//! one request costs, and in a process that has them imported and does nothing else. The latter hold
+//! the code by rules of the language alone (pydantic-monty: in a worker process it keeps ready).
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use belljar_project::{Language, RunRequest};
+
+use super::{
+    Bench,
+    driver::Driver,
+    expect_value,
+    ours::{Ours, one_shot},
+    peers::time_program,
+    python_peer::PythonPeer,
+    rounds::{self, Case, Often},
+    row::Row,
+};
+
+const CODE: &str = "1+1";
+const REST: Duration = Duration::from_millis(15);
+
+/// A library that runs an agent's Python.
+struct Library {
+    package: &'static str,
+    /// How often it can be timed in a new process: importing it may take long.
+    cold: Often,
+    /// What the warm case is called.
+    warm: &'static str,
+    /// Imports it and defines `answer()`, which runs the code anew.
+    script: &'static str,
+}
+
+const LIBRARIES: [Library; 3] = [
+    Library {
+        package: "RestrictedPython",
+        cold: Often::Less,
+        warm: "in process",
+        script: "from RestrictedPython import compile_restricted, safe_globals
+def answer():
+    return eval(compile_restricted('1+1', '<agent>', 'eval'), dict(safe_globals))
+",
+    },
+    Library {
+        package: "smolagents",
+        cold: Often::Seldom,
+        warm: "in process",
+        script: "from smolagents.local_python_executor import LocalPythonExecutor
+def answer():
+    executor = LocalPythonExecutor([])
+    executor.send_tools({})
+    return executor('1+1').output
+",
+    },
+    Library {
+        package: "pydantic-monty",
+        cold: Often::Less,
+        warm: "warm pool",
+        script: "from pydantic_monty import Monty
+pool = Monty().__enter__()
+def answer():
+    with pool.checkout() as session:
+        return session.feed_run('1+1')
+",
+    },
+];
+
+/// Measures request → result.
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let Some(python) = PythonPeer::of(bench) else { return Ok(Vec::new()) };
+    let request = RunRequest::new(Language::Python, CODE);
+    let ours = Ours::new(request, REST, |result| expect_value(result, "2"))?;
+    let mut cases: Vec<Case<'_>> = ours.cases("belljar python").into();
+    cases.push(one_shot("belljar python", "python", CODE));
+    cases.push(python.cold("python3 -c", &python.version, Often::Less, "print(1+1)", is_two));
+    for library in &LIBRARIES {
+        match python.packages.get(library.package) {
+            Some(version) => cases.extend(library.cases(bench, &python, version)?),
+            None => bench.absent.missing(library.package),
+        }
+    }
+    cases.extend(pyodide(bench)?);
+    let rows = rounds::measure(bench, "python", cases)?;
+    ours.end();
+    Ok(rows)
+}
+
+impl Library {
+    fn cases(
+        &self,
+        bench: &Bench<'_>,
+        python: &PythonPeer,
+        version: &str,
+    ) -> anyhow::Result<Vec<Case<'static>>> {
+        let cold = format!("{}print(answer())\n", self.script);
+        let cold_name = format!("{}, new process", self.package);
+        let warm_name = format!("{}, {}", self.package, self.warm);
+        // By another name than the library's, or Python would import the script.
+        let file = format!("answer_by_{}.py", self.package);
+        let script = bench.file(&file, &driver_script(self.script))?;
+        let mut driver = match Driver::start(&python.program, &script) {
+            Ok(driver) => driver,
+            Err(error) => {
+                bench.absent.left_out(self.package, &format!("{error:#}"));
+                return Ok(Vec::new());
+            }
+        };
+        Ok(vec![
+            python.cold(&cold_name, version, self.cold, &cold, is_two),
+            Case::new(&warm_name, version, Often::Less, move || {
+                let (time, answer) = driver.ask()?;
+                is_two(&answer).map(|()| time)
+            }),
+        ])
+    }
+}
+
+/// Answers each line of input with the time the answer took, by its own clock, and the answer.
+fn driver_script(library: &str) -> String {
+    format!(
+        "import sys, time
+{library}
+print('ready', flush=True)
+for _ in sys.stdin:
+    began = time.perf_counter_ns()
+    got = answer()
+    print(time.perf_counter_ns() - began, got, flush=True)
+"
+    )
+}
+
+/// `CPython` compiled to `WebAssembly`, in a new Deno each time.
+fn pyodide(bench: &Bench<'_>) -> anyhow::Result<Option<Case<'static>>> {
+    let found = bench.peers.deno.as_ref().zip(bench.peers.pyodide.as_ref());
+    let Some((deno, pyodide)) = found else {
+        bench.absent.missing("pyodide on deno");
+        return Ok(None);
+    };
+    let home = serde_json::to_string(&pyodide.directory)?;
+    let script = format!(
+        "const home = {home};
+const {{ loadPyodide }} = await import(home + '/pyodide.mjs');
+const python = await loadPyodide({{ indexURL: home + '/' }});
+console.log(python.runPython('1+1'));
+"
+    );
+    let script = bench.file("pyodide.mjs", &script)?.to_string_lossy().into_owned();
+    let program = deno.program().to_owned();
+    Ok(Some(Case::new("pyodide on deno cold", &pyodide.version, Often::Seldom, move || {
+        let arguments = ["run", "-A", "--no-prompt", "--no-config", &script];
+        let (time, answer) = time_program(&program, &arguments)?;
+        is_two(&answer).map(|()| time)
+    })))
+}
+
+fn is_two(answer: &str) -> anyhow::Result<()> {
+    ensure!(answer == "2", "it answered {answer:?} instead of 2");
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! The Python that Belljar itself would use, as a plain program, and the peers among its packages.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use serde::Deserialize;
+
+use super::{
+    Bench,
+    peers::{command, on_path, time_program},
+    rounds::{Case, Often},
+};
+
+/// What an interpreter says of itself. The name it was found by may be a launcher that costs time of
+/// its own.
+const QUESTIONS: &str = "
+import importlib.metadata, json, platform, sys
+names = ['pandas', 'RestrictedPython', 'smolagents', 'pydantic-monty', 'langgraph',
+         'langgraph-checkpoint-sqlite']
+packages = {}
+for name in names:
+    try:
+        packages[name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        pass
+print(json.dumps({
+    'program': sys.executable, 'version': platform.python_version(), 'packages': packages,
+}))
+";
+
+/// The first Python on the path.
+#[derive(Debug, Deserialize)]
+pub(super) struct PythonPeer {
+    pub(super) program: PathBuf,
+    pub(super) version: String,
+    /// The peers among its packages, with their versions.
+    pub(super) packages: BTreeMap<String, String>,
+}
+
+impl PythonPeer {
+    /// Finds it, or notes that it is missing: then Belljar has none either.
+    pub(super) fn of(bench: &Bench<'_>) -> Option<Self> {
+        let found = on_path("python3").find_map(|program| {
+            let (_, said) = time_program(&program, &["-c", QUESTIONS]).ok()?;
+            serde_json::from_str(&said).ok()
+        });
+        if found.is_none() {
+            bench.absent.missing("python3");
+        }
+        found
+    }
+
+    /// The same, if it has pandas; that it has not is said once for every benchmark.
+    pub(super) fn with_pandas(bench: &Bench<'_>, case: &str) -> Option<(Self, String)> {
+        let python = Self::of(bench)?;
+        let Some(version) = python.packages.get("pandas").cloned() else {
+            let reason = "pandas is not installed for the python3 on the path \
+                          (scripts/peers installs one where `belljar-bench` finds it)";
+            bench.absent.left_out(case, reason);
+            return None;
+        };
+        Some((python, version))
+    }
+
+    /// A new process for each answer.
+    pub(super) fn cold(
+        &self,
+        name: &str,
+        version: &str,
+        often: Often,
+        code: &str,
+        check: fn(&str) -> anyhow::Result<()>,
+    ) -> Case<'static> {
+        let (program, code) = (self.program.clone(), code.to_owned());
+        Case::new(name, version, often, move || {
+            let (time, answer) = time_program(&program, &["-c", &code])?;
+            check(&answer).map(|()| time)
+        })
+    }
+}
+
+/// Starts this program again with the Python of `scripts/peers` first on the path, if there is one
+/// and it is not already: Belljar and its peers are then measured on the same Python.
+pub(super) fn use_python_of(peers: &Path) -> anyhow::Result<()> {
+    let programs = std::path::absolute(peers.join("venv/bin"))?;
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_first = env::split_paths(&path).next().is_some_and(|first| first == programs);
+    if is_first || !programs.join("python3").is_file() {
+        return Ok(());
+    }
+    let path = env::join_paths(std::iter::once(programs).chain(env::split_paths(&path)))?;
+    let mut arguments = env::args_os();
+    let name = arguments.next().unwrap_or_else(|| OsString::from("belljar-bench"));
+    let error =
+        command(Path::new("/proc/self/exe")).arg0(name).args(arguments).env("PATH", path).exec();
+    Err(error).context("could not start again with the peers' Python")
+}

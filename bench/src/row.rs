@@ -1,0 +1,125 @@
+//! One line of a benchmark's outcome; also its stable JSON form.
+
+use std::collections::BTreeMap;
+
+use belljar_project::Saving;
+use serde::{Deserialize, Serialize};
+
+use super::{footprint::Footprint, memory::Memory, search::Quality, stats::Times};
+
+/// With fewer times, the worst but one in a hundred is the worst.
+const FEWEST_FOR_P99: u64 = 100;
+
+/// How one case of one benchmark went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub(super) bench: String,
+    pub(super) case: String,
+    pub(super) n: u64,
+    pub(super) p50_ms: Option<f64>,
+    pub(super) p95_ms: Option<f64>,
+    /// Where enough was measured to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) p99_ms: Option<f64>,
+    pub(super) rate_per_s: Option<f64>,
+    /// Peer → how many times better this case is; above 1 it is better.
+    #[serde(default)]
+    pub(super) ratio: BTreeMap<String, f64>,
+    /// What was measured, with its version.
+    #[serde(default)]
+    pub(super) version: String,
+    /// Where it was measured.
+    #[serde(default)]
+    pub(super) machine: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) footprint: Option<Footprint>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) memory: Option<Memory>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) saving: Option<Saving>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) quality: Option<Quality>,
+    /// Against an earlier run, if one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) change: Option<Change>,
+}
+
+/// How a row differs from the same row of an earlier run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Change {
+    /// What it was, in the row's own unit.
+    pub(super) before: f64,
+    /// Positive is worse, in percent.
+    pub(super) worse_percent: f64,
+    /// More than the tolerance worse.
+    pub(super) regressed: bool,
+}
+
+impl Row {
+    pub(super) fn new(bench: &str, case: &str, version: &str) -> Self {
+        Self {
+            bench: bench.to_owned(),
+            case: case.to_owned(),
+            version: version.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// A row of times measured one after the other.
+    pub(super) fn timed(bench: &str, case: &str, version: &str, times: &Times) -> Self {
+        Self {
+            n: times.count(),
+            p50_ms: times.percentile(50),
+            p95_ms: times.percentile(95),
+            p99_ms: times.percentile(99).filter(|_| times.count() >= FEWEST_FOR_P99),
+            rate_per_s: times.rate_per_s(),
+            ..Self::new(bench, case, version)
+        }
+    }
+
+    pub(super) fn is_ours(&self) -> bool {
+        self.case.starts_with("belljar")
+    }
+
+    /// The one figure this row is judged by, and whether less of it is better.
+    pub(super) fn judged_by(&self) -> Option<(f64, Better)> {
+        if let Some(quality) = self.quality {
+            return Some((quality.recall_at_5, Better::More));
+        }
+        match self.bench.as_str() {
+            "throughput" => self.rate_per_s.map(|rate| (rate, Better::More)),
+            "memory" => self.memory.map(|memory| (memory.private_each_mb, Better::Less)),
+            "savings" => self.saving.map(|saving| (saving.bytes_out as f64, Better::Less)),
+            _ => self.p50_ms.map(|time| (time, Better::Less)),
+        }
+    }
+}
+
+/// Which way a figure should go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Better {
+    More,
+    Less,
+}
+
+/// Gives each row of ours its ratio to each peer of the same benchmark.
+pub(super) fn add_ratios(rows: &mut [Row]) {
+    let peers: Vec<Row> = rows.iter().filter(|row| !row.is_ours()).cloned().collect();
+    for row in rows.iter_mut().filter(|row| row.is_ours()) {
+        let Some((ours, better)) = row.judged_by() else { continue };
+        for peer in peers.iter().filter(|peer| peer.bench == row.bench) {
+            let Some((theirs, _)) = peer.judged_by() else { continue };
+            let (more, less) = match better {
+                Better::More => (ours, theirs),
+                Better::Less => (theirs, ours),
+            };
+            if less > 0.0 {
+                row.ratio.insert(peer.case.clone(), round(more / less));
+            }
+        }
+    }
+}
+
+fn round(ratio: f64) -> f64 {
+    (ratio * 100.0).round() / 100.0
+}

@@ -1,0 +1,133 @@
+//! `savings`: what a model does not have to read of three big results of real MCP servers: a log of
+//! 20 MB, 200,000 rows of a database, the history of 20,000 commits.
+//!
+//! What a model would have read without Belljar is the same call made directly, by the same bridge.
+
+mod data;
+
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use belljar_project::{Durability, Language, Limits, RunRequest, RunResultExt as _, Saving};
+use belljar_tools::{RawServer, ServerSpec};
+use serde_json::{Value, json, value::to_raw_value};
+
+use super::{
+    Bench,
+    in_process::{self, PATIENCE, ToolHost},
+    row::Row,
+};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// One big result.
+struct Case {
+    name: &'static str,
+    /// The server, as code names it, and its program as `scripts/servers` installs it.
+    server: &'static str,
+    program: &'static str,
+    /// The tool that gives the result, and what makes the answer of it.
+    tool: &'static str,
+    code: &'static str,
+    /// Makes the data in a directory: the server's arguments and the tool's.
+    make: fn(&Bench<'_>, &Path) -> anyhow::Result<Made>,
+    /// What the answer counts, and how many of them there are.
+    counted: (&'static str, u64),
+}
+
+/// Data, as a server is told of it.
+struct Made {
+    server: Vec<String>,
+    tool: Value,
+}
+
+const CASES: [Case; 3] = [
+    Case {
+        name: "belljar filesystem, log of 20 MB",
+        server: "filesystem",
+        program: "npm/node_modules/.bin/mcp-server-filesystem",
+        tool: "read_text_file",
+        code: include_str!("savings/log.ts"),
+        make: data::log,
+        counted: ("lines", data::LOG_LINES),
+    },
+    Case {
+        name: "belljar sqlite, 200,000 rows",
+        server: "sqlite",
+        program: "sqlite/bin/mcp-server-sqlite",
+        tool: "read_query",
+        code: include_str!("savings/rows.ts"),
+        make: data::database,
+        counted: ("rows", data::ROWS),
+    },
+    Case {
+        name: "belljar git, 20,000 commits",
+        server: "git",
+        program: "python/bin/mcp-server-git",
+        tool: "git_log",
+        code: include_str!("savings/commits.ts"),
+        make: data::repository,
+        counted: ("commits", data::COMMITS),
+    },
+];
+
+/// Measures all three, those whose servers are installed.
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for case in &CASES {
+        if bench.arguments.servers.join(case.program).exists() {
+            bench.progress.say(&format!("savings: {}", case.name));
+            rows.push(case.measure(bench).context(case.name)?);
+        } else {
+            let reason = "its MCP server is not installed (scripts/servers installs it)";
+            bench.absent.left_out(case.name, reason);
+        }
+    }
+    Ok(rows)
+}
+
+impl Case {
+    fn measure(&self, bench: &Bench<'_>) -> anyhow::Result<Row> {
+        let directory = bench.scratch.path().join(self.server);
+        std::fs::create_dir_all(&directory)?;
+        let Made { server, tool } = (self.make)(bench, &directory)?;
+        let spec = self.spec(bench, server)?;
+        let around = (directory.as_path(), None);
+        let host = ToolHost::new([Language::TypeScript], None, vec![spec], around)?;
+        let bytes_in = self.read_by_hand(&host, &tool)?;
+        let request = RunRequest {
+            context: Some(to_raw_value(&tool)?),
+            limits: Limits { timeout: PATIENCE, tool_timeout: PATIENCE, ..Limits::DEFAULT },
+            ..RunRequest::typescript(self.code)
+        };
+        let (time, result) = host.run(request, Durability::IfAsked)?;
+        host.end();
+        let answer: Value = result.value()?;
+        let (counted, right) = self.counted;
+        ensure!(answer.get(counted) == Some(&json!(right)), "the answer is wrong: {answer}");
+        Ok(Row {
+            n: 1,
+            p50_ms: Some(time.as_secs_f64() * 1e3),
+            saving: Some(Saving::new(bytes_in, result.result.get().len())),
+            ..Row::new("savings", self.name, VERSION)
+        })
+    }
+
+    fn spec(&self, bench: &Bench<'_>, arguments: Vec<String>) -> anyhow::Result<ServerSpec> {
+        let program = std::path::absolute(bench.arguments.servers.join(self.program))?;
+        let raw = RawServer {
+            command: Some(program.to_string_lossy().into_owned()),
+            args: arguments,
+            timeout: Some(PATIENCE.as_secs()),
+            ..RawServer::default()
+        };
+        in_process::spec(self.server, raw, bench.scratch.path())
+    }
+
+    /// How many bytes the call gives to who makes it without code.
+    fn read_by_hand(&self, host: &ToolHost, arguments: &Value) -> anyhow::Result<usize> {
+        let name = format!("{}__{}", self.server, self.tool);
+        let answer = host.runtime.block_on(host.call(&name, arguments))?;
+        Ok(answer.len())
+    }
+}

@@ -1,0 +1,107 @@
+//! Rows as a table for people.
+
+use std::fmt::Write as _;
+
+use belljar_project::config::quantity::{grouped, milliseconds};
+
+use super::{
+    look::{Look, Role},
+    row::Row,
+};
+
+/// Lays the rows out, one table per benchmark.
+pub(super) fn table(rows: &[Row], look: Look) -> String {
+    let mut text = String::new();
+    for group in rows.chunk_by(|a, b| a.bench == b.bench) {
+        let Some(first) = group.first() else { continue };
+        let _ = writeln!(text, "{}", look.paint(Role::Strong, &first.bench));
+        let width = group.iter().map(|row| row.case.chars().count()).max().unwrap_or(0);
+        for row in group {
+            let _ = writeln!(text, "{}", line(row, width, look).trim_end());
+        }
+        for note in group.iter().flat_map(|row| notes(row, look)) {
+            let _ = writeln!(text, "  {note}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn line(row: &Row, width: usize, look: Look) -> String {
+    if let Some(quality) = &row.quality {
+        let name = named(row, width, look);
+        return format!(
+            "  {name}  recall@5 {:.3}  hit@5 {:.3}  NDCG@5 {:.3}  n = {}",
+            quality.recall_at_5, quality.hit_at_5, quality.ndcg_at_5, row.n
+        );
+    }
+    let figures = match (&row.memory, &row.saving) {
+        (Some(memory), _) => format!(
+            "{:>8.1} MB in all  {:>6.2} MB private each",
+            memory.total_mb, memory.private_each_mb
+        ),
+        (None, Some(saving)) => format!(
+            "{:>11} → {:>3} bytes {:>11} → {:>3} tokens  {:.3} % saved {}",
+            grouped(saving.bytes_in),
+            grouped(saving.bytes_out),
+            grouped(saving.tokens_in),
+            grouped(saving.tokens_out),
+            saving.saved_percent,
+            row.p50_ms.map(|ms| format!("in {}", time(ms))).unwrap_or_default(),
+        ),
+        (None, None) => format!(
+            "{}{}{}{}  n = {}",
+            figure("p50", row.p50_ms.map(time)),
+            figure("p95", row.p95_ms.map(time)),
+            figure("p99", row.p99_ms.map(time)),
+            figure("", row.rate_per_s.map(|rate| format!("{rate:.0} /s"))),
+            row.n
+        ),
+    };
+    format!("  {}  {figures}", named(row, width, look))
+}
+
+fn named(row: &Row, width: usize, look: Look) -> String {
+    let name = format!("{:<width$}", row.case);
+    if row.is_ours() { look.paint(Role::Accent, &name) } else { name }
+}
+
+/// Calls take less than what other benchmarks would round to nothing.
+fn time(ms: f64) -> String {
+    if ms < 0.2 { format!("{:.1} µs", ms * 1e3) } else { milliseconds(ms) }
+}
+
+fn figure(name: &str, value: Option<String>) -> String {
+    value.map_or_else(String::new, |value| format!("{name:>5} {value:>9}"))
+}
+
+fn notes(row: &Row, look: Look) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !row.ratio.is_empty() {
+        let ratios: Vec<String> =
+            row.ratio.iter().map(|(peer, ratio)| format!("{ratio} × {peer}")).collect();
+        notes.push(look.paint(Role::Good, &format!("{}: {}", row.case, ratios.join(", "))));
+    }
+    if let Some(footprint) = &row.footprint {
+        let role = if footprint.flat { Role::Good } else { Role::Bad };
+        notes.push(look.paint(role, &footprint.to_string()));
+    }
+    if row.memory.is_some_and(|memory| !memory.exact) {
+        let text = "shared pages are counted in every process; as root they are counted once";
+        notes.push(look.paint(Role::Caution, &format!("{}: {text}", row.case)));
+    }
+    if let Some(change) = row.change {
+        let direction = if change.worse_percent > 0.0 { "worse" } else { "better" };
+        let (mark, role) = if change.regressed { ("! ", Role::Bad) } else { ("", Role::Dim) };
+        let percent = change.worse_percent.abs();
+        let text = format!(
+            "{mark}{}: {percent:.1} % {direction} than before ({:.3})",
+            row.case, change.before
+        );
+        notes.push(look.paint(role, &text));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

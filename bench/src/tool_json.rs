@@ -1,0 +1,54 @@
+//! 10 MB of JSON as the result of a tool: parsed, filtered, grouped, a small answer out; against
+//! Deno, which gets the same from its standard input.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use belljar_project::{Durability, Language, RunRequest};
+use serde_json::Value;
+
+use super::{
+    Bench,
+    in_process::{InProcess, ToolHost},
+    json::{self, Theirs},
+    row::Row,
+    stats::Times,
+};
+
+/// Calls are timed by the thousand, and each of these takes as long as a thousand of them.
+const MOST: u32 = 50;
+/// What the rows are called.
+const NAME: &str = "tool result of 10 MB";
+
+/// Measures the whole run.
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let n = bench.arguments.n.div_ceil(json::FEWER).min(MOST);
+    let data = json::data(bench)?;
+    let records: Value = serde_json::from_str(data.get()).context("the data is not JSON")?;
+    let server = InProcess::new();
+    let around = (bench.scratch.path(), None);
+    let host = ToolHost::new([Language::TypeScript], Some(server.clone()), Vec::new(), around)?;
+    let code = format!("const records = await mcp.bench.records();\n{}return answer;", json::WORK);
+    let once = || -> anyhow::Result<(Duration, String)> {
+        // A tool has its result; to make it is not ours.
+        server.prepare(records.clone());
+        let request = RunRequest::typescript(code.as_str());
+        let (time, result) = host.run(request, Durability::IfAsked)?;
+        Ok((time, result.result.get().to_owned()))
+    };
+    let mut answer = String::new();
+    for _ in 0..json::WARM_UP {
+        answer = once()?.1;
+    }
+    let mut ours = Times::default();
+    let mut theirs = Theirs::new(bench)?;
+    for round in 0..n {
+        bench.progress.say(&format!("{NAME}: round {} of {n}", round + 1));
+        ours.add(once()?.0);
+        theirs.round(bench, data.get().as_bytes(), &answer)?;
+    }
+    host.end();
+    let mut rows = vec![Row::timed(NAME, "belljar typescript", env!("CARGO_PKG_VERSION"), &ours)];
+    rows.extend(theirs.into_rows(bench, NAME));
+    Ok(rows)
+}

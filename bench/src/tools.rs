@@ -1,0 +1,170 @@
+//! `tools`: a call from code to a tool inside this program and back, one after the other.
+//!
+//! Plain calls are timed by the code itself. The clock of a durable run stands still between its
+//! inputs, so there the tool notes when it is called, and the times between two calls count. All
+//! happens in a project: each call leaves an audit row, and that of a durable run is on disk before
+//! the code gets its answer.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, ensure};
+use belljar_project::{Durability, Language, Limits, RunRequest, RunResultExt as _};
+use belljar_store::Store;
+use serde_json::value::to_raw_value;
+use tempfile::TempDir;
+
+use super::{
+    Bench,
+    in_process::{InProcess, ToolHost},
+    python_peer::PythonPeer,
+    row::Row,
+    stats::Times,
+    tool_json,
+};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// All cases take turns, so that a busy moment of the machine hits all of them.
+const ROUNDS: u32 = 4;
+/// More calls than this in one run take longer than it may.
+const MOST_CALLS: u32 = 20_000;
+/// What the rows of durable calls are called.
+const DURABLE: &str = "tools, durable";
+/// What a small commit writes, in bytes.
+const PAGES: usize = 2 * 4096;
+/// A durable call takes as long as the disk does, so there are fewer.
+const FEWER: u32 = 4;
+
+const TYPESCRIPT: &str = "const times: number[] = [];
+for (let i = 0; i < context.calls; i++) {
+  const began = performance.now();
+  const sum = await mcp.bench.add({ a: i, b: 1 });
+  times.push(performance.now() - began);
+  if (sum !== i + 1) throw new Error(`${i} + 1 is not ${sum}`);
+}
+return times;
+";
+const PYTHON: &str = "import time
+times = []
+for i in range(context['calls']):
+    began = time.perf_counter()
+    total = mcp.bench.add(a=i, b=1)
+    times.append(1000 * (time.perf_counter() - began))
+    assert total == i + 1
+times
+";
+
+/// One kind of call.
+struct Case {
+    name: &'static str,
+    language: Language,
+    durability: Durability,
+    times: Times,
+}
+
+/// Measures calls, and then the answer to 10 MB.
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let project = project(bench.scratch.path());
+    let project = project.context("could not make a directory for the journal")?;
+    let mut rows = calls(bench, project.path())?;
+    rows.extend(tool_json::measure(bench)?);
+    Ok(rows)
+}
+
+/// A directory on the disk that the current directory is on: that of a journal in a project. What is
+/// temporary is often kept in memory instead.
+pub(super) fn project(scratch: &Path) -> io::Result<TempDir> {
+    let disk = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
+    let here = Path::new(".");
+    let place = if disk(scratch)? == disk(here)? { scratch } else { here };
+    tempfile::Builder::new().prefix(".belljar-bench-").tempdir_in(place)
+}
+
+fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<Row>> {
+    use Durability::{Always, IfAsked};
+    use Language::{Python, TypeScript};
+    let case =
+        |name, language, durability| Case { name, language, durability, times: Times::default() };
+    let mut cases = vec![case("belljar typescript", TypeScript, IfAsked)];
+    let mut durable = vec![case("belljar typescript", TypeScript, Always)];
+    if PythonPeer::of(bench).is_some() {
+        cases.push(case("belljar python", Python, IfAsked));
+        durable.push(case("belljar python", Python, Always));
+    }
+    cases.extend(durable);
+    let ready: Vec<Language> = cases.iter().map(|case| case.language).collect();
+    let store = Store::open(project)?;
+    let server = InProcess::new();
+    let host = ToolHost::new(ready, Some(server.clone()), Vec::new(), (project, Some(store)))?;
+    let mut file = File::create(project.join("fsync"))?;
+    let mut disk = Times::default();
+    for round in 0..=ROUNDS {
+        for _ in 0..bench.arguments.n.div_ceil(FEWER).min(MOST_CALLS) {
+            disk.add(two_writes(&mut file)?);
+        }
+        for case in &mut cases {
+            bench.progress.say(&format!("tools: {}, round {round} of {ROUNDS}", case.name));
+            case.round(bench.arguments.n, &host, &server)?;
+            if round == 0 {
+                // Files are cached and pools are full from here on.
+                case.times = Times::default();
+            }
+        }
+        if round == 0 {
+            disk = Times::default();
+        }
+    }
+    host.end();
+    let mut rows: Vec<Row> = cases.iter().map(Case::row).collect();
+    rows.push(Row::timed(DURABLE, "2 × write and fsync", "", &disk));
+    Ok(rows)
+}
+
+/// What the disk alone takes for what a durable call writes down: the intent, then the outcome.
+fn two_writes(file: &mut File) -> io::Result<Duration> {
+    let began = Instant::now();
+    for _ in 0..2 {
+        write_and_sync(file)?;
+    }
+    Ok(began.elapsed())
+}
+
+/// What the disk alone takes for a small commit.
+pub(super) fn write_and_sync(file: &mut File) -> io::Result<()> {
+    file.write_all(&[1; PAGES])?;
+    file.sync_all()
+}
+
+impl Case {
+    fn row(&self) -> Row {
+        let name = if self.durability == Durability::Always { DURABLE } else { "tools" };
+        Row::timed(name, self.name, VERSION, &self.times)
+    }
+
+    fn round(&mut self, n: u32, host: &ToolHost, server: &Arc<InProcess>) -> anyhow::Result<()> {
+        let is_durable = self.durability == Durability::Always;
+        let calls = if is_durable { n.div_ceil(FEWER) } else { n }.min(MOST_CALLS) + 1;
+        let code = if self.language == Language::Python { PYTHON } else { TYPESCRIPT };
+        let request = RunRequest {
+            context: Some(to_raw_value(&serde_json::json!({ "calls": calls }))?),
+            limits: Limits { tool_calls: calls, ..Limits::DEFAULT },
+            ..RunRequest::new(self.language, code)
+        };
+        let (_, result) = host.run(request, self.durability).context(self.name)?;
+        let by_tool = server.intervals();
+        ensure!(result.metrics.tool_calls == calls, "{} calls", result.metrics.tool_calls);
+        if is_durable {
+            self.times.extend(by_tool);
+        } else {
+            let by_code: Vec<f64> = result.value()?;
+            by_code.into_iter().skip(1).for_each(|time| self.times.add_ms(time));
+        }
+        Ok(())
+    }
+}

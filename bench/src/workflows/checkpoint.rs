@@ -1,0 +1,105 @@
+//! A checkpoint: what is on disk after a task has ended and before the next begins.
+//!
+//! An input of 2 KB, four events, an intent closed and the next one opened, in one synchronised commit;
+//! where the state is large, with a snapshot of it. Against LangGraph's SQLite saver, which keeps a
+//! state of that size without the writes of tasks, and against the bare disk.
+
+use std::{fs::File, path::Path, time::Instant};
+
+use anyhow::Context as _;
+use belljar_flow::{
+    DurableEngine as _, Embedded,
+    engine::{Batch, EventRow, InputRow, IntentChange, Lease, LeaseRequest, NewFlow, Why},
+};
+use belljar_store::Store;
+use tokio::runtime::Runtime;
+
+use super::{
+    super::{
+        Bench,
+        rounds::{self, Case, Often},
+        row::Row,
+        tools::write_and_sync,
+    },
+    LangGraph, VERSION,
+};
+use crate::runtime;
+
+/// What a task gives, in bytes.
+const INPUT: usize = 2_000;
+const EVENTS: u64 = 4;
+const EVENT: usize = 150;
+const INTENT: usize = 120;
+const LARGE: usize = 1_000_000;
+
+/// Measures small and large ones.
+pub(super) fn measure(
+    bench: &Bench<'_>,
+    project: &Path,
+    peer: Option<&LangGraph>,
+) -> anyhow::Result<Vec<Row>> {
+    let runtime = runtime()?;
+    let engine = Embedded::new(Store::open(&project.join("checkpoints"))?);
+    let mut small = vec![ours(&runtime, &engine, "small", None, Often::Always)?];
+    let mut large = vec![ours(&runtime, &engine, "large", Some(LARGE), Often::Seldom)?];
+    if let Some(peer) = peer {
+        small.extend(peer.checkpoints(bench, INPUT, Often::Less));
+        large.extend(peer.checkpoints(bench, LARGE, Often::Seldom));
+    }
+    let mut file = File::create(project.join("fsync"))?;
+    small.push(Case::new("write and fsync", "", Often::Less, move || {
+        let began = Instant::now();
+        write_and_sync(&mut file)?;
+        Ok(began.elapsed())
+    }));
+    let mut rows = rounds::measure(bench, "workflow checkpoint", small)?;
+    rows.extend(rounds::measure(bench, "workflow checkpoint, with a state of 1 MB", large)?);
+    Ok(rows)
+}
+
+fn ours<'a>(
+    runtime: &'a Runtime,
+    engine: &'a Embedded,
+    flow: &str,
+    snapshot: Option<usize>,
+    often: Often,
+) -> anyhow::Result<Case<'a>> {
+    let lease = runtime.block_on(claimed(engine, flow)).context("could not claim a workflow")?;
+    let mut seq = 0;
+    Ok(Case::new("belljar", VERSION, often, move || {
+        seq += 1;
+        let batch = batch(seq, snapshot);
+        let began = Instant::now();
+        runtime.block_on(engine.commit(&lease, batch))?;
+        Ok(began.elapsed())
+    }))
+}
+
+async fn claimed(engine: &Embedded, flow: &str) -> anyhow::Result<Lease> {
+    let (id, name, caller) = (flow.to_owned(), flow.to_owned(), "bench".to_owned());
+    engine.create(NewFlow { id, name, caller, snapshot: vec![0], created_ms: 1 }).await?;
+    let owner = "bench".to_owned();
+    let why = Why::Asked;
+    let request = LeaseRequest { owner, now_ms: 1, until_ms: 2, take_over: false, why };
+    Ok(engine.claim(flow, request).await?)
+}
+
+/// What one task that ended and one that begins leave behind.
+fn batch(seq: u64, snapshot: Option<usize>) -> Batch {
+    let filled = |size: usize| seq.to_le_bytes().into_iter().cycle().take(size).collect();
+    let event = |at| EventRow { seq: (seq - 1) * EVENTS + at, cause: seq, body: filled(EVENT) };
+    Batch {
+        now_ms: 1,
+        inputs: vec![InputRow { seq, checkpoint: Some("task".to_owned()), body: filled(INPUT) }],
+        snapshot: snapshot.map(filled),
+        events: (1..=EVENTS).map(event).collect(),
+        intents: vec![
+            IntentChange::Close { key: format!("key {}", seq - 1), at: seq },
+            IntentChange::Open { key: format!("key {seq}"), at: seq, body: filled(INTENT) },
+        ],
+        ..Batch::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! The five tasks of `examples/workflows`: two tools side by side, Python over what they gave, somebody
+//! who says yes at once, one more tool. By a warm host, from the request until it has ended.
+//!
+//! The tools' own time is that of the same calls made directly, by the same bridge, each time anew.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, ensure};
+use belljar_flow::{
+    Command, Dag, Happened,
+    formats::{self, CodeExecution, Options},
+};
+use belljar_project::{FlowOptions, FlowTerms, Flows, Language, Limits, NewFlow, SessionRegistry};
+use belljar_store::Store;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::{Bench, in_process::ToolHost, row::Row, stats::Times},
+    VERSION,
+    counting::Counting,
+};
+
+const FILE: &str = include_str!("../../../examples/workflows/five-tasks.yaml");
+/// Before anything counts: pools are full, the server runs.
+const WARM_UP: u32 = 5;
+/// What of the times asked for is spent on it.
+const SHARE: u32 = 5;
+/// So long one look for events may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Events that are fetched at once; more than this workflow has.
+const PAGE: u32 = 500;
+/// Long enough that a cell that was used is cleared away and another one parked.
+const REST: Duration = Duration::from_millis(20);
+
+/// Measures the whole, and what of it is not the tools'.
+pub(super) fn measure(
+    bench: &Bench<'_>,
+    project: &Path,
+    python: &Path,
+) -> anyhow::Result<Vec<Row>> {
+    let options = Options { code: CodeExecution::WithShell };
+    let read = formats::read("five-tasks.yaml", FILE, &options);
+    let dag = read.map_err(|faults| anyhow::anyhow!("{faults:?}"))?.dag;
+    let server = Counting::put(project, python)?;
+    let store = Store::open(&project.join("five"))?;
+    let around = (project, Some(store));
+    let host = ToolHost::new([Language::Python], None, vec![server.spec()?], around)?;
+    let flows = host.runtime.block_on(flows(&host, project))?;
+    let n = bench.arguments.n.div_ceil(SHARE);
+    let (mut whole, mut tools, mut on_top) = (Times::default(), Times::default(), Times::default());
+    for round in 0..n + WARM_UP {
+        bench.progress.say(&format!("workflow of five tasks: {round} of {}", n + WARM_UP));
+        let time = host.runtime.block_on(once(&flows, dag.clone()))?;
+        let of_tools = host.runtime.block_on(by_hand(&host))?;
+        std::thread::sleep(REST);
+        if round >= WARM_UP {
+            whole.add(time);
+            tools.add(of_tools);
+            on_top.add(time.saturating_sub(of_tools));
+        }
+    }
+    host.runtime.block_on(flows.stop());
+    host.end();
+    let row = |case, times| Row::timed("workflow of five tasks", case, VERSION, times);
+    Ok(vec![
+        row("belljar, on top of its tools", &on_top),
+        row("belljar, whole", &whole),
+        row("belljar, the calls of its tools alone", &tools),
+    ])
+}
+
+async fn flows(host: &ToolHost, project: &Path) -> anyhow::Result<Flows> {
+    let terms = FlowTerms { code: true, ..FlowTerms::default() };
+    let options =
+        FlowOptions { terms, ..FlowOptions::new(Limits::DEFAULT, project.join("scratch")) };
+    let (sandbox, store) = (host.executor.sandbox().clone(), host.executor.store().cloned());
+    let sessions = SessionRegistry::new(sandbox, store).await;
+    Ok(Flows::new(host.executor.clone(), sessions, options).await?)
+}
+
+/// One workflow, from the request until it has ended.
+async fn once(flows: &Flows, dag: Dag) -> anyhow::Result<Duration> {
+    let began = Instant::now();
+    let id = flows.create(NewFlow::new(dag, "bench")).await?;
+    let never = CancellationToken::new();
+    let (driven, answered) = tokio::join!(flows.run(&id, &never), say_yes(flows, &id));
+    let time = began.elapsed();
+    answered?;
+    let driven = driven?;
+    let expected = json!({"total": 42, "appended": "total 42"});
+    ensure!(driven.output == expected, "it gave {}: {:?}", driven.output, driven.failure);
+    Ok(time)
+}
+
+/// Approves what is asked about, as soon as it is asked.
+async fn say_yes(flows: &Flows, id: &str) -> anyhow::Result<()> {
+    let mut after = 0;
+    loop {
+        let events = flows.events(id, after, PAGE, PATIENCE).await?;
+        for event in &events {
+            after = event.seq;
+            if let Happened::DecisionRequired { decision } = &event.happened {
+                let command = Command::Approve { decision: decision.id.clone(), value: None };
+                flows.send(id, None, "bench", &command).await?;
+                return Ok(());
+            }
+            let is_over = matches!(event.happened, Happened::WorkflowEnded { .. });
+            ensure!(!is_over, "it ended without a question");
+        }
+        ensure!(!events.is_empty(), "nothing happened");
+    }
+}
+
+/// The same calls without a workflow: the first two at once, then the third.
+async fn by_hand(host: &ToolHost) -> anyhow::Result<Duration> {
+    let began = Instant::now();
+    let (left, right) = (json!({"a": 20, "b": 0}), json!({"a": 22, "b": 0}));
+    let (left, right) =
+        tokio::join!(host.call("count__add", &left), host.call("count__add", &right));
+    left.and(right).context("count__add")?;
+    host.call("count__append", &json!({"text": "total 42"})).await?;
+    Ok(began.elapsed())
+}

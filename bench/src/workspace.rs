@@ -1,0 +1,125 @@
+//! `workspace`: a script that edits 8 of a directory's 1,000 files, and the list of what it changed;
+//! against a copy of the directory and a comparison of the two.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, ensure};
+use belljar_project::{Language, RunRequest, Workspace};
+
+use super::{
+    Bench,
+    ours::Ours,
+    peers::{Tool, time_program},
+    rounds::{self, Case, Often},
+    row::Row,
+};
+
+const DIRECTORIES: usize = 40;
+const FILES_EACH: usize = 25;
+const EDITED: usize = 8;
+const REST: Duration = Duration::from_millis(10);
+
+/// Edits the first file of every fifth directory.
+const EDIT: &str = "for i in 0 5 10 15 20 25 30 35; do echo edited >> $i/0.txt; done";
+
+/// Measures the whole run: directory shown, files edited, changes listed.
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    let directory = bench.scratch.path().join("workspace");
+    fill(&directory).context("could not make the directory to work on")?;
+    let ours = Ours::new(request(&directory), REST, |result| {
+        let changed = result.changes.len();
+        ensure!(result.success && changed == EDITED, "{changed} changes: {:?}", result.error);
+        Ok(())
+    })?;
+    let mut cases = vec![ours.case("belljar workspace")];
+    match &bench.peers.bash {
+        Some(bash) => cases.push(copy_and_compare(bench, bash, &directory)),
+        None => bench.absent.missing("bash"),
+    }
+    cases.extend(bubblewrap(bench, &directory));
+    let rows = rounds::measure(bench, "workspace", cases)?;
+    ours.end();
+    Ok(rows)
+}
+
+fn request(directory: &Path) -> RunRequest {
+    let workspace = Workspace { path: directory.to_owned(), ..Workspace::default() };
+    RunRequest { workspace: Some(workspace), ..RunRequest::new(Language::Bash, EDIT) }
+}
+
+/// About a kilobyte in each file, as in a directory of source code.
+fn fill(directory: &Path) -> std::io::Result<()> {
+    let text = "a line of some length, as there are many\n".repeat(25);
+    for number in 0..DIRECTORIES {
+        let inner = directory.join(number.to_string());
+        fs::create_dir_all(&inner)?;
+        for file in 0..FILES_EACH {
+            fs::write(inner.join(format!("{file}.txt")), &text)?;
+        }
+    }
+    Ok(())
+}
+
+/// What one does without a copy-on-write view. Removing the copy is not counted.
+fn copy_and_compare(bench: &Bench<'_>, bash: &Tool, directory: &Path) -> Case<'static> {
+    let copy = bench.scratch.path().join("copy");
+    let script = format!(
+        "cp -a '{original}' '{copy}' && cd '{copy}' && {{ {EDIT}; }}; diff -rq '{original}' . || :",
+        original = directory.display(),
+        copy = copy.display()
+    );
+    let program = bash.program.clone();
+    Case::new("cp -a and diff -r", &bash.version, Often::Less, move || {
+        let (time, output) = time_program(&program, &["-c", &script])?;
+        fs::remove_dir_all(&copy)?;
+        is_all_that_changed(&output).map(|()| time)
+    })
+}
+
+/// An overlay by bubblewrap, and the list of what is in its upper layer.
+fn bubblewrap(bench: &Bench<'_>, directory: &Path) -> Option<Case<'static>> {
+    let Some(tool) = &bench.peers.bubblewrap else {
+        bench.absent.missing("bwrap");
+        return None;
+    };
+    let (_, help) = time_program(&tool.program, &["--help"]).unwrap_or_default();
+    if !help.contains("--overlay ") {
+        let reason = format!("bubblewrap {} has no --overlay (0.11 has)", tool.version);
+        bench.absent.left_out("bubblewrap overlay", &reason);
+        return None;
+    }
+    let layers = bench.scratch.path().join("layers");
+    let (upper, work) = (layers.join("upper"), layers.join("work"));
+    let arguments = overlay(directory, &upper, &work);
+    let program = tool.program.clone();
+    Some(Case::new("bubblewrap overlay", &tool.version, Often::Less, move || {
+        [&upper, &work].into_iter().try_for_each(fs::create_dir_all)?;
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let (edited, _) = time_program(&program, &arguments)?;
+        let find = [&upper.to_string_lossy(), "-type", "f"];
+        let (listed, output) = time_program(&PathBuf::from("/usr/bin/find"), &find)?;
+        fs::remove_dir_all(&layers)?;
+        is_all_that_changed(&output).map(|()| edited + listed)
+    }))
+}
+
+fn overlay(directory: &Path, upper: &Path, work: &Path) -> Vec<String> {
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    let fixed = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    let mut arguments = fixed(&["--ro-bind", "/", "/", "--unshare-all", "--overlay-src"]);
+    arguments.extend([path(directory), "--overlay".to_owned()]);
+    arguments.extend([path(upper), path(work), path(directory), "--chdir".to_owned()]);
+    arguments.push(path(directory));
+    arguments.extend(fixed(&["bash", "-c", EDIT]));
+    arguments
+}
+
+fn is_all_that_changed(list: &str) -> anyhow::Result<()> {
+    let lines = list.lines().count();
+    ensure!(lines == EDITED, "{lines} files changed instead of {EDITED}: {list}");
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! Durations and sizes as people write them: `300ms`, `30s`, `5m`; `64KiB`, `512MiB`, `1.5GB`.
+//!
+//! Pure text to number. Zero is refused: no limit of a run makes sense at zero.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Why a text is not a quantity.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum QuantityError {
+    /// No number at the start: the text, and an example.
+    #[error("`{0}` does not start with a number; write for example {1}")]
+    Number(String, &'static str),
+    /// A unit that is not known: the text, the unit, and an example.
+    #[error("`{0}` has the unknown unit `{1}`; write for example {2}")]
+    Unit(String, String, &'static str),
+    /// Zero.
+    #[error("must be more than zero")]
+    Zero,
+    /// More than fits.
+    #[error("`{0}` is too large")]
+    TooLarge(String),
+}
+
+const DURATIONS: &str = "300ms, 30s, 5m or 1h (a plain number is seconds)";
+const SIZES: &str = "64KiB, 512MiB or 1GB (a plain number is bytes)";
+
+/// A duration; a plain number is seconds.
+pub fn duration(text: &str) -> Result<Duration, QuantityError> {
+    let nanoseconds = parse(text, DURATIONS, |unit| {
+        Some(match unit {
+            "us" | "µs" => 1_000,
+            "ms" => 1_000_000,
+            "" | "s" | "sec" => 1_000_000_000,
+            "m" | "min" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            _ => return None,
+        })
+    })?;
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// A size in bytes; `KB` is 1,000 and `KiB` is 1,024.
+pub fn size(text: &str) -> Result<u64, QuantityError> {
+    parse(text, SIZES, |unit| {
+        Some(match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "kb" => 1_000,
+            "kib" => 1 << 10,
+            "mb" => 1_000_000,
+            "mib" => 1 << 20,
+            "gb" => 1_000_000_000,
+            "gib" => 1 << 30,
+            _ => return None,
+        })
+    })
+}
+
+/// A plain count.
+pub fn count(text: &str) -> Result<u32, QuantityError> {
+    let example = "32";
+    let value = parse(text, example, |unit| unit.is_empty().then_some(1))?;
+    u32::try_from(value).map_err(|_| QuantityError::TooLarge(text.to_owned()))
+}
+
+fn parse(
+    text: &str,
+    example: &'static str,
+    scale_of: impl Fn(&str) -> Option<u64>,
+) -> Result<u64, QuantityError> {
+    let text = text.trim();
+    let digits = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let (number, unit) = text.split_at(text.len() - digits.len());
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(QuantityError::Number(text.to_owned(), example));
+    }
+    let unit = unit.trim();
+    let Some(scale) = scale_of(unit) else {
+        return Err(QuantityError::Unit(text.to_owned(), unit.to_owned(), example));
+    };
+    match scaled(number, scale) {
+        Scaled::Value(0) => Err(QuantityError::Zero),
+        Scaled::Value(value) => Ok(value),
+        Scaled::Malformed => Err(QuantityError::Number(text.to_owned(), example)),
+        Scaled::TooLarge => Err(QuantityError::TooLarge(text.to_owned())),
+    }
+}
+
+enum Scaled {
+    Value(u64),
+    Malformed,
+    TooLarge,
+}
+
+fn scaled(number: &str, scale: u64) -> Scaled {
+    if number.bytes().all(|byte| byte.is_ascii_digit()) {
+        let value = number.parse::<u64>().ok().and_then(|value| value.checked_mul(scale));
+        return value.map_or(Scaled::TooLarge, Scaled::Value);
+    }
+    let Ok(value) = number.parse::<f64>() else { return Scaled::Malformed };
+    let value = (value * scale as f64).round();
+    // 2^63 is exact as a float, and more than any limit can be.
+    if value < 9_223_372_036_854_775_808.0 { Scaled::Value(value as u64) } else { Scaled::TooLarge }
+}
+
+/// A size for people, in the largest binary unit that divides it, else in the nearest one.
+pub fn show_size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match UNITS.iter().find(|(scale, _)| bytes >= *scale && bytes.is_multiple_of(*scale)) {
+        Some((scale, unit)) => format!("{} {unit}", bytes / scale),
+        None => format!("{} bytes", grouped(bytes)),
+    }
+}
+
+/// A size for people, to three digits: `1.23 MiB`.
+pub fn round_size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let Some((scale, unit)) = UNITS.iter().find(|(scale, _)| bytes >= *scale) else {
+        return format!("{bytes} B");
+    };
+    let size = bytes as f64 / *scale as f64;
+    let digits = if size < 10.0 { 2 } else { usize::from(size < 100.0) };
+    format!("{size:.digits$} {unit}")
+}
+
+/// A duration for people.
+pub fn show_duration(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    if milliseconds >= 1000 && milliseconds.is_multiple_of(1000) {
+        format!("{} s", milliseconds / 1000)
+    } else {
+        format!("{milliseconds} ms")
+    }
+}
+
+/// A time with as many digits as it deserves.
+pub fn milliseconds(ms: f64) -> String {
+    if ms < 10.0 {
+        format!("{ms:.2} ms")
+    } else if ms < 1000.0 {
+        format!("{ms:.1} ms")
+    } else {
+        format!("{:.2} s", ms / 1000.0)
+    }
+}
+
+/// A number with its digits in groups of three: `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! The servers of all files, by name.
+//!
+//! A definition says how a server is reached; the nearest one wins: the project's `belljar.toml`
+//! before its `.mcp.json` before the user's file. An entry of a `belljar.toml` that does not say so
+//! amends the definition of that name, wherever it is: `.mcp.json` has no place for `trusted`. What a
+//! project says of a server that it does not define only takes away: that one has somebody else's
+//! credentials. Such are the servers of the user's own file, and those of a `.mcp.json` further up.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use belljar_paths::owner::{Purpose, read_to_string};
+use belljar_tools::{RawServer, ServerConfigError, read_mcp_json};
+
+use super::{DefaultsFrom, Files, LoadError, RawConfig};
+
+/// A server as it is configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfiguredServer {
+    /// What the files say of it, merged.
+    pub raw: RawServer,
+    /// Where it starts; the project's root if nothing is said.
+    pub directory: Option<PathBuf>,
+    /// Whose it is, for what the project's `belljar.toml` may say of it.
+    owner: Owner,
+}
+
+/// Where a server is defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// In the project's own files.
+    Project,
+    /// In the user's own file, or in a directory above the project.
+    Outside,
+}
+
+impl ConfiguredServer {
+    /// Whether the project's own files define it.
+    pub(super) fn is_of_project(&self) -> bool {
+        self.owner == Owner::Project
+    }
+}
+
+/// A project asks more of a server of the user's than it may.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{file}: mcp_servers.{name} is defined outside of this project; a project may only disable it \
+     or lower its limits, not set `{key}`: give it another name, with a command or url of its own",
+    file = .file.display()
+)]
+pub struct BeyondProject {
+    file: PathBuf,
+    name: String,
+    key: &'static str,
+}
+
+/// Reads a `.mcp.json`. One without servers belongs to somebody who has none.
+pub(super) fn read(path: &Path) -> Result<BTreeMap<String, ConfiguredServer>, LoadError> {
+    let text = read_to_string(path, Purpose::Configuration)
+        .map_err(|source| LoadError::ServersUnreadable { path: path.to_owned(), source })?;
+    let servers = match read_mcp_json(&text) {
+        Ok(servers) => servers,
+        Err(ServerConfigError::NoServers) => BTreeMap::new(),
+        Err(fault) => return Err(LoadError::ServersInvalid { path: path.to_owned(), fault }),
+    };
+    let directory = path.parent().map(Path::to_owned);
+    let configured =
+        |raw| ConfiguredServer { raw, directory: directory.clone(), owner: Owner::Project };
+    Ok(servers.into_iter().map(|(name, raw)| (name, configured(raw))).collect())
+}
+
+/// All servers, each as the nearest definition has it, with all amendments.
+pub(super) fn merge(
+    files: Files<'_>,
+    mut foreign: BTreeMap<String, ConfiguredServer>,
+) -> Result<BTreeMap<String, ConfiguredServer>, BeyondProject> {
+    let root = files.project.and_then(|file| file.path().parent());
+    for server in foreign.values_mut() {
+        server.owner = owner(root, server.directory.as_deref());
+    }
+    let of_operator = files.operator.into_iter().flat_map(|file| {
+        let own = definitions(file, None);
+        own.map(|(name, server)| (name, ConfiguredServer { owner: Owner::Outside, ..server }))
+    });
+    let of_project = files.project.into_iter().flat_map(|file| {
+        let directory = file.path().parent().filter(|parent| parent.is_absolute());
+        definitions(file, directory)
+    });
+    let mut all = BTreeMap::new();
+    match files.order {
+        DefaultsFrom::ProjectFirst => {
+            all.extend(of_operator);
+            all.extend(foreign);
+            all.extend(of_project);
+        }
+        DefaultsFrom::OperatorFirst => {
+            all.extend(foreign);
+            all.extend(of_project);
+            all.extend(of_operator);
+        }
+    }
+    for file in files.weak_to_strong() {
+        let is_project = files.is_project(file);
+        for (name, raw) in file.servers().iter().filter(|(_, raw)| !is_definition(raw)) {
+            // Without a definition it stays what it is, and is told to lack one when it is used.
+            let nothing = || ConfiguredServer {
+                raw: RawServer::default(),
+                directory: None,
+                owner: Owner::Project,
+            };
+            let server = all.entry(name.clone()).or_insert_with(nothing);
+            if is_project && !server.is_of_project() {
+                restrict(&mut server.raw, raw).map_err(|key| BeyondProject {
+                    file: file.path().to_owned(),
+                    name: name.clone(),
+                    key,
+                })?;
+            } else {
+                amend(&mut server.raw, raw.clone());
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Whose a `.mcp.json` in `directory` is for a project in `root`.
+fn owner(root: Option<&Path>, directory: Option<&Path>) -> Owner {
+    let is_above = |root: &Path, directory: &Path| root != directory && root.starts_with(directory);
+    match (root, directory) {
+        (Some(root), Some(directory)) if is_above(root, directory) => Owner::Outside,
+        _ => Owner::Project,
+    }
+}
+
+fn definitions(
+    file: &RawConfig,
+    directory: Option<&Path>,
+) -> impl Iterator<Item = (String, ConfiguredServer)> {
+    let directory = directory.map(Path::to_owned);
+    let definitions = file.servers().iter().filter(|(_, raw)| is_definition(raw));
+    definitions.map(move |(name, raw)| {
+        let directory = directory.clone();
+        (name.clone(), ConfiguredServer { raw: raw.clone(), directory, owner: Owner::Project })
+    })
+}
+
+fn is_definition(raw: &RawServer) -> bool {
+    raw.command.is_some() || raw.url.is_some()
+}
+
+/// Takes from a definition what an amendment takes away; the key of anything else is the error.
+fn restrict(server: &mut RawServer, by: &RawServer) -> Result<(), &'static str> {
+    let unchanged = RawServer {
+        disabled: by.disabled,
+        max_concurrent: by.max_concurrent,
+        rate_per_minute: by.rate_per_minute,
+        timeout: by.timeout,
+        ..RawServer::default()
+    };
+    if *by != unchanged {
+        let more = [
+            ("args", !by.args.is_empty()),
+            ("env", !by.env.is_empty()),
+            ("headers", !by.headers.is_empty()),
+            ("cwd", by.cwd.is_some()),
+            ("trusted", by.trusted),
+            ("idempotent", !by.idempotent.is_empty()),
+            ("read_only", !by.read_only.is_empty()),
+            ("idle_seconds", by.idle_seconds.is_some()),
+        ];
+        return Err(more.iter().find(|(_, is_set)| *is_set).map_or("type", |(key, _)| *key));
+    }
+    server.disabled |= by.disabled;
+    server.max_concurrent = server.max_concurrent.into_iter().chain(by.max_concurrent).min();
+    server.rate_per_minute = server.rate_per_minute.into_iter().chain(by.rate_per_minute).min();
+    server.timeout = server.timeout.into_iter().chain(by.timeout).min();
+    Ok(())
+}
+
+/// Adds what an amendment says to a definition.
+fn amend(server: &mut RawServer, by: RawServer) {
+    if !by.args.is_empty() {
+        server.args = by.args;
+    }
+    server.env.extend(by.env);
+    server.headers.extend(by.headers);
+    server.idempotent.extend(by.idempotent);
+    server.read_only.extend(by.read_only);
+    server.disabled |= by.disabled;
+    server.trusted |= by.trusted;
+    server.cwd = by.cwd.or(server.cwd.take());
+    server.kind = by.kind.or(server.kind.take());
+    server.max_concurrent = by.max_concurrent.or(server.max_concurrent);
+    server.rate_per_minute = by.rate_per_minute.or(server.rate_per_minute);
+    server.timeout = by.timeout.or(server.timeout);
+    server.idle_seconds = by.idle_seconds.or(server.idle_seconds);
+}
+
+#[cfg(test)]
+mod tests;

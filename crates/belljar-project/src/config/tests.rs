@@ -1,0 +1,266 @@
+//! A6: every limit has a key and a maximum, and no project raises the operator's.
+
+use std::{path::Path, time::Duration};
+
+use crate::Limits;
+use belljar_flow::formats::CodeExecution;
+use belljar_store::RecordKind;
+use belljar_tools::{AuditTiming, Rule};
+
+use super::{DefaultsFrom, Files, LimitKey, RawConfig, Settings};
+
+fn file(name: &str, text: &str) -> RawConfig {
+    RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
+}
+
+fn resolve(operator: &str, project: &str) -> Result<Settings, String> {
+    let (operator, project) = (file("user.toml", operator), file("belljar.toml", project));
+    let files = Files {
+        operator: Some(&operator),
+        project: Some(&project),
+        order: DefaultsFrom::ProjectFirst,
+    };
+    Settings::resolve(files).map_err(|error| error.to_string())
+}
+
+fn broken(text: &str) -> String {
+    match RawConfig::parse(Path::new("belljar.toml"), text.to_owned()) {
+        Ok(_) => "accepted".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a6_without_files_the_built_in_values_hold() {
+    let settings = Settings::resolve(Files {
+        operator: None,
+        project: None,
+        order: DefaultsFrom::ProjectFirst,
+    })
+    .unwrap();
+    assert_eq!(settings.limits(&[]), Limits::DEFAULT);
+    assert_eq!(settings.maximum, Limits::maximum_here());
+}
+
+#[test]
+fn a6_every_limit_can_be_stated_in_a_file() {
+    let text = "[limits]\ntimeout = '2s'\ncpu = 1.5\nmemory = '64MiB'\ncode_bytes = '1KB'\n\
+                context_bytes = 2048\noutput_bytes = '4KiB'\nresult_bytes = '1MB'\n\
+                processes = 4\nopen_files = 32\ndisk = '1MiB'\ninodes = 100\n\
+                tool_calls = 7\ntool_timeout = '3s'\n";
+    let expected = Limits {
+        timeout: Duration::from_secs(2),
+        cpu: Duration::from_millis(1500),
+        memory: 64 << 20,
+        code_bytes: 1000,
+        context_bytes: 2048,
+        output_bytes: 4096,
+        result_bytes: 1_000_000,
+        processes: 4,
+        open_files: 32,
+        disk: 1 << 20,
+        inodes: 100,
+        tool_calls: 7,
+        tool_timeout: Duration::from_secs(3),
+    };
+    assert_eq!(resolve("", text).unwrap().limits(&[]), expected);
+}
+
+#[test]
+fn a6_flags_come_before_project_before_user() {
+    let settings = resolve(
+        "[limits]\nmemory = '100MiB'\ndisk = '1MiB'\nprocesses = 1",
+        "[limits]\nmemory = '200MiB'\nprocesses = 2",
+    )
+    .unwrap();
+    let limits = settings.limits(&[(LimitKey::Processes, 3)]);
+    assert_eq!((limits.disk, limits.memory, limits.processes), (1 << 20, 200 << 20, 3));
+}
+
+#[test]
+fn a6_cpu_time_follows_wall_time_unless_stated() {
+    let minute = (LimitKey::Timeout, 60_000_000_000);
+    let limits = resolve("", "").unwrap().limits(&[minute]);
+    assert_eq!((limits.timeout.as_secs(), limits.cpu.as_secs()), (60, 60));
+    let limits = resolve("[limits]\ncpu = 5", "").unwrap().limits(&[minute]);
+    assert_eq!((limits.timeout.as_secs(), limits.cpu.as_secs()), (60, 5));
+    let limits = resolve("[limits.maximum]\ncpu = 7", "").unwrap().limits(&[minute]);
+    assert_eq!((limits.timeout.as_secs(), limits.cpu.as_secs()), (60, 7));
+}
+
+#[test]
+fn a6_a_project_lowers_the_operators_maxima_and_never_raises_them() {
+    let settings = resolve(
+        "[limits.maximum]\nmemory = '1GiB'\ndisk = '20GiB'",
+        "[limits.maximum]\nmemory = '4GiB'\ndisk = '1GiB'\ntimeout = '10h'",
+    )
+    .unwrap();
+    assert_eq!(settings.maximum.memory, 1 << 30);
+    assert_eq!(settings.maximum.disk, 1 << 30);
+    assert_eq!(settings.maximum.timeout, Limits::MAXIMUM.timeout);
+    // Control: the operator's own file may raise what is built in.
+    let settings = resolve("[limits.maximum]\ndisk = '20GiB'", "").unwrap();
+    assert_eq!(settings.maximum.disk, 20 << 30);
+}
+
+#[test]
+fn a6_built_in_defaults_give_way_to_a_lower_maximum() {
+    let limits = resolve("[limits.maximum]\nmemory = '64MiB'", "").unwrap().limits(&[]);
+    assert_eq!(limits.memory, 64 << 20);
+    // What a flag asks for is left as asked: the host refuses it by name.
+    let limits = resolve("[limits.maximum]\nmemory = '64MiB'", "")
+        .unwrap()
+        .limits(&[(LimitKey::Memory, 1 << 30)]);
+    assert_eq!(limits.memory, 1 << 30);
+}
+
+#[test]
+fn a6_a_default_above_the_maximum_is_an_error_with_its_line() {
+    let error = resolve("[limits.maximum]\nmemory = '64MiB'", "[limits]\n\nmemory = '1GiB'");
+    insta::assert_snapshot!(error.unwrap_err(), @"belljar.toml, line 3: limits.memory is 1 GiB, above the maximum of 64 MiB");
+}
+
+#[test]
+fn a6_a_value_that_cannot_be_read_is_an_error_with_its_line() {
+    let error = resolve("", "[limits]\ntimeout = '5 parsecs'").unwrap_err();
+    insta::assert_snapshot!(error, @"belljar.toml, line 2: limits.timeout: `5 parsecs` has the unknown unit `parsecs`; write for example 300ms, 30s, 5m or 1h (a plain number is seconds)");
+    let error = resolve("[limits.maximum]\nprocesses = 0", "").unwrap_err();
+    insta::assert_snapshot!(error, @"user.toml, line 2: limits.maximum.processes: must be more than zero");
+}
+
+#[test]
+fn d6_the_rules_of_all_files_hold_and_the_nearest_numbers() {
+    let settings = resolve(
+        "[permissions]\ndeny = ['a__*']\nallow = ['b__*']\napproval_timeout = '1m'\n\
+         [results]\nmax_output_tokens = 100\n",
+        "[permissions]\nallow = ['*']\napproval_timeout = '2m'\n[cache]\nttl = '10m'\n",
+    )
+    .unwrap();
+    let rule = |pattern: &str| Rule::new(pattern).unwrap();
+    let tools = settings.tools;
+    assert_eq!(tools.policy.deny, [rule("a__*")]);
+    // What the project allows is added when its servers are known.
+    assert_eq!(tools.policy.allow, [rule("b__*")]);
+    assert_eq!(tools.approval_timeout, Duration::from_secs(120));
+    assert_eq!(tools.max_output_tokens, Some(100));
+    assert_eq!(tools.cache, Some(Duration::from_secs(600)));
+}
+
+#[test]
+fn f8_code_of_workflows_is_off_until_somebody_enables_it_and_nobody_forbids_it() {
+    let on = "[workflows]\nenable_code_execution = true\n";
+    let off = "[workflows]\nenable_code_execution = false\nserve = false\n";
+    let shell = "[workflows]\nenable_shell = true\n";
+    let all = "[workflows]\nenable_code_execution = true\nenable_shell = true\n";
+    for (user, project, code, serve) in [
+        ("", "", CodeExecution::Off, true),
+        (on, "", CodeExecution::On, true),
+        ("", on, CodeExecution::On, true),
+        (off, on, CodeExecution::Off, false),
+        (on, off, CodeExecution::Off, false),
+        // A3: the shell has a switch of its own, and is of no use without the other.
+        (on, shell, CodeExecution::WithShell, true),
+        (all, "", CodeExecution::WithShell, true),
+        (shell, "", CodeExecution::Off, true),
+    ] {
+        let workflows = resolve(user, project).unwrap().workflows;
+        let found = (workflows.serve, workflows.code);
+        assert_eq!(found, (serve, code), "{user}{project}");
+    }
+}
+
+#[test]
+fn f1_a_project_lowers_how_many_workflows_there_are_and_never_raises_it() {
+    let some = "[workflows]\nmax_running = 4\nmax_queued = 9\n";
+    let more = "[workflows]\nmax_running = 50\nmax_queued = 1\n";
+    for (user, project, wanted) in [
+        ("", "", (16, 1000)),
+        (some, "", (4, 9)),
+        ("", more, (50, 1)),
+        (some, more, (4, 1)),
+        (more, some, (4, 1)),
+    ] {
+        let workflows = resolve(user, project).unwrap().workflows;
+        let found = (workflows.max_running, workflows.max_queued);
+        assert_eq!(found, wanted, "{user}{project}");
+    }
+    let none = resolve("[workflows]\nmax_running = 0\n", "").unwrap_err();
+    assert_eq!(none, "user.toml, line 2: workflows.max_running: must be more than zero");
+}
+
+/// O1: what is kept for how long is the operator's to say.
+#[test]
+fn o1_the_operator_says_what_is_kept_and_a_project_does_not() {
+    let kept = |user: &str| resolve(user, "").unwrap().retention;
+    let usual = crate::Retention::default();
+    assert_eq!(kept(""), usual);
+    let day = Duration::from_hours(24);
+    let said = kept(
+        "[retention]\nruns_days = 3\naudit_days = \"forever\"\nmax_size = \"1GiB\"\n\
+         [workflows]\nkeep_days = 5\n",
+    );
+    let age = |kind| said.ages.get(&kind).copied();
+    assert_eq!(age(RecordKind::Runs), Some(day * 3));
+    assert_eq!(age(RecordKind::Audit), None);
+    // The older name, as long as the newer one says nothing.
+    assert_eq!(age(RecordKind::Workflows), Some(day * 5));
+    assert_eq!(age(RecordKind::Events), usual.ages.get(&RecordKind::Events).copied());
+    assert_eq!(said.max_size, Some(1 << 30));
+    let both = kept("[retention]\nworkflows_days = 9\n[workflows]\nkeep_days = 5\n");
+    assert_eq!(both.ages.get(&RecordKind::Workflows), Some(&(day * 9)));
+    assert_eq!(kept("[retention]\nmax_size = \"unlimited\"\n").max_size, None);
+    for (project, told) in [
+        ("[workflows]\nkeep_days = 1\n", "workflows.keep_days"),
+        ("[retention]\naudit_days = 1\n", "retention.audit_days"),
+        ("[retention]\nmax_size = 1\n", "retention.max_size"),
+    ] {
+        let refused = resolve("", project).unwrap_err();
+        assert!(refused.contains(&format!("line 2: {told}: only the user's own")), "{refused}");
+    }
+    let odd = resolve("[retention]\nruns_days = \"always\"\n", "").unwrap_err();
+    assert!(odd.contains("retention.runs_days"), "{odd}");
+}
+
+/// Who wrote a project has no say in what is known of what it did (reliability 7).
+#[test]
+fn reliability_7_only_the_user_gives_audit_rows_up() {
+    let says = |loses| format!("[audit]\nlose_rows_on_crash = {loses}\n");
+    let audit = |user: &str, project: &str| resolve(user, project).unwrap().tools.audit;
+    assert_eq!(audit("", ""), AuditTiming::BeforeEffects);
+    assert_eq!(audit(&says(false), ""), AuditTiming::BeforeEffects);
+    assert_eq!(audit(&says(true), ""), AuditTiming::Behind);
+    let refused = resolve("", &says(true)).unwrap_err();
+    assert!(refused.contains("line 2: audit.lose_rows_on_crash: only the user's"), "{refused}");
+}
+
+#[test]
+fn a6_unknown_keys_are_rejected_with_their_line() {
+    insta::assert_snapshot!(broken("[limits]\ntimeout = 1\nmemroy = 2\n"), @r"
+    TOML parse error at line 3, column 1
+      |
+    3 | memroy = 2
+      | ^^^^^^
+    unknown field `memroy`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`, `tool_calls`, `tool_timeout`, `maximum`
+    ");
+    insta::assert_snapshot!(broken("[limit]\n"), @r"
+    TOML parse error at line 1, column 2
+      |
+    1 | [limit]
+      |  ^^^^^
+    unknown field `limit`, expected one of `limits`, `mcp_servers`, `permissions`, `results`, `cache`, `workflows`, `retention`, `audit`, `workspace`
+    ");
+    insta::assert_snapshot!(broken("[limits.maximum.maximum]\n"), @r"
+    TOML parse error at line 1, column 17
+      |
+    1 | [limits.maximum.maximum]
+      |                 ^^^^^^^
+    unknown field `maximum`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`, `tool_calls`, `tool_timeout`
+    ");
+    insta::assert_snapshot!(broken("[limits]\nmemory = true\n"), @r#"
+    TOML parse error at line 2, column 10
+      |
+    2 | memory = true
+      |          ^^^^
+    invalid type: boolean `true`, expected a number, or a text with a unit such as "30s" or "512MiB"
+    "#);
+}

@@ -1,0 +1,43 @@
+//! What the files say about workflows: whether clients have them, how many at once, and whether they
+//! may have code.
+
+use crate::{MAX_QUEUED, MAX_RUNNING};
+use belljar_flow::formats::CodeExecution;
+
+use super::{ConfigError, Files, RawConfig};
+
+/// What clients of `serve` may do with workflows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkflowSettings {
+    /// Whether they have any.
+    pub serve: bool,
+    /// Whether they may have code.
+    pub code: CodeExecution,
+    /// How many are driven at once.
+    pub max_running: u32,
+    /// How many may wait for that.
+    pub max_queued: u32,
+}
+
+impl WorkflowSettings {
+    /// What the operator's file says no to, no project's file says yes to; of two numbers the lower
+    /// one counts.
+    pub(super) fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
+        let all = || [files.operator, files.project].into_iter().flatten();
+        let is_on = |says: fn(&RawConfig) -> Option<bool>| {
+            let said = [files.operator.and_then(says), files.project.and_then(says)];
+            said.contains(&Some(true)) && !said.contains(&Some(false))
+        };
+        let code = CodeExecution::of(
+            is_on(RawConfig::enables_code_execution),
+            is_on(RawConfig::enables_shell),
+        );
+        let serve = all().all(|file| file.serves_workflows().unwrap_or(true));
+        let least = |stated: Result<Vec<_>, _>, usual: u32| {
+            Ok(stated?.into_iter().flatten().min().unwrap_or(usual))
+        };
+        let max_running = least(all().map(RawConfig::max_running).collect(), MAX_RUNNING)?;
+        let max_queued = least(all().map(RawConfig::max_queued).collect(), MAX_QUEUED)?;
+        Ok(Self { serve, code, max_running, max_queued })
+    }
+}

@@ -1,0 +1,183 @@
+//! How a sandbox is set up, and the guard against a program that never called [`init`].
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use belljar_jail::brood::{self, BROOD_ARGUMENT};
+use belljar_runtime::{Host, HostConfig, Language, LaunchError, Limits, ZygotePlan};
+use belljar_worker::{ZYGOTE_ARGUMENT, become_zygote_if_asked};
+use thiserror::Error;
+
+use super::Sandbox;
+use crate::engines::MachineEngines;
+
+/// Enough that a few requests at once find a parked cell, small enough to idle cheaply.
+const DEFAULT_POOL: usize = 4;
+
+/// The running program itself, even when its file was replaced or deleted since it started, so
+/// that host and zygote are always the same version.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+static INITIALISED: AtomicBool = AtomicBool::new(false);
+
+/// Turns this process into a zygote, or into the keeper of an MCP server, if it was started as
+/// one; must be the first line of `main`.
+///
+/// In those it never returns. In every other process it does nothing but take note that a
+/// [`Sandbox`] may be made.
+pub fn init() {
+    brood::serve_if_asked();
+    become_zygote_if_asked();
+    INITIALISED.store(true, Ordering::Relaxed);
+}
+
+/// Why there is no sandbox. Whatever the variant, no guest code ran.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// [`init`] was not called, so the program cannot become its own zygote.
+    #[error("belljar_project::init() must be the first line of main, before a sandbox is made")]
+    NotInitialised,
+    /// This process was started to be a zygote, and went on as if it were the program.
+    #[error(
+        "this process was started as a zygote but ran on as a program: \
+         belljar_project::init() must be the first line of main"
+    )]
+    InsideZygote,
+    /// This machine did not let a zygote be confined.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+}
+
+/// Sets up a [`Sandbox`].
+#[derive(Debug, Clone)]
+pub struct SandboxBuilder {
+    program: Option<PathBuf>,
+    ready: Vec<Language>,
+    pool: usize,
+    limits: Limits,
+    maximum: Limits,
+    protected: Vec<PathBuf>,
+    reserved_names: Vec<OsString>,
+}
+
+impl Default for SandboxBuilder {
+    fn default() -> Self {
+        let maximum = Limits::maximum_here();
+        Self {
+            program: None,
+            ready: vec![Language::TypeScript],
+            pool: DEFAULT_POOL,
+            limits: Limits::DEFAULT.within(&maximum),
+            maximum,
+            protected: Vec::new(),
+            reserved_names: Vec::new(),
+        }
+    }
+}
+
+impl SandboxBuilder {
+    /// Cells parked in advance; 0 makes every run use a fresh one.
+    #[must_use]
+    pub fn pool(mut self, cells: usize) -> Self {
+        self.pool = cells;
+        self
+    }
+
+    /// Languages whose engines are started right away [default: TypeScript]. Others are when they
+    /// are first needed, which takes longer once.
+    #[must_use]
+    pub fn ready(mut self, languages: impl IntoIterator<Item = Language>) -> Self {
+        self.ready = languages.into_iter().collect();
+        self
+    }
+
+    /// What a run may use when it says nothing.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The most a run may ask for; one that asks for more is refused.
+    #[must_use]
+    pub fn maximum(mut self, maximum: Limits) -> Self {
+        self.maximum = maximum;
+        self
+    }
+
+    /// More paths that no grant and no workspace gives guest code any access to, whether or not
+    /// anything is there yet [default: none].
+    ///
+    /// For the program's own state and configuration. A workspace or a tree to read that has them
+    /// inside shows nothing in their place, and no commit changes them; a tree to write to that has
+    /// them inside is refused.
+    #[must_use]
+    pub fn protect(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.protected.extend(paths.into_iter().map(Into::into));
+        self
+    }
+
+    /// More names that make a directory a project: no commit brings them to any directory of a
+    /// workspace, and a directory that has one is [protected](Self::protect) in every granted tree, with
+    /// all of these names in it [default: none].
+    ///
+    /// For files that the program obeys wherever it finds them. Granted trees are looked through for
+    /// them; one that is too large for that is refused.
+    #[must_use]
+    pub fn reserve_names(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.reserved_names.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Another program to be the zygote, for example an installed `belljar`.
+    ///
+    /// For programs whose `main` cannot call [`init`], such as test harnesses.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = Some(program.into());
+        self
+    }
+
+    /// Starts the zygote and waits until it is confined.
+    pub async fn build(self) -> Result<Sandbox, BuildError> {
+        let second = std::env::args_os().nth(1);
+        check(self.program.is_some(), second.as_deref(), INITIALISED.load(Ordering::Relaxed))?;
+        let program = self.program.unwrap_or_else(|| PathBuf::from(THIS_PROGRAM));
+        let host = Host::start(HostConfig {
+            engines: Arc::new(MachineEngines::new(program)),
+            ready: self.ready,
+            plan: ZygotePlan::full(),
+            pool_size: self.pool,
+            maximum: self.maximum,
+            protected: self.protected,
+            reserved_names: self.reserved_names,
+        })
+        .await?;
+        Ok(Sandbox { host, limits: self.limits })
+    }
+}
+
+/// Stops a program from starting itself without end.
+fn check(
+    other_program: bool,
+    first_argument: Option<&OsStr>,
+    initialised: bool,
+) -> Result<(), BuildError> {
+    let roles = [ZYGOTE_ARGUMENT, BROOD_ARGUMENT];
+    if roles.iter().any(|role| first_argument == Some(OsStr::new(role))) {
+        return Err(BuildError::InsideZygote);
+    }
+    if !initialised && !other_program {
+        return Err(BuildError::NotInitialised);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! The zygote of these tests: the example, as the `main` of a test belongs to its harness.
+
+use std::{path::PathBuf, sync::OnceLock};
+
+use belljar_project::{BuildError, ErrorCode, Sandbox};
+
+/// The program of `examples/embed.rs`, whose `main` begins with `init`.
+pub(crate) fn zygote() -> PathBuf {
+    let this = std::env::current_exe().expect("a test is a file");
+    let profile = this.ancestors().nth(2).expect("a test is in `deps` of a profile's directory");
+    let program = profile.join("examples").join("embed");
+    assert!(
+        program.is_file(),
+        "cargo test builds examples; else: cargo build -p belljar-project --examples"
+    );
+    program
+}
+
+#[expect(clippy::print_stderr, reason = "a skip is said aloud")]
+/// Whether this machine cannot sandbox, which is said aloud, and a failure where one is required.
+pub(crate) fn no_sandbox() -> bool {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    let missing = MISSING.get_or_init(|| {
+        // A thread of its own: a test may be inside a runtime already.
+        std::thread::spawn(missing).join().expect("it does not panic")
+    });
+    let Some(reason) = missing else { return false };
+    let required = std::env::var_os("BELLJAR_REQUIRE_SANDBOX").is_some_and(|value| value == "1");
+    assert!(!required, "this machine cannot sandbox: {reason}");
+    eprintln!("SKIPPED: this machine cannot sandbox: {reason}");
+    true
+}
+
+fn missing() -> Option<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        match Sandbox::builder().program(zygote()).pool(1).build().await {
+            Ok(sandbox) => {
+                sandbox.shutdown().await;
+                None
+            }
+            Err(BuildError::Launch(error)) if error.code() == ErrorCode::SandboxUnsupported => {
+                Some(error.to_string())
+            }
+            Err(error) => panic!("{error}"),
+        }
+    })
+}
