@@ -10,7 +10,8 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_project::{Durability, Execution, Executor, Language, RunRequest, RunResult, now_ms};
+use belljar_contract::{Language, RunRequest, RunResult};
+use belljar_project::{Durability, Execution, Executor, now_ms};
 use belljar_store::Store;
 use belljar_tools::{
     Annotations, AuditTiming, Bridge, BridgeConfig, Glob, LocalOutcome, LocalServer, NoObserver,

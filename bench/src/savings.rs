@@ -8,7 +8,8 @@ mod data;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use belljar_project::{Durability, Language, Limits, RunRequest, RunResultExt as _, Saving};
+use belljar_contract::{Language, Limits, RunRequest};
+use belljar_project::{Durability, RunResultExt as _, Saving};
 use belljar_tools::{RawServer, ServerSpec};
 use serde_json::{Value, json, value::to_raw_value};
 

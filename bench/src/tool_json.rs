@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use belljar_project::{Durability, Language, RunRequest};
+use belljar_contract::{Language, RunRequest};
+use belljar_project::Durability;
 use serde_json::Value;
 
 use super::{

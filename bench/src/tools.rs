@@ -15,7 +15,8 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_project::{Durability, Language, Limits, RunRequest, RunResultExt as _};
+use belljar_contract::{Language, Limits, RunRequest};
+use belljar_project::{Durability, RunResultExt as _};
 use belljar_store::Store;
 use serde_json::value::to_raw_value;
 use tempfile::TempDir;

@@ -9,11 +9,12 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
+use belljar_contract::{Language, Limits};
 use belljar_flow::{
     Command, Dag, Happened,
     formats::{self, CodeExecution, Options},
 };
-use belljar_project::{FlowOptions, FlowTerms, Flows, Language, Limits, NewFlow, SessionRegistry};
+use belljar_project::{FlowOptions, FlowTerms, Flows, NewFlow, SessionRegistry};
 use belljar_store::Store;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

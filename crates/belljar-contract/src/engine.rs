@@ -118,7 +118,10 @@ impl<'de> Deserialize<'de> for EngineName {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         Self::from_name(&name).ok_or_else(|| {
-            serde::de::Error::custom(format!("no engine is called {name:?}; there are {}", Self::names()))
+            serde::de::Error::custom(format!(
+                "no engine is called {name:?}; there are {}",
+                Self::names()
+            ))
         })
     }
 }

@@ -19,9 +19,7 @@ mod verdict;
 
 pub use engine::{EngineName, EngineRow};
 pub use error::{ErrorCode, ErrorKind, RunError, shortened};
-pub use grants::{
-    Access, CommitExecutable, Grants, GrantsRequest, Workspace, WorkspaceRequest,
-};
+pub use grants::{Access, CommitExecutable, Grants, GrantsRequest, Workspace, WorkspaceRequest};
 pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
 pub use language::Language;
 pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest, Quantity};

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    EngineName, Grants, GrantsRequest, Language, Limits, LimitsRequest, Workspace,
-    WorkspaceRequest,
+    EngineName, Grants, GrantsRequest, Language, Limits, LimitsRequest, Workspace, WorkspaceRequest,
 };
 
 /// A request to run code, as a client writes it. The operator's rules decide what of it is given.

@@ -1,6 +1,6 @@
 //! The one result type (A9); every outer format is a thin adapter around it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -155,6 +155,24 @@ pub enum Tier {
     Cached,
 }
 
+impl Tier {
+    /// The tier as results write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Weakened => "weakened",
+            Self::Refused => "refused",
+            Self::Cached => "cached",
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// What bounds a cell's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -209,6 +227,17 @@ pub enum ChangeKind {
     Modified,
     /// It is not there any more.
     Deleted,
+}
+
+impl ChangeKind {
+    /// The kind as results write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+        }
+    }
 }
 
 /// What a path leads to.

@@ -13,7 +13,8 @@ mod workflows;
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_runtime::{Language, RunError, RunRequest, RunResult, Status, run_id, unrun};
+use belljar_contract::{Language, RunError, RunRequest, RunResult, RunStatus};
+use belljar_runtime::run_id;
 use belljar_server::{
     Backend, DecideError, EndRun, ExecuteRequest, Meter, MissingServer, Observer, PassThrough,
     RunInfo, RunReport, SearchError, ToolMatch, ToolsFound, Verdict, is_well_formed,
@@ -131,7 +132,7 @@ impl Backend for ProjectBackend {
             Ok(execution) => self.executor.execute_as(id, execution, aborted).await,
             Err(error) => {
                 observer.started(&id);
-                RunResult { id, ..unrun(Status::Failed, error) }
+                RunResult::not_run(id, RunStatus::Failed, error)
             }
         };
         report(result)

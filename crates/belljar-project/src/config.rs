@@ -6,7 +6,6 @@
 //! operator's maxima and never raise them.
 
 mod find;
-mod limit_key;
 pub mod quantity;
 mod raw;
 mod retention;
@@ -20,17 +19,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use belljar_contract::{Limit, Limits};
 use belljar_paths::owner::{Purpose, Untrusted, read_to_string};
+use belljar_runtime::maximum_limits_here;
 use belljar_tools::ServerConfigError;
 use thiserror::Error;
 
 pub use find::{FILE_NAME, PROJECT_NAMES, Places, SERVERS_NAME, STATE_NAME};
-pub use limit_key::LimitKey;
 pub use servers::{BeyondProject, ConfiguredServer, Owner};
 pub use tools::{NotCounted, ToolSettings};
 pub use workflows::WorkflowSettings;
 
-use crate::{Limits, Retention};
+use crate::Retention;
 use raw::{RawConfig, Stated};
 
 /// Why there are no settings.
@@ -119,7 +119,7 @@ pub enum ConfigError {
 #[derive(Debug, PartialEq)]
 pub struct Settings {
     /// Limits some file states, by key.
-    stated: BTreeMap<LimitKey, u64>,
+    stated: BTreeMap<Limit, u64>,
     /// The most a run may ask for.
     pub maximum: Limits,
     /// Servers, policy and what goes with them.
@@ -158,19 +158,19 @@ impl Settings {
 
     fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
         let Files { operator, project, .. } = files;
-        let mut maximum = Limits::maximum_here();
+        let mut maximum = maximum_limits_here();
         for stated in operator.map(RawConfig::maxima).transpose()?.unwrap_or_default() {
-            stated.key.set(&mut maximum, stated.value);
+            stated.limit.set(&mut maximum, stated.value);
         }
         for stated in project.map(RawConfig::maxima).transpose()?.unwrap_or_default() {
-            let lower = stated.value.min(stated.key.get(&maximum));
-            stated.key.set(&mut maximum, lower);
+            let lower = stated.value.min(stated.limit.get(&maximum));
+            stated.limit.set(&mut maximum, lower);
         }
         let mut stated = BTreeMap::new();
         for file in files.weak_to_strong() {
             for limit in file.defaults()? {
                 limit.check(&maximum, file.path())?;
-                stated.insert(limit.key, limit.value);
+                stated.insert(limit.limit, limit.value);
             }
         }
         let (tools, workflows) = (ToolSettings::resolve(files)?, WorkflowSettings::resolve(files)?);
@@ -185,17 +185,14 @@ impl Settings {
     ///
     /// What was built in gives way to the maximum; what a person asked for is left as asked, so
     /// that the host refuses it by name.
-    pub fn limits(&self, flags: &[(LimitKey, u64)]) -> Limits {
-        let mut limits = Limits::DEFAULT;
-        for key in LimitKey::ALL {
-            key.set(&mut limits, key.get(&Limits::DEFAULT).min(key.get(&self.maximum)));
-        }
+    pub fn limits(&self, flags: &[(Limit, u64)]) -> Limits {
+        let mut limits = Limits::DEFAULT.within(&self.maximum);
         let mut stated = self.stated.clone();
         stated.extend(flags.iter().copied());
         for (key, value) in &stated {
             key.set(&mut limits, *value);
         }
-        if !stated.contains_key(&LimitKey::Cpu) {
+        if !stated.contains_key(&Limit::Cpu) {
             limits.cpu = limits.timeout.min(self.maximum.cpu);
         }
         limits
@@ -233,16 +230,16 @@ enum DefaultsFrom {
 
 impl Stated {
     fn check(&self, maximum: &Limits, file: &Path) -> Result<(), ConfigError> {
-        let allowed = self.key.get(maximum);
+        let allowed = self.limit.get(maximum);
         if self.value <= allowed {
             return Ok(());
         }
         Err(ConfigError::AboveMaximum {
             file: file.to_owned(),
             line: self.line,
-            key: self.key.name(),
-            asked: self.key.show(self.value),
-            allowed: self.key.show(allowed),
+            key: self.limit.key(),
+            asked: quantity::show(self.limit, self.value),
+            allowed: quantity::show(self.limit, allowed),
         })
     }
 }

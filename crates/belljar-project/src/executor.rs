@@ -6,6 +6,7 @@
 mod budget;
 mod cache;
 mod durable;
+mod finish;
 mod intent;
 mod link;
 mod one_call;
@@ -21,12 +22,10 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{
-    Bridged, ErrorCode, Listener, Metrics, RunError, RunRequest, RunResult, Status, ToolLink,
-    ToolReport, run_id, unrun,
-};
+use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus, ToolReport};
+use belljar_runtime::{Listener, RunOptions, ToolLink, run_id};
 use belljar_server::Meter;
-use belljar_store::{Approvals, Store};
+use belljar_store::Store;
 use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
 
 pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_process};
@@ -35,29 +34,13 @@ use crate::{
     active::ActiveIds,
     owner::{Enlisted, enlist},
 };
-use cache::{CacheKey, Used};
+use cache::{CacheKey, CacheSlot, UsedTools};
 pub(crate) use durable::EndedRun;
 pub use durable::{ResumeError, Resumed};
+use finish::WayOut;
 pub(crate) use one_call::{OneCall, OneCallEnd};
 use ownership::RUNNING;
 pub use ownership::run_status;
-
-/// The event that a run has ended without a value, for whatever reason.
-const FAILED: &str = "code_execution_failed";
-/// The event that a run waits: for a person, or for the next host.
-const PAUSED: &str = "code_execution_paused";
-
-/// What the event of a paused run says.
-#[derive(Debug, serde::Serialize)]
-struct PauseEvent<'a> {
-    #[serde(flatten)]
-    metrics: &'a Metrics,
-    status: Status,
-    #[serde(rename = "toolName")]
-    tool: Option<&'a str>,
-    /// The questions a person has to answer.
-    approvals: Vec<String>,
-}
 
 /// Runs code with tools. Cheap to clone; all clones share sandbox, servers and store.
 #[derive(Debug, Clone)]
@@ -199,28 +182,26 @@ impl Executor {
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        self.inject(&mut execution).await;
+        let mut way_out = self.announce(&id, &mut execution).await;
         let key = CacheKey::of(&execution, self.bridge.as_ref());
-        let (budget, ttl) = (execution.max_output_tokens, execution.cache);
-        self.post(&id, "code_execution_started", &execution.request.language).await;
-        let end = self.expect_end(&id);
         if let Some(cached) = self.cached(&execution, key.as_ref()).await {
             execution.observer.run_begins(&id);
-            let tools = execution.report.unwrap_or_default();
-            return self.finish(end, RunResult { id, tools, ..cached }, budget).await;
+            return self.finish(way_out, None, RunResult { id, ..cached }).await;
         }
-        let used = Arc::new(Used::hearing_for(execution.observer.clone()));
+        let used = Arc::new(UsedTools::hearing_for(execution.observer.clone()));
         execution.observer = used.clone();
+        way_out.cache =
+            key.zip(execution.cache).map(|(key, ttl)| CacheSlot { key, ttl, used: used.clone() });
         let is_durable = self.is_durable(&execution).await;
-        let result = match (is_durable, &self.store) {
+        let (result, journal) = match (is_durable, &self.store) {
             (true, Some(store)) => self.begin_durable(id, execution, store, abort).await,
             _ => {
                 execution.observer.run_begins(&id);
-                self.run_plain(Where::Fresh(&self.sandbox), id, execution, abort).await
+                let result = self.run_plain(Place::Fresh(&self.sandbox), id, execution, abort);
+                (result.await, None)
             }
         };
-        self.keep(key, ttl, &used, &result).await;
-        self.finish(end, result, budget).await
+        self.finish(way_out, journal, result).await
     }
 
     /// Runs the code in a session, under a name that is known beforehand. Tools, the budget and the
@@ -237,14 +218,23 @@ impl Executor {
             let message = "a run in a session cannot be durable";
             let error = RunError::new(ErrorCode::RequestInvalid, message)
                 .with_hint("leave `durable` out, or leave the session out");
-            return RunResult { id, ..unrun(Status::Failed, error) };
+            return RunResult::not_run(id, RunStatus::Failed, error);
         }
-        self.inject(&mut execution).await;
-        let budget = execution.max_output_tokens;
-        self.post(&id, "code_execution_started", &execution.request.language).await;
-        let end = self.expect_end(&id);
-        let result = self.run_plain(Where::In(session), id, execution, abort).await;
-        self.finish(end, result, budget).await
+        let way_out = self.announce(&id, &mut execution).await;
+        let result = self.run_plain(Place::In(session), id, execution, abort).await;
+        self.finish(way_out, None, result).await
+    }
+
+    /// Decides which tools a run gets, and posts that it begins.
+    async fn announce(&self, id: &str, execution: &mut Execution) -> WayOut {
+        self.inject(execution).await;
+        self.post(id, "code_execution_started", &execution.request.language).await;
+        WayOut {
+            announced: self.announced(id),
+            tools: execution.report.clone().unwrap_or_default(),
+            max_output_tokens: execution.max_output_tokens,
+            cache: None,
+        }
     }
 
     /// Whether a run needs a journal.
@@ -258,14 +248,14 @@ impl Executor {
 
     async fn run_plain(
         &self,
-        place: Where<'_>,
+        place: Place<'_>,
         id: String,
         execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let Execution { request, tools, caller, observer, listener, report, .. } = execution;
+        let Execution { request, tools, caller, observer, listener, .. } = execution;
         let Some(bridge) = &self.bridge else {
-            let alone = Bridged { id, tools: None, listener };
+            let alone = RunOptions { id: Some(id), tools: None, listener };
             return place.run(request, alone, abort).await;
         };
         let context = RunContext {
@@ -279,54 +269,10 @@ impl Executor {
         let (tools, far) = ToolLink::pair(None);
         let link::Far { asks, sink } = link::Far::of(far);
         let calls = RunBridge::plain(bridge, context, sink);
-        let bridged = Bridged { id, tools: Some(tools), listener };
-        let run = place.run(request, bridged, abort);
+        let options = RunOptions { id: Some(id), tools: Some(tools), listener };
+        let run = place.run(request, options, abort);
         let (result, _) = tokio::join!(run, link::serve(calls, asks));
-        RunResult { tools: report.unwrap_or_default(), ..result }
-    }
-
-    /// What every result passes on its way out, be it of a run that has just ended, of one that was
-    /// resumed, or from the cache.
-    async fn finish(
-        &self,
-        end: ExpectedEnd,
-        mut result: RunResult,
-        budget: Option<u32>,
-    ) -> RunResult {
-        if let Some(tokens) = budget {
-            budget::fit(&mut result, tokens, self.store.as_ref()).await;
-        }
-        let event = match result.status {
-            Status::Completed => "code_execution_completed",
-            Status::Failed | Status::Aborted => FAILED,
-            Status::Interrupted | Status::ApprovalRequired | Status::InDoubt => PAUSED,
-        };
-        if event == PAUSED {
-            self.post(&result.id, event, &self.pause_of(&result).await).await;
-        } else {
-            self.post(&result.id, event, &result.metrics).await;
-        }
-        end.came();
         result
-    }
-
-    /// What a paused run waits for, for those who follow its events.
-    async fn pause_of<'a>(&self, result: &'a RunResult) -> PauseEvent<'a> {
-        let pending = match &self.store {
-            Some(store) => store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default(),
-            None => Vec::new(),
-        };
-        let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == result.id);
-        PauseEvent {
-            metrics: &result.metrics,
-            status: result.status,
-            tool: result.error.as_ref().and_then(|error| error.tool_name.as_deref()),
-            approvals: of_run.map(|approval| approval.asked.id).collect(),
-        }
-    }
-
-    fn expect_end(&self, id: &str) -> ExpectedEnd {
-        ExpectedEnd { run: Some((self.clone(), id.to_owned())) }
     }
 
     /// Notes an event, without waiting for the disk (F4).
@@ -350,49 +296,25 @@ impl Executor {
     }
 }
 
-/// Tells that a run has ended whose caller dropped it: whatever began ends in the events, too.
-struct ExpectedEnd {
-    run: Option<(Executor, String)>,
-}
-
-impl ExpectedEnd {
-    fn came(mut self) {
-        self.run = None;
-    }
-}
-
-impl Drop for ExpectedEnd {
-    fn drop(&mut self) {
-        let (Some((executor, id)), Ok(runtime)) =
-            (self.run.take(), tokio::runtime::Handle::try_current())
-        else {
-            return;
-        };
-        runtime.spawn(async move {
-            executor.post(&id, FAILED, &serde_json::json!({ "status": "aborted" })).await;
-        });
-    }
-}
-
 /// Where code runs.
 #[derive(Debug, Clone, Copy)]
-enum Where<'a> {
+enum Place<'a> {
     /// In a cell of its own.
     Fresh(&'a Sandbox),
     /// In that of a session.
     In(&'a Session),
 }
 
-impl Where<'_> {
+impl Place<'_> {
     async fn run(
         self,
         request: RunRequest,
-        bridged: Bridged,
+        options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         match self {
-            Self::Fresh(sandbox) => sandbox.run_bridged(request, Some(bridged), abort).await,
-            Self::In(session) => session.run_bridged(request, Some(bridged), abort).await,
+            Self::Fresh(sandbox) => sandbox.run_with(request, options, abort).await,
+            Self::In(session) => session.run_with(request, options, abort).await,
         }
     }
 }

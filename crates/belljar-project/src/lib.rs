@@ -29,11 +29,14 @@ mod workflows;
 pub use backend::{
     ExecutableTerms, ProjectBackend, Terms, WorkflowTerms, task_question, with_task,
 };
+pub use belljar_contract::{
+    Artifact, Change, CommitExecutable, EngineName, ErrorCode, ErrorKind, Grants, Isolation,
+    Language, Limit, Limits, Metrics, RunError, RunRequest, RunResult, RunStatus, Truncation,
+    Workspace,
+};
 pub use belljar_runtime::{
-    Artifact, Change, CheckpointInfo, Checkpointed, CommitExecutable, Ending, ErrorCode, ErrorKind,
-    FileError, Finding, FindingState, Grants, Isolation, Language, LaunchError, Limits, Metrics,
-    RunError, RunRequest, RunResult, SessionFile, SessionFileKind, SessionInfo, SessionPhase,
-    SessionRequest, Status, Truncated, Workspace, examine,
+    CheckpointInfo, Checkpointed, Ending, FileError, Finding, FindingState, LaunchError,
+    SessionFile, SessionFileKind, SessionInfo, SessionPhase, SessionRequest, examine,
 };
 pub use descriptors::allow_many as allow_many_descriptors;
 pub use executor::{Durability, Execution, Executor, ResumeError, Resumed, now_ms, run_status};
@@ -41,7 +44,6 @@ pub use owner::{is_owner_alive, know_owners_of};
 pub use retention::{Collected, Collector, Retention, Sweep};
 pub use sandbox::{
     BuildError, OpenSession, Run, RunResultExt, Sandbox, SandboxBuilder, Session, ValueError, init,
-    unrun,
 };
 pub use saving::Saving;
 pub use sessions::{KeptSession, Lifetimes, NoSession, SessionRegistry, Whose};

@@ -8,13 +8,13 @@ mod run;
 mod session;
 mod value;
 
-pub use belljar_runtime::unrun;
 pub use build::{BuildError, SandboxBuilder, init};
 pub use run::Run;
 pub use session::{OpenSession, Session};
 pub use value::{RunResultExt, ValueError};
 
-use belljar_runtime::{Bridged, Host, Language, Limits, RunRequest, RunResult};
+use belljar_contract::{Language, Limits, RunRequest, RunResult};
+use belljar_runtime::{Host, RunOptions};
 
 /// Runs guest code in sealed cells. Cheap to clone; all clones share one pool.
 #[derive(Debug, Clone)]
@@ -46,23 +46,15 @@ impl Sandbox {
         self.host.run(request).await
     }
 
-    /// The same, until `abort` completes: then the run ends as aborted, with what it printed.
-    pub async fn run_until(
+    /// The same with a name, a bridge for its tool calls and a listener, until `abort` completes: then
+    /// the run ends as aborted, with what it printed.
+    pub async fn run_with(
         &self,
         request: RunRequest,
+        options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        self.host.run_until(request, abort).await
-    }
-
-    /// The same, with a bridge for its tool calls.
-    pub async fn run_bridged(
-        &self,
-        request: RunRequest,
-        bridged: Option<Bridged>,
-        abort: impl Future<Output = ()>,
-    ) -> RunResult {
-        self.host.run_bridged(request, bridged, abort).await
+        self.host.run_with(request, options, abort).await
     }
 
     /// TypeScript to run, with what it may use still to be said.

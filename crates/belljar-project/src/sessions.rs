@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{Ending, RunError, SessionRequest};
+use belljar_contract::RunError;
+use belljar_runtime::{Ending, SessionRequest};
 use belljar_store::{NewSession, SessionEnd, SessionRecord, Store};
 use thiserror::Error;
 use tokio::time::{Instant, sleep_until};

@@ -14,9 +14,9 @@ mod known;
 mod node;
 mod performer;
 mod queue;
-mod ran;
 mod retention;
 mod sandboxes;
+mod task_result;
 mod tools;
 mod tree;
 mod waiting;
@@ -29,13 +29,14 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{CommitExecutable, Limits};
 use belljar_flow::{
     Command, Dag, DriveError, Driven, DurableEngine as _, Embedded, Event, Machine, NewWorkflow,
     WorkflowError, Workflows,
     engine::{CheckpointRow, Filter, FlowRow, Why},
     is_agent,
 };
-use belljar_runtime::{CommitExecutable, Limits};
+
 use belljar_tools::{NoObserver, Observer};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};

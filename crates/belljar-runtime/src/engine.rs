@@ -1,36 +1,39 @@
-//! Which engine runs what, and the port by which the host learns how to start one.
+//! The port by which the host learns how to start an engine.
+//!
+//! What an engine is called, which languages it runs and what it can do is a row of the contract's table
+//! ([`EngineName::row`]). This port adds what depends on the machine: where its program is, and with what
+//! its zygote is warmed.
 
 use std::{fmt::Debug, path::PathBuf};
 
+use belljar_contract::EngineName;
 use belljar_jail::View;
-use belljar_wire::Language;
 
 use crate::ZygoteProgram;
 
-/// What runs a language. Each has a zygote of its own.
+/// A kind of zygote: an engine, and what is loaded into it before it clones cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EngineKind {
-    /// TypeScript and JavaScript, inside Belljar's own program.
-    QuickJs,
-    /// Python, with the standard library imported.
-    CPython,
-    /// Python, with numpy and pandas imported too.
-    CPythonData,
-    /// Shell.
-    Bash,
+pub struct ZygoteKind {
+    /// The engine its cells run.
+    pub engine: EngineName,
+    /// What is loaded beforehand.
+    pub preload: Preload,
 }
 
-impl EngineKind {
-    /// Every engine there is.
-    pub const ALL: [Self; 4] = [Self::QuickJs, Self::CPython, Self::CPythonData, Self::Bash];
+/// What is loaded into a zygote beforehand, so that cells need not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Preload {
+    /// The engine and its own library.
+    Standard,
+    /// The libraries for data that code commonly imports, too: worth their memory only to code that
+    /// names one of them.
+    DataLibraries,
+}
 
-    /// The engine's name in results.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::QuickJs => "quickjs",
-            Self::CPython | Self::CPythonData => "cpython",
-            Self::Bash => "bash",
-        }
+impl ZygoteKind {
+    /// The engine with its own library.
+    pub const fn standard(engine: EngineName) -> Self {
+        Self { engine, preload: Preload::Standard }
     }
 }
 
@@ -43,14 +46,14 @@ pub struct EngineLaunch {
     pub view: Option<View>,
 }
 
-/// Where engines come from. Found once each, when first needed.
+/// Where engines come from. Each is found once, when it is first needed.
 pub trait EngineSource: Debug + Send + Sync {
-    /// The engine for a piece of code.
-    fn choose(&self, language: Language, code: &str) -> EngineKind;
+    /// The zygote that suits a piece of code of an engine.
+    fn zygote_for(&self, engine: EngineName, code: &str) -> ZygoteKind;
 
-    /// How to start a zygote of it, or why that cannot be done here and what to do about it. May
+    /// How to start such a zygote, or why that cannot be done here and what to do about it. May
     /// take a while: it is not called on an asynchronous thread.
-    fn find(&self, engine: EngineKind) -> Result<EngineLaunch, String>;
+    fn find(&self, kind: ZygoteKind) -> Result<EngineLaunch, String>;
 
     /// The program a command's name means, if cells can be given it.
     fn command(&self, name: &str) -> Option<PathBuf>;
@@ -58,21 +61,15 @@ pub trait EngineSource: Debug + Send + Sync {
 
 /// A program that becomes a zygote of TypeScript and JavaScript, and of nothing else.
 impl EngineSource for ZygoteProgram {
-    fn choose(&self, language: Language, _code: &str) -> EngineKind {
-        match language {
-            Language::TypeScript | Language::JavaScript => EngineKind::QuickJs,
-            Language::Python => EngineKind::CPython,
-            Language::Bash => EngineKind::Bash,
-        }
+    fn zygote_for(&self, engine: EngineName, _code: &str) -> ZygoteKind {
+        ZygoteKind::standard(engine)
     }
 
-    fn find(&self, engine: EngineKind) -> Result<EngineLaunch, String> {
-        match engine {
-            EngineKind::QuickJs => Ok(EngineLaunch { program: self.clone(), view: None }),
-            EngineKind::CPython | EngineKind::CPythonData | EngineKind::Bash => {
-                Err(format!("this host has no {}", engine.as_str()))
-            }
+    fn find(&self, kind: ZygoteKind) -> Result<EngineLaunch, String> {
+        if kind.engine == EngineName::QuickJs {
+            return Ok(EngineLaunch { program: self.clone(), view: None });
         }
+        Err(format!("this host has no {}", kind.engine))
     }
 
     fn command(&self, _name: &str) -> Option<PathBuf> {

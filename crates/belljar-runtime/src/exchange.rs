@@ -4,11 +4,12 @@ mod backlog;
 
 use std::{future, pin::pin};
 
-use belljar_wire::{Caps, Command, ErrorCode, Event, ReadError, ToolFault, ToolReply};
+use belljar_contract::{ErrorCode, Limits};
+use belljar_wire::{Caps, Command, Event, ReadError, ToolFault, ToolReply};
 use tokio::sync::mpsc;
 
 use crate::{
-    Ask, Input, Limits, Stop, ToolLink,
+    Ask, Input, Stop, ToolLink,
     connection::{CellReader, CellWriter, Connection},
     run::Ended,
     state::State,

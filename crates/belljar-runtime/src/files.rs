@@ -16,18 +16,20 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use belljar_contract::{
+    Artifact, Change, ChangeKind, CommitExecutable, EntryKind, ErrorCode, Limits, RunError,
+};
 use belljar_jail::workspace::{
     self, ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, ExecutedDirectory, Kept,
     NotCommitted, Obeyed,
 };
 use belljar_paths::names::{self, GIT};
-use belljar_wire::ErrorCode;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
 };
 
-use crate::{Artifact, Change, CommitExecutable, Limits, RunError, grants::OpenWorkspace, run};
+use crate::{grants::OpenWorkspace, run};
 
 /// Files in here come back by themselves. Engines name it when it is there.
 const OUTPUT_DIRECTORY: &str = "/work/out";
@@ -176,9 +178,26 @@ pub(crate) fn wait_until_dead(keeper: &OwnedFd) -> io::Result<()> {
     }
 }
 
+fn change_kind(kind: workspace::ChangeKind) -> ChangeKind {
+    match kind {
+        workspace::ChangeKind::Added => ChangeKind::Added,
+        workspace::ChangeKind::Modified => ChangeKind::Modified,
+        workspace::ChangeKind::Deleted => ChangeKind::Deleted,
+    }
+}
+
+fn entry_kind(kind: workspace::EntryKind) -> EntryKind {
+    match kind {
+        workspace::EntryKind::File => EntryKind::File,
+        workspace::EntryKind::Directory => EntryKind::Directory,
+        workspace::EntryKind::Link => EntryKind::Link,
+        workspace::EntryKind::Other => EntryKind::Other,
+    }
+}
+
 fn artifact(found: workspace::Artifact) -> Artifact {
     let workspace::Artifact { path, bytes, media_type, data } = found;
-    Artifact { path, media_type, bytes, data: BASE64.encode(data) }
+    Artifact { path, media_type: media_type.into(), bytes, data: BASE64.encode(data) }
 }
 
 /// The change list as it is told, with what became of each.
@@ -193,8 +212,8 @@ fn told(changes: &workspace::Changes, report: Option<&CommitReport>) -> Vec<Chan
         let skipped = skipped.get(found.path.as_path());
         Change {
             path: found.shown_path(),
-            kind: found.kind.as_str(),
-            entry: found.entry.as_str(),
+            kind: change_kind(found.kind),
+            entry: entry_kind(found.entry),
             bytes: found.bytes,
             // Of a list that was cut, nothing is committed.
             committed: report.is_some() && !changes.cut && skipped.is_none(),

@@ -8,16 +8,17 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use belljar_contract::{CommitExecutable, ErrorCode, Grants, RunError, RunRequest, Workspace};
 use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
-use belljar_paths::names::executed_in;
-use belljar_wire::{ErrorCode, GuestGrants, Language};
+use belljar_paths::names::{executed_in, first_unlisted};
+use belljar_wire::GuestGrants;
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2},
     io::Errno,
 };
 
 use crate::{
-    CommitExecutable, EngineSource, Grants, RunError, RunRequest, Workspace,
+    EngineSource,
     protect::{Inner, Protected, Relation},
     scan::{Asked, Survey},
 };
@@ -74,7 +75,7 @@ pub(crate) fn check(
         ..Checked::default()
     };
     check_names(request)?;
-    let protected = match asks_for_trees(request) {
+    let protected = match request.has_host_files() {
         true => protected.iter().chain(&survey.protected).cloned().collect(),
         false => Vec::new(),
     };
@@ -121,11 +122,6 @@ fn told_paths(grants: &Grants) -> Vec<String> {
     let all = grants.read.iter().chain(&grants.write).map(|path| path.to_string_lossy());
     let short = all.filter(|path| path.len() <= MAX_TOLD_PATH_BYTES);
     short.take(MAX_TOLD_PATHS).map(Cow::into_owned).collect()
-}
-
-fn asks_for_trees(request: &RunRequest) -> bool {
-    let Grants { read, write, .. } = &request.grants;
-    request.workspace.is_some() || !read.is_empty() || !write.is_empty()
 }
 
 /// The trees a request asks for, by plain paths. One that can never be granted is refused before
@@ -179,11 +175,15 @@ fn check_names(request: &RunRequest) -> Result<(), RunError> {
     if grants.modules.len() > 256 || grants.modules.iter().any(|name| name.len() > 100) {
         return Err(invalid("too many or too long names of modules".to_owned()));
     }
-    let is_script = matches!(request.language, Language::TypeScript | Language::JavaScript);
+    let engine = request.engine().row();
     let unfit = [
-        (!grants.commands.is_empty() && is_script, "commands", "JavaScript starts no processes"),
         (
-            !grants.modules.is_empty() && request.language != Language::Python,
+            !grants.commands.is_empty() && !engine.starts_programs,
+            "commands",
+            "JavaScript starts no processes",
+        ),
+        (
+            !grants.modules.is_empty() && !engine.imports_modules,
             "modules",
             "only Python has modules to grant",
         ),
@@ -250,7 +250,7 @@ fn open_workspace(
 ) -> Result<(GrantedTree, OpenWorkspace), RunError> {
     let Workspace { path, commit, executable } = workspace;
     let flag = "--workspace";
-    if let Some(name) = executable.unlisted() {
+    if let Some(name) = first_unlisted(executable.names()) {
         let message = format!("--commit-executable {name}: not a name of the list");
         let hint = "docs/files.md lists the names that commits withhold, such as .git and .envrc";
         return Err(invalid(message).with_hint(hint));

@@ -11,16 +11,18 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use belljar_contract::{
+    EngineName, ErrorCode, LimitExcess, Limits, RunError, RunRequest, RunResult,
+};
 use belljar_jail::{CellKind, ZygotePlan};
-use belljar_wire::{ErrorCode, GuestGrants, Language};
+use belljar_wire::GuestGrants;
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
     time::timeout,
 };
 
 use crate::{
-    EngineKind, EngineSource, LaunchError, Limits, Listener, RunError, RunRequest, RunResult,
-    ToolLink,
+    EngineSource, LaunchError, Listener, ToolLink, ZygoteKind,
     cell::Cell,
     files::{AbandonOnDrop, Leftovers, Settled},
     grants::{self, Checked, OpenWorkspace},
@@ -39,8 +41,8 @@ use crate::{
 pub struct HostConfig {
     /// Where engines come from.
     pub engines: Arc<dyn EngineSource>,
-    /// Languages whose engines are started right away; others are when they are first needed.
-    pub ready: Vec<Language>,
+    /// Engines that are started right away; others are when they are first needed.
+    pub ready: Vec<EngineName>,
     /// How cells are confined; anything but the full plan shows in every result.
     pub plan: ZygotePlan,
     /// Parked cells of each engine; 0 makes every run use a fresh one.
@@ -69,14 +71,14 @@ pub struct Host {
     looking: Arc<Semaphore>,
 }
 
-/// A run that somebody knows by name before it starts.
-#[derive(Debug)]
-pub struct Bridged {
-    /// Its name.
-    pub id: String,
+/// What a run is given beside its request.
+#[derive(Debug, Default)]
+pub struct RunOptions {
+    /// Its name, where that has to be known before it starts; otherwise it gets a new one.
+    pub id: Option<String>,
     /// Its end of the bridge for tool calls; without one it has no tools.
     pub tools: Option<ToolLink>,
-    /// Who hears what it prints, as it does.
+    /// Receives what it prints, as it does.
     pub listener: Option<Arc<dyn Listener>>,
 }
 
@@ -111,8 +113,8 @@ impl Host {
         let HostConfig { engines, ready, plan, pool_size, maximum, protected, reserved_names } =
             config;
         let pools = Pools::new(engines, plan, pool_size, parked_limits(&maximum));
-        for language in ready {
-            pools.of(pools.engines().choose(language, "")).await?.refill().await;
+        for engine in ready {
+            pools.get(pools.engines().zygote_for(engine, "")).await?.refill().await;
         }
         let cells = Arc::new(Semaphore::new(MAX_CELLS));
         let settling = Arc::new(Semaphore::new(MAX_SETTLING));
@@ -138,36 +140,27 @@ impl Host {
     ///
     /// Dropping the future ends the run and its cell.
     pub async fn run(&self, request: RunRequest) -> RunResult {
-        self.run_until(request, std::future::pending()).await
+        self.run_with(request, RunOptions::default(), std::future::pending()).await
     }
 
-    /// The same, until `abort` completes: then the run ends as aborted, with what it printed.
-    pub async fn run_until(
+    /// The same with a name, a bridge and a listener, until `abort` completes: then the run ends as
+    /// aborted, with what it printed.
+    pub async fn run_with(
         &self,
         request: RunRequest,
-        abort: impl Future<Output = ()>,
-    ) -> RunResult {
-        self.run_bridged(request, None, abort).await
-    }
-
-    /// The same, with a bridge for its tool calls.
-    pub async fn run_bridged(
-        &self,
-        request: RunRequest,
-        bridged: Option<Bridged>,
+        options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         let (admitted, began) = (Instant::now(), SystemTime::now());
         let mut abort = pin!(abort);
-        let engine = self.pools.engines().choose(request.language, &request.code);
-        let (id, tools, listener) =
-            bridged.map_or((None, None, None), |with| (Some(with.id), with.tools, with.listener));
-        let mut report = Report::new(engine, id);
+        let zygote = self.pools.engines().zygote_for(request.engine(), &request.code);
+        let RunOptions { id, tools, listener } = options;
+        let mut report = Report::new(zygote.engine, id);
         let mut transcript = Transcript::new(&request.limits, listener);
         let prepared = tokio::select! {
             biased;
             () = &mut abort => Err(run::aborted()),
-            prepared = self.prepare(&request, engine) => prepared,
+            prepared = self.prepare(&request, zygote) => prepared,
         };
         let mut outcome = match prepared {
             Err(refusal) => Err(refusal),
@@ -225,7 +218,15 @@ impl Host {
 
     /// Checks a request's limits and sizes.
     pub(crate) fn admit(&self, request: &RunRequest, limits: &Limits) -> Result<(), RunError> {
-        if let Some((name, asked, allowed)) = limits.exceeds(&self.maximum) {
+        let (engine, language) = (request.engine(), request.language);
+        if !engine.runs(language) {
+            let message = format!("the engine {engine} does not run {language}");
+            let usual = EngineName::default_for(language);
+            return Err(RunError::new(ErrorCode::RequestInvalid, message)
+                .with_hint(format!("leave `engine` out, or name {usual}")));
+        }
+        if let Some(LimitExcess { limit, asked, allowed }) = limits.excess(&self.maximum) {
+            let name = limit.key();
             return Err(RunError::new(
                 ErrorCode::LimitMaximum,
                 format!("{name} of {asked} is not within the operator's maximum of {allowed}"),
@@ -303,25 +304,25 @@ impl Host {
     pub(crate) async fn admit_session(
         &self,
         request: &RunRequest,
-        engine: EngineKind,
+        zygote: ZygoteKind,
     ) -> Result<(Arc<Pool>, Checked, Vec<WrittenTree>), RunError> {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
         let checked = grants::check(request, self.pools.engines(), &self.protected, &survey)?;
-        let pool = self.pools.of(engine).await.map_err(|error| no_cell(&error))?;
+        let pool = self.pools.get(zygote).await.map_err(|error| no_cell(&error))?;
         Ok((pool, checked, survey.written))
     }
 
-    /// The engine for a piece of code.
-    pub(crate) fn engine_for(&self, language: Language, code: &str) -> EngineKind {
-        self.pools.engines().choose(language, code)
+    /// The zygote that suits a piece of code of an engine.
+    pub(crate) fn zygote_for(&self, engine: EngineName, code: &str) -> ZygoteKind {
+        self.pools.engines().zygote_for(engine, code)
     }
 
     /// Admits the request and gets it a cell of its own.
     async fn prepare(
         &self,
         request: &RunRequest,
-        engine: EngineKind,
+        zygote: ZygoteKind,
     ) -> Result<Admitted<'_>, RunError> {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
@@ -329,7 +330,7 @@ impl Host {
             grants::check(request, self.pools.engines(), &self.protected, &survey)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
-        let pool = self.pools.of(engine).await.map_err(|error| no_cell(&error))?;
+        let pool = self.pools.get(zygote).await.map_err(|error| no_cell(&error))?;
         let limits = cell_limits(&request.limits);
         let cell = if grants.is_empty() {
             pool.take().await.map_err(|error| no_cell(&error))?

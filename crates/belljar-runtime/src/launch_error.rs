@@ -2,7 +2,7 @@
 
 use std::io;
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 use rustix::io::Errno;
 use thiserror::Error;
 

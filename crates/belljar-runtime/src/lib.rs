@@ -12,15 +12,14 @@ mod exchange;
 mod files;
 mod grants;
 mod host;
+mod ids;
 mod launch_error;
-mod limits;
+mod machine;
 mod orders;
 mod pool;
 mod pools;
 mod protect;
 mod report;
-mod request;
-mod result;
 mod run;
 mod scan;
 mod session;
@@ -32,20 +31,16 @@ mod value;
 mod zygote;
 
 pub use belljar_jail::{Mechanism, View, ZygotePlan};
-pub use engine::{EngineKind, EngineLaunch, EngineSource};
+pub use engine::{EngineLaunch, EngineSource, Preload, ZygoteKind};
 pub use examine::{Finding, FindingState, examine};
-pub use host::{Bridged, Host, HostConfig};
+pub use host::{Host, HostConfig, RunOptions};
+pub use ids::run_id;
 pub use launch_error::LaunchError;
-pub use limits::Limits;
-pub use request::{CommitExecutable, Grants, Language, RunRequest, Workspace};
-pub use result::{
-    Artifact, Change, ErrorCode, ErrorKind, Isolation, Metrics, RunError, RunResult, Status,
-    ToolReport, Truncated, run_id, unrun,
-};
+pub use machine::maximum_limits_here;
 pub use session::{
     CheckpointInfo, Checkpointed, Ending, FileError, MAX_CHECKPOINTS, MAX_SESSIONS, Session,
     SessionFile, SessionFileKind, SessionInfo, SessionPhase, SessionRequest, most_sessions,
 };
 pub use tools::{Ask, BridgeLink, Durable, Input, Stop, ToolCall, ToolFault, ToolLink, ToolReply};
-pub use transcript::{Listener, Stream};
+pub use transcript::Listener;
 pub use zygote::ZygoteProgram;

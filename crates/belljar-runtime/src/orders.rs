@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use belljar_contract::{Limits, RunRequest};
 use belljar_jail::CellLimits;
 use belljar_wire::{Command, Durable, GuestGrants, GuestLimits, RunCommand};
-
-use crate::{Limits, RunRequest};
 
 /// Cells are parked at the operator's maxima, which each run lowers to its own. `/tmp` is the
 /// exception: it can grow as well as shrink, so it is parked at what most runs want.

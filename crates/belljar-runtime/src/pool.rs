@@ -12,12 +12,12 @@ use std::{
     },
 };
 
+use belljar_contract::{ErrorCode, MemoryBound, RunError};
 use belljar_jail::{CellGrants, CellKind, CellLimits, ZygotePlan, cgroup::Delegation};
-use belljar_wire::ErrorCode;
 use tokio::sync::Notify;
 
 use crate::{
-    LaunchError, RunError,
+    LaunchError,
     cell::Cell,
     host::no_cell,
     zygote::{DetachError, Granted, Zygote, ZygoteProgram, detach_trees},
@@ -152,9 +152,9 @@ impl Pool {
         &self.plan
     }
 
-    /// What bounds a cell's memory: `cgroup` or `rlimit`.
-    pub(crate) fn memory_bound(&self) -> &'static str {
-        if self.cgroups.is_some() { "cgroup" } else { "rlimit" }
+    /// What bounds a cell's memory.
+    pub(crate) fn memory_bound(&self) -> MemoryBound {
+        if self.cgroups.is_some() { MemoryBound::Cgroup } else { MemoryBound::Rlimit }
     }
 
     /// A fresh cell that is granted something, or that is a session's.

@@ -1,15 +1,19 @@
 //! The result of a run, put together as it goes on.
 
-use std::time::{Duration, Instant};
+use std::{
+    borrow::Cow,
+    time::{Duration, Instant},
+};
 
-use belljar_wire::ErrorCode;
+use belljar_contract::{
+    EngineName, ErrorCode, Isolation, Metrics, RunError, RunResult, RunStatus, Tier,
+};
 use serde_json::value::RawValue;
 
 use crate::{
-    EngineKind, Isolation, Metrics, RunError, RunResult, Status,
     files::Settled,
+    ids::run_id,
     pool::Pool,
-    result::run_id,
     run::{Driven, Finished},
     scan::TakenBack,
     state::State,
@@ -25,21 +29,18 @@ pub(crate) struct Report {
     pub(crate) settled: Settled,
     /// What became of what it wrote to granted trees.
     pub(crate) taken_back: TakenBack,
-    stopped: Option<Status>,
+    stopped: Option<RunStatus>,
     /// The session it ran in.
     pub(crate) session_id: Option<String>,
     state: State,
 }
 
 impl Report {
-    pub(crate) fn new(engine: EngineKind, id: Option<String>) -> Self {
-        let blank = RunResult::blank(id.unwrap_or_else(run_id));
-        let isolation = Isolation { engine: engine.as_str(), ..blank.isolation };
-        let (id, metrics) = (blank.id, blank.metrics);
+    pub(crate) fn new(engine: EngineName, id: Option<String>) -> Self {
         Self {
-            id,
-            metrics,
-            isolation,
+            id: id.unwrap_or_else(run_id),
+            metrics: Metrics::default(),
+            isolation: Isolation { engine, ..Isolation::default() },
             settled: Settled::default(),
             taken_back: TakenBack::default(),
             stopped: None,
@@ -50,8 +51,8 @@ impl Report {
 
     pub(crate) fn confined(&mut self, pool: &Pool) {
         let plan = pool.plan();
-        self.isolation.tier = if plan.is_full() { "full" } else { "weakened" };
-        self.isolation.layers = plan.layers();
+        self.isolation.tier = if plan.is_full() { Tier::Full } else { Tier::Weakened };
+        self.isolation.layers = plan.layers().into_iter().map(Cow::Borrowed).collect();
         self.isolation.memory = pool.memory_bound();
     }
 
@@ -90,10 +91,10 @@ impl Report {
             Err(error) => (RawValue::NULL.to_owned(), false, Some(error)),
         };
         let status = match &error {
-            None => Status::Completed,
-            Some(_) if self.stopped.is_some() => self.stopped.unwrap_or(Status::Failed),
-            Some(error) if error.code == ErrorCode::RunAborted => Status::Aborted,
-            Some(_) => Status::Failed,
+            None => RunStatus::Completed,
+            Some(_) if self.stopped.is_some() => self.stopped.unwrap_or(RunStatus::Failed),
+            Some(error) if error.code == ErrorCode::RunAborted => RunStatus::Aborted,
+            Some(_) => RunStatus::Failed,
         };
         let exit_code = error.as_ref().map_or(0, |error| error.exit_code.unwrap_or(1));
         RunResult {
@@ -114,7 +115,7 @@ impl Report {
             session_id: self.session_id,
             state: state.into_json(),
             lossy,
-            ..RunResult::blank(String::new())
+            ..RunResult::default()
         }
     }
 }

@@ -13,16 +13,17 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{ErrorCode, Limits, RunError, RunStatus};
 use belljar_jail::{
     KeeperReport,
     sample::{CpuLedger, Usage},
 };
-use belljar_wire::{Command, ErrorCode, Event};
+use belljar_wire::{Command, Event};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
-    Limits, RunError, Status, Stop, ToolLink,
+    Stop, ToolLink,
     cell::Cell,
     clock::{Clock, Tick},
     connection::Connection,
@@ -55,7 +56,7 @@ pub(crate) struct Finished {
 pub(crate) struct Driven {
     pub(crate) outcome: Result<Finished, RunError>,
     /// How the bridge ended it, if that is who did.
-    pub(crate) stopped: Option<Status>,
+    pub(crate) stopped: Option<RunStatus>,
     pub(crate) measured: Measured,
     /// A handle on what the guest wrote to `/work`, when that was wanted and the guest answered.
     pub(crate) work: Option<io::Result<OwnedFd>>,

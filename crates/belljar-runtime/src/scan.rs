@@ -14,9 +14,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use belljar_contract::{ErrorCode, RunError};
 use belljar_jail::TreeAccess;
 use belljar_paths::names;
-use belljar_wire::ErrorCode;
 use rustix::{
     fs::{
         Access, AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, accessat, openat,
@@ -29,7 +29,7 @@ pub(crate) use self::{
     take_back::TakenBack,
     writing::{Trees, Writing},
 };
-use crate::{RunError, files::is_reserved};
+use crate::files::is_reserved;
 
 /// How much of one tree is looked at: what is larger is not granted. That many entries take about a
 /// second.

@@ -17,7 +17,8 @@ mod told;
 
 use std::{sync::Arc, time::SystemTime};
 
-use belljar_wire::{ErrorCode, GuestGrants, Language};
+use belljar_contract::{ErrorCode, Language, Limits, RunError};
+use belljar_wire::GuestGrants;
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, watch};
 
 pub use checkpoints::{Checkpointed, MAX_CHECKPOINTS};
@@ -26,10 +27,7 @@ pub use open::{MAX_SESSIONS, SessionRequest, most_sessions};
 pub use told::{CheckpointInfo, Ending, SessionInfo, SessionPhase};
 
 use self::{branch::Branch, cell::SessionCell, checkpoints::Parked, told::Told};
-use crate::{
-    EngineKind, Host, Limits, RunError, grants::OpenWorkspace, pool::Pool, result::name,
-    scan::Trees,
-};
+use crate::{Host, ZygoteKind, grants::OpenWorkspace, pool::Pool, scan::Trees};
 
 /// A session. Cheap to clone; when the last clone is dropped, it ends.
 #[derive(Debug, Clone)]
@@ -43,7 +41,7 @@ pub(crate) struct Inner {
     id: String,
     forked_from: Option<String>,
     language: Language,
-    engine: EngineKind,
+    zygote: ZygoteKind,
     limits: Limits,
     guest: GuestGrants,
     workspace: Option<Arc<OpenWorkspace>>,
@@ -177,12 +175,4 @@ fn crashed(end: Option<belljar_jail::GuestEnd>) -> RunError {
         Some(end) => crate::run::crashed(end),
         None => RunError::new(ErrorCode::SandboxCrashed, "the cell ended between runs"),
     }
-}
-
-fn session_name() -> String {
-    name("ses_")
-}
-
-fn checkpoint_name() -> String {
-    name("chk_")
 }

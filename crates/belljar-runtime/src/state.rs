@@ -1,5 +1,6 @@
 //! What code leaves in `state`: an object that is handed on beside the value.
 
+use belljar_contract::RunResult;
 use serde_json::value::RawValue;
 
 use crate::value;
@@ -34,13 +35,8 @@ impl State {
 
     /// As it stands in results.
     pub(crate) fn into_json(self) -> Box<RawValue> {
-        self.value.unwrap_or_else(empty)
+        self.value.unwrap_or_else(RunResult::no_state)
     }
-}
-
-/// The state of a run that has left none.
-pub(crate) fn empty() -> Box<RawValue> {
-    RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 //! The runtime moves frames and counts calls; what a call means, whether it is allowed and in which
 //! order outcomes come is for whoever holds the other end.
 
+use belljar_contract::{RunError, RunStatus};
 pub use belljar_wire::{Durable, ToolCall, ToolFault, ToolReply};
 use tokio::sync::{mpsc, watch};
-
-use crate::{RunError, Status};
 
 /// A run's end of the bridge.
 ///
@@ -62,7 +61,7 @@ pub enum Input {
 #[derive(Debug, Clone)]
 pub struct Stop {
     /// How the run ended.
-    pub status: Status,
+    pub status: RunStatus,
     /// Why.
     pub error: RunError,
 }

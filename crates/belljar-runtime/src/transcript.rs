@@ -1,10 +1,7 @@
 //! What a run printed, cut by the reader.
 
+use belljar_contract::{Limits, Stream, Truncation};
 use std::{fmt::Debug, sync::Arc};
-
-pub use belljar_wire::Stream;
-
-use crate::{Limits, Truncated};
 
 /// Hears what a run prints while it goes on: every print and log line, until the run has printed
 /// more than it may.
@@ -49,7 +46,7 @@ pub(crate) struct Texts {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) logs: Vec<String>,
-    pub(crate) truncated: Truncated,
+    pub(crate) truncated: Truncation,
 }
 
 impl Transcript {
@@ -112,11 +109,11 @@ impl Transcript {
 
     /// What there is to show.
     pub(crate) fn finish(self) -> Texts {
-        let truncated = Truncated {
+        let truncated = Truncation {
             stdout: self.stdout.is_cut(),
             stderr: self.stderr.is_cut(),
             logs: self.logs_cut,
-            ..Truncated::default()
+            ..Truncation::default()
         };
         let (stdout, stderr) = (self.stdout.into_text(), self.stderr.into_text());
         Texts { stdout, stderr, logs: self.logs, truncated }

@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use belljar_wire::ErrorCode;
+use belljar_contract::{ErrorCode, Limits, RunError};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
-
-use crate::{Limits, RunError};
 
 /// Checks that the bytes are one JSON document within its caps.
 pub(crate) fn checked(value: Vec<u8>, limits: &Limits) -> Result<Box<RawValue>, RunError> {

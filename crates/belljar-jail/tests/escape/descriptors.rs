@@ -2,7 +2,7 @@
 
 use std::{fs::File, os::fd::RawFd, os::unix::net::UnixStream};
 
-use belljar_runtime::Limits;
+use belljar_contract::Limits;
 use rustix::fs::FileType;
 
 use crate::harness::{

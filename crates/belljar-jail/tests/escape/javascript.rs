@@ -7,7 +7,8 @@ mod snippets;
 
 use std::{io, time::Duration};
 
-use belljar_runtime::{Host, Language, Limits, RunRequest};
+use belljar_contract::{Language, Limits, RunRequest};
+use belljar_runtime::Host;
 use belljar_worker::quickjs::QuickJs;
 use libtest_mimic::{Failed, Trial};
 use serde::{Deserialize, Serialize};
@@ -220,7 +221,7 @@ async fn run_one(host: &Host, code: String, timeout: Duration) -> Ended {
     let limits = Limits { timeout, cpu: timeout, memory: 64 << 20, ..Limits::DEFAULT };
     let request = RunRequest { limits, ..RunRequest::new(Language::JavaScript, code) };
     let result = host.run(request).await;
-    let tier = result.isolation.tier.to_owned();
+    let tier = result.isolation.tier.to_string();
     let ended = Ended { logs: result.logs, tier, ..Ended::default() };
     match result.error {
         None => Ended { value: result.result.get().to_owned(), ..ended },

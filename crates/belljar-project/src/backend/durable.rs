@@ -125,7 +125,7 @@ impl ProjectBackend {
         let resumed = self.executor.take_up(id, Arc::new(Told { observer }), aborted).await;
         let report = match resumed {
             Ok(Resumed::Ran(result)) => super::report(*result),
-            Ok(Resumed::Ended(json)) => RunReport::from_json(json.get()).ok()?,
+            Ok(Resumed::Ended(result)) => super::report(*result),
             Err(error) => {
                 self.adoption.pause(id);
                 if !matches!(error, ResumeError::StillRunning { .. }) {

@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use belljar_runtime::{
-    ErrorCode, FileError, RunError, RunResult, SessionFile, SessionFileKind, Status, most_sessions,
-    run_id, unrun,
-};
+use belljar_contract::{ErrorCode, Language, RunError, RunResult, RunStatus};
+use belljar_runtime::{FileError, SessionFile, SessionFileKind, most_sessions, run_id};
 use belljar_server::{
     CheckpointInfo, CheckpointTaken, ExecuteRequest, FileContent, FileInfo, FileKind, FileList,
     Observer, RunReport, SessionError, SessionInfo, SessionRequest, Sessions,
 };
 
 use super::{ProjectBackend, language, report};
-use crate::{Durability, KeptSession, Language, Lifetimes, NoSession, Whose};
+use crate::{Durability, KeptSession, Lifetimes, NoSession, Whose};
 
 /// Sessions that are made of one at a time.
 const MAX_FORKS: u32 = 64;
@@ -155,13 +153,13 @@ impl ProjectBackend {
     ) -> RunResult {
         let aborted = observer.aborted();
         if let Some(error) = limit_of_session(&request.limits) {
-            return RunResult { id: run, ..unrun(Status::Failed, error) };
+            return RunResult::not_run(run, RunStatus::Failed, error);
         }
         request.tools = request.tools.or_else(|| kept.tools.clone());
         request.language = request.language.or(Some(shown_language(kept.session.language())));
         let mut execution = match self.execution(request, observer) {
             Ok(execution) => execution,
-            Err(error) => return RunResult { id: run, ..unrun(Status::Failed, error) },
+            Err(error) => return RunResult::not_run(run, RunStatus::Failed, error),
         };
         let own = kept.session.limits();
         let limits = &mut execution.request.limits;

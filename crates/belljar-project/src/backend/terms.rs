@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{CommitExecutable, ErrorCode, Grants, Limits, RunError, Workspace};
+use belljar_contract::{CommitExecutable, ErrorCode, Grants, Limits, RunError, Workspace};
 use belljar_server::Access;
 use belljar_tools::Glob;
 

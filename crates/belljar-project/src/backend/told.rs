@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{Listener, Stream};
+use belljar_contract::Stream;
+use belljar_runtime::Listener;
 use belljar_server::{ApprovalKind, ApprovalRequest, Observer};
 use belljar_tools::{ApprovalNotice, Reach, Tool};
 

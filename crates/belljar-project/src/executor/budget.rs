@@ -3,7 +3,7 @@
 mod beginning;
 
 use beginning::{Beginning, count};
-use belljar_runtime::RunResult;
+use belljar_contract::RunResult;
 use belljar_store::Store;
 use belljar_tools::{Shape, ShapeLimits};
 use serde_json::{Value, json};

@@ -2,25 +2,19 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use belljar_runtime::{
-    Bridged, Durable, ErrorCode, ErrorKind, RunError, RunResult, Status, ToolLink, unrun,
-};
+use belljar_contract::{ErrorCode, ErrorKind, RunError, RunResult, RunStatus, hex};
+use belljar_runtime::{Durable, RunOptions, ToolLink};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, Store, StoreError};
 use belljar_tools::{Observer, RunBridge, RunContext, crash_point};
 use rustix::rand::{GetRandomFlags, getrandom};
-use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::{
-    Execution, Executor, budget, link, now_ms,
-    ownership::{INTERRUPTED, RUNNING},
-    stored::StoredRequest,
+    Execution, Executor, finish::WayOut, link, now_ms, ownership::RUNNING, stored::StoredRequest,
     this_process,
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
-/// The status of a run that its caller gave up.
-const ABORTED: &str = "aborted";
 /// How long to wait until something is written again that could not be.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -30,7 +24,7 @@ pub enum Resumed {
     /// It went on from where it was.
     Ran(Box<RunResult>),
     /// It had ended before; this is its result.
-    Ended(Box<RawValue>),
+    Ended(Box<RunResult>),
 }
 
 /// Why a run cannot be resumed.
@@ -74,7 +68,7 @@ impl Executor {
         execution: Execution,
         store: &Store,
         abort: impl Future<Output = ()>,
-    ) -> RunResult {
+    ) -> (RunResult, Option<JournalEnd>) {
         let Execution { request, tools, max_output_tokens, caller, report, .. } = &execution;
         let mut stored = StoredRequest::of(request, tools, *max_output_tokens);
         stored.report.clone_from(report);
@@ -82,13 +76,13 @@ impl Executor {
         let seed = seed();
         // Before it is in the store: nobody is to find it there and think that nobody has it.
         let Some(entered) = self.under_way.enter(&id) else {
-            return not_kept(id, "a run of this name is under way");
+            return (not_kept(id, "a run of this name is under way"), None);
         };
         let begun = async {
             let run = NewRun {
                 id: id.clone(),
                 caller: caller.clone(),
-                language: format!("{:?}", request.language).to_lowercase(),
+                language: request.language.as_str().to_owned(),
                 code: request.code.clone(),
                 request_json: serde_json::to_string(&stored).map_err(|error| error.to_string())?,
                 durable: true,
@@ -102,7 +96,7 @@ impl Executor {
         execution.observer.run_begins(&id);
         let lease = match begun {
             Ok(lease) => lease,
-            Err(error) => return not_kept(id, &error),
+            Err(error) => return (not_kept(id, &error), None),
         };
         let durable = Durable { seed, now_ms: started_ms as f64 };
         self.run_durable(execution, store, (lease, entered), durable, abort).await
@@ -139,7 +133,8 @@ impl Executor {
         let record = store.run(id).await?.ok_or_else(|| ResumeError::Unknown(id.to_owned()))?;
         let unreadable = |source| ResumeError::Unreadable { id: id.to_owned(), source };
         if let Some(result) = record.result_json {
-            return RawValue::from_string(result).map(Resumed::Ended).map_err(unreadable);
+            let result = serde_json::from_str(&result).map_err(unreadable)?;
+            return Ok(Resumed::Ended(result));
         }
         if !record.summary.durable {
             return Err(ResumeError::NotDurable(id.to_owned()));
@@ -177,9 +172,15 @@ impl Executor {
         crash_point("claimed");
         let durable = Durable { seed: summary.seed, now_ms: summary.started_ms as f64 };
         self.post(id, "code_execution_resumed", &lease.fence).await;
-        let end = self.expect_end(id);
-        let result = self.run_durable(execution, store, (lease, entered), durable, abort).await;
-        Ok(Resumed::Ran(Box::new(self.finish(end, result, max_output_tokens).await)))
+        let way_out = WayOut {
+            announced: self.announced(id),
+            tools: execution.report.clone().unwrap_or_default(),
+            max_output_tokens,
+            cache: None,
+        };
+        let (result, journal) =
+            self.run_durable(execution, store, (lease, entered), durable, abort).await;
+        Ok(Resumed::Ran(Box::new(self.finish(way_out, journal, result).await)))
     }
 
     async fn run_durable(
@@ -189,10 +190,8 @@ impl Executor {
         (lease, entered): (Lease, ActiveGuard),
         durable: Durable,
         abort: impl Future<Output = ()>,
-    ) -> RunResult {
-        let Execution {
-            request, tools, caller, observer, listener, max_output_tokens, report, ..
-        } = execution;
+    ) -> (RunResult, Option<JournalEnd>) {
+        let Execution { request, tools, caller, observer, listener, .. } = execution;
         let id = lease.run_id.clone();
         let context = RunContext {
             run_id: id.clone(),
@@ -203,7 +202,7 @@ impl Executor {
             observer,
         };
         let Some(bridge) = &self.bridge else {
-            return not_kept(id, "there is no bridge to keep a journal of");
+            return (not_kept(id, "there is no bridge to keep a journal of"), None);
         };
         let began_ms = durable.now_ms;
         let (tools, far) = ToolLink::pair(Some(durable));
@@ -212,64 +211,20 @@ impl Executor {
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await;
         let calls = match calls {
             Ok(calls) => calls,
-            Err(error) => return not_kept(id, &error.to_string()),
+            Err(error) => return (not_kept(id, &error.to_string()), None),
         };
-        let given_up = GivenUp { executor: self.clone(), run: Some((lease.clone(), entered)) };
-        let bridged = Bridged { id, tools: Some(tools), listener };
-        let run = self.sandbox.run_bridged(request, Some(bridged), abort);
+        let abandoned =
+            AbandonedRun { executor: self.clone(), run: Some((lease.clone(), entered)) };
+        let options = RunOptions { id: Some(id), tools: Some(tools), listener };
+        let run = self.sandbox.run_with(request, options, abort);
         let (mut result, finished) = tokio::join!(run, link::serve(calls, asks));
-        let _entered = given_up.not();
-        result.tools = report.unwrap_or_default();
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
             let error = Some(link::run_error(diverged));
-            result =
-                RunResult { status: Status::Failed, success: false, exit_code: 1, error, ..result };
+            let status = RunStatus::Failed;
+            result = RunResult { status, success: false, exit_code: 1, error, ..result };
         }
         crash_point("finished");
-        self.settle(store, &lease, result, max_output_tokens).await
-    }
-
-    /// Writes down how a run ended; one that can go on later is only set aside.
-    async fn settle(
-        &self,
-        store: &Store,
-        lease: &Lease,
-        result: RunResult,
-        max_output_tokens: Option<u32>,
-    ) -> RunResult {
-        let result = self.as_stopped(result);
-        let end = match result.status {
-            Status::Completed | Status::Failed => {
-                // Whoever asks for it later gets what whoever waits for it gets.
-                let mut kept = result.clone();
-                if let Some(tokens) = max_output_tokens {
-                    budget::fit(&mut kept, tokens, Some(store)).await;
-                }
-                let json = serde_json::to_string(&kept).unwrap_or_default();
-                let status = if result.success { "completed" } else { "failed" };
-                Standing { status, result: Some(json) }
-            }
-            Status::Aborted => Standing::of(ABORTED),
-            Status::Interrupted => Standing::of(INTERRUPTED),
-            Status::ApprovalRequired => Standing::of("approval_required"),
-            Status::InDoubt => Standing::of("in_doubt"),
-        };
-        if let Err(error) = end.write(store, lease).await {
-            // Its calls are in the journal; only its end is not.
-            tracing::error!(error = &error as &dyn std::error::Error, "a run's end was not kept");
-            end.write_later(store, lease, &error);
-        }
-        result
-    }
-
-    /// A run that was stopped because its host stops is not given up: it goes on with the next.
-    fn as_stopped(&self, result: RunResult) -> RunResult {
-        if result.status != Status::Aborted || !self.stops() {
-            return result;
-        }
-        let error = RunError::new(ErrorCode::RunInterrupted, "the host stopped")
-            .with_hint("nothing is lost: the next host goes on with the run, under the same id");
-        RunResult { status: Status::Interrupted, error: Some(error), ..result }
+        (result, Some(JournalEnd { store: store.clone(), lease, abandoned }))
     }
 
     /// Ends a run that nobody has. It does not go on by itself any more; a person can resume it.
@@ -280,11 +235,18 @@ impl Executor {
         let Some(_entered) = entered else { return Ok(EndedRun::Elsewhere) };
         let seen = Lease { run_id: run.id.clone(), fence: run.fence };
         match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
-            Ok(lease) => store.set_run_status(&lease, ABORTED, now_ms()).await?,
+            Ok(lease) => {
+                store.set_run_status(&lease, RunStatus::Aborted.as_str(), now_ms()).await?
+            }
             Err(StoreError::Fenced { .. }) => return Ok(EndedRun::Elsewhere),
             Err(error) => return Err(error),
         }
-        self.post(&run.id, super::FAILED, &serde_json::json!({ "status": ABORTED })).await;
+        self.post(
+            &run.id,
+            super::finish::FAILED,
+            &serde_json::json!({ "status": RunStatus::Aborted }),
+        )
+        .await;
         Ok(EndedRun::Aborted)
     }
 }
@@ -298,23 +260,45 @@ pub(crate) enum EndedRun {
     Elsewhere,
 }
 
-/// Where a run is when its host has let go of it.
+/// What is left to do when a durable run has ended: its record has to say how.
+pub(super) struct JournalEnd {
+    store: Store,
+    lease: Lease,
+    abandoned: AbandonedRun,
+}
+
+impl JournalEnd {
+    /// Writes how the run ended, with the result as its caller gets it; a run that can resume later is
+    /// only set aside.
+    pub(super) async fn settle(self, result: &RunResult) {
+        let Self { store, lease, abandoned } = self;
+        let json = || serde_json::to_string(result).unwrap_or_default();
+        let is_over = matches!(result.status, RunStatus::Completed | RunStatus::Failed);
+        let end = RunEnd { status: result.status, result: is_over.then(json) };
+        // Under way until it is written: nobody is to find it and resume it.
+        let _entered = abandoned.is_not();
+        if let Err(error) = end.write(&store, &lease).await {
+            // Its calls are in the journal; only its end is not.
+            tracing::error!(error = &error as &dyn std::error::Error, "a run's end was not kept");
+            end.write_later(&store, &lease, &error);
+        }
+    }
+}
+
+/// How a run stands when its host has let go of it.
 #[derive(Debug, Clone)]
-struct Standing {
-    status: &'static str,
-    /// Its result, if it has ended.
+struct RunEnd {
+    status: RunStatus,
+    /// Its result as JSON, if it has ended.
     result: Option<String>,
 }
 
-impl Standing {
-    fn of(status: &'static str) -> Self {
-        Self { status, result: None }
-    }
-
+impl RunEnd {
     async fn write(&self, store: &Store, lease: &Lease) -> Result<(), StoreError> {
+        let status = self.status.as_str();
         match &self.result {
-            Some(json) => store.finish_run(lease, self.status, json.clone(), now_ms()).await,
-            None => store.set_run_status(lease, self.status, now_ms()).await,
+            Some(json) => store.finish_run(lease, status, json.clone(), now_ms()).await,
+            None => store.set_run_status(lease, status, now_ms()).await,
         }
     }
 
@@ -350,34 +334,41 @@ fn ended_by_itself(result: &RunResult) -> bool {
         )
     };
     match result.status {
-        Status::Completed => true,
-        Status::Failed => result.error.as_ref().is_some_and(is_code),
-        Status::Aborted | Status::Interrupted | Status::ApprovalRequired | Status::InDoubt => false,
+        RunStatus::Completed => true,
+        RunStatus::Failed => result.error.as_ref().is_some_and(is_code),
+        RunStatus::Running
+        | RunStatus::Aborted
+        | RunStatus::Interrupted
+        | RunStatus::ApprovalRequired
+        | RunStatus::InDoubt => false,
     }
 }
 
 /// A run whose caller loses interest half way is set aside, so that it can be resumed.
-struct GivenUp {
+struct AbandonedRun {
     executor: Executor,
     run: Option<(Lease, ActiveGuard)>,
 }
 
-impl GivenUp {
-    /// It was not: here is that it is still under way.
-    fn not(mut self) -> Option<ActiveGuard> {
+impl AbandonedRun {
+    /// It was not abandoned; the guard says that it is still under way.
+    fn is_not(mut self) -> Option<ActiveGuard> {
         self.run.take().map(|(_, entered)| entered)
     }
 }
 
-impl Drop for GivenUp {
+impl Drop for AbandonedRun {
     fn drop(&mut self) {
         let Some((lease, entered)) = self.run.take() else { return };
         let Some(store) = self.executor.store.clone() else { return };
-        let status = if self.executor.stops() { INTERRUPTED } else { ABORTED };
+        let status = match self.executor.stops() {
+            true => RunStatus::Interrupted,
+            false => RunStatus::Aborted,
+        };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let written = Standing::of(status).write(&store, &lease).await;
-                // Under way until then: nobody is to find it and go on with it.
+                let written = RunEnd { status, result: None }.write(&store, &lease).await;
+                // Under way until then: nobody is to find it and resume it.
                 drop(entered);
                 written
             });
@@ -388,12 +379,12 @@ impl Drop for GivenUp {
 fn not_kept(id: String, why: &str) -> RunResult {
     let message = format!("the run could not be made durable, so it was not started: {why}");
     let error = RunError::new(ErrorCode::SandboxFailed, message);
-    RunResult { id, ..unrun(Status::Failed, error) }
+    RunResult::not_run(id, RunStatus::Failed, error)
 }
 
 fn seed() -> String {
     let mut bytes = [0; 32];
     // Without randomness the seed is merely not secret; it is kept in the store anyway.
     let _ = getrandom(&mut bytes, GetRandomFlags::empty());
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    hex::encode(&bytes)
 }

@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use belljar_runtime::ToolReport;
-
 use super::{Execution, Executor};
+use belljar_contract::ToolReport;
 
 /// As many tools as an intent gets.
 const MOST: usize = 5;

@@ -1,6 +1,7 @@
 //! Joins a run's end of the bridge to the bridge.
 
-use belljar_runtime::{Ask, BridgeLink, Input, RunError, Status, Stop, ToolFault};
+use belljar_contract::{RunError, RunStatus};
+use belljar_runtime::{Ask, BridgeLink, Input, Stop, ToolFault};
 use belljar_tools::{Ask as BridgeAsk, Delivery, RunBridge, StopReason};
 use tokio::sync::mpsc;
 
@@ -48,10 +49,10 @@ pub(super) async fn serve(
 
 fn stop(reason: StopReason) -> Stop {
     let (status, fault) = match reason {
-        StopReason::InDoubt(fault) => (Status::InDoubt, fault),
-        StopReason::Diverged(fault) => (Status::Failed, fault),
+        StopReason::InDoubt(fault) => (RunStatus::InDoubt, fault),
+        StopReason::Diverged(fault) => (RunStatus::Failed, fault),
         // Not how the code ended: it can go on from its journal.
-        StopReason::Failed(fault) => (Status::Interrupted, fault),
+        StopReason::Failed(fault) => (RunStatus::Interrupted, fault),
     };
     Stop { status, error: run_error(fault) }
 }

@@ -4,7 +4,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_runtime::{RunError, RunResult, Status, ToolFault, unrun};
+use belljar_contract::{RunResult, RunStatus};
+use belljar_runtime::ToolFault;
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
 use belljar_tools::{Observer, RunContext, StopReason, ToolGrants};
 use serde_json::value::RawValue;
@@ -69,7 +70,7 @@ impl Executor {
         let answered = match bridge.call_durable(run, journal, &tool, arguments).await {
             Ok(answered) => answered,
             Err(StopReason::InDoubt(_)) => {
-                let _ = store.set_run_status(&lease, "in_doubt", now_ms()).await;
+                let _ = store.set_run_status(&lease, RunStatus::InDoubt.as_str(), now_ms()).await;
                 return OneCallEnd::InDoubt;
             }
             Err(StopReason::Diverged(fault) | StopReason::Failed(fault)) => {
@@ -78,10 +79,9 @@ impl Executor {
         };
         if !has_ended {
             let result = result(id, &answered);
-            let status = if result.success { "completed" } else { "failed" };
             let json = serde_json::to_string(&result).unwrap_or_default();
             // Its outcome is in the journal; only the record does not say so.
-            let _ = store.finish_run(&lease, status, json, now_ms()).await;
+            let _ = store.finish_run(&lease, result.status.as_str(), json, now_ms()).await;
         }
         OneCallEnd::Answered(answered)
     }
@@ -129,13 +129,18 @@ fn new_record(call: &OneCall) -> NewRun {
 /// What came of a call, as of any run.
 fn result(id: String, answered: &Result<Vec<u8>, ToolFault>) -> RunResult {
     match answered {
-        Err(fault) => RunResult { id, ..unrun(Status::Failed, link::run_error(fault.clone())) },
+        Err(fault) => RunResult::not_run(id, RunStatus::Failed, link::run_error(fault.clone())),
         Ok(bytes) => {
             let text = String::from_utf8_lossy(bytes).into_owned();
             let value = RawValue::from_string(text).unwrap_or_default();
-            let none = RunError::new(belljar_runtime::ErrorCode::ToolFailed, String::new());
-            let blank = unrun(Status::Completed, none);
-            RunResult { id, success: true, result: value, error: None, exit_code: 0, ..blank }
+            RunResult {
+                id,
+                status: RunStatus::Completed,
+                success: true,
+                result: value,
+                exit_code: 0,
+                ..RunResult::default()
+            }
         }
     }
 }

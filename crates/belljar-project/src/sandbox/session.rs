@@ -2,9 +2,9 @@
 
 use std::{future::Future, path::PathBuf};
 
+use belljar_contract::{Grants, Language, Limits, RunError, RunRequest, RunResult};
 use belljar_runtime::{
-    Bridged, Checkpointed, Ending, FileError, Grants, Language, Limits, RunError, RunRequest,
-    RunResult, SessionFile, SessionInfo, SessionRequest,
+    Checkpointed, Ending, FileError, RunOptions, SessionFile, SessionInfo, SessionRequest,
 };
 use tokio::io::AsyncRead;
 
@@ -119,17 +119,17 @@ impl Session {
     pub async fn run(&self, code: impl Into<String>) -> RunResult {
         let mut request = RunRequest::new(self.language, code);
         request.limits = self.limits;
-        self.run_bridged(request, None, std::future::pending()).await
+        self.run_with(request, RunOptions::default(), std::future::pending()).await
     }
 
     /// Runs exactly what the request says, with a bridge for its tool calls, until `abort` completes.
-    pub async fn run_bridged(
+    pub async fn run_with(
         &self,
         request: RunRequest,
-        bridged: Option<Bridged>,
+        options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        self.kept.run(request, bridged, abort).await
+        self.kept.run(request, options, abort).await
     }
 
     /// Keeps the session as it is now. The oldest checkpoints go when there are too many.

@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{Grants, Limits};
 use belljar_flow::{Failure, Task, WriteAccess};
-use belljar_runtime::{Grants, Limits};
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -7,8 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_contract::{
+    CommitExecutable, Grants, Language, Limits, RunRequest, RunResult, RunStatus, Workspace,
+};
 use belljar_flow::{Code, Failure, Job, Outcome, Start, Work};
-use belljar_runtime::{CommitExecutable, Grants, Language, Limits, RunRequest, Workspace};
+
 use belljar_store::{Approval, Approvals, Verdict};
 use belljar_tools::{ApprovalNotice, Glob, LISTING_PATIENCE, Reach, ToolGrants, crash_point};
 use serde_json::value::to_raw_value;
@@ -18,7 +21,7 @@ use super::{
     known::qualified,
     node,
     performer::{Driven, Hands, cancelled},
-    ran::Ran,
+    task_result,
     tools::Watch,
 };
 use crate::{Durability, Execution, ResumeError, Resumed, now_ms};
@@ -85,25 +88,25 @@ impl Hands {
                 let run = self.executor.execute_as(id.clone(), execution, aborted.cancelled());
                 let ran = run.await;
                 self.measure(job, &ran, began.elapsed());
-                Ran::of(&ran)
+                ran
             }),
         };
         let ran = match (ran, &job.start.work) {
             // What became of a tool task is asked by the workflow, which takes a result for an answer.
-            (Ok(ran), Work::McpTool(_)) if ran.is_in_doubt() => {
+            (Ok(ran), Work::McpTool(_)) if task_result::is_in_doubt(&ran) => {
                 return self.in_doubt(&id).await;
             }
             (Ok(ran), _) => self.until_decided(&id, ran, job, &watch).await,
             (lost @ Err(_), _) => lost,
         };
         let ran = match ran {
-            Ok(ran) if node::is_shifted(code) => ran.a_line_up(),
+            Ok(ran) if node::is_shifted(code) => task_result::a_line_up(ran),
             Ok(ran) => ran,
             // Nobody knows what it has done.
             Err(failure) => return Outcome::failed(failure),
         };
         crash_point("flow_ran");
-        let mut outcome = ran.outcome(shape, &watch, job.start.again);
+        let mut outcome = task_result::outcome(ran, shape, &watch, job.start.again);
         if let (Some(directory), Some(files)) = (&directory, &job.files) {
             outcome = self.collect((&job.flow, &id), directory, files, outcome).await;
         }
@@ -162,16 +165,16 @@ impl Hands {
     }
 
     /// Goes on with a run that was begun before, once nobody else is at it.
-    async fn go_on(&self, id: &str, job: &Job, watch: &Arc<Watch>) -> Result<Ran, Failure> {
+    async fn go_on(&self, id: &str, job: &Job, watch: &Arc<Watch>) -> Result<RunResult, Failure> {
         loop {
             let cancel = job.cancel.clone();
             let began = Instant::now();
             let error = match self.executor.resume(id, watch.clone(), cancel.cancelled()).await {
                 Ok(Resumed::Ran(result)) => {
                     self.measure(job, &result, began.elapsed());
-                    return Ok(Ran::of(&result));
+                    return Ok(*result);
                 }
-                Ok(Resumed::Ended(json)) => return Ok(Ran::read(json.get())),
+                Ok(Resumed::Ended(result)) => return Ok(*result),
                 Err(error) => error,
             };
             let is_busy = matches!(error, ResumeError::StillRunning { .. });
@@ -205,13 +208,13 @@ impl Hands {
     async fn until_decided(
         &self,
         id: &str,
-        mut ran: Ran,
+        mut ran: RunResult,
         job: &Job,
         watch: &Arc<Watch>,
-    ) -> Result<Ran, Failure> {
+    ) -> Result<RunResult, Failure> {
         let Some(store) = self.executor.store() else { return Ok(ran) };
         let (mut told, mut in_vain) = (Vec::new(), 0);
-        while matches!(ran.status.as_str(), "in_doubt" | "approval_required") {
+        while matches!(ran.status, RunStatus::InDoubt | RunStatus::ApprovalRequired) {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
             let mut of_run = pending.into_iter().filter(|one| one.asked.run_id == id).peekable();
             if of_run.peek().is_none() {
@@ -274,22 +277,11 @@ pub(crate) fn is_of_workflow(run_id: &str) -> bool {
 }
 
 pub(super) fn language(name: &str) -> Option<Language> {
-    match name {
-        "python" | "" => Some(Language::Python),
-        "typescript" => Some(Language::TypeScript),
-        "javascript" => Some(Language::JavaScript),
-        "bash" => Some(Language::Bash),
-        _ => None,
-    }
+    if name.is_empty() { Some(Language::Python) } else { Language::from_name(name) }
 }
 
 fn file_name(instance: &str, language: Language) -> String {
-    let extension = match language {
-        Language::Python => "py",
-        Language::TypeScript => "ts",
-        Language::JavaScript => "js",
-        Language::Bash => "sh",
-    };
+    let extension = language.extension();
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     format!("{}.{extension}", instance.chars().take(60).map(plain).collect::<String>())
 }

@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use belljar_contract::CommitExecutable;
 use belljar_flow::{
     DurableEngine as _, Ending, Entry, Failure, Files, Job, Outcome, WorkflowError,
 };
@@ -17,7 +18,6 @@ use belljar_paths::{
     names::{GIT, executed_in, is_repository, is_same},
     owner::is_private_directory,
 };
-use belljar_runtime::CommitExecutable;
 use belljar_store::RunRecord;
 use belljar_tools::crash_point;
 

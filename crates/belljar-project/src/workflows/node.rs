@@ -1,7 +1,7 @@
 //! The body of an agent's node: code that finds the keys of its context as names.
 
+use belljar_contract::Language;
 use belljar_flow::{Code, Shape};
-use belljar_runtime::Language;
 
 use super::code::language;
 

@@ -9,8 +9,9 @@ use std::{
     time::Instant,
 };
 
+use belljar_contract::{RunRequest, RunStatus};
 use belljar_flow::{Failure, Job, Outcome, Sandbox as Action, Undo, Work};
-use belljar_runtime::{RunRequest, SessionRequest, Status, run_id};
+use belljar_runtime::{SessionRequest, run_id};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as Turn;
 
@@ -18,7 +19,7 @@ use super::{
     allowed,
     code::language as code_language,
     performer::{Driven, Hands, cancelled, lasting},
-    ran::Ran,
+    task_result,
     tools::Watch,
 };
 use crate::{Durability, Execution, KeptSession, Lifetimes, Whose};
@@ -129,12 +130,11 @@ impl Hands {
         let began = Instant::now();
         let ran = self.executor.execute_in(&kept.session, run_id(), execution, aborted).await;
         self.measure(job, &ran, began.elapsed());
-        if ran.status == Status::Aborted {
+        if ran.status == RunStatus::Aborted {
             return Outcome { undo, ..cancelled(watch.has_acted()) };
         }
-        let ran = Ran::of(&ran);
-        let state = ran.state.clone();
-        Outcome { read_only: !watch.has_acted(), undo, state, ..Outcome::done(ran.report()) }
+        let (state, report) = (task_result::state(&ran), task_result::report(&ran));
+        Outcome { read_only: !watch.has_acted(), undo, state, ..Outcome::done(report) }
     }
 
     async fn end_sandbox(&self, driven: &Driven, id: &str) -> Outcome {
@@ -267,6 +267,6 @@ fn text(id: &Value) -> String {
 /// The report of a use of a sandbox that is not there: the workflow may look at it and go on.
 fn unusable(Gone { code, message }: Gone, may_have_acted: bool) -> Outcome {
     let message = format!("{message}; make it anew, and keep what must last in files");
-    let report = Ran::failed_with("SandboxError", code, message).report();
+    let report = task_result::failed_report(code, &message);
     Outcome { read_only: !may_have_acted, ..Outcome::done(report) }
 }

@@ -13,8 +13,9 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{ErrorCode, Grants};
 use belljar_flow::{Code, Failure, Job, Outcome, ToolCall};
-use belljar_runtime::{ErrorCode, Grants, ToolFault};
+use belljar_runtime::ToolFault;
 use belljar_tools::{ApprovalNotice, Observer, Reach, RunContext, Tool, ToolGrants, crash_point};
 use serde_json::json;
 

@@ -2,9 +2,8 @@
 
 use std::process::Command;
 
-use belljar_project::{
-    BuildError, ErrorCode, ErrorKind, Limits, RunRequest, RunResultExt as _, Sandbox, ValueError,
-};
+use belljar_contract::{ErrorCode, ErrorKind, Limits, RunRequest};
+use belljar_project::{BuildError, RunResultExt as _, Sandbox, ValueError};
 
 use crate::zygote::{no_sandbox, zygote};
 

@@ -9,9 +9,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use belljar_wire::{Command, ErrorCode, ToolCall};
+use belljar_contract::{ErrorCode, Limits, RunError, RunStatus};
+use belljar_wire::{Command, ToolCall};
 
-use crate::{Input, Limits, RunError, Status, Stop};
+use crate::{Input, Stop};
 
 /// Arguments of all calls without an outcome; one call may always have as much as a value may.
 const MAX_ARGUMENT_BYTES: u64 = 32 << 20;
@@ -118,7 +119,7 @@ fn size(command: &Command) -> u64 {
 
 fn too_much(message: String, hint: &str) -> Stop {
     let error = RunError::new(ErrorCode::LimitMemory, message).with_hint(hint);
-    Stop { status: Status::Failed, error }
+    Stop { status: RunStatus::Failed, error }
 }
 
 #[cfg(test)]

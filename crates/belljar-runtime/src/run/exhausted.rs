@@ -1,9 +1,7 @@
 //! Limits that a guest notices as an error of the system: which one it was, its value, and what
 //! raises it. The guest knows the first; the rest is the same for every language.
 
-use belljar_wire::ErrorCode;
-
-use crate::{Limits, RunError};
+use belljar_contract::{ErrorCode, Limits, RunError};
 
 /// Adds the value of the limit to an error that tells of one, and what to do about it.
 pub(super) fn with_limit(mut error: RunError, limits: &Limits) -> RunError {

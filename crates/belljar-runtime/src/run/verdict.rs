@@ -1,10 +1,11 @@
 //! What the end of a run means: a value, or an error that says why there is none.
 
+use belljar_contract::{ErrorCode, Limits, RunError};
 use belljar_jail::GuestEnd;
-use belljar_wire::{ErrorCode, Event};
+use belljar_wire::Event;
 
 use super::{Ended, Finished, exhausted};
-use crate::{Limits, RunError, cell::Body, transcript::TooMuchOutput, value};
+use crate::{cell::Body, transcript::TooMuchOutput, value};
 
 const SIGXCPU: i32 = 24;
 const SIGSEGV: i32 = 11;

@@ -16,8 +16,8 @@ use std::{
     time::Instant,
 };
 
+use belljar_contract::{ErrorCode, RunError};
 use belljar_paths::names;
-use belljar_wire::ErrorCode;
 use rustix::{
     fs::{
         Access, AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, Stat, accessat, chmod, fchmod, fstat,
@@ -29,7 +29,7 @@ use rustix::{
 };
 
 use super::{Identity, WrittenTree, is_directory, look};
-use crate::{RunError, files::is_reserved};
+use crate::files::is_reserved;
 
 /// What is put behind a name that a run may not make, with a number nobody can know before.
 const WITHHELD: &str = "withheld-by-belljar";

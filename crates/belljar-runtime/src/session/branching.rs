@@ -11,8 +11,9 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{ErrorCode, RunError};
 use belljar_jail::{session::branch_sockets, strays::end_with_all_beneath};
-use belljar_wire::{Caps, Command, ErrorCode, Event, ReadError};
+use belljar_wire::{Caps, Command, Event, ReadError};
 use tokio::{
     io::{Interest, unix::AsyncFd},
     runtime::Handle,
@@ -25,7 +26,7 @@ use super::{
     cell::{Keeper, SessionCell, Trees},
     patrol::end_strays,
 };
-use crate::{RunError, cell::HANDSHAKE_CAPS, connection::Connection};
+use crate::{cell::HANDSHAKE_CAPS, connection::Connection};
 
 /// Longer than any guest that still works takes to clone itself.
 const BRANCHED: Duration = Duration::from_secs(10);

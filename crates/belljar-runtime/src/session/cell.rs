@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::RunError;
 use belljar_jail::{
     Guests, KeeperReport, receive_answer, request_branch, request_branch_files, request_drop,
     request_first_guest,
@@ -29,7 +30,7 @@ use super::{
     Inner,
     patrol::{end_strays, patrol},
 };
-use crate::{RunError, cell::Body, scan::Writing};
+use crate::{cell::Body, scan::Writing};
 
 /// Longer than any keeper that still works takes to answer.
 const ANSWER: Duration = Duration::from_secs(30);

@@ -5,17 +5,16 @@
 
 use std::sync::Arc;
 
-use belljar_wire::ErrorCode;
+use crate::ids::checkpoint_id;
+use belljar_contract::{ErrorCode, RunError};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{
     Inner, Session, Turn,
     branch::Branch,
     branching::{NotBranched, branch},
-    checkpoint_name,
     told::{CheckpointInfo, now_ms},
 };
-use crate::RunError;
 
 /// Checkpoints a session may have; the oldest go first.
 pub const MAX_CHECKPOINTS: usize = 16;
@@ -111,7 +110,7 @@ impl Inner {
         mut turn: OwnedMutexGuard<Turn>,
     ) -> Result<Checkpointed, RunError> {
         let branch = self.branch_live(&mut turn).await?;
-        let id = checkpoint_name();
+        let id = checkpoint_id();
         let at = turn.parked.len();
         let faults = Self::park(&mut turn, at, id.clone(), now_ms(), branch);
         let dropped = self.drop_surplus_at(&mut turn, faults);

@@ -9,6 +9,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use belljar_contract::RunError;
 use belljar_jail::workspace::{BranchFiles, EntryKind, Listed};
 use rustix::{
     fs::{MemfdFlags, memfd_create},
@@ -18,7 +19,6 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Inner, Session};
-use crate::RunError;
 
 /// No path is longer, and none has more parts.
 const MAX_PATH_BYTES: usize = 1024;

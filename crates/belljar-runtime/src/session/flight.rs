@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_wire::{ErrorCode, Language};
+use belljar_contract::{ErrorCode, Language, RunError};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{
@@ -10,7 +10,6 @@ use super::{
     branch::Branch,
     cell::{Running, SessionCell},
 };
-use crate::RunError;
 
 /// A run under way. Dropped before it has landed, its caller is gone and nobody can tell where the
 /// code was: the guest is lost.

@@ -6,21 +6,20 @@ use std::{
     time::SystemTime,
 };
 
+use belljar_contract::{
+    EngineName, ErrorCode, Grants, Language, Limits, RunError, RunRequest, Workspace,
+};
 use belljar_jail::{CellKind, CellLimits, session::FIRST_BRANCH};
-use belljar_wire::{ErrorCode, Language};
+
 use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 
 use super::{
     Inner, Session, Turn,
     branch::{Branch, Newcomer},
     cell::SessionCell,
-    session_name,
     told::Told,
 };
-use crate::{
-    Grants, Host, Limits, RunError, RunRequest, Workspace, cell::Cell, grants::Checked,
-    orders::cell_limits,
-};
+use crate::{Host, cell::Cell, grants::Checked, ids::session_id, orders::cell_limits};
 
 /// Sessions at once.
 pub const MAX_SESSIONS: usize = 512;
@@ -74,20 +73,20 @@ impl Host {
         // Modules that are granted by name tell which Python is wanted.
         let imports: String =
             grants.modules.iter().map(|name| format!("import {name}\n")).collect();
-        let engine = self.engine_for(language, &imports);
+        let zygote = self.zygote_for(EngineName::default_for(language), &imports);
         let as_run = RunRequest {
             limits,
             grants,
             workspace: workspace.map(|path| Workspace { path, ..Workspace::default() }),
             ..RunRequest::new(language, "")
         };
-        let (pool, checked, written) = self.admit_session(&as_run, engine).await?;
+        let (pool, checked, written) = self.admit_session(&as_run, zygote).await?;
         let Checked { cell: cell_grants, mut guest, workspace } = checked;
         if let Some(tree) = cell_grants.trees.iter().find(|tree| tree.target().starts_with("/tmp"))
         {
             return Err(covered_by_tmp(tree.target()));
         }
-        if language == Language::Python {
+        if zygote.engine == EngineName::CPython {
             for name in ONE_THREAD {
                 guest.env.entry(name.to_owned()).or_insert_with(|| "1".to_owned());
             }
@@ -105,10 +104,10 @@ impl Host {
         let first = Newcomer::of(pidfd, &cell).map_err(crashed)?;
         let live = Branch::new(connection.kept(), FIRST_BRANCH, first, &cell).map_err(crashed)?;
         let inner = Inner {
-            id: session_name(),
+            id: session_id(),
             forked_from: None,
             language,
-            engine,
+            zygote,
             limits,
             guest,
             workspace: workspace.map(Arc::new),
@@ -146,10 +145,10 @@ impl Inner {
         place: OwnedSemaphorePermit,
     ) -> Session {
         let inner = Self {
-            id: session_name(),
+            id: session_id(),
             forked_from: Some(self.id.clone()),
             language: self.language,
-            engine: self.engine,
+            zygote: self.zygote,
             limits: self.limits,
             guest: self.guest.clone(),
             workspace: self.workspace.clone(),

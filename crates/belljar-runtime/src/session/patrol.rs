@@ -9,16 +9,16 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{ErrorCode, RunError};
 use belljar_jail::{
     Guests,
     sample::{Sample, held_together, kernel_bytes},
     strays::StraysLeft,
 };
-use belljar_wire::ErrorCode;
 use tokio::time::sleep;
 
 use super::cell::SessionCell;
-use crate::{RunError, run::slack_bytes};
+use crate::run::slack_bytes;
 
 /// How often a cell is looked at.
 const EVERY: Duration = Duration::from_secs(2);

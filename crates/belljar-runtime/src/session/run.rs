@@ -8,12 +8,13 @@ use std::{
     time::{Instant, SystemTime},
 };
 
+use belljar_contract::{ErrorCode, Grants, Limits, RunError, RunRequest, RunResult};
 use belljar_jail::GuestEnd;
-use belljar_wire::{ErrorCode, Event, Language};
+use belljar_wire::Event;
 
 use super::{Inner, Session, cell::SessionCell, flight::Flight};
 use crate::{
-    Bridged, EngineKind, Grants, Limits, RunError, RunRequest, RunResult, ToolLink,
+    RunOptions, ToolLink,
     files::{AbandonOnDrop, Leftovers, Settled},
     orders::command,
     report::{Report, milliseconds_since},
@@ -37,18 +38,15 @@ impl Session {
     pub async fn run(
         &self,
         request: RunRequest,
-        bridged: Option<Bridged>,
+        options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         let (admitted, inner) = (Instant::now(), &self.inner);
         let mut abort = pin!(abort);
-        let (id, tools, listener) = match bridged {
-            Some(Bridged { id, tools, listener }) => (Some(id), tools, listener),
-            None => (None, None, None),
-        };
-        let mut report = Report::new(inner.engine, id);
+        let RunOptions { id, tools, listener } = options;
+        let mut report = Report::new(inner.zygote.engine, id);
         report.session_id = Some(inner.id.clone());
-        let limits = inner.run_limits(&request.limits);
+        let limits = request.limits.in_session(&inner.limits);
         let mut transcript = Transcript::new(&limits, listener);
         let _waiting = inner.wait();
         let begun = match inner.admit(&request, &limits) {
@@ -81,23 +79,10 @@ impl Session {
 }
 
 impl Inner {
-    /// The limits of a run: what is the session's is the session's.
-    fn run_limits(&self, asked: &Limits) -> Limits {
-        let own = &self.limits;
-        Limits {
-            memory: asked.memory.min(own.memory),
-            processes: asked.processes.min(own.processes),
-            open_files: asked.open_files.min(own.open_files),
-            disk: own.disk,
-            inodes: own.inodes,
-            ..*asked
-        }
-    }
-
     fn admit(&self, request: &RunRequest, limits: &Limits) -> Result<(), RunError> {
         self.host.admit(request, limits)?;
         let invalid = |message: String| RunError::new(ErrorCode::RequestInvalid, message);
-        if engine_of(request.language) != engine_of(self.language) {
+        if request.engine() != self.zygote.engine {
             let (asked, own) = (request.language.as_str(), self.language.as_str());
             return Err(invalid(format!("this is a session for {own}, not for {asked}"))
                 .with_hint("make a session for it"));
@@ -224,14 +209,5 @@ async fn judge(
     match cell.ended_for() {
         Some(why) if matches!(ended, Ended::Silent) => Err(why),
         _ => run::judge(ended, end, cell.body(), limits).await,
-    }
-}
-
-/// Languages that one engine runs are one language to a session.
-fn engine_of(language: Language) -> EngineKind {
-    match language {
-        Language::TypeScript | Language::JavaScript => EngineKind::QuickJs,
-        Language::Python => EngineKind::CPython,
-        Language::Bash => EngineKind::Bash,
     }
 }

@@ -5,11 +5,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use belljar_contract::{Language, RunError};
 use belljar_jail::sample::BranchProcesses;
-use belljar_wire::Language;
 
 use super::{Inner, Turn, checkpoints::Parked};
-use crate::RunError;
 
 /// Checkpoints that are gone and still told of.
 const MAX_DROPPED: usize = 32;

@@ -1,7 +1,7 @@
 //! A value is JSON within its caps, or an error (A8).
 
 use super::checked;
-use crate::{ErrorCode, Limits};
+use belljar_contract::{ErrorCode, Limits};
 
 fn code(value: &[u8]) -> Result<String, ErrorCode> {
     let limits = Limits { result_bytes: 1000, ..Limits::DEFAULT };

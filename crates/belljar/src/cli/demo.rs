@@ -12,8 +12,9 @@ use std::{
 };
 
 use anyhow::Context as _;
+use belljar_contract::RunResult;
 use belljar_project::{
-    RunResult, Saving,
+    Saving,
     config::quantity::{grouped, milliseconds},
 };
 use serde::Serialize;

@@ -11,10 +11,8 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_project::{
-    Finding, FindingState, Language, RunError, RunResult, Sandbox, config::quantity::milliseconds,
-    examine,
-};
+use belljar_contract::{Language, RunError, RunResult, Tier};
+use belljar_project::{Finding, FindingState, Sandbox, config::quantity::milliseconds, examine};
 use serde::Serialize;
 
 use super::{
@@ -192,7 +190,7 @@ fn extra(name: &str, run: &RunResult, remedy: &str) -> Finding {
 
 fn verdict(findings: &[Finding], run: &RunResult) -> Verdict {
     let none_missing = findings.iter().all(|finding| finding.state != FindingState::Missing);
-    let ran = run.success && run.result.get() == "2" && run.isolation.tier == "full";
+    let ran = run.success && run.result.get() == "2" && run.isolation.tier == Tier::Full;
     if none_missing && ran { Verdict::Full } else { Verdict::Refused }
 }
 

@@ -1,8 +1,7 @@
 //! Getting ready to run code, and clearing up after it, whatever signal comes when.
 
-use belljar_project::{
-    BuildError, ErrorCode, Executor, RunError, RunResult, Sandbox, SandboxBuilder, Status, unrun,
-};
+use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
+use belljar_project::{BuildError, Executor, Sandbox, SandboxBuilder};
 
 use super::{
     interrupt::{Interrupt, Stop},
@@ -63,7 +62,11 @@ impl Launched {
 
 /// The result when nothing ran because a signal came first.
 pub(crate) fn stopped(signal: Stop) -> RunResult {
-    unrun(Status::Aborted, RunError::new(ErrorCode::RunAborted, signal.name()))
+    RunResult::not_run(
+        belljar_runtime::run_id(),
+        RunStatus::Aborted,
+        RunError::new(ErrorCode::RunAborted, signal.name()),
+    )
 }
 
 /// Waits for a signal that stops the run. Ctrl-C comes from a person who gives the run up. Any other
@@ -89,9 +92,9 @@ pub(crate) async fn after_signals(
         *stop = interrupt.pending().await;
     }
     match *stop {
-        Some(stop) if !result.success && result.status != Status::Interrupted => {
+        Some(stop) if !result.success && result.status != RunStatus::Interrupted => {
             let error = RunError::new(ErrorCode::RunAborted, stop.name());
-            RunResult { status: Status::Aborted, error: Some(error), ..result }
+            RunResult { status: RunStatus::Aborted, error: Some(error), ..result }
         }
         _ => result,
     }
@@ -113,7 +116,7 @@ pub(crate) fn refused(error: &BuildError) -> RunResult {
     };
     let error = RunError::new(code, chain(error))
         .with_hint("nothing ran; `belljar doctor` says what this machine lacks and how to fix it");
-    unrun(Status::Failed, error)
+    RunResult::not_run(belljar_runtime::run_id(), RunStatus::Failed, error)
 }
 
 /// An error and its causes on one line.

@@ -3,7 +3,7 @@
 //! A result lists every print in `logs`, in order. Those that also went to a stream are found by
 //! walking both streams along with the list.
 
-use belljar_project::RunResult;
+use belljar_contract::RunResult;
 
 /// The entries a person has not seen yet on standard output or standard error.
 pub(crate) fn only_logged(result: &RunResult) -> Vec<&str> {

@@ -5,10 +5,8 @@
 
 use std::io::{self, Write};
 
-use belljar_project::{
-    Change, ErrorCode, RunError, RunResult, Status,
-    config::quantity::{grouped, milliseconds},
-};
+use belljar_contract::{Change, ChangeKind, ErrorCode, RunError, RunResult, RunStatus, Tier};
+use belljar_project::config::quantity::{grouped, milliseconds};
 use serde::Deserialize;
 
 use super::{
@@ -124,9 +122,9 @@ fn files_text(result: &RunResult, look: Look) -> String {
     }
     for change in changes {
         let sign = match change.kind {
-            "added" => '+',
-            "deleted" => '-',
-            _ => '~',
+            ChangeKind::Added => '+',
+            ChangeKind::Deleted => '-',
+            ChangeKind::Modified => '~',
         };
         let note = change.note.as_ref().map_or_else(String::new, |note| format!("  ({note})"));
         let path = for_stream(&change.path, look);
@@ -134,7 +132,7 @@ fn files_text(result: &RunResult, look: Look) -> String {
     }
     for artifact in &result.artifacts {
         let path = for_stream(&artifact.path, look);
-        let (kind, bytes) = (artifact.media_type, artifact.bytes);
+        let (kind, bytes) = (&artifact.media_type, artifact.bytes);
         lines.push(format!("artifact: {} ({kind}, {bytes} bytes)", path.escape_debug()));
     }
     if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
@@ -204,17 +202,18 @@ fn metrics_line(result: &RunResult) -> String {
     if result.cached {
         return "answered from memory; nothing ran".to_owned();
     }
-    if result.isolation.tier == "refused" {
+    if result.isolation.tier == Tier::Refused {
         return "nothing ran".to_owned();
     }
     let metrics = &result.metrics;
     let verb = match result.status {
-        Status::Completed => "completed in",
-        Status::Failed => "failed after",
-        Status::Aborted => "aborted after",
-        Status::Interrupted => "interrupted after",
-        Status::ApprovalRequired => "waits for a person after",
-        Status::InDoubt => "in doubt after",
+        RunStatus::Running => "running for",
+        RunStatus::Completed => "completed in",
+        RunStatus::Failed => "failed after",
+        RunStatus::Aborted => "aborted after",
+        RunStatus::Interrupted => "interrupted after",
+        RunStatus::ApprovalRequired => "waits for a person after",
+        RunStatus::InDoubt => "in doubt after",
     };
     let isolation = &result.isolation;
     [

@@ -6,12 +6,11 @@ use std::{
 };
 
 use anyhow::Context as _;
+use belljar_contract::RunResult;
 use belljar_project::{
-    Executor, Resumed, RunError, RunResult, Status,
+    Executor, Resumed,
     config::{Places, Settings},
-    unrun,
 };
-use belljar_runtime::ErrorCode;
 use belljar_store::{RunRecord, Store};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -103,7 +102,7 @@ async fn go_on(
     let result = match resumed {
         Ok(Resumed::Ran(result)) => Ok(after_signals(*result, &mut stop, interrupt).await),
         // It ended between the look and the claim.
-        Ok(Resumed::Ended(json)) => ended(json.get()),
+        Ok(Resumed::Ended(result)) => Ok(*result),
         Err(error) => Err(error.into()),
     };
     (result, stop)
@@ -111,51 +110,12 @@ async fn go_on(
 
 /// The result of a run that needs no resuming.
 fn ended_before(json: &str, known: &Known, as_json: bool) -> anyhow::Result<ExitCode> {
-    let result = ended(json)?;
+    let result: RunResult =
+        serde_json::from_str(json).context("the stored result cannot be read")?;
     writeln!(io::stderr(), "run {} had ended; this is its result", result.id)?;
     if as_json {
         let whole: Box<RawValue> = serde_json::from_str(json)?;
         return finish(super::print_json(&whole), &result, None);
     }
     finish(tell(&result, known.shown(), false), &result, None)
-}
-
-/// What is read of a stored result; it was written by this program.
-#[derive(Debug, Deserialize)]
-struct Stored {
-    id: String,
-    success: bool,
-    result: Box<RawValue>,
-    stdout: String,
-    stderr: String,
-    error: Option<StoredError>,
-}
-
-#[derive(Debug, Deserialize)]
-struct StoredError {
-    code: ErrorCode,
-    message: String,
-    line: Option<u32>,
-    column: Option<u32>,
-    hint: Option<String>,
-}
-
-fn ended(json: &str) -> anyhow::Result<RunResult> {
-    let stored: Stored = serde_json::from_str(json).context("the stored result cannot be read")?;
-    let status = if stored.success { Status::Completed } else { Status::Failed };
-    let nothing_ran = unrun(status, RunError::new(ErrorCode::RunAborted, ""));
-    let error = stored.error.map(|stored| {
-        let mut error = RunError::new(stored.code, stored.message);
-        (error.line, error.column, error.hint) = (stored.line, stored.column, stored.hint);
-        error
-    });
-    Ok(RunResult {
-        id: stored.id,
-        success: stored.success,
-        result: stored.result,
-        stdout: stored.stdout,
-        stderr: stored.stderr,
-        error,
-        ..nothing_ran
-    })
 }

@@ -5,10 +5,10 @@ use std::{
     process::ExitCode,
 };
 
+use belljar_contract::{RunRequest, RunResult, RunStatus};
 use belljar_project::{
-    Durability, Execution, Executor, RunRequest, RunResult, Sandbox, SandboxBuilder, Status,
+    Durability, Execution, Executor, Sandbox, SandboxBuilder,
     config::{Places, Settings},
-    unrun,
 };
 
 use super::{
@@ -51,13 +51,14 @@ pub(crate) fn run(
     let mut executable = match commit_names(&arguments.grants.commit_executable) {
         Ok(names) => names,
         Err(error) => {
-            let result = unrun(Status::Failed, error);
+            let result = RunResult::not_run(belljar_runtime::run_id(), RunStatus::Failed, error);
             return finish(tell(&result, shown, arguments.json), &result, None);
         }
     };
     executable.extend_from_slice(&settings.commit_executable);
     let Granted { grants, workspace } = granted(&arguments.grants, executable)?;
     let request = RunRequest {
+        engine: None,
         code: source.code.clone(),
         language: source.language,
         file_name: source.file_name.clone(),
@@ -174,7 +175,8 @@ pub(crate) fn tell(result: &RunResult, shown: Shown<'_>, json: bool) -> anyhow::
 
 /// A run that was stopped and left a journal can go on from where it was.
 pub(crate) async fn tell_how_to_resume(executor: &Executor, result: &RunResult) {
-    let (Status::Aborted | Status::Interrupted, Some(store)) = (result.status, executor.store())
+    let (RunStatus::Aborted | RunStatus::Interrupted, Some(store)) =
+        (result.status, executor.store())
     else {
         return;
     };

@@ -13,8 +13,9 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
+use belljar_contract::RunError;
 use belljar_project::{
-    Collector, ExecutableTerms, Hidden, ProjectBackend, RunError, Sandbox, Terms, WorkflowTerms,
+    Collector, ExecutableTerms, Hidden, ProjectBackend, Sandbox, Terms, WorkflowTerms,
     allow_many_descriptors,
     config::{Places, Settings},
 };

@@ -2,7 +2,6 @@
 //!
 //! Sessions are in the memory of a `belljar serve --http`; what is typed here is asked of it.
 
-mod answer;
 mod client;
 
 use std::{
@@ -12,10 +11,8 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_project::{
-    config::{LimitKey, Settings},
-    now_ms,
-};
+use belljar_contract::RunResult;
+use belljar_project::{config::Settings, now_ms};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -34,7 +31,6 @@ use super::{
     run::{finish, tell},
     source::{self, Source},
 };
-use answer::Answer;
 pub(crate) use client::AddressFile;
 use client::{Client, Method};
 
@@ -85,33 +81,16 @@ pub(crate) fn run_in(
     if let Some(tokens) = arguments.tools.max_output_tokens {
         body.insert("max_output_tokens".to_owned(), tokens.into());
     }
-    let given = arguments.limits.given();
-    let limits: Map<_, _> = given.iter().map(|(key, value)| limit(*key, *value)).collect();
+    // The host refuses limits that are the session's own.
+    let given = arguments.limits.given().iter();
+    let limits: Map<_, _> = given
+        .map(|(limit, amount)| (limit.json_key().to_owned(), limit.to_json(*amount).into()))
+        .collect();
     body.insert("limits".to_owned(), limits.into());
     if !arguments.tools.only.is_empty() {
         body.insert("grants".to_owned(), json!({ "tools": arguments.tools.only }));
     }
     run(&client, id, &source, body, (arguments.json, arguments.artifacts.as_deref()))
-}
-
-/// A limit as a request has it. The host refuses those that are the session's own.
-fn limit(key: LimitKey, value: u64) -> (String, Value) {
-    let (name, value) = match key {
-        LimitKey::Timeout => ("timeout_ms", value.div_ceil(1_000_000)),
-        LimitKey::Cpu => ("cpu_ms", value.div_ceil(1_000_000)),
-        LimitKey::ToolTimeout => ("tool_timeout_ms", value.div_ceil(1_000_000)),
-        LimitKey::Memory => ("memory_mb", value.div_ceil(1 << 20)),
-        LimitKey::CodeBytes => ("code_bytes", value),
-        LimitKey::ContextBytes => ("context_bytes", value),
-        LimitKey::OutputBytes => ("output_bytes", value),
-        LimitKey::ResultBytes => ("result_bytes", value),
-        LimitKey::ToolCalls => ("tool_calls", value),
-        LimitKey::Processes => ("processes", value),
-        LimitKey::OpenFiles => ("open_files", value),
-        LimitKey::Disk => ("disk_mb", value.div_ceil(1 << 20)),
-        LimitKey::Inodes => ("inodes", value),
-    };
-    (name.to_owned(), value.into())
 }
 
 /// Runs code in a session and tells how it went.
@@ -123,11 +102,11 @@ fn run(
     (as_json, directory): (bool, Option<&Path>),
 ) -> anyhow::Result<ExitCode> {
     let path = format!("/v1/sessions/{}/runs", segment(id)?);
-    let answer = Answer(client.ask(Method::Post, &path, Some(&body.into()))?);
-    let result = answer.result()?;
+    let answer = client.ask_text(Method::Post, &path, Some(&body.into()))?;
+    let result: RunResult = serde_json::from_slice(&answer).context("the host sent no result")?;
     let shown = Shown { code: &source.code, name: &source.shown_name };
     let told = match as_json {
-        true => print_json(&answer.0),
+        true => print_json(&result),
         false => tell(&result, shown, false),
     };
     if let Some(directory) = directory {

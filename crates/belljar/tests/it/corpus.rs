@@ -15,7 +15,8 @@ use std::{
     thread,
 };
 
-use belljar_project::{ErrorKind, Grants, Language, Run, RunError, RunResult, Sandbox};
+use belljar_contract::{ErrorKind, Grants, Language, RunError, RunResult};
+use belljar_project::{Run, Sandbox};
 use serde::Deserialize;
 
 use crate::command::{BELLJAR, no_sandbox};

@@ -8,9 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_project::{
-    Durability, ErrorCode, Execution, Language, ResumeError, Resumed, RunResult, Status, now_ms,
-};
+use belljar_contract::{ErrorCode, Language, RunResult, RunStatus};
+use belljar_project::{Durability, Execution, ResumeError, Resumed, now_ms};
 use belljar_store::{Approvals, ClaimReason, Lease, Store, Verdict};
 use belljar_tools::{NoObserver, Observer};
 use serde_json::{Value, json};
@@ -51,7 +50,7 @@ async fn resumed(project: &Project, id: &str) -> RunResult {
     let resumed = project.executor.resume(id, Arc::new(NoObserver), std::future::pending()).await;
     match resumed.unwrap() {
         Resumed::Ran(result) => *result,
-        Resumed::Ended(result) => panic!("it had ended: {result}"),
+        Resumed::Ended(result) => panic!("it had ended: {result:?}"),
     }
 }
 
@@ -92,7 +91,7 @@ fn d8_a_run_goes_on_where_it_was() {
             // A second time, it is the same answer, from the store.
             let again = project.executor.resume(&id, Arc::new(NoObserver), std::future::pending());
             let Resumed::Ended(again) = again.await.unwrap() else { panic!("it ran again") };
-            let again: Value = serde_json::from_str(again.get()).unwrap();
+            let again: Value = serde_json::to_value(&again).unwrap();
             assert_eq!(again["result"], result);
             project.executor.shutdown().await;
         }
@@ -115,7 +114,7 @@ fn d8_a_call_in_doubt_is_for_a_person_to_decide() {
             let id = abandoned(&project, run, || seen.list().len() == 1).await;
             let project = project.restarted(json!({})).await;
             let result = resumed(&project, &id).await;
-            assert_eq!(result.status, Status::InDoubt);
+            assert_eq!(result.status, RunStatus::InDoubt);
             let error = result.error.unwrap();
             assert_eq!(
                 (error.code, error.tool_name.as_deref()),
@@ -263,7 +262,7 @@ fn d8_a_run_that_was_taken_over_makes_no_further_call() {
             project.store.claim_run(seen, "another", ClaimReason::Asked, now_ms()).await.unwrap();
         };
         let (result, ()) = tokio::join!(run, taken_over);
-        assert_eq!(result.status, Status::Interrupted);
+        assert_eq!(result.status, RunStatus::Interrupted);
         let error = result.error.unwrap();
         assert_eq!(error.code, ErrorCode::RunInterrupted);
         assert!(error.message.contains("taken"), "{}", error.message);
@@ -349,7 +348,7 @@ fn o2_the_id_of_a_durable_run_is_told_when_it_is_on_disk() {
             let reader = Arc::new(Reader { store: store.clone(), found: Mutex::default() });
             let execution = Execution { observer: reader.clone(), ..execution };
             let result = project.execute(execution).await;
-            assert_eq!(result.status, Status::Completed, "{result:?}");
+            assert_eq!(result.status, RunStatus::Completed, "{result:?}");
             assert_eq!(*reader.found.lock().unwrap(), Some(is_kept));
         }
     });

@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use belljar_project::{Execution, Executor, Language, RunRequest, RunResult, Sandbox, now_ms};
+use belljar_contract::{Language, RunRequest, RunResult};
+use belljar_project::{Execution, Executor, Sandbox, now_ms};
 use belljar_store::Store;
 use belljar_tools::{
     Annotations, AuditTiming, Bridge, BridgeConfig, LocalOutcome, LocalServer, Policy, Tool,

@@ -6,10 +6,9 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::Limits;
 use belljar_flow::{DurableEngine as _, engine::NewFlow};
-use belljar_project::{
-    Collector, FlowOptions, Flows, Limits, Retention, SessionRegistry, Sweep, now_ms,
-};
+use belljar_project::{Collector, FlowOptions, Flows, Retention, SessionRegistry, Sweep, now_ms};
 use belljar_store::RecordKind;
 use serde_json::{Value, json};
 

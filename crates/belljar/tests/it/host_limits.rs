@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use belljar_runtime::{ErrorCode, ErrorKind, Limits, RunRequest, RunResult};
-
 use crate::host_support::{host, run};
+use belljar_contract::{ErrorCode, ErrorKind, Limits, RunRequest, RunResult, Tier};
 
 const MIB: u64 = 1 << 20;
 
@@ -24,7 +23,7 @@ async fn failure(request: RunRequest) -> RunResult {
     host.shutdown().await;
     assert!(!failed.success);
     assert_eq!(failed.exit_code, 1);
-    assert_eq!(failed.isolation.tier, "full");
+    assert_eq!(failed.isolation.tier, Tier::Full);
     failed
 }
 
@@ -100,7 +99,7 @@ async fn large_code_and_context_are_refused() {
     assert!(run(&host, &exactly).await.success, "50,000 bytes are allowed");
     let result = run(&host, &format!("{exactly} ")).await;
     assert_error(&result, ErrorKind::LimitError, ErrorCode::LimitCode);
-    assert_eq!(result.isolation.tier, "refused");
+    assert_eq!(result.isolation.tier, Tier::Refused);
     let mut request = limited("context.length", |limits| limits.context_bytes = 10);
     request.context = Some(serde_json::value::to_raw_value(&vec![1; 100]).unwrap());
     let result = host.run(request).await;

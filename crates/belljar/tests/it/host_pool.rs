@@ -1,9 +1,10 @@
 //! Cells are single-use, come from a pool that never fails for being empty, and leave nothing
 //! behind (A10); a dead zygote is replaced.
 
+use belljar_runtime::RunOptions;
 use std::time::Duration;
 
-use belljar_runtime::{ErrorCode, ErrorKind, RunRequest, Status};
+use belljar_contract::{ErrorCode, ErrorKind, RunRequest, RunStatus};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::host_support::{at_rest, descendants, eventually, host, run};
@@ -195,8 +196,8 @@ async fn a_run_can_be_aborted_and_dropped() {
     let host = host(0).await;
     let code = "console.log('before'); await new Promise(r => setTimeout(r, 20_000)); 1";
     let abort = tokio::time::sleep(Duration::from_millis(150));
-    let result = host.run_until(RunRequest::typescript(code), abort).await;
-    assert_eq!(result.status, Status::Aborted);
+    let result = host.run_with(RunRequest::typescript(code), RunOptions::default(), abort).await;
+    assert_eq!(result.status, RunStatus::Aborted);
     assert_eq!(result.error.expect("an error").code, ErrorCode::RunAborted);
     assert_eq!(result.stdout, "before\n");
     eventually("the aborted cell is gone", || descendants(std::process::id()).len() == 2).await;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use belljar_runtime::{
-    Host, HostConfig, Language, Limits, RunRequest, RunResult, ZygotePlan, ZygoteProgram,
-};
+use belljar_contract::{EngineName, Limits, RunRequest, RunResult};
+use belljar_runtime::{Host, HostConfig, ZygotePlan, ZygoteProgram};
 
 /// Starts a host with this many parked cells.
 pub(crate) async fn host(pool_size: usize) -> Host {
@@ -13,7 +12,7 @@ pub(crate) async fn host(pool_size: usize) -> Host {
             path: env!("CARGO_BIN_EXE_belljar").into(),
             arguments: vec!["__zygote".to_owned()],
         }),
-        ready: vec![Language::TypeScript],
+        ready: vec![EngineName::QuickJs],
         plan: ZygotePlan::full(),
         pool_size,
         maximum: Limits::MAXIMUM,

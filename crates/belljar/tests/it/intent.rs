@@ -1,6 +1,7 @@
 //! D5, E2: a run that says what it is for gets the tools that fit, and no others.
 
-use belljar_project::{Durability, ErrorCode, Execution, Language};
+use belljar_contract::{ErrorCode, Language};
+use belljar_project::{Durability, Execution};
 use belljar_tools::{Glob, ToolGrants};
 use serde_json::{Value, json};
 

@@ -8,7 +8,8 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use belljar_project::{Language, RunResult, Sandbox};
+use belljar_contract::{Language, RunResult};
+use belljar_project::Sandbox;
 use serde_json::json;
 
 use crate::{
@@ -136,7 +137,7 @@ async fn one(sandbox: &Sandbox, place: &Place, number: usize) {
     let changes: Vec<(&str, &str, bool)> = result
         .changes
         .iter()
-        .map(|change| (change.path.as_str(), change.kind, change.committed))
+        .map(|change| (change.path.as_str(), change.kind.as_str(), change.committed))
         .collect();
     match kind {
         Kind::PythonFiles | Kind::BashFiles | Kind::TypeScriptFiles => {

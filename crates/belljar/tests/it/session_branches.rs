@@ -1,6 +1,7 @@
 //! B4: checkpoint, rollback and fork, of the interpreter and its files together.
 
-use belljar_project::{ErrorCode, Grants, Language, Sandbox, Session, SessionPhase};
+use belljar_contract::{ErrorCode, Grants, Language};
+use belljar_project::{Sandbox, Session, SessionPhase};
 use serde_json::json;
 
 use crate::{

@@ -1,7 +1,8 @@
 //! B4: copies of a guest that come to nothing: there is no process more than before, and the guest goes
 //! on as it was, or is given up if it had a hand in it.
 
-use belljar_project::{ErrorCode, Grants, Sandbox, Session};
+use belljar_contract::{ErrorCode, Grants};
+use belljar_project::{Sandbox, Session};
 use serde_json::json;
 
 use crate::{

@@ -1,6 +1,8 @@
 //! Many sessions at once; files from outside; tools in a session (B1, B2, C2, D1).
 
-use belljar_project::{FileError, Language, RunRequest, SessionFileKind};
+use belljar_contract::{Language, RunRequest};
+use belljar_project::{FileError, SessionFileKind};
+use belljar_runtime::RunOptions;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
@@ -124,7 +126,7 @@ async fn c1_b4_a_sessions_workspace_is_a_copy() {
         commit: true,
         ..belljar_project::Workspace::default()
     });
-    let refused = session.run_bridged(committed, None, std::future::pending()).await;
+    let refused = session.run_with(committed, RunOptions::default(), std::future::pending()).await;
     assert!(!refused.success);
     sandbox.shutdown().await;
 }

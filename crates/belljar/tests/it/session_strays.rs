@@ -1,9 +1,11 @@
 //! B2, B4: processes that are hidden beside a session's guest are counted and ended; those of a run
 //! that goes on, or of a guest that is there, are not.
 
+use belljar_runtime::RunOptions;
 use std::{future::pending, time::Duration};
 
-use belljar_project::{ErrorCode, Grants, Limits, RunRequest, Session};
+use belljar_contract::{ErrorCode, Grants, Limits, RunRequest};
+use belljar_project::Session;
 use serde_json::json;
 
 use crate::{
@@ -212,11 +214,12 @@ os.read(done, 1)";
     value(&session, start).await;
     let limits = Limits { cpu: Duration::from_millis(1200), ..Limits::DEFAULT };
     let run = |code: &str| RunRequest { limits, ..RunRequest::new(PYTHON.language, code) };
-    let idle = session.run_bridged(run("time.sleep(0.3)"), None, pending()).await;
+    let idle = session.run_with(run("time.sleep(0.3)"), RunOptions::default(), pending()).await;
     assert_eq!(idle.error.map(|error| error.code), None);
     // Control: the same process, busy now.
-    let busy =
-        session.run_bridged(run("os.write(go, b'x'); time.sleep(20)"), None, pending()).await;
+    let busy = session
+        .run_with(run("os.write(go, b'x'); time.sleep(20)"), RunOptions::default(), pending())
+        .await;
     assert_eq!(busy.error.map(|error| error.code), Some(ErrorCode::LimitCpu));
     session.destroy().await;
     sandbox.shutdown().await;

@@ -1,6 +1,7 @@
 //! Tools, policy, audit and budget in the runs of a session, and the MCP tool `sandbox` (D2, D6, E5, B1).
 
-use belljar_project::{Durability, ErrorCode, Execution, Language, SessionRequest};
+use belljar_contract::{ErrorCode, Language};
+use belljar_project::{Durability, Execution, SessionRequest};
 use belljar_store::AuditFilter;
 use serde_json::{Value, json};
 

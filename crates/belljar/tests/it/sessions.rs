@@ -1,8 +1,10 @@
 //! B1, B2, B3: what is asked of a session, in every language, and what one crash costs.
 
+use belljar_runtime::RunOptions;
 use std::time::Duration;
 
-use belljar_project::{ErrorCode, Limits, RunRequest, SessionPhase, Status};
+use belljar_contract::{ErrorCode, Limits, RunRequest, RunStatus};
+use belljar_project::SessionPhase;
 use serde_json::json;
 
 use crate::{
@@ -71,7 +73,7 @@ async fn b1_imports_stay_and_context_is_each_runs_own() {
     let with = |context: &str| {
         let mut request = RunRequest::new(PYTHON.language, "context['n']");
         request.context = serde_json::value::RawValue::from_string(context.to_owned()).ok();
-        session.run_bridged(request, None, std::future::pending())
+        session.run_with(request, RunOptions::default(), std::future::pending())
     };
     assert_eq!(with("{\"n\": 1}").await.result.get(), "1");
     assert_eq!(with("{\"n\": 2}").await.result.get(), "2");
@@ -164,7 +166,7 @@ async fn b3_a_run_that_goes_on_too_long_is_ended() {
         value(&session, words.set).await;
         let mut request = RunRequest::new(words.language, words.spin);
         request.limits.timeout = Duration::from_millis(300);
-        let result = session.run_bridged(request, None, std::future::pending()).await;
+        let result = session.run_with(request, RunOptions::default(), std::future::pending()).await;
         let error = result.error.expect("it cannot end");
         assert_eq!(error.code, ErrorCode::LimitTimeout, "{words:?}: {error:?}");
         match session.info().phase {
@@ -191,10 +193,10 @@ async fn b3_a_run_that_is_aborted_takes_its_guest_with_it() {
         (session(&sandbox, PYTHON.language).await, session(&sandbox, PYTHON.language).await);
     let request = || RunRequest::new(PYTHON.language, "print('begun')\nwhile True: pass");
     let abort = tokio::time::sleep(Duration::from_millis(300));
-    let result = aborted.run_bridged(request(), None, abort).await;
-    assert_eq!((result.status, &*result.stdout), (Status::Aborted, "begun\n"));
+    let result = aborted.run_with(request(), RunOptions::default(), abort).await;
+    assert_eq!((result.status, &*result.stdout), (RunStatus::Aborted, "begun\n"));
     let never = std::future::pending();
-    let run = dropped.run_bridged(request(), None, never);
+    let run = dropped.run_with(request(), RunOptions::default(), never);
     assert!(tokio::time::timeout(Duration::from_millis(300), run).await.is_err());
     for session in [aborted, dropped] {
         assert_eq!(session.ended().await.code, "run.aborted");
@@ -221,7 +223,7 @@ async fn b3_limits_are_the_sessions_and_the_runs() {
         value(&session, words.set).await;
         // What a run asks for beyond the session does not help it.
         let request = RunRequest::new(words.language, hog);
-        let result = session.run_bridged(request, None, std::future::pending()).await;
+        let result = session.run_with(request, RunOptions::default(), std::future::pending()).await;
         let error = result.error.expect("there is no room");
         assert_eq!(error.code, ErrorCode::LimitMemory, "{words:?} {error:?}");
         if matches!(session.info().phase, SessionPhase::Live) {
@@ -231,15 +233,15 @@ async fn b3_limits_are_the_sessions_and_the_runs() {
     let session = session(&sandbox, TYPESCRIPT.language).await;
     let mut small = RunRequest::new(TYPESCRIPT.language, "'x'.repeat(100_000)");
     small.limits.result_bytes = 1000;
-    let result = session.run_bridged(small, None, std::future::pending()).await;
+    let result = session.run_with(small, RunOptions::default(), std::future::pending()).await;
     assert_eq!(result.error.expect("too large").code, ErrorCode::LimitResult);
     assert_eq!(value(&session, "'x'.repeat(100_000).length").await, json!(100_000));
     let python = RunRequest::new(PYTHON.language, "1");
-    let refused = session.run_bridged(python, None, std::future::pending()).await;
+    let refused = session.run_with(python, RunOptions::default(), std::future::pending()).await;
     assert_eq!(refused.error.expect("another language").code, ErrorCode::RequestInvalid);
     let mut granted = RunRequest::typescript("1");
     granted.grants.read.push("/etc".into());
-    let refused = session.run_bridged(granted, None, std::future::pending()).await;
+    let refused = session.run_with(granted, RunOptions::default(), std::future::pending()).await;
     assert_eq!(refused.error.expect("no grants").code, ErrorCode::RequestInvalid);
     sandbox.shutdown().await;
 }

@@ -1,9 +1,10 @@
 //! How much is held for a run, and when it becomes too much.
 
-use belljar_wire::{ErrorCode, ToolCall, ToolReply};
+use belljar_contract::{ErrorCode, Limits};
+use belljar_wire::{ToolCall, ToolReply};
 
 use super::{OpenCalls, Outgoing};
-use crate::{Input, Limits};
+use crate::Input;
 
 fn call(call: u32, bytes: usize) -> ToolCall {
     let arguments = vec![b' '; bytes];

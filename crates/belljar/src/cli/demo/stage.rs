@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::Context as _;
-use belljar_project::{
-    ErrorCode, Execution, Executor, RunError, RunRequest, RunResult, Sandbox, Status, now_ms, unrun,
-};
+use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus};
+use belljar_project::{Execution, Executor, Sandbox, now_ms};
 use belljar_tools::{
     AuditTiming, Bridge, BridgeConfig, Glob, Policy, RawServer, Rule, ServerSpec, Shapes,
     Surroundings, Upstreams, describe,
@@ -58,7 +57,10 @@ pub(super) async fn perform(code: &str) -> anyhow::Result<Performance> {
         Err(stop) => {
             bridge.shutdown().await;
             let error = RunError::new(ErrorCode::RunAborted, stop.name());
-            return Ok(ended(unrun(Status::Aborted, error), Some(stop)));
+            return Ok(ended(
+                RunResult::not_run(belljar_runtime::run_id(), RunStatus::Aborted, error),
+                Some(stop),
+            ));
         }
     };
     let executor = Executor::new(sandbox, Some(bridge), None);
@@ -85,7 +87,7 @@ fn ended(run: RunResult, stop: Option<Stop>) -> Performance {
     let run = match stop.filter(|_| !run.success) {
         Some(stop) => {
             let error = Some(RunError::new(ErrorCode::RunAborted, stop.name()));
-            RunResult { status: Status::Aborted, error, ..run }
+            RunResult { status: RunStatus::Aborted, error, ..run }
         }
         None => run,
     };

@@ -62,6 +62,20 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> anyhow::Result<Value> {
+        let answer = self.ask_text(method, path, body)?;
+        if answer.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&answer).context("the host's answer is not JSON")
+    }
+
+    /// The same, with the answer as the text it came as.
+    pub(super) fn ask_text(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<Vec<u8>> {
         let stream = match TcpStream::connect(self.address) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 // It was killed, and could not take its address back.
@@ -72,14 +86,11 @@ impl Client {
         stream.set_nodelay(true)?;
         let (status, answer) =
             self.exchange(stream, method, path, body).context("the host went away")?;
-        let answer: Value = match answer.is_empty() {
-            true => Value::Null,
-            false => serde_json::from_slice(&answer)
-                .with_context(|| format!("the host answered {status} without JSON"))?,
-        };
         if (200..300).contains(&status) {
             return Ok(answer);
         }
+        let answer: Value = serde_json::from_slice(&answer)
+            .with_context(|| format!("the host answered {status} without JSON"))?;
         let text = |name: &str| answer.pointer(&format!("/error/{name}")).and_then(Value::as_str);
         let message = text("message").unwrap_or("it did not say why");
         match text("hint") {

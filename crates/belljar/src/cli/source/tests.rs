@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use belljar_project::Language;
-
 use super::{Source, language, language_of, text};
+use belljar_contract::Language;
 
 #[test]
 fn a1_the_file_name_tells_the_language() {

@@ -2,8 +2,9 @@
 
 use std::{env, sync::Arc};
 
+use belljar_contract::RunResult;
 use belljar_project::{
-    Executor, FlowOptions, FlowTerms, Flows, Hidden, RunResult, SessionRegistry,
+    Executor, FlowOptions, FlowTerms, Flows, Hidden, SessionRegistry,
     config::{Places, Settings},
 };
 use belljar_tools::Observer;

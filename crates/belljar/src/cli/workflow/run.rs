@@ -13,8 +13,9 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow, bail};
+use belljar_contract::{CommitExecutable, RunResult};
 use belljar_flow::{DriveError, Driven, EngineError, Left, Status, formats::CodeExecution};
-use belljar_project::{CommitExecutable, FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
+use belljar_project::{FlowTerms, Flows, FlowsError, NewFlow, now_ms};
 use belljar_tools::{ApprovalNotice, Observer};
 use belljar_wire::json::{JsonFlaw, check_keys};
 use serde_json::{Map, Value};
