@@ -2,9 +2,7 @@
 
 use std::{io, io::Write, path::PathBuf, sync::Arc};
 
-use belljar_contract::{
-    EngineName, ErrorCode, Grants, Limits, RunRequest, RunResult, Stream,
-};
+use belljar_contract::{EngineName, ErrorCode, Grants, Limits, RunRequest, RunResult, Stream};
 use belljar_jail::Guests;
 use belljar_runtime::{Host, HostConfig, Listener, RunOptions, ZygotePlan, ZygoteProgram};
 use serde::{Deserialize, Serialize};
