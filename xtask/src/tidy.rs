@@ -26,12 +26,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("belljar-search", &[]),
     ("belljar-store", &[]),
     ("belljar-tools", &["belljar-jail", "belljar-search", "belljar-store", "belljar-wire"]),
-    ("belljar-flow", &["belljar-store"]),
+    ("belljar-workflow", &["belljar-store"]),
     ("belljar-server", &["belljar-paths", "belljar-wire"]),
     (
         "belljar",
         &[
-            "belljar-flow",
             "belljar-jail",
             "belljar-paths",
             "belljar-runtime",
@@ -41,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "belljar-tools",
             "belljar-wire",
             "belljar-worker",
+            "belljar-workflow",
         ],
     ),
 ];

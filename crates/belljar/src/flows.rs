@@ -1,6 +1,6 @@
 //! Workflows of a project: made, driven, commanded, watched.
 //!
-//! The machine and its driver are in `belljar-flow`; here they meet the project's store, its tools and
+//! The machine and its driver are in `belljar-workflow`; here they meet the project's store, its tools and
 //! its cells. Every surface, the command line, MCP and HTTP, goes through [`Flows`]. What a workflow
 //! may do is what the operator allowed when it was made: it is kept with it, and no file and no command
 //! changes it.
@@ -29,14 +29,14 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{
+use belljar_runtime::{CommitExecutable, Limits};
+use belljar_tools::{NoObserver, Observer};
+use belljar_workflow::{
     Command, Dag, DriveError, Driven, DurableEngine as _, Embedded, Event, Machine, NewWorkflow,
     WorkflowError, Workflows,
     engine::{CheckpointRow, Filter, FlowRow, Why},
     is_agent,
 };
-use belljar_runtime::{CommitExecutable, Limits};
-use belljar_tools::{NoObserver, Observer};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -353,7 +353,7 @@ impl Flows {
     /// The calls inside its tasks' code that wait for a person.
     pub async fn task_questions(&self, machine: &Machine) -> Result<Vec<TaskQuestion>, FlowsError> {
         let asked = task_questions(self.shared.hands.engine.store(), machine).await;
-        Ok(asked.map_err(belljar_flow::EngineError::from).map_err(WorkflowError::from)?)
+        Ok(asked.map_err(belljar_workflow::EngineError::from).map_err(WorkflowError::from)?)
     }
 
     /// What is known of a workflow without what it did.

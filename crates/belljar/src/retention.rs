@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::Embedded;
 use belljar_store::{Prune, RecordKind, Removed, Shrinking, Store, StoreError};
+use belljar_workflow::Embedded;
 use tokio_util::sync::CancellationToken;
 
 use crate::{

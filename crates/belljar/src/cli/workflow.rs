@@ -15,8 +15,8 @@ mod show;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use belljar_flow::{DurableEngine as _, Embedded, Workflows, engine::Filter};
 use belljar_store::Store;
+use belljar_workflow::{DurableEngine as _, Embedded, Workflows, engine::Filter};
 
 use super::{
     arguments::WorkflowCommand,

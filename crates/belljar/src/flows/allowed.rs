@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{Failure, Task, WriteAccess};
 use belljar_runtime::{Grants, Limits};
+use belljar_workflow::{Failure, Task, WriteAccess};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ impl FlowTerms {
     }
 
     /// What a code task asks for, if every bit of it is allowed.
-    pub(super) fn grants(&self, asked: &belljar_flow::Grants) -> Result<Grants, Failure> {
+    pub(super) fn grants(&self, asked: &belljar_workflow::Grants) -> Result<Grants, Failure> {
         let read = asked.read.iter().map(|path| self.readable(path)).collect::<Result<_, _>>()?;
         let env = asked.env.iter().map(|name| self.variable(name)).collect::<Result<_, _>>()?;
         Ok(Grants {
@@ -121,7 +121,7 @@ fn beyond(message: String, flag: &str) -> Failure {
 
 /// The limits of a code task: what it asks for, else the usual. The host refuses what is above its
 /// maxima.
-pub(super) fn limits(usual: Limits, asked: &belljar_flow::Limits) -> Limits {
+pub(super) fn limits(usual: Limits, asked: &belljar_workflow::Limits) -> Limits {
     const MIB: u64 = 1 << 20;
     let mut limits = usual;
     if let Some(ms) = asked.timeout_ms {

@@ -7,10 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_flow::{Code, Failure, Job, Outcome, Start, Work};
 use belljar_runtime::{CommitExecutable, Grants, Language, Limits, RunRequest, Workspace};
 use belljar_store::{Approval, Approvals, Verdict};
 use belljar_tools::{ApprovalNotice, Glob, LISTING_PATIENCE, Reach, ToolGrants, crash_point};
+use belljar_workflow::{Code, Failure, Job, Outcome, Start, Work};
 use serde_json::value::to_raw_value;
 
 use super::{

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_flow::{
+use belljar_workflow::{
     Clock as _, DriveError, Driven, Driver, DriverOptions, DurableEngine as _, Embedded,
     EngineError, SystemClock, WhenIdle, WorkflowError,
     engine::{Filter, FlowRow, GiveBack, Lease, LeftAlone, Why},

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use belljar_flow::{EngineError, Faults, WorkflowError};
+use belljar_workflow::{EngineError, Faults, WorkflowError};
 use thiserror::Error;
 
 /// Why something could not be done with a workflow. Nothing was changed.

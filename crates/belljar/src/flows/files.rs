@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_flow::{
+use belljar_workflow::{
     DurableEngine as _, Ending, Entry, Failure, Files, Job, Outcome, WorkflowError,
 };
 

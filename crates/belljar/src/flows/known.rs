@@ -8,8 +8,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use belljar_flow::{Dag, Faults, check};
 use belljar_tools::{Bridge, Glob, Reach, ResolveError, Tool, ToolGrants};
+use belljar_workflow::{Dag, Faults, check};
 use tokio::task::JoinSet;
 
 use super::walk;

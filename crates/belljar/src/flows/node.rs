@@ -1,7 +1,7 @@
 //! The body of an agent's node: code that finds the keys of its context as names.
 
-use belljar_flow::{Code, Shape};
 use belljar_runtime::Language;
+use belljar_workflow::{Code, Shape};
 
 use super::code::language;
 

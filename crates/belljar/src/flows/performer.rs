@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_flow::{
-    Command, Embedded, Ending, Failure, Job, Outcome, Performer, Place, Sandbox as SandboxAction,
-    Start, Work,
-};
 use belljar_runtime::RunResult;
 use belljar_server::TaskMeasured;
 use belljar_tools::crash_point;
+use belljar_workflow::{
+    Command, Embedded, Ending, Failure, Job, Outcome, Performer, Place, Sandbox as SandboxAction,
+    Start, Work,
+};
 use serde_json::Value;
 
 use super::{

@@ -1,7 +1,7 @@
 //! What a run gave, whether it ended here or before, and what that is to a task.
 
-use belljar_flow::{Failure, Outcome, Shape};
 use belljar_runtime::RunResult;
+use belljar_workflow::{Failure, Outcome, Shape};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

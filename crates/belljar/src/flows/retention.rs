@@ -8,9 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_flow::{Embedded, EngineError};
 use belljar_paths::owner::is_private_directory;
 use belljar_store::RunSummary;
+use belljar_workflow::{Embedded, EngineError};
 
 use super::{Flows, FlowsError, code};
 use crate::{executor::is_owner_this_process, is_owner_alive, now_ms};
@@ -25,7 +25,7 @@ impl Flows {
     pub async fn forget(&self, id: &str) -> Result<(), FlowsError> {
         let hands = &self.shared.hands;
         let forgotten = forget_workflow(&hands.engine, id, &hands.options.scratch).await;
-        forgotten.map_err(belljar_flow::WorkflowError::from)?;
+        forgotten.map_err(belljar_workflow::WorkflowError::from)?;
         // What it had is not in the log either then, unless somebody is reading it just now.
         let _ = hands.engine.store().empty_log().await;
         Ok(())

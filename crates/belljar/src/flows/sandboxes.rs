@@ -9,8 +9,8 @@ use std::{
     time::Instant,
 };
 
-use belljar_flow::{Failure, Job, Outcome, Sandbox as Action, Undo, Work};
 use belljar_runtime::{RunRequest, SessionRequest, Status, run_id};
+use belljar_workflow::{Failure, Job, Outcome, Sandbox as Action, Undo, Work};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as Turn;
 
@@ -63,7 +63,7 @@ impl Hands {
         &self,
         driven: &Driven,
         language: &str,
-        (limits, grants): (&belljar_flow::Limits, &belljar_flow::Grants),
+        (limits, grants): (&belljar_workflow::Limits, &belljar_workflow::Grants),
     ) -> Outcome {
         let Some(known) = code_language(language) else {
             let message = format!("there is no engine for `{language}`");
@@ -105,7 +105,7 @@ impl Hands {
         job: &Job,
         driven: &Driven,
         (id, code): (&str, &str),
-        limits: &belljar_flow::Limits,
+        limits: &belljar_workflow::Limits,
     ) -> Outcome {
         if job.start.again {
             let message = format!("sandbox {id} is gone: the host went away while it ran code");

@@ -13,9 +13,9 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{Code, Failure, Job, Outcome, ToolCall};
 use belljar_runtime::{ErrorCode, Grants, ToolFault};
 use belljar_tools::{ApprovalNotice, Observer, Reach, RunContext, Tool, ToolGrants, crash_point};
+use belljar_workflow::{Code, Failure, Job, Outcome, ToolCall};
 use serde_json::json;
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use belljar_flow::{Action, Compensation, Dag, OnError, Sandbox, Task};
+use belljar_workflow::{Action, Compensation, Dag, OnError, Sandbox, Task};
 
 /// How deep containers are looked into; `check` refuses what is deeper.
 const DEPTH: usize = 32;

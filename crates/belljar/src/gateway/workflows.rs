@@ -10,14 +10,14 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{
-    EngineError, WorkflowError as FlowError,
-    engine::{Filter, FlowRow},
-    formats::CodeExecution,
-};
 use belljar_server::{
     By, CommandAnswer, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowFork, WorkflowInfo,
     WorkflowReport, WorkflowRequest, Workflows,
+};
+use belljar_workflow::{
+    EngineError, WorkflowError as FlowError,
+    engine::{Filter, FlowRow},
+    formats::CodeExecution,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Child};
 
-use belljar_flow::{Command, Happened, Status};
+use belljar_workflow::{Command, Happened, Status};
 use serde_json::{Value, json};
 
 use crate::{

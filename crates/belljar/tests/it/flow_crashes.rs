@@ -11,11 +11,11 @@ use std::{
 };
 
 use belljar::now_ms;
-use belljar_flow::{
+use belljar_store::{Approvals, Verdict};
+use belljar_workflow::{
     DurableEngine as _, Happened, Resolution, Status,
     engine::{LeaseRequest, Why},
 };
-use belljar_store::{Approvals, Verdict};
 use serde_json::{Value, json};
 
 use crate::{

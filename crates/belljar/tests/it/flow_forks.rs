@@ -7,8 +7,8 @@ use std::{
 };
 
 use belljar::{Collector, FlowOptions, Flows, Limits, Retention, SessionRegistry, Sweep, now_ms};
-use belljar_flow::{DurableEngine as _, engine::NewFlow};
 use belljar_store::RecordKind;
+use belljar_workflow::{DurableEngine as _, engine::NewFlow};
 use serde_json::{Value, json};
 
 use crate::{

@@ -3,10 +3,10 @@
 use std::{path::Path, process::Child, sync::Arc, time::Duration};
 
 use belljar::{new_command_id, now_ms};
-use belljar_flow::{
+use belljar_store::Store;
+use belljar_workflow::{
     Command, Decision, DecisionKind, Embedded, Event, Machine, Resolution, Workflows,
 };
-use belljar_store::Store;
 
 use crate::executor_support::block_on;
 
@@ -73,7 +73,7 @@ impl Watched {
     /// What is in a file of a workflow.
     pub(crate) fn file(&self, id: &str, path: &str) -> Option<String> {
         let machine = self.machine(id);
-        let belljar_flow::Entry::File { blob, .. } = machine.files().get(path)? else {
+        let belljar_workflow::Entry::File { blob, .. } = machine.files().get(path)? else {
             return None;
         };
         let bytes = block_on(self.engine().store().blob(blob)).unwrap()?;

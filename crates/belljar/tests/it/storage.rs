@@ -7,11 +7,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use belljar_flow::{
+use belljar_store::Store;
+use belljar_workflow::{
     DurableEngine as _,
     engine::{LeaseRequest, Why},
 };
-use belljar_store::Store;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

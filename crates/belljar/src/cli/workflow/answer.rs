@@ -9,7 +9,7 @@ use std::{
 };
 
 use belljar::Flows;
-use belljar_flow::{Asked, Command, Decision, DecisionKind, Event, Happened, Resolution};
+use belljar_workflow::{Asked, Command, Decision, DecisionKind, Event, Happened, Resolution};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use belljar::check_workflow;
-use belljar_flow::{
+use belljar_workflow::{
     Action, Fault as CheckFault, Faults, Task,
     formats::{self, CodeExecution, Fault, Options, Read},
 };

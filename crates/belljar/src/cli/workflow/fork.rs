@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::bail;
 use belljar::{check_flow_id, new_flow_id, now_ms};
-use belljar_flow::{EngineError, WorkflowError};
+use belljar_workflow::{EngineError, WorkflowError};
 use serde_json::json;
 
 use super::super::{

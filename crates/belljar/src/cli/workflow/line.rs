@@ -1,7 +1,7 @@
 //! What happened in a workflow, a line each.
 
 use belljar::TaskQuestion;
-use belljar_flow::{Decision, DecisionKind, Event, Failure, Happened, RollbackReport, WhyNot};
+use belljar_workflow::{Decision, DecisionKind, Event, Failure, Happened, RollbackReport, WhyNot};
 
 use super::super::{
     look::{Look, Role},

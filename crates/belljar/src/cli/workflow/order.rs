@@ -11,7 +11,7 @@ use belljar::{
     Answered, CommandAnswer, FlowTerms, Flows, check_command, is_looked_after, new_command_id,
     now_ms,
 };
-use belljar_flow::{
+use belljar_workflow::{
     Command, DurableEngine as _, Embedded, Resolution, Task, Workflows,
     formats::{self, CodeExecution, Options},
 };

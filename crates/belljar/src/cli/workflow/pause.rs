@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_flow::{Event, Happened, Machine, Status};
+use belljar_workflow::{Event, Happened, Machine, Status};
 
 /// How long a pause lasts before it is told: a `continue` that was sent before is taken first.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use belljar_flow::{Event, Happened, TaskStatus, TaskView};
+use belljar_workflow::{Event, Happened, TaskStatus, TaskView};
 
 use super::super::{
     columns::cut,
@@ -226,7 +226,7 @@ pub(super) fn span(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use belljar_flow::{Event, Happened};
+    use belljar_workflow::{Event, Happened};
 
     use super::{Board, Look, parent, span};
 

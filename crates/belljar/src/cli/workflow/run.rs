@@ -14,9 +14,9 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail};
 use belljar::{CommitExecutable, FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
-use belljar_flow::{DriveError, Driven, EngineError, Left, Status, formats::CodeExecution};
 use belljar_tools::{ApprovalNotice, Observer};
 use belljar_wire::json::{JsonFlaw, check_keys};
+use belljar_workflow::{DriveError, Driven, EngineError, Left, Status, formats::CodeExecution};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -323,12 +323,12 @@ impl Watcher {
     }
 
     /// Says what it is called, and what waits for an answer.
-    fn begin(&self, machine: Option<&belljar_flow::Machine>) {
+    fn begin(&self, machine: Option<&belljar_workflow::Machine>) {
         let look = Look::of_stderr();
         let _ =
             writeln!(io::stderr(), "{}", look.paint(Role::Dim, &format!("workflow {}", self.id)));
         if self.asker.is_none() {
-            for decision in machine.into_iter().flat_map(belljar_flow::Machine::decisions) {
+            for decision in machine.into_iter().flat_map(belljar_workflow::Machine::decisions) {
                 let _ = writeln!(io::stderr(), "{}", super::line::question(&self.id, &decision));
             }
         }
@@ -352,7 +352,7 @@ impl Watcher {
         self.draw();
     }
 
-    fn show(&mut self, events: &[belljar_flow::Event]) {
+    fn show(&mut self, events: &[belljar_workflow::Event]) {
         let look = Look::of_stderr();
         for event in events {
             self.after = event.seq;

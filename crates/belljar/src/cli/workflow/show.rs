@@ -12,7 +12,7 @@ use belljar::{
     Flows, NEEDS_ATTENTION, QUEUED, TaskQuestion, is_looked_after, needs_attention, now_ms,
     status_of, task_question, task_questions, with_task,
 };
-use belljar_flow::{
+use belljar_workflow::{
     DurableEngine as _, Embedded, Machine, Workflows,
     engine::{CheckpointRow, Filter, FlowRow},
 };

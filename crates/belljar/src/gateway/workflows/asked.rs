@@ -1,10 +1,10 @@
 //! What clients send, made into workflows and commands.
 
-use belljar_flow::{
+use belljar_server::{WorkflowError, Written};
+use belljar_workflow::{
     Command, Dag, Task,
     formats::{self, CodeExecution, Options},
 };
-use belljar_server::{WorkflowError, Written};
 use serde_json::{Map, Value, json};
 
 /// What faults call a workflow that has no file.

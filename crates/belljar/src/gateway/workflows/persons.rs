@@ -3,10 +3,10 @@
 //! A decision that is not open when the model asks is refused here, not passed on: it may be open, and
 //! a person's, by the time the command is taken.
 
-use belljar_flow::{
+use belljar_server::WorkflowError;
+use belljar_workflow::{
     Action, Asked, Command, Dag, Decide, DecisionKind, Machine, OnError, Settings, Task,
 };
-use belljar_server::WorkflowError;
 
 /// How deep containers are looked into; `check` refuses what is deeper.
 const DEPTH: usize = 32;

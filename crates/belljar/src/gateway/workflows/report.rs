@@ -1,7 +1,7 @@
 //! How a workflow stands and what happens to it, as clients are told.
 
-use belljar_flow::{Asked, Decision, DecisionKind, Event, Happened, Machine, Status, TaskView};
 use belljar_server::{ApprovalKind, News, Question, WorkflowEvent, WorkflowReport};
+use belljar_workflow::{Asked, Decision, DecisionKind, Event, Happened, Machine, Status, TaskView};
 use serde_json::{Map, Value, json};
 
 use crate::{NEEDS_ATTENTION, QUEUED, TaskQuestion};

@@ -7,11 +7,11 @@
 use std::{fs::File, path::Path, time::Instant};
 
 use anyhow::Context as _;
-use belljar_flow::{
+use belljar_store::Store;
+use belljar_workflow::{
     DurableEngine as _, Embedded,
     engine::{Batch, EventRow, InputRow, IntentChange, Lease, LeaseRequest, NewFlow, Why},
 };
-use belljar_store::Store;
 use tokio::runtime::Runtime;
 
 use super::{

@@ -8,11 +8,11 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_flow::{
+use belljar_store::Store;
+use belljar_workflow::{
     Dag, Driver, DriverOptions, Embedded, Job, NewWorkflow, Outcome, Performer, Start, Status,
     Workflows,
 };
-use belljar_store::Store;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -17,8 +17,8 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 use belljar::now_ms;
-use belljar_flow::{Embedded, Happened, Workflows};
 use belljar_store::Store;
+use belljar_workflow::{Embedded, Happened, Workflows};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{CWD, Mode, OFlags, mkfifoat},

@@ -1,6 +1,6 @@
 //! A model neither decides for a person nor goes around them.
 
-use belljar_flow::{Input, What, formats};
+use belljar_workflow::{Input, What, formats};
 use serde_json::{Map, Value, json};
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_flow::{
+use belljar_workflow::{
     Command, Driver, DriverOptions, Embedded, EngineError, Happened, Left, Resolution, Status,
     WorkflowError, Workflows,
 };
@@ -102,8 +102,8 @@ async fn f5_what_is_no_command_is_answered_too() {
     let engine = engine(directory.path());
     let flows = create(&engine, "flow", dag(json!([tool("a", "pay", &[])]))).await;
     let (id, sender, body) = ("x".to_owned(), "test".to_owned(), b"{\"command\":\"fly\"}".to_vec());
-    let odd = belljar_flow::engine::QueuedCommand { seq: 0, id, sender, at_ms: 1, body };
-    belljar_flow::DurableEngine::send(&*engine, "flow", odd).await.unwrap();
+    let odd = belljar_workflow::engine::QueuedCommand { seq: 0, id, sender, at_ms: 1, body };
+    belljar_workflow::DurableEngine::send(&*engine, "flow", odd).await.unwrap();
     let world = Arc::new(World::default());
     let driven = driver(&engine, &world, "me").run("flow", &CancellationToken::new()).await;
     assert_eq!(driven.unwrap().status, Status::Completed);
@@ -169,7 +169,7 @@ async fn f5_commands_that_waited_are_taken_before_tasks_are_begun_again() {
 async fn f5_what_was_under_way_when_it_was_paused_waits_for_its_end() {
     let ((engine, _directory), begun, status) = after_a_crash(&[Command::Pause]).await;
     assert_eq!((begun, status), (vec![], Status::Paused));
-    let row = belljar_flow::DurableEngine::find(&*engine, "flow").await.unwrap().unwrap();
+    let row = belljar_workflow::DurableEngine::find(&*engine, "flow").await.unwrap().unwrap();
     assert_eq!(row.due_ms, i64::MAX, "nobody has to look after it");
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
     let driven = driver(&engine, &world, "three").run("flow", &stop).await.unwrap();
@@ -219,7 +219,7 @@ async fn f6_back_to_a_checkpoint_and_on() {
     let world = Arc::new(World::default());
     let (driver, stop) = (driver(&engine, &world, "me"), CancellationToken::new());
     driver.run("flow", &stop).await.unwrap();
-    let checkpoints = belljar_flow::DurableEngine::checkpoints(&*engine, "flow", None, 9).await;
+    let checkpoints = belljar_workflow::DurableEngine::checkpoints(&*engine, "flow", None, 9).await;
     let to = checkpoints.unwrap().into_iter().find(|row| row.name == "a").unwrap().seq;
     flows.send("flow", "back", "test", &Command::RollBack { to }, 1).await.unwrap();
     let driven = driver.run("flow", &stop).await.unwrap();

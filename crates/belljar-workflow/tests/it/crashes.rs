@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use belljar_flow::{
+use belljar_workflow::{
     Command, DecisionKind, DriveError, Driven, Driver, DurableEngine as _, Embedded, Happened,
     Left, Resolution, Status, WhyNot, Workflows,
 };

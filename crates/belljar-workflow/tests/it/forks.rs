@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_flow::{
+use belljar_workflow::{
     Command, Driver, DurableEngine as _, Embedded, EngineError, Happened, Left, Status, WhyNot,
     WorkflowError, Workflows,
 };

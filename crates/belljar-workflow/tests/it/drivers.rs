@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_flow::{
+use belljar_workflow::{
     Clock as _, Command, DriveError, Driver, DriverOptions, DurableEngine as _, Embedded,
     EngineError, Event, Happened, Left, Status, WhenIdle,
     engine::{Batch, InputRow, LeaseRequest, LeftAlone, Why},
@@ -417,7 +417,7 @@ async fn f5_a_command_from_another_process_is_heard() {
     let stays = DriverOptions { idle: WhenIdle::Stay, ..options("me") };
     let driver: Driver<Embedded, World> = Driver::new(one, Arc::clone(&world), stays);
     let stop = never();
-    let flows = belljar_flow::Workflows::new(two);
+    let flows = belljar_workflow::Workflows::new(two);
     let (driven, ()) = tokio::join!(driver.run("flow", &stop), async {
         let decision = loop {
             let machine = flows.look("flow", None).await.unwrap();

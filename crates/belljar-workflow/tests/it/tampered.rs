@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use belljar_flow::{
+use belljar_workflow::{
     Embedded, EngineError,
     engine::{
         Batch, CheckpointRow, CommandRow, DurableEngine, EventRow, Filter, FlowRow, GiveBack,

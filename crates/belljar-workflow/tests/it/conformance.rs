@@ -1,11 +1,11 @@
 //! The embedded engine keeps every promise of the port (F3), and the suite notices one that does
 //! not.
 
-use belljar_flow::{
+use belljar_store::Store;
+use belljar_workflow::{
     Embedded,
     conformance::{self, Engines},
 };
-use belljar_store::Store;
 
 use crate::tampered::{Flaw, Tampered};
 

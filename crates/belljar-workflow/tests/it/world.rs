@@ -10,11 +10,11 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{
+use belljar_store::Store;
+use belljar_workflow::{
     Clock, Dag, Driver, DriverOptions, Embedded, Event, Failure, Job, NewWorkflow, Outcome,
     Performer, Start, WhenIdle, Work, Workflows,
 };
-use belljar_store::Store;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
