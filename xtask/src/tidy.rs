@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("belljar-store", &[]),
     ("belljar-tools", &["belljar-jail", "belljar-search", "belljar-store", "belljar-wire"]),
     ("belljar-workflow", &["belljar-store"]),
+    ("belljar-workflow-formats", &["belljar-workflow"]),
     ("belljar-server", &["belljar-paths", "belljar-wire"]),
     (
         "belljar",
@@ -41,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "belljar-wire",
             "belljar-worker",
             "belljar-workflow",
+            "belljar-workflow-formats",
         ],
     ),
 ];

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 pub use code::{Code, Grants, Limits, Shape, WriteAccess};
 
 /// How parts of a state begin in which a loop made of an agent's nodes keeps where it stands.
-pub(crate) const STANDS: &str = "_next_";
+pub const LOOP_POSITION_PREFIX: &str = "_next_";
 /// The part of the state that code adds to with its `state`; its values are merged.
 pub(crate) const CONTEXT: &str = "context";
 

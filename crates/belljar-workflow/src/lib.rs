@@ -11,7 +11,6 @@ mod effect;
 mod embedded;
 pub mod engine;
 mod event;
-pub mod formats;
 mod machine;
 mod state;
 mod template;
@@ -21,8 +20,8 @@ pub use check::{Fault, Faults, Tools, check};
 pub use command::{AGENT, Acknowledgement, Command, Resolution, is_agent};
 pub use dag::{
     Action, Asked, AtLimit, Backoff, Code, Compensation, Dag, Decide, Foreach, Goto, Grants,
-    Limits, Loop, OnError, Reducer, Retry, Sandbox, Settings, Shape, Task, ToolCall, Wait,
-    WriteAccess,
+    LOOP_POSITION_PREFIX, Limits, Loop, OnError, Reducer, Retry, Sandbox, Settings, Shape, Task,
+    ToolCall, Wait, WriteAccess,
 };
 pub use driver::{
     Claim, Clock, DriveError, Driven, Driver, DriverOptions, Job, Left, Performer, Place,
@@ -36,4 +35,6 @@ pub use embedded::Embedded;
 pub use engine::{DurableEngine, EngineError};
 pub use event::{Event, Happened};
 pub use machine::{Files, Machine, Refusal, TaskStatus, TaskView};
+pub use state::{StateError, check_fits, reducer_of};
+pub use template::{TemplateError, is_template_method, names_in_expression, names_in_template};
 pub use workflows::{NewWorkflow, WorkflowError, Workflows};

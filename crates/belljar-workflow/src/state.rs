@@ -8,20 +8,35 @@ use crate::dag::Reducer;
 
 /// What the state cannot take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum StateError {
+pub enum StateError {
     /// A sum of something else.
     #[error("state.{part} sums numbers and was given {given}")]
-    NotANumber { part: String, given: &'static str },
+    NotANumber {
+        /// The part of the state.
+        part: String,
+        /// The kind of value that was given, with its article.
+        given: &'static str,
+    },
     /// A merge of something else.
     #[error("state.{part} merges objects and was given {given}")]
-    NotAnObject { part: String, given: &'static str },
+    NotAnObject {
+        /// The part of the state.
+        part: String,
+        /// The kind of value that was given, with its article.
+        given: &'static str,
+    },
     /// What is there does not fit its reducer.
     #[error("state.{part} holds {held}, which its reducer cannot add to")]
-    Held { part: String, held: &'static str },
+    Held {
+        /// The part of the state.
+        part: String,
+        /// The kind of value it holds, with its article.
+        held: &'static str,
+    },
 }
 
 /// How a part is joined: as declared, or as its name has it in every workflow.
-pub(crate) fn reducer_of(reducers: &BTreeMap<String, Reducer>, part: &str) -> Reducer {
+pub fn reducer_of(reducers: &BTreeMap<String, Reducer>, part: &str) -> Reducer {
     if let Some(reducer) = reducers.get(part) {
         return *reducer;
     }
@@ -43,7 +58,7 @@ pub(crate) fn join(
         state.insert(part.to_owned(), value);
         return Ok(());
     }
-    fits(state, reducer, part, &value)?;
+    check_fits(state, reducer, part, &value)?;
     let slot = state.entry(part).or_insert(Value::Null);
     match reducer {
         Reducer::Last => *slot = value,
@@ -57,7 +72,7 @@ pub(crate) fn join(
 
 /// Whether a value fits, before anything is changed. What fits one state also fits it when other
 /// values that fit were joined first.
-pub(crate) fn fits(
+pub fn check_fits(
     state: &Map<String, Value>,
     reducer: Reducer,
     part: &str,

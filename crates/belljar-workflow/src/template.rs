@@ -6,6 +6,7 @@
 
 mod budget;
 mod depth;
+mod error;
 mod guard;
 mod python;
 mod states;
@@ -21,7 +22,9 @@ use serde_json::{Map, Value};
 
 use crate::bounds::{DEEPEST as DEPTH, VALUE_BYTES, is_deep};
 
-pub(crate) use python::is_method;
+pub use error::TemplateError;
+pub(crate) use error::did_you_mean;
+pub use python::is_template_method;
 
 /// Steps one template may take.
 const FUEL: u64 = 1_000_000;
@@ -66,31 +69,6 @@ pub(crate) trait Names {
     fn lenient(&self) -> bool {
         false
     }
-}
-
-/// Why a template gave nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TemplateError {
-    /// It names something there is not.
-    #[error("unknown name {name} in `{template}`{}", did_you_mean(near))]
-    Unknown { name: String, template: String, near: Vec<String> },
-    /// It cannot be read, or went wrong on the way.
-    #[error("{what} in `{template}`")]
-    Broken { what: String, template: String },
-    /// It is meant to be an expression and is none.
-    #[error("not an expression: {what} in `{template}`")]
-    NotAnExpression { what: String, template: String },
-    /// It is in a value that is too deep.
-    #[error("a value is nested more than {DEPTH} deep")]
-    Deep,
-}
-
-/// ` (did you mean a or b?)`, or nothing.
-pub(crate) fn did_you_mean(near: &[String]) -> String {
-    if near.is_empty() {
-        return String::new();
-    }
-    format!(" (did you mean {}?)", near.join(" or "))
 }
 
 /// A value with every template in it resolved.
@@ -180,12 +158,12 @@ pub(crate) fn holds(condition: &str, names: &dyn Names) -> Result<bool, Template
 }
 
 /// Names that a template mentions, as paths: `results.fetch`, `item`. An error when it cannot be read.
-pub(crate) fn mentions(text: &str) -> Result<BTreeSet<String>, TemplateError> {
+pub fn names_in_template(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     if !is_template(text) {
         return Ok(BTreeSet::new());
     }
     if let Some(expression) = sole_expression(text) {
-        return mentions_of_expression(expression);
+        return names_in_expression(expression);
     }
     let source = guarded(text)?;
     let template = readable(text, &source, &STRICT)?;
@@ -194,7 +172,7 @@ pub(crate) fn mentions(text: &str) -> Result<BTreeSet<String>, TemplateError> {
 }
 
 /// The same of a condition.
-pub(crate) fn mentions_of_expression(text: &str) -> Result<BTreeSet<String>, TemplateError> {
+pub fn names_in_expression(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     let text = bare(text);
     match compiled(text, &guard::expression(text), &STRICT) {
         Ok(compiled) => {
@@ -448,7 +426,7 @@ fn missing(path: &str, names: &dyn Names) -> Option<(String, Vec<String>)> {
     let mut walked = (*root).to_owned();
     for step in rest {
         let Value::Object(mut map) = value else { return None };
-        if is_method(step) && !map.contains_key(*step) {
+        if is_template_method(step) && !map.contains_key(*step) {
             return None;
         }
         let before = std::mem::take(&mut walked);

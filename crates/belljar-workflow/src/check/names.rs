@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::Checker;
 use super::order::Order;
 use crate::dag::{Action, CONTEXT, Dag, OnError, Task};
-use crate::template::{is_function, is_method, mentions, mentions_of_expression, near};
+use crate::template::{
+    is_function, is_template_method, names_in_expression, names_in_template, near,
+};
 
 /// What is known of a workflow's state.
 #[derive(Default)]
@@ -135,14 +137,14 @@ impl Checker<'_> {
     }
 
     pub(super) fn text(&mut self, text: &str, sight: &Sight<'_>, part: &str) {
-        match mentions(text) {
+        match names_in_template(text) {
             Ok(paths) => self.names(&paths, text, sight, part),
             Err(error) => self.fault(sight.path, part, error.to_string(), Vec::new()),
         }
     }
 
     pub(super) fn condition(&mut self, text: &str, sight: &Sight<'_>, part: &str) {
-        match mentions_of_expression(text) {
+        match names_in_expression(text) {
             Ok(paths) => self.names(&paths, text, sight, part),
             Err(error) => self.fault(sight.path, part, error.to_string(), Vec::new()),
         }
@@ -165,11 +167,11 @@ impl Checker<'_> {
             let Some(key) = key else { continue };
             match root {
                 "results" | "tasks" => self.result(root, key, sight, part),
-                "deps" if !sight.deps().contains(key) && !is_method(key) => {
+                "deps" if !sight.deps().contains(key) && !is_template_method(key) => {
                     let what = format!("deps.{key}: it does not depend on {key}");
                     self.fault(sight.path, part, what, nearest("deps", key, &sight.deps()));
                 }
-                "state" if !careful && !sight.known.sets(key) && !is_method(key) => {
+                "state" if !careful && !sight.known.sets(key) && !is_template_method(key) => {
                     let keys = sight.known.state.iter().map(String::as_str).collect();
                     let what = format!("unknown name state.{key}: nothing sets it");
                     self.fault(sight.path, part, what, nearest("state", key, &keys));
@@ -180,7 +182,7 @@ impl Checker<'_> {
     }
 
     fn result(&mut self, root: &str, key: &str, sight: &Sight<'_>, part: &str) {
-        if sight.sees(key) || is_method(key) {
+        if sight.sees(key) || is_template_method(key) {
             return;
         }
         if sight.siblings.contains(key) {

@@ -10,10 +10,10 @@ use super::parts::{End, For, Home, Kind, Node, NodeId, Phase, ScopeId, Stop, Tra
 use super::size::bytes_of_work;
 use super::work::template_failure;
 use crate::bounds;
-use crate::dag::{Action, CONTEXT, OnError, STANDS, Task};
+use crate::dag::{Action, CONTEXT, LOOP_POSITION_PREFIX, OnError, Task};
 use crate::effect::{Ending, Failure, Outcome, Status, Undo};
 use crate::event::Happened;
-use crate::state::{StateError, fits, join, kind, reducer_of};
+use crate::state::{StateError, check_fits, join, kind, reducer_of};
 use crate::template::render;
 
 impl Machine {
@@ -282,7 +282,8 @@ impl Machine {
         let Home { state, reducers, .. } = home;
         // All of it or nothing: a task that fails leaves the state as it was.
         for (part, value) in &changes {
-            fits(state, reducer_of(reducers, part), part, value).map_err(|error| unfit(&error))?;
+            check_fits(state, reducer_of(reducers, part), part, value)
+                .map_err(|error| unfit(&error))?;
         }
         for (part, value) in changes {
             join(state, reducer_of(reducers, &part), &part, value)
@@ -440,7 +441,7 @@ fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, 
 
 /// The keys of a mapping that may go into the state: where a loop stands is not for others to say.
 pub(super) fn parts_of(map: &Map<String, Value>) -> Vec<(String, Value)> {
-    let free = map.iter().filter(|(key, _)| !key.starts_with(STANDS));
+    let free = map.iter().filter(|(key, _)| !key.starts_with(LOOP_POSITION_PREFIX));
     free.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 

@@ -7,7 +7,7 @@ use super::names::Place;
 use super::parts::{Each, End, Home, Kind, NodeId, Phase, ScopeId};
 use super::work::template_failure;
 use crate::bounds::bytes_of;
-use crate::dag::{Action, AtLimit, Dag, Foreach, Loop, STANDS, Task};
+use crate::dag::{Action, AtLimit, Dag, Foreach, LOOP_POSITION_PREFIX, Loop, Task};
 use crate::effect::Failure;
 use crate::event::Happened;
 use crate::template::{TemplateError, holds, render, render_map};
@@ -339,7 +339,7 @@ impl Machine {
             let mut output = render(output, &Place::of_scope(self, id))?;
             // Where the loops of an agent stand is nobody's result.
             if let (Some(parts), true) = (output.as_object_mut(), self.is_agent(id)) {
-                parts.retain(|part, _| !part.starts_with(STANDS));
+                parts.retain(|part, _| !part.starts_with(LOOP_POSITION_PREFIX));
             }
             return Ok(output);
         }

@@ -18,7 +18,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
 }
 
 /// What an object can be asked, so that it is no part of it.
-pub(crate) fn is_method(name: &str) -> bool {
+pub fn is_template_method(name: &str) -> bool {
     matches!(name, "get" | "items" | "keys" | "values")
 }
 

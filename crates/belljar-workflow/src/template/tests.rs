@@ -86,7 +86,7 @@ fn braces_that_close_early_are_an_error_and_no_panic() {
     {
         assert!(holds(text, &names()).is_err(), "{text}");
         let _ = render_text(text, &names());
-        let _ = mentions(text);
+        let _ = names_in_template(text);
     }
     assert_eq!(render_text("{{ {'a': {'b': 1}} }}", &names()).unwrap(), json!({"a": {"b": 1}}));
     assert_eq!(render_text("{{ '}}' }}", &names()).unwrap(), json!("}}"));
@@ -97,7 +97,7 @@ proptest::proptest! {
     fn no_text_makes_a_template_panic(text in "[a-c'\"{}()%#.|\\[\\]\\\\ +~-]{0,24}") {
         let _ = render_text(&text, &names());
         let _ = holds(&text, &names());
-        let _ = mentions(&format!("{{{{{text}}}}}"));
+        let _ = names_in_template(&format!("{{{{{text}}}}}"));
     }
 
     #[test]
@@ -313,7 +313,7 @@ fn f2_slices_are_of_what_is_named() {
     ] {
         assert_eq!(render_text(text, &names()).unwrap(), expected, "{text}");
     }
-    let paths = |text| mentions(text).unwrap().into_iter().collect::<Vec<_>>();
+    let paths = |text| names_in_template(text).unwrap().into_iter().collect::<Vec<_>>();
     assert_eq!(paths("{{ state.s[1:] }}"), ["state.s"]);
     assert_eq!(paths("{% for word in ['abc'] %}{{ word[1:] }}{% endfor %}"), Vec::<String>::new());
     assert_eq!(paths("{{ {'a': state.s}['a'] }}"), ["state.s"]);
@@ -328,7 +328,7 @@ fn f2_unknown_filters_and_tests_are_found_when_a_template_is_read() {
         ("{% if state.count is evn %}x{% endif %}", "unknown test evn"),
         ("{{ state.count is not evn }}", "unknown test evn"),
     ] {
-        let error = mentions(text).unwrap_err().to_string();
+        let error = names_in_template(text).unwrap_err().to_string();
         assert!(error.starts_with(what), "{text}: {error}");
     }
     for text in [
@@ -337,6 +337,6 @@ fn f2_unknown_filters_and_tests_are_found_when_a_template_is_read() {
         "{{ state.x | default([]) | join(', ') | upper }}",
         "{% raw %}{{ x | lenght }}{% endraw %}{{ state.count is even }}",
     ] {
-        assert!(mentions(text).is_ok(), "{text}: {:?}", mentions(text));
+        assert!(names_in_template(text).is_ok(), "{text}: {:?}", names_in_template(text));
     }
 }

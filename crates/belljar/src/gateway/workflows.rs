@@ -17,8 +17,8 @@ use belljar_server::{
 use belljar_workflow::{
     EngineError, WorkflowError as FlowError,
     engine::{Filter, FlowRow},
-    formats::CodeExecution,
 };
+use belljar_workflow_formats::CodeExecution;
 use tokio_util::sync::CancellationToken;
 
 pub use report::{task_question, with_task};

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use belljar::Limits;
 use belljar_store::RecordKind;
 use belljar_tools::{AuditTiming, Rule};
-use belljar_workflow::formats::CodeExecution;
+use belljar_workflow_formats::CodeExecution;
 
 use super::{DefaultsFrom, Files, LimitKey, RawConfig, Settings};
 

@@ -2,7 +2,7 @@
 //! may have code.
 
 use belljar::{MAX_QUEUED, MAX_RUNNING};
-use belljar_workflow::formats::CodeExecution;
+use belljar_workflow_formats::CodeExecution;
 
 use super::{ConfigError, Files, RawConfig};
 

@@ -9,10 +9,8 @@ use std::{
 
 use anyhow::Context as _;
 use belljar::check_workflow;
-use belljar_workflow::{
-    Action, Fault as CheckFault, Faults, Task,
-    formats::{self, CodeExecution, Fault, Options, Read},
-};
+use belljar_workflow::{Action, Fault as CheckFault, Faults, Task};
+use belljar_workflow_formats::{self as formats, CodeExecution, Fault, Options, Read};
 use serde_json::json;
 
 use super::super::{

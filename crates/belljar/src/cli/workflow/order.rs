@@ -11,10 +11,8 @@ use belljar::{
     Answered, CommandAnswer, FlowTerms, Flows, check_command, is_looked_after, new_command_id,
     now_ms,
 };
-use belljar_workflow::{
-    Command, DurableEngine as _, Embedded, Resolution, Task, Workflows,
-    formats::{self, CodeExecution, Options},
-};
+use belljar_workflow::{Command, DurableEngine as _, Embedded, Resolution, Task, Workflows};
+use belljar_workflow_formats::{self as formats, CodeExecution, Options};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -16,7 +16,8 @@ use anyhow::{Context as _, anyhow, bail};
 use belljar::{CommitExecutable, FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
 use belljar_tools::{ApprovalNotice, Observer};
 use belljar_wire::json::{JsonFlaw, check_keys};
-use belljar_workflow::{DriveError, Driven, EngineError, Left, Status, formats::CodeExecution};
+use belljar_workflow::{DriveError, Driven, EngineError, Left, Status};
+use belljar_workflow_formats::CodeExecution;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 

@@ -1,10 +1,8 @@
 //! What clients send, made into workflows and commands.
 
 use belljar_server::{WorkflowError, Written};
-use belljar_workflow::{
-    Command, Dag, Task,
-    formats::{self, CodeExecution, Options},
-};
+use belljar_workflow::{Command, Dag, Task};
+use belljar_workflow_formats::{self as formats, CodeExecution, Options};
 use serde_json::{Map, Value, json};
 
 /// What faults call a workflow that has no file.

@@ -11,10 +11,8 @@ use std::{
 use anyhow::{Context as _, ensure};
 use belljar::{FlowOptions, FlowTerms, Flows, Language, Limits, NewFlow, SessionRegistry};
 use belljar_store::Store;
-use belljar_workflow::{
-    Command, Dag, Happened,
-    formats::{self, CodeExecution, Options},
-};
+use belljar_workflow::{Command, Dag, Happened};
+use belljar_workflow_formats::{self as formats, CodeExecution, Options};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

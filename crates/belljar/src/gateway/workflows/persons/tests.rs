@@ -1,6 +1,7 @@
 //! A model neither decides for a person nor goes around them.
 
-use belljar_workflow::{Input, What, formats};
+use belljar_workflow::{Input, What};
+use belljar_workflow_formats as formats;
 use serde_json::{Map, Value, json};
 
 use super::*;
