@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     effect::{Failure, Status},
-    engine::{DurableEngine, EngineError, GiveBack, Lease, LeaseRequest, Why},
     machine::{Machine, Refusal},
+    workflow_store::{GiveBack, Lease, LeaseRequest, Why, WorkflowStore, WorkflowStoreError},
 };
 
 pub use clock::{Clock, SystemClock};
@@ -33,7 +33,7 @@ pub(crate) use round::encode;
 /// How a driver works.
 #[derive(Debug, Clone)]
 pub struct DriverOptions {
-    /// Who it is, unique among all that share the engine.
+    /// Who it is, unique among all that share the store.
     pub owner: String,
     /// For how long it claims a workflow at a time. It renews the claim while it lives.
     pub lease_ms: u64,
@@ -124,10 +124,10 @@ pub enum DriveError {
         /// The fence there is.
         current: i64,
     },
-    /// The engine failed or refused.
-    #[error("the durable engine did not do it")]
-    Engine(#[source] EngineError),
-    /// What the engine kept is not what was put there, or cannot be kept.
+    /// The store failed or refused.
+    #[error("the durable store did not do it")]
+    Store(#[source] WorkflowStoreError),
+    /// What the store kept is not what was put there, or cannot be kept.
     #[error("workflow {flow} is damaged: {reason}")]
     Damaged {
         /// The workflow.
@@ -145,51 +145,51 @@ pub enum DriveError {
     },
 }
 
-impl From<EngineError> for DriveError {
-    fn from(error: EngineError) -> Self {
+impl From<WorkflowStoreError> for DriveError {
+    fn from(error: WorkflowStoreError) -> Self {
         match error {
-            EngineError::Superseded { flow, held, current } => {
+            WorkflowStoreError::Superseded { flow, held, current } => {
                 Self::Superseded { flow, held, current }
             }
-            other @ (EngineError::Held { .. }
-            | EngineError::Unknown(_)
-            | EngineError::Exists(_)
-            | EngineError::NoCheckpoint { .. }
-            | EngineError::Conflict(_)
-            | EngineError::Failed(_)) => Self::Engine(other),
+            other @ (WorkflowStoreError::Held { .. }
+            | WorkflowStoreError::Unknown(_)
+            | WorkflowStoreError::Exists(_)
+            | WorkflowStoreError::NoCheckpoint { .. }
+            | WorkflowStoreError::Conflict(_)
+            | WorkflowStoreError::Failed(_)) => Self::Store(other),
         }
     }
 }
 
-/// Drives workflows: an engine keeps them, a performer does what they ask for.
+/// Drives workflows: an store keeps them, a performer does what they ask for.
 #[derive(Debug)]
-pub struct Driver<E, P, C = SystemClock> {
-    engine: Arc<E>,
+pub struct Driver<S, P, C = SystemClock> {
+    store: Arc<S>,
     performer: Arc<P>,
     clock: C,
     options: DriverOptions,
 }
 
-impl<E, P> Driver<E, P>
+impl<S, P> Driver<S, P>
 where
-    E: DurableEngine + 'static,
+    S: WorkflowStore + 'static,
     P: Performer + 'static,
 {
     /// A driver by the machine's own clock.
-    pub fn new(engine: Arc<E>, performer: Arc<P>, options: DriverOptions) -> Self {
-        Self::with_clock(engine, performer, SystemClock, options)
+    pub fn new(store: Arc<S>, performer: Arc<P>, options: DriverOptions) -> Self {
+        Self::with_clock(store, performer, SystemClock, options)
     }
 }
 
-impl<E, P, C> Driver<E, P, C>
+impl<S, P, C> Driver<S, P, C>
 where
-    E: DurableEngine + 'static,
+    S: WorkflowStore + 'static,
     P: Performer + 'static,
     C: Clock,
 {
     /// A driver by this clock.
-    pub fn with_clock(engine: Arc<E>, performer: Arc<P>, clock: C, options: DriverOptions) -> Self {
-        Self { engine, performer, clock, options }
+    pub fn with_clock(store: Arc<S>, performer: Arc<P>, clock: C, options: DriverOptions) -> Self {
+        Self { store, performer, clock, options }
     }
 
     /// Drives a workflow until it has ended, from wherever it is: new, under way, or over with
@@ -211,13 +211,13 @@ where
             take_over: self.options.take_over,
             why: self.options.why,
         };
-        Ok(Claim { lease: self.engine.claim(flow, request).await?, until_ms })
+        Ok(Claim { lease: self.store.claim(flow, request).await?, until_ms })
     }
 
     /// Gives back what was claimed and not driven.
     pub async fn give_up(&self, claim: Claim) {
         // Who has it now, or looks for it when the claim has lapsed, needs no word.
-        let _ = self.engine.release(&claim.lease, GiveBack::Failed).await;
+        let _ = self.store.release(&claim.lease, GiveBack::Failed).await;
     }
 
     /// Drives what was claimed, as [`run`](Self::run) does.
@@ -232,14 +232,14 @@ where
         if now_ms >= lease_until_ms.saturating_sub(self.lease_ms() / 3 * 2) {
             // It took a while to get here: somebody else may have it.
             lease_until_ms = now_ms.saturating_add(self.lease_ms());
-            self.engine.renew(&lease, self.lapses_ms()).await?;
+            self.store.renew(&lease, self.lapses_ms()).await?;
         }
-        let loaded = self.engine.load(flow, None).await.map_err(DriveError::from);
+        let loaded = self.store.load(flow, None).await.map_err(DriveError::from);
         let (loaded, machine) = match loaded.and_then(|loaded| Ok((rebuild(&loaded)?, loaded))) {
             Ok((machine, loaded)) => (loaded, machine),
             Err(error) => {
                 // What cannot be read is not kept from others who may be able to.
-                let _ = self.engine.release(&lease, GiveBack::Failed).await;
+                let _ = self.store.release(&lease, GiveBack::Failed).await;
                 return Err(error);
             }
         };

@@ -1,19 +1,18 @@
-//! Workflows: a DAG as data, a pure state machine that drives it, and durable engines beneath.
+//! Workflows: a DAG as data, a pure state machine that runs it, a driver that performs its effects,
+//! and the store that makes each step durable.
 
 mod bounds;
 mod check;
 mod command;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod dag;
 mod driver;
 mod effect;
-mod embedded;
-pub mod engine;
 mod event;
 mod machine;
+mod sqlite_workflow_store;
 mod state;
 mod template;
+pub mod workflow_store;
 mod workflows;
 
 pub use check::{Fault, Faults, Tools, check};
@@ -31,10 +30,10 @@ pub use effect::{
     Again, Decision, DecisionKind, Effect, Ending, Entry, Failure, Finish, Input, NotUndone, Open,
     Outcome, RollbackReport, Start, Status, Undo, What, WhyNot, Work,
 };
-pub use embedded::Embedded;
-pub use engine::{DurableEngine, EngineError};
 pub use event::{Event, Happened};
 pub use machine::{Files, Machine, Refusal, TaskStatus, TaskView};
+pub use sqlite_workflow_store::SqliteWorkflowStore;
 pub use state::{StateError, check_fits, reducer_of};
 pub use template::{TemplateError, is_template_method, names_in_expression, names_in_template};
+pub use workflow_store::{WorkflowStore, WorkflowStoreError};
 pub use workflows::{NewWorkflow, WorkflowError, Workflows};

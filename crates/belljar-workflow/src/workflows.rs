@@ -10,9 +10,9 @@ use crate::{
     command::{Acknowledgement, Command},
     dag::Dag,
     driver::{DriveError, encode, rebuild},
-    engine::{DurableEngine, EngineError, NewFlow, QueuedCommand, Sent},
     event::Event,
     machine::{Files, Machine},
+    workflow_store::{CommandReceipt, NewFlow, QueuedCommand, WorkflowStore, WorkflowStoreError},
 };
 
 /// Checkpoints among which the newest that has not ended is looked for.
@@ -41,35 +41,35 @@ pub enum WorkflowError {
     /// It is not well formed; nothing was made.
     #[error("the workflow is not well formed")]
     Faulty(Faults),
-    /// The engine failed or refused.
+    /// The store failed or refused.
     #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// What the engine kept cannot be read.
+    Store(#[from] WorkflowStoreError),
+    /// What the store kept cannot be read.
     #[error(transparent)]
     Unreadable(#[from] DriveError),
 }
 
-/// The workflows an engine keeps.
+/// The workflows an store keeps.
 #[derive(Debug)]
-pub struct Workflows<E> {
-    engine: Arc<E>,
+pub struct Workflows<S> {
+    store: Arc<S>,
 }
 
-impl<E> Clone for Workflows<E> {
+impl<S> Clone for Workflows<S> {
     fn clone(&self) -> Self {
-        Self { engine: Arc::clone(&self.engine) }
+        Self { store: Arc::clone(&self.store) }
     }
 }
 
-impl<E: DurableEngine> Workflows<E> {
-    /// Those of this engine.
-    pub fn new(engine: Arc<E>) -> Self {
-        Self { engine }
+impl<S: WorkflowStore> Workflows<S> {
+    /// Those of this store.
+    pub fn new(store: Arc<S>) -> Self {
+        Self { store }
     }
 
-    /// The engine.
-    pub fn engine(&self) -> &Arc<E> {
-        &self.engine
+    /// The store.
+    pub fn store(&self) -> &Arc<S> {
+        &self.store
     }
 
     /// Checks a workflow and makes it durable. It begins when somebody drives it.
@@ -79,7 +79,7 @@ impl<E: DurableEngine> Workflows<E> {
         let machine = Machine::begin(&id, dag, inputs).map_err(WorkflowError::Faulty)?;
         let machine = machine.made_at(now_ms);
         let snapshot = write(&id, &machine.with_files(files).with_terms(terms))?;
-        Ok(self.engine.create(NewFlow { id, name, caller, snapshot, created_ms: now_ms }).await?)
+        Ok(self.store.create(NewFlow { id, name, caller, snapshot, created_ms: now_ms }).await?)
     }
 
     /// Sends a command. Its answer comes when somebody drives the workflow.
@@ -90,8 +90,8 @@ impl<E: DurableEngine> Workflows<E> {
         by: &str,
         command: &Command,
         now_ms: i64,
-    ) -> Result<Sent, WorkflowError> {
-        Ok(self.engine.send(flow, queued(flow, id, by, command, now_ms)?).await?)
+    ) -> Result<CommandReceipt, WorkflowError> {
+        Ok(self.store.send(flow, queued(flow, id, by, command, now_ms)?).await?)
     }
 
     /// The answer to a command, waited for this long. `None`: there is none yet.
@@ -99,9 +99,9 @@ impl<E: DurableEngine> Workflows<E> {
         &self,
         flow: &str,
         command: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<Acknowledgement>, WorkflowError> {
-        let row = self.engine.command(flow, command, patience).await?;
+        let row = self.store.command(flow, command, timeout).await?;
         let answer = row.and_then(|row| row.answer);
         answer.map(|(_, body)| read(flow, "an answer", &body)).transpose()
     }
@@ -112,9 +112,9 @@ impl<E: DurableEngine> Workflows<E> {
         flow: &str,
         after: u64,
         limit: u32,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Vec<Event>, WorkflowError> {
-        let rows = self.engine.events(flow, after, limit, patience).await?;
+        let rows = self.store.events(flow, after, limit, timeout).await?;
         rows.iter().map(|row| read(flow, "an event", &row.body)).collect()
     }
 
@@ -135,28 +135,28 @@ impl<E: DurableEngine> Workflows<E> {
         let candidates = match at {
             Some(at) => vec![at],
             None => {
-                let newest = self.engine.checkpoints(flow, None, NEWEST).await?;
+                let newest = self.store.checkpoints(flow, None, NEWEST).await?;
                 newest.into_iter().map(|row| row.seq).collect()
             }
         };
         if candidates.is_empty() {
             let why = format!("workflow {flow} has no checkpoint yet; 0 is its beginning");
-            return Err(EngineError::Conflict(why).into());
+            return Err(WorkflowStoreError::Conflict(why).into());
         }
         let now = self.look(flow, None).await?;
         if let Some(at) = at.filter(|at| now.is_abandoned(*at)) {
             let why =
                 format!("checkpoint {at} of workflow {flow} is on a branch that was rolled back");
-            return Err(EngineError::Conflict(why).into());
+            return Err(WorkflowStoreError::Conflict(why).into());
         }
         for at in candidates.into_iter().filter(|at| !now.is_abandoned(*at)) {
             if !self.look(flow, Some(at)).await?.status().is_over() {
-                self.engine.fork(flow, at, new_id, now_ms, pause).await?;
+                self.store.fork(flow, at, new_id, now_ms, pause).await?;
                 return Ok(at);
             }
         }
         let why = format!("workflow {flow} had ended by then; an earlier checkpoint can be forked");
-        Err(EngineError::Conflict(why).into())
+        Err(WorkflowStoreError::Conflict(why).into())
     }
 
     /// A workflow as it is, or as it was at a checkpoint.
@@ -165,7 +165,7 @@ impl<E: DurableEngine> Workflows<E> {
         flow: &str,
         checkpoint: Option<u64>,
     ) -> Result<Machine, WorkflowError> {
-        Ok(rebuild(&self.engine.load(flow, checkpoint).await?)?)
+        Ok(rebuild(&self.store.load(flow, checkpoint).await?)?)
     }
 }
 

@@ -32,10 +32,9 @@ use std::{
 use belljar_runtime::{CommitExecutable, Limits};
 use belljar_tools::{NoObserver, Observer};
 use belljar_workflow::{
-    Command, Dag, DriveError, Driven, DurableEngine as _, Embedded, Event, Machine, NewWorkflow,
-    WorkflowError, Workflows,
-    engine::{CheckpointRow, Filter, FlowRow, Why},
-    is_agent,
+    Command, Dag, DriveError, Driven, Event, Machine, NewWorkflow, SqliteWorkflowStore,
+    WorkflowError, WorkflowStore as _, Workflows, is_agent,
+    workflow_store::{CheckpointRow, Filter, FlowRow, Why},
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
@@ -71,7 +70,7 @@ pub struct Flows {
 
 #[derive(Debug)]
 struct Shared {
-    workflows: Workflows<Embedded>,
+    workflows: Workflows<SqliteWorkflowStore>,
     hands: Arc<Hands>,
     terms: FlowTerms,
     under_way: ActiveIds,
@@ -181,7 +180,7 @@ impl Flows {
         options: FlowOptions,
     ) -> Result<Self, FlowsError> {
         let store = executor.store().cloned().ok_or(FlowsError::NoStore)?;
-        let engine = Arc::new(Embedded::new(store));
+        let engine = Arc::new(SqliteWorkflowStore::new(store));
         let terms = options.terms.clone();
         let queue = Queue::new(options.max_running);
         let max_queued = usize::try_from(options.max_queued).unwrap_or(usize::MAX);
@@ -352,13 +351,15 @@ impl Flows {
 
     /// The calls inside its tasks' code that wait for a person.
     pub async fn task_questions(&self, machine: &Machine) -> Result<Vec<TaskQuestion>, FlowsError> {
-        let asked = task_questions(self.shared.hands.engine.store(), machine).await;
-        Ok(asked.map_err(belljar_workflow::EngineError::from).map_err(WorkflowError::from)?)
+        let asked = task_questions(self.shared.hands.engine.project_store(), machine).await;
+        Ok(asked
+            .map_err(belljar_workflow::WorkflowStoreError::from)
+            .map_err(WorkflowError::from)?)
     }
 
     /// What is known of a workflow without what it did.
     pub async fn find(&self, id: &str) -> Result<Option<FlowRow>, FlowsError> {
-        let found = self.shared.workflows.engine().find(id).await;
+        let found = self.shared.workflows.store().find(id).await;
         Ok(found.map_err(WorkflowError::from)?)
     }
 
@@ -369,7 +370,7 @@ impl Flows {
         before: Option<&str>,
         limit: u32,
     ) -> Result<Vec<FlowRow>, FlowsError> {
-        let rows = self.shared.workflows.engine().list(filter, before, limit).await;
+        let rows = self.shared.workflows.store().list(filter, before, limit).await;
         Ok(rows.map_err(WorkflowError::from)?)
     }
 
@@ -380,7 +381,7 @@ impl Flows {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<CheckpointRow>, FlowsError> {
-        let rows = self.shared.workflows.engine().checkpoints(id, before, limit).await;
+        let rows = self.shared.workflows.store().checkpoints(id, before, limit).await;
         Ok(rows.map_err(WorkflowError::from)?)
     }
 
@@ -442,7 +443,7 @@ impl Flows {
 /// Refuses a command that brings code which the workflow's own terms do not allow. Nobody could run it,
 /// and a task that cannot run fails the workflow.
 pub async fn check_command(
-    workflows: &Workflows<Embedded>,
+    workflows: &Workflows<SqliteWorkflowStore>,
     id: &str,
     command: &Command,
 ) -> Result<(), FlowsError> {

@@ -1,42 +1,42 @@
-//! Commands on their way from the engine's queue to the driver.
+//! Commands on their way from the store's queue to the driver.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use crate::engine::{DurableEngine, EngineError, QueuedCommand};
+use crate::workflow_store::{QueuedCommand, WorkflowStore, WorkflowStoreError};
 
-/// How long one look waits. Looks follow each other without pause.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one request for commands waits; the next follows at once.
+const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Commands that are fetched at once.
 const PAGE: u32 = 64;
 
 /// Fetches commands while it lives.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    received: mpsc::Receiver<Result<QueuedCommand, EngineError>>,
+    received: mpsc::Receiver<Result<QueuedCommand, WorkflowStoreError>>,
     fetching: JoinHandle<()>,
 }
 
 impl Inbox {
     /// Fetches those after a number which nobody took.
-    pub(super) fn open<E: DurableEngine + 'static>(
-        engine: Arc<E>,
+    pub(super) fn open<S: WorkflowStore + 'static>(
+        store: Arc<S>,
         flow: String,
         after: u64,
     ) -> Self {
         let (sender, received) = mpsc::channel(PAGE as usize);
-        let fetching = tokio::spawn(async move { fetch(&*engine, &flow, after, &sender).await });
+        let fetching = tokio::spawn(async move { fetch(&*store, &flow, after, &sender).await });
         Self { received, fetching }
     }
 
     /// The next one. `None`: there will be none.
-    pub(super) async fn next(&mut self) -> Option<Result<QueuedCommand, EngineError>> {
+    pub(super) async fn next(&mut self) -> Option<Result<QueuedCommand, WorkflowStoreError>> {
         self.received.recv().await
     }
 
     /// One that is there already.
-    pub(super) fn try_next(&mut self) -> Option<Result<QueuedCommand, EngineError>> {
+    pub(super) fn try_next(&mut self) -> Option<Result<QueuedCommand, WorkflowStoreError>> {
         self.received.try_recv().ok()
     }
 }
@@ -48,13 +48,13 @@ impl Drop for Inbox {
 }
 
 async fn fetch(
-    engine: &impl DurableEngine,
+    store: &impl WorkflowStore,
     flow: &str,
     mut after: u64,
-    sender: &mpsc::Sender<Result<QueuedCommand, EngineError>>,
+    sender: &mpsc::Sender<Result<QueuedCommand, WorkflowStoreError>>,
 ) {
     loop {
-        match engine.commands(flow, after, PAGE, PATIENCE).await {
+        match store.commands(flow, after, PAGE, POLL_TIMEOUT).await {
             Ok(rows) => {
                 for row in rows {
                     after = after.max(row.command.seq);

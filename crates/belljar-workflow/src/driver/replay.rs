@@ -1,14 +1,14 @@
-//! A machine made again from what the engine kept.
+//! A machine rebuilt from its stored snapshot and the inputs after it.
 
 use crate::{
     driver::DriveError,
     effect::{Effect, Input},
-    engine::Loaded,
     machine::Machine,
+    workflow_store::LoadedWorkflow,
 };
 
 /// The machine after the last input. Its effects were performed, or are told by open intents.
-pub(crate) fn rebuild(loaded: &Loaded) -> Result<Machine, DriveError> {
+pub(crate) fn rebuild(loaded: &LoadedWorkflow) -> Result<Machine, DriveError> {
     let flow = &loaded.flow.id;
     let damaged = |reason: String| DriveError::Damaged { flow: flow.clone(), reason };
     let (number, bytes) = &loaded.snapshot;

@@ -8,8 +8,8 @@ use crate::{
     command::Acknowledgement,
     driver::DriveError,
     effect::{Again, Effect, Input, Open, Start, What},
-    engine::{Batch, EventRow, InputRow, IntentChange},
     machine::{Machine, Refusal},
+    workflow_store::{Batch, EventRow, InputRow, IntentChange},
 };
 
 /// What is collected until the commit.
@@ -125,7 +125,7 @@ pub(super) fn read_open(flow: &str, body: &[u8]) -> Result<Open, DriveError> {
     })
 }
 
-/// How everything is written that an engine keeps.
+/// The one encoding of everything the store holds.
 pub(crate) fn encode(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(value)
 }

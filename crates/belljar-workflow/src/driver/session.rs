@@ -16,8 +16,11 @@ use crate::{
         tasks::{Ended, Tasks},
     },
     effect::{Again, Open, Start, Status, What, Work},
-    engine::{DurableEngine, EngineError, GiveBack, IntentRow, Lease, Loaded, QueuedCommand},
     machine::{Machine, Refusal},
+    workflow_store::{
+        GiveBack, IntentRow, Lease, LoadedWorkflow, QueuedCommand, WorkflowStore,
+        WorkflowStoreError,
+    },
 };
 
 /// Inputs after which there is a snapshot, whatever their size; a large state waits for more.
@@ -29,8 +32,8 @@ const SNAPSHOT_MIN_BYTES: u64 = 16 * 1024;
 /// Inputs in one batch.
 const ROUND_INPUTS: usize = 512;
 
-pub(super) struct Session<'d, E, P, C> {
-    driver: &'d Driver<E, P, C>,
+pub(super) struct Session<'d, S, P, C> {
+    driver: &'d Driver<S, P, C>,
     flow: String,
     lease: Lease,
     /// When the claim lapses, by the driver's own time.
@@ -80,18 +83,18 @@ enum Wake {
     Stop,
 }
 
-impl<'d, E, P, C> Session<'d, E, P, C>
+impl<'d, S, P, C> Session<'d, S, P, C>
 where
-    E: DurableEngine + 'static,
+    S: WorkflowStore + 'static,
     P: Performer + 'static,
     C: Clock,
 {
     pub(super) fn new(
-        driver: &'d Driver<E, P, C>,
+        driver: &'d Driver<S, P, C>,
         lease: Lease,
         lease_until_ms: i64,
         machine: Machine,
-        loaded: &Loaded,
+        loaded: &LoadedWorkflow,
     ) -> Self {
         let flow = lease.flow_id.clone();
         let last_command = loaded.commands.last().map_or(0, |command| command.seq);
@@ -104,7 +107,7 @@ where
             machine,
             tasks: Tasks::default(),
             timers: BTreeMap::new(),
-            inbox: Inbox::open(driver.engine.clone(), flow.clone(), last_command),
+            inbox: Inbox::open(driver.store.clone(), flow.clone(), last_command),
             flow,
             since: SinceSnapshot { inputs, bytes, size },
             is_stopping: false,
@@ -117,7 +120,7 @@ where
     /// Drives until there is a reason to leave.
     pub(super) async fn drive(
         &mut self,
-        loaded: Loaded,
+        loaded: LoadedWorkflow,
         stop: &CancellationToken,
     ) -> Result<Left, DriveError> {
         self.is_stopping = stop.is_cancelled();
@@ -153,9 +156,9 @@ where
                     Left::Idle if rests => GiveBack::Resting,
                     Left::Idle | Left::Ended | Left::Stopped => GiveBack::Free,
                 };
-                match self.driver.engine.release(&self.lease, how).await {
+                match self.driver.store.release(&self.lease, how).await {
                     // All of it is committed: who has it now goes on from there.
-                    Ok(()) | Err(EngineError::Superseded { .. }) => {}
+                    Ok(()) | Err(WorkflowStoreError::Superseded { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
                 Ok(driven(&self.machine, left, self.commits))
@@ -174,8 +177,8 @@ where
                     }
                 }
                 if !matches!(error, DriveError::Superseded { .. }) {
-                    // Another host may go on at once, if the engine still answers.
-                    let _ = self.driver.engine.release(&self.lease, GiveBack::Failed).await;
+                    // Another host may continue at once, if the store still answers.
+                    let _ = self.driver.store.release(&self.lease, GiveBack::Failed).await;
                 }
                 Err(error)
             }
@@ -184,9 +187,9 @@ where
 
     /// The first step: the workflow begins if it is new, the commands that waited are taken, and then
     /// what is under way is looked at. So whatever they stop is not started.
-    async fn pick_up(&mut self, loaded: Loaded) -> Result<(), DriveError> {
+    async fn pick_up(&mut self, loaded: LoadedWorkflow) -> Result<(), DriveError> {
         let mut round = self.round();
-        let Loaded { commands, open, .. } = loaded;
+        let LoadedWorkflow { commands, open, .. } = loaded;
         let is_new = self.machine.status() == Status::New;
         // All that is to be done is said by the machine once more when it is resumed. What begins and
         // was sent nothing need not be.
@@ -350,7 +353,7 @@ where
     fn next_wake(&self) -> i64 {
         let renewal = self.lease_until_ms.saturating_sub(self.driver.lease_ms() / 3 * 2);
         let timer = self.timers.values().copied().min();
-        [timer, self.tasks.patience_ends()].into_iter().flatten().fold(renewal, i64::min)
+        [timer, self.tasks.next_drop_ms()].into_iter().flatten().fold(renewal, i64::min)
     }
 
     fn now(&self) -> i64 {
@@ -372,5 +375,5 @@ fn known_before(start: &Start) -> Again {
 
 fn gone(flow: &str) -> DriveError {
     let reason = format!("nobody fetches the commands of {flow}");
-    DriveError::Engine(EngineError::Failed(reason.into()))
+    DriveError::Store(WorkflowStoreError::Failed(reason.into()))
 }

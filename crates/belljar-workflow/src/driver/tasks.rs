@@ -38,7 +38,7 @@ struct Known {
     cancel: CancellationToken,
     abort: AbortHandle,
     /// When it is dropped, if it does not end by itself.
-    patience_ms: Option<i64>,
+    drop_at_ms: Option<i64>,
 }
 
 impl Tasks {
@@ -59,7 +59,7 @@ impl Tasks {
         let job = Job { flow: flow.to_owned(), start, files, cancel: cancel.clone() };
         let performer = Arc::clone(performer);
         let abort = self.running.spawn(async move { performer.perform(job).await });
-        let known = Known { instance, attempt, key, cancel, abort, patience_ms: None };
+        let known = Known { instance, attempt, key, cancel, abort, drop_at_ms: None };
         self.known.insert(known.abort.id(), known);
     }
 
@@ -73,16 +73,16 @@ impl Tasks {
         };
         let abort = self.running.spawn(std::future::ready(Outcome::failed(failure)));
         let cancel = CancellationToken::new();
-        let known = Known { instance, attempt, key, cancel, abort, patience_ms: None };
+        let known = Known { instance, attempt, key, cancel, abort, drop_at_ms: None };
         self.known.insert(known.abort.id(), known);
     }
 
     /// Asks something to end, at the latest then.
-    pub(super) fn cancel(&mut self, instance: &str, attempt: u32, patience_ms: i64) {
+    pub(super) fn cancel(&mut self, instance: &str, attempt: u32, drop_at_ms: i64) {
         for known in self.known.values_mut() {
             if known.instance == instance && known.attempt == attempt {
                 known.cancel.cancel();
-                known.patience_ms.get_or_insert(patience_ms);
+                known.drop_at_ms.get_or_insert(drop_at_ms);
             }
         }
     }
@@ -95,17 +95,17 @@ impl Tasks {
     }
 
     /// When the next one that was cancelled is dropped.
-    pub(super) fn patience_ends(&self) -> Option<i64> {
-        self.known.values().filter_map(|known| known.patience_ms).min()
+    pub(super) fn next_drop_ms(&self) -> Option<i64> {
+        self.known.values().filter_map(|known| known.drop_at_ms).min()
     }
 
     /// Drops what was cancelled and has not ended in time.
     pub(super) fn drop_late(&mut self, now_ms: i64) {
         for known in self.known.values_mut() {
-            if known.patience_ms.is_some_and(|patience| patience <= now_ms) {
+            if known.drop_at_ms.is_some_and(|drop_at_ms| drop_at_ms <= now_ms) {
                 known.abort.abort();
                 // Told once; it ends when it is next polled.
-                known.patience_ms = None;
+                known.drop_at_ms = None;
             }
         }
     }

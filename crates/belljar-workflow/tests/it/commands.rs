@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_workflow::{
-    Command, Driver, DriverOptions, Embedded, EngineError, Happened, Left, Resolution, Status,
-    WorkflowError, Workflows,
+    Command, Driver, DriverOptions, Happened, Left, Resolution, SqliteWorkflowStore, Status,
+    WorkflowError, WorkflowStoreError, Workflows,
 };
 use serde_json::{Map, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, create, dag, driver, engine, events, options, tool};
+use crate::world::{World, create, dag, driver, events, options, store, tool};
 
 fn every_command() -> Vec<(&'static str, Command)> {
     let task = serde_json::from_value(tool("extra", "pay", &["a"])).unwrap();
@@ -32,7 +32,10 @@ fn every_command() -> Vec<(&'static str, Command)> {
     ]
 }
 
-async fn answers(flows: &Workflows<Embedded>, suffix: &str) -> Vec<(&'static str, Option<String>)> {
+async fn answers(
+    flows: &Workflows<SqliteWorkflowStore>,
+    suffix: &str,
+) -> Vec<(&'static str, Option<String>)> {
     let mut answers = Vec::new();
     for (name, _) in every_command() {
         let id = format!("{name}{suffix}");
@@ -45,11 +48,11 @@ async fn answers(flows: &Workflows<Embedded>, suffix: &str) -> Vec<(&'static str
 #[tokio::test]
 async fn f5_every_command_is_answered_while_running_twice_and_after_the_end() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let tasks = json!([tool("a", "slow_pay", &[]), tool("b", "pay", &["a"])]);
-    let flows = create(&engine, "flow", dag(tasks)).await;
+    let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
-    let (driver, stop) = (driver(&engine, &world, "me"), CancellationToken::new());
+    let (driver, stop) = (driver(&store, &world, "me"), CancellationToken::new());
     let (driven, while_running) = tokio::join!(driver.run("flow", &stop), async {
         world.began().await;
         for (name, command) in every_command() {
@@ -88,10 +91,10 @@ async fn f5_every_command_is_answered_while_running_twice_and_after_the_end() {
 #[tokio::test]
 async fn f5_a_command_to_nobody_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let flows = Workflows::new(engine(directory.path()));
+    let flows = Workflows::new(store(directory.path()));
     for (name, command) in every_command() {
         let refused = flows.send("none", name, "test", &command, 1).await;
-        let unknown = matches!(&refused, Err(WorkflowError::Engine(EngineError::Unknown(_))));
+        let unknown = matches!(&refused, Err(WorkflowError::Store(WorkflowStoreError::Unknown(_))));
         assert!(unknown, "{name}: {refused:?}");
     }
 }
@@ -99,13 +102,14 @@ async fn f5_a_command_to_nobody_is_refused() {
 #[tokio::test]
 async fn f5_what_is_no_command_is_answered_too() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
-    let flows = create(&engine, "flow", dag(json!([tool("a", "pay", &[])]))).await;
+    let store = store(directory.path());
+    let flows = create(&store, "flow", dag(json!([tool("a", "pay", &[])]))).await;
     let (id, sender, body) = ("x".to_owned(), "test".to_owned(), b"{\"command\":\"fly\"}".to_vec());
-    let odd = belljar_workflow::engine::QueuedCommand { seq: 0, id, sender, at_ms: 1, body };
-    belljar_workflow::DurableEngine::send(&*engine, "flow", odd).await.unwrap();
+    let odd =
+        belljar_workflow::workflow_store::QueuedCommand { seq: 0, id, sender, at_ms: 1, body };
+    belljar_workflow::WorkflowStore::send(&*store, "flow", odd).await.unwrap();
     let world = Arc::new(World::default());
-    let driven = driver(&engine, &world, "me").run("flow", &CancellationToken::new()).await;
+    let driven = driver(&store, &world, "me").run("flow", &CancellationToken::new()).await;
     assert_eq!(driven.unwrap().status, Status::Completed);
     let answer = flows.answer("flow", "x", Duration::ZERO).await.unwrap().unwrap();
     assert!(answer.refused.unwrap().contains("no command"));
@@ -113,16 +117,16 @@ async fn f5_what_is_no_command_is_answered_too() {
 
 /// A workflow whose host dies while `a` is under way, and what the next host begins, with these
 /// commands sent in between.
-/// The directory has the engine's file: without it nothing can be asked of the engine any more.
+/// The directory has the store's file: without it nothing can be asked of the store any more.
 async fn after_a_crash(
     commands: &[Command],
-) -> ((Arc<Embedded>, TempDir), Vec<(String, bool)>, Status) {
+) -> ((Arc<SqliteWorkflowStore>, TempDir), Vec<(String, bool)>, Status) {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let tasks = json!([tool("a", "slow_read", &[]), tool("b", "read", &["a"])]);
-    let flows = create(&engine, "flow", dag(tasks)).await;
+    let flows = create(&store, "flow", dag(tasks)).await;
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
-    let dies = driver(&engine, &world, "one");
+    let dies = driver(&store, &world, "one");
     tokio::select! {
         driven = dies.run("flow", &stop) => panic!("{driven:?}"),
         () = world.began() => {}
@@ -133,14 +137,14 @@ async fn after_a_crash(
     let next = Arc::new(World::default());
     let options = DriverOptions { take_over: true, ..options("two") };
     next.release();
-    let driver = Driver::new(Arc::clone(&engine), Arc::clone(&next), options);
+    let driver = Driver::new(Arc::clone(&store), Arc::clone(&next), options);
     let status = driver.run("flow", &stop).await.unwrap().status;
     for (at, command) in commands.iter().enumerate() {
         let answer = flows.answer("flow", &format!("c{at}"), Duration::ZERO).await.unwrap();
         assert_eq!(answer.unwrap().refused, None, "{command:?}");
     }
     events(&flows, "flow").await;
-    ((engine, directory), next.begun(), status)
+    ((store, directory), next.begun(), status)
 }
 
 /// What was sent while nobody was there holds before anything is begun again.
@@ -158,28 +162,28 @@ async fn f5_commands_that_waited_are_taken_before_tasks_are_begun_again() {
     assert_eq!((begun, status), (vec![], Status::Paused));
     let arguments = Map::from_iter([("of".to_owned(), json!("x"))]);
     let modify = Command::ModifyArgs { task: "b".to_owned(), arguments };
-    let ((engine, _directory), _, status) = after_a_crash(&[modify]).await;
+    let ((store, _directory), _, status) = after_a_crash(&[modify]).await;
     assert_eq!(status, Status::Completed);
-    let output = Workflows::new(engine).look("flow", None).await.unwrap().output().clone();
+    let output = Workflows::new(store).look("flow", None).await.unwrap().output().clone();
     assert_eq!(output["b"]["with"]["of"], "x");
 }
 
 /// Paused, a workflow begins nothing again; what was under way goes on when it does.
 #[tokio::test]
 async fn f5_what_was_under_way_when_it_was_paused_waits_for_its_end() {
-    let ((engine, _directory), begun, status) = after_a_crash(&[Command::Pause]).await;
+    let ((store, _directory), begun, status) = after_a_crash(&[Command::Pause]).await;
     assert_eq!((begun, status), (vec![], Status::Paused));
-    let row = belljar_workflow::DurableEngine::find(&*engine, "flow").await.unwrap().unwrap();
+    let row = belljar_workflow::WorkflowStore::find(&*store, "flow").await.unwrap().unwrap();
     assert_eq!(row.due_ms, i64::MAX, "nobody has to look after it");
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
-    let driven = driver(&engine, &world, "three").run("flow", &stop).await.unwrap();
+    let driven = driver(&store, &world, "three").run("flow", &stop).await.unwrap();
     assert_eq!((driven.left, world.begun()), (Left::Idle, vec![]));
-    Workflows::new(Arc::clone(&engine))
+    Workflows::new(Arc::clone(&store))
         .send("flow", "on", "test", &Command::Continue, 1)
         .await
         .unwrap();
     world.release();
-    let driven = driver(&engine, &world, "four").run("flow", &stop).await.unwrap();
+    let driven = driver(&store, &world, "four").run("flow", &stop).await.unwrap();
     assert_eq!(driven.status, Status::Completed);
     // Two hosts later it is still known that the first may have done it.
     assert_eq!(world.begun(), [("a".to_owned(), true), ("b".to_owned(), false)]);
@@ -189,18 +193,18 @@ async fn f5_what_was_under_way_when_it_was_paused_waits_for_its_end() {
 #[tokio::test]
 async fn f5_what_is_paused_before_it_begins_begins_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let nap = json!({"id": "nap", "type": "wait", "wait_ms": 1});
     let tasks = json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), nap]);
-    let flows = create(&engine, "flow", dag(tasks)).await;
+    let flows = create(&store, "flow", dag(tasks)).await;
     flows.send("flow", "halt", "test", &Command::Pause, 1).await.unwrap();
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
-    let driven = driver(&engine, &world, "one").run("flow", &stop).await.unwrap();
+    let driven = driver(&store, &world, "one").run("flow", &stop).await.unwrap();
     assert_eq!((driven.left, driven.status), (Left::Idle, Status::Paused));
     assert_eq!(world.begun(), []);
     flows.send("flow", "skip", "test", &Command::Skip { task: "b".to_owned() }, 1).await.unwrap();
     flows.send("flow", "on", "test", &Command::Continue, 1).await.unwrap();
-    let driven = driver(&engine, &world, "two").run("flow", &stop).await.unwrap();
+    let driven = driver(&store, &world, "two").run("flow", &stop).await.unwrap();
     assert_eq!((driven.left, driven.status), (Left::Ended, Status::Completed));
     // It is the first to do so, though another host had the workflow before.
     assert_eq!(world.begun(), [("a".to_owned(), false)]);
@@ -211,15 +215,15 @@ async fn f5_what_is_paused_before_it_begins_begins_nothing() {
 #[tokio::test]
 async fn f6_back_to_a_checkpoint_and_on() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let mut second = tool("b", "pay", &["a"]);
     second["compensate"] = json!({"tool": {"tool": "refund", "arguments": {"of": "b"}}});
     let tasks = json!([tool("a", "pay", &[]), second, tool("c", "pay", &["b"])]);
-    let flows = create(&engine, "flow", dag(tasks)).await;
+    let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
-    let (driver, stop) = (driver(&engine, &world, "me"), CancellationToken::new());
+    let (driver, stop) = (driver(&store, &world, "me"), CancellationToken::new());
     driver.run("flow", &stop).await.unwrap();
-    let checkpoints = belljar_workflow::DurableEngine::checkpoints(&*engine, "flow", None, 9).await;
+    let checkpoints = belljar_workflow::WorkflowStore::checkpoints(&*store, "flow", None, 9).await;
     let to = checkpoints.unwrap().into_iter().find(|row| row.name == "a").unwrap().seq;
     flows.send("flow", "back", "test", &Command::RollBack { to }, 1).await.unwrap();
     let driven = driver.run("flow", &stop).await.unwrap();

@@ -3,15 +3,15 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use belljar_workflow::{
-    Command, DecisionKind, DriveError, Driven, Driver, DurableEngine as _, Embedded, Happened,
-    Left, Resolution, Status, WhyNot, Workflows,
+    Command, DecisionKind, DriveError, Driven, Driver, Happened, Left, Resolution,
+    SqliteWorkflowStore, Status, WhyNot, WorkflowStore as _, Workflows,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     tampered::{Pause, Tampered},
-    world::{Fate, World, create, dag, driver, engine, events, options, tool},
+    world::{Fate, World, create, dag, driver, events, options, store, tool},
 };
 
 /// Twelve tasks with parallel effects; those that do not read must not happen twice.
@@ -34,12 +34,12 @@ fn twelve() -> Value {
 
 /// Drives with a host that dies at the fated point. `None`: it died.
 async fn first_life(
-    engine: &Arc<Embedded>,
+    store: &Arc<SqliteWorkflowStore>,
     world: &Arc<World>,
     fate: &Arc<Fate>,
 ) -> Option<Driven> {
     let struck = Arc::clone(fate);
-    let mortal = Tampered::mortal((**engine).clone(), Arc::new(move |_| struck.strikes()));
+    let mortal = Tampered::mortal((**store).clone(), Arc::new(move |_| struck.strikes()));
     let driver = Driver::new(Arc::new(mortal), Arc::clone(world), options("first"));
     let stop = CancellationToken::new();
     tokio::select! {
@@ -50,10 +50,10 @@ async fn first_life(
 }
 
 /// Drives to the end with hosts that live; tasks in doubt are resolved by looking at the world.
-async fn later_lives(flows: &Workflows<Embedded>, world: &Arc<World>) -> Driven {
+async fn later_lives(flows: &Workflows<SqliteWorkflowStore>, world: &Arc<World>) -> Driven {
     let mut second = options("second");
     second.take_over = true;
-    let driver = Driver::new(Arc::clone(flows.engine()), Arc::clone(world), second);
+    let driver = Driver::new(Arc::clone(flows.store()), Arc::clone(world), second);
     for round in 0.. {
         let driven = driver.run("flow", &CancellationToken::new()).await.unwrap();
         if driven.left == Left::Ended {
@@ -90,13 +90,13 @@ async fn dies_everywhere(concurrency: usize) -> usize {
     let (mut kills, mut doubts) = (0, 0);
     for point in 0.. {
         let directory = tempfile::tempdir().unwrap();
-        let engine = engine(directory.path());
+        let store = store(directory.path());
         let mut dag = dag(twelve());
         dag.settings.concurrency = concurrency;
-        let flows = create(&engine, "flow", dag).await;
+        let flows = create(&store, "flow", dag).await;
         let fate = Fate::at(point);
         let world = World::with_fate(Arc::clone(&fate));
-        let first = first_life(&engine, &world, &fate).await;
+        let first = first_life(&store, &world, &fate).await;
         let died = first.is_none();
         let world = world.survives();
         let driven = match first {
@@ -133,14 +133,14 @@ async fn dies_everywhere(concurrency: usize) -> usize {
 #[tokio::test]
 async fn f3_many_deaths_in_a_row() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
-    let flows = create(&engine, "flow", dag(twelve())).await;
+    let store = store(directory.path());
+    let flows = create(&store, "flow", dag(twelve())).await;
     let mut world = Arc::new(World::default());
     for point in [2, 3, 5, 4, 6, 3] {
         let fate = Fate::at(point);
         let mortal = world.survives_with(Arc::clone(&fate));
         let struck = Arc::clone(&fate);
-        let tampered = Tampered::mortal((*engine).clone(), Arc::new(move |_| struck.strikes()));
+        let tampered = Tampered::mortal((*store).clone(), Arc::new(move |_| struck.strikes()));
         let mut again = options("mortal");
         again.take_over = true;
         let driver = Driver::new(Arc::new(tampered), Arc::clone(&mortal), again);
@@ -168,7 +168,7 @@ async fn f3_many_deaths_in_a_row() {
 async fn f3_a_host_that_wakes_up_late_changes_nothing() {
     for commit in 0.. {
         let directory = tempfile::tempdir().unwrap();
-        let (one, two) = (engine(directory.path()), engine(directory.path()));
+        let (one, two) = (store(directory.path()), store(directory.path()));
         let flows = create(&two, "flow", dag(twelve())).await;
         let world = Arc::new(World::default());
         let pause = Pause::before(commit);
@@ -207,26 +207,26 @@ async fn f6_a_host_that_dies_while_going_back() {
     let mut kills = 0;
     for point in 0.. {
         let directory = tempfile::tempdir().unwrap();
-        let engine = engine(directory.path());
+        let store = store(directory.path());
         let undoable = |id: &str, after: &[&str]| {
             let mut task = tool(id, "pay", after);
             task["compensate"] = json!({"tool": {"tool": "refund", "arguments": {"of": id}}});
             task
         };
         let tasks = json!([tool("a", "pay", &[]), undoable("b", &["a"]), undoable("c", &["b"])]);
-        let flows = create(&engine, "flow", dag(tasks)).await;
+        let flows = create(&store, "flow", dag(tasks)).await;
         let world = Arc::new(World::default());
-        driver(&engine, &world, "before").run("flow", &CancellationToken::new()).await.unwrap();
-        let checkpoints = engine.checkpoints("flow", None, 9).await.unwrap();
+        driver(&store, &world, "before").run("flow", &CancellationToken::new()).await.unwrap();
+        let checkpoints = store.checkpoints("flow", None, 9).await.unwrap();
         let to = checkpoints.into_iter().find(|row| row.name == "a").unwrap().seq;
         flows.send("flow", "back", "test", &Command::RollBack { to }, 1).await.unwrap();
         let fate = Fate::at(point);
         let mortal = world.survives_with(Arc::clone(&fate));
-        let died = first_life(&engine, &mortal, &fate).await.is_none();
+        let died = first_life(&store, &mortal, &fate).await.is_none();
         let world = mortal.survives();
         let mut second = options("second");
         second.take_over = true;
-        let second = Driver::new(Arc::clone(&engine), Arc::clone(&world), second);
+        let second = Driver::new(Arc::clone(&store), Arc::clone(&world), second);
         let driven = second.run("flow", &CancellationToken::new()).await.unwrap();
         assert_eq!(driven.status, Status::Paused, "point {point}");
         let answer = flows.answer("flow", "back", Duration::ZERO).await.unwrap().unwrap();
@@ -264,9 +264,9 @@ async fn f6_a_host_that_dies_while_going_back() {
 async fn f5_commands_survive_a_host_that_dies() {
     for point in 0.. {
         let directory = tempfile::tempdir().unwrap();
-        let engine = engine(directory.path());
+        let store = store(directory.path());
         let tasks = json!([tool("a", "read", &[]), tool("b", "read", &["a"])]);
-        let flows = create(&engine, "flow", dag(tasks)).await;
+        let flows = create(&store, "flow", dag(tasks)).await;
         let extra = serde_json::from_value(tool("extra", "read", &["b"])).unwrap();
         let commands = [
             ("pause", Command::Pause),
@@ -279,7 +279,7 @@ async fn f5_commands_survive_a_host_that_dies() {
         }
         let fate = Fate::at(point);
         let world = World::with_fate(Arc::clone(&fate));
-        let died = first_life(&engine, &world, &fate).await.is_none();
+        let died = first_life(&store, &world, &fate).await.is_none();
         let world = world.survives();
         let driven = later_lives(&flows, &world).await;
         assert_eq!(driven.status, Status::Completed, "point {point}");
@@ -305,10 +305,10 @@ async fn f5_commands_survive_a_host_that_dies() {
 #[tokio::test]
 async fn f3_a_host_that_is_stopped_at_once_starts_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
-    create(&engine, "flow", dag(twelve())).await;
+    let store = store(directory.path());
+    create(&store, "flow", dag(twelve())).await;
     let world = Arc::new(World::default());
-    let (host, stop) = (driver(&engine, &world, "me"), CancellationToken::new());
+    let (host, stop) = (driver(&store, &world, "me"), CancellationToken::new());
     stop.cancel();
     for _ in 0..3 {
         assert_eq!(host.run("flow", &stop).await.unwrap().left, Left::Stopped);
@@ -323,11 +323,11 @@ async fn f3_a_host_that_is_stopped_at_once_starts_nothing() {
 #[tokio::test]
 async fn f3_a_stopped_host_leaves_it_resumable() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let tasks = json!([tool("a", "slow_pay", &[]), tool("b", "pay", &["a"])]);
-    let flows = create(&engine, "flow", dag(tasks)).await;
+    let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
-    let (first, stop) = (driver(&engine, &world, "first"), CancellationToken::new());
+    let (first, stop) = (driver(&store, &world, "first"), CancellationToken::new());
     let (driven, ()) = tokio::join!(first.run("flow", &stop), async {
         world.began().await;
         stop.cancel();
@@ -337,7 +337,7 @@ async fn f3_a_stopped_host_leaves_it_resumable() {
     assert_eq!(driven.unwrap().left, Left::Stopped);
     // `b` is noted and was not begun; nobody has the workflow.
     assert_eq!(world.counts().len(), 1);
-    let second = driver(&engine, &world, "second");
+    let second = driver(&store, &world, "second");
     let driven = second.run("flow", &CancellationToken::new()).await.unwrap();
     assert_eq!((driven.left, driven.status), (Left::Ended, Status::Completed));
     assert_eq!(world.done().len(), 2);

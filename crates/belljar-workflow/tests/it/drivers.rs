@@ -1,18 +1,18 @@
-//! Drivers among themselves, with time, and with an engine that fails.
+//! Drivers among themselves, with time, and with an store that fails.
 
 use std::{sync::Arc, time::Duration};
 
 use belljar_workflow::{
-    Clock as _, Command, DriveError, Driver, DriverOptions, DurableEngine as _, Embedded,
-    EngineError, Event, Happened, Left, Status, WhenIdle,
-    engine::{Batch, InputRow, LeaseRequest, LeftAlone, Why},
+    Clock as _, Command, DriveError, Driver, DriverOptions, Event, Happened, Left,
+    SqliteWorkflowStore, Status, WhenIdle, WorkflowStore as _, WorkflowStoreError,
+    workflow_store::{Batch, InputRow, LeaseRequest, LeftAlone, Why},
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     tampered::Tampered,
-    world::{TestClock, World, create, create_with, dag, driver, engine, events, options, tool},
+    world::{TestClock, World, create, create_with, dag, driver, events, options, store, tool},
 };
 
 fn never() -> CancellationToken {
@@ -22,21 +22,21 @@ fn never() -> CancellationToken {
 #[tokio::test]
 async fn f1_a_workflow_runs_to_its_end() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let tasks = json!([
         tool("a", "pay", &[]),
         tool("b", "pay", &[]),
         {"id": "c", "type": "mcp_tool", "tool": "pay", "depends_on": ["a", "b"],
          "arguments": {"sum": "{{ results.a.did }}-{{ results.b.did }}"}}
     ]);
-    let flows = create(&engine, "flow", dag(tasks)).await;
+    let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
-    let driven = driver(&engine, &world, "me").run("flow", &never()).await.unwrap();
+    let driven = driver(&store, &world, "me").run("flow", &never()).await.unwrap();
     assert_eq!((driven.left, driven.status), (Left::Ended, Status::Completed));
     assert_eq!(driven.output["c"]["with"], json!({"sum": "a-b"}));
     events(&flows, "flow").await;
     // Driven again it is what it was, and nothing is done.
-    let again = driver(&engine, &world, "other").run("flow", &never()).await.unwrap();
+    let again = driver(&store, &world, "other").run("flow", &never()).await.unwrap();
     assert_eq!((again.left, again.output, again.commits), (Left::Ended, driven.output, 0));
     assert_eq!(world.done().len(), 3);
 }
@@ -45,7 +45,7 @@ async fn f1_a_workflow_runs_to_its_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn f3_two_hosts_race_for_one_workflow() {
     let directory = tempfile::tempdir().unwrap();
-    let (one, two) = (engine(directory.path()), engine(directory.path()));
+    let (one, two) = (store(directory.path()), store(directory.path()));
     for round in 0..5 {
         let flow = format!("flow {round}");
         let tasks: Vec<Value> = (0..8).map(|at| tool(&format!("t{at}"), "pay", &[])).collect();
@@ -58,7 +58,7 @@ async fn f3_two_hosts_race_for_one_workflow() {
         for outcome in [outcomes.0, outcomes.1] {
             match outcome {
                 Ok(driven) => won += usize::from(driven.status == Status::Completed),
-                Err(DriveError::Engine(EngineError::Held { .. })) => {}
+                Err(DriveError::Store(WorkflowStoreError::Held { .. })) => {}
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -74,19 +74,19 @@ async fn f3_two_hosts_race_for_one_workflow() {
 #[tokio::test]
 async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
-    create(&engine, "flow", dag(json!([tool("a", "pay", &[])]))).await;
+    let store = store(directory.path());
+    create(&store, "flow", dag(json!([tool("a", "pay", &[])]))).await;
     let world = Arc::new(World::default());
     let host = |owner: &str| {
         let options = DriverOptions { why: Why::Found, ..options(owner) };
-        Driver::new(Arc::clone(&engine), Arc::clone(&world), options)
+        Driver::new(Arc::clone(&store), Arc::clone(&world), options)
     };
-    let row = async || engine.find("flow").await.unwrap().unwrap();
+    let row = async || store.find("flow").await.unwrap().unwrap();
     let claim = host("one").claim("flow").await.unwrap();
     for other in ["two", "three"] {
         let refused = host(other).claim("flow").await;
         assert!(
-            matches!(refused, Err(DriveError::Engine(EngineError::Held { .. }))),
+            matches!(refused, Err(DriveError::Store(WorkflowStoreError::Held { .. }))),
             "{refused:?}"
         );
     }
@@ -104,7 +104,7 @@ async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn f3_a_superseded_host_stops_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
-    let (one, two) = (engine(directory.path()), engine(directory.path()));
+    let (one, two) = (store(directory.path()), store(directory.path()));
     let tasks = json!([tool("a", "slow_read", &[]), tool("b", "read", &["a"])]);
     let flows = create(&one, "flow", dag(tasks)).await;
     let (old, new) = (Arc::new(World::default()), Arc::new(World::default()));
@@ -138,17 +138,17 @@ async fn f3_a_superseded_host_stops_and_says_so() {
 #[tokio::test]
 async fn f3_a_failed_commit_ends_the_driver() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let tasks = json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), tool("c", "pay", &["b"])]);
-    let flows = create(&engine, "flow", dag(tasks)).await;
+    let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
-    let full = Arc::new(Tampered::with_room((*engine).clone(), 2));
+    let full = Arc::new(Tampered::with_room((*store).clone(), 2));
     let failing = Driver::new(full, Arc::clone(&world), options("full"));
     let failed = failing.run("flow", &never()).await;
-    assert!(matches!(failed, Err(DriveError::Engine(EngineError::Failed(_)))), "{failed:?}");
+    assert!(matches!(failed, Err(DriveError::Store(WorkflowStoreError::Failed(_)))), "{failed:?}");
     assert_eq!(world.done().len(), 2);
     // `b` was begun and its outcome was lost: somebody is asked.
-    let driven = driver(&engine, &world, "next").run("flow", &never()).await.unwrap();
+    let driven = driver(&store, &world, "next").run("flow", &never()).await.unwrap();
     assert_eq!(driven.left, Left::Idle);
     let events = events(&flows, "flow").await;
     let doubted = events
@@ -162,16 +162,16 @@ async fn f3_a_failed_commit_ends_the_driver() {
 #[tokio::test]
 async fn f3_a_fork_goes_its_own_way() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let tasks = json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), tool("c", "pay", &["b"])]);
-    let flows = create(&engine, "flow", dag(tasks)).await;
+    let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
-    let driver = driver(&engine, &world, "me");
+    let driver = driver(&store, &world, "me");
     driver.run("flow", &never()).await.unwrap();
     let before = events(&flows, "flow").await;
-    let checkpoints = engine.checkpoints("flow", None, 9).await.unwrap();
+    let checkpoints = store.checkpoints("flow", None, 9).await.unwrap();
     let to = checkpoints.iter().find(|row| row.name == "b").unwrap().seq;
-    engine.fork("flow", to, "fork", 2, None).await.unwrap();
+    store.fork("flow", to, "fork", 2, None).await.unwrap();
     let driven = driver.run("fork", &never()).await.unwrap();
     assert_eq!(driven.status, Status::Completed);
     let done = world.done();
@@ -194,20 +194,20 @@ async fn f3_a_fork_goes_its_own_way() {
 #[tokio::test]
 async fn f3_dispatch_finds_what_needs_a_host() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let ask = json!({"id": "ask", "type": "approval", "message": "well?"});
     let nap = json!({"id": "nap", "type": "wait", "until_ms": 5_000_000_000_000_u64});
-    let flows = create(&engine, "new", dag(json!([tool("a", "pay", &[])]))).await;
-    create(&engine, "asking", dag(json!([ask]))).await;
-    create(&engine, "asleep", dag(json!([nap]))).await;
+    let flows = create(&store, "new", dag(json!([tool("a", "pay", &[])]))).await;
+    create(&store, "asking", dag(json!([ask]))).await;
+    create(&store, "asleep", dag(json!([nap]))).await;
     let world = Arc::new(World::default());
-    let driver = driver(&engine, &world, "me");
+    let driver = driver(&store, &world, "me");
     assert_eq!(driver.run("asking", &never()).await.unwrap().left, Left::Idle);
     let stop = never();
     stop.cancel();
     assert_eq!(driver.run("asleep", &stop).await.unwrap().left, Left::Stopped);
     let found = async |now_ms| -> Vec<String> {
-        let rows = engine.abandoned(now_ms, LeftAlone::default(), 9).await.unwrap();
+        let rows = store.abandoned(now_ms, LeftAlone::default(), 9).await.unwrap();
         rows.into_iter().map(|row| row.id).collect()
     };
     assert_eq!(found(2_000_000_000_000).await, ["new"]);
@@ -224,19 +224,19 @@ async fn f3_dispatch_finds_what_needs_a_host() {
 #[tokio::test]
 async fn f1_what_waits_for_long_is_left_to_rest() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let world = Arc::new(World::default());
     let rests = DriverOptions { idle: WhenIdle::Rest { at_least_ms: 60_000 }, ..options("me") };
-    let driver = Driver::new(Arc::clone(&engine), Arc::clone(&world), rests);
+    let driver = Driver::new(Arc::clone(&store), Arc::clone(&world), rests);
     let nap = |ms: u64| json!([{"id": "nap", "type": "wait", "wait_ms": ms}]);
     let ask = json!([{"id": "ask", "type": "approval", "message": "well?"}]);
-    create(&engine, "asks", dag(ask)).await;
-    create(&engine, "long", dag(nap(3_600_000))).await;
-    create(&engine, "short", dag(nap(1))).await;
+    create(&store, "asks", dag(ask)).await;
+    create(&store, "long", dag(nap(3_600_000))).await;
+    create(&store, "short", dag(nap(1))).await;
     for id in ["asks", "long"] {
         let driven = driver.run(id, &never()).await.unwrap();
         assert_eq!(driven.left, Left::Idle, "{id}");
-        let row = engine.find(id).await.unwrap().unwrap();
+        let row = store.find(id).await.unwrap().unwrap();
         assert_eq!((row.owner.as_str(), row.lease_until_ms), ("me", 0), "{id}");
     }
     // It can be waited for.
@@ -247,35 +247,35 @@ async fn f1_what_waits_for_long_is_left_to_rest() {
 #[tokio::test]
 async fn f3_a_replay_that_differs_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
-    create(&engine, "flow", dag(json!([tool("a", "pay", &[])]))).await;
+    let store = store(directory.path());
+    create(&store, "flow", dag(json!([tool("a", "pay", &[])]))).await;
     let (owner, now_ms) = ("odd".to_owned(), 1);
     let request = LeaseRequest { owner, now_ms, until_ms: 2, take_over: false, why: Why::Asked };
-    let lease = engine.claim("flow", request).await.unwrap();
+    let lease = store.claim("flow", request).await.unwrap();
     let body = serde_json::to_vec(&json!({"now_ms": 1, "input": "begin"})).unwrap();
     let inputs = vec![InputRow { seq: 1, checkpoint: None, body }];
-    engine.commit(&lease, Batch { now_ms, inputs, ..Batch::default() }).await.unwrap();
+    store.commit(&lease, Batch { now_ms, inputs, ..Batch::default() }).await.unwrap();
     let world = Arc::new(World::default());
-    let driven = driver(&engine, &world, "me").run("flow", &never()).await;
+    let driven = driver(&store, &world, "me").run("flow", &never()).await;
     assert!(matches!(driven, Err(DriveError::Damaged { .. })), "{driven:?}");
     assert_eq!(world.done(), []);
     // Nobody is kept from looking at it.
-    assert_eq!(engine.find("flow").await.unwrap().unwrap().lease_until_ms, 0);
+    assert_eq!(store.find("flow").await.unwrap().unwrap().lease_until_ms, 0);
 }
 
 /// Timers go by the driver's clock, and the claim is renewed while one waits.
 #[tokio::test]
 async fn f2_time_passes_by_the_drivers_clock() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let tasks = json!([
         {"id": "nap", "type": "wait", "wait_ms": 3_600_000},
         tool("after", "pay", &["nap"])
     ]);
-    create(&engine, "flow", dag(tasks)).await;
+    create(&store, "flow", dag(tasks)).await;
     let (world, clock) = (Arc::new(World::default()), TestClock::new());
     let driver = Driver::with_clock(
-        Arc::clone(&engine),
+        Arc::clone(&store),
         Arc::clone(&world),
         clock.clone(),
         options("sleeper"),
@@ -301,16 +301,16 @@ async fn f2_time_passes_by_the_drivers_clock() {
 async fn reliability_13_waits_and_timeouts_do_not_follow_the_clock_on_the_wall() {
     for jump_ms in [-3_600_000, 3_600_000] {
         let directory = tempfile::tempdir().unwrap();
-        let engine = engine(directory.path());
+        let store = store(directory.path());
         let mut slow = tool("slow", "stubborn_pay", &[]);
         slow["timeout_ms"] = json!(4_000);
         slow["on_error"] = json!("continue");
         let tasks = json!([slow, {"id": "nap", "type": "wait", "wait_ms": 4_000}]);
-        let flows = create(&engine, "flow", dag(tasks)).await;
+        let flows = create(&store, "flow", dag(tasks)).await;
         let (world, clock) = (Arc::new(World::default()), TestClock::new());
         let began = clock.now_ms();
         let patience = DriverOptions { grace_ms: 10, ..options("me") };
-        let (of, by) = (Arc::clone(&engine), Arc::clone(&world));
+        let (of, by) = (Arc::clone(&store), Arc::clone(&world));
         let driver = Driver::with_clock(of, by, clock.clone(), patience);
         let stop = never();
         let running = driver.run("flow", &stop);
@@ -334,7 +334,7 @@ async fn reliability_13_waits_and_timeouts_do_not_follow_the_clock_on_the_wall()
             assert!((4_000..10_000).contains(&took), "{jump_ms}: {task:?}");
         }
         assert!(clock.now_ms() - began < 60_000, "{jump_ms}");
-        let row = engine.find("flow").await.unwrap().unwrap();
+        let row = store.find("flow").await.unwrap().unwrap();
         let told = row.finished_ms.unwrap() - clock.wall_ms();
         assert!(told.abs() < 60_000, "{row:?}");
     }
@@ -344,12 +344,12 @@ async fn reliability_13_waits_and_timeouts_do_not_follow_the_clock_on_the_wall()
 #[tokio::test]
 async fn f5_a_stubborn_task_does_not_hold_up_an_abort() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
-    let flows = create(&engine, "flow", dag(json!([tool("a", "stubborn_pay", &[])]))).await;
+    let store = store(directory.path());
+    let flows = create(&store, "flow", dag(json!([tool("a", "stubborn_pay", &[])]))).await;
     let world = Arc::new(World::default());
     let mut impatient = options("me");
     impatient.grace_ms = 30;
-    let driver = Driver::new(Arc::clone(&engine), Arc::clone(&world), impatient);
+    let driver = Driver::new(Arc::clone(&store), Arc::clone(&world), impatient);
     let stop = never();
     let (driven, ()) = tokio::join!(driver.run("flow", &stop), async {
         world.began().await;
@@ -364,15 +364,15 @@ async fn f5_a_stubborn_task_does_not_hold_up_an_abort() {
 #[tokio::test]
 async fn f1_what_is_cancelled_before_it_begins_is_not_begun() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let each = json!({"id": "one", "type": "mcp_tool", "tool": "pay",
                       "arguments": {"fail": "{{ item }}"}});
     let tasks = json!([{"id": "each", "type": "foreach", "items": [false, true, false, false],
                         "at_once": 2, "do": each}]);
-    let flows = create(&engine, "flow", dag(tasks)).await;
+    let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
     // Both of the first two end before the next step: one starts a third, the other stops it all.
-    let driven = driver(&engine, &world, "me").run("flow", &never()).await.unwrap();
+    let driven = driver(&store, &world, "me").run("flow", &never()).await.unwrap();
     assert_eq!((driven.left, driven.status), (Left::Ended, Status::Failed));
     let did: Vec<String> = world.done().into_iter().map(|done| done.instance).collect();
     assert_eq!(did, ["each[0]"]);
@@ -385,7 +385,7 @@ async fn f1_what_is_cancelled_before_it_begins_is_not_begun() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_a_thousand_tasks_share_commits() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
+    let store = store(directory.path());
     let each = json!({"id": "one", "type": "mcp_tool", "tool": "pay",
                       "arguments": {"item": "{{ item }}"}});
     let tasks = json!([{"id": "each", "type": "foreach", "items": "{{ inputs.items }}",
@@ -394,10 +394,10 @@ async fn f1_a_thousand_tasks_share_commits() {
     dag.settings.concurrency = 64;
     let items: Vec<u32> = (0..1_000).collect();
     let inputs = Map::from_iter([("items".to_owned(), json!(items))]);
-    let flows = create_with(&engine, "flow", dag, inputs).await;
+    let flows = create_with(&store, "flow", dag, inputs).await;
     let world = Arc::new(World::default());
     let began = std::time::Instant::now();
-    let driven = driver(&engine, &world, "me").run("flow", &never()).await.unwrap();
+    let driven = driver(&store, &world, "me").run("flow", &never()).await.unwrap();
     println!("{} commits, {:?} a task", driven.commits, began.elapsed() / 1_000);
     assert_eq!(driven.status, Status::Completed);
     assert_eq!(world.done().len(), 1_000);
@@ -409,13 +409,13 @@ async fn f1_a_thousand_tasks_share_commits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn f5_a_command_from_another_process_is_heard() {
     let directory = tempfile::tempdir().unwrap();
-    let (one, two) = (engine(directory.path()), engine(directory.path()));
+    let (one, two) = (store(directory.path()), store(directory.path()));
     let tasks = json!([{"id": "ask", "type": "approval", "message": "well?"},
                        tool("then", "pay", &["ask"])]);
     create(&one, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
     let stays = DriverOptions { idle: WhenIdle::Stay, ..options("me") };
-    let driver: Driver<Embedded, World> = Driver::new(one, Arc::clone(&world), stays);
+    let driver: Driver<SqliteWorkflowStore, World> = Driver::new(one, Arc::clone(&world), stays);
     let stop = never();
     let flows = belljar_workflow::Workflows::new(two);
     let (driven, ()) = tokio::join!(driver.run("flow", &stop), async {

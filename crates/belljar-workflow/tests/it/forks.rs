@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_workflow::{
-    Command, Driver, DurableEngine as _, Embedded, EngineError, Happened, Left, Status, WhyNot,
-    WorkflowError, Workflows,
+    Command, Driver, Happened, Left, SqliteWorkflowStore, Status, WhyNot, WorkflowError,
+    WorkflowStore as _, WorkflowStoreError, Workflows,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, create, dag, driver, engine, events, tool};
+use crate::world::{World, create, dag, driver, events, store, tool};
 
 /// Two effects that can be undone, and one that comes after them.
 fn tasks() -> Value {
@@ -25,30 +25,30 @@ fn tasks() -> Value {
 /// A workflow of these that has ended, and who drove it.
 struct Ran {
     _kept: TempDir,
-    engine: Arc<Embedded>,
-    flows: Workflows<Embedded>,
+    store: Arc<SqliteWorkflowStore>,
+    flows: Workflows<SqliteWorkflowStore>,
     world: Arc<World>,
-    driver: Driver<Embedded, World>,
+    driver: Driver<SqliteWorkflowStore, World>,
     stop: CancellationToken,
 }
 
 async fn ran() -> Ran {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
-    let flows = create(&engine, "flow", dag(tasks())).await;
+    let store = store(directory.path());
+    let flows = create(&store, "flow", dag(tasks())).await;
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
-    let driver = driver(&engine, &world, "me");
+    let driver = driver(&store, &world, "me");
     driver.run("flow", &stop).await.unwrap();
-    Ran { _kept: directory, engine, flows, world, driver, stop }
+    Ran { _kept: directory, store, flows, world, driver, stop }
 }
 
-async fn after(engine: &Embedded, task: &str) -> u64 {
-    let rows = engine.checkpoints("flow", None, 99).await.unwrap();
+async fn after(store: &SqliteWorkflowStore, task: &str) -> u64 {
+    let rows = store.checkpoints("flow", None, 99).await.unwrap();
     // The first of the name is the last of the list.
     rows.iter().rfind(|row| row.name == task).unwrap().seq
 }
 
-async fn accepted(flows: &Workflows<Embedded>, flow: &str, id: &str) {
+async fn accepted(flows: &Workflows<SqliteWorkflowStore>, flow: &str, id: &str) {
     let answer = flows.answer(flow, id, Duration::ZERO).await.unwrap().unwrap();
     assert!(answer.is_accepted(), "{answer:?}");
 }
@@ -56,25 +56,25 @@ async fn accepted(flows: &Workflows<Embedded>, flow: &str, id: &str) {
 #[tokio::test]
 async fn f6_a_checkpoint_that_was_rolled_back_is_not_forked() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = engine(directory.path());
-    let flows = create(&engine, "flow", dag(tasks())).await;
+    let store = store(directory.path());
+    let flows = create(&store, "flow", dag(tasks())).await;
     let none = flows.fork("flow", None, "early", 2, None).await.unwrap_err();
     assert!(none.to_string().contains("has no checkpoint yet"), "{none}");
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
-    let driver = driver(&engine, &world, "me");
+    let driver = driver(&store, &world, "me");
     driver.run("flow", &stop).await.unwrap();
-    let (first, second) = (after(&engine, "a").await, after(&engine, "b").await);
+    let (first, second) = (after(&store, "a").await, after(&store, "b").await);
     flows.fork("flow", Some(second), "control", 2, None).await.unwrap();
     flows.send("flow", "back", "test", &Command::RollBack { to: first }, 1).await.unwrap();
     driver.run("flow", &stop).await.unwrap();
     accepted(&flows, "flow", "back").await;
     // Its payment was given back: nobody goes on as if it had not been.
     let refused = flows.fork("flow", Some(second), "fork", 2, None).await;
-    let Err(WorkflowError::Engine(EngineError::Conflict(why))) = refused else {
+    let Err(WorkflowError::Store(WorkflowStoreError::Conflict(why))) = refused else {
         panic!("{refused:?}");
     };
     assert!(why.contains("rolled back"), "{why}");
-    assert_eq!(engine.find("fork").await.unwrap(), None);
+    assert_eq!(store.find("fork").await.unwrap(), None);
     let at = flows.fork("flow", None, "newest", 2, None).await.unwrap();
     assert!(at == first || at > second + 1, "{at} is on a branch that is alive");
     assert_eq!(flows.fork("flow", Some(first), "older", 2, None).await.unwrap(), first);
@@ -82,8 +82,8 @@ async fn f6_a_checkpoint_that_was_rolled_back_is_not_forked() {
 
 #[tokio::test]
 async fn f6_a_fork_does_not_undo_what_the_other_did() {
-    let Ran { _kept, engine, flows, world, driver, stop } = ran().await;
-    let (begin, at) = (after(&engine, "begin").await, after(&engine, "a").await);
+    let Ran { _kept, store, flows, world, driver, stop } = ran().await;
+    let (begin, at) = (after(&store, "begin").await, after(&store, "a").await);
     flows.fork("flow", Some(at), "fork", 2, None).await.unwrap();
     assert_eq!(driver.run("fork", &stop).await.unwrap().status, Status::Completed);
     flows.send("fork", "back", "test", &Command::RollBack { to: begin }, 1).await.unwrap();
@@ -113,8 +113,8 @@ async fn f6_a_fork_does_not_undo_what_the_other_did() {
 
 #[tokio::test]
 async fn f3_a_fork_that_is_paused_is_never_without_its_pause() {
-    let Ran { _kept, engine, flows, world, driver, stop } = ran().await;
-    let at = after(&engine, "a").await;
+    let Ran { _kept, store, flows, world, driver, stop } = ran().await;
+    let at = after(&store, "a").await;
     let mut parent = "flow".to_owned();
     for (number, at) in [(1, at), (2, at), (3, 0)] {
         // Also of one that was paused itself, and before the beginning.

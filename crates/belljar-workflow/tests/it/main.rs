@@ -11,5 +11,6 @@ mod conformance;
 mod crashes;
 mod drivers;
 mod forks;
+mod sqlite_conformance;
 mod tampered;
 mod world;

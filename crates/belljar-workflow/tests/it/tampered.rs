@@ -1,4 +1,4 @@
-//! The embedded engine with something wrong with it: a flaw of its own, or a host that dies at a
+//! The embedded store with something wrong with it: a flaw of its own, or a host that dies at a
 //! point.
 
 use std::{
@@ -13,14 +13,14 @@ use std::{
 use tokio::sync::Notify;
 
 use belljar_workflow::{
-    Embedded, EngineError,
-    engine::{
-        Batch, CheckpointRow, CommandRow, DurableEngine, EventRow, Filter, FlowRow, GiveBack,
-        Lease, LeaseRequest, LeftAlone, Loaded, NewFlow, QueuedCommand, Sent,
+    SqliteWorkflowStore, WorkflowStoreError,
+    workflow_store::{
+        Batch, CheckpointRow, CommandReceipt, CommandRow, EventRow, Filter, FlowRow, GiveBack,
+        Lease, LeaseRequest, LeftAlone, LoadedWorkflow, NewFlow, QueuedCommand, WorkflowStore,
     },
 };
 
-/// What is wrong with an engine.
+/// What is wrong with an store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
     IgnoresFences,
@@ -43,7 +43,7 @@ pub(crate) type Dies = Arc<dyn Fn(Point) -> bool + Send + Sync>;
 
 #[derive(Clone)]
 pub(crate) struct Tampered {
-    engine: Embedded,
+    store: SqliteWorkflowStore,
     flaw: Option<Flaw>,
     dies: Option<Dies>,
     /// Commits until the disk is full.
@@ -88,23 +88,23 @@ impl fmt::Debug for Tampered {
 }
 
 impl Tampered {
-    pub(crate) fn flawed(engine: Embedded, flaw: Flaw) -> Self {
-        Self { engine, flaw: Some(flaw), dies: None, room: None, pause: None }
+    pub(crate) fn flawed(store: SqliteWorkflowStore, flaw: Flaw) -> Self {
+        Self { store, flaw: Some(flaw), dies: None, room: None, pause: None }
     }
 
-    pub(crate) fn mortal(engine: Embedded, dies: Dies) -> Self {
-        Self { engine, flaw: None, dies: Some(dies), room: None, pause: None }
+    pub(crate) fn mortal(store: SqliteWorkflowStore, dies: Dies) -> Self {
+        Self { store, flaw: None, dies: Some(dies), room: None, pause: None }
     }
 
     /// One whose disk is full after so many commits.
-    pub(crate) fn with_room(engine: Embedded, commits: i64) -> Self {
+    pub(crate) fn with_room(store: SqliteWorkflowStore, commits: i64) -> Self {
         let room = Some(Arc::new(AtomicI64::new(commits)));
-        Self { engine, flaw: None, dies: None, room, pause: None }
+        Self { store, flaw: None, dies: None, room, pause: None }
     }
 
     /// One whose host stands still.
-    pub(crate) fn paused(engine: Embedded, pause: Arc<Pause>) -> Self {
-        Self { engine, flaw: None, dies: None, room: None, pause: Some(pause) }
+    pub(crate) fn paused(store: SqliteWorkflowStore, pause: Arc<Pause>) -> Self {
+        Self { store, flaw: None, dies: None, room: None, pause: Some(pause) }
     }
 
     async fn pass(&self, point: Point) {
@@ -118,35 +118,35 @@ impl Tampered {
     }
 }
 
-impl DurableEngine for Tampered {
-    async fn create(&self, flow: NewFlow) -> Result<(), EngineError> {
-        self.engine.create(flow).await
+impl WorkflowStore for Tampered {
+    async fn create(&self, flow: NewFlow) -> Result<(), WorkflowStoreError> {
+        self.store.create(flow).await
     }
 
-    async fn claim(&self, flow: &str, request: LeaseRequest) -> Result<Lease, EngineError> {
+    async fn claim(&self, flow: &str, request: LeaseRequest) -> Result<Lease, WorkflowStoreError> {
         let take_over = request.take_over || self.has(Flaw::ClaimsWhatIsHeld);
-        self.engine.claim(flow, LeaseRequest { take_over, ..request }).await
+        self.store.claim(flow, LeaseRequest { take_over, ..request }).await
     }
 
-    async fn renew(&self, lease: &Lease, until_ms: i64) -> Result<(), EngineError> {
-        self.engine.renew(lease, until_ms).await
+    async fn renew(&self, lease: &Lease, until_ms: i64) -> Result<(), WorkflowStoreError> {
+        self.store.renew(lease, until_ms).await
     }
 
-    async fn release(&self, lease: &Lease, how: GiveBack) -> Result<(), EngineError> {
-        self.engine.release(lease, how).await
+    async fn release(&self, lease: &Lease, how: GiveBack) -> Result<(), WorkflowStoreError> {
+        self.store.release(lease, how).await
     }
 
-    async fn commit(&self, lease: &Lease, mut batch: Batch) -> Result<u64, EngineError> {
+    async fn commit(&self, lease: &Lease, mut batch: Batch) -> Result<u64, WorkflowStoreError> {
         self.pass(Point::BeforeCommit).await;
         if let Some(pause) = &self.pause {
             pause.pass().await;
         }
         if self.room.as_ref().is_some_and(|room| room.fetch_sub(1, Ordering::SeqCst) <= 0) {
-            return Err(EngineError::Failed("the disk is full".into()));
+            return Err(WorkflowStoreError::Failed("the disk is full".into()));
         }
         let mut lease = lease.clone();
         if self.has(Flaw::IgnoresFences) {
-            lease.fence = self.engine.find(&lease.flow_id).await?.map_or(0, |row| row.fence);
+            lease.fence = self.store.find(&lease.flow_id).await?.map_or(0, |row| row.fence);
         }
         if self.has(Flaw::LosesTheLastEvent) {
             batch.events.pop();
@@ -157,13 +157,17 @@ impl DurableEngine for Tampered {
         if self.has(Flaw::LosesLargeValues) {
             batch.inputs.iter_mut().for_each(|input| input.body.truncate(1 << 20));
         }
-        let committed = self.engine.commit(&lease, batch).await;
+        let committed = self.store.commit(&lease, batch).await;
         self.pass(Point::AfterCommit).await;
         committed
     }
 
-    async fn load(&self, flow: &str, checkpoint: Option<u64>) -> Result<Loaded, EngineError> {
-        self.engine.load(flow, checkpoint).await
+    async fn load(
+        &self,
+        flow: &str,
+        checkpoint: Option<u64>,
+    ) -> Result<LoadedWorkflow, WorkflowStoreError> {
+        self.store.load(flow, checkpoint).await
     }
 
     async fn checkpoints(
@@ -171,12 +175,12 @@ impl DurableEngine for Tampered {
         flow: &str,
         before: Option<u64>,
         limit: u32,
-    ) -> Result<Vec<CheckpointRow>, EngineError> {
-        self.engine.checkpoints(flow, before, limit).await
+    ) -> Result<Vec<CheckpointRow>, WorkflowStoreError> {
+        self.store.checkpoints(flow, before, limit).await
     }
 
-    async fn find(&self, flow: &str) -> Result<Option<FlowRow>, EngineError> {
-        self.engine.find(flow).await
+    async fn find(&self, flow: &str) -> Result<Option<FlowRow>, WorkflowStoreError> {
+        self.store.find(flow).await
     }
 
     async fn list(
@@ -184,8 +188,8 @@ impl DurableEngine for Tampered {
         filter: Filter,
         before: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, EngineError> {
-        self.engine.list(filter, before, limit).await
+    ) -> Result<Vec<FlowRow>, WorkflowStoreError> {
+        self.store.list(filter, before, limit).await
     }
 
     async fn abandoned(
@@ -193,8 +197,8 @@ impl DurableEngine for Tampered {
         now_ms: i64,
         but: LeftAlone,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, EngineError> {
-        self.engine.abandoned(now_ms, but, limit).await
+    ) -> Result<Vec<FlowRow>, WorkflowStoreError> {
+        self.store.abandoned(now_ms, but, limit).await
     }
 
     async fn fork(
@@ -204,28 +208,20 @@ impl DurableEngine for Tampered {
         new_id: &str,
         now_ms: i64,
         command: Option<QueuedCommand>,
-    ) -> Result<(), EngineError> {
-        self.engine.fork(flow, checkpoint, new_id, now_ms, command).await
+    ) -> Result<(), WorkflowStoreError> {
+        self.store.fork(flow, checkpoint, new_id, now_ms, command).await
     }
 
-    async fn copy(&self, flow: &str, new_id: &str, now_ms: i64) -> Result<(), EngineError> {
-        self.engine.copy(flow, new_id, now_ms).await
-    }
-
-    async fn prune(&self, flow: &str) -> Result<u64, EngineError> {
-        self.engine.prune(flow).await
-    }
-
-    async fn forget(&self, flow: &str, now_ms: i64) -> Result<(), EngineError> {
-        self.engine.forget(flow, now_ms).await
-    }
-
-    async fn send(&self, flow: &str, mut command: QueuedCommand) -> Result<Sent, EngineError> {
-        let known = self.engine.command(flow, &command.id, Duration::ZERO).await?.is_some();
+    async fn send(
+        &self,
+        flow: &str,
+        mut command: QueuedCommand,
+    ) -> Result<CommandReceipt, WorkflowStoreError> {
+        let known = self.store.command(flow, &command.id, Duration::ZERO).await?.is_some();
         if known && self.has(Flaw::QueuesRepeatedCommands) {
             command.id.push_str(" again");
         }
-        self.engine.send(flow, command).await
+        self.store.send(flow, command).await
     }
 
     async fn commands(
@@ -233,20 +229,20 @@ impl DurableEngine for Tampered {
         flow: &str,
         after: u64,
         limit: u32,
-        patience: Duration,
-    ) -> Result<Vec<CommandRow>, EngineError> {
-        self.engine.commands(flow, after, limit, patience).await
+        timeout: Duration,
+    ) -> Result<Vec<CommandRow>, WorkflowStoreError> {
+        self.store.commands(flow, after, limit, timeout).await
     }
 
     async fn command(
         &self,
         flow: &str,
         id: &str,
-        patience: Duration,
-    ) -> Result<Option<CommandRow>, EngineError> {
+        timeout: Duration,
+    ) -> Result<Option<CommandRow>, WorkflowStoreError> {
         // One that never answers is found out without waiting for it.
-        let patience = if self.flaw.is_some() { Duration::ZERO } else { patience };
-        self.engine.command(flow, id, patience).await
+        let timeout = if self.flaw.is_some() { Duration::ZERO } else { timeout };
+        self.store.command(flow, id, timeout).await
     }
 
     async fn events(
@@ -254,11 +250,11 @@ impl DurableEngine for Tampered {
         flow: &str,
         after: u64,
         limit: u32,
-        patience: Duration,
-    ) -> Result<Vec<EventRow>, EngineError> {
-        let patience =
-            if self.flaw.is_some() { patience.min(Duration::from_millis(300)) } else { patience };
-        self.engine.events(flow, after, limit, patience).await
+        timeout: Duration,
+    ) -> Result<Vec<EventRow>, WorkflowStoreError> {
+        let timeout =
+            if self.flaw.is_some() { timeout.min(Duration::from_millis(300)) } else { timeout };
+        self.store.events(flow, after, limit, timeout).await
     }
 
     async fn put_blob(
@@ -266,11 +262,11 @@ impl DurableEngine for Tampered {
         flow: &str,
         bytes: Vec<u8>,
         now_ms: i64,
-    ) -> Result<String, EngineError> {
-        self.engine.put_blob(flow, bytes, now_ms).await
+    ) -> Result<String, WorkflowStoreError> {
+        self.store.put_blob(flow, bytes, now_ms).await
     }
 
-    async fn blob(&self, id: &str) -> Result<Option<Vec<u8>>, EngineError> {
-        self.engine.blob(id).await
+    async fn blob(&self, id: &str) -> Result<Option<Vec<u8>>, WorkflowStoreError> {
+        self.store.blob(id).await
     }
 }

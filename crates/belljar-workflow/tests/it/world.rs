@@ -12,8 +12,8 @@ use std::{
 
 use belljar_store::Store;
 use belljar_workflow::{
-    Clock, Dag, Driver, DriverOptions, Embedded, Event, Failure, Job, NewWorkflow, Outcome,
-    Performer, Start, WhenIdle, Work, Workflows,
+    Clock, Dag, Driver, DriverOptions, Event, Failure, Job, NewWorkflow, Outcome, Performer,
+    SqliteWorkflowStore, Start, WhenIdle, Work, Workflows,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -199,8 +199,8 @@ impl Clock for TestClock {
     }
 }
 
-pub(crate) fn engine(directory: &Path) -> Arc<Embedded> {
-    Arc::new(Embedded::new(Store::open(directory).unwrap()))
+pub(crate) fn store(directory: &Path) -> Arc<SqliteWorkflowStore> {
+    Arc::new(SqliteWorkflowStore::new(Store::open(directory).unwrap()))
 }
 
 /// A driver that leaves when only a command can change anything.
@@ -209,11 +209,11 @@ pub(crate) fn options(owner: &str) -> DriverOptions {
 }
 
 pub(crate) fn driver(
-    engine: &Arc<Embedded>,
+    store: &Arc<SqliteWorkflowStore>,
     world: &Arc<World>,
     owner: &str,
-) -> Driver<Embedded, World> {
-    Driver::new(Arc::clone(engine), Arc::clone(world), options(owner))
+) -> Driver<SqliteWorkflowStore, World> {
+    Driver::new(Arc::clone(store), Arc::clone(world), options(owner))
 }
 
 /// A workflow of tools, from JSON.
@@ -227,17 +227,21 @@ pub(crate) fn tool(id: &str, tool: &str, after: &[&str]) -> Value {
 }
 
 /// Makes a workflow.
-pub(crate) async fn create(engine: &Arc<Embedded>, id: &str, dag: Dag) -> Workflows<Embedded> {
-    create_with(engine, id, dag, Map::new()).await
+pub(crate) async fn create(
+    store: &Arc<SqliteWorkflowStore>,
+    id: &str,
+    dag: Dag,
+) -> Workflows<SqliteWorkflowStore> {
+    create_with(store, id, dag, Map::new()).await
 }
 
 pub(crate) async fn create_with(
-    engine: &Arc<Embedded>,
+    store: &Arc<SqliteWorkflowStore>,
     id: &str,
     dag: Dag,
     inputs: Map<String, Value>,
-) -> Workflows<Embedded> {
-    let flows = Workflows::new(Arc::clone(engine));
+) -> Workflows<SqliteWorkflowStore> {
+    let flows = Workflows::new(Arc::clone(store));
     let new = NewWorkflow {
         id: id.to_owned(),
         caller: "test".to_owned(),
@@ -251,7 +255,7 @@ pub(crate) async fn create_with(
 }
 
 /// All events, which must have no gap and no repetition.
-pub(crate) async fn events(flows: &Workflows<Embedded>, flow: &str) -> Vec<Event> {
+pub(crate) async fn events(flows: &Workflows<SqliteWorkflowStore>, flow: &str) -> Vec<Event> {
     let events = flows.events(flow, 0, 100_000, Duration::ZERO).await.unwrap();
     for (at, event) in (1..).zip(&events) {
         assert_eq!(event.seq, at, "a gap in the events");

@@ -16,7 +16,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use belljar_store::Store;
-use belljar_workflow::{DurableEngine as _, Embedded, Workflows, engine::Filter};
+use belljar_workflow::{
+    SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::Filter,
+};
 
 use super::{
     arguments::WorkflowCommand,
@@ -55,16 +57,16 @@ pub(crate) fn workflow(
 }
 
 /// The workflows that are kept here.
-fn kept(project: &Project) -> anyhow::Result<Workflows<Embedded>> {
+fn kept(project: &Project) -> anyhow::Result<Workflows<SqliteWorkflowStore>> {
     let store: Option<Store> = project.existing_store()?;
     let store =
         store.context("no workflow was run in this project yet: belljar workflow run FILE")?;
-    Ok(Workflows::new(std::sync::Arc::new(Embedded::new(store))))
+    Ok(Workflows::new(std::sync::Arc::new(SqliteWorkflowStore::new(store))))
 }
 
 /// The workflow that is meant by an id or its beginning.
-async fn find(workflows: &Workflows<Embedded>, given: &str) -> anyhow::Result<String> {
-    let engine = workflows.engine();
+async fn find(workflows: &Workflows<SqliteWorkflowStore>, given: &str) -> anyhow::Result<String> {
+    let engine = workflows.store();
     if engine.find(given).await?.is_some() {
         return Ok(given.to_owned());
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use belljar_workflow::{
-    DurableEngine as _, Ending, Entry, Failure, Files, Job, Outcome, WorkflowError,
+    Ending, Entry, Failure, Files, Job, Outcome, WorkflowError, WorkflowStore as _,
 };
 
 use belljar_jail::workspace::Withheld;
@@ -116,7 +116,7 @@ impl Hands {
         directory: &Path,
         before: &Files,
     ) -> io::Result<Delta> {
-        let store = self.engine.store();
+        let store = self.engine.project_store();
         let events = store.events(0, u32::MAX, Some(run)).await.map_err(io::Error::other)?;
         if let Some(noted) = events.iter().find(|event| event.name == COLLECTED) {
             return Ok(serde_json::from_str(&noted.data_json)?);
@@ -184,7 +184,7 @@ impl Hands {
             }
             None => {
                 let kind = "application/octet-stream";
-                let put = self.engine.store().put_blob(bytes, kind, now_ms()).await;
+                let put = self.engine.project_store().put_blob(bytes, kind, now_ms()).await;
                 put.map_err(io::Error::other)
             }
         }

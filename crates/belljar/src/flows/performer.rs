@@ -10,8 +10,8 @@ use belljar_runtime::RunResult;
 use belljar_server::TaskMeasured;
 use belljar_tools::crash_point;
 use belljar_workflow::{
-    Command, Embedded, Ending, Failure, Job, Outcome, Performer, Place, Sandbox as SandboxAction,
-    Start, Work,
+    Command, Ending, Failure, Job, Outcome, Performer, Place, Sandbox as SandboxAction,
+    SqliteWorkflowStore, Start, Work,
 };
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(super) struct Hands {
     pub(super) executor: Executor,
     pub(super) sessions: SessionRegistry,
     pub(super) options: FlowOptions,
-    pub(super) engine: Arc<Embedded>,
+    pub(super) engine: Arc<SqliteWorkflowStore>,
     pub(super) known: Known,
     /// The workflows that are driven here.
     flows: Mutex<HashMap<String, Arc<Driven>>>,
@@ -51,7 +51,7 @@ impl Hands {
         executor: Executor,
         sessions: SessionRegistry,
         options: FlowOptions,
-        engine: Arc<Embedded>,
+        engine: Arc<SqliteWorkflowStore>,
     ) -> Self {
         let (known, flows) = (Known::default(), Mutex::default());
         Self { executor, sessions, options, engine, known, flows }

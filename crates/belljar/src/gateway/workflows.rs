@@ -15,8 +15,8 @@ use belljar_server::{
     WorkflowReport, WorkflowRequest, Workflows,
 };
 use belljar_workflow::{
-    EngineError, WorkflowError as FlowError,
-    engine::{Filter, FlowRow},
+    WorkflowError as FlowError, WorkflowStoreError,
+    workflow_store::{Filter, FlowRow},
 };
 use belljar_workflow_formats::CodeExecution;
 use tokio_util::sync::CancellationToken;
@@ -263,13 +263,13 @@ fn told(error: FlowsError) -> WorkflowError {
         error @ (FlowsError::CodeOff { .. }
         | FlowsError::ShellOff { .. }
         | FlowsError::BadId(_)) => WorkflowError::Faulty { faults: vec![error.to_string()] },
-        FlowsError::Workflow(FlowError::Engine(EngineError::Conflict(why))) => {
+        FlowsError::Workflow(FlowError::Store(WorkflowStoreError::Conflict(why))) => {
             WorkflowError::BadCommand { why }
         }
-        FlowsError::Workflow(FlowError::Engine(error @ EngineError::NoCheckpoint { .. })) => {
+        FlowsError::Workflow(FlowError::Store(error @ WorkflowStoreError::NoCheckpoint { .. })) => {
             WorkflowError::BadCommand { why: error.to_string() }
         }
-        FlowsError::Workflow(FlowError::Engine(EngineError::Held { flow, .. })) => {
+        FlowsError::Workflow(FlowError::Store(WorkflowStoreError::Held { flow, .. })) => {
             WorkflowError::NotOver { id: flow }
         }
         error @ (FlowsError::Files { .. } | FlowsError::Workflow(_)) => {

@@ -13,8 +13,8 @@ use std::{
 use belljar::now_ms;
 use belljar_store::{Approvals, Verdict};
 use belljar_workflow::{
-    DurableEngine as _, Happened, Resolution, Status,
-    engine::{LeaseRequest, Why},
+    Happened, Resolution, Status, WorkflowStore as _,
+    workflow_store::{LeaseRequest, Why},
 };
 use serde_json::{Value, json};
 
@@ -150,7 +150,7 @@ impl Flow {
 
     /// Says yes to what policy asks about; of a call in doubt, what the ledger knows.
     fn approve(&self, watched: &Watched) {
-        let store = watched.engine().store();
+        let store = watched.store().project_store();
         let pending = block_on(store.approvals(Approvals::Pending, now_ms())).unwrap();
         for approval in pending {
             let asked = approval.asked;
@@ -237,7 +237,7 @@ fn kill_at(n: u32) -> bool {
         flow.project.until_quiet();
         let is_made = flow
             .watched()
-            .is_some_and(|watched| block_on(watched.engine().find(FLOW)).unwrap().is_some());
+            .is_some_and(|watched| block_on(watched.store().find(FLOW)).unwrap().is_some());
         let second = match is_made {
             true => flow.attend(flow.resume(None)),
             false => flow.attend(flow.run(None)),
@@ -352,7 +352,7 @@ fn f3_a_host_that_was_superseded_writes_nothing_and_says_so() {
         take_over: true,
         why: Why::Asked,
     };
-    block_on(watched.engine().claim(FLOW, request)).unwrap();
+    block_on(watched.store().claim(FLOW, request)).unwrap();
     let before = watched.machine(FLOW).taken();
     flow.project.release("after", "a1");
     let ended = outcome(host.wait_with_output().unwrap());

@@ -5,7 +5,7 @@ use std::{path::Path, process::Child, sync::Arc, time::Duration};
 use belljar::{new_command_id, now_ms};
 use belljar_store::Store;
 use belljar_workflow::{
-    Command, Decision, DecisionKind, Embedded, Event, Machine, Resolution, Workflows,
+    Command, Decision, DecisionKind, Event, Machine, Resolution, SqliteWorkflowStore, Workflows,
 };
 
 use crate::executor_support::block_on;
@@ -14,17 +14,17 @@ use crate::executor_support::block_on;
 const ALL: u32 = 100_000;
 
 /// The workflows of a project that others run.
-pub(crate) struct Watched(Workflows<Embedded>);
+pub(crate) struct Watched(Workflows<SqliteWorkflowStore>);
 
 impl Watched {
     /// Those kept in this `.belljar`.
     pub(crate) fn of(state: &Path) -> Self {
         let store = Store::open(state).unwrap();
-        Self(Workflows::new(Arc::new(Embedded::new(store))))
+        Self(Workflows::new(Arc::new(SqliteWorkflowStore::new(store))))
     }
 
-    pub(crate) fn engine(&self) -> &Arc<Embedded> {
-        self.0.engine()
+    pub(crate) fn store(&self) -> &Arc<SqliteWorkflowStore> {
+        self.0.store()
     }
 
     pub(crate) fn machine(&self, id: &str) -> Machine {
@@ -76,7 +76,7 @@ impl Watched {
         let belljar_workflow::Entry::File { blob, .. } = machine.files().get(path)? else {
             return None;
         };
-        let bytes = block_on(self.engine().store().blob(blob)).unwrap()?;
+        let bytes = block_on(self.store().project_store().blob(blob)).unwrap()?;
         Some(String::from_utf8(bytes).unwrap())
     }
 }

@@ -10,8 +10,8 @@ use crate::{
         round::{Round, encode},
     },
     effect::{Again, Effect, Input, Status, What},
-    engine::{DurableEngine, EngineError, QueuedCommand, Standing},
     machine::Refusal,
+    workflow_store::{QueuedCommand, StatusRow, WorkflowStore, WorkflowStoreError},
 };
 
 /// Whether a commit has the whole state.
@@ -21,9 +21,9 @@ pub(super) enum Snapshot {
     Always,
 }
 
-impl<E, P, C> Session<'_, E, P, C>
+impl<S, P, C> Session<'_, S, P, C>
 where
-    E: DurableEngine + 'static,
+    S: WorkflowStore + 'static,
     P: Performer + 'static,
     C: Clock,
 {
@@ -81,13 +81,13 @@ where
         command: u64,
     ) -> Result<Round, DriveError> {
         let mut round = self.round();
-        let refused = match self.driver.engine.load(&self.flow, Some(to)).await {
+        let refused = match self.driver.store.load(&self.flow, Some(to)).await {
             Ok(loaded) => {
                 let base = Box::new(rebuild(&loaded)?);
                 let what = What::RollBack { id: id.clone(), by, to, base };
                 self.apply(&mut round, what).err().map(|refusal| refusal.to_string())
             }
-            Err(error @ EngineError::NoCheckpoint { .. }) => Some(error.to_string()),
+            Err(error @ WorkflowStoreError::NoCheckpoint { .. }) => Some(error.to_string()),
             Err(error) => return Err(error.into()),
         };
         if let Some(refused) = refused {
@@ -126,7 +126,7 @@ where
         let is_checkpoint = round.batch.inputs.iter().any(|row| row.checkpoint.is_some());
         self.driver.performer.at(Place::Committing);
         let began = Instant::now();
-        self.driver.engine.commit(&self.lease, round.batch).await?;
+        self.driver.store.commit(&self.lease, round.batch).await?;
         if is_checkpoint {
             self.driver.performer.saved(began.elapsed());
         }
@@ -163,8 +163,8 @@ where
                     self.tasks.start(&self.driver.performer, &self.flow, start, files);
                 }
                 Effect::Cancel { instance, attempt } => {
-                    let patience_ms = self.now().saturating_add(self.driver.grace_ms());
-                    self.tasks.cancel(&instance, attempt, patience_ms);
+                    let drop_at_ms = self.now().saturating_add(self.driver.grace_ms());
+                    self.tasks.cancel(&instance, attempt, drop_at_ms);
                 }
                 Effect::Timer { timer, at_ms } => {
                     self.timers.insert(timer, i64::try_from(at_ms).unwrap_or(i64::MAX));
@@ -190,14 +190,14 @@ where
         self.tasks.drop_late(now_ms);
         if now_ms >= self.lease_until_ms.saturating_sub(self.driver.lease_ms() / 3 * 2) {
             let until_ms = now_ms.saturating_add(self.driver.lease_ms());
-            self.driver.engine.renew(&self.lease, self.driver.lapses_ms()).await?;
+            self.driver.store.renew(&self.lease, self.driver.lapses_ms()).await?;
             self.lease_until_ms = until_ms;
         }
         Ok(())
     }
 
     /// Where the workflow is, for those who look for work.
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> StatusRow {
         let status = self.machine.status();
         let due_ms = if status.is_over() {
             i64::MAX
@@ -208,7 +208,7 @@ where
         } else {
             0
         };
-        Standing { status: name(status).to_owned(), due_ms, finished: status.is_over() }
+        StatusRow { status: name(status).to_owned(), due_ms, finished: status.is_over() }
     }
 }
 

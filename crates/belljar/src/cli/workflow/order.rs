@@ -11,7 +11,9 @@ use belljar::{
     Answered, CommandAnswer, FlowTerms, Flows, check_command, is_looked_after, new_command_id,
     now_ms,
 };
-use belljar_workflow::{Command, DurableEngine as _, Embedded, Resolution, Task, Workflows};
+use belljar_workflow::{
+    Command, Resolution, SqliteWorkflowStore, Task, WorkflowStore as _, Workflows,
+};
 use belljar_workflow_formats::{self as formats, CodeExecution, Options};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -140,8 +142,8 @@ fn tell(id: &str, answer: &CommandAnswer, as_json: bool) -> anyhow::Result<ExitC
 }
 
 /// Whether somebody who lives drives a workflow, or looks after it while it rests.
-async fn is_driven(workflows: &Workflows<Embedded>, id: &str) -> anyhow::Result<bool> {
-    let row = workflows.engine().find(id).await?;
+async fn is_driven(workflows: &Workflows<SqliteWorkflowStore>, id: &str) -> anyhow::Result<bool> {
+    let row = workflows.store().find(id).await?;
     Ok(row.is_some_and(|row| is_looked_after(&row)))
 }
 

@@ -16,7 +16,7 @@ use anyhow::{Context as _, anyhow, bail};
 use belljar::{CommitExecutable, FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
 use belljar_tools::{ApprovalNotice, Observer};
 use belljar_wire::json::{JsonFlaw, check_keys};
-use belljar_workflow::{DriveError, Driven, EngineError, Left, Status};
+use belljar_workflow::{DriveError, Driven, Left, Status, WorkflowStoreError};
 use belljar_workflow_formats::CodeExecution;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -267,7 +267,7 @@ fn stopped(id: &str, status: Option<Status>) -> anyhow::Result<ExitCode> {
 
 /// Why a workflow could not be driven, for people.
 pub(super) fn explained(id: &str, error: DriveError) -> anyhow::Error {
-    if let DriveError::Engine(EngineError::Held { owner, .. }) = &error {
+    if let DriveError::Store(WorkflowStoreError::Held { owner, .. }) = &error {
         let process = owner.split(':').next().unwrap_or_default();
         return anyhow::anyhow!(
             "workflow {id} is being run by process {process}; watch it: \

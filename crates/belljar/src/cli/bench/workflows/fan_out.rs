@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context as _, ensure};
 use belljar_store::Store;
 use belljar_workflow::{
-    Dag, Driver, DriverOptions, Embedded, Job, NewWorkflow, Outcome, Performer, Start, Status,
-    Workflows,
+    Dag, Driver, DriverOptions, Job, NewWorkflow, Outcome, Performer, SqliteWorkflowStore, Start,
+    Status, Workflows,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ pub(super) fn measure(
     peer: Option<&LangGraph>,
 ) -> anyhow::Result<Vec<Row>> {
     let runtime = runtime()?;
-    let engine = Arc::new(Embedded::new(Store::open(&project.join("fan-out"))?));
+    let engine = Arc::new(SqliteWorkflowStore::new(Store::open(&project.join("fan-out"))?));
     let mut rows = Vec::new();
     for at_once in AT_ONCE {
         let mut cases = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn measure(
 }
 
 /// One workflow, from nothing to its end.
-async fn once(engine: &Arc<Embedded>, dag: Dag, id: String) -> anyhow::Result<Duration> {
+async fn once(engine: &Arc<SqliteWorkflowStore>, dag: Dag, id: String) -> anyhow::Result<Duration> {
     let new = NewWorkflow {
         id: id.clone(),
         caller: "bench".to_owned(),

@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use belljar::now_ms;
 use belljar_store::Store;
-use belljar_workflow::{Embedded, Happened, Workflows};
+use belljar_workflow::{Happened, SqliteWorkflowStore, Workflows};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{CWD, Mode, OFlags, mkfifoat},
@@ -143,7 +143,7 @@ impl Interrupted {
     /// When it was taken up again.
     fn taken_up_ms(&self, id: &str) -> anyhow::Result<i64> {
         let store = Store::open(&self.directory.join(".belljar"))?;
-        let workflows = Workflows::new(Arc::new(Embedded::new(store)));
+        let workflows = Workflows::new(Arc::new(SqliteWorkflowStore::new(store)));
         let events = runtime()?.block_on(workflows.events(id, 0, PAGE, Duration::ZERO))?;
         let mut resumed =
             events.iter().filter(|event| matches!(event.happened, Happened::WorkflowResumed));

@@ -1,4 +1,4 @@
-//! The durable engine inside the host: the project's own store.
+//! The workflow store over the project's own SQLite file.
 //!
 //! Hosts on one machine share the file; what one commits another sees.
 
@@ -6,54 +6,59 @@ use std::time::Duration;
 
 use belljar_store::{FlowError, Store, StoreError};
 
-use crate::engine::{
-    Batch, CheckpointRow, CommandRow, DurableEngine, EngineError, EventRow, Filter, FlowRow,
-    GiveBack, Lease, LeaseRequest, LeftAlone, Loaded, NewFlow, QueuedCommand, Sent,
+use crate::workflow_store::{
+    Batch, CheckpointRow, CommandReceipt, CommandRow, EventRow, Filter, FlowRow, GiveBack, Lease,
+    LeaseRequest, LeftAlone, LoadedWorkflow, NewFlow, QueuedCommand, WorkflowStore,
+    WorkflowStoreError,
 };
 
-/// What a blob of a workflow is, as far as the store is told.
+/// The store records a media type with each blob; the files of a workflow have none of their own.
 const MEDIA_TYPE: &str = "application/octet-stream";
 
-/// An engine over a store. Clones share it.
+/// Keeps workflows in the project's store. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Embedded {
+pub struct SqliteWorkflowStore {
     store: Store,
 }
 
-impl Embedded {
-    /// Keeps workflows in this store.
+impl SqliteWorkflowStore {
+    /// Keeps workflows in this store, beside whatever else is in it.
     pub fn new(store: Store) -> Self {
         Self { store }
     }
 
-    /// The store beneath.
-    pub fn store(&self) -> &Store {
+    /// The whole store, for callers that need more of it than workflows.
+    pub fn project_store(&self) -> &Store {
         &self.store
     }
 }
 
-impl DurableEngine for Embedded {
-    async fn create(&self, flow: NewFlow) -> Result<(), EngineError> {
+impl WorkflowStore for SqliteWorkflowStore {
+    async fn create(&self, flow: NewFlow) -> Result<(), WorkflowStoreError> {
         Ok(self.store.create_flow(flow).await?)
     }
 
-    async fn claim(&self, flow: &str, request: LeaseRequest) -> Result<Lease, EngineError> {
+    async fn claim(&self, flow: &str, request: LeaseRequest) -> Result<Lease, WorkflowStoreError> {
         Ok(self.store.claim_flow(flow, request).await?)
     }
 
-    async fn renew(&self, lease: &Lease, until_ms: i64) -> Result<(), EngineError> {
+    async fn renew(&self, lease: &Lease, until_ms: i64) -> Result<(), WorkflowStoreError> {
         Ok(self.store.renew_flow(lease, until_ms).await?)
     }
 
-    async fn release(&self, lease: &Lease, how: GiveBack) -> Result<(), EngineError> {
+    async fn release(&self, lease: &Lease, how: GiveBack) -> Result<(), WorkflowStoreError> {
         Ok(self.store.release_flow(lease, how).await?)
     }
 
-    async fn commit(&self, lease: &Lease, batch: Batch) -> Result<u64, EngineError> {
+    async fn commit(&self, lease: &Lease, batch: Batch) -> Result<u64, WorkflowStoreError> {
         Ok(self.store.commit_flow(lease, batch).await?)
     }
 
-    async fn load(&self, flow: &str, checkpoint: Option<u64>) -> Result<Loaded, EngineError> {
+    async fn load(
+        &self,
+        flow: &str,
+        checkpoint: Option<u64>,
+    ) -> Result<LoadedWorkflow, WorkflowStoreError> {
         Ok(self.store.load_flow(flow, checkpoint).await?)
     }
 
@@ -62,11 +67,11 @@ impl DurableEngine for Embedded {
         flow: &str,
         before: Option<u64>,
         limit: u32,
-    ) -> Result<Vec<CheckpointRow>, EngineError> {
+    ) -> Result<Vec<CheckpointRow>, WorkflowStoreError> {
         Ok(self.store.flow_checkpoints(flow, before, limit).await?)
     }
 
-    async fn find(&self, flow: &str) -> Result<Option<FlowRow>, EngineError> {
+    async fn find(&self, flow: &str) -> Result<Option<FlowRow>, WorkflowStoreError> {
         Ok(self.store.flow(flow).await?)
     }
 
@@ -75,7 +80,7 @@ impl DurableEngine for Embedded {
         filter: Filter,
         before: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, EngineError> {
+    ) -> Result<Vec<FlowRow>, WorkflowStoreError> {
         Ok(self.store.flows(filter, before, limit).await?)
     }
 
@@ -84,7 +89,7 @@ impl DurableEngine for Embedded {
         now_ms: i64,
         but: LeftAlone,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, EngineError> {
+    ) -> Result<Vec<FlowRow>, WorkflowStoreError> {
         Ok(self.store.abandoned_flows(now_ms, but, limit).await?)
     }
 
@@ -95,23 +100,15 @@ impl DurableEngine for Embedded {
         new_id: &str,
         now_ms: i64,
         command: Option<QueuedCommand>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), WorkflowStoreError> {
         Ok(self.store.fork_flow(flow, checkpoint, new_id, now_ms, command).await?)
     }
 
-    async fn copy(&self, flow: &str, new_id: &str, now_ms: i64) -> Result<(), EngineError> {
-        Ok(self.store.copy_flow(flow, new_id, now_ms).await?)
-    }
-
-    async fn prune(&self, flow: &str) -> Result<u64, EngineError> {
-        Ok(self.store.prune_flow(flow).await?)
-    }
-
-    async fn forget(&self, flow: &str, now_ms: i64) -> Result<(), EngineError> {
-        Ok(self.store.forget_flow(flow, Vec::new(), now_ms).await?)
-    }
-
-    async fn send(&self, flow: &str, command: QueuedCommand) -> Result<Sent, EngineError> {
+    async fn send(
+        &self,
+        flow: &str,
+        command: QueuedCommand,
+    ) -> Result<CommandReceipt, WorkflowStoreError> {
         Ok(self.store.send_flow_command(flow, command).await?)
     }
 
@@ -120,18 +117,18 @@ impl DurableEngine for Embedded {
         flow: &str,
         after: u64,
         limit: u32,
-        patience: Duration,
-    ) -> Result<Vec<CommandRow>, EngineError> {
-        Ok(self.store.wait_flow_commands(flow, after, limit, patience).await?)
+        timeout: Duration,
+    ) -> Result<Vec<CommandRow>, WorkflowStoreError> {
+        Ok(self.store.wait_flow_commands(flow, after, limit, timeout).await?)
     }
 
     async fn command(
         &self,
         flow: &str,
         id: &str,
-        patience: Duration,
-    ) -> Result<Option<CommandRow>, EngineError> {
-        let answered = self.store.wait_flow_answer(flow, id, patience).await?;
+        timeout: Duration,
+    ) -> Result<Option<CommandRow>, WorkflowStoreError> {
+        let answered = self.store.wait_flow_answer(flow, id, timeout).await?;
         match answered {
             Some(command) => Ok(Some(command)),
             None => Ok(self.store.flow_command(flow, id).await?),
@@ -143,9 +140,9 @@ impl DurableEngine for Embedded {
         flow: &str,
         after: u64,
         limit: u32,
-        patience: Duration,
-    ) -> Result<Vec<EventRow>, EngineError> {
-        Ok(self.store.wait_flow_events(flow, after, limit, patience).await?)
+        timeout: Duration,
+    ) -> Result<Vec<EventRow>, WorkflowStoreError> {
+        Ok(self.store.wait_flow_events(flow, after, limit, timeout).await?)
     }
 
     async fn put_blob(
@@ -153,16 +150,16 @@ impl DurableEngine for Embedded {
         flow: &str,
         bytes: Vec<u8>,
         now_ms: i64,
-    ) -> Result<String, EngineError> {
+    ) -> Result<String, WorkflowStoreError> {
         Ok(self.store.put_flow_blob(flow, bytes, MEDIA_TYPE, now_ms).await?)
     }
 
-    async fn blob(&self, id: &str) -> Result<Option<Vec<u8>>, EngineError> {
+    async fn blob(&self, id: &str) -> Result<Option<Vec<u8>>, WorkflowStoreError> {
         Ok(self.store.blob(id).await?)
     }
 }
 
-impl From<StoreError> for EngineError {
+impl From<StoreError> for WorkflowStoreError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Fenced { run_id, held, current } => {
@@ -185,7 +182,7 @@ impl From<StoreError> for EngineError {
     }
 }
 
-impl From<FlowError> for EngineError {
+impl From<FlowError> for WorkflowStoreError {
     fn from(error: FlowError) -> Self {
         match error {
             FlowError::Unknown(flow) => Self::Unknown(flow),
