@@ -26,16 +26,16 @@ mod step;
 
 use serde_json::{Value, json};
 
-use super::expression::{Names, uses};
-use super::fault::{Notes, near, shortened};
-use super::fields::{Fields, expected};
+use super::expression::{NameMap, uses};
+use super::fault::{Diagnostics, near, shortened};
+use super::fields::{FieldReader, expected};
 use super::tasks::reducer;
-use super::tree::{At, Node, Tree};
-use super::{Options, code};
+use super::tree::{FileNode, FileTree, Position};
+use super::{FormatOptions, code};
 use action::CodeSettings;
-use belljar_workflow::{Action, Asked, Dag, Reducer, Settings, Task};
+use belljar_workflow::{Action, Dag, DagSettings, Decider, Reducer, Task};
 use belljar_workflow::{check_fits, reducer_of};
-use routes::{Interrupt, Spot};
+use routes::{InterruptPoint, Spot};
 use step::Steps;
 
 /// The task that puts the inputs of an agent into its state.
@@ -77,8 +77,12 @@ const FOREIGN: [&str; 22] = [
 ];
 
 /// Reads an agent.
-pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Option<Dag> {
-    let mut fields = Fields::of(root, "an agent", notes)?;
+pub(super) fn read(
+    root: &FileNode,
+    options: &FormatOptions,
+    notes: &mut Diagnostics<'_>,
+) -> Option<Dag> {
+    let mut fields = FieldReader::of(root, "an agent", notes)?;
     code::self_enabled(&mut fields, notes);
     let mut dag = Dag {
         name: fields.text(&["name"], notes).unwrap_or_default(),
@@ -96,7 +100,7 @@ pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Opt
         }
     }
     let variables = fields.object(&["variables"], notes);
-    let mut names = Names::default();
+    let mut names = NameMap::default();
     if let Some(variables) = variables {
         dag.state.insert("variables".into(), Value::Object(variables));
         names = names.with("variables", "state.variables");
@@ -140,23 +144,23 @@ pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Opt
 }
 
 /// Where nodes say themselves that they stop and ask.
-fn interrupts(spots: &[Spot], settings: &mut Settings) {
+fn interrupts(spots: &[Spot], settings: &mut DagSettings) {
     for spot in spots {
         let decisions = &mut settings.decisions;
         let list = match spot.interrupt {
-            Some(Interrupt::Before) => &mut decisions.before,
-            Some(Interrupt::After) => &mut decisions.after,
+            Some(InterruptPoint::Before) => &mut decisions.before,
+            Some(InterruptPoint::After) => &mut decisions.after,
             None => continue,
         };
         if !list.contains(&spot.task.id) {
             list.push(spot.task.id.clone());
         }
-        settings.decided_by = Asked::Human;
+        settings.decided_by = Decider::Human;
     }
 }
 
 /// The parts of the state that are written in the file, and that templates read as such.
-fn constants(names: &Names) -> Vec<String> {
+fn constants(names: &NameMap) -> Vec<String> {
     let known = ["settings", "variables"].into_iter().filter(|name| names.has(name));
     known.map(str::to_owned).collect()
 }
@@ -179,8 +183,8 @@ fn pass(value: Value) -> Action {
 }
 
 /// `state_schema`: a type for each key, or a mapping with `type`, `default` and `reducer`.
-fn state_schema(node: &Node, dag: &mut Dag, notes: &mut Notes<'_>) {
-    let Tree::Map(entries) = &node.tree else {
+fn state_schema(node: &FileNode, dag: &mut Dag, notes: &mut Diagnostics<'_>) {
+    let FileTree::Map(entries) = &node.tree else {
         expected(node, "a mapping of names to types", notes);
         return;
     };
@@ -190,7 +194,7 @@ fn state_schema(node: &Node, dag: &mut Dag, notes: &mut Notes<'_>) {
             dag.reducers.insert(entry.key.clone(), Reducer::Last);
         }
         match &entry.value.tree {
-            Tree::Map(_) => {
+            FileTree::Map(_) => {
                 if let Some(default) = entry.value.get("default") {
                     dag.state.insert(entry.key.clone(), default.json());
                 }
@@ -198,8 +202,8 @@ fn state_schema(node: &Node, dag: &mut Dag, notes: &mut Notes<'_>) {
                     dag.reducers.extend(reducer(node, notes).map(|how| (entry.key.clone(), how)));
                 }
             }
-            Tree::Null | Tree::Text(_) | Tree::List(_) => {}
-            Tree::Bool(_) | Tree::Number(_) => {
+            FileTree::Null | FileTree::Text(_) | FileTree::List(_) => {}
+            FileTree::Bool(_) | FileTree::Number(_) => {
                 expected(&entry.value, "the name of a type", notes);
             }
         }
@@ -207,28 +211,32 @@ fn state_schema(node: &Node, dag: &mut Dag, notes: &mut Notes<'_>) {
 }
 
 /// Whether a template of a file names this at its root.
-fn mentions(node: &Node, name: &str) -> bool {
+fn mentions(node: &FileNode, name: &str) -> bool {
     match &node.tree {
-        Tree::Text(text) => uses(text, name),
-        Tree::List(items) => items.iter().any(|item| mentions(item, name)),
-        Tree::Map(entries) => entries.iter().any(|entry| mentions(&entry.value, name)),
-        Tree::Null | Tree::Bool(_) | Tree::Number(_) => false,
+        FileTree::Text(text) => uses(text, name),
+        FileTree::List(items) => items.iter().any(|item| mentions(item, name)),
+        FileTree::Map(entries) => entries.iter().any(|entry| mentions(&entry.value, name)),
+        FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) => false,
     }
 }
 
 /// Whether a value is to be taken from the environment, which no file sees.
-fn from_environment(node: &Node) -> bool {
+fn from_environment(node: &FileNode) -> bool {
     match &node.tree {
-        Tree::Text(text) => text.contains("${"),
-        Tree::List(items) => items.iter().any(from_environment),
-        Tree::Map(entries) => entries.iter().any(|entry| from_environment(&entry.value)),
-        Tree::Null | Tree::Bool(_) | Tree::Number(_) => false,
+        FileTree::Text(text) => text.contains("${"),
+        FileTree::List(items) => items.iter().any(from_environment),
+        FileTree::Map(entries) => entries.iter().any(|entry| from_environment(&entry.value)),
+        FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) => false,
     }
 }
 
 /// `settings`, of which only `code` means something here, unless templates read the others.
-fn code_settings(node: &Node, is_read: bool, notes: &mut Notes<'_>) -> Option<CodeSettings> {
-    let Tree::Map(entries) = &node.tree else {
+fn code_settings(
+    node: &FileNode,
+    is_read: bool,
+    notes: &mut Diagnostics<'_>,
+) -> Option<CodeSettings> {
+    let FileTree::Map(entries) = &node.tree else {
         expected(node, "`settings`: a mapping", notes);
         return None;
     };
@@ -245,18 +253,22 @@ fn code_settings(node: &Node, is_read: bool, notes: &mut Notes<'_>) -> Option<Co
 }
 
 /// `config`: where to stop and ask, and how much runs at once.
-fn settings_of(node: &Node, spots: &[Spot], notes: &mut Notes<'_>) -> Option<Settings> {
-    let mut fields = Fields::of(node, "`config`", notes)?;
-    let mut settings = Settings::default();
+fn settings_of(
+    node: &FileNode,
+    spots: &[Spot],
+    notes: &mut Diagnostics<'_>,
+) -> Option<DagSettings> {
+    let mut fields = FieldReader::of(node, "`config`", notes)?;
+    let mut settings = DagSettings::default();
     let before = fields.texts(&["interrupt_before"], notes);
     let after = fields.texts(&["interrupt_after"], notes);
     for (name, at) in before.iter().chain(&after) {
         known(name, *at, spots, notes);
     }
     if !before.is_empty() || !after.is_empty() {
-        settings.decided_by = Asked::Human;
+        settings.decided_by = Decider::Human;
     }
-    let names = |list: Vec<(String, At)>| {
+    let names = |list: Vec<(String, Position)>| {
         list.into_iter().map(|(name, _)| task_name(&name).to_owned()).collect()
     };
     settings.decisions.before = names(before);
@@ -275,7 +287,7 @@ fn settings_of(node: &Node, spots: &[Spot], notes: &mut Notes<'_>) -> Option<Set
     Some(settings)
 }
 
-fn known(name: &str, at: At, spots: &[Spot], notes: &mut Notes<'_>) {
+fn known(name: &str, at: Position, spots: &[Spot], notes: &mut Diagnostics<'_>) {
     if !spots.iter().any(|spot| spot.task.id == task_name(name)) {
         let help = near(name, spots.iter().map(|spot| spot.task.id.as_str()));
         notes.fault(at, format!("`{}` is no node", shortened(name)), help);

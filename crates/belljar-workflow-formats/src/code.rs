@@ -1,9 +1,9 @@
 //! Code in a file: its language, what it may use up and reach.
 
-use super::fault::{Notes, near, shortened};
-use super::fields::Fields;
-use super::tree::{At, Tree};
-use super::{CodeExecution, Options};
+use super::fault::{Diagnostics, near, shortened};
+use super::fields::FieldReader;
+use super::tree::{FileTree, Position};
+use super::{CodeExecution, FormatOptions};
 use belljar_workflow::{Grants, Limits, WriteAccess};
 
 /// How many modules may be named: every code task has the list.
@@ -12,9 +12,9 @@ const MAX_MODULES: usize = 256;
 /// A language as it is called here; a fault when there is no engine for it.
 pub(super) fn language(
     name: &str,
-    at: At,
-    options: &Options,
-    notes: &mut Notes<'_>,
+    at: Position,
+    options: &FormatOptions,
+    notes: &mut Diagnostics<'_>,
 ) -> Option<String> {
     let known = match name.to_ascii_lowercase().as_str() {
         "python" | "python3" | "py" => "python",
@@ -43,7 +43,7 @@ pub(super) fn language(
 }
 
 /// Notes a fault when the operator has not allowed code.
-pub(super) fn allowed(at: At, options: &Options, notes: &mut Notes<'_>) -> bool {
+pub(super) fn allowed(at: Position, options: &FormatOptions, notes: &mut Diagnostics<'_>) -> bool {
     let on = options.code != CodeExecution::Off;
     if !on {
         notes.fault(
@@ -57,7 +57,7 @@ pub(super) fn allowed(at: At, options: &Options, notes: &mut Notes<'_>) -> bool 
 }
 
 /// Reads the operator's switches in a file, where they have no effect.
-pub(super) fn self_enabled(fields: &mut Fields<'_>, notes: &mut Notes<'_>) {
+pub(super) fn self_enabled(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) {
     let at = fields.at;
     for (name, what) in [("enable_code_execution", "code execution"), ("enable_shell", "the shell")]
     {
@@ -69,7 +69,7 @@ pub(super) fn self_enabled(fields: &mut Fields<'_>, notes: &mut Notes<'_>) {
 }
 
 /// `limits` as they are called here.
-pub(super) fn limits(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Limits {
+pub(super) fn limits(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Limits {
     let all = 1..=u64::MAX;
     Limits {
         timeout_ms: fields.number(&["timeout_ms", "timeoutMs", "timeoutMS"], all.clone(), notes),
@@ -103,8 +103,8 @@ pub(super) fn limits(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Limits {
 }
 
 /// `grants` as they are called here.
-pub(super) fn grants(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Grants {
-    let only = |names: Vec<(String, At)>| names.into_iter().map(|(name, _)| name).collect();
+pub(super) fn grants(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Grants {
+    let only = |names: Vec<(String, Position)>| names.into_iter().map(|(name, _)| name).collect();
     let given = fields.has("tools").then_some(());
     let tools = only(fields.texts(&["tools"], notes));
     Grants {
@@ -120,12 +120,12 @@ pub(super) fn grants(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Grants {
 
 /// What of the host code may write to: true, false, or paths.
 pub(super) fn write_access(
-    fields: &mut Fields<'_>,
+    fields: &mut FieldReader<'_>,
     names: &[&'static str],
-    notes: &mut Notes<'_>,
+    notes: &mut Diagnostics<'_>,
 ) -> WriteAccess {
     let is_said =
-        |name: &&&str| fields.value(name).is_some_and(|tree| matches!(tree, Tree::Bool(_)));
+        |name: &&&str| fields.value(name).is_some_and(|tree| matches!(tree, FileTree::Bool(_)));
     if names.iter().find(is_said).is_some() {
         return WriteAccess::Said(fields.flag(names, notes).unwrap_or(false));
     }
@@ -137,7 +137,10 @@ pub(super) fn write_access(
 }
 
 /// The modules code may import; not saying is not the same as none.
-pub(super) fn modules(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<Vec<String>> {
+pub(super) fn modules(
+    fields: &mut FieldReader<'_>,
+    notes: &mut Diagnostics<'_>,
+) -> Option<Vec<String>> {
     let names = ["modules", "allowed_modules", "allowedModules"];
     let given = names.iter().any(|name| fields.has(name));
     let listed = fields.texts(&names, notes);
@@ -149,10 +152,10 @@ pub(super) fn modules(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<
 }
 
 /// Wishes that a cell cannot grant: each says what to do instead.
-pub(super) fn wishes(fields: &mut Fields<'_>, notes: &mut Notes<'_>) {
+pub(super) fn wishes(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) {
     // Hosts in a list are a wish as well.
     let network = fields.take(&["allow_network", "allowNetwork"], notes);
-    let wished = network.filter(|node| node.tree != Tree::Bool(false)).map(|node| node.at);
+    let wished = network.filter(|node| node.tree != FileTree::Bool(false)).map(|node| node.at);
     if let Some(at) = wished {
         notes.fault(
             at,
@@ -164,7 +167,10 @@ pub(super) fn wishes(fields: &mut Fields<'_>, notes: &mut Notes<'_>) {
 
 /// `allow_filesystem`: whether code sees the files of the workflow. Said to be false, it has no room for
 /// files of its own either.
-pub(super) fn filesystem(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<bool> {
+pub(super) fn filesystem(
+    fields: &mut FieldReader<'_>,
+    notes: &mut Diagnostics<'_>,
+) -> Option<bool> {
     let at = fields.at;
     let is_allowed = fields.flag(&["allow_filesystem", "allowFilesystem"], notes)?;
     if is_allowed {

@@ -10,20 +10,20 @@ use serde_json::Value;
 
 /// Names and what they become; one that becomes nothing is refused.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Names {
+pub(super) struct NameMap {
     pairs: Vec<(String, String)>,
     /// Tasks whose results a text may name as `$task.path`.
-    tasks: Option<Rc<Beside>>,
+    tasks: Option<Rc<SiblingTasks>>,
 }
 
 /// Tasks beside each other, and those around them.
 #[derive(Debug)]
-struct Beside {
+struct SiblingTasks {
     ids: BTreeSet<String>,
-    around: Option<Rc<Beside>>,
+    around: Option<Rc<SiblingTasks>>,
 }
 
-impl Names {
+impl NameMap {
     /// Adds a name.
     pub(super) fn with(mut self, from: &str, to: &str) -> Self {
         self.pairs.retain(|(name, _)| name != from);
@@ -39,7 +39,7 @@ impl Names {
     /// Adds tasks.
     pub(super) fn with_tasks(mut self, ids: impl IntoIterator<Item = String>) -> Self {
         let around = self.tasks.take();
-        self.tasks = Some(Rc::new(Beside { ids: ids.into_iter().collect(), around }));
+        self.tasks = Some(Rc::new(SiblingTasks { ids: ids.into_iter().collect(), around }));
         self
     }
 
@@ -244,7 +244,7 @@ fn next_template(text: &str) -> Option<(&str, &str, &str)> {
 
 /// Whether a text uses a name at the root of one of its templates.
 pub(super) fn uses(text: &str, name: &str) -> bool {
-    let marked = Names::default().with(name, "\u{1}");
+    let marked = NameMap::default().with(name, "\u{1}");
     let mut rest = text;
     while let Some((_, inside, after)) = next_template(rest) {
         if marked.rename(inside).contains('\u{1}') {

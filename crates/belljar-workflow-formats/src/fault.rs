@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::tree::At;
+use super::tree::Position;
 
 /// How many faults are told at once; what comes after is rarely new.
 const TOLD: usize = 100;
@@ -12,7 +12,7 @@ const CONSIDERED: usize = 1_000;
 
 /// Something that keeps a file from being read.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Fault {
+pub struct FileFault {
     /// The file, as it was named to [`read`](super::read).
     pub file: String,
     /// The line, from 1.
@@ -27,7 +27,7 @@ pub struct Fault {
     pub help: Option<String>,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FileFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}:{}: ", self.file, self.line, self.column)?;
         if let Some(node) = &self.node {
@@ -41,11 +41,11 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for FileFault {}
 
 /// Something that was read, though perhaps not as it was meant. Shown as a fault is.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Warning(pub Fault);
+pub struct Warning(pub FileFault);
 
 impl fmt::Display for Warning {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,20 +55,25 @@ impl fmt::Display for Warning {
 
 /// What is noted while a file is read.
 #[derive(Debug)]
-pub(super) struct Notes<'f> {
+pub(super) struct Diagnostics<'f> {
     file: &'f str,
     node: Option<String>,
-    faults: Vec<Fault>,
+    faults: Vec<FileFault>,
     warnings: Vec<Warning>,
 }
 
-impl<'f> Notes<'f> {
+impl<'f> Diagnostics<'f> {
     pub(super) fn new(file: &'f str) -> Self {
         Self { file, node: None, faults: Vec::new(), warnings: Vec::new() }
     }
 
     /// Notes a fault with what to do about it; an empty `help` is none.
-    pub(super) fn fault(&mut self, at: At, message: impl Into<String>, help: impl Into<String>) {
+    pub(super) fn fault(
+        &mut self,
+        at: Position,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         if self.faults.len() < TOLD {
             let fault = self.note(at, message.into(), help.into());
             if !self.faults.contains(&fault) {
@@ -78,7 +83,12 @@ impl<'f> Notes<'f> {
     }
 
     /// Notes something tolerated.
-    pub(super) fn warn(&mut self, at: At, message: impl Into<String>, help: impl Into<String>) {
+    pub(super) fn warn(
+        &mut self,
+        at: Position,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         if self.warnings.len() < TOLD {
             let warning = Warning(self.note(at, message.into(), help.into()));
             if !self.warnings.contains(&warning) {
@@ -106,14 +116,14 @@ impl<'f> Notes<'f> {
     }
 
     /// The faults in the order of the file, and the warnings.
-    pub(super) fn end(mut self) -> (Vec<Fault>, Vec<Warning>) {
+    pub(super) fn end(mut self) -> (Vec<FileFault>, Vec<Warning>) {
         self.faults.sort_by_key(|fault| (fault.line, fault.column));
         self.warnings.sort_by_key(|warning| (warning.0.line, warning.0.column));
         (self.faults, self.warnings)
     }
 
-    fn note(&self, at: At, message: String, help: String) -> Fault {
-        Fault {
+    fn note(&self, at: Position, message: String, help: String) -> FileFault {
+        FileFault {
             file: self.file.to_owned(),
             line: at.line,
             column: at.column,

@@ -3,26 +3,34 @@
 
 use serde_json::{Map, Value};
 
-use super::fault::{Notes, near, shortened};
-use super::tree::{At, Entry, Node, Tree};
+use super::fault::{Diagnostics, near, shortened};
+use super::tree::{FileNode, FileTree, Position, TreeEntry};
 
 /// The fields of one mapping.
 #[derive(Debug)]
-pub(super) struct Fields<'t> {
-    pub(super) at: At,
+pub(super) struct FieldReader<'t> {
+    pub(super) at: Position,
     what: &'static str,
-    left: Vec<&'t Entry>,
+    left: Vec<&'t TreeEntry>,
     asked: Vec<&'static str>,
 }
 
-impl<'t> Fields<'t> {
+impl<'t> FieldReader<'t> {
     /// The fields of `node`, which is `what`; a fault when it is no mapping.
-    pub(super) fn of(node: &'t Node, what: &'static str, notes: &mut Notes<'_>) -> Option<Self> {
+    pub(super) fn of(
+        node: &'t FileNode,
+        what: &'static str,
+        notes: &mut Diagnostics<'_>,
+    ) -> Option<Self> {
         match &node.tree {
-            Tree::Map(entries) => {
+            FileTree::Map(entries) => {
                 Some(Self { at: node.at, what, left: entries.iter().collect(), asked: Vec::new() })
             }
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::List(_) => {
+            FileTree::Null
+            | FileTree::Bool(_)
+            | FileTree::Number(_)
+            | FileTree::Text(_)
+            | FileTree::List(_) => {
                 expected(node, &format!("{what}: a mapping"), notes);
                 None
             }
@@ -33,10 +41,10 @@ impl<'t> Fields<'t> {
     pub(super) fn take(
         &mut self,
         names: &[&'static str],
-        notes: &mut Notes<'_>,
-    ) -> Option<&'t Node> {
+        notes: &mut Diagnostics<'_>,
+    ) -> Option<&'t FileNode> {
         self.asked.extend(names);
-        let mut found: Option<&Entry> = None;
+        let mut found: Option<&TreeEntry> = None;
         let mut left = Vec::with_capacity(self.left.len());
         for entry in std::mem::take(&mut self.left) {
             match found {
@@ -50,16 +58,16 @@ impl<'t> Fields<'t> {
             }
         }
         self.left = left;
-        found.map(|entry| &entry.value).filter(|node| node.tree != Tree::Null)
+        found.map(|entry| &entry.value).filter(|node| node.tree != FileTree::Null)
     }
 
     /// Whether a field is there.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.left.iter().any(|entry| entry.key == name && entry.value.tree != Tree::Null)
+        self.left.iter().any(|entry| entry.key == name && entry.value.tree != FileTree::Null)
     }
 
     /// What a field says that is there and not taken yet.
-    pub(super) fn value(&self, name: &str) -> Option<&'t Tree> {
+    pub(super) fn value(&self, name: &str) -> Option<&'t FileTree> {
         self.left.iter().find(|entry| entry.key == name).map(|entry| &entry.value.tree)
     }
 
@@ -75,7 +83,12 @@ impl<'t> Fields<'t> {
     }
 
     /// As `ignore`, but says so.
-    pub(super) fn tolerate(&mut self, names: &[&'static str], why: &str, notes: &mut Notes<'_>) {
+    pub(super) fn tolerate(
+        &mut self,
+        names: &[&'static str],
+        why: &str,
+        notes: &mut Diagnostics<'_>,
+    ) {
         self.asked.extend(names);
         for entry in self.left.extract_if(.., |entry| names.contains(&entry.key.as_str())) {
             notes.warn(entry.at, format!("`{}` is not used", entry.key), why);
@@ -83,7 +96,12 @@ impl<'t> Fields<'t> {
     }
 
     /// Refuses fields, and says why.
-    pub(super) fn refuse(&mut self, names: &[&'static str], why: &str, notes: &mut Notes<'_>) {
+    pub(super) fn refuse(
+        &mut self,
+        names: &[&'static str],
+        why: &str,
+        notes: &mut Diagnostics<'_>,
+    ) {
         self.asked.extend(names);
         for entry in self.left.extract_if(.., |entry| names.contains(&entry.key.as_str())) {
             notes.fault(entry.at, format!("`{}` is not supported", entry.key), why);
@@ -91,7 +109,7 @@ impl<'t> Fields<'t> {
     }
 
     /// Ends the reading: what is left is not known.
-    pub(super) fn done(self, notes: &mut Notes<'_>) {
+    pub(super) fn done(self, notes: &mut Diagnostics<'_>) {
         for entry in &self.left {
             if notes.full() {
                 return;
@@ -116,15 +134,27 @@ impl<'t> Fields<'t> {
     }
 
     /// A text.
-    pub(super) fn text(&mut self, names: &[&'static str], notes: &mut Notes<'_>) -> Option<String> {
+    pub(super) fn text(
+        &mut self,
+        names: &[&'static str],
+        notes: &mut Diagnostics<'_>,
+    ) -> Option<String> {
         self.take(names, notes).and_then(|node| text(node, notes))
     }
 
     /// True or false.
-    pub(super) fn flag(&mut self, names: &[&'static str], notes: &mut Notes<'_>) -> Option<bool> {
+    pub(super) fn flag(
+        &mut self,
+        names: &[&'static str],
+        notes: &mut Diagnostics<'_>,
+    ) -> Option<bool> {
         self.take(names, notes).and_then(|node| match &node.tree {
-            Tree::Bool(value) => Some(*value),
-            Tree::Null | Tree::Number(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => {
+            FileTree::Bool(value) => Some(*value),
+            FileTree::Null
+            | FileTree::Number(_)
+            | FileTree::Text(_)
+            | FileTree::List(_)
+            | FileTree::Map(_) => {
                 expected(node, "true or false", notes);
                 None
             }
@@ -136,7 +166,7 @@ impl<'t> Fields<'t> {
         &mut self,
         names: &[&'static str],
         bounds: std::ops::RangeInclusive<u64>,
-        notes: &mut Notes<'_>,
+        notes: &mut Diagnostics<'_>,
     ) -> Option<u64> {
         let node = self.take(names, notes)?;
         number(node, bounds, notes)
@@ -146,16 +176,16 @@ impl<'t> Fields<'t> {
     pub(super) fn texts(
         &mut self,
         names: &[&'static str],
-        notes: &mut Notes<'_>,
-    ) -> Vec<(String, At)> {
+        notes: &mut Diagnostics<'_>,
+    ) -> Vec<(String, Position)> {
         match self.take(names, notes) {
             None => Vec::new(),
             Some(node) => match &node.tree {
-                Tree::List(items) => {
+                FileTree::List(items) => {
                     items.iter().filter_map(|item| Some((text(item, notes)?, item.at))).collect()
                 }
-                Tree::Text(one) => vec![(one.clone(), node.at)],
-                Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Map(_) => {
+                FileTree::Text(one) => vec![(one.clone(), node.at)],
+                FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) | FileTree::Map(_) => {
                     expected(node, "a list of names", notes);
                     Vec::new()
                 }
@@ -167,12 +197,16 @@ impl<'t> Fields<'t> {
     pub(super) fn list(
         &mut self,
         names: &[&'static str],
-        notes: &mut Notes<'_>,
-    ) -> Option<&'t [Node]> {
+        notes: &mut Diagnostics<'_>,
+    ) -> Option<&'t [FileNode]> {
         let node = self.take(names, notes)?;
         match &node.tree {
-            Tree::List(items) => Some(items),
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::Map(_) => {
+            FileTree::List(items) => Some(items),
+            FileTree::Null
+            | FileTree::Bool(_)
+            | FileTree::Number(_)
+            | FileTree::Text(_)
+            | FileTree::Map(_) => {
                 expected(node, "a list", notes);
                 None
             }
@@ -183,7 +217,7 @@ impl<'t> Fields<'t> {
     pub(super) fn object(
         &mut self,
         names: &[&'static str],
-        notes: &mut Notes<'_>,
+        notes: &mut Diagnostics<'_>,
     ) -> Option<Map<String, Value>> {
         let node = self.take(names, notes)?;
         match node.json() {
@@ -201,10 +235,10 @@ impl<'t> Fields<'t> {
 }
 
 /// The text of a node.
-pub(super) fn text(node: &Node, notes: &mut Notes<'_>) -> Option<String> {
+pub(super) fn text(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<String> {
     match &node.tree {
-        Tree::Text(text) => Some(text.clone()),
-        Tree::Bool(_) | Tree::Number(_) => {
+        FileTree::Text(text) => Some(text.clone()),
+        FileTree::Bool(_) | FileTree::Number(_) => {
             notes.fault(
                 node.at,
                 format!("expected text, this is {}", node.kind()),
@@ -212,7 +246,7 @@ pub(super) fn text(node: &Node, notes: &mut Notes<'_>) -> Option<String> {
             );
             None
         }
-        Tree::Null | Tree::List(_) | Tree::Map(_) => {
+        FileTree::Null | FileTree::List(_) | FileTree::Map(_) => {
             expected(node, "text", notes);
             None
         }
@@ -241,13 +275,17 @@ pub(super) fn milliseconds(text: &str) -> Option<u64> {
 
 /// A whole number within bounds.
 pub(super) fn number(
-    node: &Node,
+    node: &FileNode,
     bounds: std::ops::RangeInclusive<u64>,
-    notes: &mut Notes<'_>,
+    notes: &mut Diagnostics<'_>,
 ) -> Option<u64> {
     let value = match &node.tree {
-        Tree::Number(number) => number.as_u64(),
-        Tree::Null | Tree::Bool(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => None,
+        FileTree::Number(number) => number.as_u64(),
+        FileTree::Null
+        | FileTree::Bool(_)
+        | FileTree::Text(_)
+        | FileTree::List(_)
+        | FileTree::Map(_) => None,
     };
     let fits = value.filter(|value| bounds.contains(value));
     if fits.is_none() {
@@ -263,13 +301,15 @@ pub(super) fn number(
 }
 
 /// Says what was expected instead.
-pub(super) fn expected(node: &Node, wanted: &str, notes: &mut Notes<'_>) {
+pub(super) fn expected(node: &FileNode, wanted: &str, notes: &mut Diagnostics<'_>) {
     let got = match &node.tree {
-        Tree::Number(number) => number.to_string(),
-        Tree::Text(text) if text.len() <= 40 => format!("`{text}`"),
-        Tree::Null | Tree::Bool(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => {
-            node.kind().to_owned()
-        }
+        FileTree::Number(number) => number.to_string(),
+        FileTree::Text(text) if text.len() <= 40 => format!("`{text}`"),
+        FileTree::Null
+        | FileTree::Bool(_)
+        | FileTree::Text(_)
+        | FileTree::List(_)
+        | FileTree::Map(_) => node.kind().to_owned(),
     };
     notes.fault(node.at, format!("expected {wanted}, this is {got}"), "");
 }

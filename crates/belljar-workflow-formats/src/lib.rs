@@ -24,16 +24,16 @@ mod tasks;
 mod tests;
 mod tree;
 
-pub use fault::{Fault, Warning};
+pub use fault::{FileFault, Warning};
 pub use schema::schema;
 
 use belljar_workflow::{Dag, Task};
-use fault::Notes;
-use tree::{At, Node, Tree};
+use fault::Diagnostics;
+use tree::{FileNode, FileTree, Position};
 
 /// What the operator allows a file to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct FormatOptions {
     /// Whether a file may hold code.
     pub code: CodeExecution,
 }
@@ -73,7 +73,7 @@ pub enum Format {
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Read {
+pub struct ParsedWorkflow {
     /// The workflow.
     pub dag: Dag,
     /// Which shape it had.
@@ -86,13 +86,17 @@ pub struct Read {
 ///
 /// # Errors
 /// Everything found wrong, in the order of the file.
-pub fn read(name: &str, text: &str, options: &Options) -> Result<Read, Vec<Fault>> {
-    let mut notes = Notes::new(name);
+pub fn read(
+    name: &str,
+    text: &str,
+    options: &FormatOptions,
+) -> Result<ParsedWorkflow, Vec<FileFault>> {
+    let mut notes = Diagnostics::new(name);
     let read = tree::parse(text, &mut notes).and_then(|root| dispatch(&root, options, &mut notes));
     let failed = notes.any();
     let (faults, warnings) = notes.end();
     match read {
-        Some((dag, format)) if !failed => Ok(Read { dag, format, warnings }),
+        Some((dag, format)) if !failed => Ok(ParsedWorkflow { dag, format, warnings }),
         Some(_) | None => Err(faults),
     }
 }
@@ -102,8 +106,12 @@ pub fn read(name: &str, text: &str, options: &Options) -> Result<Read, Vec<Fault
 ///
 /// # Errors
 /// Everything found wrong, in the order of the text.
-pub fn read_tasks(name: &str, text: &str, options: &Options) -> Result<Vec<Task>, Vec<Fault>> {
-    let mut notes = Notes::new(name);
+pub fn read_tasks(
+    name: &str,
+    text: &str,
+    options: &FormatOptions,
+) -> Result<Vec<Task>, Vec<FileFault>> {
+    let mut notes = Diagnostics::new(name);
     let read = tree::parse(text, &mut notes).and_then(|root| {
         if root.get("nodes").is_some() && root.get("tasks").is_none() {
             notes.fault(root.at, "these are nodes of an agent, not tasks", "write a list of tasks");
@@ -119,7 +127,11 @@ pub fn read_tasks(name: &str, text: &str, options: &Options) -> Result<Vec<Task>
     }
 }
 
-fn dispatch(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Option<(Dag, Format)> {
+fn dispatch(
+    root: &FileNode,
+    options: &FormatOptions,
+    notes: &mut Diagnostics<'_>,
+) -> Option<(Dag, Format)> {
     if root.get("nodes").is_some() && root.get("tasks").is_none() {
         return agent::read(root, options, notes).map(|dag| (dag, Format::Agent));
     }
@@ -128,11 +140,11 @@ fn dispatch(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Option<(Da
         .filter_map(|key| root.get(key))
         .find(|inner| inner.get("tasks").is_some() && root.get("tasks").is_none());
     let inner = wrapped.unwrap_or(root);
-    let bare_list = matches!(&inner.tree, Tree::List(_));
+    let bare_list = matches!(&inner.tree, FileTree::List(_));
     if bare_list || inner.get("tasks").is_some() {
         return tasks::read(inner, options, notes).map(|dag| (dag, Format::Dag));
     }
-    let at = if matches!(root.tree, Tree::Map(_)) { root.at } else { At::TOP };
+    let at = if matches!(root.tree, FileTree::Map(_)) { root.at } else { Position::TOP };
     notes.fault(
         at,
         "not a workflow: there is neither `nodes` nor `tasks`",

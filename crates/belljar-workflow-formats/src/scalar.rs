@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 use serde_json::Number;
 
-use super::tree::Tree;
+use super::tree::FileTree;
 
 /// A plain scalar as what it means.
-pub(super) fn resolve(text: &str) -> Tree {
+pub(super) fn resolve(text: &str) -> FileTree {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Tree::Null,
-        "true" | "True" | "TRUE" => Tree::Bool(true),
-        "false" | "False" | "FALSE" => Tree::Bool(false),
-        word => number(word).map_or_else(|| Tree::Text(word.to_owned()), Tree::Number),
+        "" | "~" | "null" | "Null" | "NULL" => FileTree::Null,
+        "true" | "True" | "TRUE" => FileTree::Bool(true),
+        "false" | "False" | "FALSE" => FileTree::Bool(false),
+        word => number(word).map_or_else(|| FileTree::Text(word.to_owned()), FileTree::Number),
     }
 }
 

@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::expression::Names;
-use super::fault::{Notes, near, shortened};
-use super::fields::{Fields, expected, milliseconds, number, text};
-use super::tree::{At, Node, Tree};
-use super::{Options, code};
+use super::expression::NameMap;
+use super::fault::{Diagnostics, near, shortened};
+use super::fields::{FieldReader, expected, milliseconds, number, text};
+use super::tree::{FileNode, FileTree, Position};
+use super::{FormatOptions, code};
 use belljar_workflow::names_in_expression;
 use belljar_workflow::{
-    Action, Asked, Backoff, Compensation, Dag, Decide, OnError, Reducer, Retry, Settings, Task,
+    Action, Backoff, Compensation, Dag, DagSettings, Decider, DecisionPoints, OnError, Reducer,
+    Retry, Task,
 };
 
 /// How many tasks a file may have, nested ones counted where they stand.
@@ -30,13 +31,21 @@ const HARMLESS: [&str; 9] =
     ["name", "title", "description", "metadata", "version", "label", "tags", "comment", "$schema"];
 
 /// Reads a DAG from a mapping with `tasks`, or from a bare list of them.
-pub(super) fn read(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Option<Dag> {
-    Reader::new(options, notes, Neighbours::None).any(root)
+pub(super) fn read(
+    root: &FileNode,
+    options: &FormatOptions,
+    notes: &mut Diagnostics<'_>,
+) -> Option<Dag> {
+    TaskReader::new(options, notes, Neighbours::None).any(root)
 }
 
 /// Reads tasks that are to be added to a workflow: what they depend on may be there already.
-pub(super) fn read_more(root: &Node, options: &Options, notes: &mut Notes<'_>) -> Option<Dag> {
-    Reader::new(options, notes, Neighbours::Unknown).any(root)
+pub(super) fn read_more(
+    root: &FileNode,
+    options: &FormatOptions,
+    notes: &mut Diagnostics<'_>,
+) -> Option<Dag> {
+    TaskReader::new(options, notes, Neighbours::Unknown).any(root)
 }
 
 /// Whether tasks may depend on others than those that are read with them.
@@ -47,34 +56,40 @@ enum Neighbours {
 }
 
 /// Reads tasks and notes what is wrong with them.
-struct Reader<'r, 'f> {
-    options: &'r Options,
-    notes: &'r mut Notes<'f>,
+struct TaskReader<'r, 'f> {
+    options: &'r FormatOptions,
+    notes: &'r mut Diagnostics<'f>,
     tasks: usize,
     /// The tasks that can be referred to.
-    names: Names,
+    names: NameMap,
     /// Of the tasks that are read next; those inside of them have none.
     neighbours: Neighbours,
 }
 
-impl<'r, 'f> Reader<'r, 'f> {
-    fn new(options: &'r Options, notes: &'r mut Notes<'f>, neighbours: Neighbours) -> Self {
-        Self { options, notes, tasks: 0, names: Names::default(), neighbours }
+impl<'r, 'f> TaskReader<'r, 'f> {
+    fn new(
+        options: &'r FormatOptions,
+        notes: &'r mut Diagnostics<'f>,
+        neighbours: Neighbours,
+    ) -> Self {
+        Self { options, notes, tasks: 0, names: NameMap::default(), neighbours }
     }
 }
 
-impl Reader<'_, '_> {
-    fn any(&mut self, root: &Node) -> Option<Dag> {
+impl TaskReader<'_, '_> {
+    fn any(&mut self, root: &FileNode) -> Option<Dag> {
         match &root.tree {
-            Tree::List(items) => Some(Dag { tasks: self.tasks(items), ..Dag::default() }),
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::Map(_) => {
-                self.dag(root)
-            }
+            FileTree::List(items) => Some(Dag { tasks: self.tasks(items), ..Dag::default() }),
+            FileTree::Null
+            | FileTree::Bool(_)
+            | FileTree::Number(_)
+            | FileTree::Text(_)
+            | FileTree::Map(_) => self.dag(root),
         }
     }
 
-    fn dag(&mut self, node: &Node) -> Option<Dag> {
-        let mut fields = Fields::of(node, "a workflow", self.notes)?;
+    fn dag(&mut self, node: &FileNode) -> Option<Dag> {
+        let mut fields = FieldReader::of(node, "a workflow", self.notes)?;
         code::self_enabled(&mut fields, self.notes);
         let name = fields.text(&["name", "id"], self.notes).unwrap_or_default();
         let description = fields.text(&["description", "intent", "goal"], self.notes);
@@ -86,7 +101,7 @@ impl Reader<'_, '_> {
         let settings = settings.and_then(|node| self.settings(node)).unwrap_or_default();
         let items = fields.list(&["tasks"], self.notes).unwrap_or_default();
         let outer = std::mem::take(&mut self.names);
-        self.names = Names::default().with_tasks(ids(items));
+        self.names = NameMap::default().with_tasks(ids(items));
         let output = fields.take(&["output"], self.notes);
         let output = output.map(|node| self.values(node.json(), node.at));
         let arrows = fields.list(&["dependencies", "edges"], self.notes).unwrap_or_default();
@@ -100,14 +115,14 @@ impl Reader<'_, '_> {
     }
 
     /// Tasks beside each other: their ids are unique, what they depend on is among them.
-    fn tasks(&mut self, items: &[Node]) -> Vec<Task> {
+    fn tasks(&mut self, items: &[FileNode]) -> Vec<Task> {
         self.beside(items, Vec::new())
     }
 
-    fn beside(&mut self, items: &[Node], arrows: Vec<order::Arrow>) -> Vec<Task> {
+    fn beside(&mut self, items: &[FileNode], arrows: Vec<order::Arrow>) -> Vec<Task> {
         self.tasks += items.len();
         if self.tasks > MAX_TASKS {
-            let at = items.first().map_or(At::TOP, |item| item.at);
+            let at = items.first().map_or(Position::TOP, |item| item.at);
             self.notes.fault(at, format!("more than {MAX_TASKS} tasks"), "use `foreach`");
             return Vec::new();
         }
@@ -133,8 +148,8 @@ impl Reader<'_, '_> {
     }
 
     /// One task; `unnamed` is its id when it has none.
-    fn task(&mut self, node: &Node, unnamed: Option<&str>) -> Option<Task> {
-        let mut fields = Fields::of(node, "a task", self.notes)?;
+    fn task(&mut self, node: &FileNode, unnamed: Option<&str>) -> Option<Task> {
+        let mut fields = FieldReader::of(node, "a task", self.notes)?;
         let id = match (fields.text(&IDS, self.notes), unnamed) {
             (Some(id), _) => id,
             (None, Some(id)) => id.to_owned(),
@@ -150,8 +165,11 @@ impl Reader<'_, '_> {
         }
         let (options, count, names) = (self.options, self.tasks, self.names.clone());
         let (task, count) = self.notes.about(&id, |notes| {
-            let mut inner =
-                Reader { tasks: count, names, ..Reader::new(options, notes, Neighbours::None) };
+            let mut inner = TaskReader {
+                tasks: count,
+                names,
+                ..TaskReader::new(options, notes, Neighbours::None)
+            };
             let task = inner.named(id.clone(), node, fields);
             (task, inner.tasks)
         });
@@ -159,7 +177,7 @@ impl Reader<'_, '_> {
         task
     }
 
-    fn named(&mut self, id: String, node: &Node, mut fields: Fields<'_>) -> Option<Task> {
+    fn named(&mut self, id: String, node: &FileNode, mut fields: FieldReader<'_>) -> Option<Task> {
         let depends_on = fields.texts(&order::DEPENDS_ON, self.notes);
         let when = fields.take(&["when", "if"], self.notes).and_then(|n| condition(n, self.notes));
         let timeout_ms = self.timeout(&mut fields);
@@ -201,9 +219,9 @@ impl Reader<'_, '_> {
     }
 
     /// Templates of a value, with references as others write them.
-    fn values(&mut self, value: Value, at: At) -> Value {
+    fn values(&mut self, value: Value, at: Position) -> Value {
         let value = self.names.value(value);
-        if let Some(text) = Names::left_as_text(&value) {
+        if let Some(text) = NameMap::left_as_text(&value) {
             let message = format!("`{}` is passed as text: it names no task", shortened(&text));
             self.notes.warn(at, message, "write `{{ results.task }}` for the result of a task");
         }
@@ -211,22 +229,22 @@ impl Reader<'_, '_> {
     }
 
     /// The same of every value of a mapping.
-    fn map(&mut self, map: Map<String, Value>, at: At) -> Map<String, Value> {
+    fn map(&mut self, map: Map<String, Value>, at: Position) -> Map<String, Value> {
         map.into_iter().map(|(key, value)| (key, self.values(value, at))).collect()
     }
 
-    fn timeout(&mut self, fields: &mut Fields<'_>) -> Option<u64> {
+    fn timeout(&mut self, fields: &mut FieldReader<'_>) -> Option<u64> {
         let exact = fields.number(&["timeout_ms", "timeoutMs"], 1..=u64::MAX, self.notes);
         let loose = fields.take(&["timeout"], self.notes);
         exact.or_else(|| loose.and_then(|node| duration(node, self.notes)))
     }
 
-    fn on_error(&mut self, node: &Node) -> Option<OnError> {
+    fn on_error(&mut self, node: &FileNode) -> Option<OnError> {
         match &node.tree {
-            Tree::Text(word) if word == "fail" => Some(OnError::Fail),
-            Tree::Text(word) if word == "continue" => Some(OnError::Continue),
-            Tree::Map(_) => {
-                let mut fields = Fields::of(node, "`on_error`", self.notes)?;
+            FileTree::Text(word) if word == "fail" => Some(OnError::Fail),
+            FileTree::Text(word) if word == "continue" => Some(OnError::Continue),
+            FileTree::Map(_) => {
+                let mut fields = FieldReader::of(node, "`on_error`", self.notes)?;
                 let other = fields.take(&["fallback"], self.notes);
                 fields.done(self.notes);
                 let Some(other) = other else {
@@ -235,18 +253,23 @@ impl Reader<'_, '_> {
                 };
                 self.task(other, Some("fallback")).map(|task| OnError::Fallback(Box::new(task)))
             }
-            Tree::Text(_) | Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) => {
+            FileTree::Text(_)
+            | FileTree::Null
+            | FileTree::Bool(_)
+            | FileTree::Number(_)
+            | FileTree::List(_) => {
                 expected(node, "`fail`, `continue` or `fallback: {task}`", self.notes);
                 None
             }
         }
     }
 
-    fn compensation(&mut self, node: &Node) -> Option<Compensation> {
-        let inner = node.get("tool").filter(|tool| matches!(tool.tree, Tree::Map(_)));
-        let inner = inner.or_else(|| node.get("code").filter(|c| matches!(c.tree, Tree::Map(_))));
+    fn compensation(&mut self, node: &FileNode) -> Option<Compensation> {
+        let inner = node.get("tool").filter(|tool| matches!(tool.tree, FileTree::Map(_)));
+        let inner =
+            inner.or_else(|| node.get("code").filter(|c| matches!(c.tree, FileTree::Map(_))));
         let node = inner.unwrap_or(node);
-        let mut fields = Fields::of(node, "`compensate`", self.notes)?;
+        let mut fields = FieldReader::of(node, "`compensate`", self.notes)?;
         let compensation = if fields.has("code") {
             Compensation::Code(Box::new(self.code(node.at, &mut fields)?))
         } else {
@@ -257,9 +280,9 @@ impl Reader<'_, '_> {
         Some(compensation)
     }
 
-    fn settings(&mut self, node: &Node) -> Option<Settings> {
-        let mut fields = Fields::of(node, "`settings`", self.notes)?;
-        let usual = Settings::default();
+    fn settings(&mut self, node: &FileNode) -> Option<DagSettings> {
+        let mut fields = FieldReader::of(node, "`settings`", self.notes)?;
+        let usual = DagSettings::default();
         let concurrency = fields.number(
             &["concurrency", "max_concurrency", "maxConcurrency"],
             1..=10_000,
@@ -276,7 +299,7 @@ impl Reader<'_, '_> {
         let constants = fields.texts(&["constants"], self.notes);
         code::self_enabled(&mut fields, self.notes);
         fields.done(self.notes);
-        Some(Settings {
+        Some(DagSettings {
             concurrency: concurrency.and_then(|n| n.try_into().ok()).unwrap_or(usual.concurrency),
             max_replans: max_replans.and_then(|n| n.try_into().ok()).unwrap_or(usual.max_replans),
             timeout_ms,
@@ -290,7 +313,7 @@ impl Reader<'_, '_> {
     }
 
     /// The tasks named by decisions exist.
-    fn settle(&mut self, decide: &Decide, tasks: &[Task], at: At) {
+    fn settle(&mut self, decide: &DecisionPoints, tasks: &[Task], at: Position) {
         for name in decide.before.iter().chain(&decide.after) {
             if !tasks.iter().any(|task| task.id == *name) {
                 let help = near(name, tasks.iter().map(|task| task.id.as_str()));
@@ -301,10 +324,14 @@ impl Reader<'_, '_> {
 }
 
 /// The ids that tasks have, as far as they can be read.
-fn ids(items: &[Node]) -> Vec<String> {
-    let id = |item: &Node| match &IDS.iter().find_map(|key| item.get(key))?.tree {
-        Tree::Text(id) => Some(id.clone()),
-        Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) | Tree::Map(_) => None,
+fn ids(items: &[FileNode]) -> Vec<String> {
+    let id = |item: &FileNode| match &IDS.iter().find_map(|key| item.get(key))?.tree {
+        FileTree::Text(id) => Some(id.clone()),
+        FileTree::Null
+        | FileTree::Bool(_)
+        | FileTree::Number(_)
+        | FileTree::List(_)
+        | FileTree::Map(_) => None,
     };
     items.iter().filter_map(id).collect()
 }
@@ -325,17 +352,17 @@ pub(super) fn fit_for_id(id: &str) -> Result<(), &'static str> {
 }
 
 /// A condition: an expression, or plainly true or false.
-pub(super) fn condition(node: &Node, notes: &mut Notes<'_>) -> Option<String> {
+pub(super) fn condition(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<String> {
     match &node.tree {
-        Tree::Bool(value) => Some(value.to_string()),
-        Tree::Text(text) => {
-            let expression = Names::default().expression(text);
+        FileTree::Bool(value) => Some(value.to_string()),
+        FileTree::Text(text) => {
+            let expression = NameMap::default().expression(text);
             if let Err(error) = names_in_expression(&expression) {
                 notes.fault(node.at, error.to_string(), "");
             }
             Some(expression)
         }
-        Tree::Null | Tree::Number(_) | Tree::List(_) | Tree::Map(_) => {
+        FileTree::Null | FileTree::Number(_) | FileTree::List(_) | FileTree::Map(_) => {
             expected(node, "an expression", notes);
             None
         }
@@ -343,14 +370,18 @@ pub(super) fn condition(node: &Node, notes: &mut Notes<'_>) -> Option<String> {
 }
 
 /// Time: a number of milliseconds, or `500ms`, `30s`, `5m`, `2h`.
-fn duration(node: &Node, notes: &mut Notes<'_>) -> Option<u64> {
+fn duration(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<u64> {
     match &node.tree {
-        Tree::Number(_) => {
+        FileTree::Number(_) => {
             notes.warn(node.at, "a time without unit is read as milliseconds", "write `30s`");
             number(node, 1..=u64::MAX, notes)
         }
-        Tree::Text(text) if let Some(time) = milliseconds(text) => Some(time),
-        Tree::Null | Tree::Bool(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => {
+        FileTree::Text(text) if let Some(time) = milliseconds(text) => Some(time),
+        FileTree::Null
+        | FileTree::Bool(_)
+        | FileTree::Text(_)
+        | FileTree::List(_)
+        | FileTree::Map(_) => {
             expected(node, "a time such as `500ms`, `30s`, `5m`", notes);
             None
         }
@@ -358,13 +389,13 @@ fn duration(node: &Node, notes: &mut Notes<'_>) -> Option<u64> {
 }
 
 /// `retry`: how often and how long between; a number alone is how often.
-pub(super) fn retry(node: &Node, notes: &mut Notes<'_>) -> Option<Retry> {
+pub(super) fn retry(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Retry> {
     let attempts = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    if matches!(node.tree, Tree::Number(_)) {
+    if matches!(node.tree, FileTree::Number(_)) {
         let count = number(node, 1..=100, notes)?;
         return Some(Retry { attempts: attempts(count), ..Retry::default() });
     }
-    let mut fields = Fields::of(node, "`retry`", notes)?;
+    let mut fields = FieldReader::of(node, "`retry`", notes)?;
     let usual = Retry::default();
     let total = fields.number(&["attempts", "max_attempts", "maxAttempts"], 1..=100, notes);
     let more = fields.number(&["max_retries", "maxRetries"], 0..=99, notes).map(|n| n + 1);
@@ -378,8 +409,8 @@ pub(super) fn retry(node: &Node, notes: &mut Notes<'_>) -> Option<Retry> {
     })
 }
 
-fn backoff(node: &Node, notes: &mut Notes<'_>) -> Option<Backoff> {
-    let mut fields = Fields::of(node, "`backoff`", notes)?;
+fn backoff(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Backoff> {
+    let mut fields = FieldReader::of(node, "`backoff`", notes)?;
     let usual = Backoff::default();
     let first = fields.number(&["first_ms"], 0..=u64::MAX, notes);
     let max = fields.number(&["max_ms"], 0..=u64::MAX, notes);
@@ -398,10 +429,10 @@ fn backoff(node: &Node, notes: &mut Notes<'_>) -> Option<Backoff> {
     })
 }
 
-fn decide(node: &Node, notes: &mut Notes<'_>) -> Option<Decide> {
-    let mut fields = Fields::of(node, "`decisions`", notes)?;
-    let names = |list: Vec<(String, At)>| list.into_iter().map(|(name, _)| name).collect();
-    let decide = Decide {
+fn decide(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<DecisionPoints> {
+    let mut fields = FieldReader::of(node, "`decisions`", notes)?;
+    let names = |list: Vec<(String, Position)>| list.into_iter().map(|(name, _)| name).collect();
+    let decide = DecisionPoints {
         per_task: fields.flag(&["per_task"], notes).unwrap_or(false),
         on_error: fields.flag(&["on_error"], notes).unwrap_or(false),
         before: names(fields.texts(&["before"], notes)),
@@ -411,10 +442,10 @@ fn decide(node: &Node, notes: &mut Notes<'_>) -> Option<Decide> {
     Some(decide)
 }
 
-fn asked(node: &Node, notes: &mut Notes<'_>) -> Option<Asked> {
+fn asked(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Decider> {
     match text(node, notes)?.as_str() {
-        "human" => Some(Asked::Human),
-        "agent" => Some(Asked::Agent),
+        "human" => Some(Decider::Human),
+        "agent" => Some(Decider::Agent),
         _ => {
             expected(node, "`human` or `agent`", notes);
             None
@@ -423,19 +454,22 @@ fn asked(node: &Node, notes: &mut Notes<'_>) -> Option<Asked> {
 }
 
 /// `reducers`: a name and how its values are joined.
-pub(super) fn reducers_of(node: &Node, notes: &mut Notes<'_>) -> BTreeMap<String, Reducer> {
-    let Tree::Map(entries) = &node.tree else {
+pub(super) fn reducers_of(
+    node: &FileNode,
+    notes: &mut Diagnostics<'_>,
+) -> BTreeMap<String, Reducer> {
+    let FileTree::Map(entries) = &node.tree else {
         expected(node, "a mapping", notes);
         return BTreeMap::new();
     };
-    let known = |entry: &super::tree::Entry, notes: &mut Notes<'_>| {
+    let known = |entry: &super::tree::TreeEntry, notes: &mut Diagnostics<'_>| {
         Some((entry.key.clone(), reducer(&entry.value, notes)?))
     };
     entries.iter().filter_map(|entry| known(entry, notes)).collect()
 }
 
 /// How values are joined.
-pub(super) fn reducer(node: &Node, notes: &mut Notes<'_>) -> Option<Reducer> {
+pub(super) fn reducer(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Reducer> {
     match text(node, notes)?.as_str() {
         "last" | "replace" | "overwrite" => Some(Reducer::Last),
         "append" | "extend" => Some(Reducer::Append),

@@ -9,12 +9,12 @@ mod hostile;
 mod run;
 mod schema;
 
-use super::{CodeExecution, Options, Read, read};
+use super::{CodeExecution, FormatOptions, ParsedWorkflow, read};
 use belljar_workflow::{Dag, Task};
 
 /// Reads a file that is right, with code allowed.
-fn good(text: &str) -> Read {
-    match read("flow.yaml", text, &Options { code: CodeExecution::WithShell }) {
+fn good(text: &str) -> ParsedWorkflow {
+    match read("flow.yaml", text, &FormatOptions { code: CodeExecution::WithShell }) {
         Ok(read) => read,
         Err(faults) => {
             let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -25,15 +25,15 @@ fn good(text: &str) -> Read {
 
 /// What is told of a file that is wrong, a line for each fault.
 fn faults(text: &str) -> String {
-    told(read("flow.yaml", text, &Options { code: CodeExecution::WithShell }))
+    told(read("flow.yaml", text, &FormatOptions { code: CodeExecution::WithShell }))
 }
 
-fn told(read: Result<Read, Vec<super::Fault>>) -> String {
+fn told(read: Result<ParsedWorkflow, Vec<super::FileFault>>) -> String {
     let faults = read.map(|read| read.dag).expect_err("must be refused");
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-fn warnings(read: &Read) -> String {
+fn warnings(read: &ParsedWorkflow) -> String {
     read.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Number, Value};
 
-use super::fault::{Notes, shortened};
+use super::fault::{Diagnostics, shortened};
 use super::scalar;
 
 /// How long a file may be.
@@ -22,12 +22,12 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// A place in a file, from 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct At {
+pub(super) struct Position {
     pub(super) line: u32,
     pub(super) column: u32,
 }
 
-impl At {
+impl Position {
     /// The first letter.
     pub(super) const TOP: Self = Self { line: 1, column: 1 };
 
@@ -39,62 +39,66 @@ impl At {
 
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
-    pub(super) at: At,
-    pub(super) tree: Tree,
+pub(super) struct FileNode {
+    pub(super) at: Position,
+    pub(super) tree: FileTree,
 }
 
 /// What a part is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Tree {
+pub(super) enum FileTree {
     Null,
     Bool(bool),
     Number(Number),
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    List(Vec<FileNode>),
+    Map(Vec<TreeEntry>),
 }
 
 /// A key and its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct TreeEntry {
     pub(super) key: String,
-    pub(super) at: At,
-    pub(super) value: Node,
+    pub(super) at: Position,
+    pub(super) value: FileNode,
     /// Came by `<<` into a mapping that has not ended.
     merged: bool,
 }
 
-impl Node {
+impl FileNode {
     /// What it is, for a message.
     pub(super) fn kind(&self) -> &'static str {
         match &self.tree {
-            Tree::Null => "nothing",
-            Tree::Bool(_) => "true or false",
-            Tree::Number(_) => "a number",
-            Tree::Text(_) => "text",
-            Tree::List(_) => "a list",
-            Tree::Map(_) => "a mapping",
+            FileTree::Null => "nothing",
+            FileTree::Bool(_) => "true or false",
+            FileTree::Number(_) => "a number",
+            FileTree::Text(_) => "text",
+            FileTree::List(_) => "a list",
+            FileTree::Map(_) => "a mapping",
         }
     }
 
     /// The value under a key of a mapping.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+    pub(super) fn get(&self, key: &str) -> Option<&FileNode> {
         match &self.tree {
-            Tree::Map(entries) => entries.iter().find(|e| e.key == key).map(|e| &e.value),
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::List(_) => None,
+            FileTree::Map(entries) => entries.iter().find(|e| e.key == key).map(|e| &e.value),
+            FileTree::Null
+            | FileTree::Bool(_)
+            | FileTree::Number(_)
+            | FileTree::Text(_)
+            | FileTree::List(_) => None,
         }
     }
 
     /// The same as JSON, without places.
     pub(super) fn json(&self) -> Value {
         match &self.tree {
-            Tree::Null => Value::Null,
-            Tree::Bool(value) => Value::Bool(*value),
-            Tree::Number(number) => Value::Number(number.clone()),
-            Tree::Text(text) => Value::String(text.clone()),
-            Tree::List(items) => Value::Array(items.iter().map(Self::json).collect()),
-            Tree::Map(entries) => Value::Object(
+            FileTree::Null => Value::Null,
+            FileTree::Bool(value) => Value::Bool(*value),
+            FileTree::Number(number) => Value::Number(number.clone()),
+            FileTree::Text(text) => Value::String(text.clone()),
+            FileTree::List(items) => Value::Array(items.iter().map(Self::json).collect()),
+            FileTree::Map(entries) => Value::Object(
                 entries.iter().map(|e| (e.key.clone(), e.value.json())).collect::<Map<_, _>>(),
             ),
         }
@@ -103,10 +107,10 @@ impl Node {
     fn size(&self) -> Size {
         let own = Size { parts: 1, bytes: 0 };
         match &self.tree {
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) => own,
-            Tree::Text(text) => Size { parts: 1, bytes: text.len() },
-            Tree::List(items) => items.iter().fold(own, |sum, item| sum.and(item.size())),
-            Tree::Map(entries) => entries.iter().fold(own, |sum, entry| {
+            FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) => own,
+            FileTree::Text(text) => Size { parts: 1, bytes: text.len() },
+            FileTree::List(items) => items.iter().fold(own, |sum, item| sum.and(item.size())),
+            FileTree::Map(entries) => entries.iter().fold(own, |sum, entry| {
                 sum.and(entry.value.size()).and(Size { parts: 0, bytes: entry.key.len() })
             }),
         }
@@ -114,9 +118,11 @@ impl Node {
 
     fn depth(&self) -> usize {
         match &self.tree {
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) => 1,
-            Tree::List(items) => 1 + items.iter().map(Self::depth).max().unwrap_or(0),
-            Tree::Map(entries) => 1 + entries.iter().map(|e| e.value.depth()).max().unwrap_or(0),
+            FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) | FileTree::Text(_) => 1,
+            FileTree::List(items) => 1 + items.iter().map(Self::depth).max().unwrap_or(0),
+            FileTree::Map(entries) => {
+                1 + entries.iter().map(|e| e.value.depth()).max().unwrap_or(0)
+            }
         }
     }
 }
@@ -135,10 +141,10 @@ impl Size {
 }
 
 /// Reads a text as one tree; what is wrong goes to `notes`.
-pub(super) fn parse(text: &str, notes: &mut Notes<'_>) -> Option<Node> {
+pub(super) fn parse(text: &str, notes: &mut Diagnostics<'_>) -> Option<FileNode> {
     if text.len() > MAX_TEXT {
         notes.fault(
-            At::TOP,
+            Position::TOP,
             format!("the file has {} bytes, more than {MAX_TEXT}", text.len()),
             "split it, or keep data out of it",
         );
@@ -146,56 +152,61 @@ pub(super) fn parse(text: &str, notes: &mut Notes<'_>) -> Option<Node> {
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = scalar::join_surrogates(text);
-    let mut growing = Growing::default();
+    let mut growing = TreeBuilder::default();
     for event in Parser::new_from_str(&text) {
         match event {
             Ok((event, span)) => {
-                if let Err((message, help)) = growing.take(event, At::of(span)) {
-                    notes.fault(At::of(span), message, help);
+                if let Err((message, help)) = growing.take(event, Position::of(span)) {
+                    notes.fault(Position::of(span), message, help);
                     return None;
                 }
             }
             Err(error) => {
-                let at = At::of(Span::empty(*error.marker()));
+                let at = Position::of(Span::empty(*error.marker()));
                 notes.fault(at, format!("neither YAML nor JSON: {}", error.info()), "");
                 return None;
             }
         }
     }
     if growing.root.is_none() {
-        notes.fault(At::TOP, "the file is empty", "write `nodes:` or `tasks:`");
+        notes.fault(Position::TOP, "the file is empty", "write `nodes:` or `tasks:`");
     }
     growing.root
 }
 
 /// A complaint and what to do about it.
-type Wrong = (String, &'static str);
+type ParseFault = (String, &'static str);
 
 /// A tree while it is read.
 #[derive(Debug, Default)]
-struct Growing {
-    open: Vec<Open>,
-    anchors: BTreeMap<usize, (Node, Size)>,
+struct TreeBuilder {
+    open: Vec<OpenContainer>,
+    anchors: BTreeMap<usize, (FileNode, Size)>,
     size: Size,
-    root: Option<Node>,
+    root: Option<FileNode>,
 }
 
 /// A list or mapping that has not ended.
 #[derive(Debug)]
-struct Open {
-    at: At,
+struct OpenContainer {
+    at: Position,
     anchor: usize,
-    kind: Filling,
+    kind: ContainerItems,
 }
 
 #[derive(Debug)]
-enum Filling {
-    List(Vec<Node>),
-    Map { entries: Vec<Entry>, seen: BTreeSet<String>, key: Option<(String, At)>, merged: bool },
+enum ContainerItems {
+    List(Vec<FileNode>),
+    Map {
+        entries: Vec<TreeEntry>,
+        seen: BTreeSet<String>,
+        key: Option<(String, Position)>,
+        merged: bool,
+    },
 }
 
-impl Growing {
-    fn take(&mut self, event: Event<'_>, at: At) -> Result<(), Wrong> {
+impl TreeBuilder {
+    fn take(&mut self, event: Event<'_>, at: Position) -> Result<(), ParseFault> {
         match event {
             Event::Nothing
             | Event::StreamStart
@@ -206,30 +217,34 @@ impl Growing {
                 let tag = core_tag(tag.as_deref())?;
                 let plain = matches!(style, ScalarStyle::Plain) && tag != Some("str");
                 let tree =
-                    if plain { scalar::resolve(&text) } else { Tree::Text(text.into_owned()) };
-                self.ended(Node { at, tree }, anchor)
+                    if plain { scalar::resolve(&text) } else { FileTree::Text(text.into_owned()) };
+                self.ended(FileNode { at, tree }, anchor)
             }
             Event::SequenceStart(anchor, tag) => {
                 core_tag(tag.as_deref())?;
-                self.begun(Open { at, anchor, kind: Filling::List(Vec::new()) })
+                self.begun(OpenContainer { at, anchor, kind: ContainerItems::List(Vec::new()) })
             }
             Event::MappingStart(anchor, tag) => {
                 core_tag(tag.as_deref())?;
-                let kind = Filling::Map {
+                let kind = ContainerItems::Map {
                     entries: Vec::new(),
                     seen: BTreeSet::new(),
                     key: None,
                     merged: false,
                 };
-                self.begun(Open { at, anchor, kind })
+                self.begun(OpenContainer { at, anchor, kind })
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open { at, anchor, kind: Filling::List(items) }) => {
-                    self.ended(Node { at, tree: Tree::List(items) }, anchor)
+                Some(OpenContainer { at, anchor, kind: ContainerItems::List(items) }) => {
+                    self.ended(FileNode { at, tree: FileTree::List(items) }, anchor)
                 }
-                Some(Open { at, anchor, kind: Filling::Map { entries, merged, .. } }) => {
+                Some(OpenContainer {
+                    at,
+                    anchor,
+                    kind: ContainerItems::Map { entries, merged, .. },
+                }) => {
                     let entries = if merged { settled(entries) } else { entries };
-                    self.ended(Node { at, tree: Tree::Map(entries) }, anchor)
+                    self.ended(FileNode { at, tree: FileTree::Map(entries) }, anchor)
                 }
                 None => Ok(()),
             },
@@ -237,7 +252,7 @@ impl Growing {
         }
     }
 
-    fn begun(&mut self, open: Open) -> Result<(), Wrong> {
+    fn begun(&mut self, open: OpenContainer) -> Result<(), ParseFault> {
         if self.open.is_empty() && self.root.is_some() {
             return Err(second());
         }
@@ -249,7 +264,7 @@ impl Growing {
     }
 
     /// Follows an alias: what it stands for is counted as if it had been written out.
-    fn alias(&mut self, anchor: usize, at: At) -> Result<(), Wrong> {
+    fn alias(&mut self, anchor: usize, at: Position) -> Result<(), ParseFault> {
         let Some((node, size)) = self.anchors.get(&anchor) else {
             return Err(("an alias inside of what it stands for".into(), "write it out"));
         };
@@ -260,14 +275,14 @@ impl Growing {
         if self.open.len() + node.depth() > MAX_DEPTH {
             return Err((format!("nested more than {MAX_DEPTH} deep"), "flatten it"));
         }
-        let node = Node { at, tree: node.tree.clone() };
+        let node = FileNode { at, tree: node.tree.clone() };
         self.size = grown;
         self.place(node)
     }
 
-    fn ended(&mut self, node: Node, anchor: usize) -> Result<(), Wrong> {
+    fn ended(&mut self, node: FileNode, anchor: usize) -> Result<(), ParseFault> {
         self.size.parts += 1;
-        if let Tree::Text(text) = &node.tree {
+        if let FileTree::Text(text) = &node.tree {
             self.size.bytes += text.len();
         }
         if self.size.parts > MAX_PARTS || self.size.bytes > MAX_BYTES {
@@ -281,18 +296,18 @@ impl Growing {
         self.place(node)
     }
 
-    fn place(&mut self, node: Node) -> Result<(), Wrong> {
+    fn place(&mut self, node: FileNode) -> Result<(), ParseFault> {
         match self.open.last_mut().map(|open| &mut open.kind) {
             None if self.root.is_some() => Err(second()),
             None => {
                 self.root = Some(node);
                 Ok(())
             }
-            Some(Filling::List(items)) => {
+            Some(ContainerItems::List(items)) => {
                 items.push(node);
                 Ok(())
             }
-            Some(Filling::Map { entries, seen, key, merged }) => match key.take() {
+            Some(ContainerItems::Map { entries, seen, key, merged }) => match key.take() {
                 None => {
                     let name = key_of(&node)?;
                     if !seen.insert(name.clone()) {
@@ -309,7 +324,7 @@ impl Growing {
                     merge(node, entries)
                 }
                 Some((key, at)) => {
-                    entries.push(Entry { key, at, value: node, merged: false });
+                    entries.push(TreeEntry { key, at, value: node, merged: false });
                     Ok(())
                 }
             },
@@ -317,51 +332,55 @@ impl Growing {
     }
 }
 
-fn second() -> Wrong {
+fn second() -> ParseFault {
     ("a second document in one file".into(), "put each workflow in its own file")
 }
 
 /// A mapping into which others were merged: what was written in it wins, then the first merged.
-fn settled(entries: Vec<Entry>) -> Vec<Entry> {
+fn settled(entries: Vec<TreeEntry>) -> Vec<TreeEntry> {
     let (mut kept, merged): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| !entry.merged);
     let mut known: BTreeSet<String> = kept.iter().map(|entry| entry.key.clone()).collect();
     let fresh = merged.into_iter().filter(|entry| known.insert(entry.key.clone()));
-    kept.extend(fresh.map(|entry| Entry { merged: false, ..entry }));
+    kept.extend(fresh.map(|entry| TreeEntry { merged: false, ..entry }));
     kept
 }
 
 /// Puts the entries of a mapping, or of several, where `<<` stands.
-fn merge(node: Node, entries: &mut Vec<Entry>) -> Result<(), Wrong> {
+fn merge(node: FileNode, entries: &mut Vec<TreeEntry>) -> Result<(), ParseFault> {
     let wrong = || ("`<<` takes a mapping or a list of them".to_owned(), "write `<<: *anchor`");
     match node.tree {
-        Tree::Map(more) => {
-            entries.extend(more.into_iter().map(|entry| Entry { merged: true, ..entry }));
+        FileTree::Map(more) => {
+            entries.extend(more.into_iter().map(|entry| TreeEntry { merged: true, ..entry }));
             Ok(())
         }
-        Tree::List(items) => items.into_iter().try_for_each(|item| match item.tree {
-            Tree::Map(_) => merge(item, entries),
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::List(_) => {
-                Err(wrong())
-            }
+        FileTree::List(items) => items.into_iter().try_for_each(|item| match item.tree {
+            FileTree::Map(_) => merge(item, entries),
+            FileTree::Null
+            | FileTree::Bool(_)
+            | FileTree::Number(_)
+            | FileTree::Text(_)
+            | FileTree::List(_) => Err(wrong()),
         }),
-        Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) => Err(wrong()),
+        FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) | FileTree::Text(_) => {
+            Err(wrong())
+        }
     }
 }
 
-fn key_of(node: &Node) -> Result<String, Wrong> {
+fn key_of(node: &FileNode) -> Result<String, ParseFault> {
     match &node.tree {
-        Tree::Text(text) => Ok(text.clone()),
-        Tree::Bool(value) => Ok(value.to_string()),
-        Tree::Number(number) => Ok(number.to_string()),
-        Tree::Null => Err(("a key that is nothing".into(), "name it")),
-        Tree::List(_) | Tree::Map(_) => {
+        FileTree::Text(text) => Ok(text.clone()),
+        FileTree::Bool(value) => Ok(value.to_string()),
+        FileTree::Number(number) => Ok(number.to_string()),
+        FileTree::Null => Err(("a key that is nothing".into(), "name it")),
+        FileTree::List(_) | FileTree::Map(_) => {
             Err(("a key that is itself a list or mapping".into(), "use a word as key"))
         }
     }
 }
 
 /// The name of a tag of YAML itself; others are refused.
-fn core_tag(tag: Option<&saphyr_parser::Tag>) -> Result<Option<&str>, Wrong> {
+fn core_tag(tag: Option<&saphyr_parser::Tag>) -> Result<Option<&str>, ParseFault> {
     match tag {
         None => Ok(None),
         Some(tag) if tag.is_yaml_core_schema() => Ok(Some(&tag.suffix)),

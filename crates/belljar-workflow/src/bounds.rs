@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::effect::{Ending, Failure, Input, Outcome, What};
+use crate::effect::{InputKind, MachineInput, TaskEnding, TaskFailure, TaskOutcome};
 
 /// How deep a value may be. What is read back is bounded at 128, and is wrapped when it is written.
 pub(crate) const DEEPEST: usize = 64;
@@ -57,14 +57,17 @@ pub(crate) fn bytes_of(value: &Value) -> usize {
 }
 
 /// Why a value cannot be a result.
-pub(crate) fn unfit(value: &Value) -> Option<Failure> {
+pub(crate) fn unfit(value: &Value) -> Option<TaskFailure> {
     if is_deep(value) {
         let message = format!("the result is nested more than {DEEPEST} deep");
-        return Some(Failure { lasting: true, ..Failure::new("result.too_deep", message) });
+        return Some(TaskFailure { lasting: true, ..TaskFailure::new("result.too_deep", message) });
     }
     if bytes_of(value) > VALUE_BYTES {
         let message = format!("the result has more than {VALUE_BYTES} bytes");
-        return Some(Failure { lasting: true, ..Failure::new("result.too_large", message) });
+        return Some(TaskFailure {
+            lasting: true,
+            ..TaskFailure::new("result.too_large", message)
+        });
     }
     None
 }
@@ -96,36 +99,36 @@ pub(crate) fn unwritable(value: &impl Serialize, most: usize) -> Option<String> 
 }
 
 /// An input whose outcome can be kept: one that cannot be is a failure.
-pub(crate) fn bounded(input: Input) -> Input {
-    let Input { now_ms, what } = input;
+pub(crate) fn bounded(input: MachineInput) -> MachineInput {
+    let MachineInput { now_ms, what } = input;
     let what = match what {
-        What::Ended { instance, attempt, outcome } => {
-            What::Ended { instance, attempt, outcome: bounded_outcome(outcome) }
+        InputKind::Ended { instance, attempt, outcome } => {
+            InputKind::Ended { instance, attempt, outcome: bounded_outcome(outcome) }
         }
-        other @ (What::Begin
-        | What::Fired { .. }
-        | What::Command { .. }
-        | What::Resumed { .. }
-        | What::RollBack { .. }) => other,
+        other @ (InputKind::Begin
+        | InputKind::Fired { .. }
+        | InputKind::Command { .. }
+        | InputKind::Resumed { .. }
+        | InputKind::RollBack { .. }) => other,
     };
-    Input { now_ms, what }
+    MachineInput { now_ms, what }
 }
 
-fn bounded_outcome(mut outcome: Outcome) -> Outcome {
+fn bounded_outcome(mut outcome: TaskOutcome) -> TaskOutcome {
     let state = Value::Object(std::mem::take(&mut outcome.state));
     let unfit_state = unfit(&state);
     if let (None, Value::Object(state)) = (&unfit_state, state) {
         outcome.state = state;
     }
     outcome.ending = match outcome.ending {
-        Ending::Done { value } => match unfit(&value).or(unfit_state) {
+        TaskEnding::Done { value } => match unfit(&value).or(unfit_state) {
             // It has happened, whatever it gave.
-            Some(failure) => Ending::Failed {
-                failure: Failure { may_have_acted: !outcome.read_only, ..failure },
+            Some(failure) => TaskEnding::Failed {
+                failure: TaskFailure { may_have_acted: !outcome.read_only, ..failure },
             },
-            None => Ending::Done { value },
+            None => TaskEnding::Done { value },
         },
-        Ending::Failed { failure } => Ending::Failed { failure: bounded_failure(failure) },
+        TaskEnding::Failed { failure } => TaskEnding::Failed { failure: bounded_failure(failure) },
     };
     let mut left = VALUE_BYTES;
     outcome.logs.retain(|line| {
@@ -137,7 +140,7 @@ fn bounded_outcome(mut outcome: Outcome) -> Outcome {
 }
 
 /// A failure without details that cannot be kept.
-pub(crate) fn bounded_failure(mut failure: Failure) -> Failure {
+pub(crate) fn bounded_failure(mut failure: TaskFailure) -> TaskFailure {
     failure.details = failure.details.filter(|details| unfit(details).is_none());
     if failure.message.len() > VALUE_BYTES {
         failure.message = "its message was too long".to_owned();

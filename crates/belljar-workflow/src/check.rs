@@ -21,21 +21,21 @@ use crate::dag::{Dag, Reducer, Task};
 use crate::state::reducer_of;
 use crate::template::near;
 pub(crate) use inputs::check_inputs;
-use names::{Known, Sight};
-use order::Order;
+use names::{StateNames, VisibleNames};
+use order::DependencyOrder;
 
 /// Everything that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct Faults(pub Vec<Fault>);
+pub struct DagFaults(pub Vec<DagFault>);
 
-impl Faults {
+impl DagFaults {
     /// One that is in no task.
     pub(crate) fn of_the_whole(part: &str, what: String) -> Self {
-        Self(vec![Fault { task: None, part: part.to_owned(), what, near: Vec::new() }])
+        Self(vec![DagFault { task: None, part: part.to_owned(), what, near: Vec::new() }])
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for DagFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, fault) in self.0.iter().enumerate() {
             if index > 0 {
@@ -49,7 +49,7 @@ impl fmt::Display for Faults {
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct DagFault {
     /// The task it is in, as a path: `outer/inner`. Nothing when it is the workflow itself.
     pub task: Option<String>,
     /// Which part of it: `depends_on`, `when`, `arguments.url`.
@@ -60,7 +60,7 @@ pub struct Fault {
     pub near: Vec<String>,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DagFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.task {
             Some(task) => write!(f, "task {task}, {}: {}", self.part, self.what)?,
@@ -74,7 +74,7 @@ impl fmt::Display for Fault {
 }
 
 /// Whether a tool is known; if not, names that are near.
-pub type Tools<'a> = &'a dyn Fn(&str) -> Result<(), Vec<String>>;
+pub type ToolLookup<'a> = &'a dyn Fn(&str) -> Result<(), Vec<String>>;
 
 /// How deep containers may be in containers.
 const DEPTH: usize = 16;
@@ -84,40 +84,40 @@ const TASKS: usize = 20_000;
 const AT_ONCE: usize = 10_000;
 
 /// Finds everything that is wrong with a workflow. Without `tools`, names of tools are not looked up.
-pub fn check(dag: &Dag, tools: Option<Tools<'_>>) -> Result<(), Faults> {
+pub fn check(dag: &Dag, tools: Option<ToolLookup<'_>>) -> Result<(), DagFaults> {
     let mut checker = Checker { faults: Vec::new(), tools, seen: 0 };
     checker.workflow(dag, "", 0);
     if !checker.faults.is_empty() {
-        return Err(Faults(checker.faults));
+        return Err(DagFaults(checker.faults));
     }
     match unwritable(dag, STATE_BYTES) {
-        Some(what) => Err(Faults::of_the_whole("workflow", what)),
+        Some(what) => Err(DagFaults::of_the_whole("workflow", what)),
         None => Ok(()),
     }
 }
 
 /// Collects faults on its way through a workflow.
 struct Checker<'a> {
-    faults: Vec<Fault>,
-    tools: Option<Tools<'a>>,
+    faults: Vec<DagFault>,
+    tools: Option<ToolLookup<'a>>,
     seen: usize,
 }
 
 impl Checker<'_> {
     fn fault(&mut self, task: &str, part: &str, what: impl Into<String>, near: Vec<String>) {
         let task = (!task.is_empty()).then(|| task.to_owned());
-        self.faults.push(Fault { task, part: part.to_owned(), what: what.into(), near });
+        self.faults.push(DagFault { task, part: part.to_owned(), what: what.into(), near });
     }
 
     fn workflow(&mut self, dag: &Dag, path: &str, depth: usize) {
         self.settings(dag, path);
         self.state(dag, path);
-        let known = Known::of(dag);
-        let sight = Sight { known: &known, path, ..Sight::default() };
+        let known = StateNames::of(dag);
+        let sight = VisibleNames { known: &known, path, ..VisibleNames::default() };
         self.list(&dag.tasks, &sight, depth);
         let all: BTreeSet<&str> = dag.tasks.iter().map(|task| task.id.as_str()).collect();
         if let Some(output) = &dag.output {
-            let sight = Sight { results: Rc::new(all), ..sight };
+            let sight = VisibleNames { results: Rc::new(all), ..sight };
             self.templates(output, &sight, "output");
         }
     }
@@ -158,13 +158,13 @@ impl Checker<'_> {
     }
 
     /// Tasks that stand beside each other.
-    fn list(&mut self, tasks: &[Task], sight: &Sight<'_>, depth: usize) {
+    fn list(&mut self, tasks: &[Task], sight: &VisibleNames<'_>, depth: usize) {
         self.seen += tasks.len();
         if depth > DEPTH || self.seen > TASKS {
             let what = format!("more than {DEPTH} containers deep, or more than {TASKS} tasks");
             return self.fault(sight.path, "tasks", what, Vec::new());
         }
-        let order = Order::of(tasks);
+        let order = DependencyOrder::of(tasks);
         let mut ids = BTreeSet::new();
         for task in tasks {
             let path = join(sight.path, &task.id);
@@ -184,7 +184,7 @@ impl Checker<'_> {
         let siblings = Rc::new(sight.siblings.iter().copied().chain(ids).collect());
         for task in tasks {
             let path = join(sight.path, &task.id);
-            let sight = Sight {
+            let sight = VisibleNames {
                 path: &path,
                 results: Rc::clone(&sight.results),
                 siblings: Rc::clone(&siblings),
@@ -195,7 +195,7 @@ impl Checker<'_> {
         }
     }
 
-    fn dependencies(&mut self, task: &Task, path: &str, order: &Order<'_>) {
+    fn dependencies(&mut self, task: &Task, path: &str, order: &DependencyOrder<'_>) {
         for dep in &task.depends_on {
             if dep == &task.id {
                 self.fault(path, "depends_on", "it depends on itself", Vec::new());

@@ -16,7 +16,7 @@ pub fn is_agent(by: &str) -> bool {
 /// Something asked of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
-pub enum Command {
+pub enum WorkflowCommand {
     /// End it: what runs is cancelled, nothing starts.
     Abort {
         /// Why.
@@ -84,9 +84,9 @@ pub enum Command {
         /// Its instance.
         task: String,
         /// What.
-        how: Resolution,
+        how: DoubtResolution,
     },
-    /// Go back to a checkpoint. The driver makes it a [`What::RollBack`](crate::What::RollBack).
+    /// Go back to a checkpoint. The driver makes it a [`InputKind::RollBack`](crate::InputKind::RollBack).
     RollBack {
         /// Which.
         to: u64,
@@ -96,7 +96,7 @@ pub enum Command {
 /// What becomes of a task in doubt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "resolution", rename_all = "snake_case")]
-pub enum Resolution {
+pub enum DoubtResolution {
     /// It did not happen, or may happen twice: perform it again.
     Retry,
     /// It happened, and this was its result.

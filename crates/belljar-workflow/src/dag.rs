@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use code::{Code, Grants, Limits, Shape, WriteAccess};
+pub use code::{Code, Grants, Limits, ResultShape, WriteAccess};
 
 /// How parts of a state begin in which a loop made of an agent's nodes keeps where it stands.
 pub const LOOP_POSITION_PREFIX: &str = "_next_";
@@ -31,7 +31,7 @@ pub struct Dag {
     /// What the state is at the beginning.
     pub state: Map<String, Value>,
     /// Bounds and habits.
-    pub settings: Settings,
+    pub settings: DagSettings,
     /// The tasks, in the order they were written.
     pub tasks: Vec<Task>,
     /// What the workflow gives, a template; without one, the results of its last tasks by id.
@@ -58,7 +58,7 @@ pub enum Reducer {
 /// Bounds and habits of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Settings {
+pub struct DagSettings {
     /// How many tasks run at once.
     pub concurrency: usize,
     /// How often it may be replanned.
@@ -66,11 +66,11 @@ pub struct Settings {
     /// How long the whole may take.
     pub timeout_ms: Option<u64>,
     /// Where a decision is asked for.
-    pub decisions: Decide,
+    pub decisions: DecisionPoints,
     /// How long a decision may take, unless a task says otherwise.
     pub decision_timeout_ms: Option<u64>,
     /// Who decides, unless a task says otherwise.
-    pub decided_by: Asked,
+    pub decided_by: Decider,
     /// Whether its tasks share files.
     pub files: bool,
     /// Whether the state is an agent's: a part that is not there is null, or false where only its
@@ -82,15 +82,15 @@ pub struct Settings {
     pub constants: Vec<String>,
 }
 
-impl Default for Settings {
+impl Default for DagSettings {
     fn default() -> Self {
         Self {
             concurrency: 8,
             max_replans: 3,
             timeout_ms: None,
-            decisions: Decide::default(),
+            decisions: DecisionPoints::default(),
             decision_timeout_ms: None,
-            decided_by: Asked::Agent,
+            decided_by: Decider::Agent,
             files: false,
             lenient: false,
             constants: Vec::new(),
@@ -101,7 +101,7 @@ impl Default for Settings {
 /// Where a workflow stops and asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Decide {
+pub struct DecisionPoints {
     /// After every task.
     pub per_task: bool,
     /// When a task failed for good.
@@ -115,7 +115,7 @@ pub struct Decide {
 /// Who is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Asked {
+pub enum Decider {
     /// A person: no answer in time ends the workflow.
     #[default]
     Human,
@@ -200,18 +200,18 @@ impl Task {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Action {
     /// Calls a tool.
-    McpTool(ToolCall),
+    McpTool(ToolAction),
     /// Runs code in a cell of its own.
     CodeExecution(Code),
     /// Makes, uses or ends a session that lives across tasks.
-    Sandbox(Sandbox),
+    Sandbox(SandboxAction),
     /// Asks somebody.
     Approval {
         /// What is asked, a template.
         message: String,
         /// Who; unsaid, a person, whoever decides otherwise.
         #[serde(default)]
-        by: Option<Asked>,
+        by: Option<Decider>,
         /// How long the answer may take.
         #[serde(default)]
         decide_within_ms: Option<u64>,
@@ -219,7 +219,7 @@ pub enum Action {
     /// Does a task for each item of a list.
     Foreach(Foreach),
     /// Repeats tasks.
-    Loop(Loop),
+    Loop(LoopAction),
     /// Runs a workflow as one task.
     Workflow {
         /// The workflow.
@@ -241,7 +241,7 @@ pub enum Action {
 /// A call of an MCP tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ToolCall {
+pub struct ToolAction {
     /// `server:tool` or `server.tool`.
     pub tool: String,
     /// Its arguments, templates.
@@ -251,7 +251,7 @@ pub struct ToolCall {
 /// An action on a session that lives across tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub enum Sandbox {
+pub enum SandboxAction {
     /// Makes one.
     Create {
         /// Its language.
@@ -300,7 +300,7 @@ pub struct Foreach {
 
 /// Tasks that are repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Loop {
+pub struct LoopAction {
     /// An expression, looked at before each round; unsaid, there is one round and whatever `goto`
     /// adds. With neither, a loop is a group of tasks over the same state.
     #[serde(rename = "while", default)]
@@ -413,7 +413,7 @@ pub enum OnError {
 #[serde(rename_all = "snake_case")]
 pub enum Compensation {
     /// A tool.
-    Tool(ToolCall),
+    Tool(ToolAction),
     /// Code.
     Code(Box<Code>),
 }

@@ -6,11 +6,11 @@
 //! performed that is not durable.
 
 mod clock;
+mod drive_loop;
 mod inbox;
 mod performer;
 mod replay;
 mod round;
-mod session;
 mod tasks;
 
 use std::sync::Arc;
@@ -20,13 +20,15 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    effect::{Failure, Status},
-    machine::{Machine, Refusal},
+    effect::{TaskFailure, WorkflowStatus},
+    machine::{InputRefusal, Machine},
     workflow_store::{GiveBack, Lease, LeaseRequest, Why, WorkflowStore, WorkflowStoreError},
 };
 
-pub use clock::{Clock, SystemClock};
-pub use performer::{Job, Performer, Place};
+use drive_loop::DriveLoop;
+
+pub use clock::{DriverClock, SystemClock};
+pub use performer::{CommitPoint, Job, Performer};
 pub(crate) use replay::rebuild;
 pub(crate) use round::encode;
 
@@ -79,15 +81,15 @@ pub enum WhenIdle {
 
 /// How driving ended, when nothing went wrong.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Driven {
+pub struct DriveResult {
     /// Why the driver left.
-    pub left: Left,
+    pub reason: LeaveReason,
     /// Where the workflow is.
-    pub status: Status,
+    pub status: WorkflowStatus,
     /// What it gave, if it has ended.
     pub output: Value,
     /// Why it failed or was aborted.
-    pub failure: Option<Failure>,
+    pub failure: Option<TaskFailure>,
     /// Batches that were committed.
     pub commits: u64,
 }
@@ -102,7 +104,7 @@ pub struct Claim {
 
 /// Why a driver left a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum LeaveReason {
     /// The workflow has ended.
     Ended,
     /// Only a command, or a time that is far off, can change anything.
@@ -141,7 +143,7 @@ pub enum DriveError {
         /// The workflow.
         flow: String,
         /// Why.
-        source: Refusal,
+        source: InputRefusal,
     },
 }
 
@@ -185,7 +187,7 @@ impl<S, P, C> Driver<S, P, C>
 where
     S: WorkflowStore + 'static,
     P: Performer + 'static,
-    C: Clock,
+    C: DriverClock,
 {
     /// A driver by this clock.
     pub fn with_clock(store: Arc<S>, performer: Arc<P>, clock: C, options: DriverOptions) -> Self {
@@ -195,7 +197,11 @@ where
     /// Drives a workflow until it has ended, from wherever it is: new, under way, or over with
     /// commands that wait for an answer. When `stop` is cancelled, the driver leaves it so that it
     /// can be resumed. Dropping the future is like killing the host.
-    pub async fn run(&self, flow: &str, stop: &CancellationToken) -> Result<Driven, DriveError> {
+    pub async fn run(
+        &self,
+        flow: &str,
+        stop: &CancellationToken,
+    ) -> Result<DriveResult, DriveError> {
         let claim = self.claim(flow).await?;
         self.drive(claim, stop).await
     }
@@ -225,7 +231,7 @@ where
         &self,
         claim: Claim,
         stop: &CancellationToken,
-    ) -> Result<Driven, DriveError> {
+    ) -> Result<DriveResult, DriveError> {
         let Claim { lease, until_ms: mut lease_until_ms } = claim;
         let flow = &lease.flow_id;
         let now_ms = self.clock.now_ms();
@@ -243,9 +249,9 @@ where
                 return Err(error);
             }
         };
-        let mut session = session::Session::new(self, lease, lease_until_ms, machine, &loaded);
-        let outcome = session.drive(loaded, stop).await;
-        session.leave(outcome).await
+        let mut drive_loop = DriveLoop::new(self, lease, lease_until_ms, machine, &loaded);
+        let outcome = drive_loop.drive(loaded, stop).await;
+        drive_loop.leave(outcome).await
     }
 
     fn lease_ms(&self) -> i64 {
@@ -262,9 +268,9 @@ where
     }
 }
 
-fn driven(machine: &Machine, left: Left, commits: u64) -> Driven {
-    Driven {
-        left,
+fn result_of(machine: &Machine, reason: LeaveReason, commits: u64) -> DriveResult {
+    DriveResult {
+        reason,
         status: machine.status(),
         output: machine.output().clone(),
         failure: machine.failure().cloned(),

@@ -1,8 +1,8 @@
 //! What goes into the machine of a workflow and what comes out of it.
 //!
-//! All of it is data: an [`Input`] is journalled before its [`Effect`]s are performed, and the same
+//! All of it is data: an [`MachineInput`] is journalled before its [`Effect`]s are performed, and the same
 //! inputs give the same effects, byte for byte. Who performs effects keeps two promises: every
-//! [`Start`] is answered by exactly one [`What::Ended`], also after a [`Effect::Cancel`]; and no
+//! [`TaskStart`] is answered by exactly one [`InputKind::Ended`], also after a [`Effect::Cancel`]; and no
 //! effect is performed before the input that caused it is durable.
 
 use std::collections::BTreeMap;
@@ -10,25 +10,25 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::command::{Acknowledgement, Command};
-use crate::dag::{Asked, Code, Sandbox, ToolCall};
-use crate::event::Event;
+use crate::command::{Acknowledgement, WorkflowCommand};
+use crate::dag::{Code, Decider, SandboxAction, ToolAction};
+use crate::event::WorkflowEvent;
 use crate::machine::Machine;
 
 /// One thing that happened, and when.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Input {
+pub struct MachineInput {
     /// Milliseconds since 1970, by the driver's clock, which nobody sets while the host lives.
     pub now_ms: u64,
     /// What.
     #[serde(flatten)]
-    pub what: What,
+    pub what: InputKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
-pub enum What {
+pub enum InputKind {
     /// The workflow begins. The first input, once.
     Begin,
     /// What was started has ended.
@@ -38,26 +38,26 @@ pub enum What {
         /// Which attempt.
         attempt: u32,
         /// How.
-        outcome: Outcome,
+        outcome: TaskOutcome,
     },
     /// A timer went off. One that the machine has forgotten meanwhile does nothing.
     Fired {
         /// Which.
         timer: u64,
     },
-    /// Somebody wants something. [`Command::RollBack`] comes as [`What::RollBack`] instead.
+    /// Somebody wants something. [`WorkflowCommand::RollBack`] comes as [`InputKind::RollBack`] instead.
     Command {
         /// Its own id: a second one with the same id changes nothing.
         id: String,
         /// Who: an agent, as [`is_agent`](crate::is_agent) says, or a person.
         by: String,
         /// What.
-        command: Command,
+        command: WorkflowCommand,
     },
     /// A host took the workflow over: what was under way is known only from its intents.
     Resumed {
         /// What had been started and had not ended.
-        open: Vec<Open>,
+        open: Vec<OpenIntent>,
     },
     /// Back to a checkpoint.
     RollBack {
@@ -74,19 +74,19 @@ pub enum What {
 
 /// Something that had been started when the host went away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Open {
+pub struct OpenIntent {
     /// Which instance.
     pub instance: String,
     /// Which attempt.
     pub attempt: u32,
     /// Whether it may be performed again.
-    pub again: Again,
+    pub again: Repeatability,
 }
 
 /// Whether an effect may be performed again after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Again {
+pub enum Repeatability {
     /// It was certainly not begun.
     NotBegun,
     /// Repeating does no harm: the tool says so, or the run has a journal of its own.
@@ -100,7 +100,7 @@ pub enum Again {
 #[serde(tag = "effect", rename_all = "snake_case")]
 pub enum Effect {
     /// Perform this.
-    Start(Start),
+    Start(TaskStart),
     /// Stop performing this; it is answered by `Ended` all the same.
     Cancel {
         /// Which instance.
@@ -121,14 +121,14 @@ pub enum Effect {
         timer: u64,
     },
     /// Somebody must decide.
-    Ask(Decision),
+    Ask(WorkflowDecision),
     /// Nobody needs to decide any more.
     Withdraw {
         /// Which decision.
         decision: String,
     },
     /// Something to tell.
-    Event(Event),
+    Event(WorkflowEvent),
     /// What became of a command.
     Acknowledge(Acknowledgement),
     /// The state after this input is one to come back to.
@@ -142,7 +142,7 @@ pub enum Effect {
 
 /// Something to perform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Start {
+pub struct TaskStart {
     /// What tells this effect from all others, for ever: the same for every attempt at it.
     pub key: String,
     /// Which instance.
@@ -150,7 +150,7 @@ pub struct Start {
     /// Which attempt; grows with every start of this instance.
     pub attempt: u32,
     /// What.
-    pub work: Work,
+    pub work: TaskWork,
     /// What the task says about repeating it.
     pub idempotent: Option<bool>,
     /// Nothing but reading: its decision is still open.
@@ -166,15 +166,15 @@ pub struct Start {
 /// Work whose templates are resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Work {
+pub enum TaskWork {
     /// A tool.
-    McpTool(ToolCall),
+    McpTool(ToolAction),
     /// Code; `context.deps` has the results of what it depends on.
     CodeExecution(Box<Code>),
     /// An action on a session.
     Sandbox {
         /// Which.
-        action: Sandbox,
+        action: SandboxAction,
     },
     /// Takes a session back to what it was before a task used it.
     RestoreSandbox {
@@ -187,12 +187,12 @@ pub enum Work {
 
 /// How something that was started has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct TaskOutcome {
     /// Well or not.
-    pub ending: Ending,
+    pub ending: TaskEnding,
     /// What it changed in the workflow's files: gone when `None`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, Option<Entry>>,
+    pub files: BTreeMap<String, Option<FileEntry>>,
     /// It changed nothing in the world, so nothing is left when it is rolled back.
     #[serde(default)]
     pub read_only: bool,
@@ -201,7 +201,7 @@ pub struct Outcome {
     pub logs: Vec<String>,
     /// What it changed in a session, and what is to be done about that when it is rolled back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undo: Option<Box<Undo>>,
+    pub undo: Option<Box<SessionUndo>>,
     /// What its code put into `state`, for the part `context` of the workflow's state.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub state: Map<String, Value>,
@@ -210,25 +210,25 @@ pub struct Outcome {
 /// How a change of a session is taken back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Undo {
+pub enum SessionUndo {
     /// By this.
-    By(Work),
+    By(TaskWork),
     /// Not at all, and why.
-    Not(Failure),
+    Not(TaskFailure),
 }
 
-impl Outcome {
+impl TaskOutcome {
     /// It went well.
     pub fn done(value: Value) -> Self {
-        Self::of(Ending::Done { value })
+        Self::of(TaskEnding::Done { value })
     }
 
     /// It did not.
-    pub fn failed(failure: Failure) -> Self {
-        Self::of(Ending::Failed { failure })
+    pub fn failed(failure: TaskFailure) -> Self {
+        Self::of(TaskEnding::Failed { failure })
     }
 
-    fn of(ending: Ending) -> Self {
+    fn of(ending: TaskEnding) -> Self {
         Self {
             ending,
             files: BTreeMap::new(),
@@ -243,7 +243,7 @@ impl Outcome {
 /// Well or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum TaskEnding {
     /// It has a value.
     Done {
         /// The value.
@@ -252,13 +252,13 @@ pub enum Ending {
     /// It has none.
     Failed {
         /// Why.
-        failure: Failure,
+        failure: TaskFailure,
     },
 }
 
 /// Why something failed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct TaskFailure {
     /// A stable word: `timeout`, `cancelled`, `rejected`, `template`, or the performer's own.
     pub code: String,
     /// For people.
@@ -277,7 +277,7 @@ pub struct Failure {
     pub in_doubt: bool,
 }
 
-impl Failure {
+impl TaskFailure {
     /// With a code and a message.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into(), ..Self::default() }
@@ -287,7 +287,7 @@ impl Failure {
 /// An entry of the workflow's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Entry {
+pub enum FileEntry {
     /// A file.
     File {
         /// The digest of what is in it.
@@ -309,8 +309,8 @@ pub enum Entry {
 
 /// A decision somebody must take.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Decision {
-    /// Its id, for [`Command::Approve`] and its like.
+pub struct WorkflowDecision {
+    /// Its id, for [`WorkflowCommand::Approve`] and its like.
     pub id: String,
     /// What it is about.
     pub kind: DecisionKind,
@@ -319,12 +319,12 @@ pub struct Decision {
     /// What is asked.
     pub message: String,
     /// Who is asked.
-    pub by: Asked,
+    pub by: Decider,
     /// When no answer becomes an answer: for a person abort, for the agent going on.
     pub deadline_ms: Option<u64>,
     /// What went wrong, when something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
+    pub failure: Option<TaskFailure>,
 }
 
 /// What a decision is about.
@@ -339,7 +339,7 @@ pub enum DecisionKind {
     After,
     /// What becomes of a task that failed for good.
     OnError,
-    /// Whether something happened that nobody saw end. Only [`Command::Resolve`] answers it.
+    /// Whether something happened that nobody saw end. Only [`WorkflowCommand::Resolve`] answers it.
     InDoubt,
 }
 
@@ -347,17 +347,17 @@ pub enum DecisionKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finish {
     /// `Completed`, `Failed` or `Aborted`.
-    pub status: Status,
+    pub status: WorkflowStatus,
     /// What it gives.
     pub output: Value,
     /// Why it failed or was aborted.
-    pub failure: Option<Failure>,
+    pub failure: Option<TaskFailure>,
 }
 
 /// Where a workflow is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum WorkflowStatus {
     /// `Begin` was not applied yet.
     #[default]
     New,
@@ -377,7 +377,7 @@ pub enum Status {
     Aborted,
 }
 
-impl Status {
+impl WorkflowStatus {
     /// Whether nothing will happen any more, but for a rollback.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Aborted)
@@ -406,7 +406,7 @@ pub struct NotUndone {
     pub why: WhyNot,
     /// More about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
+    pub failure: Option<TaskFailure>,
 }
 
 /// Why something was not undone.

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::effect::{Decision, Failure, RollbackReport, Status};
+use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision, WorkflowStatus};
 
 /// Something that happened to a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct WorkflowEvent {
     /// 1, 2, 3 … over the whole life of the workflow, rollbacks included.
     pub seq: u64,
     /// When, by the clock of the input that caused it.
@@ -15,13 +15,13 @@ pub struct Event {
     pub branch: u32,
     /// What.
     #[serde(flatten)]
-    pub happened: Happened,
+    pub happened: WorkflowEventKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Happened {
+pub enum WorkflowEventKind {
     /// It began.
     WorkflowStarted {
         /// Its name.
@@ -36,10 +36,10 @@ pub enum Happened {
     /// It ended.
     WorkflowEnded {
         /// How.
-        status: Status,
+        status: WorkflowStatus,
         /// Why, if not well.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        failure: Option<Failure>,
+        failure: Option<TaskFailure>,
     },
     /// An attempt at a task began.
     TaskStarted {
@@ -65,7 +65,7 @@ pub enum Happened {
         /// Which instance.
         task: String,
         /// Why.
-        failure: Failure,
+        failure: TaskFailure,
         /// Whether the workflow goes on all the same.
         continued: bool,
     },
@@ -88,7 +88,7 @@ pub enum Happened {
         /// Which attempt failed.
         attempt: u32,
         /// Why.
-        failure: Failure,
+        failure: TaskFailure,
         /// When the next begins. Not called `at_ms`, as the event's own time is.
         next_ms: u64,
     },
@@ -97,7 +97,7 @@ pub enum Happened {
         /// Which instance.
         task: String,
         /// Why.
-        failure: Failure,
+        failure: TaskFailure,
     },
     /// Nobody knows whether it happened.
     TaskInDoubt {
@@ -138,7 +138,7 @@ pub enum Happened {
         /// Which attempt.
         attempt: u32,
         /// Why.
-        failure: Failure,
+        failure: TaskFailure,
     },
     /// A round of a loop begins.
     RoundStarted {
@@ -150,7 +150,7 @@ pub enum Happened {
     /// Somebody must decide.
     DecisionRequired {
         /// What.
-        decision: Decision,
+        decision: WorkflowDecision,
     },
     /// Somebody has, or time has.
     DecisionMade {

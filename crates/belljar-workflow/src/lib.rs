@@ -15,23 +15,24 @@ mod template;
 pub mod workflow_store;
 mod workflows;
 
-pub use check::{Fault, Faults, Tools, check};
-pub use command::{AGENT, Acknowledgement, Command, Resolution, is_agent};
+pub use check::{DagFault, DagFaults, ToolLookup, check};
+pub use command::{AGENT, Acknowledgement, DoubtResolution, WorkflowCommand, is_agent};
 pub use dag::{
-    Action, Asked, AtLimit, Backoff, Code, Compensation, Dag, Decide, Foreach, Goto, Grants,
-    LOOP_POSITION_PREFIX, Limits, Loop, OnError, Reducer, Retry, Sandbox, Settings, Shape, Task,
-    ToolCall, Wait, WriteAccess,
+    Action, AtLimit, Backoff, Code, Compensation, Dag, DagSettings, Decider, DecisionPoints,
+    Foreach, Goto, Grants, LOOP_POSITION_PREFIX, Limits, LoopAction, OnError, Reducer, ResultShape,
+    Retry, SandboxAction, Task, ToolAction, Wait, WriteAccess,
 };
 pub use driver::{
-    Claim, Clock, DriveError, Driven, Driver, DriverOptions, Job, Left, Performer, Place,
-    SystemClock, WhenIdle,
+    Claim, CommitPoint, DriveError, DriveResult, Driver, DriverClock, DriverOptions, Job,
+    LeaveReason, Performer, SystemClock, WhenIdle,
 };
 pub use effect::{
-    Again, Decision, DecisionKind, Effect, Ending, Entry, Failure, Finish, Input, NotUndone, Open,
-    Outcome, RollbackReport, Start, Status, Undo, What, WhyNot, Work,
+    DecisionKind, Effect, FileEntry, Finish, InputKind, MachineInput, NotUndone, OpenIntent,
+    Repeatability, RollbackReport, SessionUndo, TaskEnding, TaskFailure, TaskOutcome, TaskStart,
+    TaskWork, WhyNot, WorkflowDecision, WorkflowStatus,
 };
-pub use event::{Event, Happened};
-pub use machine::{Files, Machine, Refusal, TaskStatus, TaskView};
+pub use event::{WorkflowEvent, WorkflowEventKind};
+pub use machine::{InputRefusal, Machine, TaskStatus, TaskView, WorkflowFiles};
 pub use sqlite_workflow_store::SqliteWorkflowStore;
 pub use state::{StateError, check_fits, reducer_of};
 pub use template::{TemplateError, is_template_method, names_in_expression, names_in_template};

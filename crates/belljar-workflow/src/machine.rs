@@ -37,13 +37,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::bounds;
-use crate::check::Faults;
+use crate::check::DagFaults;
 use crate::command::Acknowledgement;
 use crate::dag::{Dag, Task};
-use crate::effect::{Again, Effect, Failure, Input, RollbackReport, Status, What};
-use crate::event::Happened;
+use crate::effect::{
+    Effect, InputKind, MachineInput, Repeatability, RollbackReport, TaskFailure, WorkflowStatus,
+};
+use crate::event::WorkflowEventKind;
 use parts::{
-    DefId, For, Home, Kind, Node, NodeId, Nodes, Pending, ROOT, Scope, ScopeId, Timer, Trace,
+    DefId, Home, NodeId, NodeTable, PendingDecision, ROOT, ScopeId, ScopeKind, SideEffect,
+    TaskNode, TaskScope, Timer, TimerPurpose,
 };
 use rollback::Rollback;
 
@@ -57,10 +60,10 @@ pub struct Machine {
     made_ms: i64,
     name: String,
     description: Option<String>,
-    status: Status,
+    status: WorkflowStatus,
     /// How it will end, once it has stopped.
-    ending: Option<Status>,
-    failure: Option<Failure>,
+    ending: Option<WorkflowStatus>,
+    failure: Option<TaskFailure>,
     output: Value,
     branch: u32,
     /// Inputs taken, and events told.
@@ -69,10 +72,10 @@ pub struct Machine {
     /// The time of the newest input.
     now_ms: u64,
     defs: Vec<Arc<Task>>,
-    nodes: Nodes,
+    nodes: NodeTable,
     next_node: NodeId,
     #[serde(with = "parts::pairs")]
-    scopes: BTreeMap<ScopeId, Scope>,
+    scopes: BTreeMap<ScopeId, TaskScope>,
     next_scope: ScopeId,
     /// To be looked at, and for a slot.
     ready: BTreeSet<NodeId>,
@@ -82,23 +85,23 @@ pub struct Machine {
     /// Of these, what was under way when its host went away, while the workflow was paused: it goes
     /// on when the workflow does.
     #[serde(default, with = "parts::pairs")]
-    parked: BTreeMap<NodeId, Again>,
+    parked: BTreeMap<NodeId, Repeatability>,
     /// What ran ahead in vain and has not ended yet.
     strays: BTreeSet<(String, u32)>,
     #[serde(with = "parts::pairs")]
     timers: BTreeMap<u64, Timer>,
     next_timer: u64,
     #[serde(with = "parts::pairs")]
-    decisions: BTreeMap<u64, Pending>,
+    decisions: BTreeMap<u64, PendingDecision>,
     next_decision: u64,
     commands: BTreeMap<String, Acknowledgement>,
     replans: u32,
-    files: files::Tree,
+    files: files::FileVersions,
     /// What whoever made it allowed it; nothing here looks at that.
     #[serde(default)]
     terms: Value,
     /// What was done in the world, oldest first.
-    traces: Vec<Trace>,
+    traces: Vec<SideEffect>,
     rollback: Option<Box<Rollback>>,
     /// A person paused it: no agent continues it.
     #[serde(default)]
@@ -108,7 +111,7 @@ pub struct Machine {
     grown: usize,
     /// Answers that persons gave, oldest first.
     #[serde(default)]
-    answers: Vec<persons::Given>,
+    answers: Vec<persons::PersonAnswer>,
     last_rollback: Option<RollbackReport>,
     /// What came with the inputs up to this one, the workflow it was forked from did.
     #[serde(default)]
@@ -123,7 +126,7 @@ pub struct Machine {
 
 /// Why an input was not taken. The machine is as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum InputRefusal {
     /// It never asked for that, or has had its answer.
     #[error("nothing waits for attempt {attempt} of {instance}")]
     NotWaiting {
@@ -150,16 +153,16 @@ pub enum Refusal {
 }
 
 impl Machine {
-    /// A workflow that has not begun: apply [`What::Begin`] first.
+    /// A workflow that has not begun: apply [`InputKind::Begin`] first.
     ///
     /// `inputs` are put over those the workflow has by default. Faults are those of
     /// [`check`](crate::check()), and inputs that the workflow does not have; tools are not looked at
     /// here.
-    pub fn begin(flow: &str, dag: Dag, inputs: Map<String, Value>) -> Result<Self, Faults> {
+    pub fn begin(flow: &str, dag: Dag, inputs: Map<String, Value>) -> Result<Self, DagFaults> {
         crate::check::check(&dag, None)?;
         crate::check::check_inputs(&dag, &inputs)?;
         if let Some(what) = bounds::unwritable(&inputs, bounds::STATE_BYTES) {
-            return Err(Faults::of_the_whole("inputs", what));
+            return Err(DagFaults::of_the_whole("inputs", what));
         }
         let mut all = dag.inputs;
         all.extend(inputs);
@@ -171,7 +174,7 @@ impl Machine {
             output: dag.output,
         };
         let mut machine = Self::empty(flow, dag.name, dag.description);
-        machine.open_scope(None, Kind::Flow(Box::new(home)));
+        machine.open_scope(None, ScopeKind::Flow(Box::new(home)));
         machine.add_tasks(ROOT, dag.tasks);
         machine.out.clear();
         Ok(machine)
@@ -186,8 +189,8 @@ impl Machine {
 
     /// The same with files that are there from the beginning.
     #[must_use]
-    pub fn with_files(mut self, files: Files) -> Self {
-        self.files = files::Tree::of(files);
+    pub fn with_files(mut self, files: WorkflowFiles) -> Self {
+        self.files = files::FileVersions::of(files);
         self
     }
 
@@ -204,7 +207,7 @@ impl Machine {
             made_ms: 0,
             name,
             description,
-            status: Status::New,
+            status: WorkflowStatus::New,
             ending: None,
             failure: None,
             output: Value::Null,
@@ -213,7 +216,7 @@ impl Machine {
             told: 0,
             now_ms: 0,
             defs: Vec::new(),
-            nodes: Nodes::default(),
+            nodes: NodeTable::default(),
             next_node: 0,
             scopes: BTreeMap::new(),
             next_scope: ROOT,
@@ -228,7 +231,7 @@ impl Machine {
             next_decision: 1,
             commands: BTreeMap::new(),
             replans: 0,
-            files: files::Tree::default(),
+            files: files::FileVersions::default(),
             terms: Value::Null,
             traces: Vec::new(),
             rollback: None,
@@ -244,19 +247,21 @@ impl Machine {
     }
 
     /// Takes one input. On refusal nothing has changed and nothing needs to be journalled.
-    pub fn apply(&mut self, input: Input) -> Result<Vec<Effect>, Refusal> {
+    pub fn apply(&mut self, input: MachineInput) -> Result<Vec<Effect>, InputRefusal> {
         let input = bounds::bounded(input);
         self.admit(&input.what)?;
         self.taken += 1;
         // A clock that went back must not make anything last longer.
         self.now_ms = self.now_ms.max(input.now_ms);
         match input.what {
-            What::Begin => self.started(),
-            What::Ended { instance, attempt, outcome } => self.ended(&instance, attempt, outcome),
-            What::Fired { timer } => self.fired(timer),
-            What::Command { id, by, command } => self.commanded(id, &by, command),
-            What::Resumed { open } => self.resumed(&open),
-            What::RollBack { id, by, to, base } => self.roll_back(id, &by, to, base),
+            InputKind::Begin => self.started(),
+            InputKind::Ended { instance, attempt, outcome } => {
+                self.ended(&instance, attempt, outcome)
+            }
+            InputKind::Fired { timer } => self.fired(timer),
+            InputKind::Command { id, by, command } => self.commanded(id, &by, command),
+            InputKind::Resumed { open } => self.resumed(&open),
+            InputKind::RollBack { id, by, to, base } => self.roll_back(id, &by, to, base),
         }
         self.settle();
         self.keep();
@@ -264,37 +269,37 @@ impl Machine {
     }
 
     /// Whether an input can be taken at all.
-    fn admit(&self, what: &What) -> Result<(), Refusal> {
-        let begins = matches!(what, What::Begin);
-        if begins != (self.status == Status::New) {
-            return Err(Refusal::OutOfOrder);
+    fn admit(&self, what: &InputKind) -> Result<(), InputRefusal> {
+        let begins = matches!(what, InputKind::Begin);
+        if begins != (self.status == WorkflowStatus::New) {
+            return Err(InputRefusal::OutOfOrder);
         }
         match what {
-            What::Ended { instance, attempt, .. } if !self.awaits(instance, *attempt) => {
-                Err(Refusal::NotWaiting { instance: instance.clone(), attempt: *attempt })
+            InputKind::Ended { instance, attempt, .. } if !self.awaits(instance, *attempt) => {
+                Err(InputRefusal::NotWaiting { instance: instance.clone(), attempt: *attempt })
             }
-            What::RollBack { to, base, .. } if base.flow != self.flow || base.taken != *to => {
-                Err(Refusal::WrongBase { to: *to })
+            InputKind::RollBack { to, base, .. } if base.flow != self.flow || base.taken != *to => {
+                Err(InputRefusal::WrongBase { to: *to })
             }
-            What::Command { command, .. } => {
+            InputKind::Command { command, .. } => {
                 let unfit = bounds::unwritable(command, bounds::VALUE_BYTES);
-                unfit.map_or(Ok(()), |why| Err(Refusal::Unfit { why }))
+                unfit.map_or(Ok(()), |why| Err(InputRefusal::Unfit { why }))
             }
-            What::Begin
-            | What::Ended { .. }
-            | What::Fired { .. }
-            | What::Resumed { .. }
-            | What::RollBack { .. } => Ok(()),
+            InputKind::Begin
+            | InputKind::Ended { .. }
+            | InputKind::Fired { .. }
+            | InputKind::Resumed { .. }
+            | InputKind::RollBack { .. } => Ok(()),
         }
     }
 
     fn started(&mut self) {
-        self.status = Status::Running;
-        self.tell(Happened::WorkflowStarted { name: self.name.clone() });
+        self.status = WorkflowStatus::Running;
+        self.tell(WorkflowEventKind::WorkflowStarted { name: self.name.clone() });
         // The beginning can be gone back to.
         self.worth_keeping = true;
         if let Some(ms) = self.home(ROOT).and_then(|home| home.settings.timeout_ms) {
-            self.set_timer(ms, For::Whole);
+            self.set_timer(ms, TimerPurpose::Whole);
         }
         self.end_if_empty(ROOT);
     }
@@ -302,16 +307,16 @@ impl Machine {
     /// The state, inputs and settings that hold in a scope.
     fn home(&self, scope: ScopeId) -> Option<&Home> {
         match &self.scopes.get(&self.scopes.get(&scope)?.home)?.kind {
-            Kind::Flow(home) => Some(home),
-            Kind::Each(_) | Kind::Round(_) | Kind::Fallback => None,
+            ScopeKind::Flow(home) => Some(home),
+            ScopeKind::Each(_) | ScopeKind::Round(_) | ScopeKind::Fallback => None,
         }
     }
 
     fn home_mut(&mut self, scope: ScopeId) -> Option<&mut Home> {
         let home = self.scopes.get(&scope)?.home;
         match &mut self.scopes.get_mut(&home)?.kind {
-            Kind::Flow(home) => Some(home),
-            Kind::Each(_) | Kind::Round(_) | Kind::Fallback => None,
+            ScopeKind::Flow(home) => Some(home),
+            ScopeKind::Each(_) | ScopeKind::Round(_) | ScopeKind::Fallback => None,
         }
     }
 
@@ -320,14 +325,14 @@ impl Machine {
     }
 
     /// A node with its definition.
-    fn node(&self, id: NodeId) -> Option<(&Node, Arc<Task>)> {
+    fn node(&self, id: NodeId) -> Option<(&TaskNode, Arc<Task>)> {
         let node = self.nodes.get(id)?;
         Some((node, Arc::clone(self.def(node.def)?)))
     }
 }
 
 /// A workflow's files: path to entry.
-pub type Files = std::collections::BTreeMap<String, crate::effect::Entry>;
+pub type WorkflowFiles = std::collections::BTreeMap<String, crate::effect::FileEntry>;
 
 /// One task instance, for people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -347,7 +352,7 @@ pub struct TaskView {
     /// When it ended.
     pub ended_ms: Option<u64>,
     /// Why it failed.
-    pub failure: Option<crate::effect::Failure>,
+    pub failure: Option<crate::effect::TaskFailure>,
     /// What it depends on.
     pub depends_on: Vec<String>,
 }

@@ -58,7 +58,7 @@ fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
 }
 
 /// What a template may name.
-pub(crate) trait Names {
+pub(crate) trait TemplateNames {
     /// The names there are.
     fn roots(&self) -> Vec<&'static str>;
     /// All of one.
@@ -72,7 +72,7 @@ pub(crate) trait Names {
 }
 
 /// A value with every template in it resolved.
-pub(crate) fn render(value: &Value, names: &dyn Names) -> Result<Value, TemplateError> {
+pub(crate) fn render(value: &Value, names: &dyn TemplateNames) -> Result<Value, TemplateError> {
     let value = render_at(value, names, 0)?;
     if is_deep(&value) { Err(TemplateError::Deep) } else { Ok(value) }
 }
@@ -80,12 +80,16 @@ pub(crate) fn render(value: &Value, names: &dyn Names) -> Result<Value, Template
 /// An object with every template in it resolved.
 pub(crate) fn render_map(
     map: &Map<String, Value>,
-    names: &dyn Names,
+    names: &dyn TemplateNames,
 ) -> Result<Map<String, Value>, TemplateError> {
     map.iter().map(|(key, value)| Ok((key.clone(), render(value, names)?))).collect()
 }
 
-fn render_at(value: &Value, names: &dyn Names, depth: usize) -> Result<Value, TemplateError> {
+fn render_at(
+    value: &Value,
+    names: &dyn TemplateNames,
+    depth: usize,
+) -> Result<Value, TemplateError> {
     if depth > DEPTH {
         return Err(TemplateError::Deep);
     }
@@ -102,7 +106,7 @@ fn render_at(value: &Value, names: &dyn Names, depth: usize) -> Result<Value, Te
 }
 
 /// One string: the value of its expression, or text.
-pub(crate) fn render_text(text: &str, names: &dyn Names) -> Result<Value, TemplateError> {
+pub(crate) fn render_text(text: &str, names: &dyn TemplateNames) -> Result<Value, TemplateError> {
     if !is_template(text) {
         return Ok(Value::String(text.to_owned()));
     }
@@ -120,7 +124,10 @@ pub(crate) fn render_text(text: &str, names: &dyn Names) -> Result<Value, Templa
 }
 
 /// The value of an expression.
-pub(crate) fn evaluate(expression: &str, names: &dyn Names) -> Result<Value, TemplateError> {
+pub(crate) fn evaluate(
+    expression: &str,
+    names: &dyn TemplateNames,
+) -> Result<Value, TemplateError> {
     let source = guard::expression(expression);
     let compiled = compiled(expression, &source, environment_of(names))?;
     let mentioned = mentioned_in_expression(expression, &compiled);
@@ -144,7 +151,7 @@ pub(crate) fn evaluate(expression: &str, names: &dyn Names) -> Result<Value, Tem
 }
 
 /// Whether a condition holds: empty, zero, null and false do not.
-pub(crate) fn holds(condition: &str, names: &dyn Names) -> Result<bool, TemplateError> {
+pub(crate) fn holds(condition: &str, names: &dyn TemplateNames) -> Result<bool, TemplateError> {
     let value = evaluate(bare(condition), names)?;
     Ok(match value {
         Value::Null => false,
@@ -209,7 +216,7 @@ fn mentioned_in_expression(text: &str, compiled: &Expression<'_, '_>) -> BTreeSe
 }
 
 /// Refuses filters and tests nobody has; minijinja says so only when it comes to them.
-fn known_to(text: &str, called: &guard::Called) -> Result<(), TemplateError> {
+fn known_to(text: &str, called: &guard::FiltersAndTests) -> Result<(), TemplateError> {
     let is_missing = |source: String, kind: ErrorKind| {
         let tried = unbroken(&source, || STRICT.compile_expression(&source)?.eval(()));
         matches!(tried, Ok(Err(error)) if error.kind() == kind)
@@ -244,7 +251,7 @@ fn sole_expression(text: &str) -> Option<&str> {
     compiled(inner, &guard::expression(inner), &STRICT).ok().map(|_| inner)
 }
 
-fn environment_of(names: &dyn Names) -> &'static Environment<'static> {
+fn environment_of(names: &dyn TemplateNames) -> &'static Environment<'static> {
     if names.lenient() { &LENIENT } else { &STRICT }
 }
 
@@ -331,7 +338,7 @@ fn sorted(names: impl IntoIterator<Item = String>) -> BTreeSet<String> {
 }
 
 /// The values of what is mentioned, and no others.
-fn context(mentioned: &BTreeSet<String>, names: &dyn Names) -> BTreeMap<String, Jinja> {
+fn context(mentioned: &BTreeSet<String>, names: &dyn TemplateNames) -> BTreeMap<String, Jinja> {
     let mut parts: BTreeMap<&str, Option<BTreeMap<String, Jinja>>> = BTreeMap::new();
     for path in mentioned {
         let mut steps = path.split('.');
@@ -380,7 +387,7 @@ fn explain(
     template: &str,
     error: &Error,
     mentioned: &BTreeSet<String>,
-    names: &dyn Names,
+    names: &dyn TemplateNames,
 ) -> TemplateError {
     let missed = error.detail().is_some_and(|detail| detail.contains("undefined"));
     if error.kind() != ErrorKind::UndefinedError && !missed {
@@ -413,7 +420,7 @@ fn subscripts(template: &str, mentioned: &BTreeSet<String>) -> BTreeSet<String> 
 }
 
 /// The first step of a path that leads nowhere, and what is near it.
-fn missing(path: &str, names: &dyn Names) -> Option<(String, Vec<String>)> {
+fn missing(path: &str, names: &dyn TemplateNames) -> Option<(String, Vec<String>)> {
     let steps: Vec<&str> = path.split('.').collect();
     let (root, rest) = steps.split_first()?;
     if is_function(root) {

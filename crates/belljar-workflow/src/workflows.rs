@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::{
-    check::Faults,
-    command::{Acknowledgement, Command},
+    check::DagFaults,
+    command::{Acknowledgement, WorkflowCommand},
     dag::Dag,
     driver::{DriveError, encode, rebuild},
-    event::Event,
-    machine::{Files, Machine},
+    event::WorkflowEvent,
+    machine::{Machine, WorkflowFiles},
     workflow_store::{CommandReceipt, NewFlow, QueuedCommand, WorkflowStore, WorkflowStoreError},
 };
 
@@ -30,7 +30,7 @@ pub struct NewWorkflow {
     /// What it is given.
     pub inputs: Map<String, Value>,
     /// The files it begins with.
-    pub files: Files,
+    pub files: WorkflowFiles,
     /// What it is allowed, in its performer's words: [`Machine::with_terms`].
     pub terms: Value,
 }
@@ -40,7 +40,7 @@ pub struct NewWorkflow {
 pub enum WorkflowError {
     /// It is not well formed; nothing was made.
     #[error("the workflow is not well formed")]
-    Faulty(Faults),
+    Faulty(DagFaults),
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] WorkflowStoreError),
@@ -88,7 +88,7 @@ impl<S: WorkflowStore> Workflows<S> {
         flow: &str,
         id: &str,
         by: &str,
-        command: &Command,
+        command: &WorkflowCommand,
         now_ms: i64,
     ) -> Result<CommandReceipt, WorkflowError> {
         Ok(self.store.send(flow, queued(flow, id, by, command, now_ms)?).await?)
@@ -113,7 +113,7 @@ impl<S: WorkflowStore> Workflows<S> {
         after: u64,
         limit: u32,
         timeout: Duration,
-    ) -> Result<Vec<Event>, WorkflowError> {
+    ) -> Result<Vec<WorkflowEvent>, WorkflowError> {
         let rows = self.store.events(flow, after, limit, timeout).await?;
         rows.iter().map(|row| read(flow, "an event", &row.body)).collect()
     }
@@ -130,7 +130,7 @@ impl<S: WorkflowStore> Workflows<S> {
         now_ms: i64,
         pause: Option<(&str, &str)>,
     ) -> Result<u64, WorkflowError> {
-        let pause = pause.map(|(id, by)| queued(new_id, id, by, &Command::Pause, now_ms));
+        let pause = pause.map(|(id, by)| queued(new_id, id, by, &WorkflowCommand::Pause, now_ms));
         let pause = pause.transpose()?;
         let candidates = match at {
             Some(at) => vec![at],
@@ -174,7 +174,7 @@ fn queued(
     flow: &str,
     id: &str,
     by: &str,
-    command: &Command,
+    command: &WorkflowCommand,
     at_ms: i64,
 ) -> Result<QueuedCommand, WorkflowError> {
     let (id, sender, body) = (id.to_owned(), by.to_owned(), write(flow, command)?);

@@ -32,8 +32,8 @@ use std::{
 use belljar_runtime::{CommitExecutable, Limits};
 use belljar_tools::{NoObserver, Observer};
 use belljar_workflow::{
-    Command, Dag, DriveError, Driven, Event, Machine, NewWorkflow, SqliteWorkflowStore,
-    WorkflowError, WorkflowStore as _, Workflows, is_agent,
+    Dag, DriveError, DriveResult, Machine, NewWorkflow, SqliteWorkflowStore, WorkflowCommand,
+    WorkflowError, WorkflowEvent, WorkflowStore as _, Workflows, is_agent,
     workflow_store::{CheckpointRow, Filter, FlowRow, Why},
 };
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -231,7 +231,7 @@ impl Flows {
 
     /// Drives a workflow here until it has ended or `stop` is cancelled, from wherever it is. One that
     /// another host has is refused.
-    pub async fn run(&self, id: &str, stop: &CancellationToken) -> Result<Driven, DriveError> {
+    pub async fn run(&self, id: &str, stop: &CancellationToken) -> Result<DriveResult, DriveError> {
         driving::run(&self.shared, id, stop, (driving::Until::Ended, Why::Asked)).await
     }
 
@@ -240,7 +240,7 @@ impl Flows {
         &self,
         id: &str,
         stop: &CancellationToken,
-    ) -> Result<Driven, DriveError> {
+    ) -> Result<DriveResult, DriveError> {
         driving::run(&self.shared, id, stop, (driving::Until::Idle, Why::Asked)).await
     }
 
@@ -293,7 +293,7 @@ impl Flows {
         id: &str,
         command_id: Option<String>,
         by: &str,
-        command: Command,
+        command: WorkflowCommand,
         patience: Duration,
     ) -> Result<CommandAnswer, FlowsError> {
         let command_id = self.send(id, command_id, by, &command).await?;
@@ -316,7 +316,7 @@ impl Flows {
         id: &str,
         command_id: Option<String>,
         by: &str,
-        command: &Command,
+        command: &WorkflowCommand,
     ) -> Result<String, FlowsError> {
         let command_id = command_id.unwrap_or_else(new_command_id);
         check_command(&self.shared.workflows, id, command).await?;
@@ -392,7 +392,7 @@ impl Flows {
         after: u64,
         limit: u32,
         patience: Duration,
-    ) -> Result<Vec<Event>, FlowsError> {
+    ) -> Result<Vec<WorkflowEvent>, FlowsError> {
         Ok(self.shared.workflows.events(id, after, limit, patience).await?)
     }
 
@@ -445,9 +445,10 @@ impl Flows {
 pub async fn check_command(
     workflows: &Workflows<SqliteWorkflowStore>,
     id: &str,
-    command: &Command,
+    command: &WorkflowCommand,
 ) -> Result<(), FlowsError> {
-    let (Command::InjectTasks { tasks } | Command::Replan { tasks, .. }) = command else {
+    let (WorkflowCommand::InjectTasks { tasks } | WorkflowCommand::Replan { tasks, .. }) = command
+    else {
         return Ok(());
     };
     let machine = workflows.look(id, None).await?;

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use super::step::Steps;
 use crate::code;
 use crate::expression::is_template;
-use crate::fault::{Notes, shortened};
-use crate::fields::{Fields, expected, milliseconds, text};
+use crate::fault::{Diagnostics, shortened};
+use crate::fields::{FieldReader, expected, milliseconds, text};
 use crate::tasks::is_tool_name;
-use crate::tree::{At, Node, Tree};
-use belljar_workflow::{Action, Code, Grants, Limits, Sandbox, Shape, ToolCall};
+use crate::tree::{FileNode, FileTree, Position};
+use belljar_workflow::{Action, Code, Grants, Limits, ResultShape, SandboxAction, ToolAction};
 
 /// `settings.code`: what holds unless a call says otherwise.
 #[derive(Debug, Clone)]
@@ -36,8 +36,8 @@ impl Default for CodeSettings {
 
 impl CodeSettings {
     /// Reads them.
-    pub(super) fn read(node: &Node, notes: &mut Notes<'_>) -> Option<Self> {
-        let mut fields = Fields::of(node, "`settings.code`", notes)?;
+    pub(super) fn read(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Self> {
+        let mut fields = FieldReader::of(node, "`settings.code`", notes)?;
         let mut settings = Self::default();
         settings.limits = settings.limits(&mut fields, notes);
         settings.modules = code::modules(&mut fields, notes);
@@ -56,7 +56,7 @@ impl CodeSettings {
     }
 
     /// Limits of one call over these.
-    fn limits(&self, fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Limits {
+    fn limits(&self, fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Limits {
         let names = ["timeout_seconds", "timeout", "default_timeout"];
         let timeout = fields.take(&names, notes).and_then(|node| seconds(node, notes));
         let own = code::limits(fields, notes);
@@ -80,7 +80,7 @@ impl CodeSettings {
             language,
             code,
             template: false,
-            shape: Shape::Node,
+            shape: ResultShape::Node,
             context,
             intent: None,
             grants: self.grants(None),
@@ -92,7 +92,7 @@ impl CodeSettings {
 }
 
 /// `sandbox_mode`: which modules Python may import. Every cell is sealed the same.
-fn is_permissive(node: &Node, notes: &mut Notes<'_>) -> bool {
+fn is_permissive(node: &FileNode, notes: &mut Diagnostics<'_>) -> bool {
     let mode = text(node, notes);
     match mode.as_deref() {
         None | Some("restricted" | "permissive") => {}
@@ -107,11 +107,15 @@ fn is_permissive(node: &Node, notes: &mut Notes<'_>) -> bool {
 }
 
 /// Time, in milliseconds: a number of seconds, perhaps a part of one, or `500ms`, `30s`, `5m`.
-pub(super) fn seconds(node: &Node, notes: &mut Notes<'_>) -> Option<u64> {
+pub(super) fn seconds(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<u64> {
     let value = match &node.tree {
-        Tree::Number(number) => number.as_f64(),
-        Tree::Text(text) if let Some(ms) = milliseconds(text) => return Some(ms),
-        Tree::Null | Tree::Bool(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => None,
+        FileTree::Number(number) => number.as_f64(),
+        FileTree::Text(text) if let Some(ms) = milliseconds(text) => return Some(ms),
+        FileTree::Null
+        | FileTree::Bool(_)
+        | FileTree::Text(_)
+        | FileTree::List(_)
+        | FileTree::Map(_) => None,
     };
     let fits = value.filter(|seconds| *seconds > 0.0 && *seconds <= 1e9);
     if fits.is_none() {
@@ -168,7 +172,12 @@ const ELSEWHERE: [&str; 41] = [
 
 impl Steps<'_, '_> {
     /// `uses` and `with`.
-    pub(super) fn uses(&mut self, uses: &str, at: At, with: Option<&Node>) -> Option<Action> {
+    pub(super) fn uses(
+        &mut self,
+        uses: &str,
+        at: Position,
+        with: Option<&FileNode>,
+    ) -> Option<Action> {
         let name = plain_name(uses);
         match name.as_str() {
             "code.execute" => self.execute(at, with).map(Action::CodeExecution),
@@ -186,12 +195,12 @@ impl Steps<'_, '_> {
                 let tool = self.tool_name(name, at)?;
                 let arguments = with.map(|node| self.templates(node));
                 self.object(arguments, with)
-                    .map(|arguments| Action::McpTool(ToolCall { tool, arguments }))
+                    .map(|arguments| Action::McpTool(ToolAction { tool, arguments }))
             }
         }
     }
 
-    fn tool_name(&mut self, name: &str, at: At) -> Option<String> {
+    fn tool_name(&mut self, name: &str, at: Position) -> Option<String> {
         if !is_tool_name(name) {
             let message = format!("`{}` is no action and no tool", shortened(name));
             let help = "write `code.execute`, `code.sandbox` or a tool as `server.tool`";
@@ -208,24 +217,24 @@ impl Steps<'_, '_> {
     }
 
     /// `uses: tools`, where `with` names the tool.
-    fn any_tool(&mut self, at: At, with: Option<&Node>) -> Option<ToolCall> {
+    fn any_tool(&mut self, at: Position, with: Option<&FileNode>) -> Option<ToolAction> {
         let Some(with) = with else {
             self.notes.fault(at, "`with` is missing", "write `with: {tool: server.tool}`");
             return None;
         };
-        let mut fields = Fields::of(with, "`with`", self.notes)?;
+        let mut fields = FieldReader::of(with, "`with`", self.notes)?;
         let name = fields.text(&["tool", "name"], self.notes);
         let arguments = fields.take(&["arguments", "args"], self.notes);
         fields.done(self.notes);
         let tool = self.tool_name(&name.unwrap_or_default(), at)?;
         let values = arguments.map(|node| self.templates(node));
-        self.object(values, arguments).map(|arguments| ToolCall { tool, arguments })
+        self.object(values, arguments).map(|arguments| ToolAction { tool, arguments })
     }
 
     pub(super) fn object(
         &mut self,
         value: Option<Value>,
-        node: Option<&Node>,
+        node: Option<&FileNode>,
     ) -> Option<Map<String, Value>> {
         match (value, node) {
             (None | Some(Value::Null), _) => Some(Map::new()),
@@ -239,7 +248,7 @@ impl Steps<'_, '_> {
     }
 
     /// `code.execute`: the result is a report, whether or not the code fails.
-    fn execute(&mut self, at: At, with: Option<&Node>) -> Option<Code> {
+    fn execute(&mut self, at: Position, with: Option<&FileNode>) -> Option<Code> {
         let allowed = code::allowed(at, self.options, self.notes);
         let mut fields = self.with(at, with, "`code.execute`")?;
         let source = fields.take(&["code"], self.notes);
@@ -257,7 +266,7 @@ impl Steps<'_, '_> {
             language: language?,
             code: source,
             template,
-            shape: Shape::Report,
+            shape: ResultShape::Report,
             context: context?,
             intent: None,
             grants,
@@ -269,7 +278,7 @@ impl Steps<'_, '_> {
     }
 
     /// `code.sandbox`: a session that other nodes use by its id.
-    fn sandbox(&mut self, at: At, with: Option<&Node>) -> Option<Sandbox> {
+    fn sandbox(&mut self, at: Position, with: Option<&FileNode>) -> Option<SandboxAction> {
         let allowed = code::allowed(at, self.options, self.notes);
         let mut fields = self.with(at, with, "`code.sandbox`")?;
         let action = fields.text(&["action"], self.notes).unwrap_or_else(|| "execute".to_owned());
@@ -288,14 +297,14 @@ impl Steps<'_, '_> {
         let grants = self.code.grants(modules);
         fields.done(self.notes);
         let sandbox = match (action.as_str(), sandbox_id) {
-            ("create", _) => Sandbox::Create { language: language?, limits, grants },
-            ("list", _) => Sandbox::List,
+            ("create", _) => SandboxAction::Create { language: language?, limits, grants },
+            ("list", _) => SandboxAction::List,
             ("execute", Some(sandbox_id)) => {
                 let (code, template) = self.source(at, source)?;
                 let code = if template { code } else { literal(code) };
-                Sandbox::Execute { sandbox_id, code, limits }
+                SandboxAction::Execute { sandbox_id, code, limits }
             }
-            ("destroy", Some(sandbox_id)) => Sandbox::Destroy { sandbox_id },
+            ("destroy", Some(sandbox_id)) => SandboxAction::Destroy { sandbox_id },
             ("execute" | "destroy", None) => {
                 let help = "give the one that `create` returned";
                 self.notes.fault(at, format!("`{action}` needs a `sandbox_id`"), help);
@@ -312,19 +321,19 @@ impl Steps<'_, '_> {
 
     fn with<'t>(
         &mut self,
-        at: At,
-        with: Option<&'t Node>,
+        at: Position,
+        with: Option<&'t FileNode>,
         what: &'static str,
-    ) -> Option<Fields<'t>> {
+    ) -> Option<FieldReader<'t>> {
         let Some(with) = with else {
             self.notes.fault(at, format!("{what} needs `with`"), "");
             return None;
         };
-        Fields::of(with, what, self.notes)
+        FieldReader::of(with, what, self.notes)
     }
 
     /// The language a call says; without a word Python.
-    fn language(&mut self, fields: &mut Fields<'_>) -> Option<String> {
+    fn language(&mut self, fields: &mut FieldReader<'_>) -> Option<String> {
         match fields.take(&["language"], self.notes) {
             None => Some("python".to_owned()),
             Some(node) => {
@@ -334,7 +343,7 @@ impl Steps<'_, '_> {
     }
 
     /// Code, and whether it is a template.
-    fn source(&mut self, at: At, source: Option<&Node>) -> Option<(String, bool)> {
+    fn source(&mut self, at: Position, source: Option<&FileNode>) -> Option<(String, bool)> {
         let Some(node) = source else {
             self.notes.fault(at, "`code` is missing", "");
             return None;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::routes::Spot;
 use crate::expression::{quoted, result_of};
-use belljar_workflow::{Action, Shape, Task};
+use belljar_workflow::{Action, ResultShape, Task};
 
 /// How many results the branches of one join may be put together from: they become expressions.
 const MOST: usize = 2_000;
@@ -28,7 +28,7 @@ pub(super) fn joins(spots: &[Spot], into: &[Vec<usize>], order: &[usize]) -> BTr
     let wants = |spot: &Spot| {
         spot.fan_in
             && matches!(&spot.task.action, Action::CodeExecution(code)
-                if code.shape == Shape::Node && code.context.contains_key("parallel_results"))
+                if code.shape == ResultShape::Node && code.context.contains_key("parallel_results"))
     };
     let wanted = spots.iter().enumerate().filter(|(_, spot)| wants(spot));
     wanted.filter_map(|(number, _)| Some((number, join(number, spots, into, order)?))).collect()

@@ -5,22 +5,24 @@ use serde_json::{Map, Value, json};
 use super::step::Steps;
 use crate::code;
 use crate::expression::{is_template, quoted};
-use crate::fields::{Fields, expected, text};
-use crate::tree::{At, Node, Tree};
+use crate::fields::{FieldReader, expected, text};
+use crate::tree::{FileNode, FileTree, Position};
 use belljar_workflow::reducer_of;
 use belljar_workflow::{Action, Reducer};
 
 impl Steps<'_, '_> {
     /// `run`: code whose names are `state` and `variables`, and that returns changes of the state.
-    pub(super) fn run(&mut self, node: &Node, fields: &mut Fields<'_>) -> Option<Action> {
+    pub(super) fn run(&mut self, node: &FileNode, fields: &mut FieldReader<'_>) -> Option<Action> {
         let allowed = code::allowed(node.at, self.options, self.notes);
         let run = fields.take(&["run", "script"], self.notes)?;
         let language = fields.take(&["language"], self.notes);
         let source = match &run.tree {
-            Tree::Map(_) => self.computed(run)?,
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::List(_) => {
-                text(run, self.notes)?
-            }
+            FileTree::Map(_) => self.computed(run)?,
+            FileTree::Null
+            | FileTree::Bool(_)
+            | FileTree::Number(_)
+            | FileTree::Text(_)
+            | FileTree::List(_) => text(run, self.notes)?,
         };
         let language = match language {
             Some(node) => {
@@ -62,7 +64,7 @@ impl Steps<'_, '_> {
     }
 
     /// What is read otherwise than it may be meant.
-    fn doubtful(&mut self, language: &str, source: &str, at: At) {
+    fn doubtful(&mut self, language: &str, source: &str, at: Position) {
         if source.contains("secrets[") || source.contains("secrets.") {
             let help = "a tool that needs one gets it from the host";
             self.notes.warn(at, "code is given no `secrets`", help);
@@ -78,8 +80,8 @@ impl Steps<'_, '_> {
     }
 
     /// `run: {type: expression, value, output_key}`.
-    fn computed(&mut self, run: &Node) -> Option<String> {
-        let mut fields = Fields::of(run, "`run`", self.notes)?;
+    fn computed(&mut self, run: &FileNode) -> Option<String> {
+        let mut fields = FieldReader::of(run, "`run`", self.notes)?;
         let kind = fields.text(&["type"], self.notes).unwrap_or_else(|| "expression".to_owned());
         let inline = fields.text(&["code", "inline"], self.notes);
         let value = fields.text(&["value"], self.notes);

@@ -15,22 +15,22 @@ use super::region::{self, Region};
 use super::routes::{MAX_WAYS, Routes, Spot};
 use super::{START, pass, task};
 use crate::expression::quoted;
-use crate::fault::Notes;
+use crate::fault::Diagnostics;
 use belljar_workflow::{Action, Task};
 
 /// What later tasks need to know of one that leads to them.
 #[derive(Debug, Clone)]
-pub(super) struct Passed {
+pub(super) struct Predecessor {
     /// What must have ended.
     pub(super) tail: String,
     /// How to know that a way was gone.
-    pub(super) sign: Sign,
+    pub(super) sign: RouteSign,
     /// It may be skipped, and the way goes on nevertheless.
     pub(super) optional: bool,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Sign {
+pub(super) enum RouteSign {
     /// It always is.
     Sure,
     /// A router says so.
@@ -39,16 +39,16 @@ pub(super) enum Sign {
     Left(String),
 }
 
-impl Passed {
+impl Predecessor {
     /// An expression that is true when the way to `target` was gone; nothing when it always is.
     fn taken(&self, target: &str) -> Option<String> {
         match &self.sign {
-            Sign::Sure => None,
-            Sign::Router => {
+            RouteSign::Sure => None,
+            RouteSign::Router => {
                 let said = format!("(results[{}] | default(\"\"))", quoted(&self.tail));
                 Some(format!("{said} in [\"*\", {}]", quoted(target)))
             }
-            Sign::Left(key) => {
+            RouteSign::Left(key) => {
                 let said = format!("(state[{}] | default(\"\"))", quoted(key));
                 Some(format!("{said} == {}", quoted(target)))
             }
@@ -57,7 +57,7 @@ impl Passed {
 }
 
 /// The tasks of an agent. The first spot is the start.
-pub(super) fn tasks(spots: Vec<Spot>, notes: &mut Notes<'_>) -> Vec<Task> {
+pub(super) fn tasks(spots: Vec<Spot>, notes: &mut Diagnostics<'_>) -> Vec<Task> {
     let out: Vec<Vec<usize>> = spots
         .iter()
         .map(|spot| spot.routes.ways.iter().filter_map(|way| way.to).collect())
@@ -80,7 +80,7 @@ pub(super) fn tasks(spots: Vec<Spot>, notes: &mut Notes<'_>) -> Vec<Task> {
     let order: Vec<usize> = parts.iter().flatten().copied().collect();
     let joins = branches::joins(&spots, &into, &order);
     let passed = vec![None; spots.len()];
-    let mut growing = Growing { passed, tasks: Vec::new(), spots, into, joins };
+    let mut growing = GraphBuilder { passed, tasks: Vec::new(), spots, into, joins };
     let mut pieces = Vec::with_capacity(parts.len());
     for part in parts {
         growing.part(&part, notes);
@@ -92,25 +92,25 @@ pub(super) fn tasks(spots: Vec<Spot>, notes: &mut Notes<'_>) -> Vec<Task> {
 }
 
 /// Tasks while they are made.
-struct Growing {
+struct GraphBuilder {
     spots: Vec<Spot>,
     /// Those that lead to each.
     into: Vec<Vec<usize>>,
-    passed: Vec<Option<Passed>>,
+    passed: Vec<Option<Predecessor>>,
     tasks: Vec<Task>,
     /// The nodes that want what branches gave.
     joins: BTreeMap<usize, Join>,
 }
 
 /// How a node or loop is reached.
-struct Reached {
+struct EntryCondition {
     depends_on: Vec<String>,
     /// Nothing when it surely is.
     when: Option<String>,
 }
 
-impl Growing {
-    fn part(&mut self, part: &[usize], notes: &mut Notes<'_>) {
+impl GraphBuilder {
+    fn part(&mut self, part: &[usize], notes: &mut Diagnostics<'_>) {
         self.bounded(part, notes);
         let around = |n: &usize| self.into.get(*n).is_some_and(|from| from.contains(n));
         match part {
@@ -120,7 +120,7 @@ impl Growing {
     }
 
     /// Few enough ways lead to a part and, when it is repeated, around in it.
-    fn bounded(&self, part: &[usize], notes: &mut Notes<'_>) {
+    fn bounded(&self, part: &[usize], notes: &mut Diagnostics<'_>) {
         let spots = part.iter().filter_map(|number| self.spots.get(*number));
         let around: usize = spots.clone().map(|spot| spot.routes.ways.len()).sum();
         let into: usize = part.iter().filter_map(|n| self.into.get(*n)).map(Vec::len).sum();
@@ -141,14 +141,14 @@ impl Growing {
     }
 
     /// Those outside of `part`, which is in order, that lead to `number`.
-    fn before(&self, number: usize, part: &[usize]) -> Vec<(usize, Passed)> {
+    fn before(&self, number: usize, part: &[usize]) -> Vec<(usize, Predecessor)> {
         let from = self.into.get(number).into_iter().flatten().copied();
         from.filter(|from| part.binary_search(from).is_err())
             .filter_map(|from| Some((from, self.passed.get(from)?.clone()?)))
             .collect()
     }
 
-    fn reached(&self, part: &[usize]) -> Reached {
+    fn reached(&self, part: &[usize]) -> EntryCondition {
         let mut depends_on: Vec<String> = Vec::new();
         let mut ways: Vec<String> = Vec::new();
         let mut sure = part.contains(&0);
@@ -167,7 +167,7 @@ impl Growing {
             }
         }
         let when = (!sure && !ways.is_empty()).then(|| ways.join(" or "));
-        Reached { depends_on, when }
+        EntryCondition { depends_on, when }
     }
 
     /// A node that no way leads back to.
@@ -198,9 +198,9 @@ impl Growing {
             if let Some(task) = self.tasks.last_mut().filter(|_| optional) {
                 task.depends_on.push(START.to_owned());
             }
-            Passed { tail: router, sign: Sign::Router, optional: false }
+            Predecessor { tail: router, sign: RouteSign::Router, optional: false }
         } else {
-            Passed { tail: id, sign: Sign::Sure, optional }
+            Predecessor { tail: id, sign: RouteSign::Sure, optional }
         };
         if let Some(place) = self.passed.get_mut(number) {
             *place = Some(passed);
@@ -247,11 +247,11 @@ impl Growing {
     /// The loop that a node is in.
     fn loop_around(&self, number: usize) -> Option<String> {
         let passed = self.passed.get(number)?.as_ref()?;
-        matches!(passed.sign, Sign::Left(_)).then(|| passed.tail.clone())
+        matches!(passed.sign, RouteSign::Left(_)).then(|| passed.tail.clone())
     }
 
     /// Nodes that lead back to each other.
-    fn circle(&mut self, part: &[usize], notes: &mut Notes<'_>) {
+    fn circle(&mut self, part: &[usize], notes: &mut Diagnostics<'_>) {
         let reached = self.reached(part);
         for number in part {
             let Some(spot) = self.spots.get(*number) else { continue };
@@ -276,7 +276,8 @@ impl Growing {
             .collect();
         let region = Region { spots: &self.spots, part };
         let made = region.tasks(&entries, reached.depends_on, reached.when.as_deref());
-        let passed = Passed { tail: made.id, sign: Sign::Left(made.key), optional: false };
+        let passed =
+            Predecessor { tail: made.id, sign: RouteSign::Left(made.key), optional: false };
         for number in part {
             if let Some(place) = self.passed.get_mut(*number) {
                 *place = Some(passed.clone());

@@ -12,7 +12,7 @@ use super::graph::both;
 use super::routes::Spot;
 use super::{pass, task};
 use crate::expression::quoted;
-use belljar_workflow::{Action, AtLimit, LOOP_POSITION_PREFIX, Loop, Task};
+use belljar_workflow::{Action, AtLimit, LOOP_POSITION_PREFIX, LoopAction, Task};
 
 /// How many nodes a loop may do.
 const MAX_ROUNDS: u32 = 1_000;
@@ -24,7 +24,7 @@ pub(super) struct Region<'s> {
 }
 
 /// The tasks of a loop.
-pub(super) struct Made {
+pub(super) struct LoopTasks {
     pub(super) tasks: Vec<Task>,
     /// The id of the loop.
     pub(super) id: String,
@@ -39,7 +39,7 @@ impl Region<'_> {
         entries: &[(String, Option<String>)],
         depends_on: Vec<String>,
         when: Option<&str>,
-    ) -> Made {
+    ) -> LoopTasks {
         let members: Vec<&Spot> = self.part.iter().filter_map(|n| self.spots.get(*n)).collect();
         let first = members.first().map(|spot| spot.task.id.as_str()).unwrap_or_default();
         let key = format!("{LOOP_POSITION_PREFIX}{first}");
@@ -71,7 +71,7 @@ impl Region<'_> {
         body.push(router);
 
         let names: Vec<String> = members.iter().map(|spot| quoted(&spot.task.id)).collect();
-        let repeat = Loop {
+        let repeat = LoopAction {
             condition: Some(format!("{place} in [{}]", names.join(", "))),
             max_rounds: MAX_ROUNDS,
             at_limit: AtLimit::Fail,
@@ -82,7 +82,7 @@ impl Region<'_> {
         let mut round = task(&id, Action::Loop(repeat));
         round.depends_on = vec![enter.id.clone()];
         round.when = when.map(str::to_owned);
-        Made { tasks: vec![enter, round], id, key }
+        LoopTasks { tasks: vec![enter, round], id, key }
     }
 
     /// An expression that gives where to go from where the loop stands.

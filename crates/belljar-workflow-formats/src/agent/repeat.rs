@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::step::Steps;
 use super::{START, constants, pass, task};
-use crate::fields::Fields;
-use crate::tree::{Node, Tree};
-use belljar_workflow::{Action, AtLimit, Dag, Foreach, Loop, OnError, Settings, Task};
+use crate::fields::FieldReader;
+use crate::tree::{FileNode, FileTree};
+use belljar_workflow::{Action, AtLimit, Dag, DagSettings, Foreach, LoopAction, OnError, Task};
 use belljar_workflow::{is_template_method, names_in_expression, names_in_template};
 
 impl Steps<'_, '_> {
@@ -16,13 +16,13 @@ impl Steps<'_, '_> {
     fn inner<'t, T>(
         &mut self,
         name: &'static str,
-        fields: &mut Fields<'t>,
-        read: impl FnOnce(&mut Self, &mut Fields<'t>) -> T,
+        fields: &mut FieldReader<'t>,
+        read: impl FnOnce(&mut Self, &mut FieldReader<'t>) -> T,
     ) -> Option<T> {
         match fields.take(&[name], self.notes) {
             None => Some(read(self, fields)),
             Some(node) => {
-                let mut inner = Fields::of(node, name, self.notes)?;
+                let mut inner = FieldReader::of(node, name, self.notes)?;
                 let done = read(self, &mut inner);
                 inner.done(self.notes);
                 Some(done)
@@ -31,14 +31,18 @@ impl Steps<'_, '_> {
     }
 
     /// Steps repeated while a condition holds.
-    pub(super) fn while_loop(&mut self, node: &Node, fields: &mut Fields<'_>) -> Option<Loop> {
+    pub(super) fn while_loop(
+        &mut self,
+        node: &FileNode,
+        fields: &mut FieldReader<'_>,
+    ) -> Option<LoopAction> {
         let at = node.at;
         self.inner("while_loop", fields, |steps, fields| {
             let test = fields.take(&["condition", "while"], steps.notes);
             let test = test.and_then(|node| steps.expression(node));
             let rounds = fields.number(&["max_iterations", "max_rounds"], 1..=100_000, steps.notes);
             let body = fields.list(&["body", "steps"], steps.notes);
-            let empty = body.is_none_or(<[Node]>::is_empty);
+            let empty = body.is_none_or(<[FileNode]>::is_empty);
             let body = body.map(|items| steps.sequence(items)).unwrap_or_default();
             if test.is_none() || empty {
                 let help = "write both, and `max_iterations`";
@@ -50,7 +54,7 @@ impl Steps<'_, '_> {
             }
             let max_rounds = rounds.and_then(|n| n.try_into().ok()).unwrap_or(100);
             let goto = Vec::new();
-            Some(Loop { condition: test, max_rounds, at_limit: AtLimit::End, body, goto })
+            Some(LoopAction { condition: test, max_rounds, at_limit: AtLimit::End, body, goto })
         })?
     }
 
@@ -58,20 +62,25 @@ impl Steps<'_, '_> {
     pub(super) fn dynamic_parallel(
         &mut self,
         name: &str,
-        node: &Node,
-        fields: &mut Fields<'_>,
+        node: &FileNode,
+        fields: &mut FieldReader<'_>,
     ) -> Option<Foreach> {
         self.inner("dynamic_parallel", fields, |steps, fields| steps.fan_out(name, node, fields))?
     }
 
-    fn fan_out(&mut self, name: &str, node: &Node, fields: &mut Fields<'_>) -> Option<Foreach> {
+    fn fan_out(
+        &mut self,
+        name: &str,
+        node: &FileNode,
+        fields: &mut FieldReader<'_>,
+    ) -> Option<Foreach> {
         let items = fields.take(&["items"], self.notes);
         let item = fields.text(&["item_var"], self.notes).unwrap_or_else(|| "item".to_owned());
         let index = fields.text(&["index_var"], self.notes).unwrap_or_else(|| "index".to_owned());
         let mut at_once = fields.number(&["max_concurrency"], 1..=10_000, self.notes);
         let mut fail_fast = fields.flag(&["fail_fast"], self.notes);
         if let Some(node) = fields.take(&["parallel_config"], self.notes) {
-            let mut inner = Fields::of(node, "`parallel_config`", self.notes)?;
+            let mut inner = FieldReader::of(node, "`parallel_config`", self.notes)?;
             at_once = at_once.or(inner.number(&["max_concurrency"], 1..=10_000, self.notes));
             fail_fast = fail_fast.or(inner.flag(&["fail_fast"], self.notes));
             inner.tolerate(&["strategy", "timeout"], "branches are tasks", self.notes);
@@ -86,18 +95,18 @@ impl Steps<'_, '_> {
         fields.refuse(&["subgraph"], "other files are not followed: write `steps`", self.notes);
         let items = items.map(|node| match &node.tree {
             // `items: state.urls` means the same as `"{{ state.urls }}"`.
-            Tree::Text(text) if !text.contains("{{") => {
+            FileTree::Text(text) if !text.contains("{{") => {
                 json!(format!("{{{{ {} }}}}", self.names.expression(text)))
             }
-            Tree::Text(_)
-            | Tree::Null
-            | Tree::Bool(_)
-            | Tree::Number(_)
-            | Tree::List(_)
-            | Tree::Map(_) => self.templates(node),
+            FileTree::Text(_)
+            | FileTree::Null
+            | FileTree::Bool(_)
+            | FileTree::Number(_)
+            | FileTree::List(_)
+            | FileTree::Map(_) => self.templates(node),
         });
         let fail_fast = fail_fast.unwrap_or(false);
-        let branch = Branch { node: name, item: &item, index: &index, fail_fast };
+        let branch = ForeachBranch { node: name, item: &item, index: &index, fail_fast };
         let each = match (action, steps) {
             (Some(action), None) => Some(self.each_action(action, &branch)),
             (None, Some(list)) => Some(self.each_steps(list, &branch)),
@@ -121,7 +130,7 @@ impl Steps<'_, '_> {
     }
 
     /// One action for each item: of the state it has what it reads, and gives what it sets.
-    fn each_action(&mut self, action: &Node, branch: &Branch<'_>) -> Task {
+    fn each_action(&mut self, action: &FileNode, branch: &ForeachBranch<'_>) -> Task {
         let one = std::slice::from_ref(action);
         let steps = self.inside(branch, |steps| steps.sequence_of(one, &|_| "action".to_owned()));
         let Some(parts) = parts_read(&steps) else {
@@ -138,7 +147,7 @@ impl Steps<'_, '_> {
     }
 
     /// Steps over a copy of the state.
-    fn each_steps(&mut self, list: &[Node], branch: &Branch<'_>) -> Task {
+    fn each_steps(&mut self, list: &[FileNode], branch: &ForeachBranch<'_>) -> Task {
         let steps = self.inside(branch, |steps| steps.sequence(list));
         self.each(steps, branch, json!("{{ state }}"), "state")
     }
@@ -146,7 +155,7 @@ impl Steps<'_, '_> {
     /// Steps that find the item in their state.
     fn inside(
         &mut self,
-        branch: &Branch<'_>,
+        branch: &ForeachBranch<'_>,
         read: impl FnOnce(&mut Self) -> Vec<Task>,
     ) -> Vec<Task> {
         let before = self.names.clone();
@@ -160,7 +169,13 @@ impl Steps<'_, '_> {
 
     /// A branch: a workflow with a state of its own, in which the item is. `kept` is what it gives of
     /// its state in the end.
-    fn each(&self, mut steps: Vec<Task>, branch: &Branch<'_>, state: Value, kept: &str) -> Task {
+    fn each(
+        &self,
+        mut steps: Vec<Task>,
+        branch: &ForeachBranch<'_>,
+        state: Value,
+        kept: &str,
+    ) -> Task {
         let mut start = task(START, pass(json!("{{ inputs.state }}")));
         start.merge_result = true;
         start.output.insert(branch.item.to_owned(), json!("{{ inputs.item }}"));
@@ -175,10 +190,10 @@ impl Steps<'_, '_> {
             reducers: self.reducers.clone(),
             tasks: std::iter::once(start).chain(steps).collect(),
             output: Some(json!(format!("{{{{ __branch({kept}, {about}) }}}}"))),
-            settings: Settings {
+            settings: DagSettings {
                 lenient: true,
                 constants: constants(&self.names),
-                ..Settings::default()
+                ..DagSettings::default()
             },
             ..Dag::default()
         };
@@ -200,14 +215,14 @@ impl Steps<'_, '_> {
 }
 
 /// What is done for each item, and how it is called.
-struct Branch<'a> {
+struct ForeachBranch<'a> {
     node: &'a str,
     item: &'a str,
     index: &'a str,
     fail_fast: bool,
 }
 
-impl Branch<'_> {
+impl ForeachBranch<'_> {
     fn named(&self) -> String {
         format!("{}[{{{{ index }}}}]", self.node)
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::step::Steps;
 use super::{END, START, start, task_name};
 use crate::fault::{near, shortened};
-use crate::fields::{Fields, expected, text};
-use crate::tree::{At, Node, Tree};
+use crate::fields::{FieldReader, expected, text};
+use crate::tree::{FileNode, FileTree, Position};
 use belljar_workflow::Task;
 
 /// How many ways may lead from a node, to a node, and among nodes that are repeated: they become
@@ -17,19 +17,19 @@ pub(super) const MAX_WAYS: usize = 500;
 #[derive(Debug)]
 pub(super) struct Spot {
     pub(super) task: Task,
-    pub(super) at: At,
+    pub(super) at: Position,
     /// It takes the results of branches.
     pub(super) fan_in: bool,
     pub(super) routes: Routes,
     /// Where it stops and asks.
-    pub(super) interrupt: Option<Interrupt>,
-    goto: Option<Vec<Jump>>,
-    joins: Option<(String, At)>,
+    pub(super) interrupt: Option<InterruptPoint>,
+    goto: Option<Vec<GotoTarget>>,
+    joins: Option<(String, Position)>,
 }
 
 /// Where a node stops and asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Interrupt {
+pub(super) enum InterruptPoint {
     Before,
     After,
 }
@@ -39,47 +39,47 @@ pub(super) enum Interrupt {
 pub(super) struct Routes {
     /// All ways are gone at once; otherwise the first whose condition holds.
     pub(super) every: bool,
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<Route>,
 }
 
 /// One way: a condition, and a node by its number or the end.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct Route {
     pub(super) when: Option<String>,
     pub(super) to: Option<usize>,
 }
 
 /// A way as it is written.
 #[derive(Debug)]
-pub(super) struct Jump {
+pub(super) struct GotoTarget {
     when: Option<String>,
     to: String,
-    at: At,
+    at: Position,
 }
 
 /// An edge as it is written.
 struct Edge {
     from: String,
-    jump: Jump,
+    jump: GotoTarget,
     parallel: bool,
-    fan_in: Option<(String, At)>,
+    fan_in: Option<(String, Position)>,
 }
 
 impl Spot {
     pub(super) fn new(
         task: Task,
-        at: At,
-        goto: Option<Vec<Jump>>,
+        at: Position,
+        goto: Option<Vec<GotoTarget>>,
         fan_in: bool,
-        joins: Option<(String, At)>,
+        joins: Option<(String, Position)>,
     ) -> Self {
         Self { task, at, fan_in, routes: Routes::default(), interrupt: None, goto, joins }
     }
 }
 
 /// Finds where each node leads. The first spot is the start.
-pub(super) fn lay(nodes: Vec<Spot>, edges: &[Node], steps: &mut Steps<'_, '_>) -> Vec<Spot> {
-    let mut spots = vec![Spot::new(start(), At::TOP, None, false, None)];
+pub(super) fn lay(nodes: Vec<Spot>, edges: &[FileNode], steps: &mut Steps<'_, '_>) -> Vec<Spot> {
+    let mut spots = vec![Spot::new(start(), Position::TOP, None, false, None)];
     spots.extend(nodes);
     let edges: Vec<Edge> = edges.iter().flat_map(|node| steps.edge(node)).collect();
     let named = |(number, spot): (usize, &Spot)| (spot.task.id.clone(), number);
@@ -137,28 +137,28 @@ fn ordered(edges: &[Edge]) -> bool {
 }
 
 fn alone(to: Option<usize>) -> Routes {
-    Routes { every: true, ways: vec![Way { when: None, to }] }
+    Routes { every: true, ways: vec![Route { when: None, to }] }
 }
 
 impl Steps<'_, '_> {
     /// `goto`: a name, or a list of `{if, to}`.
-    pub(super) fn goto(&mut self, node: &Node) -> Vec<Jump> {
+    pub(super) fn goto(&mut self, node: &FileNode) -> Vec<GotoTarget> {
         match &node.tree {
-            Tree::Text(to) => vec![Jump { when: None, to: to.clone(), at: node.at }],
-            Tree::List(items) => items.iter().filter_map(|item| self.jump(item)).collect(),
-            Tree::Map(_) => self.jump(node).into_iter().collect(),
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) => {
+            FileTree::Text(to) => vec![GotoTarget { when: None, to: to.clone(), at: node.at }],
+            FileTree::List(items) => items.iter().filter_map(|item| self.jump(item)).collect(),
+            FileTree::Map(_) => self.jump(node).into_iter().collect(),
+            FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) => {
                 expected(node, "the name of a node, or a list of `if` and `to`", self.notes);
                 Vec::new()
             }
         }
     }
 
-    fn jump(&mut self, node: &Node) -> Option<Jump> {
-        if let Tree::Text(to) = &node.tree {
-            return Some(Jump { when: None, to: to.clone(), at: node.at });
+    fn jump(&mut self, node: &FileNode) -> Option<GotoTarget> {
+        if let FileTree::Text(to) = &node.tree {
+            return Some(GotoTarget { when: None, to: to.clone(), at: node.at });
         }
-        let mut fields = Fields::of(node, "a goto", self.notes)?;
+        let mut fields = FieldReader::of(node, "a goto", self.notes)?;
         let when = fields.take(&["if", "when", "condition"], self.notes);
         let when = when.and_then(|node| self.expression(node));
         let to = fields.take(&["to", "target"], self.notes);
@@ -168,27 +168,27 @@ impl Steps<'_, '_> {
             self.notes.fault(node.at, "a goto without `to`", "name the node it leads to");
             return None;
         };
-        Some(Jump { when, to: text(to, self.notes)?, at: to.at })
+        Some(GotoTarget { when, to: text(to, self.notes)?, at: to.at })
     }
 
     /// The ways of a `goto`; when none holds, the next node follows.
     fn jumps(
         &mut self,
         numbers: &BTreeMap<String, usize>,
-        jumps: Vec<Jump>,
+        jumps: Vec<GotoTarget>,
         next: Option<usize>,
     ) -> Routes {
         let mut ways = Vec::with_capacity(jumps.len() + 1);
         for jump in jumps {
             if let Some(to) = self.number(numbers, &jump.to, jump.at) {
                 let always = jump.when.is_none();
-                ways.push(Way { when: jump.when, to });
+                ways.push(Route { when: jump.when, to });
                 if always {
                     return Routes { every: ways.len() == 1, ways };
                 }
             }
         }
-        ways.push(Way { when: None, to: next });
+        ways.push(Route { when: None, to: next });
         Routes { every: ways.len() == 1, ways }
     }
 
@@ -203,11 +203,11 @@ impl Steps<'_, '_> {
                 help,
             );
         }
-        let (sure, mut ways): (Vec<Way>, Vec<Way>) = edges
+        let (sure, mut ways): (Vec<Route>, Vec<Route>) = edges
             .iter()
             .filter_map(|edge| {
                 let to = self.number(numbers, &edge.jump.to, edge.jump.at)?;
-                Some(Way { when: edge.jump.when.clone(), to })
+                Some(Route { when: edge.jump.when.clone(), to })
             })
             .partition(|way| way.when.is_none());
         if let Some(edge) = edges.last().filter(|_| conditional && sure.len() > 1) {
@@ -219,8 +219,10 @@ impl Steps<'_, '_> {
     }
 
     /// One edge, or several when `from` or `to` is a list.
-    fn edge(&mut self, node: &Node) -> Vec<Edge> {
-        let Some(mut fields) = Fields::of(node, "an edge", self.notes) else { return Vec::new() };
+    fn edge(&mut self, node: &FileNode) -> Vec<Edge> {
+        let Some(mut fields) = FieldReader::of(node, "an edge", self.notes) else {
+            return Vec::new();
+        };
         let from = fields.texts(&["from", "source"], self.notes);
         let to = fields.texts(&["to", "target"], self.notes);
         let kind = fields.take(&["type"], self.notes);
@@ -254,7 +256,7 @@ impl Steps<'_, '_> {
         pairs
             .map(|(from, (to, at))| Edge {
                 from: from.clone(),
-                jump: Jump { when: when.clone(), to: to.clone(), at: *at },
+                jump: GotoTarget { when: when.clone(), to: to.clone(), at: *at },
                 parallel,
                 fan_in: fan_in.clone(),
             })
@@ -262,12 +264,12 @@ impl Steps<'_, '_> {
     }
 
     /// `when` and `condition` of an edge; the outer nothing is an edge never taken.
-    fn edge_condition(&mut self, fields: &mut Fields<'_>) -> Option<Option<String>> {
+    fn edge_condition(&mut self, fields: &mut FieldReader<'_>) -> Option<Option<String>> {
         let at = fields.at;
         let when = fields.take(&["when", "if"], self.notes);
         let test = match fields.take(&["condition"], self.notes) {
-            Some(node) if matches!(node.tree, Tree::Map(_)) => {
-                let mut inner = Fields::of(node, "`condition`", self.notes)?;
+            Some(node) if matches!(node.tree, FileTree::Map(_)) => {
+                let mut inner = FieldReader::of(node, "`condition`", self.notes)?;
                 let kind = inner.text(&["type"], self.notes);
                 let value = inner.take(&["value", "expression"], self.notes);
                 inner.done(self.notes);
@@ -281,9 +283,9 @@ impl Steps<'_, '_> {
             None => None,
         };
         match (test, when.map(|node| (&node.tree, node))) {
-            (test, None) | (test, Some((Tree::Bool(true), _))) => Some(test),
-            (Some(test), Some((Tree::Bool(false), _))) => Some(Some(format!("not ({test})"))),
-            (None, Some((Tree::Bool(false), _))) => {
+            (test, None) | (test, Some((FileTree::Bool(true), _))) => Some(test),
+            (Some(test), Some((FileTree::Bool(false), _))) => Some(Some(format!("not ({test})"))),
+            (None, Some((FileTree::Bool(false), _))) => {
                 self.notes.warn(at, "an edge that is never taken", "remove it");
                 None
             }
@@ -297,7 +299,7 @@ impl Steps<'_, '_> {
         &mut self,
         numbers: &BTreeMap<String, usize>,
         name: &str,
-        at: At,
+        at: Position,
     ) -> Option<Option<usize>> {
         match numbers.get(task_name(name)).filter(|number| **number != 0) {
             Some(number) => Some(Some(*number)),

@@ -5,30 +5,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::action::{CodeSettings, seconds};
-use super::routes::{Interrupt, Spot};
+use super::routes::{InterruptPoint, Spot};
 use super::{BEGIN, END, START, task, task_name};
-use crate::Options;
-use crate::expression::{Names, uses as template_uses};
-use crate::fault::{Notes, shortened};
-use crate::fields::{Fields, expected, text};
+use crate::FormatOptions;
+use crate::expression::{NameMap, uses as template_uses};
+use crate::fault::{Diagnostics, shortened};
+use crate::fields::{FieldReader, expected, text};
 use crate::tasks::{MAX_TASKS, condition, fit_for_id, retry};
-use crate::tree::{At, Node, Tree};
+use crate::tree::{FileNode, FileTree, Position};
 use belljar_workflow::names_in_template;
-use belljar_workflow::{Action, AtLimit, Loop, OnError, Reducer, Shape, Task};
+use belljar_workflow::{Action, AtLimit, LoopAction, OnError, Reducer, ResultShape, Task};
 
 /// Reads nodes and steps.
 pub(super) struct Steps<'r, 'f> {
-    pub(super) options: &'r Options,
-    pub(super) notes: &'r mut Notes<'f>,
+    pub(super) options: &'r FormatOptions,
+    pub(super) notes: &'r mut Diagnostics<'f>,
     pub(super) code: &'r CodeSettings,
     /// What names in templates become.
-    pub(super) names: Names,
+    pub(super) names: NameMap,
     pub(super) reducers: &'r BTreeMap<String, Reducer>,
 }
 
 impl Steps<'_, '_> {
     /// The nodes of an agent.
-    pub(super) fn nodes(&mut self, nodes: &[Node], at: At) -> Vec<Spot> {
+    pub(super) fn nodes(&mut self, nodes: &[FileNode], at: Position) -> Vec<Spot> {
         if nodes.is_empty() {
             self.notes.fault(at, "an agent without nodes", "write at least one under `nodes:`");
         }
@@ -63,8 +63,12 @@ impl Steps<'_, '_> {
     }
 
     /// The name of a node or step and its fields.
-    fn named<'t>(&mut self, node: &'t Node, unnamed: Option<&str>) -> Option<(String, Fields<'t>)> {
-        let mut fields = Fields::of(node, "a node", self.notes)?;
+    fn named<'t>(
+        &mut self,
+        node: &'t FileNode,
+        unnamed: Option<&str>,
+    ) -> Option<(String, FieldReader<'t>)> {
+        let mut fields = FieldReader::of(node, "a node", self.notes)?;
         let name = fields.text(&["name", "id"], self.notes).or(unnamed.map(str::to_owned));
         let Some(name) = name else {
             self.notes.fault(node.at, "a node without `name`", "name it");
@@ -89,15 +93,15 @@ impl Steps<'_, '_> {
     }
 
     /// A node with where it leads.
-    fn spot(&mut self, name: &str, node: &Node, mut fields: Fields<'_>) -> Option<Spot> {
+    fn spot(&mut self, name: &str, node: &FileNode, mut fields: FieldReader<'_>) -> Option<Spot> {
         let goto = fields.take(&["goto"], self.notes);
         let goto = goto.map(|node| self.goto(node));
         let (fan_in, joins) = match fields.take(&["fan_in", "is_fan_in"], self.notes) {
             None => (false, None),
             Some(node) => match &node.tree {
-                Tree::Bool(joins) => (*joins, None),
-                Tree::Text(target) => (false, Some((target.clone(), node.at))),
-                Tree::Null | Tree::Number(_) | Tree::List(_) | Tree::Map(_) => {
+                FileTree::Bool(joins) => (*joins, None),
+                FileTree::Text(target) => (false, Some((target.clone(), node.at))),
+                FileTree::Null | FileTree::Number(_) | FileTree::List(_) | FileTree::Map(_) => {
                     expected(node, "true, or the name of a node", self.notes);
                     (false, None)
                 }
@@ -112,13 +116,17 @@ impl Steps<'_, '_> {
     }
 
     /// `interrupt: before | after`.
-    fn interrupt(&mut self, node: &Node) -> Option<Interrupt> {
+    fn interrupt(&mut self, node: &FileNode) -> Option<InterruptPoint> {
         match &node.tree {
-            Tree::Bool(false) => None,
-            Tree::Bool(true) => Some(Interrupt::Before),
-            Tree::Text(word) if word == "before" => Some(Interrupt::Before),
-            Tree::Text(word) if word == "after" => Some(Interrupt::After),
-            Tree::Text(_) | Tree::Null | Tree::Number(_) | Tree::List(_) | Tree::Map(_) => {
+            FileTree::Bool(false) => None,
+            FileTree::Bool(true) => Some(InterruptPoint::Before),
+            FileTree::Text(word) if word == "before" => Some(InterruptPoint::Before),
+            FileTree::Text(word) if word == "after" => Some(InterruptPoint::After),
+            FileTree::Text(_)
+            | FileTree::Null
+            | FileTree::Number(_)
+            | FileTree::List(_)
+            | FileTree::Map(_) => {
                 expected(node, "`before` or `after`", self.notes);
                 None
             }
@@ -126,14 +134,14 @@ impl Steps<'_, '_> {
     }
 
     /// One step after another.
-    pub(super) fn sequence(&mut self, items: &[Node]) -> Vec<Task> {
+    pub(super) fn sequence(&mut self, items: &[FileNode]) -> Vec<Task> {
         self.sequence_of(items, &|number| format!("step{number}"))
     }
 
     /// The same, with names for those that have none.
     pub(super) fn sequence_of(
         &mut self,
-        items: &[Node],
+        items: &[FileNode],
         unnamed: &dyn Fn(usize) -> String,
     ) -> Vec<Task> {
         let mut seen = BTreeSet::new();
@@ -156,7 +164,12 @@ impl Steps<'_, '_> {
     }
 
     /// What a node does, with what holds for every kind.
-    pub(super) fn task(&mut self, name: &str, node: &Node, mut fields: Fields<'_>) -> Option<Task> {
+    pub(super) fn task(
+        &mut self,
+        name: &str,
+        node: &FileNode,
+        mut fields: FieldReader<'_>,
+    ) -> Option<Task> {
         let output = self.output(&mut fields);
         let kind = kind(&fields, node);
         // In a loop the condition is that of its rounds.
@@ -182,15 +195,15 @@ impl Steps<'_, '_> {
     }
 
     /// Where the result goes: a name, or a mapping of names to templates over it.
-    fn output(&mut self, fields: &mut Fields<'_>) -> Map<String, Value> {
+    fn output(&mut self, fields: &mut FieldReader<'_>) -> Map<String, Value> {
         let mut parts = Map::new();
         if let Some(node) = fields.take(&["output", "store", "output_key"], self.notes) {
             match &node.tree {
-                Tree::Text(key) => {
+                FileTree::Text(key) => {
                     parts.insert(key.clone(), json!("{{ result }}"));
                 }
-                Tree::Map(_) => parts.extend(self.parts(node)),
-                Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) => {
+                FileTree::Map(_) => parts.extend(self.parts(node)),
+                FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) | FileTree::List(_) => {
                     let wanted = "`output`: a name, or a mapping of names to templates";
                     expected(node, wanted, self.notes);
                 }
@@ -206,7 +219,7 @@ impl Steps<'_, '_> {
     }
 
     /// A mapping whose texts are templates.
-    fn parts(&mut self, node: &Node) -> Map<String, Value> {
+    fn parts(&mut self, node: &FileNode) -> Map<String, Value> {
         let values = self.templates(node);
         self.object(Some(values), Some(node)).unwrap_or_default()
     }
@@ -215,8 +228,8 @@ impl Steps<'_, '_> {
         &mut self,
         kind: Option<&'static str>,
         name: &str,
-        node: &Node,
-        fields: &mut Fields<'_>,
+        node: &FileNode,
+        fields: &mut FieldReader<'_>,
     ) -> Option<Action> {
         match kind {
             Some("run") => self.run(node, fields),
@@ -250,41 +263,41 @@ impl Steps<'_, '_> {
     }
 
     /// `when`, `if` or `condition` of a node.
-    fn when(&mut self, fields: &mut Fields<'_>) -> Option<String> {
+    fn when(&mut self, fields: &mut FieldReader<'_>) -> Option<String> {
         let node = fields.take(&["when", "if", "condition"], self.notes)?;
         self.expression(node)
     }
 
     /// An expression in the names known here.
-    pub(super) fn expression(&mut self, node: &Node) -> Option<String> {
+    pub(super) fn expression(&mut self, node: &FileNode) -> Option<String> {
         let plain = condition(node, self.notes)?;
         self.refuse_names(&format!("{{{{ {plain} }}}}"), node.at);
         Some(lone_name(&self.names.expression(&plain)))
     }
 
     /// A value whose texts are templates.
-    pub(super) fn templates(&mut self, node: &Node) -> Value {
+    pub(super) fn templates(&mut self, node: &FileNode) -> Value {
         self.check_templates(node);
         self.names.value(node.json())
     }
 
-    fn check_templates(&mut self, node: &Node) {
+    fn check_templates(&mut self, node: &FileNode) {
         match &node.tree {
-            Tree::Text(text) => {
+            FileTree::Text(text) => {
                 self.refuse_names(text, node.at);
                 if let Err(error) = names_in_template(&self.names.template(text)) {
                     self.notes.fault(node.at, error.to_string(), "");
                 }
             }
-            Tree::List(items) => items.iter().for_each(|item| self.check_templates(item)),
-            Tree::Map(entries) => {
+            FileTree::List(items) => items.iter().for_each(|item| self.check_templates(item)),
+            FileTree::Map(entries) => {
                 entries.iter().for_each(|entry| self.check_templates(&entry.value));
             }
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) => {}
+            FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) => {}
         }
     }
 
-    pub(super) fn refuse_names(&mut self, text: &str, at: At) {
+    pub(super) fn refuse_names(&mut self, text: &str, at: Position) {
         for name in ["secrets", "env"].into_iter().filter(|name| template_uses(text, name)) {
             let message = format!("`{name}` is not supported: a workflow holds no secrets");
             let help = "give them to the MCP server that needs them, in the host's configuration";
@@ -297,7 +310,7 @@ impl Steps<'_, '_> {
         }
     }
 
-    fn on_error(&mut self, node: &Node) -> Option<OnError> {
+    fn on_error(&mut self, node: &FileNode) -> Option<OnError> {
         match text(node, self.notes)?.as_str() {
             "fail" | "raise" => Some(OnError::Fail),
             "continue" | "ignore" => Some(OnError::Continue),
@@ -310,10 +323,14 @@ impl Steps<'_, '_> {
 }
 
 /// What kind of node it is.
-fn kind(fields: &Fields<'_>, node: &Node) -> Option<&'static str> {
+fn kind(fields: &FieldReader<'_>, node: &FileNode) -> Option<&'static str> {
     let typed = node.get("type").and_then(|kind| match &kind.tree {
-        Tree::Text(word) => Some(word.as_str()),
-        Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) | Tree::Map(_) => None,
+        FileTree::Text(word) => Some(word.as_str()),
+        FileTree::Null
+        | FileTree::Bool(_)
+        | FileTree::Number(_)
+        | FileTree::List(_)
+        | FileTree::Map(_) => None,
     });
     for kind in ["while_loop", "dynamic_parallel"] {
         if typed == Some(kind) || fields.has(kind) {
@@ -346,7 +363,7 @@ fn past_skipped(mut tasks: Vec<Task>) -> Vec<Task> {
 /// Tasks that are done once, as one, over the same state.
 fn group(body: Vec<Task>) -> Action {
     let goto = Vec::new();
-    Action::Loop(Loop { condition: None, max_rounds: 1, at_limit: AtLimit::End, body, goto })
+    Action::Loop(LoopAction { condition: None, max_rounds: 1, at_limit: AtLimit::End, body, goto })
 }
 
 /// Says where the result of a task goes. A mapping goes into the state key by key when nothing else
@@ -360,7 +377,7 @@ fn put_result(task: &mut Task, output: Map<String, Value>) {
             (false, false)
         }
         // The last expression of JavaScript is a value too, whether or not it is meant as one.
-        Action::CodeExecution(code) if code.shape == Shape::Node => {
+        Action::CodeExecution(code) if code.shape == ResultShape::Node => {
             let script = matches!(code.language.as_str(), "javascript" | "typescript");
             (true, !script || code.code.contains("return"))
         }

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Reader, asked, condition, duration};
+use super::{TaskReader, asked, condition, duration};
 use crate::code;
 use crate::expression;
 use crate::fault::{near, shortened};
-use crate::fields::{Fields, expected};
-use crate::tree::{At, Node, Tree};
+use crate::fields::{FieldReader, expected};
+use crate::tree::{FileNode, FileTree, Position};
 use belljar_workflow::{
-    Action, AtLimit, Code, Foreach, Goto, Grants, Limits, Loop, Sandbox, Shape, ToolCall, Wait,
-    WriteAccess,
+    Action, AtLimit, Code, Foreach, Goto, Grants, Limits, LoopAction, ResultShape, SandboxAction,
+    ToolAction, Wait, WriteAccess,
 };
 
 /// What the tool of a task is called, and what it is given.
@@ -34,8 +34,12 @@ const KINDS: [&str; 10] = [
     "capability",
 ];
 
-impl Reader<'_, '_> {
-    pub(super) fn action(&mut self, node: &Node, fields: &mut Fields<'_>) -> Option<Action> {
+impl TaskReader<'_, '_> {
+    pub(super) fn action(
+        &mut self,
+        node: &FileNode,
+        fields: &mut FieldReader<'_>,
+    ) -> Option<Action> {
         let kind = match fields.text(&["type"], self.notes) {
             Some(kind) => kind,
             None => guessed(fields).map(str::to_owned).or_else(|| {
@@ -85,7 +89,11 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn tool(&mut self, at: At, fields: &mut Fields<'_>) -> Option<ToolCall> {
+    pub(super) fn tool(
+        &mut self,
+        at: Position,
+        fields: &mut FieldReader<'_>,
+    ) -> Option<ToolAction> {
         let tool = self.needed(at, fields, &TOOLS, "a tool")?;
         if !is_tool_name(&tool) {
             let message = format!("`{}` is no tool", shortened(&tool));
@@ -95,10 +103,10 @@ impl Reader<'_, '_> {
         let arguments = self.map(arguments, at);
         // Others repeat in each task what only code needs.
         fields.ignore(&["intent", "sandbox_config", "sandboxConfig"]);
-        Some(ToolCall { tool, arguments })
+        Some(ToolAction { tool, arguments })
     }
 
-    pub(super) fn code(&mut self, at: At, fields: &mut Fields<'_>) -> Option<Code> {
+    pub(super) fn code(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<Code> {
         let allowed = code::allowed(at, self.options, self.notes);
         let source = self.needed(at, fields, &["code"], "`code`");
         let language = match fields.take(&["language"], self.notes) {
@@ -142,11 +150,11 @@ impl Reader<'_, '_> {
         allowed.then_some(code)
     }
 
-    fn shape(&mut self, node: &Node) -> Option<Shape> {
+    fn shape(&mut self, node: &FileNode) -> Option<ResultShape> {
         match super::text(node, self.notes)?.as_str() {
-            "value" => Some(Shape::Value),
-            "report" => Some(Shape::Report),
-            "node" => Some(Shape::Node),
+            "value" => Some(ResultShape::Value),
+            "report" => Some(ResultShape::Report),
+            "node" => Some(ResultShape::Node),
             _ => {
                 expected(node, "`value`, `report` or `node`", self.notes);
                 None
@@ -154,9 +162,9 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn bounds(&mut self, fields: &mut Fields<'_>) -> (Grants, Limits) {
+    fn bounds(&mut self, fields: &mut FieldReader<'_>) -> (Grants, Limits) {
         let grants = fields.take(&["grants"], self.notes).and_then(|node| {
-            let mut fields = Fields::of(node, "`grants`", self.notes)?;
+            let mut fields = FieldReader::of(node, "`grants`", self.notes)?;
             let grants = code::grants(&mut fields, self.notes);
             fields.done(self.notes);
             Some(grants)
@@ -164,9 +172,9 @@ impl Reader<'_, '_> {
         (grants.unwrap_or_default(), self.limits(fields))
     }
 
-    fn limits(&mut self, fields: &mut Fields<'_>) -> Limits {
+    fn limits(&mut self, fields: &mut FieldReader<'_>) -> Limits {
         let limits = fields.take(&["limits"], self.notes).and_then(|node| {
-            let mut fields = Fields::of(node, "`limits`", self.notes)?;
+            let mut fields = FieldReader::of(node, "`limits`", self.notes)?;
             let limits = code::limits(&mut fields, self.notes);
             fields.done(self.notes);
             Some(limits)
@@ -175,8 +183,8 @@ impl Reader<'_, '_> {
     }
 
     /// `sandbox_config` of DAGs written elsewhere, and whether it says that there are files.
-    fn sandbox_config(&mut self, node: &Node) -> (Grants, Limits, Option<bool>) {
-        let Some(mut fields) = Fields::of(node, "`sandbox_config`", self.notes) else {
+    fn sandbox_config(&mut self, node: &FileNode) -> (Grants, Limits, Option<bool>) {
+        let Some(mut fields) = FieldReader::of(node, "`sandbox_config`", self.notes) else {
             return Default::default();
         };
         let mut limits = code::limits(&mut fields, self.notes);
@@ -206,7 +214,7 @@ impl Reader<'_, '_> {
     }
 
     /// A capability is code that another tool has stored: only its code can be run.
-    fn capability(&mut self, at: At, fields: &mut Fields<'_>) -> Option<Action> {
+    fn capability(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<Action> {
         fields.ignore(&["tool"]);
         let id = fields.text(&["capability_id", "capabilityId", "capability"], self.notes);
         let arguments = fields.object(&ARGUMENTS, self.notes).unwrap_or_default();
@@ -227,7 +235,7 @@ impl Reader<'_, '_> {
         Some(Action::CodeExecution(code))
     }
 
-    fn approval(&mut self, at: At, fields: &mut Fields<'_>) -> Option<Action> {
+    fn approval(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<Action> {
         let message = self.needed(at, fields, &["message", "prompt", "question"], "`message`")?;
         let by = fields.take(&["by"], self.notes).and_then(|node| asked(node, self.notes));
         let within = fields.number(&["decide_within_ms"], 1..=u64::MAX, self.notes);
@@ -235,7 +243,7 @@ impl Reader<'_, '_> {
         Some(Action::Approval { message, by, decide_within_ms: within })
     }
 
-    fn foreach(&mut self, at: At, fields: &mut Fields<'_>) -> Option<Foreach> {
+    fn foreach(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<Foreach> {
         let items = fields.take(&["items", "over"], self.notes);
         let each = fields.take(&["do", "task", "each"], self.notes);
         let each = each.map(|node| self.task(node, Some("each")));
@@ -266,7 +274,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn repeat(&mut self, at: At, fields: &mut Fields<'_>) -> Option<Loop> {
+    fn repeat(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<LoopAction> {
         let test = fields.take(&["while", "condition"], self.notes);
         let test = test.and_then(|node| condition(node, self.notes));
         let rounds = fields.number(
@@ -300,7 +308,7 @@ impl Reader<'_, '_> {
             }
         }
         let max_rounds = rounds.and_then(|n| n.try_into().ok()).unwrap_or(100);
-        Some(Loop {
+        Some(LoopAction {
             condition: test,
             max_rounds,
             at_limit: at_limit.unwrap_or_default(),
@@ -309,8 +317,8 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn jump(&mut self, node: &Node) -> Option<Goto> {
-        let mut fields = Fields::of(node, "a jump", self.notes)?;
+    fn jump(&mut self, node: &FileNode) -> Option<Goto> {
+        let mut fields = FieldReader::of(node, "a jump", self.notes)?;
         let test = fields.take(&["if", "when"], self.notes);
         let test = test.and_then(|node| condition(node, self.notes));
         let to = self.needed(node.at, &mut fields, &["to"], "`to`");
@@ -318,14 +326,14 @@ impl Reader<'_, '_> {
         Some(Goto { condition: test, to: to? })
     }
 
-    fn nested(&mut self, at: At, fields: &mut Fields<'_>) -> Option<Action> {
+    fn nested(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<Action> {
         let inputs = fields.object(&["inputs", "arguments", "args"], self.notes);
         let inputs = self.map(inputs.unwrap_or_default(), at);
         let Some(node) = fields.take(&["workflow", "dag"], self.notes) else {
             self.notes.fault(at, "a nested workflow needs `workflow`", "write its tasks there");
             return None;
         };
-        if matches!(node.tree, Tree::Text(_)) {
+        if matches!(node.tree, FileTree::Text(_)) {
             let help = "write the workflow here; other files are not followed";
             self.notes.fault(node.at, "a workflow is named, not given", help);
             return None;
@@ -333,7 +341,7 @@ impl Reader<'_, '_> {
         self.dag(node).map(|dag| Action::Workflow { workflow: Box::new(dag), inputs })
     }
 
-    fn wait(&mut self, at: At, fields: &mut Fields<'_>) -> Option<Wait> {
+    fn wait(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<Wait> {
         let exact = fields.take(&["wait_ms", "duration_ms", "durationMs"], self.notes);
         let loose = fields.take(&["wait", "duration", "for"], self.notes);
         let until = fields.take(&["until_ms"], self.notes);
@@ -356,10 +364,10 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn sandbox(&mut self, at: At, fields: &mut Fields<'_>) -> Option<Sandbox> {
+    fn sandbox(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<SandboxAction> {
         let allowed = code::allowed(at, self.options, self.notes);
         let action = self.needed(at, fields, &["do", "action"], "`do`")?;
-        let sandbox_id = fields.take(&["sandbox_id"], self.notes).map(Node::json);
+        let sandbox_id = fields.take(&["sandbox_id"], self.notes).map(FileNode::json);
         let (grants, limits) = self.bounds(fields);
         let language = fields.take(&["language"], self.notes);
         let language = language.map_or(Some("python".to_owned()), |node| {
@@ -367,12 +375,14 @@ impl Reader<'_, '_> {
         });
         let code = fields.text(&["code"], self.notes);
         let sandbox = match (action.as_str(), sandbox_id, code) {
-            ("create", None, None) => Some(Sandbox::Create { language: language?, limits, grants }),
-            ("execute", Some(sandbox_id), Some(code)) => {
-                Some(Sandbox::Execute { sandbox_id, code, limits })
+            ("create", None, None) => {
+                Some(SandboxAction::Create { language: language?, limits, grants })
             }
-            ("destroy", Some(sandbox_id), None) => Some(Sandbox::Destroy { sandbox_id }),
-            ("list", None, None) => Some(Sandbox::List),
+            ("execute", Some(sandbox_id), Some(code)) => {
+                Some(SandboxAction::Execute { sandbox_id, code, limits })
+            }
+            ("destroy", Some(sandbox_id), None) => Some(SandboxAction::Destroy { sandbox_id }),
+            ("list", None, None) => Some(SandboxAction::List),
             _ => None,
         };
         if sandbox.is_none() {
@@ -385,8 +395,8 @@ impl Reader<'_, '_> {
 
     fn needed(
         &mut self,
-        at: At,
-        fields: &mut Fields<'_>,
+        at: Position,
+        fields: &mut FieldReader<'_>,
         names: &[&'static str],
         what: &str,
     ) -> Option<String> {
@@ -399,7 +409,7 @@ impl Reader<'_, '_> {
 }
 
 /// The type a task must have, by its fields.
-fn guessed(fields: &Fields<'_>) -> Option<&'static str> {
+fn guessed(fields: &FieldReader<'_>) -> Option<&'static str> {
     let pairs = [
         ("code", "code_execution"),
         ("tool", "mcp_tool"),

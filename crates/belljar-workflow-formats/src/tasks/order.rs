@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Neighbours;
-use crate::fault::{Notes, near, shortened};
-use crate::fields::Fields;
-use crate::tree::{At, Node, Tree};
+use crate::fault::{Diagnostics, near, shortened};
+use crate::fields::FieldReader;
+use crate::tree::{FileNode, FileTree, Position};
 use belljar_workflow::Task;
 
 /// What the list of tasks is called that a task depends on.
@@ -15,12 +15,12 @@ pub(super) const DEPENDS_ON: [&str; 4] = ["depends_on", "dependsOn", "dependenci
 pub(super) struct Arrow {
     from: String,
     to: String,
-    at: At,
+    at: Position,
 }
 
 /// Reads one.
-pub(super) fn arrow(node: &Node, notes: &mut Notes<'_>) -> Option<Arrow> {
-    let mut fields = Fields::of(node, "a dependency", notes)?;
+pub(super) fn arrow(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Arrow> {
+    let mut fields = FieldReader::of(node, "a dependency", notes)?;
     let from = fields.text(&["from"], notes);
     let to = fields.text(&["to"], notes);
     fields.done(notes);
@@ -32,7 +32,7 @@ pub(super) fn arrow(node: &Node, notes: &mut Notes<'_>) -> Option<Arrow> {
 }
 
 /// Gives tasks the dependencies written beside them.
-pub(super) fn join(tasks: &mut [Task], arrows: Vec<Arrow>, notes: &mut Notes<'_>) {
+pub(super) fn join(tasks: &mut [Task], arrows: Vec<Arrow>, notes: &mut Diagnostics<'_>) {
     for arrow in arrows {
         match tasks.iter_mut().find(|task| task.id == arrow.to) {
             Some(task) if task.depends_on.contains(&arrow.from) => {}
@@ -48,13 +48,19 @@ pub(super) fn join(tasks: &mut [Task], arrows: Vec<Arrow>, notes: &mut Notes<'_>
 }
 
 /// The tasks that a task depends on, as far as they can be read.
-pub(super) fn named(task: &Node) -> Vec<String> {
-    let text = |node: &Node| match &node.tree {
-        Tree::Text(name) => Some(name.clone()),
-        Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) | Tree::Map(_) => None,
+pub(super) fn named(task: &FileNode) -> Vec<String> {
+    let text = |node: &FileNode| match &node.tree {
+        FileTree::Text(name) => Some(name.clone()),
+        FileTree::Null
+        | FileTree::Bool(_)
+        | FileTree::Number(_)
+        | FileTree::List(_)
+        | FileTree::Map(_) => None,
     };
     match DEPENDS_ON.iter().find_map(|key| task.get(key)) {
-        Some(Node { tree: Tree::List(items), .. }) => items.iter().filter_map(text).collect(),
+        Some(FileNode { tree: FileTree::List(items), .. }) => {
+            items.iter().filter_map(text).collect()
+        }
         Some(one) => text(one).into_iter().collect(),
         None => Vec::new(),
     }
@@ -64,11 +70,11 @@ pub(super) fn named(task: &Node) -> Vec<String> {
 /// are looked at when the tasks join them.
 pub(super) fn check(
     tasks: &[Task],
-    places: &[&Node],
+    places: &[&FileNode],
     neighbours: Neighbours,
-    notes: &mut Notes<'_>,
+    notes: &mut Diagnostics<'_>,
 ) {
-    let mut known: BTreeMap<&str, At> = BTreeMap::new();
+    let mut known: BTreeMap<&str, Position> = BTreeMap::new();
     for (task, node) in tasks.iter().zip(places) {
         let at = node.get("id").map_or(node.at, |id| id.at);
         if let Some(first) = known.insert(&task.id, at) {
@@ -93,19 +99,23 @@ pub(super) fn check(
 }
 
 /// Where a dependency is written.
-fn place(node: &Node, name: &str) -> At {
+fn place(node: &FileNode, name: &str) -> Position {
     let list = DEPENDS_ON.iter().find_map(|key| node.get(key));
     list.map_or(node.at, |list| match &list.tree {
-        Tree::List(items) => items
+        FileTree::List(items) => items
             .iter()
-            .find(|item| matches!(&item.tree, Tree::Text(text) if text == name))
+            .find(|item| matches!(&item.tree, FileTree::Text(text) if text == name))
             .map_or(list.at, |item| item.at),
-        Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::Map(_) => list.at,
+        FileTree::Null
+        | FileTree::Bool(_)
+        | FileTree::Number(_)
+        | FileTree::Text(_)
+        | FileTree::Map(_) => list.at,
     })
 }
 
 /// Takes away what waits for nothing until nothing is left, or a circle.
-fn circle(tasks: &[Task], places: &[&Node], notes: &mut Notes<'_>) {
+fn circle(tasks: &[Task], places: &[&FileNode], notes: &mut Diagnostics<'_>) {
     let ids: BTreeSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
     let mut waits: BTreeMap<&str, usize> = BTreeMap::new();
     let mut wakes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

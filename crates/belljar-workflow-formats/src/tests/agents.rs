@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{good, ids, task, warnings};
 use crate::Format;
-use belljar_workflow::{Action, Asked, AtLimit, OnError, Reducer, Sandbox, Shape};
+use belljar_workflow::{Action, AtLimit, Decider, OnError, Reducer, ResultShape, SandboxAction};
 
 #[test]
 fn f8_run_is_code_over_the_state() {
@@ -25,7 +25,7 @@ nodes:
     assert!(start.merge_result);
     let count = task(&read.dag, "count");
     let Action::CodeExecution(code) = &count.action else { panic!() };
-    assert_eq!((code.language.as_str(), code.shape), ("python", Shape::Node));
+    assert_eq!((code.language.as_str(), code.shape), ("python", ResultShape::Node));
     assert_eq!(code.context["state"], json!("{{ state }}"));
     assert!(count.merge_result && count.output.is_empty());
     assert_eq!(count.depends_on, ["__start__"]);
@@ -56,7 +56,7 @@ nodes:
         code.clone()
     };
     let (a, b, c) = (code("a"), code("b"), code("c"));
-    assert_eq!((a.shape, b.shape), (Shape::Report, Shape::Report));
+    assert_eq!((a.shape, b.shape), (ResultShape::Report, ResultShape::Report));
     assert_eq!((a.limits.timeout_ms, b.limits.timeout_ms), (Some(2_500), Some(10_000)));
     assert_eq!((a.limits.memory_mb, a.limits.output_bytes), (Some(64), Some(100)));
     assert_eq!(b.limits.output_bytes, Some(65_536));
@@ -97,13 +97,15 @@ nodes:
         let Action::Sandbox(sandbox) = &task(&read.dag, id).action else { panic!("{id}") };
         sandbox.clone()
     };
-    assert!(matches!(sandbox("make"), Sandbox::Create { language, .. } if language == "python"));
-    let Sandbox::Execute { sandbox_id, code, .. } = sandbox("use") else { panic!() };
+    assert!(
+        matches!(sandbox("make"), SandboxAction::Create { language, .. } if language == "python")
+    );
+    let SandboxAction::Execute { sandbox_id, code, .. } = sandbox("use") else { panic!() };
     assert_eq!(sandbox_id, json!("{{ state.box.sandbox_id }}"));
     // Braces that are code stay code.
     assert_eq!(code, "{% raw %}x = {{1: 2}}{% endraw %}");
-    assert_eq!(sandbox("all"), Sandbox::List);
-    assert_eq!(sandbox("end it"), Sandbox::Destroy { sandbox_id: json!("s1") });
+    assert_eq!(sandbox("all"), SandboxAction::List);
+    assert_eq!(sandbox("end it"), SandboxAction::Destroy { sandbox_id: json!("s1") });
 }
 
 #[test]
@@ -253,7 +255,7 @@ config: {interrupt_before: [b], interrupt_after: a, max_workers: 2}
     let settings = &read.dag.settings;
     assert_eq!(settings.decisions.before, ["b"]);
     assert_eq!(settings.decisions.after, ["a", "b"]);
-    assert_eq!((settings.decided_by, settings.concurrency), (Asked::Human, 2));
+    assert_eq!((settings.decided_by, settings.concurrency), (Decider::Human, 2));
 }
 
 #[test]

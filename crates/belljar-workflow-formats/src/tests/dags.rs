@@ -3,8 +3,10 @@
 use serde_json::json;
 
 use super::{good, ids, task, warnings};
-use crate::{CodeExecution, Format, Options, read, read_tasks};
-use belljar_workflow::{Action, Asked, AtLimit, Compensation, OnError, Reducer, Sandbox, Wait};
+use crate::{CodeExecution, Format, FormatOptions, read, read_tasks};
+use belljar_workflow::{
+    Action, AtLimit, Compensation, Decider, OnError, Reducer, SandboxAction, Wait,
+};
 
 #[test]
 fn f8_every_spelling_of_a_tool_and_of_dependencies() {
@@ -75,7 +77,7 @@ tasks:
     );
     let dag = &read.dag;
     let Action::Approval { by, decide_within_ms, .. } = &task(dag, "ask").action else { panic!() };
-    assert_eq!((*by, *decide_within_ms), (Some(Asked::Human), Some(1000)));
+    assert_eq!((*by, *decide_within_ms), (Some(Decider::Human), Some(1000)));
     let Action::Foreach(each) = &task(dag, "each").action else { panic!() };
     assert_eq!((each.at_once, each.fail_fast, each.each.id.as_str()), (Some(4), false, "each"));
     let Action::Workflow { workflow, inputs } = &task(dag, "sub").action else { panic!() };
@@ -84,7 +86,7 @@ tasks:
     let until = Wait::Until { until_ms: json!("{{ inputs.at }}") };
     assert_eq!(task(dag, "then").action, Action::Wait(until));
     assert_eq!(task(dag, "same").action, Action::Pass { value: json!("{{ state.x }}") });
-    let Action::Sandbox(Sandbox::Create { language, .. }) = &task(dag, "box").action else {
+    let Action::Sandbox(SandboxAction::Create { language, .. }) = &task(dag, "box").action else {
         panic!()
     };
     assert_eq!(language, "python");
@@ -136,7 +138,7 @@ tasks:
         matches!(&c.compensate, Some(Compensation::Code(code)) if code.language == "javascript")
     );
     assert_eq!(read.dag.settings.concurrency, 3);
-    assert_eq!(read.dag.settings.decided_by, Asked::Human);
+    assert_eq!(read.dag.settings.decided_by, Decider::Human);
     assert_eq!(read.dag.reducers["seen"], Reducer::Union);
     assert_eq!(read.dag.output, Some(json!("{{ state.log }}")));
 }
@@ -193,7 +195,7 @@ fn tabs_and_commas_of_json_are_read() {
 
 #[test]
 fn bug_2_tasks_that_are_added_may_depend_on_others() {
-    let options = Options { code: CodeExecution::On };
+    let options = FormatOptions { code: CodeExecution::On };
     let text = r#"[{"id": "i", "tool": "a:b", "arguments": {"x": "$OUTPUT[a].n"}, "deps": "a"}]"#;
     let tasks = read_tasks("tasks", text, &options).unwrap();
     assert_eq!(tasks[0].depends_on, ["a"]);
@@ -226,12 +228,12 @@ fn a3_bash_has_a_switch_of_its_own() {
     let sandbox =
         "nodes:\n  - {name: a, uses: code.sandbox, with: {action: create, language: sh}}\n";
     for text in [dag, agent, sandbox] {
-        let faults = read("x", text, &Options { code: CodeExecution::On }).unwrap_err();
+        let faults = read("x", text, &FormatOptions { code: CodeExecution::On }).unwrap_err();
         assert!(faults[0].message.contains("the shell is off"), "{faults:?}");
         assert!(faults[0].help.as_ref().unwrap().contains("--enable-shell"), "{faults:?}");
-        read("x", text, &Options { code: CodeExecution::WithShell }).unwrap();
+        read("x", text, &FormatOptions { code: CodeExecution::WithShell }).unwrap();
     }
     let own =
         format!("settings: {{enable_shell: true}}\n{}", "tasks: [{id: a, language: sh, code: x}]");
-    assert!(read("x", &own, &Options { code: CodeExecution::On }).is_err());
+    assert!(read("x", &own, &FormatOptions { code: CodeExecution::On }).is_err());
 }

@@ -1,7 +1,7 @@
 //! Faults say the file, the line, the node and what to do.
 
 use super::{faults, good, told, warnings};
-use crate::{Options, read};
+use crate::{FormatOptions, read};
 
 #[test]
 fn f8_several_faults_at_once_in_the_order_of_the_file() {
@@ -46,13 +46,13 @@ nodes:
   - {name: b, uses: code.execute, with: {code: x}}
   - {name: c, uses: code.sandbox, with: {action: create}}
 ";
-    insta::assert_snapshot!(told(read("agent.yaml", agent, &Options::default())), @r"
+    insta::assert_snapshot!(told(read("agent.yaml", agent, &FormatOptions::default())), @r"
     agent.yaml:5:5: `a`: code execution is off; the operator turns it on with `--enable-code-execution`, or for `belljar serve` with `enable_code_execution` in `[workflows]`; a file cannot
     agent.yaml:6:21: `b`: code execution is off; the operator turns it on with `--enable-code-execution`, or for `belljar serve` with `enable_code_execution` in `[workflows]`; a file cannot
     agent.yaml:7:21: `c`: code execution is off; the operator turns it on with `--enable-code-execution`, or for `belljar serve` with `enable_code_execution` in `[workflows]`; a file cannot
     ");
     let dag = r#"{"tasks": [{"id": "a", "code": "x"}]}"#;
-    insta::assert_snapshot!(told(read("dag.json", dag, &Options::default())), @"dag.json:1:12: `a`: code execution is off; the operator turns it on with `--enable-code-execution`, or for `belljar serve` with `enable_code_execution` in `[workflows]`; a file cannot");
+    insta::assert_snapshot!(told(read("dag.json", dag, &FormatOptions::default())), @"dag.json:1:12: `a`: code execution is off; the operator turns it on with `--enable-code-execution`, or for `belljar serve` with `enable_code_execution` in `[workflows]`; a file cannot");
     insta::assert_snapshot!(warnings(&good(agent)), @r"
     flow.yaml:2:1: `enable_code_execution` in a file has no effect; only the operator can turn code execution on
     flow.yaml:3:18: `enable_code_execution` in a file has no effect; only the operator can turn code execution on

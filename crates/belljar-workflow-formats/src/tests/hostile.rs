@@ -6,11 +6,11 @@ use proptest::prelude::*;
 
 use super::examples::ALL;
 use super::{faults, good};
-use crate::{CodeExecution, Options, read};
+use crate::{CodeExecution, FormatOptions, read};
 
 fn quick(text: &str) {
     let begun = Instant::now();
-    let _ = read("x", text, &Options { code: CodeExecution::WithShell });
+    let _ = read("x", text, &FormatOptions { code: CodeExecution::WithShell });
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
@@ -141,12 +141,12 @@ proptest! {
 
     #[test]
     fn reading_never_panics(text in any::<String>()) {
-        let _ = read("x", &text, &Options { code: CodeExecution::WithShell });
+        let _ = read("x", &text, &FormatOptions { code: CodeExecution::WithShell });
     }
 
     #[test]
     fn reading_what_is_nearly_right_never_panics(text in nearly()) {
-        let read = read("x", &text, &Options { code: CodeExecution::WithShell });
+        let read = read("x", &text, &FormatOptions { code: CodeExecution::WithShell });
         if let Err(faults) = read {
             prop_assert!(!faults.is_empty());
             prop_assert!(faults.iter().all(|fault| fault.line >= 1 && fault.column >= 1));
@@ -171,7 +171,7 @@ proptest! {
                 }
             }
         }
-        if let Err(faults) = read("x", &lines.join("\n"), &Options { code: CodeExecution::WithShell }) {
+        if let Err(faults) = read("x", &lines.join("\n"), &FormatOptions { code: CodeExecution::WithShell }) {
             prop_assert!(!faults.is_empty());
             prop_assert!(faults.iter().all(|fault| fault.line as usize <= lines.len() + 8));
         }

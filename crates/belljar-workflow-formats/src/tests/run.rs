@@ -11,9 +11,11 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value, json};
 
 use super::good;
-use belljar_workflow::Shape;
-use belljar_workflow::{Command, Dag, Failure, Machine};
-use belljar_workflow::{Effect, Input, Outcome, Start, Status, What, Work};
+use belljar_workflow::ResultShape;
+use belljar_workflow::{Dag, Machine, TaskFailure, WorkflowCommand};
+use belljar_workflow::{
+    Effect, InputKind, MachineInput, TaskOutcome, TaskStart, TaskWork, WorkflowStatus,
+};
 
 /// How many inputs a run may take.
 const MOST: usize = 20_000;
@@ -24,10 +26,10 @@ struct Ran {
     order: Vec<String>,
     /// The decisions that were asked for, by task.
     asked: Vec<String>,
-    status: Status,
+    status: WorkflowStatus,
     state: Map<String, Value>,
     output: Value,
-    failure: Option<Failure>,
+    failure: Option<TaskFailure>,
 }
 
 impl Ran {
@@ -42,7 +44,12 @@ impl Ran {
 
     /// That it went well.
     fn ok(self) -> Self {
-        assert_eq!((self.status, &self.failure), (Status::Completed, &None), "{:?}", self.order);
+        assert_eq!(
+            (self.status, &self.failure),
+            (WorkflowStatus::Completed, &None),
+            "{:?}",
+            self.order
+        );
         self
     }
 
@@ -63,7 +70,7 @@ fn run_dag(dag: Dag, inputs: Value, mut table: impl FnMut(&str, &Value) -> Value
 fn perform(
     dag: Dag,
     inputs: Value,
-    table: impl FnMut(&str, &Value) -> Result<Value, Failure>,
+    table: impl FnMut(&str, &Value) -> Result<Value, TaskFailure>,
 ) -> Ran {
     answered(dag, inputs, None, table)
 }
@@ -73,16 +80,16 @@ fn answered(
     dag: Dag,
     inputs: Value,
     value: Option<Value>,
-    mut table: impl FnMut(&str, &Value) -> Result<Value, Failure>,
+    mut table: impl FnMut(&str, &Value) -> Result<Value, TaskFailure>,
 ) -> Ran {
     let Value::Object(inputs) = inputs else { panic!("inputs are an object") };
     let mut machine = Machine::begin("w", dag, inputs).unwrap_or_else(|faults| panic!("{faults}"));
-    let mut started: VecDeque<Start> = VecDeque::new();
+    let mut started: VecDeque<TaskStart> = VecDeque::new();
     let (mut order, mut asked, mut now_ms) = (Vec::new(), Vec::new(), 1_000);
-    let mut next = Some(What::Begin);
+    let mut next = Some(InputKind::Begin);
     for number in 0..MOST {
         let Some(what) = next.take() else { break };
-        for effect in machine.apply(Input { now_ms, what }).expect("taken") {
+        for effect in machine.apply(MachineInput { now_ms, what }).expect("taken") {
             match effect {
                 Effect::Start(start) => started.push_back(start),
                 Effect::Ask(decision) => asked.push(task_of(&decision.instance)),
@@ -104,20 +111,21 @@ fn answered(
         next = if let Some(start) = started.pop_front() {
             let id = task_of(&start.instance);
             let outcome = match table(&id, &given(&start.work)) {
-                Ok(value) => Outcome::done(value),
-                Err(failure) => Outcome::failed(failure),
+                Ok(value) => TaskOutcome::done(value),
+                Err(failure) => TaskOutcome::failed(failure),
             };
             order.push(id);
-            Some(What::Ended { instance: start.instance, attempt: start.attempt, outcome })
+            Some(InputKind::Ended { instance: start.instance, attempt: start.attempt, outcome })
         } else if let Some(decision) = machine.decisions().first() {
             let (by, id) = ("me".to_owned(), format!("c{number}"));
-            let command = Command::Approve { decision: decision.id.clone(), value: value.clone() };
-            Some(What::Command { id, by, command })
+            let command =
+                WorkflowCommand::Approve { decision: decision.id.clone(), value: value.clone() };
+            Some(InputKind::Command { id, by, command })
         } else {
             let timer = machine.timers().into_iter().min_by_key(|(_, at)| *at);
             timer.map(|(timer, at)| {
                 now_ms = at.max(now_ms);
-                What::Fired { timer }
+                InputKind::Fired { timer }
             })
         };
     }
@@ -132,10 +140,10 @@ fn answered(
 }
 
 /// What a task is given: arguments of a tool, the state of a node, the context of other code.
-fn given(work: &Work) -> Value {
+fn given(work: &TaskWork) -> Value {
     match work {
-        Work::McpTool(call) => Value::Object(call.arguments.clone()),
-        Work::CodeExecution(code) if code.shape == Shape::Node => {
+        TaskWork::McpTool(call) => Value::Object(call.arguments.clone()),
+        TaskWork::CodeExecution(code) if code.shape == ResultShape::Node => {
             let mut given = code.context.get("state").cloned().unwrap_or_default();
             let results = code.context.get("parallel_results").cloned();
             if let (Some(map), Some(results)) = (given.as_object_mut(), results) {
@@ -143,9 +151,9 @@ fn given(work: &Work) -> Value {
             }
             given
         }
-        Work::CodeExecution(code) => json!({"code": code.code, "context": code.context}),
-        Work::Sandbox { action } => serde_json::to_value(action).expect("JSON"),
-        Work::RestoreSandbox { sandbox_id, .. } => json!(sandbox_id),
+        TaskWork::CodeExecution(code) => json!({"code": code.code, "context": code.context}),
+        TaskWork::Sandbox { action } => serde_json::to_value(action).expect("JSON"),
+        TaskWork::RestoreSandbox { sandbox_id, .. } => json!(sandbox_id),
     }
 }
 

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::examples::ALL;
-use crate::{CodeExecution, Options, read, schema, tree};
+use crate::{CodeExecution, FormatOptions, read, schema, tree};
 
 fn json(text: &str) -> Value {
-    let mut notes = crate::fault::Notes::new("x");
+    let mut notes = crate::fault::Diagnostics::new("x");
     tree::parse(text, &mut notes).map(|node| node.json()).unwrap_or_default()
 }
 
@@ -31,7 +31,10 @@ fn a_slip_does_not_fit() {
         "hello",
     ] {
         assert!(check(&schema, &schema, &json(text)).is_err(), "{text}");
-        assert!(read("x", text, &Options { code: CodeExecution::WithShell }).is_err(), "{text}");
+        assert!(
+            read("x", text, &FormatOptions { code: CodeExecution::WithShell }).is_err(),
+            "{text}"
+        );
     }
 }
 

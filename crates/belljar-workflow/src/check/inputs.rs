@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Fault, Faults};
+use super::{DagFault, DagFaults};
 use crate::dag::Dag;
 use crate::template::near;
 
@@ -13,7 +13,7 @@ use crate::template::near;
 const READS: [&str; 6] = [".", "?.", "['", "[\\\"", ".get('", ".get(\\\""];
 
 /// Refuses inputs that a workflow neither declares nor reads.
-pub(crate) fn check_inputs(dag: &Dag, given: &Map<String, Value>) -> Result<(), Faults> {
+pub(crate) fn check_inputs(dag: &Dag, given: &Map<String, Value>) -> Result<(), DagFaults> {
     let is_declared = |name: &String| dag.inputs.contains_key(name);
     if dag.inputs.is_empty() || given.keys().all(is_declared) {
         return Ok(());
@@ -21,7 +21,7 @@ pub(crate) fn check_inputs(dag: &Dag, given: &Map<String, Value>) -> Result<(), 
     let text = serde_json::to_string(&(&dag.tasks, &dag.output)).unwrap_or_default();
     let declared: Vec<String> = dag.inputs.keys().cloned().collect();
     let unknown = given.keys().filter(|name| !is_declared(name) && !reads(&text, name));
-    let faults = unknown.map(|name| Fault {
+    let faults = unknown.map(|name| DagFault {
         task: None,
         part: "inputs".to_owned(),
         what: format!(
@@ -30,8 +30,8 @@ pub(crate) fn check_inputs(dag: &Dag, given: &Map<String, Value>) -> Result<(), 
         ),
         near: near(name, &declared),
     });
-    let faults: Vec<Fault> = faults.collect();
-    if faults.is_empty() { Ok(()) } else { Err(Faults(faults)) }
+    let faults: Vec<DagFault> = faults.collect();
+    if faults.is_empty() { Ok(()) } else { Err(DagFaults(faults)) }
 }
 
 /// Whether an input is read by its name somewhere.

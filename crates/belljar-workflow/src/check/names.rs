@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::Checker;
-use super::order::Order;
+use super::order::DependencyOrder;
 use crate::dag::{Action, CONTEXT, Dag, OnError, Task};
 use crate::template::{
     is_function, is_template_method, names_in_expression, names_in_template, near,
@@ -14,13 +14,13 @@ use crate::template::{
 
 /// What is known of a workflow's state.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct StateNames {
     state: BTreeSet<String>,
     /// A result is put into the state as it is: it may set anything.
     open: bool,
 }
 
-impl Known {
+impl StateNames {
     pub(super) fn of(dag: &Dag) -> Self {
         let mut state: BTreeSet<String> = dag.state.keys().cloned().collect();
         state.extend(dag.reducers.keys().cloned());
@@ -57,13 +57,13 @@ impl Known {
 
 /// What can be seen from one place.
 #[derive(Clone)]
-pub(super) struct Sight<'a> {
-    pub(super) known: &'a Known,
+pub(super) struct VisibleNames<'a> {
+    pub(super) known: &'a StateNames,
     pub(super) path: &'a str,
     /// Tasks that have ended by then, whatever comes before this one in its list.
     pub(super) results: Rc<BTreeSet<&'a str>>,
     /// The list it is in, and its id.
-    pub(super) order: Option<(&'a Order<'a>, &'a str)>,
+    pub(super) order: Option<(&'a DependencyOrder<'a>, &'a str)>,
     /// Tasks there are.
     pub(super) siblings: Rc<BTreeSet<&'a str>>,
     /// Further names: `item`, `index`, `loop`, `error`, `result`, `args`.
@@ -73,9 +73,9 @@ pub(super) struct Sight<'a> {
     pub(super) error: bool,
 }
 
-impl Default for Sight<'_> {
+impl Default for VisibleNames<'_> {
     fn default() -> Self {
-        const NONE: &Known = &Known { state: BTreeSet::new(), open: false };
+        const NONE: &StateNames = &StateNames { state: BTreeSet::new(), open: false };
         Self {
             known: NONE,
             path: "",
@@ -90,7 +90,7 @@ impl Default for Sight<'_> {
     }
 }
 
-impl<'a> Sight<'a> {
+impl<'a> VisibleNames<'a> {
     /// Whether a task has ended by then.
     fn sees(&self, id: &str) -> bool {
         let before = self.order.is_some_and(|(order, own)| order.comes_before(id, own));
@@ -119,7 +119,7 @@ impl<'a> Sight<'a> {
 
 impl Checker<'_> {
     /// Every template in a value.
-    pub(super) fn templates(&mut self, value: &Value, sight: &Sight<'_>, part: &str) {
+    pub(super) fn templates(&mut self, value: &Value, sight: &VisibleNames<'_>, part: &str) {
         match value {
             Value::String(text) => self.text(text, sight, part),
             Value::Array(items) => {
@@ -136,21 +136,27 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn text(&mut self, text: &str, sight: &Sight<'_>, part: &str) {
+    pub(super) fn text(&mut self, text: &str, sight: &VisibleNames<'_>, part: &str) {
         match names_in_template(text) {
             Ok(paths) => self.names(&paths, text, sight, part),
             Err(error) => self.fault(sight.path, part, error.to_string(), Vec::new()),
         }
     }
 
-    pub(super) fn condition(&mut self, text: &str, sight: &Sight<'_>, part: &str) {
+    pub(super) fn condition(&mut self, text: &str, sight: &VisibleNames<'_>, part: &str) {
         match names_in_expression(text) {
             Ok(paths) => self.names(&paths, text, sight, part),
             Err(error) => self.fault(sight.path, part, error.to_string(), Vec::new()),
         }
     }
 
-    fn names(&mut self, paths: &BTreeSet<String>, text: &str, sight: &Sight<'_>, part: &str) {
+    fn names(
+        &mut self,
+        paths: &BTreeSet<String>,
+        text: &str,
+        sight: &VisibleNames<'_>,
+        part: &str,
+    ) {
         // Who asks whether something is there expects that it may not be.
         let careful = text.contains("default") || text.contains("defined");
         for path in paths {
@@ -181,7 +187,7 @@ impl Checker<'_> {
         }
     }
 
-    fn result(&mut self, root: &str, key: &str, sight: &Sight<'_>, part: &str) {
+    fn result(&mut self, root: &str, key: &str, sight: &VisibleNames<'_>, part: &str) {
         if sight.sees(key) || is_template_method(key) {
             return;
         }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::dag::Task;
 
 /// The dependencies of a list of tasks.
-pub(super) struct Order<'a> {
+pub(super) struct DependencyOrder<'a> {
     after: BTreeMap<&'a str, Vec<&'a str>>,
 }
 
-impl<'a> Order<'a> {
+impl<'a> DependencyOrder<'a> {
     pub(super) fn of(tasks: &'a [Task]) -> Self {
         let ids: BTreeSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
         let mut after: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

@@ -4,15 +4,16 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::names::Sight;
+use super::names::VisibleNames;
 use super::{AT_ONCE, Checker, bad_id};
 use crate::dag::{
-    Action, Code, Compensation, Foreach, Loop, OnError, Retry, Sandbox, Task, ToolCall, Wait,
+    Action, Code, Compensation, Foreach, LoopAction, OnError, Retry, SandboxAction, Task,
+    ToolAction, Wait,
 };
 use crate::template::near;
 
 impl Checker<'_> {
-    pub(super) fn task(&mut self, task: &Task, sight: &Sight<'_>, depth: usize) {
+    pub(super) fn task(&mut self, task: &Task, sight: &VisibleNames<'_>, depth: usize) {
         if let Some(when) = &task.when {
             self.condition(when, sight, "when");
         }
@@ -21,16 +22,16 @@ impl Checker<'_> {
         }
         self.action(task, sight, depth);
         self.habits(task, sight);
-        let after = Sight { more: &["result"], ..sight.clone() };
+        let after = VisibleNames { more: &["result"], ..sight.clone() };
         for (part, template) in &task.output {
             self.templates(template, &after, &format!("output.{part}"));
         }
         if let OnError::Fallback(fallback) = &task.on_error {
-            self.inner(fallback, &Sight { error: true, ..sight.clone() }, "fallback", depth);
+            self.inner(fallback, &VisibleNames { error: true, ..sight.clone() }, "fallback", depth);
         }
     }
 
-    fn action(&mut self, task: &Task, sight: &Sight<'_>, depth: usize) {
+    fn action(&mut self, task: &Task, sight: &VisibleNames<'_>, depth: usize) {
         match &task.action {
             Action::McpTool(call) => self.tool(call, sight, ""),
             Action::CodeExecution(code) => self.code(code, sight, ""),
@@ -61,7 +62,7 @@ impl Checker<'_> {
         }
     }
 
-    fn tool(&mut self, call: &ToolCall, sight: &Sight<'_>, place: &str) {
+    fn tool(&mut self, call: &ToolAction, sight: &VisibleNames<'_>, place: &str) {
         if call.tool.trim().is_empty() {
             self.fault(sight.path, &format!("{place}tool"), "no tool is named", Vec::new());
         } else if let Some(Err(near)) = self.tools.map(|known| known(&call.tool)) {
@@ -71,7 +72,7 @@ impl Checker<'_> {
         self.map(&call.arguments, sight, &format!("{place}arguments"));
     }
 
-    fn code(&mut self, code: &Code, sight: &Sight<'_>, place: &str) {
+    fn code(&mut self, code: &Code, sight: &VisibleNames<'_>, place: &str) {
         if code.language.trim().is_empty() {
             self.fault(sight.path, &format!("{place}language"), "it has no language", Vec::new());
         }
@@ -84,27 +85,29 @@ impl Checker<'_> {
         self.map(&code.context, sight, &format!("{place}context"));
     }
 
-    fn map(&mut self, map: &Map<String, Value>, sight: &Sight<'_>, part: &str) {
+    fn map(&mut self, map: &Map<String, Value>, sight: &VisibleNames<'_>, part: &str) {
         for (key, value) in map {
             self.templates(value, sight, &format!("{part}.{key}"));
         }
     }
 
-    fn sandbox(&mut self, action: &Sandbox, sight: &Sight<'_>) {
+    fn sandbox(&mut self, action: &SandboxAction, sight: &VisibleNames<'_>) {
         match action {
-            Sandbox::Create { language, .. } if language.trim().is_empty() => {
+            SandboxAction::Create { language, .. } if language.trim().is_empty() => {
                 self.fault(sight.path, "language", "it has no language", Vec::new());
             }
-            Sandbox::Create { .. } | Sandbox::List => {}
-            Sandbox::Execute { sandbox_id, code, .. } => {
+            SandboxAction::Create { .. } | SandboxAction::List => {}
+            SandboxAction::Execute { sandbox_id, code, .. } => {
                 self.templates(sandbox_id, sight, "sandbox_id");
                 self.text(code, sight, "code");
             }
-            Sandbox::Destroy { sandbox_id } => self.templates(sandbox_id, sight, "sandbox_id"),
+            SandboxAction::Destroy { sandbox_id } => {
+                self.templates(sandbox_id, sight, "sandbox_id")
+            }
         }
     }
 
-    fn foreach(&mut self, foreach: &Foreach, sight: &Sight<'_>, depth: usize) {
+    fn foreach(&mut self, foreach: &Foreach, sight: &VisibleNames<'_>, depth: usize) {
         if !foreach.items.is_string() && !foreach.items.is_array() {
             self.fault(sight.path, "items", "it is neither a list nor a template", Vec::new());
         }
@@ -113,11 +116,11 @@ impl Checker<'_> {
             let what = format!("it is not between 1 and {AT_ONCE}");
             self.fault(sight.path, "at_once", what, Vec::new());
         }
-        self.inner(&foreach.each, &Sight { item: true, ..sight.clone() }, "do", depth);
+        self.inner(&foreach.each, &VisibleNames { item: true, ..sight.clone() }, "do", depth);
     }
 
     /// A task inside another, alone.
-    fn inner(&mut self, task: &Task, sight: &Sight<'_>, part: &str, depth: usize) {
+    fn inner(&mut self, task: &Task, sight: &VisibleNames<'_>, part: &str, depth: usize) {
         self.seen += 1;
         if depth >= super::DEPTH {
             let what = format!("more than {} containers deep", super::DEPTH);
@@ -133,17 +136,18 @@ impl Checker<'_> {
             self.fault(sight.path, &format!("{part}.id"), what, Vec::new());
         }
         let path = format!("{}/{part}", sight.path);
-        self.task(task, &Sight { path: &path, ..sight.clone() }, depth + 1);
+        self.task(task, &VisibleNames { path: &path, ..sight.clone() }, depth + 1);
     }
 
-    fn rounds(&mut self, rounds: &Loop, sight: &Sight<'_>, depth: usize) {
+    fn rounds(&mut self, rounds: &LoopAction, sight: &VisibleNames<'_>, depth: usize) {
         if rounds.body.is_empty() {
             self.fault(sight.path, "body", "it has no task", Vec::new());
         }
         if !(1..=100_000).contains(&rounds.max_rounds) {
             self.fault(sight.path, "max_rounds", "it is not between 1 and 100000", Vec::new());
         }
-        let mut inside = Sight { round: true, results: sight.all(), order: None, ..sight.clone() };
+        let mut inside =
+            VisibleNames { round: true, results: sight.all(), order: None, ..sight.clone() };
         self.list(&rounds.body, &inside, depth + 1);
         let ids: Vec<String> = rounds.body.iter().map(|task| task.id.clone()).collect();
         let body = rounds.body.iter().map(|task| task.id.as_str());
@@ -163,7 +167,7 @@ impl Checker<'_> {
     }
 
     /// What a task says about attempts, undoing and running ahead.
-    fn habits(&mut self, task: &Task, sight: &Sight<'_>) {
+    fn habits(&mut self, task: &Task, sight: &VisibleNames<'_>) {
         let performs = matches!(
             task.action,
             Action::McpTool(_) | Action::CodeExecution(_) | Action::Sandbox(_)
@@ -179,14 +183,14 @@ impl Checker<'_> {
             let what = "it does nothing itself: put it on the tasks inside";
             self.fault(sight.path, "compensate", what, Vec::new());
         }
-        let after = Sight { more: &["result", "args"], ..sight.clone() };
+        let after = VisibleNames { more: &["result", "args"], ..sight.clone() };
         match compensate {
             Compensation::Tool(call) => self.tool(call, &after, "compensate."),
             Compensation::Code(code) => self.code(code, &after, "compensate."),
         }
     }
 
-    fn retry(&mut self, retry: &Retry, performs: bool, sight: &Sight<'_>) {
+    fn retry(&mut self, retry: &Retry, performs: bool, sight: &VisibleNames<'_>) {
         if !performs {
             let what = "it does nothing itself: put it on the tasks inside";
             self.fault(sight.path, "retry", what, Vec::new());

@@ -14,7 +14,7 @@ fn faults(value: Value) -> Vec<String> {
     };
     match check(&dag(value), Some(&tools)) {
         Ok(()) => Vec::new(),
-        Err(Faults(faults)) => faults.iter().map(ToString::to_string).collect(),
+        Err(DagFaults(faults)) => faults.iter().map(ToString::to_string).collect(),
     }
 }
 

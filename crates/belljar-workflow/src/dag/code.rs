@@ -14,7 +14,7 @@ pub struct Code {
     /// Whether the code is a template: code that an earlier task wrote.
     pub template: bool,
     /// What its result looks like.
-    pub shape: Shape,
+    pub shape: ResultShape,
     /// What it is given as `context`, templates; results of dependencies are in `context.deps`.
     pub context: Map<String, Value>,
     /// Finds tools for it.
@@ -32,7 +32,7 @@ pub struct Code {
 /// What the result of a code task looks like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shape {
+pub enum ResultShape {
     /// The value the code gave; code that fails is a task that fails.
     #[default]
     Value,

@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
 /// What time it is.
-pub trait Clock: Send + Sync {
+pub trait DriverClock: Send + Sync {
     /// Milliseconds since 1970, as the wall showed them when the host began, and all that have passed
     /// since. It never goes back, and goes on while the machine sleeps.
     fn now_ms(&self) -> i64;
@@ -33,7 +33,7 @@ pub trait Clock: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-impl Clock for SystemClock {
+impl DriverClock for SystemClock {
     fn now_ms(&self) -> i64 {
         /// What the wall showed at 0 of the clock that counts since boot.
         static AT_BOOT: OnceLock<i64> = OnceLock::new();

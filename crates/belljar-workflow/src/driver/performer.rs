@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    effect::{Outcome, Start},
-    machine::Files,
+    effect::{TaskOutcome, TaskStart},
+    machine::WorkflowFiles,
 };
 
 /// Something to perform. Its intent is durable.
@@ -15,9 +15,9 @@ pub struct Job {
     /// The workflow it is part of.
     pub flow: String,
     /// What.
-    pub start: Start,
+    pub start: TaskStart,
     /// The files it sees, if it sees files.
-    pub files: Option<Files>,
+    pub files: Option<WorkflowFiles>,
     /// Cancelled when it should end early. One that does not end in time is dropped.
     pub cancel: CancellationToken,
 }
@@ -29,11 +29,11 @@ pub struct Job {
 /// the same key.
 pub trait Performer: Send + Sync {
     /// Performs something and says how it went. A failure is an outcome as well.
-    fn perform(&self, job: Job) -> impl Future<Output = Outcome> + Send;
+    fn perform(&self, job: Job) -> impl Future<Output = TaskOutcome> + Send;
 
     /// Whether it may be performed again when nobody knows how far it came: the tool only reads or
     /// says that repeating is harmless, or the run has a journal of its own.
-    fn is_repeatable(&self, start: &Start) -> bool;
+    fn is_repeatable(&self, start: &TaskStart) -> bool;
 
     /// Whether something is kept in memory for a workflow that would be gone if its driver left it.
     fn keeps(&self, _flow: &str) -> bool {
@@ -45,12 +45,12 @@ pub trait Performer: Send + Sync {
 
     /// Told around every step: before it is committed, and when it is durable and about to be
     /// performed. Tests end the host there.
-    fn at(&self, _place: Place) {}
+    fn at(&self, _place: CommitPoint) {}
 }
 
 /// A place in a step of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum CommitPoint {
     /// Nothing of the step is durable.
     Committing,
     /// All of it is, and nothing of it was performed.

@@ -2,7 +2,7 @@
 
 use crate::{
     driver::DriveError,
-    effect::{Effect, Input},
+    effect::{Effect, MachineInput},
     machine::Machine,
     workflow_store::LoadedWorkflow,
 };
@@ -18,7 +18,7 @@ pub(crate) fn rebuild(loaded: &LoadedWorkflow) -> Result<Machine, DriveError> {
     machine.adopt(flow, loaded.flow.created_ms, forked_at);
     let mut told = None;
     for row in &loaded.inputs {
-        let input: Input = serde_json::from_slice(&row.body)
+        let input: MachineInput = serde_json::from_slice(&row.body)
             .map_err(|error| damaged(format!("its input {}: {error}", row.seq)))?;
         let effects = machine
             .apply(input)

@@ -7,8 +7,8 @@ use crate::{
     bounds,
     command::Acknowledgement,
     driver::DriveError,
-    effect::{Again, Effect, Input, Open, Start, What},
-    machine::{Machine, Refusal},
+    effect::{Effect, InputKind, MachineInput, OpenIntent, Repeatability, TaskStart},
+    machine::{InputRefusal, Machine},
     workflow_store::{Batch, EventRow, InputRow, IntentChange},
 };
 
@@ -41,12 +41,12 @@ impl Round {
     pub(super) fn apply(
         &mut self,
         machine: &mut Machine,
-        input: Input,
-        again: impl Fn(&Start) -> Again,
-    ) -> Result<(), Refusal> {
+        input: MachineInput,
+        again: impl Fn(&TaskStart) -> Repeatability,
+    ) -> Result<(), InputRefusal> {
         let input = bounds::bounded(input);
         let (name, body) = (name(&input.what), self.written(journalled(&input)));
-        let has_ended = matches!(input.what, What::Ended { .. });
+        let has_ended = matches!(input.what, InputKind::Ended { .. });
         let effects = machine.apply(input)?;
         let seq = machine.taken();
         self.bytes += body.len();
@@ -77,7 +77,7 @@ impl Round {
     }
 
     /// Nothing of what the machine wants done is done, or begun; what it wanted begun.
-    pub(super) fn forget_what_is_to_be_done(&mut self) -> Vec<Start> {
+    pub(super) fn forget_what_is_to_be_done(&mut self) -> Vec<TaskStart> {
         self.batch.intents.retain(|change| matches!(change, IntentChange::Close { .. }));
         let effects = std::mem::take(&mut self.effects).into_iter();
         let starts = effects.filter_map(|effect| {
@@ -105,20 +105,20 @@ impl Round {
         })
     }
 
-    fn open(&mut self, start: &Start, at: u64, again: Again) {
+    fn open(&mut self, start: &TaskStart, at: u64, again: Repeatability) {
         let (instance, attempt) = (start.instance.clone(), start.attempt);
-        let body = self.written(encode(&Open { instance, attempt, again }));
+        let body = self.written(encode(&OpenIntent { instance, attempt, again }));
         self.batch.intents.push(IntentChange::Open { key: intent_key(start), at, body });
     }
 }
 
 /// What an intent is called: each attempt has its own.
-pub(super) fn intent_key(start: &Start) -> String {
+pub(super) fn intent_key(start: &TaskStart) -> String {
     format!("{}#{}", start.key, start.attempt)
 }
 
 /// What was under way, as the intents tell it.
-pub(super) fn read_open(flow: &str, body: &[u8]) -> Result<Open, DriveError> {
+pub(super) fn read_open(flow: &str, body: &[u8]) -> Result<OpenIntent, DriveError> {
     serde_json::from_slice(body).map_err(|error| DriveError::Damaged {
         flow: flow.to_owned(),
         reason: format!("an open intent: {error}"),
@@ -132,28 +132,28 @@ pub(crate) fn encode(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
 
 /// A rollback is journalled without the machine it goes back to: its commit has a snapshot, and
 /// nobody replays it.
-fn journalled(input: &Input) -> serde_json::Result<Vec<u8>> {
+fn journalled(input: &MachineInput) -> serde_json::Result<Vec<u8>> {
     match &input.what {
-        What::RollBack { id, by, to, .. } => {
+        InputKind::RollBack { id, by, to, .. } => {
             let now_ms = input.now_ms;
             encode(&json!({"now_ms": now_ms, "input": "roll_back", "id": id, "by": by, "to": to}))
         }
-        What::Begin
-        | What::Ended { .. }
-        | What::Fired { .. }
-        | What::Command { .. }
-        | What::Resumed { .. } => encode(input),
+        InputKind::Begin
+        | InputKind::Ended { .. }
+        | InputKind::Fired { .. }
+        | InputKind::Command { .. }
+        | InputKind::Resumed { .. } => encode(input),
     }
 }
 
 /// What a checkpoint after an input is called.
-fn name(what: &What) -> String {
+fn name(what: &InputKind) -> String {
     match what {
-        What::Begin => "begin".to_owned(),
-        What::Ended { instance, .. } => instance.clone(),
-        What::Fired { timer } => format!("timer {timer}"),
-        What::Command { id, .. } => format!("command {id}"),
-        What::Resumed { .. } => "resumed".to_owned(),
-        What::RollBack { to, .. } => format!("back to {to}"),
+        InputKind::Begin => "begin".to_owned(),
+        InputKind::Ended { instance, .. } => instance.clone(),
+        InputKind::Fired { timer } => format!("timer {timer}"),
+        InputKind::Command { id, .. } => format!("command {id}"),
+        InputKind::Resumed { .. } => "resumed".to_owned(),
+        InputKind::RollBack { to, .. } => format!("back to {to}"),
     }
 }

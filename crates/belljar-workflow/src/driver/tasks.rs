@@ -7,31 +7,31 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     driver::{Job, Performer, round::intent_key},
-    effect::{Failure, Outcome, Start},
-    machine::Files,
+    effect::{TaskFailure, TaskOutcome, TaskStart},
+    machine::WorkflowFiles,
 };
 
 use std::sync::Arc;
 
 /// Something that has ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct FinishedTask {
     pub(super) instance: String,
     pub(super) attempt: u32,
     /// Its intent.
     pub(super) key: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: TaskOutcome,
 }
 
 /// Futures of a performer. Dropping this drops them.
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
-    running: JoinSet<Outcome>,
-    known: HashMap<Id, Known>,
+pub(super) struct RunningTasks {
+    running: JoinSet<TaskOutcome>,
+    known: HashMap<Id, TaskHandle>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct TaskHandle {
     instance: String,
     attempt: u32,
     key: String,
@@ -41,7 +41,7 @@ struct Known {
     drop_at_ms: Option<i64>,
 }
 
-impl Tasks {
+impl RunningTasks {
     pub(super) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -51,29 +51,29 @@ impl Tasks {
         &mut self,
         performer: &Arc<P>,
         flow: &str,
-        start: Start,
-        files: Option<Files>,
+        start: TaskStart,
+        files: Option<WorkflowFiles>,
     ) {
         let (instance, attempt, key) = (start.instance.clone(), start.attempt, intent_key(&start));
         let cancel = CancellationToken::new();
         let job = Job { flow: flow.to_owned(), start, files, cancel: cancel.clone() };
         let performer = Arc::clone(performer);
         let abort = self.running.spawn(async move { performer.perform(job).await });
-        let known = Known { instance, attempt, key, cancel, abort, drop_at_ms: None };
+        let known = TaskHandle { instance, attempt, key, cancel, abort, drop_at_ms: None };
         self.known.insert(known.abort.id(), known);
     }
 
     /// Answers for something that was cancelled before it began: it is not begun at all.
-    pub(super) fn skip(&mut self, start: &Start) {
+    pub(super) fn skip(&mut self, start: &TaskStart) {
         let (instance, attempt, key) = (start.instance.clone(), start.attempt, intent_key(start));
         // Another host may have begun it.
-        let failure = Failure {
+        let failure = TaskFailure {
             may_have_acted: start.again,
-            ..Failure::new("cancelled", "it was cancelled before it began")
+            ..TaskFailure::new("cancelled", "it was cancelled before it began")
         };
-        let abort = self.running.spawn(std::future::ready(Outcome::failed(failure)));
+        let abort = self.running.spawn(std::future::ready(TaskOutcome::failed(failure)));
         let cancel = CancellationToken::new();
-        let known = Known { instance, attempt, key, cancel, abort, drop_at_ms: None };
+        let known = TaskHandle { instance, attempt, key, cancel, abort, drop_at_ms: None };
         self.known.insert(known.abort.id(), known);
     }
 
@@ -117,7 +117,7 @@ impl Tasks {
     }
 
     /// Waits for the next one to end. `None`: nothing runs.
-    pub(super) async fn next(&mut self) -> Option<Ended> {
+    pub(super) async fn next(&mut self) -> Option<FinishedTask> {
         loop {
             let joined = self.running.join_next_with_id().await?;
             if let Some(ended) = self.ended(joined) {
@@ -127,7 +127,7 @@ impl Tasks {
     }
 
     /// One that has ended already.
-    pub(super) fn try_next(&mut self) -> Option<Ended> {
+    pub(super) fn try_next(&mut self) -> Option<FinishedTask> {
         loop {
             let joined = self.running.try_join_next_with_id()?;
             if let Some(ended) = self.ended(joined) {
@@ -136,23 +136,23 @@ impl Tasks {
         }
     }
 
-    fn ended(&mut self, joined: Result<(Id, Outcome), JoinError>) -> Option<Ended> {
+    fn ended(&mut self, joined: Result<(Id, TaskOutcome), JoinError>) -> Option<FinishedTask> {
         let (id, outcome) = match joined {
             Ok((id, outcome)) => (id, outcome),
             Err(error) => (error.id(), lost(&error)),
         };
-        let Known { instance, attempt, key, .. } = self.known.remove(&id)?;
-        Some(Ended { instance, attempt, key, outcome })
+        let TaskHandle { instance, attempt, key, .. } = self.known.remove(&id)?;
+        Some(FinishedTask { instance, attempt, key, outcome })
     }
 }
 
 /// The outcome of what was dropped or fell over: nobody knows how far it came.
-fn lost(error: &JoinError) -> Outcome {
+fn lost(error: &JoinError) -> TaskOutcome {
     let mut failure = if error.is_cancelled() {
-        Failure::new("cancelled", "it did not end in time after it was cancelled")
+        TaskFailure::new("cancelled", "it did not end in time after it was cancelled")
     } else {
-        Failure::new("performer.failed", "what performs it fell over")
+        TaskFailure::new("performer.failed", "what performs it fell over")
     };
     failure.may_have_acted = true;
-    Outcome::failed(failure)
+    TaskOutcome::failed(failure)
 }

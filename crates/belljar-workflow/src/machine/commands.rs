@@ -1,16 +1,16 @@
 //! Commands: each is taken once, and each is answered.
 
 use super::Machine;
-use super::decide::Answer;
-use super::parts::{NodeId, Stop};
-use crate::command::{Acknowledgement, Command, is_agent};
-use crate::effect::{Effect, Failure, Status};
-use crate::event::Happened;
+use super::decide::DecisionAnswer;
+use super::parts::{NodeId, NodeStop};
+use crate::command::{Acknowledgement, WorkflowCommand, is_agent};
+use crate::effect::{Effect, TaskFailure, WorkflowStatus};
+use crate::event::WorkflowEventKind;
 use crate::template::{did_you_mean, near};
 
 impl Machine {
     /// Takes a command, unless it was taken before.
-    pub(super) fn commanded(&mut self, id: String, by: &str, command: Command) {
+    pub(super) fn commanded(&mut self, id: String, by: &str, command: WorkflowCommand) {
         if self.answered_before(&id) {
             return;
         }
@@ -31,38 +31,42 @@ impl Machine {
         self.out.push(Effect::Acknowledge(acknowledgement));
     }
 
-    fn obey(&mut self, by: &str, command: Command) -> Result<(), String> {
+    fn obey(&mut self, by: &str, command: WorkflowCommand) -> Result<(), String> {
         if self.status.is_over() {
             return Err("the workflow has ended".to_owned());
         }
         self.is_free_to(by, &command)?;
         match (self.status, &command) {
-            (Status::RollingBack, Command::Skip { task }) => return self.skip_undo(task),
-            (Status::RollingBack, _) => return Err("the workflow is rolling back".to_owned()),
-            (Status::Stopping, _) => return Err("the workflow is stopping".to_owned()),
+            (WorkflowStatus::RollingBack, WorkflowCommand::Skip { task }) => {
+                return self.skip_undo(task);
+            }
+            (WorkflowStatus::RollingBack, _) => {
+                return Err("the workflow is rolling back".to_owned());
+            }
+            (WorkflowStatus::Stopping, _) => return Err("the workflow is stopping".to_owned()),
             _ => {}
         }
         match command {
-            Command::Abort { reason } => self.abort(by, reason),
-            Command::Pause => return self.pause(by),
-            Command::Continue => return self.go_on(),
-            Command::InjectTasks { tasks } => return self.inject(tasks),
-            Command::Replan { tasks, reason: _ } => return self.replan(tasks),
-            Command::Skip { task } => return self.skip_task(&task),
-            Command::ModifyArgs { task, arguments } => {
+            WorkflowCommand::Abort { reason } => self.abort(by, reason),
+            WorkflowCommand::Pause => return self.pause(by),
+            WorkflowCommand::Continue => return self.go_on(),
+            WorkflowCommand::InjectTasks { tasks } => return self.inject(tasks),
+            WorkflowCommand::Replan { tasks, reason: _ } => return self.replan(tasks),
+            WorkflowCommand::Skip { task } => return self.skip_task(&task),
+            WorkflowCommand::ModifyArgs { task, arguments } => {
                 return self.modify_arguments(&task, &arguments);
             }
-            Command::Approve { decision, value } => {
-                return self.answer(&decision, Answer::Yes(value), by);
+            WorkflowCommand::Approve { decision, value } => {
+                return self.answer(&decision, DecisionAnswer::Yes(value), by);
             }
-            Command::Reject { decision, reason } => {
-                return self.answer(&decision, Answer::No(reason), by);
+            WorkflowCommand::Reject { decision, reason } => {
+                return self.answer(&decision, DecisionAnswer::No(reason), by);
             }
-            Command::Modify { decision, arguments, value } => {
-                return self.answer(&decision, Answer::Otherwise { arguments, value }, by);
+            WorkflowCommand::Modify { decision, arguments, value } => {
+                return self.answer(&decision, DecisionAnswer::Otherwise { arguments, value }, by);
             }
-            Command::Resolve { task, how } => return self.resolve(&task, how, by),
-            Command::RollBack { .. } => {
+            WorkflowCommand::Resolve { task, how } => return self.resolve(&task, how, by),
+            WorkflowCommand::RollBack { .. } => {
                 return Err("a rollback needs the state of its checkpoint".to_owned());
             }
         }
@@ -71,12 +75,12 @@ impl Machine {
 
     fn abort(&mut self, by: &str, reason: Option<String>) {
         let message = reason.unwrap_or_else(|| format!("aborted by {by}"));
-        self.stop_all(Status::Aborted, Failure::new("aborted", message));
+        self.stop_all(WorkflowStatus::Aborted, TaskFailure::new("aborted", message));
     }
 
     fn pause(&mut self, by: &str) -> Result<(), String> {
         let person = !is_agent(by);
-        if self.status == Status::Paused {
+        if self.status == WorkflowStatus::Paused {
             if person && !self.held {
                 self.held = true;
                 return Ok(());
@@ -84,18 +88,18 @@ impl Machine {
             return Err("the workflow is paused".to_owned());
         }
         self.held = person;
-        self.status = Status::Paused;
-        self.tell(Happened::WorkflowPaused);
+        self.status = WorkflowStatus::Paused;
+        self.tell(WorkflowEventKind::WorkflowPaused);
         Ok(())
     }
 
     fn go_on(&mut self) -> Result<(), String> {
-        if self.status != Status::Paused {
+        if self.status != WorkflowStatus::Paused {
             return Err("the workflow is not paused".to_owned());
         }
-        self.status = Status::Running;
+        self.status = WorkflowStatus::Running;
         self.held = false;
-        self.tell(Happened::WorkflowContinued);
+        self.tell(WorkflowEventKind::WorkflowContinued);
         self.unpark();
         Ok(())
     }
@@ -105,14 +109,14 @@ impl Machine {
         if self.nodes.get(id).is_some_and(|node| node.stop.is_some()) {
             return Err(format!("task {task} is being stopped"));
         }
-        self.stop(id, Stop::Skip);
+        self.stop(id, NodeStop::Skip);
         Ok(())
     }
 
     /// A task that has not ended.
     pub(super) fn open_task(&self, task: &str) -> Result<NodeId, String> {
         let Some(id) = self.nodes.named(task) else { return Err(self.unknown_task(task)) };
-        if self.nodes.get(id).is_none_or(super::parts::Node::has_ended) {
+        if self.nodes.get(id).is_none_or(super::parts::TaskNode::has_ended) {
             return Err(format!("task {task} has ended"));
         }
         Ok(id)

@@ -4,15 +4,15 @@ use serde_json::{Map, Value, json};
 
 use super::Machine;
 use super::ending::parts_of;
-use super::parts::{End, For, Kind, NodeId, Pending, Phase};
+use super::parts::{NodeEnd, NodeId, NodePhase, PendingDecision, ScopeKind, TimerPurpose};
 use super::work::{as_text, template_failure, with_arguments};
-use crate::command::Resolution;
-use crate::dag::{Action, Asked};
-use crate::effect::{Decision, DecisionKind, Effect, Failure, Status};
-use crate::event::Happened;
+use crate::command::DoubtResolution;
+use crate::dag::{Action, Decider};
+use crate::effect::{DecisionKind, Effect, TaskFailure, WorkflowDecision, WorkflowStatus};
+use crate::event::WorkflowEventKind;
 
 /// An answer.
-pub(super) enum Answer {
+pub(super) enum DecisionAnswer {
     Yes(Option<Value>),
     No(Option<String>),
     Otherwise { arguments: Option<Map<String, Value>>, value: Option<Value> },
@@ -46,7 +46,7 @@ impl Machine {
     }
 
     /// Whether somebody decides about a failure that would end the workflow.
-    pub(super) fn asks_on_error(&mut self, id: NodeId, failure: &Failure) -> bool {
+    pub(super) fn asks_on_error(&mut self, id: NodeId, failure: &TaskFailure) -> bool {
         if !self.is_listed(id, |decide, _| decide.on_error) {
             return false;
         }
@@ -57,10 +57,14 @@ impl Machine {
     }
 
     /// Whether the settings ask for a decision about a node. Items and fallbacks are not asked about.
-    fn is_listed(&self, id: NodeId, rule: impl Fn(&crate::dag::Decide, &str) -> bool) -> bool {
+    fn is_listed(
+        &self,
+        id: NodeId,
+        rule: impl Fn(&crate::dag::DecisionPoints, &str) -> bool,
+    ) -> bool {
         let Some((node, def)) = self.node(id) else { return false };
         let Some(scope) = self.scopes.get(&node.scope) else { return false };
-        let own = matches!(scope.kind, Kind::Flow(_) | Kind::Round(_)) && !scope.stopped;
+        let own = matches!(scope.kind, ScopeKind::Flow(_) | ScopeKind::Round(_)) && !scope.stopped;
         let home = self.home(node.scope).filter(|_| own);
         home.is_some_and(|home| rule(&home.settings.decisions, &def.id))
     }
@@ -69,7 +73,7 @@ impl Machine {
         &mut self,
         id: NodeId,
         message: &str,
-        by: Option<Asked>,
+        by: Option<Decider>,
         within_ms: Option<u64>,
     ) {
         let message = match self.rendered(id, &Value::String(message.to_owned())) {
@@ -77,7 +81,7 @@ impl Machine {
             Err(error) => return self.fail_for_good(id, template_failure(&error)),
         };
         // An approval is a person's, unless it says otherwise.
-        let by = by.unwrap_or(Asked::Human);
+        let by = by.unwrap_or(Decider::Human);
         self.ask_whom(id, DecisionKind::Approval, message, None, Value::Null, (by, within_ms));
         self.run_dependants_ahead(id, &approved(None));
     }
@@ -87,11 +91,11 @@ impl Machine {
         id: NodeId,
         kind: DecisionKind,
         message: String,
-        failure: Option<Failure>,
+        failure: Option<TaskFailure>,
         held: Value,
     ) {
         let scope = self.nodes.get(id).map(|node| node.scope).unwrap_or_default();
-        let by = self.home(scope).map_or(Asked::Human, |home| home.settings.decided_by);
+        let by = self.home(scope).map_or(Decider::Human, |home| home.settings.decided_by);
         self.ask_whom(id, kind, message, failure, held, (by, None));
     }
 
@@ -100,9 +104,9 @@ impl Machine {
         id: NodeId,
         kind: DecisionKind,
         message: String,
-        failure: Option<Failure>,
+        failure: Option<TaskFailure>,
         held: Value,
-        (by, within_ms): (Asked, Option<u64>),
+        (by, within_ms): (Decider, Option<u64>),
     ) {
         self.withdraw(id);
         let Some(node) = self.nodes.get_mut(id) else { return };
@@ -113,17 +117,18 @@ impl Machine {
         self.next_decision += 1;
         let in_doubt = kind == DecisionKind::InDoubt;
         let within = within_ms.or(usual).filter(|_| !in_doubt);
-        let timer = within.map(|ms| self.set_timer(ms, For::Decision(number)));
+        let timer = within.map(|ms| self.set_timer(ms, TimerPurpose::Decision(number)));
         let deadline_ms = timer.and_then(|timer| Some(self.timers.get(&timer)?.at_ms));
         let id_text = format!("d{number}");
-        let decision = Decision { id: id_text, kind, instance, message, by, deadline_ms, failure };
+        let decision =
+            WorkflowDecision { id: id_text, kind, instance, message, by, deadline_ms, failure };
         if let Some(node) = self.nodes.get_mut(id) {
-            node.phase = if in_doubt { Phase::InDoubt } else { Phase::Deciding };
+            node.phase = if in_doubt { NodePhase::InDoubt } else { NodePhase::Deciding };
             node.decision = Some(number);
         }
         self.decisions
-            .insert(number, Pending { decision: decision.clone(), node: id, timer, held });
-        self.tell(Happened::DecisionRequired { decision: decision.clone() });
+            .insert(number, PendingDecision { decision: decision.clone(), node: id, timer, held });
+        self.tell(WorkflowEventKind::DecisionRequired { decision: decision.clone() });
         self.out.push(Effect::Ask(decision));
     }
 
@@ -131,9 +136,9 @@ impl Machine {
     pub(super) fn doubt(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get(id) else { return };
         let (task, attempt) = (node.name.clone(), node.attempt);
-        self.tell(Happened::TaskInDoubt { task: task.clone(), attempt });
+        self.tell(WorkflowEventKind::TaskInDoubt { task: task.clone(), attempt });
         let message = format!("{task} was started and nobody saw it end: did it happen?");
-        let by = (Asked::Human, None);
+        let by = (Decider::Human, None);
         self.ask_whom(id, DecisionKind::InDoubt, message, None, Value::Null, by);
     }
 
@@ -146,13 +151,13 @@ impl Machine {
         }
     }
 
-    fn close(&mut self, number: u64, choice: &str, by: &str) -> Option<Pending> {
+    fn close(&mut self, number: u64, choice: &str, by: &str) -> Option<PendingDecision> {
         let pending = self.decisions.remove(&number)?;
         self.forget(pending.timer);
         if let Some(node) = self.nodes.get_mut(pending.node) {
             node.decision = None;
         }
-        self.tell(Happened::DecisionMade {
+        self.tell(WorkflowEventKind::DecisionMade {
             decision: pending.decision.id.clone(),
             task: pending.decision.instance.clone(),
             choice: choice.to_owned(),
@@ -166,20 +171,28 @@ impl Machine {
         let Some(pending) = self.decisions.get(&number) else { return };
         let (by, message) = (pending.decision.by, pending.decision.message.clone());
         match by {
-            Asked::Agent => {
+            Decider::Agent => {
                 if let Some(pending) = self.close(number, "timeout", "timeout") {
                     self.yes(pending, None);
                 }
             }
-            Asked::Human => {
+            Decider::Human => {
                 let message = format!("nobody decided in time: {message}");
-                self.stop_all(Status::Aborted, Failure::new("decision_timeout", message));
+                self.stop_all(
+                    WorkflowStatus::Aborted,
+                    TaskFailure::new("decision_timeout", message),
+                );
             }
         }
     }
 
     /// Takes an answer, or says why not.
-    pub(super) fn answer(&mut self, id: &str, answer: Answer, by: &str) -> Result<(), String> {
+    pub(super) fn answer(
+        &mut self,
+        id: &str,
+        answer: DecisionAnswer,
+        by: &str,
+    ) -> Result<(), String> {
         let number: Option<u64> = id.strip_prefix('d').and_then(|number| number.parse().ok());
         let pending = number.and_then(|number| self.decisions.get(&number));
         let (Some(number), Some(pending)) = (number, pending) else {
@@ -191,27 +204,29 @@ impl Machine {
             return Err(format!("{task} is in doubt: resolve it with retry, use or fail"));
         }
         match &answer {
-            Answer::Otherwise { arguments, value } => {
+            DecisionAnswer::Otherwise { arguments, value } => {
                 self.check_otherwise(kind, node, arguments.as_ref(), value.as_ref())?;
             }
-            Answer::Yes(Some(value)) if self.takes_into_state(kind, node) && !value.is_object() => {
+            DecisionAnswer::Yes(Some(value))
+                if self.takes_into_state(kind, node) && !value.is_object() =>
+            {
                 return Err("the value goes into the state and must be an object".to_owned());
             }
-            Answer::Yes(_) | Answer::No(_) => {}
+            DecisionAnswer::Yes(_) | DecisionAnswer::No(_) => {}
         }
         self.note_answer(number, by);
         match answer {
-            Answer::Yes(value) => {
+            DecisionAnswer::Yes(value) => {
                 if let Some(pending) = self.close(number, "approve", by) {
                     self.yes(pending, value);
                 }
             }
-            Answer::No(reason) => {
+            DecisionAnswer::No(reason) => {
                 if let Some(pending) = self.close(number, "reject", by) {
                     self.no(&pending, reason);
                 }
             }
-            Answer::Otherwise { arguments, value } => {
+            DecisionAnswer::Otherwise { arguments, value } => {
                 if let Some(pending) = self.close(number, "modify", by) {
                     self.otherwise(&pending, arguments, value);
                 }
@@ -220,7 +235,7 @@ impl Machine {
         Ok(())
     }
 
-    fn yes(&mut self, pending: Pending, value: Option<Value>) {
+    fn yes(&mut self, pending: PendingDecision, value: Option<Value>) {
         let id = pending.node;
         match pending.decision.kind {
             DecisionKind::Approval => self.done(id, approved(value)),
@@ -259,13 +274,13 @@ impl Machine {
         }
     }
 
-    fn no(&mut self, pending: &Pending, reason: Option<String>) {
+    fn no(&mut self, pending: &PendingDecision, reason: Option<String>) {
         let id = pending.node;
         if pending.decision.kind == DecisionKind::OnError {
-            return self.end(id, End::Failed);
+            return self.end(id, NodeEnd::Failed);
         }
         let message = reason.unwrap_or_else(|| format!("rejected: {}", pending.decision.message));
-        self.fail(id, Failure::new("rejected", message), false);
+        self.fail(id, TaskFailure::new("rejected", message), false);
     }
 
     fn check_otherwise(
@@ -299,7 +314,7 @@ impl Machine {
 
     fn otherwise(
         &mut self,
-        pending: &Pending,
+        pending: &PendingDecision,
         arguments: Option<Map<String, Value>>,
         value: Option<Value>,
     ) {
@@ -330,28 +345,33 @@ impl Machine {
     }
 
     /// Says what became of a node in doubt.
-    pub(super) fn resolve(&mut self, task: &str, how: Resolution, by: &str) -> Result<(), String> {
+    pub(super) fn resolve(
+        &mut self,
+        task: &str,
+        how: DoubtResolution,
+        by: &str,
+    ) -> Result<(), String> {
         let node = self.nodes.named(task).and_then(|id| self.nodes.get(id));
         let Some(node) = node else { return Err(self.unknown_task(task)) };
         let id = node.id;
-        let Some(number) = node.decision.filter(|_| node.phase == Phase::InDoubt) else {
+        let Some(number) = node.decision.filter(|_| node.phase == NodePhase::InDoubt) else {
             return Err(self.not_in_doubt(id, task));
         };
         self.note_answer(number, by);
         match how {
-            Resolution::Retry => {
+            DoubtResolution::Retry => {
                 self.close(number, "retry", by);
                 self.enqueue(id);
             }
-            Resolution::Use { value } => {
+            DoubtResolution::Use { value } => {
                 self.close(number, "use", by);
                 self.leave_trace(id, &value, false);
                 self.done(id, value);
             }
-            Resolution::Fail { reason } => {
+            DoubtResolution::Fail { reason } => {
                 self.close(number, "fail", by);
                 let message = reason.unwrap_or_else(|| "it was in doubt".to_owned());
-                self.fail_for_good(id, Failure::new("in_doubt", message));
+                self.fail_for_good(id, TaskFailure::new("in_doubt", message));
             }
         }
         Ok(())
@@ -362,7 +382,7 @@ impl Machine {
     fn not_in_doubt(&self, id: NodeId, task: &str) -> String {
         let runs_code = self.node(id).is_some_and(|(node, def)| {
             let is_code = matches!(def.action, Action::CodeExecution(_) | Action::Sandbox(_));
-            is_code && node.phase == Phase::Running
+            is_code && node.phase == NodePhase::Running
         });
         let hint = match runs_code {
             true => "; a call inside its code is answered with `belljar approvals`",

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::Machine;
-use super::names::Place;
-use super::parts::{End, For, Home, Kind, Node, NodeId, Phase, ScopeId, Stop, Trace, TraceKind};
+use super::names::NameLookup;
+use super::parts::{
+    Home, NodeEnd, NodeId, NodePhase, NodeStop, ScopeId, ScopeKind, SideEffect, SideEffectKind,
+    TaskNode, TimerPurpose,
+};
 use super::size::bytes_of_work;
 use super::work::template_failure;
 use crate::bounds;
 use crate::dag::{Action, CONTEXT, LOOP_POSITION_PREFIX, OnError, Task};
-use crate::effect::{Ending, Failure, Outcome, Status, Undo};
-use crate::event::Happened;
+use crate::effect::{SessionUndo, TaskEnding, TaskFailure, TaskOutcome, WorkflowStatus};
+use crate::event::WorkflowEventKind;
 use crate::state::{StateError, check_fits, join, kind, reducer_of};
 use crate::template::render;
 
@@ -29,7 +32,7 @@ impl Machine {
     }
 
     /// Something that was started has ended.
-    pub(super) fn ended(&mut self, instance: &str, attempt: u32, outcome: Outcome) {
+    pub(super) fn ended(&mut self, instance: &str, attempt: u32, outcome: TaskOutcome) {
         if self.strays.remove(&(instance.to_owned(), attempt)) {
             return self.after_stopping();
         }
@@ -43,7 +46,7 @@ impl Machine {
         self.running.remove(&id);
         // In a journal of an older version it may have gone on while the workflow was paused.
         self.parked.remove(&id);
-        if self.status == Status::RollingBack {
+        if self.status == WorkflowStatus::RollingBack {
             self.note_outcome(id, &outcome);
         } else {
             self.take_outcome(id, outcome);
@@ -52,19 +55,19 @@ impl Machine {
     }
 
     /// What ended while the workflow goes back: nothing follows from it but what it left behind.
-    fn note_outcome(&mut self, id: NodeId, outcome: &Outcome) {
+    fn note_outcome(&mut self, id: NodeId, outcome: &TaskOutcome) {
         self.leave_undo(id, outcome.undo.clone());
         match &outcome.ending {
-            Ending::Done { value } => self.leave_trace(id, value, outcome.read_only),
-            Ending::Failed { failure } if failure.may_have_acted && !outcome.read_only => {
+            TaskEnding::Done { value } => self.leave_trace(id, value, outcome.read_only),
+            TaskEnding::Failed { failure } if failure.may_have_acted && !outcome.read_only => {
                 self.leave_doubt(id, Some(failure.clone()));
             }
-            Ending::Failed { .. } => {}
+            TaskEnding::Failed { .. } => {}
         }
     }
 
     /// What a node gave that is no longer running.
-    pub(super) fn take_outcome(&mut self, id: NodeId, outcome: Outcome) {
+    pub(super) fn take_outcome(&mut self, id: NodeId, outcome: TaskOutcome) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         let (timer, seen) = (node.timer.take(), node.files.take());
         let task = node.name.clone();
@@ -74,14 +77,14 @@ impl Machine {
         }
         self.leave_undo(id, outcome.undo);
         if !outcome.logs.is_empty() {
-            self.tell(Happened::TaskLogged { task: task.clone(), lines: outcome.logs });
+            self.tell(WorkflowEventKind::TaskLogged { task: task.clone(), lines: outcome.logs });
         }
         match outcome.ending {
-            Ending::Done { value } => {
+            TaskEnding::Done { value } => {
                 self.tell_code(id, None);
                 let paths = self.files.merge(seen, outcome.files);
                 if !paths.is_empty() {
-                    self.tell(Happened::FilesConflict { task, paths });
+                    self.tell(WorkflowEventKind::FilesConflict { task, paths });
                 }
                 self.leave_trace(id, &value, outcome.read_only);
                 self.clear_work(id);
@@ -90,11 +93,11 @@ impl Machine {
                 }
                 self.done(id, value);
             }
-            Ending::Failed { failure } if failure.in_doubt && self.may_doubt(id) => {
-                self.set_phase(id, Phase::InDoubt);
+            TaskEnding::Failed { failure } if failure.in_doubt && self.may_doubt(id) => {
+                self.set_phase(id, NodePhase::InDoubt);
                 self.doubt(id);
             }
-            Ending::Failed { failure } => {
+            TaskEnding::Failed { failure } => {
                 self.tell_code(id, Some(&failure));
                 self.attempt_failed(id, failure, outcome.read_only);
             }
@@ -107,7 +110,7 @@ impl Machine {
         found.is_some_and(|(node, def)| node.stop.is_none() && def.idempotent != Some(true))
     }
 
-    fn tell_code(&mut self, id: NodeId, failure: Option<&Failure>) {
+    fn tell_code(&mut self, id: NodeId, failure: Option<&TaskFailure>) {
         let Some((node, def)) = self.node(id) else { return };
         if !matches!(def.action, Action::CodeExecution(_)) {
             return;
@@ -115,9 +118,9 @@ impl Machine {
         let (task, attempt) = (node.name.clone(), node.attempt);
         let ms = self.now_ms.saturating_sub(node.started_ms.unwrap_or(self.now_ms));
         self.tell(match failure {
-            None => Happened::CodeExecutionCompleted { task, attempt, ms },
+            None => WorkflowEventKind::CodeExecutionCompleted { task, attempt, ms },
             Some(failure) => {
-                Happened::CodeExecutionFailed { task, attempt, failure: failure.clone() }
+                WorkflowEventKind::CodeExecutionFailed { task, attempt, failure: failure.clone() }
             }
         });
     }
@@ -132,32 +135,32 @@ impl Machine {
     pub(super) fn leave_trace(&mut self, id: NodeId, result: &Value, read_only: bool) {
         let Some((node, def)) = self.node(id) else { return };
         let kind = match self.undo_of(node, &def, result) {
-            Ok(Some(undo)) => TraceKind::Undo(undo),
+            Ok(Some(undo)) => SideEffectKind::Undo(undo),
             Ok(None) if read_only => return,
-            Ok(None) => TraceKind::Lasting,
-            Err(error) => TraceKind::Broken(template_failure(&error)),
+            Ok(None) => SideEffectKind::Lasting,
+            Err(error) => SideEffectKind::Broken(template_failure(&error)),
         };
         let instance = node.name.clone();
-        if let TraceKind::Undo(work) = &kind {
+        if let SideEffectKind::Undo(work) = &kind {
             self.grow(bytes_of_work(work));
         }
-        self.traces.push(Trace { instance, at: self.taken, kind });
+        self.traces.push(SideEffect { instance, at: self.taken, kind });
     }
 
     /// Remembers what a node changed in a session. It is taken back after what the task's own
     /// compensation does, which may use the session.
-    fn leave_undo(&mut self, id: NodeId, undo: Option<Box<Undo>>) {
+    fn leave_undo(&mut self, id: NodeId, undo: Option<Box<SessionUndo>>) {
         let (Some(node), Some(undo)) = (self.nodes.get(id), undo) else { return };
         let kind = match *undo {
-            Undo::By(work) => TraceKind::Undo(work),
-            Undo::Not(failure) => TraceKind::Broken(failure),
+            SessionUndo::By(work) => SideEffectKind::Undo(work),
+            SessionUndo::Not(failure) => SideEffectKind::Broken(failure),
         };
-        self.traces.push(Trace { instance: node.name.clone(), at: self.taken, kind });
+        self.traces.push(SideEffect { instance: node.name.clone(), at: self.taken, kind });
     }
 
     /// What code put into `state` is merged into the part `context` of the workflow's state.
-    fn merge_context(&mut self, id: NodeId, state: Map<String, Value>) -> Result<(), Failure> {
-        let wanted = |node: &&Node| !state.is_empty() && node.stop.is_none();
+    fn merge_context(&mut self, id: NodeId, state: Map<String, Value>) -> Result<(), TaskFailure> {
+        let wanted = |node: &&TaskNode| !state.is_empty() && node.stop.is_none();
         let Some(node) = self.nodes.get(id).filter(wanted) else { return Ok(()) };
         let scope = node.scope;
         let parts = vec![(CONTEXT.to_owned(), Value::Object(state))];
@@ -165,14 +168,14 @@ impl Machine {
         self.put_into_state(scope, parts)
     }
 
-    pub(super) fn leave_doubt(&mut self, id: NodeId, failure: Option<Failure>) {
+    pub(super) fn leave_doubt(&mut self, id: NodeId, failure: Option<TaskFailure>) {
         let Some(node) = self.nodes.get(id) else { return };
-        let kind = TraceKind::Doubt(failure);
-        self.traces.push(Trace { instance: node.name.clone(), at: self.taken, kind });
+        let kind = SideEffectKind::Doubt(failure);
+        self.traces.push(SideEffect { instance: node.name.clone(), at: self.taken, kind });
     }
 
     /// An attempt failed: another, or the end.
-    pub(super) fn attempt_failed(&mut self, id: NodeId, failure: Failure, harmless: bool) {
+    pub(super) fn attempt_failed(&mut self, id: NodeId, failure: TaskFailure, harmless: bool) {
         let Some((node, def)) = self.node(id) else { return };
         let (stop, tries, attempt, task) = (node.stop, node.tries, node.attempt, node.name.clone());
         if failure.may_have_acted && !harmless {
@@ -180,9 +183,9 @@ impl Machine {
         }
         self.clear_work(id);
         let failure = match stop {
-            Some(Stop::Skip) => return self.skip(id, End::Skipped, "command"),
-            Some(Stop::Scope) => return self.end(id, End::Cancelled),
-            Some(Stop::Timeout) => timeout(&def, &failure),
+            Some(NodeStop::Skip) => return self.skip(id, NodeEnd::Skipped, "command"),
+            Some(NodeStop::Scope) => return self.end(id, NodeEnd::Cancelled),
+            Some(NodeStop::Timeout) => timeout(&def, &failure),
             None => failure,
         };
         if let Some(node) = self.nodes.get_mut(id) {
@@ -194,21 +197,21 @@ impl Machine {
             may && !failure.lasting && tries < retry.attempts
         });
         let Some(retry) = retry else { return self.fail_for_good(id, failure) };
-        let timer = self.set_timer(pause_before(&retry.backoff, tries), For::Retry(id));
+        let timer = self.set_timer(pause_before(&retry.backoff, tries), TimerPurpose::Retry(id));
         let next_ms = self.timers.get(&timer).map_or(self.now_ms, |timer| timer.at_ms);
         if let Some(node) = self.nodes.get_mut(id) {
-            node.phase = Phase::Backoff;
+            node.phase = NodePhase::Backoff;
             node.timer = Some(timer);
         }
-        self.tell(Happened::TaskRetrying { task, attempt, failure, next_ms });
+        self.tell(WorkflowEventKind::TaskRetrying { task, attempt, failure, next_ms });
     }
 
     /// A task has a result: it may be asked about, and is then taken over.
     pub(super) fn done(&mut self, id: NodeId, value: Value) {
         let Some(stop) = self.nodes.get(id).map(|node| node.stop) else { return };
         match stop {
-            Some(Stop::Skip) => return self.skip(id, End::Skipped, "command"),
-            Some(Stop::Scope | Stop::Timeout) => {}
+            Some(NodeStop::Skip) => return self.skip(id, NodeEnd::Skipped, "command"),
+            Some(NodeStop::Scope | NodeStop::Timeout) => {}
             None if self.asks_after(id, &value) => return,
             None => {}
         }
@@ -231,7 +234,7 @@ impl Machine {
             node.result = value;
             node.failure = None;
         }
-        self.end(id, End::Completed);
+        self.end(id, NodeEnd::Completed);
     }
 
     fn change_state(
@@ -239,13 +242,13 @@ impl Machine {
         id: NodeId,
         value: &Value,
         more: Vec<(String, Value)>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), TaskFailure> {
         let Some((node, def)) = self.node(id) else { return Ok(()) };
         let mut changes = match def.merge_result {
             true => self.free_parts(node.scope, keys_of(value, def.result_key.as_deref())?),
             false => Vec::new(),
         };
-        let place = Place { result: Some(value), ..Place::of(self, node) };
+        let place = NameLookup { result: Some(value), ..NameLookup::of(self, node) };
         for (part, template) in &def.output {
             let value = render(template, &place).map_err(|error| template_failure(&error))?;
             changes.push((part.clone(), value));
@@ -272,7 +275,7 @@ impl Machine {
         &mut self,
         scope: ScopeId,
         changes: Vec<(String, Value)>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), TaskFailure> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -293,12 +296,12 @@ impl Machine {
     }
 
     /// A task failed and no attempt is left.
-    pub(super) fn fail_for_good(&mut self, id: NodeId, failure: Failure) {
+    pub(super) fn fail_for_good(&mut self, id: NodeId, failure: TaskFailure) {
         self.fail(id, failure, true);
     }
 
     /// The same, with or without asking what becomes of it.
-    pub(super) fn fail(&mut self, id: NodeId, failure: Failure, ask: bool) {
+    pub(super) fn fail(&mut self, id: NodeId, failure: TaskFailure, ask: bool) {
         let Some((node, def)) = self.node(id) else { return };
         let failure = bounds::bounded_failure(failure);
         let (task, fell_back, stopped) = (node.name.clone(), node.fell_back, node.stop);
@@ -309,15 +312,15 @@ impl Machine {
             self.forget(timer);
         }
         match &def.on_error {
-            _ if stopped == Some(Stop::Scope) => self.end(id, End::Cancelled),
+            _ if stopped == Some(NodeStop::Scope) => self.end(id, NodeEnd::Cancelled),
             OnError::Fallback(fallback) if !fell_back => {
-                self.tell(Happened::TaskFallback { task, failure });
+                self.tell(WorkflowEventKind::TaskFallback { task, failure });
                 self.fall_back(id, fallback);
             }
             OnError::Continue => self.continue_without(id),
             OnError::Fail | OnError::Fallback(_) => {
                 if !(ask && self.asks_on_error(id, &failure)) {
-                    self.end(id, End::Failed);
+                    self.end(id, NodeEnd::Failed);
                 }
             }
         }
@@ -329,25 +332,25 @@ impl Machine {
         let details = node.failure.as_ref().and_then(|failure| failure.details.as_ref());
         let partial = details.and_then(|details| details.get("results")).cloned();
         node.result = partial.unwrap_or_default();
-        self.end(id, End::Continued);
+        self.end(id, NodeEnd::Continued);
     }
 
     /// A task is left out.
-    pub(super) fn skip(&mut self, id: NodeId, end: End, why: &str) {
+    pub(super) fn skip(&mut self, id: NodeId, end: NodeEnd, why: &str) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         node.failure = None;
         let task = node.name.clone();
-        self.tell(Happened::TaskSkipped { task, why: why.to_owned() });
+        self.tell(WorkflowEventKind::TaskSkipped { task, why: why.to_owned() });
         self.end(id, end);
     }
 
     /// A task has ended: whatever waited for that may go on.
-    pub(super) fn end(&mut self, id: NodeId, end: End) {
+    pub(super) fn end(&mut self, id: NodeId, end: NodeEnd) {
         let now = self.now_ms;
         self.withdraw(id);
         self.drop_ahead(id);
         let Some(node) = self.nodes.get_mut(id) else { return };
-        node.phase = Phase::Ended(end);
+        node.phase = NodePhase::Ended(end);
         node.ended_ms = Some(now);
         node.work = None;
         let (timer, scope, counted) = (node.timer.take(), node.scope, node.counted);
@@ -371,40 +374,40 @@ impl Machine {
         self.end_if_empty(scope);
     }
 
-    fn release(&mut self, id: NodeId, end: End) {
+    fn release(&mut self, id: NodeId, end: NodeEnd) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         node.waiting = node.waiting.saturating_sub(1);
         node.unmet += u32::from(end.spreads());
-        if node.waiting == 0 && node.phase == Phase::Waiting {
+        if node.waiting == 0 && node.phase == NodePhase::Waiting {
             self.make_ready(id);
         }
     }
 
-    fn tell_end(&mut self, id: NodeId, end: End) {
+    fn tell_end(&mut self, id: NodeId, end: NodeEnd) {
         let Some(node) = self.nodes.get(id) else { return };
         let task = node.name.clone();
         let ms = self.now_ms.saturating_sub(node.started_ms.unwrap_or(self.now_ms));
         let failure = node.failure.clone().unwrap_or_default();
         match end {
-            End::Completed => self.tell(Happened::TaskCompleted { task, ms }),
-            End::Failed => {
-                self.tell(Happened::TaskFailed { task, failure, continued: false });
+            NodeEnd::Completed => self.tell(WorkflowEventKind::TaskCompleted { task, ms }),
+            NodeEnd::Failed => {
+                self.tell(WorkflowEventKind::TaskFailed { task, failure, continued: false });
             }
-            End::Continued => {
-                self.tell(Happened::TaskFailed { task, failure, continued: true });
+            NodeEnd::Continued => {
+                self.tell(WorkflowEventKind::TaskFailed { task, failure, continued: true });
             }
-            End::Cancelled => self.tell(Happened::TaskCancelled { task }),
-            End::Unmet | End::Skipped => {}
+            NodeEnd::Cancelled => self.tell(WorkflowEventKind::TaskCancelled { task }),
+            NodeEnd::Unmet | NodeEnd::Skipped => {}
         }
     }
 
     /// What the end of a member means for its scope.
-    fn member_ended(&mut self, scope: ScopeId, id: NodeId, end: End) {
+    fn member_ended(&mut self, scope: ScopeId, id: NodeId, end: NodeEnd) {
         let Some(node) = self.nodes.get_mut(id) else { return };
-        let failure = (end == End::Failed).then(|| node.failure.clone().unwrap_or_default());
+        let failure = (end == NodeEnd::Failed).then(|| node.failure.clone().unwrap_or_default());
         let name = node.name.clone();
         let Some(place) = self.scopes.get_mut(&scope) else { return };
-        if let Kind::Each(each) = &mut place.kind {
+        if let ScopeKind::Each(each) = &mut place.kind {
             let index = node.item.as_ref().map_or(0, |(index, _)| *index);
             if let Some(slot) = each.results.get_mut(index) {
                 *slot = std::mem::take(&mut node.result);
@@ -425,7 +428,7 @@ impl Machine {
 }
 
 /// The parts of the state that a result sets as a whole; `other` is that of one that has no keys.
-fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, Failure> {
+fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, TaskFailure> {
     match (result, other) {
         (Value::Object(map), _) => Ok(parts_of(map)),
         (Value::Null, _) => Ok(Vec::new()),
@@ -434,7 +437,7 @@ fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, 
             let given = kind(result);
             let message =
                 format!("its result goes into the state and must be an object, not {given}");
-            Err(Failure { lasting: true, ..Failure::new("state", message) })
+            Err(TaskFailure { lasting: true, ..TaskFailure::new("state", message) })
         }
     }
 }
@@ -445,13 +448,13 @@ pub(super) fn parts_of(map: &Map<String, Value>) -> Vec<(String, Value)> {
     free.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn unfit(error: &StateError) -> Failure {
-    Failure::new("state", error.to_string())
+fn unfit(error: &StateError) -> TaskFailure {
+    TaskFailure::new("state", error.to_string())
 }
 
-pub(super) fn timeout(def: &Arc<Task>, failure: &Failure) -> Failure {
+pub(super) fn timeout(def: &Arc<Task>, failure: &TaskFailure) -> TaskFailure {
     let limit = def.timeout_ms.map(|ms| format!(" of {ms} ms")).unwrap_or_default();
-    Failure {
+    TaskFailure {
         code: "timeout".to_owned(),
         message: format!("task {} went over its time{limit}", def.id),
         lasting: false,

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::Machine;
-use super::names::Place;
-use super::parts::{Each, End, Home, Kind, NodeId, Phase, ScopeId};
+use super::names::NameLookup;
+use super::parts::{ForeachProgress, Home, NodeEnd, NodeId, NodePhase, ScopeId, ScopeKind};
 use super::work::template_failure;
 use crate::bounds::bytes_of;
-use crate::dag::{Action, AtLimit, Dag, Foreach, LOOP_POSITION_PREFIX, Loop, Task};
-use crate::effect::Failure;
-use crate::event::Happened;
+use crate::dag::{Action, AtLimit, Dag, Foreach, LOOP_POSITION_PREFIX, LoopAction, Task};
+use crate::effect::TaskFailure;
+use crate::event::WorkflowEventKind;
 use crate::template::{TemplateError, holds, render, render_map};
 
 /// How many items a foreach may have.
@@ -19,7 +19,7 @@ impl Machine {
     /// Opens what a container does.
     pub(super) fn expand(&mut self, id: NodeId, def: &Task) {
         self.forget_child(id);
-        self.set_phase(id, Phase::Inside);
+        self.set_phase(id, NodePhase::Inside);
         let opened = match &def.action {
             Action::Foreach(foreach) => self.open_items(id, foreach),
             Action::Loop(rounds) => {
@@ -38,20 +38,20 @@ impl Machine {
         }
     }
 
-    fn open_items(&mut self, id: NodeId, foreach: &Foreach) -> Result<(), Failure> {
+    fn open_items(&mut self, id: NodeId, foreach: &Foreach) -> Result<(), TaskFailure> {
         let value = self.rendered(id, &foreach.items).map_err(|error| template_failure(&error))?;
         let Value::Array(items) = value else {
-            return Err(Failure::new("foreach", "its items are no list"));
+            return Err(TaskFailure::new("foreach", "its items are no list"));
         };
         if items.len() > ITEMS {
             let message = format!("it has {} items; {ITEMS} are allowed", items.len());
-            return Err(Failure::new("foreach", message));
+            return Err(TaskFailure::new("foreach", message));
         }
         self.grow(items.iter().map(bytes_of).sum());
         let scope = self.nodes.get(id).map(|node| node.scope).unwrap_or_default();
         let bound = self.home(scope).map_or(1, |home| home.settings.concurrency);
         let at_once = foreach.at_once.unwrap_or(bound).max(1);
-        let each = Each {
+        let each = ForeachProgress {
             def: self.define((*foreach.each).clone()),
             results: vec![Value::Null; items.len()],
             items,
@@ -59,7 +59,7 @@ impl Machine {
             failures: Vec::new(),
             fail_fast: foreach.fail_fast,
         };
-        let scope = self.open_scope(Some(id), Kind::Each(each));
+        let scope = self.open_scope(Some(id), ScopeKind::Each(each));
         for _ in 0..at_once {
             self.next_item(scope);
         }
@@ -70,7 +70,7 @@ impl Machine {
     /// Makes a node of the next item, if there is one.
     pub(super) fn next_item(&mut self, id: ScopeId) {
         let Some(scope) = self.scopes.get_mut(&id) else { return };
-        let Kind::Each(each) = &mut scope.kind else { return };
+        let ScopeKind::Each(each) = &mut scope.kind else { return };
         let Some(slot) = each.items.get_mut(each.next).filter(|_| !scope.stopped) else { return };
         let item = (each.next, std::mem::take(slot));
         each.next += 1;
@@ -85,10 +85,10 @@ impl Machine {
         id: NodeId,
         workflow: &Dag,
         inputs: &Map<String, Value>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), TaskFailure> {
         let Some(node) = self.nodes.get(id) else { return Ok(()) };
-        let given =
-            render_map(inputs, &Place::of(self, node)).map_err(|error| template_failure(&error))?;
+        let given = render_map(inputs, &NameLookup::of(self, node))
+            .map_err(|error| template_failure(&error))?;
         let mut inputs = workflow.inputs.clone();
         inputs.extend(given);
         self.grow(inputs.values().chain(workflow.state.values()).map(bytes_of).sum());
@@ -99,7 +99,7 @@ impl Machine {
             reducers: workflow.reducers.clone(),
             output: workflow.output.clone(),
         };
-        let scope = self.open_scope(Some(id), Kind::Flow(Box::new(home)));
+        let scope = self.open_scope(Some(id), ScopeKind::Flow(Box::new(home)));
         self.add_tasks(scope, workflow.tasks.clone());
         self.end_if_empty(scope);
         Ok(())
@@ -110,9 +110,9 @@ impl Machine {
         self.forget_child(id);
         if let Some(node) = self.nodes.get_mut(id) {
             node.fell_back = true;
-            node.phase = Phase::Inside;
+            node.phase = NodePhase::Inside;
         }
-        let scope = self.open_scope(Some(id), Kind::Fallback);
+        let scope = self.open_scope(Some(id), ScopeKind::Fallback);
         let def = self.define(fallback.clone());
         if let Some(node) = self.add_node(scope, def, None) {
             self.make_ready(node);
@@ -123,14 +123,14 @@ impl Machine {
     fn next_round(
         &mut self,
         id: NodeId,
-        rounds: &Loop,
+        rounds: &LoopAction,
         last: Option<(ScopeId, u32)>,
     ) -> Result<(), TemplateError> {
         let round = last.map_or(1, |(_, round)| round + 1);
         let from = match self.jump(rounds, last)? {
-            Jump::End => None,
-            Jump::To(task) => Some(Some(task)),
-            Jump::None => self.goes_on(id, rounds, last)?.then_some(None),
+            NextRound::End => None,
+            NextRound::To(task) => Some(Some(task)),
+            NextRound::None => self.goes_on(id, rounds, last)?.then_some(None),
         };
         let Some(from) = from else {
             self.loop_ended(id, last, false);
@@ -147,52 +147,56 @@ impl Machine {
         Ok(())
     }
 
-    fn jump(&self, rounds: &Loop, last: Option<(ScopeId, u32)>) -> Result<Jump, TemplateError> {
-        let Some((scope, _)) = last else { return Ok(Jump::None) };
+    fn jump(
+        &self,
+        rounds: &LoopAction,
+        last: Option<(ScopeId, u32)>,
+    ) -> Result<NextRound, TemplateError> {
+        let Some((scope, _)) = last else { return Ok(NextRound::None) };
         for goto in &rounds.goto {
             let taken = match &goto.condition {
                 None => true,
-                Some(condition) => holds(condition, &Place::of_scope(self, scope))?,
+                Some(condition) => holds(condition, &NameLookup::of_scope(self, scope))?,
             };
             if taken && goto.to == "end" {
-                return Ok(Jump::End);
+                return Ok(NextRound::End);
             }
             if taken {
-                return Ok(Jump::To(goto.to.clone()));
+                return Ok(NextRound::To(goto.to.clone()));
             }
         }
-        Ok(Jump::None)
+        Ok(NextRound::None)
     }
 
     /// Whether there is another round when nothing jumps.
     fn goes_on(
         &self,
         id: NodeId,
-        rounds: &Loop,
+        rounds: &LoopAction,
         last: Option<(ScopeId, u32)>,
     ) -> Result<bool, TemplateError> {
         let Some(condition) = &rounds.condition else { return Ok(last.is_none()) };
         let Some(node) = self.nodes.get(id) else { return Ok(false) };
         let round = last.map_or(1, |(_, round)| round + 1);
         let place = match last {
-            Some((scope, _)) => Place::of_scope(self, scope),
-            None => Place { blank: &rounds.body, ..Place::of(self, node) },
+            Some((scope, _)) => NameLookup::of_scope(self, scope),
+            None => NameLookup { blank: &rounds.body, ..NameLookup::of(self, node) },
         };
-        holds(condition, &Place { round: Some(round), ..place })
+        holds(condition, &NameLookup { round: Some(round), ..place })
     }
 
     fn open_round(
         &mut self,
         id: NodeId,
-        rounds: &Loop,
+        rounds: &LoopAction,
         round: u32,
         from: Option<&str>,
         last: Option<ScopeId>,
     ) {
         let Some(node) = self.nodes.get(id) else { return };
         let task = node.name.clone();
-        self.tell(Happened::RoundStarted { task, round });
-        let scope = self.open_scope(Some(id), Kind::Round(round));
+        self.tell(WorkflowEventKind::RoundStarted { task, round });
+        let scope = self.open_scope(Some(id), ScopeKind::Round(round));
         let start = from.and_then(|from| rounds.body.iter().position(|task| task.id == from));
         let mut nodes = Vec::new();
         for (index, task) in rounds.body.iter().enumerate() {
@@ -223,18 +227,18 @@ impl Machine {
     fn jump_over(&mut self, id: NodeId, result: Value) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         node.result = result;
-        node.phase = Phase::Ended(End::Skipped);
+        node.phase = NodePhase::Ended(NodeEnd::Skipped);
         let (task, scope) = (node.name.clone(), node.scope);
         if let Some(scope) = self.scopes.get_mut(&scope) {
             scope.open.remove(&id);
         }
-        self.tell(Happened::TaskSkipped { task, why: "goto".to_owned() });
+        self.tell(WorkflowEventKind::TaskSkipped { task, why: "goto".to_owned() });
     }
 
     /// Forgets all rounds but the last, which a jump may need.
     fn forget_rounds_before(&mut self, last: ScopeId) {
         let Some(scope) = self.scopes.get(&last) else { return };
-        let (Kind::Round(round), Some(container)) = (&scope.kind, scope.node) else { return };
+        let (ScopeKind::Round(round), Some(container)) = (&scope.kind, scope.node) else { return };
         let Some(name) = self.nodes.get(container).map(|node| node.name.clone()) else { return };
         if *round < 2 {
             return;
@@ -265,8 +269,8 @@ impl Machine {
         while let Some(id) = scopes.pop() {
             let Some(scope) = self.scopes.remove(&id) else { continue };
             let members: Vec<NodeId> = match &scope.kind {
-                Kind::Flow(_) | Kind::Round(_) => scope.names.values().copied().collect(),
-                Kind::Each(_) | Kind::Fallback => {
+                ScopeKind::Flow(_) | ScopeKind::Round(_) => scope.names.values().copied().collect(),
+                ScopeKind::Each(_) | ScopeKind::Fallback => {
                     let inside = self.nodes.iter().filter(|node| node.scope == id);
                     inside.map(|node| node.id).collect()
                 }
@@ -296,7 +300,7 @@ impl Machine {
     pub(super) fn gather(&mut self, container: NodeId, id: ScopeId, def: &Task) {
         let Some(scope) = self.scopes.get_mut(&id) else { return };
         match &mut scope.kind {
-            Kind::Each(each) => {
+            ScopeKind::Each(each) => {
                 let results = std::mem::take(&mut each.results);
                 let failures = std::mem::take(&mut each.failures);
                 match items_failed(&results, &failures) {
@@ -304,19 +308,19 @@ impl Machine {
                     Some(failure) => self.fail_for_good(container, failure),
                 }
             }
-            Kind::Fallback => {
+            ScopeKind::Fallback => {
                 let inside = self.nodes.named(&self.fallback_name(container));
                 let value = inside.and_then(|node| Some(self.nodes.get(node)?.result.clone()));
                 self.done(container, value.unwrap_or_default());
             }
-            Kind::Round(round) => {
+            ScopeKind::Round(round) => {
                 let round = *round;
                 let Action::Loop(rounds) = &def.action else { return };
                 if let Err(error) = self.next_round(container, rounds, Some((id, round))) {
                     self.fail_for_good(container, template_failure(&error));
                 }
             }
-            Kind::Flow(_) => match self.output_of(id) {
+            ScopeKind::Flow(_) => match self.output_of(id) {
                 Ok(output) => self.done(container, output),
                 Err(error) => self.fail_for_good(container, template_failure(&error)),
             },
@@ -336,7 +340,7 @@ impl Machine {
     pub(super) fn output_of(&self, id: ScopeId) -> Result<Value, TemplateError> {
         let output = self.home(id).and_then(|home| home.output.as_ref());
         if let Some(output) = output {
-            let mut output = render(output, &Place::of_scope(self, id))?;
+            let mut output = render(output, &NameLookup::of_scope(self, id))?;
             // Where the loops of an agent stand is nobody's result.
             if let (Some(parts), true) = (output.as_object_mut(), self.is_agent(id)) {
                 parts.retain(|part, _| !part.starts_with(LOOP_POSITION_PREFIX));
@@ -353,21 +357,21 @@ impl Machine {
 }
 
 /// Where a round is followed by another.
-enum Jump {
+enum NextRound {
     None,
     End,
     To(String),
 }
 
-fn too_many_rounds(most: u32) -> Failure {
+fn too_many_rounds(most: u32) -> TaskFailure {
     let message = format!("too many rounds: it has had {most} and would go on");
-    Failure { lasting: true, ..Failure::new("loop", message) }
+    TaskFailure { lasting: true, ..TaskFailure::new("loop", message) }
 }
 
 /// Items that failed, as one failure that has all results there are.
-fn items_failed(results: &[Value], failures: &[(usize, Failure)]) -> Option<Failure> {
+fn items_failed(results: &[Value], failures: &[(usize, TaskFailure)]) -> Option<TaskFailure> {
     let (first, failure) = failures.first()?;
-    let mut failed: Vec<&(usize, Failure)> = failures.iter().collect();
+    let mut failed: Vec<&(usize, TaskFailure)> = failures.iter().collect();
     failed.sort_by_key(|(index, _)| *index);
     let failed: Vec<Value> = failed
         .into_iter()
@@ -379,8 +383,8 @@ fn items_failed(results: &[Value], failures: &[(usize, Failure)]) -> Option<Fail
         results.len(),
         failure.message
     );
-    Some(Failure {
+    Some(TaskFailure {
         details: Some(json!({"results": results, "failed": failed})),
-        ..Failure::new("items_failed", message)
+        ..TaskFailure::new("items_failed", message)
     })
 }

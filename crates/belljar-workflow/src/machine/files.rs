@@ -4,35 +4,35 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::Files;
-use crate::effect::Entry;
+use super::WorkflowFiles;
+use crate::effect::FileEntry;
 
 /// The files, and the older versions that tasks under way still see.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Tree {
+pub(crate) struct FileVersions {
     version: u64,
-    now: Files,
+    now: WorkflowFiles,
     /// In which version a path changed last.
     changed: BTreeMap<String, u64>,
     #[serde(with = "super::parts::pairs")]
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, HeldVersion>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Held {
+struct HeldVersion {
     users: u32,
     /// Nothing while it is the newest.
-    files: Option<Files>,
+    files: Option<WorkflowFiles>,
 }
 
-impl Tree {
+impl FileVersions {
     /// These, changed by nobody yet.
-    pub(crate) fn of(now: Files) -> Self {
+    pub(crate) fn of(now: WorkflowFiles) -> Self {
         Self { now, ..Self::default() }
     }
 
     /// The newest.
-    pub(crate) fn now(&self) -> &Files {
+    pub(crate) fn now(&self) -> &WorkflowFiles {
         &self.now
     }
 
@@ -45,15 +45,15 @@ impl Tree {
         let held = self.held.values().filter_map(|held| held.files.as_ref());
         let all = held.chain([&self.now]).flatten();
         all.map(|(path, entry)| match entry {
-            Entry::File { blob, .. } => path.len() + blob.len() + 50,
-            Entry::Link { to } => path.len() + to.len() + 50,
-            Entry::Directory { .. } => path.len() + 50,
+            FileEntry::File { blob, .. } => path.len() + blob.len() + 50,
+            FileEntry::Link { to } => path.len() + to.len() + 50,
+            FileEntry::Directory { .. } => path.len() + 50,
         })
         .sum()
     }
 
     /// A version somebody sees.
-    pub(crate) fn at(&self, version: u64) -> Option<&Files> {
+    pub(crate) fn at(&self, version: u64) -> Option<&WorkflowFiles> {
         if version == self.version {
             return Some(&self.now);
         }
@@ -80,7 +80,7 @@ impl Tree {
     pub(crate) fn merge(
         &mut self,
         seen: Option<u64>,
-        delta: BTreeMap<String, Option<Entry>>,
+        delta: BTreeMap<String, Option<FileEntry>>,
     ) -> Vec<String> {
         if delta.is_empty() {
             return Vec::new();
@@ -111,8 +111,8 @@ impl Tree {
 
     /// Drops what cannot be there together with an entry: files and links above it, and all beneath it
     /// unless it is a directory. Gives the paths.
-    fn make_room(&mut self, path: &str, entry: &Entry) -> Vec<String> {
-        let is_directory = |entry: &Entry| matches!(entry, Entry::Directory { .. });
+    fn make_room(&mut self, path: &str, entry: &FileEntry) -> Vec<String> {
+        let is_directory = |entry: &FileEntry| matches!(entry, FileEntry::Directory { .. });
         let above = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
         let above = above.filter(|above| self.now.get(*above).is_some_and(|e| !is_directory(e)));
         let mut dropped: Vec<String> = above.map(str::to_owned).collect();

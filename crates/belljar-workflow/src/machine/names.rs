@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::parts::{End, Home, Kind, Node, NodeId, Phase, Scope, ScopeId};
+use super::parts::{Home, NodeEnd, NodeId, NodePhase, ScopeId, ScopeKind, TaskNode, TaskScope};
 use super::{Machine, view};
-use crate::effect::Failure;
-use crate::template::Names;
+use crate::effect::TaskFailure;
+use crate::template::TemplateNames;
 
 /// Names as one place of the workflow has them.
-pub(crate) struct Place<'a> {
+pub(crate) struct NameLookup<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) scope: ScopeId,
-    pub(crate) node: Option<&'a Node>,
+    pub(crate) node: Option<&'a TaskNode>,
     pub(crate) result: Option<&'a Value>,
     pub(crate) args: Option<&'a Value>,
     /// A task that is taken to have ended with a result.
@@ -24,7 +24,7 @@ pub(crate) struct Place<'a> {
     pub(crate) blank: &'a [crate::dag::Task],
 }
 
-impl<'a> Place<'a> {
+impl<'a> NameLookup<'a> {
     /// Names as a scope has them.
     pub(crate) fn of_scope(machine: &'a Machine, scope: ScopeId) -> Self {
         Self {
@@ -40,14 +40,14 @@ impl<'a> Place<'a> {
     }
 
     /// Names as a node has them.
-    pub(crate) fn of(machine: &'a Machine, node: &'a Node) -> Self {
+    pub(crate) fn of(machine: &'a Machine, node: &'a TaskNode) -> Self {
         Self { node: Some(node), ..Self::of_scope(machine, node.scope) }
     }
 
-    fn scopes(&self) -> impl Iterator<Item = &'a Scope> {
+    fn scopes(&self) -> impl Iterator<Item = &'a TaskScope> {
         let machine = self.machine;
         std::iter::successors(machine.scopes.get(&self.scope), move |scope| {
-            if matches!(scope.kind, Kind::Flow(_)) {
+            if matches!(scope.kind, ScopeKind::Flow(_)) {
                 return None;
             }
             machine.scopes.get(&machine.nodes.get(scope.node?)?.scope)
@@ -59,21 +59,23 @@ impl<'a> Place<'a> {
     }
 
     /// The containers around, nearest first, and the node itself.
-    fn around(&self) -> impl Iterator<Item = &'a Node> {
+    fn around(&self) -> impl Iterator<Item = &'a TaskNode> {
         let machine = self.machine;
         let containers = self.scopes().filter_map(move |scope| match scope.kind {
-            Kind::Flow(_) => None,
-            Kind::Each(_) | Kind::Round(_) | Kind::Fallback => machine.nodes.get(scope.node?),
+            ScopeKind::Flow(_) => None,
+            ScopeKind::Each(_) | ScopeKind::Round(_) | ScopeKind::Fallback => {
+                machine.nodes.get(scope.node?)
+            }
         });
         self.node.into_iter().chain(containers)
     }
 
-    fn task(&self, id: &str) -> Option<&'a Node> {
+    fn task(&self, id: &str) -> Option<&'a TaskNode> {
         let node = self.scopes().find_map(|scope| scope.names.get(id))?;
         self.machine.nodes.get(*node)
     }
 
-    fn result_of(&self, node: &Node) -> Option<Value> {
+    fn result_of(&self, node: &TaskNode) -> Option<Value> {
         if let Some((id, value)) = self.assume
             && id == node.id
         {
@@ -82,7 +84,7 @@ impl<'a> Place<'a> {
         node.has_ended().then(|| node.result.clone())
     }
 
-    fn ended(&self) -> BTreeMap<&'a String, &'a Node> {
+    fn ended(&self) -> BTreeMap<&'a String, &'a TaskNode> {
         let mut found = BTreeMap::new();
         for scope in self.scopes() {
             for (name, id) in &scope.names {
@@ -96,7 +98,7 @@ impl<'a> Place<'a> {
         found
     }
 
-    fn account(&self, node: &Node) -> Option<Value> {
+    fn account(&self, node: &TaskNode) -> Option<Value> {
         Some(json!({
             "result": self.result_of(node)?,
             "status": view::status(node),
@@ -107,8 +109,8 @@ impl<'a> Place<'a> {
     fn iteration(&self) -> Option<u32> {
         self.round.or_else(|| {
             self.scopes().find_map(|scope| match scope.kind {
-                Kind::Round(round) => Some(round),
-                Kind::Flow(_) | Kind::Each(_) | Kind::Fallback => None,
+                ScopeKind::Round(round) => Some(round),
+                ScopeKind::Flow(_) | ScopeKind::Each(_) | ScopeKind::Fallback => None,
             })
         })
     }
@@ -130,11 +132,11 @@ impl<'a> Place<'a> {
 }
 
 /// A failure as a template sees it.
-fn about(failure: &Failure) -> Value {
+fn about(failure: &TaskFailure) -> Value {
     json!({"code": failure.code, "message": failure.message, "details": failure.details})
 }
 
-impl Names for Place<'_> {
+impl TemplateNames for NameLookup<'_> {
     fn lenient(&self) -> bool {
         self.home().is_some_and(|home| home.settings.lenient)
     }
@@ -191,16 +193,16 @@ impl Names for Place<'_> {
     }
 }
 
-impl End {
+impl NodeEnd {
     /// Whether it spreads to what depends on nothing else.
     pub(crate) fn spreads(self) -> bool {
         self == Self::Unmet
     }
 }
 
-impl Phase {
+impl NodePhase {
     /// Whether the node is done with, for those that depend on it.
-    pub(crate) fn end(self) -> Option<End> {
+    pub(crate) fn end(self) -> Option<NodeEnd> {
         match self {
             Self::Ended(end) => Some(end),
             Self::Waiting

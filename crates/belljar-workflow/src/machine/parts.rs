@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::dag::{Reducer, Settings};
-use crate::effect::{Decision, Failure, Outcome, Work};
+use crate::dag::{DagSettings, Reducer};
+use crate::effect::{TaskFailure, TaskOutcome, TaskWork, WorkflowDecision};
 
 /// The number of a node.
 pub(crate) type NodeId = u32;
@@ -23,13 +23,13 @@ pub(crate) const ROOT: ScopeId = 0;
 /// One task instance.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Node {
+pub(crate) struct TaskNode {
     pub(crate) id: NodeId,
     /// Its path.
     pub(crate) name: String,
     pub(crate) def: DefId,
     pub(crate) scope: ScopeId,
-    pub(crate) phase: Phase,
+    pub(crate) phase: NodePhase,
     /// Grows with every start.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) attempt: u32,
@@ -57,22 +57,22 @@ pub(crate) struct Node {
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) result: Value,
     #[serde(skip_serializing_if = "is_default")]
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<TaskFailure>,
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) started_ms: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) ended_ms: Option<u64>,
     /// It is being stopped, and why.
     #[serde(skip_serializing_if = "is_default")]
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<NodeStop>,
     /// The version of the files it sees.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) files: Option<u64>,
     /// What is performed, or is in doubt.
     #[serde(skip_serializing_if = "is_default")]
-    pub(crate) work: Option<Work>,
+    pub(crate) work: Option<TaskWork>,
     #[serde(skip_serializing_if = "is_default")]
-    pub(crate) ahead: Option<Ahead>,
+    pub(crate) ahead: Option<SpeculativeRun>,
     /// The decision before it was taken.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) cleared: bool,
@@ -88,16 +88,16 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-impl Node {
+impl TaskNode {
     /// Whether it has ended.
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.phase, Phase::Ended(_))
+        matches!(self.phase, NodePhase::Ended(_))
     }
 
     /// Whether nothing of it has happened yet.
     pub(crate) fn is_fresh(&self) -> bool {
         // One that is decided about and was never started waits for the decision before it.
-        let early = [Phase::Waiting, Phase::Ready, Phase::Queued, Phase::Deciding];
+        let early = [NodePhase::Waiting, NodePhase::Ready, NodePhase::Queued, NodePhase::Deciding];
         early.contains(&self.phase) && self.attempt == 0
     }
 }
@@ -105,7 +105,7 @@ impl Node {
 /// Where a node is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Phase {
+pub(crate) enum NodePhase {
     /// For dependencies.
     #[default]
     Waiting,
@@ -126,13 +126,13 @@ pub(crate) enum Phase {
     /// For somebody who knows.
     InDoubt,
     /// It has ended.
-    Ended(End),
+    Ended(NodeEnd),
 }
 
 /// How a node ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum End {
+pub(crate) enum NodeEnd {
     Completed,
     Failed,
     Continued,
@@ -146,7 +146,7 @@ pub(crate) enum End {
 /// Why a node is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Stop {
+pub(crate) enum NodeStop {
     Timeout,
     Skip,
     Scope,
@@ -154,24 +154,24 @@ pub(crate) enum Stop {
 
 /// What runs ahead of a decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ahead {
+pub(crate) struct SpeculativeRun {
     pub(crate) attempt: u32,
     pub(crate) key: String,
     pub(crate) files: Option<u64>,
-    pub(crate) work: Work,
+    pub(crate) work: TaskWork,
     /// How it ended, if it has.
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<TaskOutcome>,
 }
 
 /// A set of nodes that ends when they have.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Scope {
+pub(crate) struct TaskScope {
     pub(crate) id: ScopeId,
     /// The container.
     pub(crate) node: Option<NodeId>,
     /// The scope whose state, inputs and settings hold here.
     pub(crate) home: ScopeId,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ScopeKind,
     /// Tasks by their own ids.
     pub(crate) names: BTreeMap<String, NodeId>,
     /// Nodes that have not ended.
@@ -184,7 +184,7 @@ pub(crate) struct Scope {
     /// It is being stopped: nothing more starts in it.
     pub(crate) stopped: bool,
     /// What made it stop.
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<TaskFailure>,
     /// Its end was dealt with.
     pub(crate) over: bool,
 }
@@ -192,11 +192,11 @@ pub(crate) struct Scope {
 /// What kind of scope.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum ScopeKind {
     /// A workflow.
     Flow(Box<Home>),
     /// Items of a foreach.
-    Each(Each),
+    Each(ForeachProgress),
     /// A round of a loop.
     Round(u32),
     /// What is done in place of a task.
@@ -206,7 +206,7 @@ pub(crate) enum Kind {
 /// What a workflow has of its own.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Home {
-    pub(crate) settings: Settings,
+    pub(crate) settings: DagSettings,
     pub(crate) inputs: Map<String, Value>,
     pub(crate) state: Map<String, Value>,
     pub(crate) reducers: BTreeMap<String, Reducer>,
@@ -215,20 +215,20 @@ pub(crate) struct Home {
 
 /// A foreach under way. Nodes are made as there is room for them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Each {
+pub(crate) struct ForeachProgress {
     pub(crate) def: DefId,
     /// Items that have no node yet; null in place of those that have.
     pub(crate) items: Vec<Value>,
     pub(crate) next: usize,
     pub(crate) results: Vec<Value>,
-    pub(crate) failures: Vec<(usize, Failure)>,
+    pub(crate) failures: Vec<(usize, TaskFailure)>,
     pub(crate) fail_fast: bool,
 }
 
 /// What a timer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum For {
+pub(crate) enum TimerPurpose {
     /// An attempt or a container took too long.
     Timeout(NodeId),
     /// The next attempt.
@@ -245,13 +245,13 @@ pub(crate) enum For {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Timer {
     pub(crate) at_ms: u64,
-    pub(crate) what: For,
+    pub(crate) what: TimerPurpose,
 }
 
 /// A decision that is open.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Pending {
-    pub(crate) decision: Decision,
+pub(crate) struct PendingDecision {
+    pub(crate) decision: WorkflowDecision,
     pub(crate) node: NodeId,
     pub(crate) timer: Option<u64>,
     /// The result that waits for it.
@@ -260,42 +260,42 @@ pub(crate) struct Pending {
 
 /// Something that left a trace in the world.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Trace {
+pub(crate) struct SideEffect {
     pub(crate) instance: String,
     /// The input that told.
     pub(crate) at: u64,
-    pub(crate) kind: TraceKind,
+    pub(crate) kind: SideEffectKind,
 }
 
 /// What can be done about it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum TraceKind {
+pub(crate) enum SideEffectKind {
     /// This undoes it.
-    Undo(Work),
+    Undo(TaskWork),
     /// Nothing.
     Lasting,
     /// Its compensation cannot be rendered.
-    Broken(Failure),
+    Broken(TaskFailure),
     /// Nobody knows whether it happened.
-    Doubt(Option<Failure>),
+    Doubt(Option<TaskFailure>),
     /// The workflow this one was forked from did it.
     Elsewhere,
 }
 
 /// Nodes, by number and by name. Written as a list.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Nodes {
-    list: BTreeMap<NodeId, Node>,
+pub(crate) struct NodeTable {
+    list: BTreeMap<NodeId, TaskNode>,
     names: BTreeMap<String, NodeId>,
 }
 
-impl Nodes {
-    pub(crate) fn get(&self, id: NodeId) -> Option<&Node> {
+impl NodeTable {
+    pub(crate) fn get(&self, id: NodeId) -> Option<&TaskNode> {
         self.list.get(&id)
     }
 
-    pub(crate) fn get_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+    pub(crate) fn get_mut(&mut self, id: NodeId) -> Option<&mut TaskNode> {
         self.list.get_mut(&id)
     }
 
@@ -307,36 +307,36 @@ impl Nodes {
         self.names.get(name).copied()
     }
 
-    pub(crate) fn insert(&mut self, node: Node) {
+    pub(crate) fn insert(&mut self, node: TaskNode) {
         self.names.insert(node.name.clone(), node.id);
         self.list.insert(node.id, node);
     }
 
-    pub(crate) fn remove(&mut self, id: NodeId) -> Option<Node> {
+    pub(crate) fn remove(&mut self, id: NodeId) -> Option<TaskNode> {
         let node = self.list.remove(&id)?;
         self.names.remove(&node.name);
         Some(node)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Node> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TaskNode> {
         self.list.values()
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut TaskNode> {
         self.list.values_mut()
     }
 }
 
-impl Serialize for Nodes {
+impl Serialize for NodeTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.list.values())
     }
 }
 
-impl<'de> Deserialize<'de> for Nodes {
+impl<'de> Deserialize<'de> for NodeTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut nodes = Self::default();
-        for node in Vec::<Node>::deserialize(deserializer)? {
+        for node in Vec::<TaskNode>::deserialize(deserializer)? {
             nodes.insert(node);
         }
         Ok(nodes)
@@ -344,7 +344,7 @@ impl<'de> Deserialize<'de> for Nodes {
 }
 
 /// Maps with numbers as keys, written as lists of pairs: as keys of JSON, numbers become text, and are
-/// not always read back inside an [`Input`](crate::Input).
+/// not always read back inside an [`MachineInput`](crate::MachineInput).
 pub(crate) mod pairs {
     use std::collections::BTreeMap;
 

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
-use super::parts::{Kind, NodeId, Scope, TraceKind};
-use crate::command::{Command, is_agent};
-use crate::dag::{Action, Asked, Dag, OnError, Settings, Task};
+use super::parts::{NodeId, ScopeKind, SideEffectKind, TaskScope};
+use crate::command::{WorkflowCommand, is_agent};
+use crate::dag::{Action, Dag, DagSettings, Decider, OnError, Task};
 
 /// An answer a person gave.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Given {
+pub(crate) struct PersonAnswer {
     /// The input it came with.
     at: u64,
     /// The task it was about and the containers around it, innermost first.
@@ -24,37 +24,41 @@ pub(crate) struct Given {
 
 impl Machine {
     /// Why a command is not an agent's to give. A person may give all.
-    pub(super) fn is_free_to(&self, by: &str, command: &Command) -> Result<(), String> {
+    pub(super) fn is_free_to(&self, by: &str, command: &WorkflowCommand) -> Result<(), String> {
         if !is_agent(by) {
             return Ok(());
         }
         match command {
-            Command::Abort { .. } | Command::Pause | Command::RollBack { .. } => Ok(()),
-            Command::Continue if self.held => {
+            WorkflowCommand::Abort { .. }
+            | WorkflowCommand::Pause
+            | WorkflowCommand::RollBack { .. } => Ok(()),
+            WorkflowCommand::Continue if self.held => {
                 Err("a person paused the workflow, or rolled it back: a person continues it".into())
             }
-            Command::Continue => Ok(()),
-            Command::Skip { .. } if self.goes_back_for_a_person() => {
+            WorkflowCommand::Continue => Ok(()),
+            WorkflowCommand::Skip { .. } if self.goes_back_for_a_person() => {
                 Err("a person rolls the workflow back: an agent does not leave out a part".into())
             }
-            Command::InjectTasks { .. } | Command::ModifyArgs { .. } => self.nobody_is_asked(),
-            Command::Skip { task } => {
+            WorkflowCommand::InjectTasks { .. } | WorkflowCommand::ModifyArgs { .. } => {
+                self.nobody_is_asked()
+            }
+            WorkflowCommand::Skip { task } => {
                 self.nobody_is_asked()?;
                 self.nobody_will_be_asked(self.nodes.named(task))
             }
-            Command::Replan { .. } => {
+            WorkflowCommand::Replan { .. } => {
                 self.nobody_is_asked()?;
                 self.nobody_will_be_asked(self.fresh())
             }
-            Command::Approve { decision, value: None } | Command::Reject { decision, .. } => {
-                self.is_an_agents(decision)
-            }
+            WorkflowCommand::Approve { decision, value: None }
+            | WorkflowCommand::Reject { decision, .. } => self.is_an_agents(decision),
             // What comes with an answer may go into the state a person is shown.
-            Command::Approve { decision, .. } | Command::Modify { decision, .. } => {
+            WorkflowCommand::Approve { decision, .. }
+            | WorkflowCommand::Modify { decision, .. } => {
                 self.is_an_agents(decision)?;
                 self.nobody_is_asked()
             }
-            Command::Resolve { task, .. } => {
+            WorkflowCommand::Resolve { task, .. } => {
                 Err(format!("whether {task} happened is for a person to say, not for an agent"))
             }
         }
@@ -63,17 +67,17 @@ impl Machine {
     fn is_an_agents(&self, decision: &str) -> Result<(), String> {
         let open = self.decisions.values().find(|pending| pending.decision.id == decision);
         match open.map(|pending| pending.decision.by) {
-            Some(Asked::Human) => {
+            Some(Decider::Human) => {
                 Err(format!("decision {decision} is a person's: an agent does not answer it"))
             }
-            Some(Asked::Agent) | None => Ok(()),
+            Some(Decider::Agent) | None => Ok(()),
         }
     }
 
     /// What a person is asked about does not change meanwhile.
     fn nobody_is_asked(&self) -> Result<(), String> {
         let open = self.decisions.values().map(|pending| &pending.decision);
-        match open.into_iter().find(|decision| decision.by == Asked::Human) {
+        match open.into_iter().find(|decision| decision.by == Decider::Human) {
             Some(decision) => Err(format!(
                 "a person is asked about {} (decision {}): an agent changes nothing meanwhile",
                 decision.instance, decision.id
@@ -98,14 +102,14 @@ impl Machine {
     /// Remembers an answer, if a person gave it to a question for a person.
     pub(super) fn note_answer(&mut self, number: u64, by: &str) {
         let Some(pending) = self.decisions.get(&number) else { return };
-        if is_agent(by) || pending.decision.by != Asked::Human {
+        if is_agent(by) || pending.decision.by != Decider::Human {
             return;
         }
         let path = std::iter::successors(Some(pending.node), |id| {
             self.scopes.get(&self.nodes.get(*id)?.scope)?.node
         });
         let path = path.collect();
-        self.answers.push(Given { at: self.taken, path });
+        self.answers.push(PersonAnswer { at: self.taken, path });
     }
 
     /// Why a rollback is not an agent's to ask for: it would go around a person's decision, or have
@@ -119,7 +123,9 @@ impl Machine {
             return Err(format!("a person has decided after checkpoint {to}: a person goes back"));
         }
         let after = self.traces.iter().filter(|trace| trace.at > to);
-        if let Some(trace) = after.into_iter().find(|t| matches!(t.kind, TraceKind::Doubt(None))) {
+        if let Some(trace) =
+            after.into_iter().find(|t| matches!(t.kind, SideEffectKind::Doubt(None)))
+        {
             let task = &trace.instance;
             return Err(format!("nobody knows whether {task} happened: a person goes back"));
         }
@@ -132,7 +138,7 @@ impl Machine {
     }
 
     /// A task that follows from an answer, was begun, and had not ended in `base`.
-    fn used_since(&self, given: &Given, base: &Self) -> Option<&String> {
+    fn used_since(&self, given: &PersonAnswer, base: &Self) -> Option<&String> {
         // Of a loop, old rounds are forgotten: then it is about the loop.
         let mut id = *given.path.iter().find(|id| self.nodes.get(**id).is_some())?;
         let mut itself = true;
@@ -140,20 +146,20 @@ impl Machine {
             let place = self.scopes.get(&self.nodes.get(id)?.scope)?;
             let used = self.follow(place, id, itself).into_iter().find_map(|id| {
                 let begun = self.nodes.get(id).filter(|node| node.attempt > 0)?;
-                let ended = base.nodes.get(id).is_some_and(super::parts::Node::has_ended);
+                let ended = base.nodes.get(id).is_some_and(super::parts::TaskNode::has_ended);
                 (!ended).then_some(&begun.name)
             });
             if used.is_some() {
                 return used;
             }
             // The next round follows from this one; what follows a workflow depends on it.
-            itself = matches!(place.kind, Kind::Round(_));
+            itself = matches!(place.kind, ScopeKind::Round(_));
             id = place.node?;
         }
     }
 
     /// All in a scope that depends on a node, and the node itself if so said.
-    fn follow(&self, scope: &Scope, from: NodeId, itself: bool) -> BTreeSet<NodeId> {
+    fn follow(&self, scope: &TaskScope, from: NodeId, itself: bool) -> BTreeSet<NodeId> {
         let after = self.dependants_in(scope);
         let mut found = BTreeSet::new();
         let mut todo = vec![from];
@@ -169,7 +175,7 @@ impl Machine {
     }
 
     /// Who depends on whom in a scope, ended or not.
-    fn dependants_in(&self, scope: &Scope) -> BTreeMap<NodeId, Vec<NodeId>> {
+    fn dependants_in(&self, scope: &TaskScope) -> BTreeMap<NodeId, Vec<NodeId>> {
         let mut after: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for id in scope.names.values() {
             let Some((_, def)) = self.node(*id) else { continue };
@@ -182,11 +188,11 @@ impl Machine {
 }
 
 /// Whether a person is asked about a task, or about something in it.
-fn asks_a_person(task: &Task, settings: &Settings) -> bool {
+fn asks_a_person(task: &Task, settings: &DagSettings) -> bool {
     let decide = &settings.decisions;
     let listed =
         decide.per_task || decide.before.contains(&task.id) || decide.after.contains(&task.id);
-    if listed && settings.decided_by == Asked::Human {
+    if listed && settings.decided_by == Decider::Human {
         return true;
     }
     if let OnError::Fallback(fallback) = &task.on_error
@@ -195,7 +201,7 @@ fn asks_a_person(task: &Task, settings: &Settings) -> bool {
         return true;
     }
     match &task.action {
-        Action::Approval { by, .. } => *by != Some(Asked::Agent),
+        Action::Approval { by, .. } => *by != Some(Decider::Agent),
         Action::Foreach(foreach) => asks_a_person(&foreach.each, settings),
         Action::Loop(rounds) => rounds.body.iter().any(|task| asks_a_person(task, settings)),
         Action::Workflow { workflow, .. } => {

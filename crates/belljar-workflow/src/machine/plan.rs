@@ -10,7 +10,7 @@ use super::parts::{NodeId, ROOT};
 use super::work::with_arguments;
 use crate::check::check;
 use crate::dag::Task;
-use crate::event::Happened;
+use crate::event::WorkflowEventKind;
 
 impl Machine {
     /// Adds tasks to the workflow.
@@ -20,7 +20,7 @@ impl Machine {
         }
         self.fits(&tasks, &BTreeSet::new())?;
         let names = ids(&tasks);
-        self.tell(Happened::TasksInjected { tasks: names });
+        self.tell(WorkflowEventKind::TasksInjected { tasks: names });
         self.add_tasks(ROOT, tasks);
         Ok(())
     }
@@ -36,7 +36,7 @@ impl Machine {
         self.replans += 1;
         let dropped: Vec<String> = going.iter().filter_map(|id| self.remove(*id)).collect();
         let names = ids(&tasks);
-        self.tell(Happened::Replanned { replans: self.replans, tasks: names, dropped });
+        self.tell(WorkflowEventKind::Replanned { replans: self.replans, tasks: names, dropped });
         self.add_tasks(ROOT, tasks);
         self.end_if_empty(ROOT);
         Ok(())
@@ -116,7 +116,7 @@ impl Machine {
         if let Some(node) = self.nodes.get_mut(id) {
             node.def = def;
         }
-        self.tell(Happened::ArgumentsModified { task });
+        self.tell(WorkflowEventKind::ArgumentsModified { task });
     }
 }
 

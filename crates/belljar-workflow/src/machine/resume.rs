@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Machine;
-use super::parts::{NodeId, Phase, Stop};
+use super::parts::{NodeId, NodePhase, NodeStop};
 use crate::dag::{Action, Task};
-use crate::effect::{Again, Effect, Failure, Open, Status};
-use crate::event::Happened;
+use crate::effect::{Effect, OpenIntent, Repeatability, TaskFailure, WorkflowStatus};
+use crate::event::WorkflowEventKind;
 
 impl Machine {
     /// Makes it the workflow of this id, made at this time: a fork has the state of another at a
@@ -22,15 +22,15 @@ impl Machine {
 
     /// A host took the workflow over. What may be repeated is started again under its key, or when a
     /// pause is over; what may not is in doubt; timers and questions are given anew.
-    pub(super) fn resumed(&mut self, open: &[Open]) {
+    pub(super) fn resumed(&mut self, open: &[OpenIntent]) {
         if self.status.is_over() {
             return;
         }
-        self.tell(Happened::WorkflowResumed);
-        let told: BTreeMap<(&str, u32), Again> =
+        self.tell(WorkflowEventKind::WorkflowResumed);
+        let told: BTreeMap<(&str, u32), Repeatability> =
             open.iter().map(|open| ((open.instance.as_str(), open.attempt), open.again)).collect();
         let again = |instance: &str, attempt: u32| {
-            told.get(&(instance, attempt)).copied().unwrap_or(Again::Unknown)
+            told.get(&(instance, attempt)).copied().unwrap_or(Repeatability::Unknown)
         };
         self.strays.clear();
         self.ask_and_wait_anew();
@@ -77,7 +77,7 @@ impl Machine {
         }
     }
 
-    fn take_up(&mut self, id: NodeId, again: Again) {
+    fn take_up(&mut self, id: NodeId, again: Repeatability) {
         let Some((node, def)) = self.node(id) else { return };
         if node.ahead.is_some() {
             self.running.remove(&id);
@@ -89,19 +89,19 @@ impl Machine {
         self.forget(timer);
         if stopping {
             self.stopped_away(id, again);
-        } else if again == Again::NotBegun && self.status == Status::Paused {
+        } else if again == Repeatability::NotBegun && self.status == WorkflowStatus::Paused {
             // Commands may still change it, or replan it away.
             self.running.remove(&id);
             self.take_back_start(id);
             self.enqueue(id);
-        } else if harmless && self.status == Status::Paused {
+        } else if harmless && self.status == WorkflowStatus::Paused {
             self.parked.insert(id, again);
         } else if harmless {
-            self.send(id, again != Again::NotBegun);
+            self.send(id, again != Repeatability::NotBegun);
         } else {
             self.running.remove(&id);
             self.release_files(id);
-            self.set_phase(id, Phase::InDoubt);
+            self.set_phase(id, NodePhase::InDoubt);
             self.doubt(id);
         }
     }
@@ -126,21 +126,21 @@ impl Machine {
     }
 
     /// Ends what is to be stopped and is performed by nobody.
-    fn stopped_away(&mut self, id: NodeId, again: Again) {
+    fn stopped_away(&mut self, id: NodeId, again: Repeatability) {
         let Some((_, def)) = self.node(id) else { return };
         let own_journal = matches!(def.action, Action::CodeExecution(_));
         let harmless = is_harmless(&def, again);
         self.running.remove(&id);
         self.release_files(id);
-        let failure = Failure {
-            may_have_acted: again != Again::NotBegun,
-            ..Failure::new("cancelled", "it was being stopped when the host went away")
+        let failure = TaskFailure {
+            may_have_acted: again != Repeatability::NotBegun,
+            ..TaskFailure::new("cancelled", "it was being stopped when the host went away")
         };
         self.attempt_failed(id, failure, harmless && !own_journal);
     }
 
     /// Stops a node that is parked; whether it was.
-    pub(super) fn stop_parked(&mut self, id: NodeId, why: Stop) -> bool {
+    pub(super) fn stop_parked(&mut self, id: NodeId, why: NodeStop) -> bool {
         let Some(again) = self.parked.remove(&id) else { return false };
         if let Some(node) = self.nodes.get_mut(id) {
             node.stop = Some(why);
@@ -152,7 +152,7 @@ impl Machine {
     /// A pause is over: what was parked goes on.
     pub(super) fn unpark(&mut self) {
         for (id, again) in std::mem::take(&mut self.parked) {
-            self.send(id, again != Again::NotBegun);
+            self.send(id, again != Repeatability::NotBegun);
         }
     }
 
@@ -165,11 +165,11 @@ impl Machine {
 }
 
 /// Whether a task whose host went away may be performed again.
-fn is_harmless(def: &Task, again: Again) -> bool {
+fn is_harmless(def: &Task, again: Repeatability) -> bool {
     let own_journal = matches!(def.action, Action::CodeExecution(_));
     match (again, def.idempotent) {
-        (Again::NotBegun, _) | (_, Some(true)) => true,
-        (Again::Harmless, declared) => declared != Some(false) || own_journal,
-        (Again::Unknown, _) => own_journal,
+        (Repeatability::NotBegun, _) | (_, Some(true)) => true,
+        (Repeatability::Harmless, declared) => declared != Some(false) || own_journal,
+        (Repeatability::Unknown, _) => own_journal,
     }
 }

@@ -7,13 +7,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
-use super::parts::{NodeId, Trace, TraceKind};
+use super::parts::{NodeId, SideEffect, SideEffectKind};
 use crate::command::is_agent;
 use crate::dag::Action;
 use crate::effect::{
-    Again, Effect, Ending, Failure, NotUndone, Outcome, RollbackReport, Start, Status, WhyNot, Work,
+    Effect, NotUndone, Repeatability, RollbackReport, TaskEnding, TaskFailure, TaskOutcome,
+    TaskStart, TaskWork, WhyNot, WorkflowStatus,
 };
-use crate::event::Happened;
+use crate::event::WorkflowEventKind;
 
 /// A rollback under way.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,9 +22,9 @@ pub(crate) struct Rollback {
     to: u64,
     base: Box<Machine>,
     /// What is to be undone, the next one last. Nothing while something is still being stopped.
-    todo: Option<Vec<Trace>>,
+    todo: Option<Vec<SideEffect>>,
     /// What is being undone, and by what.
-    current: Option<(String, Work)>,
+    current: Option<(String, TaskWork)>,
     report: RollbackReport,
     /// Whether a person has to continue it afterwards, and alone gives up on what it undoes.
     #[serde(default)]
@@ -41,7 +42,7 @@ impl Machine {
             return self.acknowledge(id, Some(reason));
         }
         self.acknowledge(id, None);
-        self.status = Status::RollingBack;
+        self.status = WorkflowStatus::RollingBack;
         let timers: Vec<u64> = self.timers.keys().copied().collect();
         for timer in timers {
             self.forget(Some(timer));
@@ -59,11 +60,11 @@ impl Machine {
         self.go_on_rolling_back();
     }
 
-    fn may_go_back(&self, to: u64, base: Status) -> Result<(), String> {
-        if self.status == Status::RollingBack {
+    fn may_go_back(&self, to: u64, base: WorkflowStatus) -> Result<(), String> {
+        if self.status == WorkflowStatus::RollingBack {
             return Err("the workflow is rolling back".to_owned());
         }
-        if matches!(base, Status::New | Status::RollingBack) {
+        if matches!(base, WorkflowStatus::New | WorkflowStatus::RollingBack) {
             return Err(format!("{to} is no checkpoint"));
         }
         if self.is_abandoned(to) {
@@ -90,7 +91,7 @@ impl Machine {
         for id in running {
             let Some(node) = self.nodes.get_mut(id) else { continue };
             // Whatever it gives now, nothing follows from it.
-            let asked = node.stop.replace(super::parts::Stop::Scope).is_some();
+            let asked = node.stop.replace(super::parts::NodeStop::Scope).is_some();
             if node.ahead.is_some() {
                 self.drop_ahead(id);
             } else if !asked {
@@ -111,10 +112,10 @@ impl Machine {
             let at = self.traces.partition_point(|trace| trace.at <= to);
             let mut todo = self.traces.split_off(at);
             for trace in todo.iter_mut().filter(|trace| trace.at <= self.forked_at) {
-                trace.kind = TraceKind::Elsewhere;
+                trace.kind = SideEffectKind::Elsewhere;
             }
             rollback.todo = Some(todo);
-            self.tell(Happened::RollbackStarted { to, compensations });
+            self.tell(WorkflowEventKind::RollbackStarted { to, compensations });
         }
         while rollback.current.is_none() {
             let Some(trace) = rollback.todo.as_mut().and_then(Vec::pop) else {
@@ -122,18 +123,18 @@ impl Machine {
             };
             let left = |why, failure| NotUndone { instance: trace.instance.clone(), why, failure };
             match trace.kind {
-                TraceKind::Undo(work) => rollback.current = Some((trace.instance, work)),
+                SideEffectKind::Undo(work) => rollback.current = Some((trace.instance, work)),
                 // It is there for the other, who may undo it.
-                TraceKind::Elsewhere => {
+                SideEffectKind::Elsewhere => {
                     rollback.report.not_undone.push(left(WhyNot::DoneBeforeFork, None));
                 }
-                TraceKind::Lasting => {
+                SideEffectKind::Lasting => {
                     rollback.report.not_undone.push(left(WhyNot::NoCompensation, None));
                 }
-                TraceKind::Broken(failure) => {
+                SideEffectKind::Broken(failure) => {
                     rollback.report.not_undone.push(left(WhyNot::Failed, Some(failure)));
                 }
-                TraceKind::Doubt(failure) => {
+                SideEffectKind::Doubt(failure) => {
                     rollback.report.not_undone.push(left(WhyNot::InDoubt, failure));
                 }
             }
@@ -145,7 +146,7 @@ impl Machine {
     fn undoable(&self, to: u64) -> Vec<String> {
         let to = to.max(self.forked_at);
         let after = self.traces.iter().rev().take_while(|trace| trace.at > to);
-        let undo = after.filter(|trace| matches!(trace.kind, TraceKind::Undo(_)));
+        let undo = after.filter(|trace| matches!(trace.kind, SideEffectKind::Undo(_)));
         undo.map(|trace| trace.instance.clone()).collect()
     }
 
@@ -153,7 +154,7 @@ impl Machine {
         let current = self.rollback.as_ref().and_then(|rollback| rollback.current.clone());
         let Some((instance, work)) = current else { return };
         let instance = format!("{instance}~undo");
-        self.out.push(Effect::Start(Start {
+        self.out.push(Effect::Start(TaskStart {
             key: self.key(&instance, &work),
             instance,
             attempt: 1,
@@ -178,15 +179,15 @@ impl Machine {
     }
 
     /// A compensation has ended.
-    pub(super) fn undo_ended(&mut self, outcome: Outcome) {
+    pub(super) fn undo_ended(&mut self, outcome: TaskOutcome) {
         let failed = match outcome.ending {
-            Ending::Done { .. } => None,
-            Ending::Failed { failure } => Some((WhyNot::Failed, Some(failure))),
+            TaskEnding::Done { .. } => None,
+            TaskEnding::Failed { failure } => Some((WhyNot::Failed, Some(failure))),
         };
         self.undo_settled(failed);
     }
 
-    fn undo_settled(&mut self, failed: Option<(WhyNot, Option<Failure>)>) {
+    fn undo_settled(&mut self, failed: Option<(WhyNot, Option<TaskFailure>)>) {
         let Some(rollback) = &mut self.rollback else { return };
         let Some((instance, _)) = rollback.current.take() else { return };
         match failed {
@@ -198,7 +199,7 @@ impl Machine {
                 if rollback.report.undone.last() != Some(&instance) {
                     rollback.report.undone.push(instance.clone());
                 }
-                self.tell(Happened::TaskUndone { task: instance });
+                self.tell(WorkflowEventKind::TaskUndone { task: instance });
             }
         }
         self.go_on_rolling_back();
@@ -216,7 +217,7 @@ impl Machine {
     }
 
     /// A host took over in the middle: what cannot be repeated is reported as in doubt.
-    pub(super) fn resume_rollback(&mut self, again: impl Fn(&str, u32) -> Again) {
+    pub(super) fn resume_rollback(&mut self, again: impl Fn(&str, u32) -> Repeatability) {
         let running: Vec<NodeId> = std::mem::take(&mut self.running).into_iter().collect();
         for id in running {
             let Some(node) = self.nodes.get(id) else { continue };
@@ -227,17 +228,18 @@ impl Machine {
             return self.go_on_rolling_back();
         };
         match again(&instance, attempt) {
-            Again::NotBegun => self.send_undo(false),
-            Again::Harmless => self.send_undo(true),
-            Again::Unknown => self.undo_settled(Some((WhyNot::InDoubt, None))),
+            Repeatability::NotBegun => self.send_undo(false),
+            Repeatability::Harmless => self.send_undo(true),
+            Repeatability::Unknown => self.undo_settled(Some((WhyNot::InDoubt, None))),
         }
     }
 
     /// What was under way and cannot be known any more is reported.
-    fn doubt_unless_harmless(&mut self, id: NodeId, again: Again) {
+    fn doubt_unless_harmless(&mut self, id: NodeId, again: Repeatability) {
         let Some((node, def)) = self.node(id) else { return };
-        let harmless = again == Again::NotBegun
-            || (again == Again::Harmless && !matches!(def.action, Action::CodeExecution(_)));
+        let harmless = again == Repeatability::NotBegun
+            || (again == Repeatability::Harmless
+                && !matches!(def.action, Action::CodeExecution(_)));
         if !harmless && node.ahead.is_none() {
             self.leave_doubt(id, None);
         }
@@ -262,13 +264,13 @@ impl Machine {
         base.strays.clear();
         base.rollback = None;
         base.held = rollback.held;
-        if !base.status.is_over() && base.status != Status::Stopping {
-            base.status = Status::Paused;
+        if !base.status.is_over() && base.status != WorkflowStatus::Stopping {
+            base.status = WorkflowStatus::Paused;
         }
         *self = base;
         self.start_over();
         self.worth_keeping = true;
-        self.tell(Happened::RolledBack { report: rollback.report });
+        self.tell(WorkflowEventKind::RolledBack { report: rollback.report });
         self.ask_and_wait_anew();
         self.after_stopping();
     }
@@ -283,7 +285,7 @@ impl Machine {
         }
         for (id, mut timer) in std::mem::take(&mut self.timers) {
             timer.at_ms = timer.at_ms.saturating_add(later);
-            if let super::parts::For::Decision(decision) = &mut timer.what {
+            if let super::parts::TimerPurpose::Decision(decision) = &mut timer.what {
                 *decision = decision_of(*decision);
             }
             self.timers.insert(timer_of(id), timer);
@@ -318,7 +320,7 @@ impl Machine {
         }
         // Only now: the end of one may stop others, which must not be taken to be running.
         for id in stopped {
-            self.attempt_failed(id, Failure::new("cancelled", "rolled back"), true);
+            self.attempt_failed(id, TaskFailure::new("cancelled", "rolled back"), true);
         }
     }
 }

@@ -5,29 +5,33 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Machine;
-use super::names::Place;
-use super::parts::{End, For, Kind, Node, NodeId, Phase, ROOT, Scope, ScopeId};
+use super::names::NameLookup;
+use super::parts::{
+    NodeEnd, NodeId, NodePhase, ROOT, ScopeId, ScopeKind, TaskNode, TaskScope, TimerPurpose,
+};
 use super::size::bytes_of_work;
 use super::view::kind;
 use super::work::template_failure;
 use crate::dag::{Action, Task, Wait};
-use crate::effect::{Effect, Failure, Start, Status, Work};
-use crate::event::Happened;
+use crate::effect::{Effect, TaskFailure, TaskStart, TaskWork, WorkflowStatus};
+use crate::event::WorkflowEventKind;
 use crate::template::{TemplateError, holds, render};
 
 impl Machine {
     /// Opens a scope for a container, or for the workflow itself.
-    pub(super) fn open_scope(&mut self, node: Option<NodeId>, kind: Kind) -> ScopeId {
+    pub(super) fn open_scope(&mut self, node: Option<NodeId>, kind: ScopeKind) -> ScopeId {
         let id = self.next_scope;
         self.next_scope += 1;
         let outer = node.and_then(|node| Some(self.nodes.get(node)?.scope));
         let outer_home = outer.and_then(|outer| Some(self.scopes.get(&outer)?.home));
         let (home, limit) = match &kind {
             // The bound of the workflow itself is on what is performed.
-            Kind::Flow(own) => (id, (id != ROOT).then_some(own.settings.concurrency.max(1))),
-            Kind::Each(_) | Kind::Round(_) | Kind::Fallback => (outer_home.unwrap_or(ROOT), None),
+            ScopeKind::Flow(own) => (id, (id != ROOT).then_some(own.settings.concurrency.max(1))),
+            ScopeKind::Each(_) | ScopeKind::Round(_) | ScopeKind::Fallback => {
+                (outer_home.unwrap_or(ROOT), None)
+            }
         };
-        let scope = Scope {
+        let scope = TaskScope {
             id,
             node,
             home,
@@ -77,21 +81,21 @@ impl Machine {
         let place = self.scopes.get(&scope)?;
         let outer = place.node.and_then(|node| self.nodes.get(node)).map(|node| &node.name);
         let name = match (&place.kind, outer) {
-            (Kind::Each(_), Some(outer)) => {
+            (ScopeKind::Each(_), Some(outer)) => {
                 format!("{outer}[{}]", item.as_ref().map_or(0, |(index, _)| *index))
             }
-            (Kind::Round(round), Some(outer)) => format!("{outer}#{round}/{}", task.id),
-            (Kind::Fallback, Some(outer)) => format!("{outer}~fallback"),
-            (Kind::Flow(_), Some(outer)) => format!("{outer}/{}", task.id),
+            (ScopeKind::Round(round), Some(outer)) => format!("{outer}#{round}/{}", task.id),
+            (ScopeKind::Fallback, Some(outer)) => format!("{outer}~fallback"),
+            (ScopeKind::Flow(_), Some(outer)) => format!("{outer}/{}", task.id),
             (_, None) => task.id.clone(),
         };
-        let by_name = matches!(place.kind, Kind::Flow(_) | Kind::Round(_));
+        let by_name = matches!(place.kind, ScopeKind::Flow(_) | ScopeKind::Round(_));
         let place = self.scopes.get_mut(&scope)?;
         if by_name {
             place.names.insert(task.id.clone(), id);
         }
         place.open.insert(id);
-        self.nodes.insert(Node { id, name, def, scope, item, ..Node::default() });
+        self.nodes.insert(TaskNode { id, name, def, scope, item, ..TaskNode::default() });
         Some(id)
     }
 
@@ -115,17 +119,17 @@ impl Machine {
         let Some(node) = self.nodes.get_mut(id) else { return };
         node.waiting = waiting;
         node.unmet = unmet;
-        if waiting == 0 && node.phase == Phase::Waiting {
+        if waiting == 0 && node.phase == NodePhase::Waiting {
             self.make_ready(id);
         }
     }
 
     pub(super) fn make_ready(&mut self, id: NodeId) {
-        self.set_phase(id, Phase::Ready);
+        self.set_phase(id, NodePhase::Ready);
         self.ready.insert(id);
     }
 
-    pub(super) fn set_phase(&mut self, id: NodeId, phase: Phase) {
+    pub(super) fn set_phase(&mut self, id: NodeId, phase: NodePhase) {
         if let Some(node) = self.nodes.get_mut(id) {
             node.phase = phase;
         }
@@ -135,7 +139,7 @@ impl Machine {
     pub(super) fn enqueue(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(id) {
             node.timer = None;
-            node.phase = Phase::Queued;
+            node.phase = NodePhase::Queued;
             self.queue.insert(id);
         }
     }
@@ -143,10 +147,10 @@ impl Machine {
     /// Starts all that may start.
     pub(super) fn settle(&mut self) {
         let mut steps = 0;
-        while self.status == Status::Running {
+        while self.status == WorkflowStatus::Running {
             steps += 1;
             if let Some(failure) = self.beyond_bounds(steps) {
-                return self.stop_all(Status::Failed, failure);
+                return self.stop_all(WorkflowStatus::Failed, failure);
             }
             if let Some(id) = self.ready.pop_first() {
                 self.dispatch(id);
@@ -175,11 +179,16 @@ impl Machine {
         let Some((node, _)) = self.node(id) else { return };
         let alone = node.unmet > 0 && self.dependencies(node, &def) == node.unmet;
         if alone {
-            return self.skip(id, End::Unmet, "dependencies");
+            return self.skip(id, NodeEnd::Unmet, "dependencies");
         }
         if !node.cleared {
-            match def.when.as_deref().map(|when| holds(when, &Place::of(self, node))).transpose() {
-                Ok(Some(false)) => return self.skip(id, End::Unmet, "when"),
+            match def
+                .when
+                .as_deref()
+                .map(|when| holds(when, &NameLookup::of(self, node)))
+                .transpose()
+            {
+                Ok(Some(false)) => return self.skip(id, NodeEnd::Unmet, "when"),
                 Ok(_) => {}
                 Err(error) => return self.fail_for_good(id, template_failure(&error)),
             }
@@ -191,7 +200,7 @@ impl Machine {
     }
 
     /// How many tasks a node depends on.
-    fn dependencies(&self, node: &Node, def: &Task) -> u32 {
+    fn dependencies(&self, node: &TaskNode, def: &Task) -> u32 {
         let names = self.scopes.get(&node.scope).map(|scope| &scope.names);
         let known = |dep: &&String| names.is_some_and(|names| names.contains_key(*dep));
         let distinct: std::collections::BTreeSet<&String> =
@@ -246,7 +255,7 @@ impl Machine {
     /// A value of a node with its templates resolved.
     pub(super) fn rendered(&self, id: NodeId, value: &Value) -> Result<Value, TemplateError> {
         match self.nodes.get(id) {
-            Some(node) => render(value, &Place::of(self, node)),
+            Some(node) => render(value, &NameLookup::of(self, node)),
             None => Ok(Value::Null),
         }
     }
@@ -268,9 +277,14 @@ impl Machine {
             language = Some(code.language.clone());
         }
         let kind = kind(&def.action).to_owned();
-        self.tell(Happened::TaskStarted { task: task.clone(), kind, attempt, speculative });
+        self.tell(WorkflowEventKind::TaskStarted {
+            task: task.clone(),
+            kind,
+            attempt,
+            speculative,
+        });
         if let Some(language) = language {
-            self.tell(Happened::CodeExecutionStarted { task, attempt, language });
+            self.tell(WorkflowEventKind::CodeExecutionStarted { task, attempt, language });
         }
     }
 
@@ -280,7 +294,7 @@ impl Machine {
             limits.extend(workflow.settings.timeout_ms);
         }
         let Some(ms) = limits.into_iter().min() else { return };
-        let timer = self.set_timer(ms, For::Timeout(id));
+        let timer = self.set_timer(ms, TimerPurpose::Timeout(id));
         if let Some(node) = self.nodes.get_mut(id) {
             node.timer = Some(timer);
         }
@@ -296,13 +310,13 @@ impl Machine {
             Err(error) => return self.fail_for_good(id, template_failure(&error)),
         };
         let Some(ms) = milliseconds(&value) else {
-            let failure = Failure::new("wait", format!("{value} is no number of milliseconds"));
+            let failure = TaskFailure::new("wait", format!("{value} is no number of milliseconds"));
             return self.fail_for_good(id, failure);
         };
-        let timer = self.set_timer_at(from.saturating_add(ms), For::Wake(id));
+        let timer = self.set_timer_at(from.saturating_add(ms), TimerPurpose::Wake(id));
         if let Some(node) = self.nodes.get_mut(id) {
             node.timer = Some(timer);
-            node.phase = Phase::Sleeping;
+            node.phase = NodePhase::Sleeping;
         }
     }
 
@@ -333,7 +347,7 @@ impl Machine {
             node.attempt += 1;
             node.tries += 1;
             node.started_ms = Some(now);
-            node.phase = Phase::Running;
+            node.phase = NodePhase::Running;
             node.files = files;
             node.work = Some(work);
         }
@@ -347,7 +361,7 @@ impl Machine {
     pub(super) fn send(&mut self, id: NodeId, again: bool) {
         let Some((node, def)) = self.node(id) else { return };
         let Some(work) = node.work.clone() else { return };
-        let start = Start {
+        let start = TaskStart {
             key: self.key(&node.name, &work),
             instance: node.name.clone(),
             attempt: node.attempt,
@@ -363,9 +377,9 @@ impl Machine {
     }
 
     /// Performs a node ahead of a decision.
-    pub(super) fn send_ahead(&mut self, id: NodeId, work: &Work, files: Option<u64>) {
+    pub(super) fn send_ahead(&mut self, id: NodeId, work: &TaskWork, files: Option<u64>) {
         let Some((node, def)) = self.node(id) else { return };
-        let start = Start {
+        let start = TaskStart {
             key: self.key(&node.name, work),
             instance: node.name.clone(),
             attempt: node.attempt,

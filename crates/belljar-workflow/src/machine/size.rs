@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Machine;
-use super::parts::{Kind, Node, Scope, TraceKind};
+use super::parts::{ScopeKind, SideEffectKind, TaskNode, TaskScope};
 use crate::bounds::{GROWTH_BYTES, INSTANCES, STATE_BYTES, STEPS, bytes_of};
-use crate::effect::{Failure, Work};
+use crate::effect::{TaskFailure, TaskWork};
 
 /// What a node has besides its values, about.
 const NODE_BYTES: usize = 100;
@@ -17,7 +17,7 @@ impl Machine {
     }
 
     /// Why the workflow cannot go on after so many steps of one input.
-    pub(super) fn beyond_bounds(&mut self, steps: usize) -> Option<Failure> {
+    pub(super) fn beyond_bounds(&mut self, steps: usize) -> Option<TaskFailure> {
         if steps > STEPS {
             return Some(too_large(format!("more than {STEPS} tasks began at once")));
         }
@@ -39,20 +39,20 @@ impl Machine {
         let scopes: usize = self.scopes.values().map(bytes_of_scope).sum();
         let held: usize = self.decisions.values().map(|pending| bytes_of(&pending.held)).sum();
         let traces = self.traces.iter().map(|trace| match &trace.kind {
-            TraceKind::Undo(work) => NODE_BYTES + bytes_of_work(work),
-            TraceKind::Broken(failure) => NODE_BYTES + bytes_of_failure(Some(failure)),
-            TraceKind::Doubt(failure) => NODE_BYTES + bytes_of_failure(failure.as_ref()),
-            TraceKind::Lasting | TraceKind::Elsewhere => NODE_BYTES,
+            SideEffectKind::Undo(work) => NODE_BYTES + bytes_of_work(work),
+            SideEffectKind::Broken(failure) => NODE_BYTES + bytes_of_failure(Some(failure)),
+            SideEffectKind::Doubt(failure) => NODE_BYTES + bytes_of_failure(failure.as_ref()),
+            SideEffectKind::Lasting | SideEffectKind::Elsewhere => NODE_BYTES,
         });
         nodes + scopes + held + traces.sum::<usize>() + self.files.bytes()
     }
 }
 
-fn too_large(message: String) -> Failure {
-    Failure { lasting: true, ..Failure::new("workflow.too_large", message) }
+fn too_large(message: String) -> TaskFailure {
+    TaskFailure { lasting: true, ..TaskFailure::new("workflow.too_large", message) }
 }
 
-fn bytes_of_node(node: &Node) -> usize {
+fn bytes_of_node(node: &TaskNode) -> usize {
     let item = node.item.as_ref().map_or(0, |(_, item)| bytes_of(item));
     let work = node.work.as_ref().map_or(0, bytes_of_work);
     let ahead = node.ahead.as_ref().map_or(0, |ahead| bytes_of_work(&ahead.work));
@@ -60,41 +60,41 @@ fn bytes_of_node(node: &Node) -> usize {
     NODE_BYTES + node.name.len() + bytes_of(&node.result) + item + work + ahead + failure
 }
 
-fn bytes_of_scope(scope: &Scope) -> usize {
+fn bytes_of_scope(scope: &TaskScope) -> usize {
     let all = |values: &[Value]| values.iter().map(bytes_of).sum::<usize>();
     match &scope.kind {
-        Kind::Flow(home) => {
+        ScopeKind::Flow(home) => {
             let values = home.state.iter().chain(&home.inputs);
             values.map(|(key, value)| key.len() + bytes_of(value)).sum()
         }
-        Kind::Each(each) => {
+        ScopeKind::Each(each) => {
             let failures = each.failures.iter();
             let failures = failures.map(|(_, failure)| bytes_of_failure(Some(failure)));
             all(&each.items) + all(&each.results) + failures.sum::<usize>()
         }
-        Kind::Round(_) | Kind::Fallback => 0,
+        ScopeKind::Round(_) | ScopeKind::Fallback => 0,
     }
 }
 
 /// Bytes of what is performed.
-pub(super) fn bytes_of_work(work: &Work) -> usize {
+pub(super) fn bytes_of_work(work: &TaskWork) -> usize {
     let map = |map: &serde_json::Map<String, Value>| -> usize {
         map.iter().map(|(key, value)| key.len() + bytes_of(value)).sum()
     };
     match work {
-        Work::McpTool(call) => map(&call.arguments),
-        Work::CodeExecution(code) => map(&code.context) + code.code.len(),
-        Work::Sandbox { action } => match action {
-            crate::dag::Sandbox::Execute { code, .. } => code.len(),
-            crate::dag::Sandbox::Create { .. }
-            | crate::dag::Sandbox::Destroy { .. }
-            | crate::dag::Sandbox::List => 0,
+        TaskWork::McpTool(call) => map(&call.arguments),
+        TaskWork::CodeExecution(code) => map(&code.context) + code.code.len(),
+        TaskWork::Sandbox { action } => match action {
+            crate::dag::SandboxAction::Execute { code, .. } => code.len(),
+            crate::dag::SandboxAction::Create { .. }
+            | crate::dag::SandboxAction::Destroy { .. }
+            | crate::dag::SandboxAction::List => 0,
         },
-        Work::RestoreSandbox { .. } => 0,
+        TaskWork::RestoreSandbox { .. } => 0,
     }
 }
 
-fn bytes_of_failure(failure: Option<&Failure>) -> usize {
+fn bytes_of_failure(failure: Option<&TaskFailure>) -> usize {
     failure
         .map_or(0, |failure| failure.message.len() + failure.details.as_ref().map_or(0, bytes_of))
 }

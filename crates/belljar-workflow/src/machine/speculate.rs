@@ -7,11 +7,11 @@
 use serde_json::Value;
 
 use super::Machine;
-use super::names::Place;
-use super::parts::{Ahead, NodeId, Phase};
+use super::names::NameLookup;
+use super::parts::{NodeId, NodePhase, SpeculativeRun};
 use crate::dag::Action;
-use crate::effect::{Effect, Ending, Outcome, Status};
-use crate::event::Happened;
+use crate::effect::{Effect, TaskEnding, TaskOutcome, WorkflowStatus};
+use crate::event::WorkflowEventKind;
 use crate::template::holds;
 
 impl Machine {
@@ -30,11 +30,11 @@ impl Machine {
     pub(super) fn run_ahead(&mut self, id: NodeId, assume: Option<(NodeId, &Value)>) {
         let Some((node, def)) = self.node(id) else { return };
         let right_kind = matches!(def.action, Action::CodeExecution(_) | Action::McpTool(_));
-        let free = self.has_slot() && self.status == Status::Running;
+        let free = self.has_slot() && self.status == WorkflowStatus::Running;
         if !def.speculate || !right_kind || !free || node.attempt > 0 {
             return;
         }
-        let place = Place { assume, ..Place::of(self, node) };
+        let place = NameLookup { assume, ..NameLookup::of(self, node) };
         let wanted = def.when.as_deref().is_none_or(|when| holds(when, &place).unwrap_or(false));
         let Ok(Some(work)) = self.work_of(node, &def, assume) else { return };
         if !wanted {
@@ -47,15 +47,16 @@ impl Machine {
         node.attempt += 1;
         node.started_ms = Some(now);
         let attempt = node.attempt;
-        node.ahead = Some(Ahead { attempt, key, files, work: work.clone(), outcome: None });
+        node.ahead =
+            Some(SpeculativeRun { attempt, key, files, work: work.clone(), outcome: None });
         self.running.insert(id);
         self.send_ahead(id, &work, files);
     }
 
     /// What ran ahead has ended before it was wanted.
-    pub(super) fn ahead_ended(&mut self, id: NodeId, outcome: Outcome) {
+    pub(super) fn ahead_ended(&mut self, id: NodeId, outcome: TaskOutcome) {
         self.running.remove(&id);
-        if matches!(outcome.ending, Ending::Failed { .. }) {
+        if matches!(outcome.ending, TaskEnding::Failed { .. }) {
             return self.drop_ahead(id);
         }
         if let Some(ahead) = self.nodes.get_mut(id).and_then(|node| node.ahead.as_mut()) {
@@ -80,11 +81,11 @@ impl Machine {
         let Some(node) = self.nodes.get_mut(id) else { return false };
         let Some(ahead) = node.ahead.take() else { return false };
         node.tries += 1;
-        node.phase = Phase::Running;
+        node.phase = NodePhase::Running;
         node.files = ahead.files;
         node.work = Some(ahead.work);
         let task = node.name.clone();
-        self.tell(Happened::SpeculationAdopted { task });
+        self.tell(WorkflowEventKind::SpeculationAdopted { task });
         if let Some(outcome) = ahead.outcome {
             self.take_outcome(id, outcome);
         }
@@ -103,6 +104,6 @@ impl Machine {
             self.strays.insert((task.clone(), ahead.attempt));
             self.out.push(Effect::Cancel { instance: task.clone(), attempt: ahead.attempt });
         }
-        self.tell(Happened::SpeculationDropped { task });
+        self.tell(WorkflowEventKind::SpeculationDropped { task });
     }
 }

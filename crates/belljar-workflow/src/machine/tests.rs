@@ -14,17 +14,17 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::effect::{Open, Outcome, Start};
-use crate::event::Happened;
-use crate::{Command, DecisionKind, Failure};
+use crate::effect::{OpenIntent, TaskOutcome, TaskStart};
+use crate::event::WorkflowEventKind;
+use crate::{DecisionKind, TaskFailure, WorkflowCommand};
 
 /// A machine under test: keeps what came out.
 pub(super) struct Rig {
     pub(super) machine: Machine,
     pub(super) now: u64,
-    pub(super) started: VecDeque<Start>,
+    pub(super) started: VecDeque<TaskStart>,
     pub(super) cancelled: Vec<String>,
-    pub(super) events: Vec<Happened>,
+    pub(super) events: Vec<WorkflowEventKind>,
     pub(super) acks: Vec<crate::Acknowledgement>,
     pub(super) finish: Option<crate::Finish>,
     pub(super) commands: u32,
@@ -56,12 +56,12 @@ impl Rig {
             finish: None,
             commands: 0,
         };
-        rig.give(What::Begin);
+        rig.give(InputKind::Begin);
         rig
     }
 
-    pub(super) fn give(&mut self, what: What) {
-        let effects = self.machine.apply(Input { now_ms: self.now, what }).unwrap();
+    pub(super) fn give(&mut self, what: InputKind) {
+        let effects = self.machine.apply(MachineInput { now_ms: self.now, what }).unwrap();
         for effect in effects {
             match effect {
                 Effect::Start(start) => self.started.push_back(start),
@@ -83,30 +83,34 @@ impl Rig {
         self.started.iter().map(|start| start.instance.as_str()).collect()
     }
 
-    pub(super) fn take(&mut self, instance: &str) -> Start {
+    pub(super) fn take(&mut self, instance: &str) -> TaskStart {
         let at = self.started.iter().position(|start| start.instance == instance);
         let at = at.unwrap_or_else(|| panic!("{instance} was not started: {:?}", self.names()));
         self.started.remove(at).unwrap()
     }
 
-    pub(super) fn answer(&mut self, instance: &str, outcome: Outcome) {
+    pub(super) fn answer(&mut self, instance: &str, outcome: TaskOutcome) {
         let start = self.take(instance);
-        self.give(What::Ended { instance: start.instance, attempt: start.attempt, outcome });
+        self.give(InputKind::Ended { instance: start.instance, attempt: start.attempt, outcome });
     }
 
     pub(super) fn done(&mut self, instance: &str, value: Value) {
-        self.answer(instance, Outcome::done(value));
+        self.answer(instance, TaskOutcome::done(value));
     }
 
     pub(super) fn fail(&mut self, instance: &str) {
-        self.answer(instance, Outcome::failed(Failure::new("broken", "it broke")));
+        self.answer(instance, TaskOutcome::failed(TaskFailure::new("broken", "it broke")));
     }
 
     /// Answers all that is started, until nothing is.
-    pub(super) fn run_out(&mut self, mut value: impl FnMut(&Start) -> Outcome) {
+    pub(super) fn run_out(&mut self, mut value: impl FnMut(&TaskStart) -> TaskOutcome) {
         while let Some(start) = self.started.pop_front() {
             let outcome = value(&start);
-            self.give(What::Ended { instance: start.instance, attempt: start.attempt, outcome });
+            self.give(InputKind::Ended {
+                instance: start.instance,
+                attempt: start.attempt,
+                outcome,
+            });
         }
     }
 
@@ -114,18 +118,18 @@ impl Rig {
     pub(super) fn tick(&mut self) {
         let (timer, at) = self.machine.timers().into_iter().min_by_key(|(_, at)| *at).unwrap();
         self.now = self.now.max(at);
-        self.give(What::Fired { timer });
+        self.give(InputKind::Fired { timer });
     }
 
     /// Gives a command; why it was refused.
-    pub(super) fn command(&mut self, command: Command) -> Option<String> {
+    pub(super) fn command(&mut self, command: WorkflowCommand) -> Option<String> {
         self.command_by("me", command)
     }
 
-    pub(super) fn command_by(&mut self, by: &str, command: Command) -> Option<String> {
+    pub(super) fn command_by(&mut self, by: &str, command: WorkflowCommand) -> Option<String> {
         self.commands += 1;
         let id = format!("c{}", self.commands);
-        self.give(What::Command { id, by: by.to_owned(), command });
+        self.give(InputKind::Command { id, by: by.to_owned(), command });
         self.acks.last().unwrap().refused.clone()
     }
 
@@ -134,20 +138,20 @@ impl Rig {
         found.unwrap_or_else(|| panic!("no {kind:?} is open")).id
     }
 
-    pub(super) fn resume(&mut self, again: impl Fn(&str) -> crate::Again) {
+    pub(super) fn resume(&mut self, again: impl Fn(&str) -> crate::Repeatability) {
         let text = serde_json::to_string(&self.machine).unwrap();
         self.machine = serde_json::from_str(&text).unwrap();
         let running = self.machine.running();
         let open = running.into_iter().map(|(instance, attempt)| {
             let again = again(&instance);
-            Open { instance, attempt, again }
+            OpenIntent { instance, attempt, again }
         });
         let open = open.collect();
         self.started.clear();
-        self.give(What::Resumed { open });
+        self.give(InputKind::Resumed { open });
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> WorkflowStatus {
         self.machine.status()
     }
 
@@ -167,7 +171,7 @@ impl Rig {
         self.commands += 1;
         let id = format!("c{}", self.commands);
         let base = Box::new(base.clone());
-        self.give(What::RollBack { id, by: by.to_owned(), to, base });
+        self.give(InputKind::RollBack { id, by: by.to_owned(), to, base });
         self.acks.last().unwrap().refused.clone()
     }
 }

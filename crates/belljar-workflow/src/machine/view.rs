@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::parts::{End, Kind, Node, Phase, ROOT};
-use super::{Files, Machine, TaskStatus, TaskView};
+use super::parts::{NodeEnd, NodePhase, ROOT, ScopeKind, TaskNode};
+use super::{Machine, TaskStatus, TaskView, WorkflowFiles};
 use crate::command::Acknowledgement;
 use crate::dag::{Action, Dag};
-use crate::effect::{Decision, Failure, RollbackReport, Status};
+use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision, WorkflowStatus};
 
 static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
@@ -19,7 +19,7 @@ impl Machine {
     }
 
     /// Where it is.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> WorkflowStatus {
         self.status
     }
 
@@ -43,7 +43,7 @@ impl Machine {
         let mut dag = Dag { name: self.name.clone(), ..Dag::default() };
         dag.description.clone_from(&self.description);
         let Some(root) = self.scopes.get(&ROOT) else { return dag };
-        if let Kind::Flow(home) = &root.kind {
+        if let ScopeKind::Flow(home) = &root.kind {
             dag.inputs.clone_from(&home.inputs);
             dag.reducers.clone_from(&home.reducers);
             dag.state.clone_from(&home.state);
@@ -81,7 +81,7 @@ impl Machine {
     }
 
     /// Why it failed or was aborted.
-    pub fn failure(&self) -> Option<&Failure> {
+    pub fn failure(&self) -> Option<&TaskFailure> {
         self.failure.as_ref()
     }
 
@@ -101,7 +101,7 @@ impl Machine {
         node.has_ended().then_some(&node.result)
     }
 
-    fn view(&self, node: &Node) -> Option<TaskView> {
+    fn view(&self, node: &TaskNode) -> Option<TaskView> {
         let def = self.def(node.def)?;
         let parent = self.scopes.get(&node.scope)?.node;
         Some(TaskView {
@@ -127,7 +127,7 @@ impl Machine {
     }
 
     /// Decisions that are open, oldest first.
-    pub fn decisions(&self) -> Vec<Decision> {
+    pub fn decisions(&self) -> Vec<WorkflowDecision> {
         self.decisions.values().map(|pending| pending.decision.clone()).collect()
     }
 
@@ -137,12 +137,12 @@ impl Machine {
     }
 
     /// The newest version of its files.
-    pub fn files(&self) -> &Files {
+    pub fn files(&self) -> &WorkflowFiles {
         self.files.now()
     }
 
     /// A version that a task which is under way sees.
-    pub fn files_at(&self, version: u64) -> Option<&Files> {
+    pub fn files_at(&self, version: u64) -> Option<&WorkflowFiles> {
         self.files.at(version)
     }
 
@@ -178,20 +178,20 @@ impl Machine {
 }
 
 /// Where a node is, for people.
-pub(crate) fn status(node: &Node) -> TaskStatus {
+pub(crate) fn status(node: &TaskNode) -> TaskStatus {
     match node.phase {
-        Phase::Waiting => TaskStatus::Waiting,
-        Phase::Ready | Phase::Queued => TaskStatus::Ready,
-        Phase::Running | Phase::Inside => TaskStatus::Running,
-        Phase::Backoff => TaskStatus::Retrying,
-        Phase::Deciding => TaskStatus::Deciding,
-        Phase::Sleeping => TaskStatus::Sleeping,
-        Phase::InDoubt => TaskStatus::InDoubt,
-        Phase::Ended(End::Completed) => TaskStatus::Completed,
-        Phase::Ended(End::Failed) => TaskStatus::Failed,
-        Phase::Ended(End::Continued) => TaskStatus::Continued,
-        Phase::Ended(End::Unmet | End::Skipped) => TaskStatus::Skipped,
-        Phase::Ended(End::Cancelled) => TaskStatus::Cancelled,
+        NodePhase::Waiting => TaskStatus::Waiting,
+        NodePhase::Ready | NodePhase::Queued => TaskStatus::Ready,
+        NodePhase::Running | NodePhase::Inside => TaskStatus::Running,
+        NodePhase::Backoff => TaskStatus::Retrying,
+        NodePhase::Deciding => TaskStatus::Deciding,
+        NodePhase::Sleeping => TaskStatus::Sleeping,
+        NodePhase::InDoubt => TaskStatus::InDoubt,
+        NodePhase::Ended(NodeEnd::Completed) => TaskStatus::Completed,
+        NodePhase::Ended(NodeEnd::Failed) => TaskStatus::Failed,
+        NodePhase::Ended(NodeEnd::Continued) => TaskStatus::Continued,
+        NodePhase::Ended(NodeEnd::Unmet | NodeEnd::Skipped) => TaskStatus::Skipped,
+        NodePhase::Ended(NodeEnd::Cancelled) => TaskStatus::Cancelled,
     }
 }
 

@@ -4,28 +4,28 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Machine;
-use super::names::Place;
-use super::parts::{Node, NodeId};
-use crate::dag::{Action, Code, Compensation, Sandbox, Task, ToolCall};
-use crate::effect::{Failure, Work};
-use crate::template::{Names, TemplateError, render, render_map, render_text};
+use super::names::NameLookup;
+use super::parts::{NodeId, TaskNode};
+use crate::dag::{Action, Code, Compensation, SandboxAction, Task, ToolAction};
+use crate::effect::{TaskFailure, TaskWork};
+use crate::template::{TemplateError, TemplateNames, render, render_map, render_text};
 
 impl Machine {
     /// What a node is to perform; nothing for tasks that perform nothing.
     pub(super) fn work_of(
         &self,
-        node: &Node,
+        node: &TaskNode,
         def: &Task,
         assume: Option<(NodeId, &Value)>,
-    ) -> Result<Option<Work>, TemplateError> {
-        let place = Place { assume, ..Place::of(self, node) };
+    ) -> Result<Option<TaskWork>, TemplateError> {
+        let place = NameLookup { assume, ..NameLookup::of(self, node) };
         Ok(match &def.action {
-            Action::McpTool(call) => Some(Work::McpTool(tool(call, &place)?)),
+            Action::McpTool(call) => Some(TaskWork::McpTool(tool(call, &place)?)),
             Action::CodeExecution(code) => {
-                Some(Work::CodeExecution(Box::new(rendered_code(code, &place)?)))
+                Some(TaskWork::CodeExecution(Box::new(rendered_code(code, &place)?)))
             }
             Action::Sandbox(action) => {
-                Some(Work::Sandbox { action: rendered_sandbox(action, &place)? })
+                Some(TaskWork::Sandbox { action: rendered_sandbox(action, &place)? })
             }
             Action::Approval { .. }
             | Action::Foreach(_)
@@ -39,26 +39,27 @@ impl Machine {
     /// What undoes a node that has ended with `result`.
     pub(super) fn undo_of(
         &self,
-        node: &Node,
+        node: &TaskNode,
         def: &Task,
         result: &Value,
-    ) -> Result<Option<Work>, TemplateError> {
+    ) -> Result<Option<TaskWork>, TemplateError> {
         let args = node.work.as_ref().map_or(Value::Null, arguments);
-        let place = Place { result: Some(result), args: Some(&args), ..Place::of(self, node) };
+        let place =
+            NameLookup { result: Some(result), args: Some(&args), ..NameLookup::of(self, node) };
         Ok(match &def.compensate {
             None => None,
-            Some(Compensation::Tool(call)) => Some(Work::McpTool(tool(call, &place)?)),
+            Some(Compensation::Tool(call)) => Some(TaskWork::McpTool(tool(call, &place)?)),
             Some(Compensation::Code(code)) => {
                 let mut code = rendered_code(code, &place)?;
                 code.context.insert("result".to_owned(), result.clone());
                 code.context.insert("args".to_owned(), args.clone());
-                Some(Work::CodeExecution(Box::new(code)))
+                Some(TaskWork::CodeExecution(Box::new(code)))
             }
         })
     }
 
     /// What tells an effect from all others: workflow, branch, instance and what is done.
-    pub(super) fn key(&self, instance: &str, work: &Work) -> String {
+    pub(super) fn key(&self, instance: &str, work: &TaskWork) -> String {
         let work = serde_json::to_value(work).unwrap_or_default();
         let mut text = String::new();
         let effect = match self.made_ms {
@@ -71,20 +72,22 @@ impl Machine {
     }
 
     /// Whether a node's code sees the workflow's files.
-    pub(super) fn wants_files(&self, node: &Node, work: &Work) -> bool {
+    pub(super) fn wants_files(&self, node: &TaskNode, work: &TaskWork) -> bool {
         let shared = self.home(node.scope).is_some_and(|home| home.settings.files);
         match work {
-            Work::CodeExecution(code) => (code.files || shared) && !code.no_room,
-            Work::McpTool(_) | Work::Sandbox { .. } | Work::RestoreSandbox { .. } => false,
+            TaskWork::CodeExecution(code) => (code.files || shared) && !code.no_room,
+            TaskWork::McpTool(_) | TaskWork::Sandbox { .. } | TaskWork::RestoreSandbox { .. } => {
+                false
+            }
         }
     }
 }
 
-fn tool(call: &ToolCall, names: &dyn Names) -> Result<ToolCall, TemplateError> {
-    Ok(ToolCall { tool: call.tool.clone(), arguments: render_map(&call.arguments, names)? })
+fn tool(call: &ToolAction, names: &dyn TemplateNames) -> Result<ToolAction, TemplateError> {
+    Ok(ToolAction { tool: call.tool.clone(), arguments: render_map(&call.arguments, names)? })
 }
 
-fn rendered_code(code: &Code, place: &Place<'_>) -> Result<Code, TemplateError> {
+fn rendered_code(code: &Code, place: &NameLookup<'_>) -> Result<Code, TemplateError> {
     let mut context = render_map(&code.context, place)?;
     let deps = place.deps().unwrap_or_default();
     if !deps.is_empty() || !context.contains_key("deps") {
@@ -104,19 +107,22 @@ fn rendered_code(code: &Code, place: &Place<'_>) -> Result<Code, TemplateError> 
     Ok(rendered)
 }
 
-fn rendered_sandbox(action: &Sandbox, names: &dyn Names) -> Result<Sandbox, TemplateError> {
+fn rendered_sandbox(
+    action: &SandboxAction,
+    names: &dyn TemplateNames,
+) -> Result<SandboxAction, TemplateError> {
     Ok(match action {
-        Sandbox::Create { .. } | Sandbox::List => action.clone(),
-        Sandbox::Execute { sandbox_id, code, limits } => {
+        SandboxAction::Create { .. } | SandboxAction::List => action.clone(),
+        SandboxAction::Execute { sandbox_id, code, limits } => {
             let code = as_text(render_text(code, names)?);
-            Sandbox::Execute {
+            SandboxAction::Execute {
                 sandbox_id: render(sandbox_id, names)?,
                 code,
                 limits: limits.clone(),
             }
         }
-        Sandbox::Destroy { sandbox_id } => {
-            Sandbox::Destroy { sandbox_id: render(sandbox_id, names)? }
+        SandboxAction::Destroy { sandbox_id } => {
+            SandboxAction::Destroy { sandbox_id: render(sandbox_id, names)? }
         }
     })
 }
@@ -130,13 +136,13 @@ pub(super) fn as_text(value: Value) -> String {
 }
 
 /// What a compensation sees as `args`.
-fn arguments(work: &Work) -> Value {
+fn arguments(work: &TaskWork) -> Value {
     match work {
-        Work::McpTool(call) => Value::Object(call.arguments.clone()),
-        Work::CodeExecution(code) => Value::Object(code.context.clone()),
-        Work::Sandbox { action } => serde_json::to_value(action).unwrap_or_default(),
+        TaskWork::McpTool(call) => Value::Object(call.arguments.clone()),
+        TaskWork::CodeExecution(code) => Value::Object(code.context.clone()),
+        TaskWork::Sandbox { action } => serde_json::to_value(action).unwrap_or_default(),
         // It undoes, and nothing undoes it.
-        Work::RestoreSandbox { .. } => Value::Null,
+        TaskWork::RestoreSandbox { .. } => Value::Null,
     }
 }
 
@@ -188,6 +194,6 @@ fn canonical(value: &Value, out: &mut String) {
 }
 
 /// A template that gave nothing, as a failure of the task.
-pub(super) fn template_failure(error: &TemplateError) -> Failure {
-    Failure { lasting: true, ..Failure::new("template", error.to_string()) }
+pub(super) fn template_failure(error: &TemplateError) -> TaskFailure {
+    TaskFailure { lasting: true, ..TaskFailure::new("template", error.to_string()) }
 }

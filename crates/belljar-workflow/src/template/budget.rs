@@ -11,12 +11,12 @@ use crate::bounds::{DEEPEST, ITEMS, STATE_BYTES, VALUE_BYTES};
 
 /// What one template has made so far.
 #[derive(Debug, Default)]
-struct Spent {
+struct TemplateUsage {
     bytes: AtomicUsize,
     items: AtomicUsize,
 }
 
-impl Object for Spent {}
+impl Object for TemplateUsage {}
 
 /// Items that all values of one template may have.
 const ALL_ITEMS: usize = 4 * ITEMS;
@@ -83,7 +83,7 @@ pub(super) fn counted(state: &State<'_, '_>, value: Value) -> Result<Value, Erro
 }
 
 fn spend(state: &State<'_, '_>, bytes: usize, items: usize) -> Result<(), Error> {
-    let spent = state.get_or_set_temp_object("__spent", Spent::default);
+    let spent = state.get_or_set_temp_object("__spent", TemplateUsage::default);
     let bytes = spent.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
     let items = spent.items.fetch_add(items, Ordering::Relaxed).saturating_add(items);
     if bytes > STATE_BYTES || items > ALL_ITEMS { Err(too_much()) } else { Ok(()) }

@@ -16,7 +16,7 @@ pub(super) fn bounded(expression: &str) -> Result<(), String> {
         return Err(format!("an expression of more than {LONGEST} bytes"));
     }
     // No part of it has less than one letter.
-    if expression.len() > DEEPEST && Scan::over(expression, None).0 > DEEPEST {
+    if expression.len() > DEEPEST && DepthScan::over(expression, None).0 > DEEPEST {
         return Err(format!("an expression of more than {DEEPEST} parts in a chain"));
     }
     Ok(())
@@ -49,7 +49,7 @@ pub(super) fn bounded_text(text: &str) -> Result<(), String> {
             // What is raw is not read, and where it ends is not worth knowing.
             return Err("a text of this length with `raw`".to_owned());
         }
-        let (depth, length) = Scan::over(inside, Some(close));
+        let (depth, length) = DepthScan::over(inside, Some(close));
         if depth > DEEPEST || length > LONGEST {
             return Err(format!("an expression of more than {DEEPEST} parts in a chain"));
         }
@@ -64,7 +64,7 @@ fn is_raw(inside: &str) -> bool {
 
 /// One level of brackets.
 #[derive(Default)]
-struct Level {
+struct BracketLevel {
     /// Links of chains: `or`, `and`, `if`.
     chain: usize,
     /// The deepest of what lies between them.
@@ -76,7 +76,7 @@ struct Level {
     before: usize,
 }
 
-impl Level {
+impl BracketLevel {
     fn link(&mut self) {
         self.deepest = self.deepest.max(self.links + self.inner);
         (self.links, self.inner) = (0, 0);
@@ -95,12 +95,12 @@ impl Level {
 }
 
 #[derive(Default)]
-struct Scan {
-    outer: Vec<Level>,
-    level: Level,
+struct DepthScan {
+    outer: Vec<BracketLevel>,
+    level: BracketLevel,
 }
 
-impl Scan {
+impl DepthScan {
     /// The depth of an expression and its length: up to where it is closed, or all of it.
     fn over(text: &str, close: Option<&str>) -> (usize, usize) {
         let mut scan = Self::default();

@@ -46,15 +46,15 @@ fn may_slice(text: &str) -> bool {
 }
 
 /// The names of the filters and of the tests in an expression.
-pub(super) fn called_in_expression(text: &str) -> Called {
-    let mut called = Called::default();
+pub(super) fn called_in_expression(text: &str) -> FiltersAndTests {
+    let mut called = FiltersAndTests::default();
     called.collect(text, &read(text, None).0);
     called
 }
 
 /// The same of a text.
-pub(super) fn called_in_text(text: &str) -> Called {
-    let mut called = Called::default();
+pub(super) fn called_in_text(text: &str) -> FiltersAndTests {
+    let mut called = FiltersAndTests::default();
     // What cannot be read is told elsewhere.
     let _ = rewritten(text, &mut |text, tokens, _| called.collect(text, tokens));
     called
@@ -62,25 +62,25 @@ pub(super) fn called_in_text(text: &str) -> Called {
 
 /// What an expression calls that is no name.
 #[derive(Debug, Default)]
-pub(super) struct Called {
+pub(super) struct FiltersAndTests {
     pub(super) filters: Vec<String>,
     pub(super) tests: Vec<String>,
 }
 
-impl Called {
+impl FiltersAndTests {
     fn collect(&mut self, text: &str, tokens: &[Token]) {
         let word = |token: &Token| text.get(token.from..token.to).unwrap_or_default();
         for (index, token) in tokens.iter().enumerate() {
             let rest = tokens.get(index + 1..).unwrap_or_default();
             let name = match (token.kind, word(token)) {
-                (Kind::Pipe, _) => rest.first(),
-                (Kind::Word, "is") => rest.iter().find(|next| word(next) != "not"),
+                (TokenKind::Pipe, _) => rest.first(),
+                (TokenKind::Word, "is") => rest.iter().find(|next| word(next) != "not"),
                 _ => None,
             };
-            let Some(name) = name.filter(|name| name.kind == Kind::Name).map(word) else {
+            let Some(name) = name.filter(|name| name.kind == TokenKind::Name).map(word) else {
                 continue;
             };
-            let is_filter = token.kind == Kind::Pipe;
+            let is_filter = token.kind == TokenKind::Pipe;
             let called = if is_filter { &mut self.filters } else { &mut self.tests };
             called.push(name.to_owned());
         }
@@ -134,13 +134,15 @@ fn rewritten(
 
 /// Whether a statement may be there.
 fn statement(text: &str, tokens: &[Token]) -> Result<(), String> {
-    let names = tokens.iter().filter(|token| token.kind == Kind::Name || token.kind == Kind::Word);
+    let names = tokens
+        .iter()
+        .filter(|token| token.kind == TokenKind::Name || token.kind == TokenKind::Word);
     let words: Vec<&str> = names.filter_map(|token| text.get(token.from..token.to)).collect();
     let first = words.first().copied().unwrap_or_default();
     if !STATEMENTS.contains(&first) || words.contains(&"recursive") {
         return Err(format!("a statement that is not known here: {first}"));
     }
-    let assigns = tokens.iter().any(|token| token.kind == Kind::Equals && token.level == 0);
+    let assigns = tokens.iter().any(|token| token.kind == TokenKind::Equals && token.level == 0);
     if first == "set" && !assigns {
         return Err("`set` without a value".to_owned());
     }
@@ -148,7 +150,7 @@ fn statement(text: &str, tokens: &[Token]) -> Result<(), String> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Name,
     Word,
     Literal,
@@ -168,7 +170,7 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy)]
 struct Token {
-    kind: Kind,
+    kind: TokenKind,
     from: usize,
     to: usize,
     level: usize,
@@ -176,7 +178,10 @@ struct Token {
 
 impl Token {
     fn ends_operand(self) -> bool {
-        matches!(self.kind, Kind::Name | Kind::Literal | Kind::Number | Kind::Close)
+        matches!(
+            self.kind,
+            TokenKind::Name | TokenKind::Literal | TokenKind::Number | TokenKind::Close
+        )
     }
 }
 
@@ -195,34 +200,34 @@ fn read(text: &str, close: Option<&str>) -> (Vec<Token>, usize) {
         let Some(kind) = kind else { continue };
         let operand = tokens.last().is_some_and(|last: &Token| last.ends_operand());
         // Not between two operands, it spreads arguments.
-        let kind = if kind == Kind::Times && !operand { Kind::Other } else { kind };
-        if kind == Kind::Close {
+        let kind = if kind == TokenKind::Times && !operand { TokenKind::Other } else { kind };
+        if kind == TokenKind::Close {
             level = level.saturating_sub(1);
         }
         tokens.push(Token { kind, from, to: at, level });
-        level += usize::from(matches!(kind, Kind::Open(_)));
+        level += usize::from(matches!(kind, TokenKind::Open(_)));
     }
     (tokens, at)
 }
 
 /// What a text begins with, nothing for a space, and its length.
-fn token(rest: &str, letter: char) -> (Option<Kind>, usize) {
+fn token(rest: &str, letter: char) -> (Option<TokenKind>, usize) {
     let one = letter.len_utf8();
     let kind = match letter {
-        '"' | '\'' => return (Some(Kind::Literal), quoted(rest, letter)),
-        '(' | '[' | '{' => Kind::Open(letter),
-        ')' | ']' | '}' => Kind::Close,
-        '.' => Kind::Dot,
-        '|' => Kind::Pipe,
-        ':' => Kind::Colon,
-        '+' => Kind::Plus,
-        '~' => Kind::Tilde,
+        '"' | '\'' => return (Some(TokenKind::Literal), quoted(rest, letter)),
+        '(' | '[' | '{' => TokenKind::Open(letter),
+        ')' | ']' | '}' => TokenKind::Close,
+        '.' => TokenKind::Dot,
+        '|' => TokenKind::Pipe,
+        ':' => TokenKind::Colon,
+        '+' => TokenKind::Plus,
+        '~' => TokenKind::Tilde,
         '=' | '!' | '<' | '>' if rest.get(one..).is_some_and(|rest| rest.starts_with('=')) => {
-            return (Some(Kind::Other), 2);
+            return (Some(TokenKind::Other), 2);
         }
-        '=' => Kind::Equals,
-        '*' if rest.starts_with("**") => return (Some(Kind::Other), 2),
-        '*' => Kind::Times,
+        '=' => TokenKind::Equals,
+        '*' if rest.starts_with("**") => return (Some(TokenKind::Other), 2),
+        '*' => TokenKind::Times,
         letter if letter.is_whitespace() => return (None, one),
         letter if letter.is_ascii_digit() => {
             let point = |at: usize| {
@@ -233,14 +238,14 @@ fn token(rest: &str, letter: char) -> (Option<Kind>, usize) {
                 |(at, c): (usize, char)| c.is_alphanumeric() || c == '_' || (c == '.' && point(at));
             let end =
                 rest.char_indices().find(|found| !part(*found)).map_or(rest.len(), |(at, _)| at);
-            return (Some(Kind::Number), end);
+            return (Some(TokenKind::Number), end);
         }
         letter if letter.is_alphabetic() || letter == '_' => {
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             let word = rest.get(..end).is_some_and(|word| WORDS.contains(&word));
-            return (Some(if word { Kind::Word } else { Kind::Name }), end);
+            return (Some(if word { TokenKind::Word } else { TokenKind::Name }), end);
         }
-        _ => Kind::Other,
+        _ => TokenKind::Other,
     };
     (Some(kind), one)
 }
@@ -262,17 +267,18 @@ fn unslice(text: &str, tokens: &[Token], out: &mut String) {
     let mut copied = 0;
     for (index, open) in tokens.iter().enumerate() {
         let before = index.checked_sub(1).and_then(|before| tokens.get(before));
-        let is_subscript = open.kind == Kind::Open('[') && before.is_some_and(|b| b.ends_operand());
+        let is_subscript =
+            open.kind == TokenKind::Open('[') && before.is_some_and(|b| b.ends_operand());
         if !is_subscript || open.from < copied {
             continue;
         }
         let rest = tokens.get(index + 1..).unwrap_or_default();
-        let close = rest.iter().position(|t| t.kind == Kind::Close && t.level == open.level);
+        let close = rest.iter().position(|t| t.kind == TokenKind::Close && t.level == open.level);
         let Some((inside, close)) = close.and_then(|at| Some((rest.get(..at)?, rest.get(at)?)))
         else {
             continue;
         };
-        if inside.iter().any(|t| t.kind == Kind::Colon && t.level == open.level + 1) {
+        if inside.iter().any(|t| t.kind == TokenKind::Colon && t.level == open.level + 1) {
             out.push_str(text.get(copied..open.from).unwrap_or_default());
             copied = close.to;
         }
@@ -282,9 +288,9 @@ fn unslice(text: &str, tokens: &[Token], out: &mut String) {
 
 /// What is known of one level of brackets.
 #[derive(Default, Clone, Copy)]
-struct Level {
+struct BracketLevel {
     /// The operator before the operand that is being read.
-    before: Option<Kind>,
+    before: Option<TokenKind>,
     /// It is a list, or a slice once there is a colon.
     counted: bool,
     subscript: bool,
@@ -292,7 +298,7 @@ struct Level {
 
 /// Writes an expression with filters after what is counted.
 fn rewrite(text: &str, tokens: &[Token], out: &mut String) {
-    let mut levels = vec![Level::default()];
+    let mut levels = vec![BracketLevel::default()];
     let mut copied = 0;
     let mut last: Option<Token> = None;
     for (index, token) in tokens.iter().enumerate() {
@@ -301,8 +307,9 @@ fn rewrite(text: &str, tokens: &[Token], out: &mut String) {
         let next = tokens.get(index + 1).map(|next| next.kind);
         let Some(level) = levels.last_mut() else { continue };
         if !token.ends_operand() {
-            if !matches!(token.kind, Kind::Dot | Kind::Pipe | Kind::Open(_)) {
-                let grows = matches!(token.kind, Kind::Plus | Kind::Tilde | Kind::Times);
+            if !matches!(token.kind, TokenKind::Dot | TokenKind::Pipe | TokenKind::Open(_)) {
+                let grows =
+                    matches!(token.kind, TokenKind::Plus | TokenKind::Tilde | TokenKind::Times);
                 // A sign belongs to the operand.
                 let sign = index > 0 && text.get(token.from..token.to) == Some("-");
                 if grows {
@@ -313,15 +320,16 @@ fn rewrite(text: &str, tokens: &[Token], out: &mut String) {
             }
             continue;
         }
-        if matches!(next, Some(Kind::Dot | Kind::Open('[' | '('))) {
+        if matches!(next, Some(TokenKind::Dot | TokenKind::Open('[' | '('))) {
             continue;
         }
-        let after = next.filter(|next| matches!(next, Kind::Plus | Kind::Tilde | Kind::Times));
-        let piped = next == Some(Kind::Pipe);
+        let after = next
+            .filter(|next| matches!(next, TokenKind::Plus | TokenKind::Tilde | TokenKind::Times));
+        let piped = next == Some(TokenKind::Pipe);
         let operator = if piped {
             None
         } else {
-            level.before.into_iter().chain(after).max_by_key(|k| *k == Kind::Times)
+            level.before.into_iter().chain(after).max_by_key(|k| *k == TokenKind::Times)
         };
         out.push_str(text.get(copied..token.to).unwrap_or_default());
         copied = token.to;
@@ -329,8 +337,8 @@ fn rewrite(text: &str, tokens: &[Token], out: &mut String) {
             out.push_str("|__counted");
         }
         match operator {
-            Some(Kind::Times) => out.push_str("|__number"),
-            Some(_) if token.kind != Kind::Number => out.push_str("|__counted"),
+            Some(TokenKind::Times) => out.push_str("|__number"),
+            Some(_) if token.kind != TokenKind::Number => out.push_str("|__counted"),
             Some(_) | None => {}
         }
         if !piped {
@@ -341,14 +349,14 @@ fn rewrite(text: &str, tokens: &[Token], out: &mut String) {
 }
 
 /// Opens or closes a level; whether it closes one that is counted.
-fn bracket(levels: &mut Vec<Level>, token: Token, last: Option<Token>) -> bool {
-    if let Kind::Open(letter) = token.kind {
+fn bracket(levels: &mut Vec<BracketLevel>, token: Token, last: Option<Token>) -> bool {
+    if let TokenKind::Open(letter) = token.kind {
         let subscript = letter == '[' && last.is_some_and(Token::ends_operand);
         let list = letter == '{' || (letter == '[' && !subscript);
-        levels.push(Level { before: None, counted: list, subscript });
-    } else if token.kind == Kind::Close {
+        levels.push(BracketLevel { before: None, counted: list, subscript });
+    } else if token.kind == TokenKind::Close {
         return levels.len() > 1 && levels.pop().is_some_and(|level| level.counted);
-    } else if token.kind == Kind::Colon
+    } else if token.kind == TokenKind::Colon
         && let Some(level) = levels.last_mut()
     {
         level.counted |= level.subscript;

@@ -6,7 +6,7 @@ use super::*;
 
 struct Fake(Value);
 
-impl Names for Fake {
+impl TemplateNames for Fake {
     fn roots(&self) -> Vec<&'static str> {
         vec!["state", "results", "item"]
     }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_workflow::{
-    Command, Driver, DriverOptions, Happened, Left, Resolution, SqliteWorkflowStore, Status,
-    WorkflowError, WorkflowStoreError, Workflows,
+    DoubtResolution, Driver, DriverOptions, LeaveReason, SqliteWorkflowStore, WorkflowCommand,
+    WorkflowError, WorkflowEventKind, WorkflowStatus, WorkflowStoreError, Workflows,
 };
 use serde_json::{Map, json};
 use tempfile::TempDir;
@@ -12,23 +12,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, create, dag, driver, events, options, store, tool};
 
-fn every_command() -> Vec<(&'static str, Command)> {
+fn every_command() -> Vec<(&'static str, WorkflowCommand)> {
     let task = serde_json::from_value(tool("extra", "pay", &["a"])).unwrap();
     let other = serde_json::from_value(tool("other", "pay", &["a"])).unwrap();
     let id = || "nothing".to_owned();
     vec![
-        ("pause", Command::Pause),
-        ("continue", Command::Continue),
-        ("inject", Command::InjectTasks { tasks: vec![task] }),
-        ("replan", Command::Replan { tasks: vec![other], reason: None }),
-        ("skip", Command::Skip { task: "b".to_owned() }),
-        ("modify_args", Command::ModifyArgs { task: "b".to_owned(), arguments: Map::new() }),
-        ("approve", Command::Approve { decision: id(), value: None }),
-        ("reject", Command::Reject { decision: id(), reason: None }),
-        ("modify", Command::Modify { decision: id(), arguments: None, value: None }),
-        ("resolve", Command::Resolve { task: id(), how: Resolution::Retry }),
-        ("roll back", Command::RollBack { to: 77 }),
-        ("abort", Command::Abort { reason: Some("enough".to_owned()) }),
+        ("pause", WorkflowCommand::Pause),
+        ("continue", WorkflowCommand::Continue),
+        ("inject", WorkflowCommand::InjectTasks { tasks: vec![task] }),
+        ("replan", WorkflowCommand::Replan { tasks: vec![other], reason: None }),
+        ("skip", WorkflowCommand::Skip { task: "b".to_owned() }),
+        (
+            "modify_args",
+            WorkflowCommand::ModifyArgs { task: "b".to_owned(), arguments: Map::new() },
+        ),
+        ("approve", WorkflowCommand::Approve { decision: id(), value: None }),
+        ("reject", WorkflowCommand::Reject { decision: id(), reason: None }),
+        ("modify", WorkflowCommand::Modify { decision: id(), arguments: None, value: None }),
+        ("resolve", WorkflowCommand::Resolve { task: id(), how: DoubtResolution::Retry }),
+        ("roll back", WorkflowCommand::RollBack { to: 77 }),
+        ("abort", WorkflowCommand::Abort { reason: Some("enough".to_owned()) }),
     ]
 }
 
@@ -64,7 +67,7 @@ async fn f5_every_command_is_answered_while_running_twice_and_after_the_end() {
         answers(&flows, "").await
     });
     let driven = driven.unwrap();
-    assert_eq!((driven.left, driven.status), (Left::Ended, Status::Aborted));
+    assert_eq!((driven.reason, driven.status), (LeaveReason::Ended, WorkflowStatus::Aborted));
     let accepted = ["pause", "continue", "inject", "replan", "abort"];
     for (name, refused) in &while_running {
         if accepted.contains(name) {
@@ -78,7 +81,7 @@ async fn f5_every_command_is_answered_while_running_twice_and_after_the_end() {
         flows.send("flow", &format!("{name} late"), "test", &command, 1).await.unwrap();
     }
     let late = driver.run("flow", &stop).await.unwrap();
-    assert_eq!((late.left, late.status), (Left::Ended, Status::Aborted));
+    assert_eq!((late.reason, late.status), (LeaveReason::Ended, WorkflowStatus::Aborted));
     for (name, refused) in answers(&flows, " late").await {
         assert!(refused.is_some(), "{name} after the end");
     }
@@ -110,7 +113,7 @@ async fn f5_what_is_no_command_is_answered_too() {
     belljar_workflow::WorkflowStore::send(&*store, "flow", odd).await.unwrap();
     let world = Arc::new(World::default());
     let driven = driver(&store, &world, "me").run("flow", &CancellationToken::new()).await;
-    assert_eq!(driven.unwrap().status, Status::Completed);
+    assert_eq!(driven.unwrap().status, WorkflowStatus::Completed);
     let answer = flows.answer("flow", "x", Duration::ZERO).await.unwrap().unwrap();
     assert!(answer.refused.unwrap().contains("no command"));
 }
@@ -119,8 +122,8 @@ async fn f5_what_is_no_command_is_answered_too() {
 /// commands sent in between.
 /// The directory has the store's file: without it nothing can be asked of the store any more.
 async fn after_a_crash(
-    commands: &[Command],
-) -> ((Arc<SqliteWorkflowStore>, TempDir), Vec<(String, bool)>, Status) {
+    commands: &[WorkflowCommand],
+) -> ((Arc<SqliteWorkflowStore>, TempDir), Vec<(String, bool)>, WorkflowStatus) {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
     let tasks = json!([tool("a", "slow_read", &[]), tool("b", "read", &["a"])]);
@@ -153,17 +156,21 @@ async fn f5_commands_that_waited_are_taken_before_tasks_are_begun_again() {
     let again = |name: &str| (name.to_owned(), true);
     let first = |name: &str| (name.to_owned(), false);
     let (_, begun, status) = after_a_crash(&[]).await;
-    assert_eq!((begun, status), (vec![again("a"), first("b")], Status::Completed), "control");
-    let (_, begun, status) = after_a_crash(&[Command::Abort { reason: None }]).await;
-    assert_eq!((begun, status), (vec![], Status::Aborted));
-    let (_, begun, status) = after_a_crash(&[Command::Skip { task: "a".to_owned() }]).await;
-    assert_eq!((begun, status), (vec![first("b")], Status::Completed));
-    let (_, begun, status) = after_a_crash(&[Command::RollBack { to: 1 }]).await;
-    assert_eq!((begun, status), (vec![], Status::Paused));
+    assert_eq!(
+        (begun, status),
+        (vec![again("a"), first("b")], WorkflowStatus::Completed),
+        "control"
+    );
+    let (_, begun, status) = after_a_crash(&[WorkflowCommand::Abort { reason: None }]).await;
+    assert_eq!((begun, status), (vec![], WorkflowStatus::Aborted));
+    let (_, begun, status) = after_a_crash(&[WorkflowCommand::Skip { task: "a".to_owned() }]).await;
+    assert_eq!((begun, status), (vec![first("b")], WorkflowStatus::Completed));
+    let (_, begun, status) = after_a_crash(&[WorkflowCommand::RollBack { to: 1 }]).await;
+    assert_eq!((begun, status), (vec![], WorkflowStatus::Paused));
     let arguments = Map::from_iter([("of".to_owned(), json!("x"))]);
-    let modify = Command::ModifyArgs { task: "b".to_owned(), arguments };
+    let modify = WorkflowCommand::ModifyArgs { task: "b".to_owned(), arguments };
     let ((store, _directory), _, status) = after_a_crash(&[modify]).await;
-    assert_eq!(status, Status::Completed);
+    assert_eq!(status, WorkflowStatus::Completed);
     let output = Workflows::new(store).look("flow", None).await.unwrap().output().clone();
     assert_eq!(output["b"]["with"]["of"], "x");
 }
@@ -171,20 +178,20 @@ async fn f5_commands_that_waited_are_taken_before_tasks_are_begun_again() {
 /// Paused, a workflow begins nothing again; what was under way goes on when it does.
 #[tokio::test]
 async fn f5_what_was_under_way_when_it_was_paused_waits_for_its_end() {
-    let ((store, _directory), begun, status) = after_a_crash(&[Command::Pause]).await;
-    assert_eq!((begun, status), (vec![], Status::Paused));
+    let ((store, _directory), begun, status) = after_a_crash(&[WorkflowCommand::Pause]).await;
+    assert_eq!((begun, status), (vec![], WorkflowStatus::Paused));
     let row = belljar_workflow::WorkflowStore::find(&*store, "flow").await.unwrap().unwrap();
     assert_eq!(row.due_ms, i64::MAX, "nobody has to look after it");
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
     let driven = driver(&store, &world, "three").run("flow", &stop).await.unwrap();
-    assert_eq!((driven.left, world.begun()), (Left::Idle, vec![]));
+    assert_eq!((driven.reason, world.begun()), (LeaveReason::Idle, vec![]));
     Workflows::new(Arc::clone(&store))
-        .send("flow", "on", "test", &Command::Continue, 1)
+        .send("flow", "on", "test", &WorkflowCommand::Continue, 1)
         .await
         .unwrap();
     world.release();
     let driven = driver(&store, &world, "four").run("flow", &stop).await.unwrap();
-    assert_eq!(driven.status, Status::Completed);
+    assert_eq!(driven.status, WorkflowStatus::Completed);
     // Two hosts later it is still known that the first may have done it.
     assert_eq!(world.begun(), [("a".to_owned(), true), ("b".to_owned(), false)]);
 }
@@ -197,15 +204,18 @@ async fn f5_what_is_paused_before_it_begins_begins_nothing() {
     let nap = json!({"id": "nap", "type": "wait", "wait_ms": 1});
     let tasks = json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), nap]);
     let flows = create(&store, "flow", dag(tasks)).await;
-    flows.send("flow", "halt", "test", &Command::Pause, 1).await.unwrap();
+    flows.send("flow", "halt", "test", &WorkflowCommand::Pause, 1).await.unwrap();
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
     let driven = driver(&store, &world, "one").run("flow", &stop).await.unwrap();
-    assert_eq!((driven.left, driven.status), (Left::Idle, Status::Paused));
+    assert_eq!((driven.reason, driven.status), (LeaveReason::Idle, WorkflowStatus::Paused));
     assert_eq!(world.begun(), []);
-    flows.send("flow", "skip", "test", &Command::Skip { task: "b".to_owned() }, 1).await.unwrap();
-    flows.send("flow", "on", "test", &Command::Continue, 1).await.unwrap();
+    flows
+        .send("flow", "skip", "test", &WorkflowCommand::Skip { task: "b".to_owned() }, 1)
+        .await
+        .unwrap();
+    flows.send("flow", "on", "test", &WorkflowCommand::Continue, 1).await.unwrap();
     let driven = driver(&store, &world, "two").run("flow", &stop).await.unwrap();
-    assert_eq!((driven.left, driven.status), (Left::Ended, Status::Completed));
+    assert_eq!((driven.reason, driven.status), (LeaveReason::Ended, WorkflowStatus::Completed));
     // It is the first to do so, though another host had the workflow before.
     assert_eq!(world.begun(), [("a".to_owned(), false)]);
     events(&flows, "flow").await;
@@ -225,19 +235,19 @@ async fn f6_back_to_a_checkpoint_and_on() {
     driver.run("flow", &stop).await.unwrap();
     let checkpoints = belljar_workflow::WorkflowStore::checkpoints(&*store, "flow", None, 9).await;
     let to = checkpoints.unwrap().into_iter().find(|row| row.name == "a").unwrap().seq;
-    flows.send("flow", "back", "test", &Command::RollBack { to }, 1).await.unwrap();
+    flows.send("flow", "back", "test", &WorkflowCommand::RollBack { to }, 1).await.unwrap();
     let driven = driver.run("flow", &stop).await.unwrap();
-    assert_eq!((driven.left, driven.status), (Left::Idle, Status::Paused));
+    assert_eq!((driven.reason, driven.status), (LeaveReason::Idle, WorkflowStatus::Paused));
     let answer = flows.answer("flow", "back", Duration::ZERO).await.unwrap().unwrap();
     assert!(answer.is_accepted(), "{answer:?}");
-    flows.send("flow", "on", "test", &Command::Continue, 1).await.unwrap();
+    flows.send("flow", "on", "test", &WorkflowCommand::Continue, 1).await.unwrap();
     let driven = driver.run("flow", &stop).await.unwrap();
-    assert_eq!((driven.left, driven.status), (Left::Ended, Status::Completed));
+    assert_eq!((driven.reason, driven.status), (LeaveReason::Ended, WorkflowStatus::Completed));
     let did: Vec<String> = world.done().into_iter().map(|done| done.tool).collect();
     assert_eq!(did, ["pay", "pay", "pay", "refund", "pay", "pay"]);
     let events = events(&flows, "flow").await;
     let report = events.into_iter().find_map(|event| {
-        let Happened::RolledBack { report } = event.happened else { return None };
+        let WorkflowEventKind::RolledBack { report } = event.happened else { return None };
         Some(report)
     });
     let report = report.unwrap();

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use belljar_workflow::{
-    Command, DecisionKind, DriveError, Driven, Driver, Happened, Left, Resolution,
-    SqliteWorkflowStore, Status, WhyNot, WorkflowStore as _, Workflows,
+    DecisionKind, DoubtResolution, DriveError, DriveResult, Driver, LeaveReason,
+    SqliteWorkflowStore, WhyNot, WorkflowCommand, WorkflowEventKind, WorkflowStatus,
+    WorkflowStore as _, Workflows,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +38,7 @@ async fn first_life(
     store: &Arc<SqliteWorkflowStore>,
     world: &Arc<World>,
     fate: &Arc<Fate>,
-) -> Option<Driven> {
+) -> Option<DriveResult> {
     let struck = Arc::clone(fate);
     let mortal = Tampered::mortal((**store).clone(), Arc::new(move |_| struck.strikes()));
     let driver = Driver::new(Arc::new(mortal), Arc::clone(world), options("first"));
@@ -50,28 +51,28 @@ async fn first_life(
 }
 
 /// Drives to the end with hosts that live; tasks in doubt are resolved by looking at the world.
-async fn later_lives(flows: &Workflows<SqliteWorkflowStore>, world: &Arc<World>) -> Driven {
+async fn later_lives(flows: &Workflows<SqliteWorkflowStore>, world: &Arc<World>) -> DriveResult {
     let mut second = options("second");
     second.take_over = true;
     let driver = Driver::new(Arc::clone(flows.store()), Arc::clone(world), second);
     for round in 0.. {
         let driven = driver.run("flow", &CancellationToken::new()).await.unwrap();
-        if driven.left == Left::Ended {
+        if driven.reason == LeaveReason::Ended {
             return driven;
         }
-        assert_eq!(driven.left, Left::Idle);
+        assert_eq!(driven.reason, LeaveReason::Idle);
         let decisions = flows.look("flow", None).await.unwrap().decisions();
         assert!(!decisions.is_empty(), "it waits for nothing");
         for decision in decisions {
             assert_eq!(decision.kind, DecisionKind::InDoubt);
             let done = world.done().into_iter().find(|done| done.instance == decision.instance);
             let how = match done {
-                Some(done) => {
-                    Resolution::Use { value: json!({"did": done.instance, "with": done.arguments}) }
-                }
-                None => Resolution::Retry,
+                Some(done) => DoubtResolution::Use {
+                    value: json!({"did": done.instance, "with": done.arguments}),
+                },
+                None => DoubtResolution::Retry,
             };
-            let command = Command::Resolve { task: decision.instance.clone(), how };
+            let command = WorkflowCommand::Resolve { task: decision.instance.clone(), how };
             let id = format!("{} {round}", decision.instance);
             flows.send("flow", &id, "test", &command, 1).await.unwrap();
         }
@@ -103,7 +104,7 @@ async fn dies_everywhere(concurrency: usize) -> usize {
             Some(driven) => driven,
             None => later_lives(&flows, &world).await,
         };
-        assert_eq!(driven.status, Status::Completed, "point {point}");
+        assert_eq!(driven.status, WorkflowStatus::Completed, "point {point}");
         assert_eq!(driven.output["d2"]["did"], "d2", "point {point}: {}", driven.output);
         let mut done = world.done();
         // What only reads may be done again, under the same key.
@@ -112,13 +113,13 @@ async fn dies_everywhere(concurrency: usize) -> usize {
         let counts: BTreeMap<_, _> = done.iter().map(|done| (&done.instance, 1)).collect();
         assert_eq!((done.len(), counts.len()), (9, 9), "point {point}: {done:?}");
         let events = events(&flows, "flow").await;
-        let count = |wanted: fn(&Happened) -> bool| {
+        let count = |wanted: fn(&WorkflowEventKind) -> bool| {
             events.iter().filter(|event| wanted(&event.happened)).count()
         };
-        assert_eq!(count(|what| matches!(what, Happened::WorkflowStarted { .. })), 1);
-        assert_eq!(count(|what| matches!(what, Happened::WorkflowEnded { .. })), 1);
-        assert_eq!(count(|what| matches!(what, Happened::TaskCompleted { .. })), 12);
-        doubts += count(|what| matches!(what, Happened::TaskInDoubt { .. }));
+        assert_eq!(count(|what| matches!(what, WorkflowEventKind::WorkflowStarted { .. })), 1);
+        assert_eq!(count(|what| matches!(what, WorkflowEventKind::WorkflowEnded { .. })), 1);
+        assert_eq!(count(|what| matches!(what, WorkflowEventKind::TaskCompleted { .. })), 12);
+        doubts += count(|what| matches!(what, WorkflowEventKind::TaskInDoubt { .. }));
         kills += usize::from(died);
         if !died {
             break;
@@ -153,7 +154,7 @@ async fn f3_many_deaths_in_a_row() {
         world = mortal.survives();
     }
     let driven = later_lives(&flows, &world).await;
-    assert_eq!(driven.status, Status::Completed);
+    assert_eq!(driven.status, WorkflowStatus::Completed);
     let counts = world.counts();
     for (instance, count) in counts {
         let reads = ["a1", "b2", "c2"].contains(&instance.as_str());
@@ -181,13 +182,13 @@ async fn f3_a_host_that_wakes_up_late_changes_nothing() {
             biased;
             () = pause.reached() => {}
             driven = &mut first => {
-                assert_eq!(driven.unwrap().status, Status::Completed);
+                assert_eq!(driven.unwrap().status, WorkflowStatus::Completed);
                 assert!(commit >= 4, "only {commit} commits");
                 return;
             }
         }
         let driven = later_lives(&flows, &world).await;
-        assert_eq!(driven.status, Status::Completed, "commit {commit}");
+        assert_eq!(driven.status, WorkflowStatus::Completed, "commit {commit}");
         let before = events(&flows, "flow").await;
         pause.end();
         let late = first.await;
@@ -219,7 +220,7 @@ async fn f6_a_host_that_dies_while_going_back() {
         driver(&store, &world, "before").run("flow", &CancellationToken::new()).await.unwrap();
         let checkpoints = store.checkpoints("flow", None, 9).await.unwrap();
         let to = checkpoints.into_iter().find(|row| row.name == "a").unwrap().seq;
-        flows.send("flow", "back", "test", &Command::RollBack { to }, 1).await.unwrap();
+        flows.send("flow", "back", "test", &WorkflowCommand::RollBack { to }, 1).await.unwrap();
         let fate = Fate::at(point);
         let mortal = world.survives_with(Arc::clone(&fate));
         let died = first_life(&store, &mortal, &fate).await.is_none();
@@ -228,7 +229,7 @@ async fn f6_a_host_that_dies_while_going_back() {
         second.take_over = true;
         let second = Driver::new(Arc::clone(&store), Arc::clone(&world), second);
         let driven = second.run("flow", &CancellationToken::new()).await.unwrap();
-        assert_eq!(driven.status, Status::Paused, "point {point}");
+        assert_eq!(driven.status, WorkflowStatus::Paused, "point {point}");
         let answer = flows.answer("flow", "back", Duration::ZERO).await.unwrap().unwrap();
         assert!(answer.is_accepted(), "point {point}: {answer:?}");
         let machine = flows.look("flow", None).await.unwrap();
@@ -269,10 +270,10 @@ async fn f5_commands_survive_a_host_that_dies() {
         let flows = create(&store, "flow", dag(tasks)).await;
         let extra = serde_json::from_value(tool("extra", "read", &["b"])).unwrap();
         let commands = [
-            ("pause", Command::Pause),
-            ("inject", Command::InjectTasks { tasks: vec![extra] }),
-            ("continue", Command::Continue),
-            ("wrong", Command::RollBack { to: 999 }),
+            ("pause", WorkflowCommand::Pause),
+            ("inject", WorkflowCommand::InjectTasks { tasks: vec![extra] }),
+            ("continue", WorkflowCommand::Continue),
+            ("wrong", WorkflowCommand::RollBack { to: 999 }),
         ];
         for (id, command) in &commands {
             flows.send("flow", id, "test", command, 1).await.unwrap();
@@ -282,18 +283,22 @@ async fn f5_commands_survive_a_host_that_dies() {
         let died = first_life(&store, &world, &fate).await.is_none();
         let world = world.survives();
         let driven = later_lives(&flows, &world).await;
-        assert_eq!(driven.status, Status::Completed, "point {point}");
+        assert_eq!(driven.status, WorkflowStatus::Completed, "point {point}");
         assert_eq!(world.counts().len(), 3, "point {point}");
         for (id, _) in &commands {
             let answer = flows.answer("flow", id, Duration::ZERO).await.unwrap().unwrap();
             assert_eq!(answer.is_accepted(), *id != "wrong", "point {point}: {answer:?}");
         }
         let events = events(&flows, "flow").await;
-        let count = |wanted: fn(&Happened) -> bool| {
+        let count = |wanted: fn(&WorkflowEventKind) -> bool| {
             events.iter().filter(|event| wanted(&event.happened)).count()
         };
-        assert_eq!(count(|what| matches!(what, Happened::WorkflowPaused)), 1, "point {point}");
-        assert_eq!(count(|what| matches!(what, Happened::TasksInjected { .. })), 1);
+        assert_eq!(
+            count(|what| matches!(what, WorkflowEventKind::WorkflowPaused)),
+            1,
+            "point {point}"
+        );
+        assert_eq!(count(|what| matches!(what, WorkflowEventKind::TasksInjected { .. })), 1);
         if !died {
             assert!(point >= 10);
             return;
@@ -311,11 +316,11 @@ async fn f3_a_host_that_is_stopped_at_once_starts_nothing() {
     let (host, stop) = (driver(&store, &world, "me"), CancellationToken::new());
     stop.cancel();
     for _ in 0..3 {
-        assert_eq!(host.run("flow", &stop).await.unwrap().left, Left::Stopped);
+        assert_eq!(host.run("flow", &stop).await.unwrap().reason, LeaveReason::Stopped);
     }
     assert_eq!(world.done(), []);
     let driven = host.run("flow", &CancellationToken::new()).await.unwrap();
-    assert_eq!((driven.left, driven.status), (Left::Ended, Status::Completed));
+    assert_eq!((driven.reason, driven.status), (LeaveReason::Ended, WorkflowStatus::Completed));
     assert_eq!(world.done().len(), 12);
 }
 
@@ -334,14 +339,15 @@ async fn f3_a_stopped_host_leaves_it_resumable() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         world.release();
     });
-    assert_eq!(driven.unwrap().left, Left::Stopped);
+    assert_eq!(driven.unwrap().reason, LeaveReason::Stopped);
     // `b` is noted and was not begun; nobody has the workflow.
     assert_eq!(world.counts().len(), 1);
     let second = driver(&store, &world, "second");
     let driven = second.run("flow", &CancellationToken::new()).await.unwrap();
-    assert_eq!((driven.left, driven.status), (Left::Ended, Status::Completed));
+    assert_eq!((driven.reason, driven.status), (LeaveReason::Ended, WorkflowStatus::Completed));
     assert_eq!(world.done().len(), 2);
     let events = events(&flows, "flow").await;
-    let doubted = events.iter().any(|event| matches!(event.happened, Happened::TaskInDoubt { .. }));
+    let doubted =
+        events.iter().any(|event| matches!(event.happened, WorkflowEventKind::TaskInDoubt { .. }));
     assert!(!doubted);
 }

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_workflow::{
-    Clock as _, Command, DriveError, Driver, DriverOptions, Event, Happened, Left,
-    SqliteWorkflowStore, Status, WhenIdle, WorkflowStore as _, WorkflowStoreError,
+    DriveError, Driver, DriverClock as _, DriverOptions, LeaveReason, SqliteWorkflowStore,
+    WhenIdle, WorkflowCommand, WorkflowEvent, WorkflowEventKind, WorkflowStatus,
+    WorkflowStore as _, WorkflowStoreError,
     workflow_store::{Batch, InputRow, LeaseRequest, LeftAlone, Why},
 };
 use serde_json::{Map, Value, json};
@@ -32,12 +33,12 @@ async fn f1_a_workflow_runs_to_its_end() {
     let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
     let driven = driver(&store, &world, "me").run("flow", &never()).await.unwrap();
-    assert_eq!((driven.left, driven.status), (Left::Ended, Status::Completed));
+    assert_eq!((driven.reason, driven.status), (LeaveReason::Ended, WorkflowStatus::Completed));
     assert_eq!(driven.output["c"]["with"], json!({"sum": "a-b"}));
     events(&flows, "flow").await;
     // Driven again it is what it was, and nothing is done.
     let again = driver(&store, &world, "other").run("flow", &never()).await.unwrap();
-    assert_eq!((again.left, again.output, again.commits), (Left::Ended, driven.output, 0));
+    assert_eq!((again.reason, again.output, again.commits), (LeaveReason::Ended, driven.output, 0));
     assert_eq!(world.done().len(), 3);
 }
 
@@ -57,7 +58,7 @@ async fn f3_two_hosts_race_for_one_workflow() {
         let mut won = 0;
         for outcome in [outcomes.0, outcomes.1] {
             match outcome {
-                Ok(driven) => won += usize::from(driven.status == Status::Completed),
+                Ok(driven) => won += usize::from(driven.status == WorkflowStatus::Completed),
                 Err(DriveError::Store(WorkflowStoreError::Held { .. })) => {}
                 Err(other) => panic!("{other:?}"),
             }
@@ -97,7 +98,7 @@ async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
     let claim = host("two").claim("flow").await.unwrap();
     assert_eq!(row().await.vain, 2);
     let driven = host("two").drive(claim, &never()).await.unwrap();
-    assert_eq!((driven.status, row().await.vain), (Status::Completed, 0));
+    assert_eq!((driven.status, row().await.vain), (WorkflowStatus::Completed, 0));
 }
 
 /// Who is superseded has its tasks cancelled, writes nothing more, and says why (F3).
@@ -128,7 +129,7 @@ async fn f3_a_superseded_host_stops_and_says_so() {
         panic!("{superseded:?}");
     };
     assert_eq!((flow.as_str(), held, current), ("flow", 1, 2));
-    assert_eq!(driven.unwrap().status, Status::Completed);
+    assert_eq!(driven.unwrap().status, WorkflowStatus::Completed);
     // The old host's task was cancelled before it did anything.
     assert_eq!((old.done().len(), new.done().len()), (0, 2));
     events(&flows, "flow").await;
@@ -149,11 +150,11 @@ async fn f3_a_failed_commit_ends_the_driver() {
     assert_eq!(world.done().len(), 2);
     // `b` was begun and its outcome was lost: somebody is asked.
     let driven = driver(&store, &world, "next").run("flow", &never()).await.unwrap();
-    assert_eq!(driven.left, Left::Idle);
+    assert_eq!(driven.reason, LeaveReason::Idle);
     let events = events(&flows, "flow").await;
     let doubted = events
         .iter()
-        .any(|event| matches!(&event.happened, Happened::TaskInDoubt { task, .. } if task == "b"));
+        .any(|event| matches!(&event.happened, WorkflowEventKind::TaskInDoubt { task, .. } if task == "b"));
     assert!(doubted, "{events:?}");
     assert_eq!(world.done().len(), 2);
 }
@@ -173,7 +174,7 @@ async fn f3_a_fork_goes_its_own_way() {
     let to = checkpoints.iter().find(|row| row.name == "b").unwrap().seq;
     store.fork("flow", to, "fork", 2, None).await.unwrap();
     let driven = driver.run("fork", &never()).await.unwrap();
-    assert_eq!(driven.status, Status::Completed);
+    assert_eq!(driven.status, WorkflowStatus::Completed);
     let done = world.done();
     let did: Vec<&str> = done.iter().map(|done| done.instance.as_str()).collect();
     assert_eq!(did, ["a", "b", "c", "c"]);
@@ -182,12 +183,15 @@ async fn f3_a_fork_goes_its_own_way() {
     events(&flows, "fork").await;
     // Also back to before it was forked.
     let to = checkpoints.iter().find(|row| row.name == "a").unwrap().seq;
-    flows.send("fork", "back", "test", &Command::RollBack { to }, 1).await.unwrap();
-    flows.send("fork", "on", "test", &Command::Continue, 1).await.unwrap();
+    flows.send("fork", "back", "test", &WorkflowCommand::RollBack { to }, 1).await.unwrap();
+    flows.send("fork", "on", "test", &WorkflowCommand::Continue, 1).await.unwrap();
     let driven = driver.run("fork", &never()).await.unwrap();
     let answer = flows.answer("fork", "back", Duration::ZERO).await.unwrap().unwrap();
     assert!(answer.is_accepted(), "{answer:?}");
-    assert!([Status::Completed, Status::Paused].contains(&driven.status), "{driven:?}");
+    assert!(
+        [WorkflowStatus::Completed, WorkflowStatus::Paused].contains(&driven.status),
+        "{driven:?}"
+    );
 }
 
 /// What needs a host is found; what only waits is not, until it is commanded or due (F3).
@@ -202,20 +206,23 @@ async fn f3_dispatch_finds_what_needs_a_host() {
     create(&store, "asleep", dag(json!([nap]))).await;
     let world = Arc::new(World::default());
     let driver = driver(&store, &world, "me");
-    assert_eq!(driver.run("asking", &never()).await.unwrap().left, Left::Idle);
+    assert_eq!(driver.run("asking", &never()).await.unwrap().reason, LeaveReason::Idle);
     let stop = never();
     stop.cancel();
-    assert_eq!(driver.run("asleep", &stop).await.unwrap().left, Left::Stopped);
+    assert_eq!(driver.run("asleep", &stop).await.unwrap().reason, LeaveReason::Stopped);
     let found = async |now_ms| -> Vec<String> {
         let rows = store.abandoned(now_ms, LeftAlone::default(), 9).await.unwrap();
         rows.into_iter().map(|row| row.id).collect()
     };
     assert_eq!(found(2_000_000_000_000).await, ["new"]);
     assert_eq!(found(5_000_000_000_000).await, ["new", "asleep"]);
-    flows.send("asking", "stop", "test", &Command::Abort { reason: None }, 1).await.unwrap();
+    flows
+        .send("asking", "stop", "test", &WorkflowCommand::Abort { reason: None }, 1)
+        .await
+        .unwrap();
     assert_eq!(found(2_000_000_000_000).await, ["new", "asking"]);
     for id in ["new", "asking"] {
-        assert_eq!(driver.run(id, &never()).await.unwrap().left, Left::Ended);
+        assert_eq!(driver.run(id, &never()).await.unwrap().reason, LeaveReason::Ended);
     }
     assert_eq!(found(2_000_000_000_000).await, Vec::<String>::new());
 }
@@ -235,12 +242,12 @@ async fn f1_what_waits_for_long_is_left_to_rest() {
     create(&store, "short", dag(nap(1))).await;
     for id in ["asks", "long"] {
         let driven = driver.run(id, &never()).await.unwrap();
-        assert_eq!(driven.left, Left::Idle, "{id}");
+        assert_eq!(driven.reason, LeaveReason::Idle, "{id}");
         let row = store.find(id).await.unwrap().unwrap();
         assert_eq!((row.owner.as_str(), row.lease_until_ms), ("me", 0), "{id}");
     }
     // It can be waited for.
-    assert_eq!(driver.run("short", &never()).await.unwrap().left, Left::Ended);
+    assert_eq!(driver.run("short", &never()).await.unwrap().reason, LeaveReason::Ended);
 }
 
 /// Inputs that a machine takes otherwise than they were taken are not gone on with.
@@ -290,7 +297,7 @@ async fn f2_time_passes_by_the_drivers_clock() {
             () = tokio::time::sleep(Duration::from_millis(10)) => clock.advance(600_000),
         }
     };
-    assert_eq!(driven.status, Status::Completed);
+    assert_eq!(driven.status, WorkflowStatus::Completed);
     assert!(clock.now_ms() - began >= 3_600_000);
     assert_eq!(world.done().len(), 1);
 }
@@ -326,7 +333,7 @@ async fn reliability_13_waits_and_timeouts_do_not_follow_the_clock_on_the_wall()
                 () = tokio::time::sleep(Duration::from_millis(5)) => clock.advance(500),
             }
         };
-        assert_eq!(driven.status, Status::Completed);
+        assert_eq!(driven.status, WorkflowStatus::Completed);
         let ended = flows.look("flow", None).await.unwrap();
         for task in ["slow", "nap"] {
             let task = ended.task(task).unwrap();
@@ -353,10 +360,10 @@ async fn f5_a_stubborn_task_does_not_hold_up_an_abort() {
     let stop = never();
     let (driven, ()) = tokio::join!(driver.run("flow", &stop), async {
         world.began().await;
-        let abort = Command::Abort { reason: None };
+        let abort = WorkflowCommand::Abort { reason: None };
         flows.send("flow", "stop", "test", &abort, 1).await.unwrap();
     });
-    assert_eq!(driven.unwrap().status, Status::Aborted);
+    assert_eq!(driven.unwrap().status, WorkflowStatus::Aborted);
     assert_eq!(world.done().len(), 0);
 }
 
@@ -373,11 +380,11 @@ async fn f1_what_is_cancelled_before_it_begins_is_not_begun() {
     let world = Arc::new(World::default());
     // Both of the first two end before the next step: one starts a third, the other stops it all.
     let driven = driver(&store, &world, "me").run("flow", &never()).await.unwrap();
-    assert_eq!((driven.left, driven.status), (Left::Ended, Status::Failed));
+    assert_eq!((driven.reason, driven.status), (LeaveReason::Ended, WorkflowStatus::Failed));
     let did: Vec<String> = world.done().into_iter().map(|done| done.instance).collect();
     assert_eq!(did, ["each[0]"]);
     // Control: the third was started, as far as the machine is concerned.
-    let started = |event: &Event| matches!(&event.happened, Happened::TaskStarted { task, .. } if task == "each[2]");
+    let started = |event: &WorkflowEvent| matches!(&event.happened, WorkflowEventKind::TaskStarted { task, .. } if task == "each[2]");
     assert!(events(&flows, "flow").await.iter().any(started));
 }
 
@@ -399,7 +406,7 @@ async fn f1_a_thousand_tasks_share_commits() {
     let began = std::time::Instant::now();
     let driven = driver(&store, &world, "me").run("flow", &never()).await.unwrap();
     println!("{} commits, {:?} a task", driven.commits, began.elapsed() / 1_000);
-    assert_eq!(driven.status, Status::Completed);
+    assert_eq!(driven.status, WorkflowStatus::Completed);
     assert_eq!(world.done().len(), 1_000);
     assert!(driven.commits < 500, "{} commits", driven.commits);
     events(&flows, "flow").await;
@@ -426,11 +433,11 @@ async fn f5_a_command_from_another_process_is_heard() {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
-        let approve = Command::Approve { decision, value: None };
+        let approve = WorkflowCommand::Approve { decision, value: None };
         flows.send("flow", "yes", "test", &approve, 1).await.unwrap();
         let answer = flows.answer("flow", "yes", Duration::from_secs(20)).await.unwrap();
         assert!(answer.unwrap().is_accepted());
     });
-    assert_eq!(driven.unwrap().status, Status::Completed);
+    assert_eq!(driven.unwrap().status, WorkflowStatus::Completed);
     assert_eq!(world.done().len(), 1);
 }

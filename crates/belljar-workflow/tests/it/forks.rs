@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_workflow::{
-    Command, Driver, Happened, Left, SqliteWorkflowStore, Status, WhyNot, WorkflowError,
-    WorkflowStore as _, WorkflowStoreError, Workflows,
+    Driver, LeaveReason, SqliteWorkflowStore, WhyNot, WorkflowCommand, WorkflowError,
+    WorkflowEventKind, WorkflowStatus, WorkflowStore as _, WorkflowStoreError, Workflows,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -65,7 +65,7 @@ async fn f6_a_checkpoint_that_was_rolled_back_is_not_forked() {
     driver.run("flow", &stop).await.unwrap();
     let (first, second) = (after(&store, "a").await, after(&store, "b").await);
     flows.fork("flow", Some(second), "control", 2, None).await.unwrap();
-    flows.send("flow", "back", "test", &Command::RollBack { to: first }, 1).await.unwrap();
+    flows.send("flow", "back", "test", &WorkflowCommand::RollBack { to: first }, 1).await.unwrap();
     driver.run("flow", &stop).await.unwrap();
     accepted(&flows, "flow", "back").await;
     // Its payment was given back: nobody goes on as if it had not been.
@@ -85,10 +85,10 @@ async fn f6_a_fork_does_not_undo_what_the_other_did() {
     let Ran { _kept, store, flows, world, driver, stop } = ran().await;
     let (begin, at) = (after(&store, "begin").await, after(&store, "a").await);
     flows.fork("flow", Some(at), "fork", 2, None).await.unwrap();
-    assert_eq!(driver.run("fork", &stop).await.unwrap().status, Status::Completed);
-    flows.send("fork", "back", "test", &Command::RollBack { to: begin }, 1).await.unwrap();
+    assert_eq!(driver.run("fork", &stop).await.unwrap().status, WorkflowStatus::Completed);
+    flows.send("fork", "back", "test", &WorkflowCommand::RollBack { to: begin }, 1).await.unwrap();
     let driven = driver.run("fork", &stop).await.unwrap();
-    assert_eq!((driven.left, driven.status), (Left::Idle, Status::Paused));
+    assert_eq!((driven.reason, driven.status), (LeaveReason::Idle, WorkflowStatus::Paused));
     accepted(&flows, "fork", "back").await;
     let refunds: Vec<Value> = world
         .done()
@@ -97,7 +97,7 @@ async fn f6_a_fork_does_not_undo_what_the_other_did() {
         .collect();
     assert_eq!(refunds, ["b"], "its own, and not the other's");
     let report = events(&flows, "fork").await.into_iter().find_map(|event| {
-        let Happened::RolledBack { report } = event.happened else { return None };
+        let WorkflowEventKind::RolledBack { report } = event.happened else { return None };
         Some(report)
     });
     let report = report.unwrap();
@@ -106,7 +106,7 @@ async fn f6_a_fork_does_not_undo_what_the_other_did() {
         report.not_undone.iter().map(|not| (not.instance.as_str(), not.why)).collect();
     assert_eq!(left, [("c", WhyNot::NoCompensation), ("a", WhyNot::DoneBeforeFork)]);
     // Control: the other undoes both of its own.
-    flows.send("flow", "back", "test", &Command::RollBack { to: begin }, 1).await.unwrap();
+    flows.send("flow", "back", "test", &WorkflowCommand::RollBack { to: begin }, 1).await.unwrap();
     driver.run("flow", &stop).await.unwrap();
     assert_eq!(world.done().iter().filter(|done| done.tool == "refund").count(), 3);
 }
@@ -122,7 +122,11 @@ async fn f3_a_fork_that_is_paused_is_never_without_its_pause() {
         let pause = format!("pause {number}");
         flows.fork(&parent, Some(at), &id, 2, Some((&pause, "test"))).await.unwrap();
         let driven = driver.run(&id, &stop).await.unwrap();
-        assert_eq!((driven.left, driven.status), (Left::Idle, Status::Paused), "{id}");
+        assert_eq!(
+            (driven.reason, driven.status),
+            (LeaveReason::Idle, WorkflowStatus::Paused),
+            "{id}"
+        );
         accepted(&flows, &id, &pause).await;
         parent = id;
     }

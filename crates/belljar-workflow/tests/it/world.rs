@@ -12,8 +12,8 @@ use std::{
 
 use belljar_store::Store;
 use belljar_workflow::{
-    Clock, Dag, Driver, DriverOptions, Event, Failure, Job, NewWorkflow, Outcome, Performer,
-    SqliteWorkflowStore, Start, WhenIdle, Work, Workflows,
+    Dag, Driver, DriverClock, DriverOptions, Job, NewWorkflow, Performer, SqliteWorkflowStore,
+    TaskFailure, TaskOutcome, TaskStart, TaskWork, WhenIdle, WorkflowEvent, Workflows,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -117,23 +117,23 @@ impl World {
 }
 
 impl Performer for World {
-    async fn perform(&self, job: Job) -> Outcome {
+    async fn perform(&self, job: Job) -> TaskOutcome {
         self.begun.lock().unwrap().push((job.start.instance.clone(), job.start.again));
         self.pass().await;
-        let Work::McpTool(call) = &job.start.work else {
-            return Outcome::failed(Failure::new("test", "only tools"));
+        let TaskWork::McpTool(call) = &job.start.work else {
+            return TaskOutcome::failed(TaskFailure::new("test", "only tools"));
         };
         if call.tool.starts_with("slow") || call.tool.starts_with("stubborn") {
             self.began.notify_one();
             tokio::select! {
                 () = self.released.notified() => {}
                 () = job.cancel.cancelled(), if call.tool.starts_with("slow") => {
-                    return Outcome::failed(Failure::new("cancelled", "it was cancelled"));
+                    return TaskOutcome::failed(TaskFailure::new("cancelled", "it was cancelled"));
                 }
             }
         }
         if call.tool.starts_with("bad") || call.arguments.get("fail") == Some(&json!(true)) {
-            return Outcome::failed(Failure::new("bad", "it is bad"));
+            return TaskOutcome::failed(TaskFailure::new("bad", "it is bad"));
         }
         let arguments = Value::Object(call.arguments.clone());
         self.done.lock().unwrap().push(Done {
@@ -143,11 +143,11 @@ impl Performer for World {
             arguments: arguments.clone(),
         });
         self.pass().await;
-        Outcome::done(json!({"did": job.start.instance, "with": arguments}))
+        TaskOutcome::done(json!({"did": job.start.instance, "with": arguments}))
     }
 
-    fn is_repeatable(&self, start: &Start) -> bool {
-        matches!(&start.work, Work::McpTool(call) if call.tool.contains("read"))
+    fn is_repeatable(&self, start: &TaskStart) -> bool {
+        matches!(&start.work, TaskWork::McpTool(call) if call.tool.contains("read"))
     }
 }
 
@@ -177,7 +177,7 @@ impl TestClock {
     }
 }
 
-impl Clock for TestClock {
+impl DriverClock for TestClock {
     fn now_ms(&self) -> i64 {
         self.now_ms.load(Ordering::SeqCst)
     }
@@ -255,7 +255,10 @@ pub(crate) async fn create_with(
 }
 
 /// All events, which must have no gap and no repetition.
-pub(crate) async fn events(flows: &Workflows<SqliteWorkflowStore>, flow: &str) -> Vec<Event> {
+pub(crate) async fn events(
+    flows: &Workflows<SqliteWorkflowStore>,
+    flow: &str,
+) -> Vec<WorkflowEvent> {
     let events = flows.events(flow, 0, 100_000, Duration::ZERO).await.unwrap();
     for (at, event) in (1..).zip(&events) {
         assert_eq!(event.seq, at, "a gap in the events");

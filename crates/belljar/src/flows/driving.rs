@@ -7,8 +7,8 @@ use std::{
 };
 
 use belljar_workflow::{
-    Clock as _, DriveError, Driven, Driver, DriverOptions, SqliteWorkflowStore, SystemClock,
-    WhenIdle, WorkflowError, WorkflowStore as _, WorkflowStoreError,
+    DriveError, DriveResult, Driver, DriverClock as _, DriverOptions, SqliteWorkflowStore,
+    SystemClock, WhenIdle, WorkflowError, WorkflowStore as _, WorkflowStoreError,
     workflow_store::{Filter, FlowRow, GiveBack, Lease, LeftAlone, Why},
 };
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ pub(super) async fn run(
     id: &str,
     stop: &CancellationToken,
     (until, why): (Until, Why),
-) -> Result<Driven, DriveError> {
+) -> Result<DriveResult, DriveError> {
     let Some(_entered) = shared.under_way.enter(id) else {
         let (flow, owner) = (id.to_owned(), this_process());
         return Err(WorkflowStoreError::Held { flow, owner, until_ms: i64::MAX }.into());

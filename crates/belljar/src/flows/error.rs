@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use belljar_workflow::{Faults, WorkflowError, WorkflowStoreError};
+use belljar_workflow::{DagFaults, WorkflowError, WorkflowStoreError};
 use thiserror::Error;
 
 /// Why something could not be done with a workflow. Nothing was changed.
@@ -13,7 +13,7 @@ pub enum FlowsError {
     NoStore,
     /// It is not well formed.
     #[error("{0}")]
-    Faulty(#[source] Faults),
+    Faulty(#[source] DagFaults),
     /// It has code, and the operator has not allowed any.
     #[error(
         "task {task} runs code, and code execution is off here: the operator turns it on when a workflow \

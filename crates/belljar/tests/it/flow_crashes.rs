@@ -13,7 +13,7 @@ use std::{
 use belljar::now_ms;
 use belljar_store::{Approvals, Verdict};
 use belljar_workflow::{
-    Happened, Resolution, Status, WorkflowStore as _,
+    DoubtResolution, WorkflowEventKind, WorkflowStatus, WorkflowStore as _,
     workflow_store::{LeaseRequest, Why},
 };
 use serde_json::{Value, json};
@@ -171,7 +171,7 @@ impl Flow {
     }
 
     /// What the ledger knows of a task in doubt.
-    fn look(&self, task: &str) -> Resolution {
+    fn look(&self, task: &str) -> DoubtResolution {
         let key = match task {
             "b1" => "b-i1".to_owned(),
             task if task.starts_with("each[") => {
@@ -181,8 +181,8 @@ impl Flow {
         };
         let tool = if key == "asked" { "guarded" } else { "effect" };
         match self.happened(&format!("{tool} {key}")) {
-            true => Resolution::Use { value: json!({ "done": key }) },
-            false => Resolution::Retry,
+            true => DoubtResolution::Use { value: json!({ "done": key }) },
+            false => DoubtResolution::Retry,
         }
     }
 
@@ -192,7 +192,7 @@ impl Flow {
         let machine = watched.machine(FLOW);
         let failure = machine.failure();
         let lines = self.project.lines();
-        assert_eq!(machine.status(), Status::Completed, "{about}: {failure:?} {lines:?}");
+        assert_eq!(machine.status(), WorkflowStatus::Completed, "{about}: {failure:?} {lines:?}");
         let done = |key: &str| json!({ "done": key });
         assert_eq!(
             machine.output(),
@@ -215,10 +215,12 @@ impl Flow {
         assert_eq!(watched.file(FLOW, "one.txt").as_deref(), Some("one\n"), "{about}");
         assert_eq!(watched.file(FLOW, "two.txt").as_deref(), Some("one\none\n"), "{about}");
         let events = watched.check_events(FLOW);
-        let ended = |happened: &Happened| matches!(happened, Happened::WorkflowEnded { .. });
+        let ended = |happened: &WorkflowEventKind| {
+            matches!(happened, WorkflowEventKind::WorkflowEnded { .. })
+        };
         assert_eq!(events.iter().filter(|event| ended(&event.happened)).count(), 1, "{about}");
         let completed = |task: &str| {
-            let is_it = |happened: &Happened| matches!(happened, Happened::TaskCompleted { task: it, .. } if it == task);
+            let is_it = |happened: &WorkflowEventKind| matches!(happened, WorkflowEventKind::TaskCompleted { task: it, .. } if it == task);
             events.iter().filter(|event| is_it(&event.happened)).count()
         };
         for task in machine.tasks() {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{answered, perform, run};
 use crate::tests::{good, warnings};
-use belljar_workflow::Failure;
-use belljar_workflow::Status;
+use belljar_workflow::TaskFailure;
+use belljar_workflow::WorkflowStatus;
 
 #[test]
 fn f8_what_an_action_gives_goes_into_the_state_unless_it_says_where() {
@@ -90,7 +90,7 @@ nodes:
   - {name: sum, run: x}
 ";
     let table = |id: &str, given: &Value| match given["url"].as_str() {
-        Some("bad") => Err(Failure::new("down", "it is down")),
+        Some("bad") => Err(TaskFailure::new("down", "it is down")),
         Some(url) => Ok(json!({"size": url.len()})),
         None => Ok(json!({"n": given["pages"].as_array().map(Vec::len), "by": id})),
     };
@@ -111,7 +111,7 @@ nodes:
     assert_eq!(ran.state("n"), json!(2));
     let strict = text.replace("item_var: url", "item_var: url\n    fail_fast: true");
     let ran = perform(good(&strict).dag, urls, table);
-    assert_eq!(ran.status, Status::Failed);
+    assert_eq!(ran.status, WorkflowStatus::Failed);
 }
 
 #[test]
@@ -213,7 +213,7 @@ nodes:
     let last = answered(read.dag.clone(), json!({}), Some(json!({"c": "mine"})), table).ok();
     assert_eq!(last.state("c"), json!("mine"));
     let refused = answered(read.dag, json!({}), Some(json!("yes")), table);
-    assert_ne!(refused.status, Status::Completed);
+    assert_ne!(refused.status, WorkflowStatus::Completed);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{perform, run};
 use crate::tests::good;
-use belljar_workflow::Failure;
-use belljar_workflow::Status;
+use belljar_workflow::TaskFailure;
+use belljar_workflow::WorkflowStatus;
 
 /// Counts what is done in `n`, and keeps the names in `log`.
 fn count(id: &str, given: &Value) -> Value {
@@ -31,7 +31,7 @@ nodes:
 #[test]
 fn an_endless_goto_fails_and_says_so() {
     let ran = run("nodes: [{name: a, run: x, goto: a}]", json!({}), count);
-    assert_eq!((ran.status, ran.order.len()), (Status::Failed, 1_000));
+    assert_eq!((ran.status, ran.order.len()), (WorkflowStatus::Failed, 1_000));
     assert_eq!(ran.why(), "too many rounds: it has had 1000 and would go on");
 }
 
@@ -256,7 +256,7 @@ nodes:
 ";
     let ran = perform(good(text).dag, json!({}), |id, _| match id {
         "a" => Ok(json!({"first": 1, "total": "three"})),
-        "b" => Err(Failure::new("down", "it is down")),
+        "b" => Err(TaskFailure::new("down", "it is down")),
         _ => Ok(json!({"total": 4})),
     });
     let ran = ran.ok();

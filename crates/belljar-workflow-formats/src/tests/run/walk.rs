@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::run;
-use belljar_workflow::Status;
+use belljar_workflow::WorkflowStatus;
 
 /// A node of a random agent: a condition of its own, and where it leads.
 #[derive(Debug, Clone)]
@@ -114,7 +114,7 @@ proptest! {
             n += 1;
             json!({"n": n})
         });
-        prop_assert_eq!((ran.status, ran.failure), (Status::Completed, None));
+        prop_assert_eq!((ran.status, ran.failure), (WorkflowStatus::Completed, None));
         prop_assert_eq!(&ran.state["n"], &json!(expected.len()));
         prop_assert_eq!(ran.order, expected);
     }

@@ -10,8 +10,8 @@ fn a_fan_out_of_a_thousand_goes_through() {
         {"id": "sum", "type": "pass", "depends_on": ["each"], "value": "{{ results.each | sum }}"}
     ]}));
     rig.run_out(|start| {
-        let crate::Work::McpTool(call) = &start.work else { panic!("tool") };
-        Outcome::done(call.arguments["i"].clone())
+        let crate::TaskWork::McpTool(call) = &start.work else { panic!("tool") };
+        TaskOutcome::done(call.arguments["i"].clone())
     });
     assert_eq!(rig.output(), json!({"sum": 499_500}));
     let bytes = serde_json::to_string(&rig.machine).unwrap().len();
@@ -24,6 +24,6 @@ fn a_thousand_tasks_beside_each_other_go_through() {
     let ids: Vec<String> = (0..1000).map(|index| format!("t{index}")).collect();
     tasks.push(json!({"id": "end_of_all", "type": "pass", "depends_on": ids, "value": 1}));
     let mut rig = Rig::new(json!({"tasks": tasks}));
-    rig.run_out(|_| Outcome::done(json!(1)));
+    rig.run_out(|_| TaskOutcome::done(json!(1)));
     assert_eq!(rig.output(), json!({"end_of_all": 1}));
 }

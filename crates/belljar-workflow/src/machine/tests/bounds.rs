@@ -15,7 +15,7 @@ fn is_readable(machine: &Machine) {
     serde_json::from_str::<Machine>(&text).unwrap();
 }
 
-fn failure(rig: &Rig) -> Failure {
+fn failure(rig: &Rig) -> TaskFailure {
     rig.finish.clone().expect("it has ended").failure.expect("it failed")
 }
 
@@ -31,13 +31,13 @@ fn f3_a_deep_result_is_a_failure() {
     let mut rig = Rig::new(json!({"tasks": [tool("a", &[])]}));
     let base = rig.machine.clone();
     rig.done("a", deep(64));
-    assert_eq!(rig.status(), Status::Completed);
+    assert_eq!(rig.status(), WorkflowStatus::Completed);
     rig.roll_back(base.taken(), &base);
     is_readable(&rig.machine);
     // Details of a failure are no way around it.
     let mut rig = Rig::new(json!({"tasks": [tool("a", &[])]}));
     let details = Some(deep(127));
-    rig.answer("a", Outcome::failed(Failure { details, ..Failure::new("x", "y") }));
+    rig.answer("a", TaskOutcome::failed(TaskFailure { details, ..TaskFailure::new("x", "y") }));
     assert_eq!(failure(&rig).code, "x");
     is_readable(&rig.machine);
 }
@@ -49,7 +49,7 @@ fn f3_what_grows_deep_by_itself_is_a_failure() {
             {"id": "p", "type": "pass", "value": ["{{ state.x }}"], "output": {"x": "{{ result }}"}}
         ]}
     ]}));
-    assert_eq!(rig.status(), Status::Failed);
+    assert_eq!(rig.status(), WorkflowStatus::Failed);
     assert!(failure(&rig).message.contains("deep"), "{:?}", failure(&rig));
     is_readable(&rig.machine);
     rig.started.clear();
@@ -59,13 +59,13 @@ fn f3_what_grows_deep_by_itself_is_a_failure() {
 fn f3_deep_commands_inputs_and_workflows_are_refused() {
     let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
     let before = serde_json::to_string(&rig.machine).unwrap();
-    let modify = |levels| Command::ModifyArgs {
+    let modify = |levels| WorkflowCommand::ModifyArgs {
         task: "b".into(),
         arguments: map(json!({"x": deep(levels)})),
     };
-    let what = What::Command { id: "c".into(), by: "me".into(), command: modify(127) };
-    let refused = rig.machine.apply(Input { now_ms: 1, what }).unwrap_err();
-    assert!(matches!(refused, Refusal::Unfit { .. }), "{refused}");
+    let what = InputKind::Command { id: "c".into(), by: "me".into(), command: modify(127) };
+    let refused = rig.machine.apply(MachineInput { now_ms: 1, what }).unwrap_err();
+    assert!(matches!(refused, InputRefusal::Unfit { .. }), "{refused}");
     assert_eq!(serde_json::to_string(&rig.machine).unwrap(), before);
     assert_eq!(rig.command(modify(50)), None);
 
@@ -86,7 +86,7 @@ fn f3_a_large_result_is_a_failure() {
     assert_eq!(failure(&rig).code, "result.too_large");
     let mut rig = Rig::new(json!({"tasks": [tool("a", &[])]}));
     rig.done("a", json!("x".repeat(VALUE_BYTES - 10)));
-    assert_eq!(rig.status(), Status::Completed);
+    assert_eq!(rig.status(), WorkflowStatus::Completed);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn f3_a_workflow_whose_values_are_too_many_fails() {
     for _ in 0..6 {
         let name = rig.names()[0].to_owned();
         rig.done(&name, large.clone());
-        if rig.status() != Status::Running {
+        if rig.status() != WorkflowStatus::Running {
             break;
         }
     }
@@ -109,7 +109,7 @@ fn f3_a_workflow_whose_values_are_too_many_fails() {
     for round in 1..12 {
         rig.done(&format!("l#{round}/t"), large.clone());
     }
-    assert_eq!(rig.status(), Status::Completed);
+    assert_eq!(rig.status(), WorkflowStatus::Completed);
 }
 
 #[test]

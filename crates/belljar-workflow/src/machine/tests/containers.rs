@@ -31,7 +31,7 @@ fn f1_the_first_failure_ends_the_others_or_not() {
     assert_eq!(rig.cancelled, ["each[0]", "each[2]"]);
     rig.fail("each[0]");
     rig.fail("each[2]");
-    assert_eq!(rig.status(), Status::Failed);
+    assert_eq!(rig.status(), WorkflowStatus::Failed);
 
     let mut rig = each(false, json!("continue"));
     rig.fail("each[1]");
@@ -46,7 +46,7 @@ fn a_foreach_of_nothing_and_of_no_list() {
     let none = json!({"tasks": [{"id": "e", "type": "foreach", "items": [], "do": {"id": "x", "type": "pass"}}]});
     assert_eq!(Rig::new(none).output(), json!({"e": []}));
     let no_list = json!({"tasks": [{"id": "e", "type": "foreach", "items": "{{ 5 }}", "do": {"id": "x", "type": "pass"}}]});
-    assert_eq!(Rig::new(no_list).status(), Status::Failed);
+    assert_eq!(Rig::new(no_list).status(), WorkflowStatus::Failed);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn f8_a_loop_by_jumps() {
          "goto": [{"if": "results.work == 'again'", "to": "work"}, {"to": "end"}]}
     ]}));
     rig.done("l#1/work", json!("again"));
-    let crate::Work::McpTool(call) = &rig.started[0].work else { panic!("tool") };
+    let crate::TaskWork::McpTool(call) = &rig.started[0].work else { panic!("tool") };
     assert_eq!(call.arguments["f"], json!(1), "what was jumped over keeps its result");
     rig.done("l#2/work", json!("enough"));
     assert_eq!(rig.output()["l"]["rounds"], json!(2));
@@ -120,7 +120,7 @@ fn f8_a_loop_that_must_not_go_on_fails() {
         {"id": "l", "type": "loop", "while": "true", "max_rounds": 2, "body": [{"id": "s", "type": "pass"}]},
         {"id": "after", "type": "pass", "depends_on": ["l"]}
     ]}));
-    assert_eq!(rig.status(), Status::Failed);
+    assert_eq!(rig.status(), WorkflowStatus::Failed);
     assert_eq!(rig.finish.unwrap().failure.unwrap().code, "loop");
 }
 
@@ -152,7 +152,7 @@ fn f8_code_that_is_a_template_is_rendered() {
     let code = |template: bool| {
         let rig = Rig::new(json!({"state": {"draft": "print(1)"}, "tasks": [
             {"id": "c", "type": "code_execution", "language": "python", "code": "{{ state.draft }}", "template": template}]}));
-        let crate::Work::CodeExecution(code) = &rig.started[0].work else { panic!("code") };
+        let crate::TaskWork::CodeExecution(code) = &rig.started[0].work else { panic!("code") };
         code.code.clone()
     };
     assert_eq!((code(true).as_str(), code(false).as_str()), ("print(1)", "{{ state.draft }}"));
@@ -168,7 +168,7 @@ fn f1_waiting() {
     rig.tick();
     assert_eq!(rig.machine.timers()[0].1, 7000);
     rig.tick();
-    assert_eq!(rig.status(), Status::Completed);
+    assert_eq!(rig.status(), WorkflowStatus::Completed);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_container_over_its_time_stops_what_is_inside() {
     assert_eq!(rig.cancelled, ["e[0]", "e[1]"]);
     rig.fail("e[0]");
     rig.fail("e[1]");
-    assert_eq!(rig.status(), Status::Completed);
+    assert_eq!(rig.status(), WorkflowStatus::Completed);
     assert_eq!(rig.machine.task("e").unwrap().failure.unwrap().code, "timeout");
 }
 
@@ -189,7 +189,7 @@ fn f1_a_loop_fails_when_it_would_go_on_for_ever() {
     let rig = Rig::new(json!({"tasks": [
         {"id": "l", "type": "loop", "while": "true", "max_rounds": 3, "body": [{"id": "s", "type": "pass"}]}
     ]}));
-    assert_eq!((rig.status(), rig.task("l")), (Status::Failed, TaskStatus::Failed));
+    assert_eq!((rig.status(), rig.task("l")), (WorkflowStatus::Failed, TaskStatus::Failed));
 }
 
 #[test]
@@ -206,5 +206,5 @@ fn f2_a_result_is_merged_into_the_state_key_by_key() {
     rig.done("b", Value::Null);
     assert_eq!(rig.machine.state(), &map(json!({"n": 1, "seen": ["a"]})));
     rig.done("c", json!(3));
-    assert_eq!(rig.status(), Status::Failed, "a number has no keys");
+    assert_eq!(rig.status(), WorkflowStatus::Failed, "a number has no keys");
 }

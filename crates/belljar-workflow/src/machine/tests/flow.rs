@@ -15,7 +15,7 @@ fn f1_tasks_start_when_their_own_dependencies_have_ended() {
     rig.done("slow", json!(3));
     rig.done("c", json!({"x": 4}));
     assert_eq!(rig.output(), json!({"c": {"x": 4}}));
-    assert_eq!(rig.status(), Status::Completed);
+    assert_eq!(rig.status(), WorkflowStatus::Completed);
 }
 
 #[test]
@@ -39,14 +39,14 @@ fn f1_templates_are_resolved_and_code_sees_its_dependencies() {
     let start = rig.started[0].clone();
     assert_eq!(
         start.work,
-        crate::Work::McpTool(crate::ToolCall {
+        crate::TaskWork::McpTool(crate::ToolAction {
             tool: "s:t".into(),
             arguments: map(json!({"q": 7, "n": "x7"}))
         })
     );
     assert_eq!(start.key.len(), 64);
     rig.done("a", json!({"v": [1]}));
-    let crate::Work::CodeExecution(code) = &rig.started[0].work else { panic!("code") };
+    let crate::TaskWork::CodeExecution(code) = &rig.started[0].work else { panic!("code") };
     assert_eq!(code.context, map(json!({"v": [1], "deps": {"a": {"v": [1]}}})));
     rig.done("b", json!(5));
     assert_eq!(rig.output(), json!({"b": 5, "of": "completed"}));
@@ -86,7 +86,7 @@ fn f1_retry_backs_off_and_only_when_it_does_no_harm() {
     assert_eq!(rig.machine.timers()[0].1, 1100 + 250);
     rig.tick();
     rig.fail("a");
-    assert_eq!(rig.status(), Status::Failed);
+    assert_eq!(rig.status(), WorkflowStatus::Failed);
 
     let mut rig = Rig::new(json!({"tasks": [
         {"id": "a", "type": "mcp_tool", "tool": "s:t", "retry": retry}
@@ -103,8 +103,8 @@ fn f1_an_attempt_over_its_time_is_cancelled_and_waited_for() {
     ]}));
     rig.tick();
     assert_eq!(rig.cancelled, ["a"]);
-    assert_eq!(rig.status(), Status::Running);
-    rig.answer("a", Outcome::failed(Failure::new("cancelled", "")));
+    assert_eq!(rig.status(), WorkflowStatus::Running);
+    rig.answer("a", TaskOutcome::failed(TaskFailure::new("cancelled", "")));
     assert_eq!(rig.output(), json!({"b": "timeout"}));
 }
 
@@ -115,20 +115,23 @@ fn f1_on_error() {
         tool("b", &[]), tool("c", &["a"])
     ]}));
     rig.fail("a");
-    let crate::Work::McpTool(call) = &rig.take("a~fallback").work else { panic!("tool") };
+    let crate::TaskWork::McpTool(call) = &rig.take("a~fallback").work else { panic!("tool") };
     assert_eq!(call.arguments, map(json!({"why": "broken"})));
-    rig.give(What::Ended {
+    rig.give(InputKind::Ended {
         instance: "a~fallback".into(),
         attempt: 1,
-        outcome: Outcome::done(json!(9)),
+        outcome: TaskOutcome::done(json!(9)),
     });
     assert_eq!(rig.machine.state(), &map(json!({"got": 9})));
     assert_eq!(rig.machine.results()["a"], json!(9));
     // A failure stops the others, which are waited for.
     rig.fail("c");
-    assert_eq!((rig.status(), rig.cancelled.clone()), (Status::Stopping, vec!["b".to_owned()]));
+    assert_eq!(
+        (rig.status(), rig.cancelled.clone()),
+        (WorkflowStatus::Stopping, vec!["b".to_owned()])
+    );
     rig.done("b", json!(1));
-    assert_eq!(rig.status(), Status::Failed);
+    assert_eq!(rig.status(), WorkflowStatus::Failed);
     assert_eq!(rig.finish.unwrap().failure.unwrap().details, Some(json!({"task": "c"})));
 }
 
@@ -196,10 +199,10 @@ fn the_whole_has_a_time_too() {
 fn f6_files_are_merged_and_conflicts_told() {
     let code = |id: &str| json!({"id": id, "type": "code_execution", "language": "python", "code": "1", "files": true});
     let mut rig = Rig::new(json!({"tasks": [code("a"), code("b")]}));
-    let entry = |blob: &str| Some(crate::Entry::File { blob: blob.into(), mode: 0o644 });
-    let with = |files: Vec<(&str, Option<crate::Entry>)>| Outcome {
+    let entry = |blob: &str| Some(crate::FileEntry::File { blob: blob.into(), mode: 0o644 });
+    let with = |files: Vec<(&str, Option<crate::FileEntry>)>| TaskOutcome {
         files: files.into_iter().map(|(path, entry)| (path.to_owned(), entry)).collect(),
-        ..Outcome::done(json!(null))
+        ..TaskOutcome::done(json!(null))
     };
     let seen = rig.started[1].files.unwrap();
     rig.answer("a", with(vec![("x", entry("1")), ("y", entry("2"))]));
@@ -208,7 +211,10 @@ fn f6_files_are_merged_and_conflicts_told() {
     assert_eq!(rig.machine.files()["x"], entry("3").unwrap());
     assert_eq!(rig.machine.files()["y"], entry("2").unwrap());
     assert!(
-        rig.events.contains(&Happened::FilesConflict { task: "b".into(), paths: vec!["x".into()] })
+        rig.events.contains(&WorkflowEventKind::FilesConflict {
+            task: "b".into(),
+            paths: vec!["x".into()]
+        })
     );
     assert!(rig.machine.files_at(seen).is_none());
 }
@@ -217,13 +223,13 @@ fn f6_files_are_merged_and_conflicts_told() {
 fn refused_inputs_change_nothing() {
     let mut rig = Rig::new(json!({"tasks": [tool("a", &[])]}));
     let before = serde_json::to_string(&rig.machine).unwrap();
-    let ended = |instance: &str, attempt| What::Ended {
+    let ended = |instance: &str, attempt| InputKind::Ended {
         instance: instance.into(),
         attempt,
-        outcome: Outcome::done(json!(1)),
+        outcome: TaskOutcome::done(json!(1)),
     };
-    for what in [What::Begin, ended("a", 2), ended("b", 1)] {
-        assert!(rig.machine.apply(Input { now_ms: 5000, what }).is_err());
+    for what in [InputKind::Begin, ended("a", 2), ended("b", 1)] {
+        assert!(rig.machine.apply(MachineInput { now_ms: 5000, what }).is_err());
     }
     assert_eq!(serde_json::to_string(&rig.machine).unwrap(), before);
 }
@@ -236,11 +242,11 @@ fn an_empty_workflow_ends_at_once() {
 #[test]
 fn f6_a_file_is_no_directory_as_well() {
     let code = |id: &str| json!({"id": id, "type": "code_execution", "language": "python", "code": "1", "files": true});
-    let file = || Some(crate::Entry::File { blob: "b".into(), mode: 0o644 });
-    let directory = || Some(crate::Entry::Directory { mode: 0o755 });
-    let with = |files: Vec<(&str, Option<crate::Entry>)>| Outcome {
+    let file = || Some(crate::FileEntry::File { blob: "b".into(), mode: 0o644 });
+    let directory = || Some(crate::FileEntry::Directory { mode: 0o755 });
+    let with = |files: Vec<(&str, Option<crate::FileEntry>)>| TaskOutcome {
         files: files.into_iter().map(|(path, entry)| (path.to_owned(), entry)).collect(),
-        ..Outcome::done(json!(1))
+        ..TaskOutcome::done(json!(1))
     };
     for (first, second, left, told) in [
         (vec![("a", file())], vec![("a/b", file())], vec!["a/b"], vec!["a"]),
@@ -260,7 +266,7 @@ fn f6_a_file_is_no_directory_as_well() {
         rig.answer("two", with(second));
         assert_eq!(rig.machine.files().keys().collect::<Vec<_>>(), left);
         let paths: Vec<String> = told.into_iter().map(str::to_owned).collect();
-        let event = Happened::FilesConflict { task: "two".into(), paths: paths.clone() };
+        let event = WorkflowEventKind::FilesConflict { task: "two".into(), paths: paths.clone() };
         assert_eq!(rig.events.contains(&event), !paths.is_empty(), "{paths:?}");
     }
     let mut rig = Rig::new(
@@ -269,5 +275,7 @@ fn f6_a_file_is_no_directory_as_well() {
     rig.answer("one", with(vec![("a/b", file())]));
     rig.answer("two", with(vec![("a", file()), ("a/b", None)]));
     assert_eq!(rig.machine.files().keys().collect::<Vec<_>>(), ["a"]);
-    assert!(!rig.events.iter().any(|event| matches!(event, Happened::FilesConflict { .. })));
+    assert!(
+        !rig.events.iter().any(|event| matches!(event, WorkflowEventKind::FilesConflict { .. }))
+    );
 }

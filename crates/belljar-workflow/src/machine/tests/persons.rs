@@ -1,12 +1,12 @@
 //! What an agent is refused, each with a person who is not.
 
 use super::*;
-use crate::{Again, Resolution};
+use crate::{DoubtResolution, Repeatability};
 
 const AGENTS: [&str; 2] = ["agent", "agent:claude"];
 
 /// Refused from agents, then accepted from a person.
-fn only_a_person(rig: &mut Rig, command: &Command, why: &str) {
+fn only_a_person(rig: &mut Rig, command: &WorkflowCommand, why: &str) {
     for by in AGENTS {
         let refused = rig.command_by(by, command.clone()).expect("refused");
         assert!(refused.contains(why), "{refused}");
@@ -62,9 +62,9 @@ fn task(value: Value) -> Task {
 fn f5_a_persons_decision_is_answered_by_a_person() {
     let decision = || "d1".to_owned();
     for command in [
-        Command::Approve { decision: decision(), value: None },
-        Command::Reject { decision: decision(), reason: None },
-        Command::Modify { decision: decision(), arguments: None, value: Some(json!(1)) },
+        WorkflowCommand::Approve { decision: decision(), value: None },
+        WorkflowCommand::Reject { decision: decision(), reason: None },
+        WorkflowCommand::Modify { decision: decision(), arguments: None, value: Some(json!(1)) },
     ] {
         only_a_person(&mut at_the_question().0, &command, "is a person's");
     }
@@ -72,17 +72,17 @@ fn f5_a_persons_decision_is_answered_by_a_person() {
     let mut rig = Rig::new(json!({"tasks": [
         {"id": "ok", "type": "approval", "message": "?", "by": "agent"}
     ]}));
-    let yes = Command::Approve { decision: decision(), value: None };
+    let yes = WorkflowCommand::Approve { decision: decision(), value: None };
     assert_eq!(rig.command_by("agent", yes), None);
 }
 
 #[test]
 fn f5_what_is_asked_about_does_not_change_meanwhile() {
     let commands = [
-        Command::InjectTasks { tasks: vec![task(tool("c", &[]))] },
-        Command::Skip { task: "deploy".into() },
-        Command::ModifyArgs { task: "deploy".into(), arguments: map(json!({"x": 1})) },
-        Command::Replan { tasks: vec![task(tool("c", &[]))], reason: None },
+        WorkflowCommand::InjectTasks { tasks: vec![task(tool("c", &[]))] },
+        WorkflowCommand::Skip { task: "deploy".into() },
+        WorkflowCommand::ModifyArgs { task: "deploy".into(), arguments: map(json!({"x": 1})) },
+        WorkflowCommand::Replan { tasks: vec![task(tool("c", &[]))], reason: None },
     ];
     for command in commands {
         let (mut rig, ..) = at_the_question();
@@ -90,7 +90,11 @@ fn f5_what_is_asked_about_does_not_change_meanwhile() {
         // Before anybody is asked, agents may do what drops no question.
         let mut rig = Rig::new(asking());
         let refused = rig.command_by("agent", command.clone());
-        assert_eq!(refused.is_some(), matches!(command, Command::Replan { .. }), "{refused:?}");
+        assert_eq!(
+            refused.is_some(),
+            matches!(command, WorkflowCommand::Replan { .. }),
+            "{refused:?}"
+        );
     }
 }
 
@@ -108,13 +112,13 @@ fn f5_agents_answer_with_nothing_more_while_a_person_is_asked() {
     let of = |rig: &Rig| rig.decision(DecisionKind::Before);
     for value in [json!({"v": 2}), json!(1)] {
         let approve =
-            |rig: &Rig| Command::Approve { decision: of(rig), value: Some(value.clone()) };
-        let modify = |rig: &Rig| Command::Modify {
+            |rig: &Rig| WorkflowCommand::Approve { decision: of(rig), value: Some(value.clone()) };
+        let modify = |rig: &Rig| WorkflowCommand::Modify {
             decision: of(rig),
             arguments: None,
             value: Some(value.clone()),
         };
-        for command in [&approve as &dyn Fn(&Rig) -> Command, &modify] {
+        for command in [&approve as &dyn Fn(&Rig) -> WorkflowCommand, &modify] {
             let mut rig = Rig::new(workflow(true));
             let command_there = command(&rig);
             let refused = rig.command_by("agent", command_there).unwrap();
@@ -127,7 +131,7 @@ fn f5_agents_answer_with_nothing_more_while_a_person_is_asked() {
         }
     }
     let mut rig = Rig::new(workflow(true));
-    let plain = Command::Approve { decision: of(&rig), value: None };
+    let plain = WorkflowCommand::Approve { decision: of(&rig), value: None };
     assert_eq!(rig.command_by("agent", plain), None);
 }
 
@@ -144,38 +148,38 @@ fn f5_agents_leave_out_no_question() {
         ]
     });
     for name in ["b", "c", "ok", "sub"] {
-        let skip = Command::Skip { task: name.into() };
+        let skip = WorkflowCommand::Skip { task: name.into() };
         only_a_person(&mut Rig::new(workflow.clone()), &skip, "an agent does not drop it");
     }
-    let skip = Command::Skip { task: "d".into() };
+    let skip = WorkflowCommand::Skip { task: "d".into() };
     assert_eq!(Rig::new(workflow.clone()).command_by("agent", skip), None);
-    let replan = Command::Replan { tasks: Vec::new(), reason: None };
+    let replan = WorkflowCommand::Replan { tasks: Vec::new(), reason: None };
     only_a_person(&mut Rig::new(workflow), &replan, "an agent does not drop it");
 }
 
 #[test]
 fn f5_a_persons_pause_is_lifted_by_a_person() {
     let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
-    assert_eq!(rig.command_by("agent", Command::Pause), None);
-    assert_eq!(rig.command_by("agent", Command::Continue), None);
-    assert_eq!(rig.command_by("agent", Command::Pause), None);
+    assert_eq!(rig.command_by("agent", WorkflowCommand::Pause), None);
+    assert_eq!(rig.command_by("agent", WorkflowCommand::Continue), None);
+    assert_eq!(rig.command_by("agent", WorkflowCommand::Pause), None);
     // A person may make an agent's pause his own.
-    assert_eq!(rig.command(Command::Pause), None);
-    only_a_person(&mut rig, &Command::Continue, "a person continues it");
-    assert_eq!(rig.status(), Status::Running);
+    assert_eq!(rig.command(WorkflowCommand::Pause), None);
+    only_a_person(&mut rig, &WorkflowCommand::Continue, "a person continues it");
+    assert_eq!(rig.status(), WorkflowStatus::Running);
 
     // Nor is it lifted by going back.
     let base = rig.machine.clone();
     rig.done("a", json!(1));
-    rig.command(Command::Pause);
+    rig.command(WorkflowCommand::Pause);
     assert_eq!(rig.roll_back_by("agent", base.taken(), &base), None);
     rig.fail("b");
-    only_a_person(&mut rig, &Command::Continue, "a person continues it");
+    only_a_person(&mut rig, &WorkflowCommand::Continue, "a person continues it");
     // An agent's own rollback is continued by an agent.
     rig.done("a", json!(1));
     assert_eq!(rig.roll_back_by("agent", base.taken(), &base), None);
     rig.fail("b");
-    assert_eq!(rig.command_by("agent", Command::Continue), None);
+    assert_eq!(rig.command_by("agent", WorkflowCommand::Continue), None);
 }
 
 #[test]
@@ -187,19 +191,19 @@ fn f6_agents_go_around_no_question_that_is_open() {
 #[test]
 fn f6_agents_go_back_behind_no_answer_and_persons_are_asked_again() {
     let (mut rig, first, asked) = at_the_question();
-    rig.command(Command::Approve { decision: "d1".into(), value: None });
+    rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: None });
     for base in [&first, &asked] {
         let mut back = only_a_person_goes_back(&rig, base, "a person has decided after");
         for name in ["deploy", "aside"] {
             back.fail(name);
         }
-        only_a_person(&mut back, &Command::Continue, "a person continues it");
+        only_a_person(&mut back, &WorkflowCommand::Continue, "a person continues it");
         if base.taken() == first.taken() {
             back.done("b", json!(1));
         }
         let again = back.decision(DecisionKind::Approval);
         assert!(!back.names().contains(&"deploy"));
-        let yes = Command::Approve { decision: again, value: None };
+        let yes = WorkflowCommand::Approve { decision: again, value: None };
         only_a_person(&mut back, &yes, "is a person's");
         assert!(back.names().contains(&"deploy"));
     }
@@ -208,7 +212,7 @@ fn f6_agents_go_back_behind_no_answer_and_persons_are_asked_again() {
 #[test]
 fn f6_one_answer_is_used_once() {
     let (mut rig, ..) = at_the_question();
-    rig.command(Command::Approve { decision: "d1".into(), value: None });
+    rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: None });
     let approved = rig.machine.clone();
     rig.done("aside", json!(1));
     // Under way counts: it may have happened.
@@ -217,7 +221,7 @@ fn f6_one_answer_is_used_once() {
     let deployed = rig.machine.clone();
     only_a_person_goes_back(&rig, &approved, "deploy was begun because a person agreed");
     rig.done("last", json!(1));
-    assert_eq!(rig.status(), Status::Completed);
+    assert_eq!(rig.status(), WorkflowStatus::Completed);
     only_a_person_goes_back(&rig, &approved, "deploy was begun because a person agreed");
     // What a person agreed to had ended: nothing of it is done again.
     assert_eq!(rig.roll_back_by("agent", deployed.taken(), &deployed), None);
@@ -232,7 +236,7 @@ fn f6_an_answer_inside_a_container_is_used_once() {
         tool("after", &["sub"]), tool("aside", &[])
     ]});
     let mut rig = Rig::new(workflow);
-    rig.command(Command::Approve { decision: "d1".into(), value: None });
+    rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: None });
     let approved = rig.machine.clone();
     rig.done("sub/in", json!(1));
     only_a_person_goes_back(&rig, &approved, "sub/in was begun");
@@ -250,7 +254,7 @@ fn f6_a_decision_before_a_task_is_used_once() {
         "settings": {"decided_by": "human", "decisions": {"before": ["b"]}},
         "tasks": [tool("a", &[]), tool("b", &[])]
     }));
-    rig.command(Command::Approve { decision: "d1".into(), value: None });
+    rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: None });
     let base = rig.machine.clone();
     rig.done("a", json!(1));
     only_a_person_goes_back(&rig, &base, "b was begun");
@@ -262,30 +266,32 @@ fn f6_agents_resolve_no_doubt_and_do_not_go_around_it() {
         let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
         rig.done("a", json!(1));
         let base = rig.machine.clone();
-        rig.resume(|_| Again::Unknown);
+        rig.resume(|_| Repeatability::Unknown);
         (rig, base)
     };
-    for how in
-        [Resolution::Retry, Resolution::Use { value: json!(1) }, Resolution::Fail { reason: None }]
-    {
-        let command = Command::Resolve { task: "b".into(), how };
+    for how in [
+        DoubtResolution::Retry,
+        DoubtResolution::Use { value: json!(1) },
+        DoubtResolution::Fail { reason: None },
+    ] {
+        let command = WorkflowCommand::Resolve { task: "b".into(), how };
         only_a_person(&mut doubtful().0, &command, "for a person to say");
     }
     let (mut rig, base) = doubtful();
     only_a_person_goes_back(&rig, &base, "a person is asked about b");
     // Nor by ending the workflow first.
-    assert_eq!(rig.command_by("agent", Command::Abort { reason: None }), None);
-    assert_eq!(rig.status(), Status::Aborted);
+    assert_eq!(rig.command_by("agent", WorkflowCommand::Abort { reason: None }), None);
+    assert_eq!(rig.status(), WorkflowStatus::Aborted);
     only_a_person_goes_back(&rig, &base, "nobody knows whether b happened");
 }
 
 #[test]
 fn f6_a_question_that_is_opened_again_is_still_a_persons() {
     let (mut rig, _, asked) = at_the_question();
-    rig.command_by("agent", Command::Abort { reason: None });
+    rig.command_by("agent", WorkflowCommand::Abort { reason: None });
     rig.fail("aside");
-    assert_eq!(rig.status(), Status::Aborted);
+    assert_eq!(rig.status(), WorkflowStatus::Aborted);
     assert_eq!(rig.roll_back_by("agent", asked.taken(), &asked), None);
     let decision = rig.decision(DecisionKind::Approval);
-    only_a_person(&mut rig, &Command::Approve { decision, value: None }, "is a person's");
+    only_a_person(&mut rig, &WorkflowCommand::Approve { decision, value: None }, "is a person's");
 }

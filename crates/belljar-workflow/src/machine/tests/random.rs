@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::effect::{Again, Ending};
-use crate::{Resolution, Work};
+use crate::effect::{Repeatability, TaskEnding};
+use crate::{DoubtResolution, TaskWork};
 
 /// A workflow made of random numbers; task `t<i>` depends on earlier ones only.
 fn workflow(seeds: &[u32], concurrency: usize, habits: u32) -> Value {
@@ -72,10 +72,10 @@ fn task(index: usize, seed: u32) -> Value {
 struct World {
     machine: Machine,
     first: Machine,
-    inputs: Vec<Input>,
+    inputs: Vec<MachineInput>,
     effects: Vec<String>,
     now: u64,
-    open: BTreeMap<(String, u32), Start>,
+    open: BTreeMap<(String, u32), TaskStart>,
     seen: BTreeSet<(u32, String, u32)>,
     /// What a pause keeps from going on after a crash.
     parked: BTreeSet<(String, u32)>,
@@ -106,17 +106,17 @@ impl World {
             undoable: Vec::new(),
             undo_at: usize::MAX,
         };
-        world.give(What::Begin);
+        world.give(InputKind::Begin);
         world
     }
 
-    fn give(&mut self, what: What) {
+    fn give(&mut self, what: InputKind) {
         let mut before = self.machine.status();
-        if matches!(what, What::RollBack { .. }) {
-            before = Status::RollingBack;
+        if matches!(what, InputKind::RollBack { .. }) {
+            before = WorkflowStatus::RollingBack;
         }
-        let resumed = matches!(what, What::Resumed { .. });
-        let input = Input { now_ms: self.now, what };
+        let resumed = matches!(what, InputKind::Resumed { .. });
+        let input = MachineInput { now_ms: self.now, what };
         self.inputs.push(input.clone());
         let effects = self.machine.apply(input).unwrap();
         self.effects.push(serde_json::to_string(&effects).unwrap());
@@ -126,7 +126,7 @@ impl World {
                 Effect::Event(event) => {
                     assert_eq!(event.seq, self.last_event + 1, "events have no gap");
                     self.last_event = event.seq;
-                    if let Happened::SpeculationAdopted { task } = event.happened {
+                    if let WorkflowEventKind::SpeculationAdopted { task } = event.happened {
                         self.adopted(task);
                     }
                 }
@@ -151,10 +151,10 @@ impl World {
         self.check();
     }
 
-    fn started(&mut self, start: Start, before: Status, resumed: bool) {
+    fn started(&mut self, start: TaskStart, before: WorkflowStatus, resumed: bool) {
         let undo = start.instance.ends_with("~undo");
-        assert!(undo || before != Status::Stopping, "nothing starts after an abort");
-        assert!(undo || self.machine.status() != Status::Paused || resumed);
+        assert!(undo || before != WorkflowStatus::Stopping, "nothing starts after an abort");
+        assert!(undo || self.machine.status() != WorkflowStatus::Paused || resumed);
         if undo {
             let instance = start.instance.trim_end_matches("~undo");
             let limit = self.undo_at.min(self.undoable.len());
@@ -212,19 +212,20 @@ impl World {
         };
         let start = self.open.remove(&key).unwrap();
         let (instance, attempt) = key;
-        let mut outcome = Outcome::done(json!(instance));
+        let mut outcome = TaskOutcome::done(json!(instance));
         if !well {
-            let failure = Failure { may_have_acted: pick & 1 == 1, ..Failure::new("broken", "") };
-            outcome = Outcome::failed(failure);
-        } else if matches!(start.work, Work::CodeExecution(_)) {
-            let entry = crate::Entry::Directory { mode: pick };
+            let failure =
+                TaskFailure { may_have_acted: pick & 1 == 1, ..TaskFailure::new("broken", "") };
+            outcome = TaskOutcome::failed(failure);
+        } else if matches!(start.work, TaskWork::CodeExecution(_)) {
+            let entry = crate::FileEntry::Directory { mode: pick };
             outcome.files.insert(format!("f{}", pick % 3), Some(entry));
         }
-        let done = matches!(outcome.ending, Ending::Done { .. });
+        let done = matches!(outcome.ending, TaskEnding::Done { .. });
         if done && !start.speculative && !instance.ends_with("~undo") {
             self.undoable.push(instance.clone());
         }
-        self.give(What::Ended { instance, attempt, outcome });
+        self.give(InputKind::Ended { instance, attempt, outcome });
     }
 
     /// What ran ahead counts from now on, or from its end if it still runs.
@@ -240,11 +241,11 @@ impl World {
         let next = self.machine.timers().into_iter().min_by_key(|(id, at)| (*at, *id));
         let Some((timer, at)) = next else { return };
         self.now = self.now.max(at);
-        self.give(What::Fired { timer });
+        self.give(InputKind::Fired { timer });
     }
 
-    fn command(&mut self, id: u32, command: Command) {
-        self.give(What::Command { id: format!("c{id}"), by: "me".into(), command });
+    fn command(&mut self, id: u32, command: WorkflowCommand) {
+        self.give(InputKind::Command { id: format!("c{id}"), by: "me".into(), command });
     }
 
     fn random_command(&mut self, id: u32, pick: u32) {
@@ -256,17 +257,21 @@ impl World {
         let decision = decisions.first().map_or("d0".to_owned(), |decision| decision.id.clone());
         let fresh = serde_json::from_value(tool(&format!("new{}", id % 5), &["t0"])).unwrap();
         let command = match pick % 12 {
-            0 if pick.is_multiple_of(5) => Command::Abort { reason: None },
-            0 | 1 => Command::Pause,
-            2 | 3 => Command::Continue,
-            4 => Command::InjectTasks { tasks: vec![fresh] },
-            5 => Command::Replan { tasks: vec![fresh], reason: None },
-            6 => Command::Skip { task },
-            7 => Command::ModifyArgs { task, arguments: map(json!({"k": 1})) },
-            8 => Command::Approve { decision, value: None },
-            9 => Command::Reject { decision, reason: None },
-            10 => Command::Modify { decision, arguments: Some(map(json!({"k": 2}))), value: None },
-            _ => Command::Resolve { task, how: Resolution::Retry },
+            0 if pick.is_multiple_of(5) => WorkflowCommand::Abort { reason: None },
+            0 | 1 => WorkflowCommand::Pause,
+            2 | 3 => WorkflowCommand::Continue,
+            4 => WorkflowCommand::InjectTasks { tasks: vec![fresh] },
+            5 => WorkflowCommand::Replan { tasks: vec![fresh], reason: None },
+            6 => WorkflowCommand::Skip { task },
+            7 => WorkflowCommand::ModifyArgs { task, arguments: map(json!({"k": 1})) },
+            8 => WorkflowCommand::Approve { decision, value: None },
+            9 => WorkflowCommand::Reject { decision, reason: None },
+            10 => WorkflowCommand::Modify {
+                decision,
+                arguments: Some(map(json!({"k": 2}))),
+                value: None,
+            },
+            _ => WorkflowCommand::Resolve { task, how: DoubtResolution::Retry },
         };
         self.command(id, command);
     }
@@ -277,28 +282,29 @@ impl World {
         self.machine = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&self.machine).unwrap(), text);
         let under_way: Vec<(String, u32)> = self.open.keys().cloned().collect();
-        let open = std::mem::take(&mut self.open).into_keys().map(|(instance, attempt)| Open {
-            again: [Again::Unknown, Again::Harmless, Again::NotBegun]
-                [(pick as usize + instance.len()) % 3],
-            instance,
-            attempt,
-        });
+        let open =
+            std::mem::take(&mut self.open).into_keys().map(|(instance, attempt)| OpenIntent {
+                again: [Repeatability::Unknown, Repeatability::Harmless, Repeatability::NotBegun]
+                    [(pick as usize + instance.len()) % 3],
+                instance,
+                attempt,
+            });
         let open = open.collect();
-        self.give(What::Resumed { open });
-        if self.machine.status() == Status::Paused {
+        self.give(InputKind::Resumed { open });
+        if self.machine.status() == WorkflowStatus::Paused {
             // What is not begun again waits for the end of the pause.
             self.parked.extend(under_way.into_iter().filter(|key| !self.open.contains_key(key)));
         }
     }
 
     fn roll_back(&mut self, id: u32, pick: u32) {
-        if self.machine.status() == Status::RollingBack || self.bases.is_empty() {
+        if self.machine.status() == WorkflowStatus::RollingBack || self.bases.is_empty() {
             return;
         }
         let base = self.bases[pick as usize % self.bases.len()].clone();
         self.undo_at = usize::MAX;
         let to = base.taken();
-        let what = What::RollBack {
+        let what = InputKind::RollBack {
             id: format!("r{id}"),
             by: "me".into(),
             to,
@@ -306,7 +312,7 @@ impl World {
         };
         self.give(what);
         for round in 0..10_000 {
-            if self.machine.status() != Status::RollingBack {
+            if self.machine.status() != WorkflowStatus::RollingBack {
                 break;
             }
             if pick & 64 == 64 && round == 2 {
@@ -315,7 +321,7 @@ impl World {
                 self.answer(round, round % 5 != 3);
             }
         }
-        assert_ne!(self.machine.status(), Status::RollingBack, "going back ends");
+        assert_ne!(self.machine.status(), WorkflowStatus::RollingBack, "going back ends");
         assert_eq!(self.machine.state(), base.state());
         assert_eq!(self.machine.files(), base.files());
         // Checkpoints of the branch that was left are gone.
@@ -341,22 +347,25 @@ impl World {
             if self.machine.status().is_over() {
                 return;
             }
-            if self.machine.status() == Status::Paused {
-                self.command(1_000_000 + round, Command::Continue);
+            if self.machine.status() == WorkflowStatus::Paused {
+                self.command(1_000_000 + round, WorkflowCommand::Continue);
             } else if !self.open.is_empty() {
                 self.answer(round, true);
             } else if let Some(decision) = self.machine.decisions().into_iter().next() {
                 let id = 1_000_000 + round;
-                let how = Resolution::Fail { reason: None };
+                let how = DoubtResolution::Fail { reason: None };
                 match decision.kind {
                     DecisionKind::InDoubt => {
-                        self.command(id, Command::Resolve { task: decision.instance, how });
+                        self.command(id, WorkflowCommand::Resolve { task: decision.instance, how });
                     }
                     DecisionKind::Approval
                     | DecisionKind::Before
                     | DecisionKind::After
                     | DecisionKind::OnError => {
-                        self.command(id, Command::Approve { decision: decision.id, value: None });
+                        self.command(
+                            id,
+                            WorkflowCommand::Approve { decision: decision.id, value: None },
+                        );
                     }
                 }
             } else {
@@ -374,7 +383,7 @@ impl World {
     /// The same inputs give the same bytes.
     fn replay(mut self) {
         let inputs = serde_json::to_string(&self.inputs).unwrap();
-        let inputs: Vec<Input> = serde_json::from_str(&inputs).unwrap();
+        let inputs: Vec<MachineInput> = serde_json::from_str(&inputs).unwrap();
         for (input, effects) in inputs.into_iter().zip(self.effects) {
             let again = self.first.apply(input).unwrap();
             assert_eq!(serde_json::to_string(&again).unwrap(), effects);

@@ -1,8 +1,8 @@
 //! After a crash, and back to a checkpoint.
 
 use super::*;
-use crate::Resolution;
-use crate::effect::{Again, NotUndone, WhyNot};
+use crate::DoubtResolution;
+use crate::effect::{NotUndone, Repeatability, WhyNot};
 
 #[test]
 fn f3_after_a_crash_each_kind_is_taken_up_as_it_may_be() {
@@ -13,9 +13,9 @@ fn f3_after_a_crash_each_kind_is_taken_up_as_it_may_be() {
     ]}));
     let keys: Vec<String> = rig.started.iter().map(|start| start.key.clone()).collect();
     rig.resume(|instance| match instance {
-        "readonly" => Again::Harmless,
-        "unsent" => Again::NotBegun,
-        _ => Again::Unknown,
+        "readonly" => Repeatability::Harmless,
+        "unsent" => Repeatability::NotBegun,
+        _ => Repeatability::Unknown,
     });
     let again: Vec<(&str, bool, u32)> = rig
         .started
@@ -28,7 +28,9 @@ fn f3_after_a_crash_each_kind_is_taken_up_as_it_may_be() {
     );
     assert!(rig.started.iter().all(|start| keys.contains(&start.key)));
     assert_eq!(rig.task("plain"), TaskStatus::InDoubt);
-    assert!(rig.events.contains(&Happened::TaskInDoubt { task: "plain".into(), attempt: 1 }));
+    assert!(
+        rig.events.contains(&WorkflowEventKind::TaskInDoubt { task: "plain".into(), attempt: 1 })
+    );
 }
 
 #[test]
@@ -39,7 +41,9 @@ fn f3_timers_and_questions_are_given_anew() {
     ]}));
     let text = serde_json::to_string(&rig.machine).unwrap();
     let mut machine: Machine = serde_json::from_str(&text).unwrap();
-    let effects = machine.apply(Input { now_ms: 1, what: What::Resumed { open: vec![] } }).unwrap();
+    let effects = machine
+        .apply(MachineInput { now_ms: 1, what: InputKind::Resumed { open: vec![] } })
+        .unwrap();
     let timers = effects.iter().filter(|effect| matches!(effect, Effect::Timer { .. })).count();
     let asked = effects.iter().filter(|effect| matches!(effect, Effect::Ask(_))).count();
     assert_eq!((timers, asked), (2, 1));
@@ -49,9 +53,9 @@ fn f3_timers_and_questions_are_given_anew() {
 #[test]
 fn f3_what_was_being_stopped_stays_stopped() {
     let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &[])]}));
-    rig.command(Command::Abort { reason: None });
-    rig.resume(|_| Again::Unknown);
-    assert_eq!((rig.status(), rig.names().len()), (Status::Aborted, 0));
+    rig.command(WorkflowCommand::Abort { reason: None });
+    rig.resume(|_| Repeatability::Unknown);
+    assert_eq!((rig.status(), rig.names().len()), (WorkflowStatus::Aborted, 0));
 }
 
 /// Older versions went on with it while the workflow was paused, and journals of theirs say so.
@@ -60,14 +64,14 @@ fn f3_what_has_ended_though_it_was_parked_is_not_in_doubt() {
     let code = json!({"id": "a", "type": "code_execution", "language": "bash", "code": "true"});
     let mut rig = Rig::new(json!({"tasks": [code, tool("b", &["a"])]}));
     let base = rig.machine.clone();
-    rig.command(Command::Pause);
-    rig.resume(|_| Again::Harmless);
+    rig.command(WorkflowCommand::Pause);
+    rig.resume(|_| Repeatability::Harmless);
     assert_eq!(rig.names().len(), 0);
-    let outcome = Outcome::done(json!(1));
-    rig.give(What::Ended { instance: "a".into(), attempt: 1, outcome });
+    let outcome = TaskOutcome::done(json!(1));
+    rig.give(InputKind::Ended { instance: "a".into(), attempt: 1, outcome });
     rig.roll_back(base.taken(), &base);
     let report = rig.events.iter().find_map(|event| {
-        let Happened::RolledBack { report } = event else { return None };
+        let WorkflowEventKind::RolledBack { report } = event else { return None };
         Some(report)
     });
     let doubted = |not: &&NotUndone| not.why == WhyNot::InDoubt;
@@ -79,26 +83,26 @@ fn f5_what_a_pause_keeps_from_going_on_can_be_stopped() {
     let paused = || {
         let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
         let base = rig.machine.clone();
-        rig.command(Command::Pause);
-        rig.resume(|_| Again::Harmless);
+        rig.command(WorkflowCommand::Pause);
+        rig.resume(|_| Repeatability::Harmless);
         assert_eq!((rig.names().len(), rig.machine.running().len()), (0, 0));
         (rig, base)
     };
     let (mut rig, _) = paused();
-    rig.command(Command::Abort { reason: None });
-    assert_eq!(rig.status(), Status::Aborted);
+    rig.command(WorkflowCommand::Abort { reason: None });
+    assert_eq!(rig.status(), WorkflowStatus::Aborted);
     let (mut rig, _) = paused();
-    assert_eq!(rig.command(Command::Skip { task: "a".into() }), None);
-    rig.command(Command::Continue);
+    assert_eq!(rig.command(WorkflowCommand::Skip { task: "a".into() }), None);
+    rig.command(WorkflowCommand::Continue);
     assert_eq!(rig.names(), ["b"]);
     let (mut rig, base) = paused();
     rig.roll_back(base.taken(), &base);
-    assert_eq!((rig.status(), rig.machine.branch()), (Status::Paused, 1));
-    rig.command(Command::Continue);
+    assert_eq!((rig.status(), rig.machine.branch()), (WorkflowStatus::Paused, 1));
+    rig.command(WorkflowCommand::Continue);
     assert_eq!(rig.names(), ["a"]);
     let (mut rig, _) = paused();
-    rig.resume(|_| Again::NotBegun);
-    rig.command(Command::Continue);
+    rig.resume(|_| Repeatability::NotBegun);
+    rig.command(WorkflowCommand::Continue);
     assert_eq!((rig.names(), rig.started[0].again), (vec!["a"], true));
 }
 
@@ -120,15 +124,15 @@ fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
     rig.done("c", json!(3));
     rig.done("d", json!(4));
     rig.done("e", json!(5));
-    assert_eq!(rig.status(), Status::Completed);
+    assert_eq!(rig.status(), WorkflowStatus::Completed);
     let told = rig.machine.told();
 
     rig.roll_back(to, &base);
     assert!(rig.acks.last().unwrap().is_accepted());
     assert_eq!(rig.names(), ["e~undo"]);
-    assert_eq!(rig.command(Command::Pause), Some("the workflow is rolling back".into()));
+    assert_eq!(rig.command(WorkflowCommand::Pause), Some("the workflow is rolling back".into()));
     rig.done("e~undo", json!(null));
-    let crate::Work::McpTool(call) = &rig.started[0].work else { panic!("tool") };
+    let crate::TaskWork::McpTool(call) = &rig.started[0].work else { panic!("tool") };
     assert_eq!(
         (call.tool.as_str(), &call.arguments),
         ("s:unmake", &map(json!({"was": 4, "n": "d"})))
@@ -144,7 +148,7 @@ fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
         .map(|NotUndone { instance, why, .. }| (instance, why))
         .collect();
     assert_eq!(why, [("d".into(), WhyNot::Failed), ("c".into(), WhyNot::NoCompensation)]);
-    assert_eq!((rig.status(), rig.machine.branch()), (Status::Paused, 1));
+    assert_eq!((rig.status(), rig.machine.branch()), (WorkflowStatus::Paused, 1));
     assert_eq!(rig.machine.state(), base.state());
     assert_eq!(rig.machine.results(), base.results());
     assert!(rig.machine.told() > told);
@@ -160,10 +164,10 @@ fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
 
     // It goes on from there, under keys of its own.
     rig.finish = None;
-    rig.command(Command::Continue);
+    rig.command(WorkflowCommand::Continue);
     assert_eq!(rig.names(), ["b"]);
-    rig.run_out(|_| Outcome::done(json!(0)));
-    assert_eq!(rig.status(), Status::Completed);
+    rig.run_out(|_| TaskOutcome::done(json!(0)));
+    assert_eq!(rig.status(), WorkflowStatus::Completed);
 }
 
 #[test]
@@ -179,7 +183,7 @@ fn f6_what_runs_is_stopped_first_and_counts() {
     rig.done("a~undo", json!(null));
     assert_eq!(rig.machine.last_rollback().unwrap().undone, ["b", "a"]);
     // What ran at the checkpoint runs again.
-    rig.command(Command::Continue);
+    rig.command(WorkflowCommand::Continue);
     assert_eq!(rig.names(), ["a"]);
 }
 
@@ -192,9 +196,12 @@ fn f6_a_crash_while_going_back() {
     rig.roll_back(to, &base);
     rig.answer(
         "c",
-        Outcome::failed(Failure { may_have_acted: true, ..Failure::new("cancelled", "") }),
+        TaskOutcome::failed(TaskFailure {
+            may_have_acted: true,
+            ..TaskFailure::new("cancelled", "")
+        }),
     );
-    rig.resume(|_| Again::Unknown);
+    rig.resume(|_| Repeatability::Unknown);
     rig.done("a~undo", json!(null));
     let report = rig.machine.last_rollback().unwrap();
     let why: Vec<(&str, WhyNot)> =
@@ -208,15 +215,15 @@ fn f6_decisions_and_timers_come_back_under_new_numbers() {
         {"id": "ok", "type": "approval", "message": "?", "decide_within_ms": 100}, tool("a", &["ok"])
     ]}));
     let (to, base) = (rig.machine.taken(), rig.machine.clone());
-    rig.command(Command::Approve { decision: "d1".into(), value: None });
+    rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: None });
     rig.now += 1000;
     rig.done("a", json!(1));
     rig.roll_back(to, &base);
     let decision = rig.machine.decisions().remove(0);
     assert_ne!(decision.id, "d1");
     assert_eq!(decision.deadline_ms, Some(rig.now + 100));
-    rig.command(Command::Continue);
-    assert_eq!(rig.command(Command::Approve { decision: decision.id, value: None }), None);
+    rig.command(WorkflowCommand::Continue);
+    assert_eq!(rig.command(WorkflowCommand::Approve { decision: decision.id, value: None }), None);
     assert_eq!(rig.names(), ["a"]);
 }
 
@@ -224,31 +231,35 @@ fn f6_decisions_and_timers_come_back_under_new_numbers() {
 fn f6_a_wrong_base_is_refused() {
     let mut rig = Rig::new(undoable());
     let base = Box::new(rig.machine.clone());
-    let what = What::RollBack { id: "r".into(), by: "me".into(), to: 7, base };
-    assert_eq!(rig.machine.apply(Input { now_ms: 1, what }), Err(Refusal::WrongBase { to: 7 }));
+    let what = InputKind::RollBack { id: "r".into(), by: "me".into(), to: 7, base };
+    assert_eq!(
+        rig.machine.apply(MachineInput { now_ms: 1, what }),
+        Err(InputRefusal::WrongBase { to: 7 })
+    );
 }
 
 #[test]
 fn f3_what_its_performer_doubts_is_asked_about() {
     let doubt = || {
-        let failure = Failure { in_doubt: true, may_have_acted: true, ..Failure::new("lost", "") };
-        Outcome::failed(failure)
+        let failure =
+            TaskFailure { in_doubt: true, may_have_acted: true, ..TaskFailure::new("lost", "") };
+        TaskOutcome::failed(failure)
     };
     let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
     rig.answer("a", doubt());
     assert_eq!((rig.task("a"), rig.names().len()), (TaskStatus::InDoubt, 0));
-    let retry = Command::Resolve { task: "a".into(), how: Resolution::Retry };
+    let retry = WorkflowCommand::Resolve { task: "a".into(), how: DoubtResolution::Retry };
     assert_eq!(rig.command(retry), None);
     rig.answer("a", doubt());
-    let how = Resolution::Use { value: json!(7) };
-    assert_eq!(rig.command(Command::Resolve { task: "a".into(), how }), None);
+    let how = DoubtResolution::Use { value: json!(7) };
+    assert_eq!(rig.command(WorkflowCommand::Resolve { task: "a".into(), how }), None);
     assert_eq!((rig.task("a"), rig.names()), (TaskStatus::Completed, vec!["b"]));
     // One that does no harm twice is simply a failure.
     let mut rig = Rig::new(json!({"tasks": [
         {"id": "a", "type": "mcp_tool", "tool": "s:t", "idempotent": true}
     ]}));
     rig.answer("a", doubt());
-    assert_eq!(rig.status(), Status::Failed);
+    assert_eq!(rig.status(), WorkflowStatus::Failed);
 }
 
 /// a → b → c is done and rolled back to where only a was: b is started in that checkpoint's input.
@@ -261,7 +272,7 @@ fn back_before_b() -> Rig {
     rig.done("c", json!(3));
     rig.roll_back(to, &base);
     rig.finish = None;
-    assert_eq!((rig.status(), rig.task("b")), (Status::Paused, TaskStatus::Ready));
+    assert_eq!((rig.status(), rig.task("b")), (WorkflowStatus::Paused, TaskStatus::Ready));
     rig
 }
 
@@ -269,20 +280,20 @@ fn back_before_b() -> Rig {
 fn bug_3_what_is_ready_after_a_rollback_is_replanned_away() {
     let mut rig = back_before_b();
     let tasks = vec![serde_json::from_value(tool("z", &["a"])).unwrap()];
-    assert_eq!(rig.command(Command::Replan { tasks, reason: None }), None);
-    rig.command(Command::Continue);
+    assert_eq!(rig.command(WorkflowCommand::Replan { tasks, reason: None }), None);
+    rig.command(WorkflowCommand::Continue);
     assert_eq!(rig.names(), ["z"]);
     rig.done("z", json!(9));
-    assert_eq!((rig.output(), rig.status()), (json!({"z": 9}), Status::Completed));
+    assert_eq!((rig.output(), rig.status()), (json!({"z": 9}), WorkflowStatus::Completed));
 }
 
 #[test]
 fn bug_3_arguments_of_what_is_ready_after_a_rollback_change() {
     let mut rig = back_before_b();
     let arguments = map(json!({"k": 7}));
-    assert_eq!(rig.command(Command::ModifyArgs { task: "b".into(), arguments }), None);
-    rig.command(Command::Continue);
-    let crate::Work::McpTool(call) = &rig.started[0].work else { panic!("tool") };
+    assert_eq!(rig.command(WorkflowCommand::ModifyArgs { task: "b".into(), arguments }), None);
+    rig.command(WorkflowCommand::Continue);
+    let crate::TaskWork::McpTool(call) = &rig.started[0].work else { panic!("tool") };
     assert_eq!((rig.started[0].attempt, &call.arguments["k"]), (1, &json!(7)));
 }
 
@@ -300,7 +311,7 @@ fn bug_3_an_attempt_before_the_checkpoint_counts_after_a_rollback() {
     rig.done("b", json!(2));
     rig.roll_back(to, &base);
     let arguments = map(json!({"k": 7}));
-    let refused = rig.command(Command::ModifyArgs { task: "b".into(), arguments });
+    let refused = rig.command(WorkflowCommand::ModifyArgs { task: "b".into(), arguments });
     assert_eq!(refused, Some("task b has begun".into()));
 }
 
@@ -308,19 +319,19 @@ fn bug_3_an_attempt_before_the_checkpoint_counts_after_a_rollback() {
 fn bug_3_a_fork_that_is_paused_takes_other_arguments_for_what_it_begins() {
     let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
     rig.done("a", json!(1));
-    rig.command(Command::Pause);
-    rig.resume(|_| Again::NotBegun);
+    rig.command(WorkflowCommand::Pause);
+    rig.resume(|_| Repeatability::NotBegun);
     let arguments = map(json!({"k": 7}));
-    assert_eq!(rig.command(Command::ModifyArgs { task: "b".into(), arguments }), None);
+    assert_eq!(rig.command(WorkflowCommand::ModifyArgs { task: "b".into(), arguments }), None);
     assert!(rig.names().is_empty());
-    rig.command(Command::Continue);
-    let crate::Work::McpTool(call) = &rig.started[0].work else { panic!("tool") };
+    rig.command(WorkflowCommand::Continue);
+    let crate::TaskWork::McpTool(call) = &rig.started[0].work else { panic!("tool") };
     assert_eq!((rig.started[0].again, &call.arguments["k"]), (false, &json!(7)));
 }
 
 /// A task that used a session, and what is to be done about that.
-fn in_session(value: Value, undo: crate::Undo) -> Outcome {
-    Outcome { read_only: true, undo: Some(Box::new(undo)), ..Outcome::done(value) }
+fn in_session(value: Value, undo: crate::SessionUndo) -> TaskOutcome {
+    TaskOutcome { read_only: true, undo: Some(Box::new(undo)), ..TaskOutcome::done(value) }
 }
 
 #[test]
@@ -331,7 +342,7 @@ fn bug_1_a_rollback_restores_sandboxes_last_first_and_names_those_it_cannot() {
     };
     let before = |checkpoint: &str| {
         let (sandbox_id, checkpoint) = ("s1".to_owned(), checkpoint.to_owned());
-        crate::Undo::By(crate::Work::RestoreSandbox { sandbox_id, checkpoint })
+        crate::SessionUndo::By(crate::TaskWork::RestoreSandbox { sandbox_id, checkpoint })
     };
     let mut rig = Rig::new(
         json!({"tasks": [run("a", &[]), run("b", &["a"]), run("c", &["b"]), run("d", &["c"])]}),
@@ -339,11 +350,11 @@ fn bug_1_a_rollback_restores_sandboxes_last_first_and_names_those_it_cannot() {
     rig.answer("a", in_session(json!(1), before("p1")));
     let (to, base) = (rig.machine.taken(), rig.machine.clone());
     rig.answer("b", in_session(json!(2), before("p2")));
-    let gone = Failure::new("sandbox.destroyed", "sandbox s1 was destroyed");
-    rig.answer("c", in_session(json!(3), crate::Undo::Not(gone.clone())));
+    let gone = TaskFailure::new("sandbox.destroyed", "sandbox s1 was destroyed");
+    rig.answer("c", in_session(json!(3), crate::SessionUndo::Not(gone.clone())));
     rig.answer("d", in_session(json!(4), before("p4")));
     rig.roll_back(to, &base);
-    let crate::Work::RestoreSandbox { checkpoint, .. } = &rig.started[0].work else { panic!() };
+    let crate::TaskWork::RestoreSandbox { checkpoint, .. } = &rig.started[0].work else { panic!() };
     assert_eq!((rig.names(), checkpoint.as_str()), (vec!["d~undo"], "p4"));
     rig.fail("d~undo");
     assert_eq!(rig.names(), ["b~undo"]);
@@ -361,10 +372,10 @@ fn a9_what_code_puts_into_state_is_merged_into_the_context() {
     let output = json!("{{ state.context }}");
     let mut rig = Rig::new(json!({"tasks": [code], "output": output}));
     let state = map(json!({"found": [1, 2]}));
-    rig.answer("a", Outcome { state, ..Outcome::done(json!(null)) });
+    rig.answer("a", TaskOutcome { state, ..TaskOutcome::done(json!(null)) });
     assert_eq!(rig.output(), json!({"found": [1, 2]}));
     let mut rig = Rig::new(json!({"state": {"context": {"kept": 1}}, "tasks": [code]}));
     let state = map(json!({"found": 1}));
-    rig.answer("a", Outcome { state, ..Outcome::done(json!(null)) });
+    rig.answer("a", TaskOutcome { state, ..TaskOutcome::done(json!(null)) });
     assert_eq!(rig.machine.state()["context"], json!({"kept": 1, "found": 1}));
 }

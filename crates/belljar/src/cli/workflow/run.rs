@@ -16,7 +16,7 @@ use anyhow::{Context as _, anyhow, bail};
 use belljar::{CommitExecutable, FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
 use belljar_tools::{ApprovalNotice, Observer};
 use belljar_wire::json::{JsonFlaw, check_keys};
-use belljar_workflow::{DriveError, Driven, Left, Status, WorkflowStoreError};
+use belljar_workflow::{DriveError, DriveResult, LeaveReason, WorkflowStatus, WorkflowStoreError};
 use belljar_workflow_formats::CodeExecution;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -209,7 +209,7 @@ async fn drive(
 async fn tell(
     flows: &Flows,
     id: &str,
-    driven: Option<Result<Driven, DriveError>>,
+    driven: Option<Result<DriveResult, DriveError>>,
     how: &How,
 ) -> anyhow::Result<ExitCode> {
     let driven = match driven {
@@ -217,7 +217,7 @@ async fn tell(
         Some(Err(error)) => return Err(explained(id, error)),
         Some(Ok(driven)) => driven,
     };
-    if driven.left != Left::Ended {
+    if driven.reason != LeaveReason::Ended {
         return stopped(id, Some(driven.status));
     }
     let completed = driven.failure.is_none();
@@ -256,8 +256,8 @@ async fn commit(
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn stopped(id: &str, status: Option<Status>) -> anyhow::Result<ExitCode> {
-    let how = match status == Some(Status::Paused) {
+fn stopped(id: &str, status: Option<WorkflowStatus>) -> anyhow::Result<ExitCode> {
+    let how = match status == Some(WorkflowStatus::Paused) {
         true => paused_and_left(id),
         false => format!("go on from here: belljar workflow resume {id}"),
     };
@@ -353,7 +353,7 @@ impl Watcher {
         self.draw();
     }
 
-    fn show(&mut self, events: &[belljar_workflow::Event]) {
+    fn show(&mut self, events: &[belljar_workflow::WorkflowEvent]) {
         let look = Look::of_stderr();
         for event in events {
             self.after = event.seq;

@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context as _, ensure};
 use belljar_store::Store;
 use belljar_workflow::{
-    Dag, Driver, DriverOptions, Job, NewWorkflow, Outcome, Performer, SqliteWorkflowStore, Start,
-    Status, Workflows,
+    Dag, Driver, DriverOptions, Job, NewWorkflow, Performer, SqliteWorkflowStore, TaskOutcome,
+    TaskStart, WorkflowStatus, Workflows,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -75,7 +75,12 @@ async fn once(engine: &Arc<SqliteWorkflowStore>, dag: Dag, id: String) -> anyhow
     let driver = Driver::new(Arc::clone(engine), Arc::new(Nothing), DriverOptions::new("bench"));
     let driven = driver.run(&id, &CancellationToken::new()).await?;
     let time = began.elapsed();
-    ensure!(driven.status == Status::Completed, "it {:?}: {:?}", driven.status, driven.failure);
+    ensure!(
+        driven.status == WorkflowStatus::Completed,
+        "it {:?}: {:?}",
+        driven.status,
+        driven.failure
+    );
     Ok(time)
 }
 
@@ -102,11 +107,11 @@ fn independent(at_once: u32) -> Value {
 struct Nothing;
 
 impl Performer for Nothing {
-    async fn perform(&self, job: Job) -> Outcome {
-        Outcome::done(json!({"did": job.start.instance}))
+    async fn perform(&self, job: Job) -> TaskOutcome {
+        TaskOutcome::done(json!({"did": job.start.instance}))
     }
 
-    fn is_repeatable(&self, _start: &Start) -> bool {
+    fn is_repeatable(&self, _start: &TaskStart) -> bool {
         true
     }
 }

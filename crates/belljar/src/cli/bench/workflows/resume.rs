@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use belljar::now_ms;
 use belljar_store::Store;
-use belljar_workflow::{Happened, SqliteWorkflowStore, Workflows};
+use belljar_workflow::{SqliteWorkflowStore, WorkflowEventKind, Workflows};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{CWD, Mode, OFlags, mkfifoat},
@@ -145,8 +145,9 @@ impl Interrupted {
         let store = Store::open(&self.directory.join(".belljar"))?;
         let workflows = Workflows::new(Arc::new(SqliteWorkflowStore::new(store)));
         let events = runtime()?.block_on(workflows.events(id, 0, PAGE, Duration::ZERO))?;
-        let mut resumed =
-            events.iter().filter(|event| matches!(event.happened, Happened::WorkflowResumed));
+        let mut resumed = events
+            .iter()
+            .filter(|event| matches!(event.happened, WorkflowEventKind::WorkflowResumed));
         let (first, more) = (resumed.next().context("it was not resumed")?, resumed.count());
         ensure!(more == 0, "it was resumed {more} times more");
         Ok(i64::try_from(first.at_ms)?)

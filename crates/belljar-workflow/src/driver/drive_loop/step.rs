@@ -2,15 +2,15 @@
 
 use std::{collections::HashSet, time::Instant};
 
-use super::Session;
+use super::DriveLoop;
 use crate::{
-    command::{Acknowledgement, Command},
+    command::{Acknowledgement, WorkflowCommand},
     driver::{
-        Clock, DriveError, Performer, Place, rebuild,
+        CommitPoint, DriveError, DriverClock, Performer, rebuild,
         round::{Round, encode},
     },
-    effect::{Again, Effect, Input, Status, What},
-    machine::Refusal,
+    effect::{Effect, InputKind, MachineInput, Repeatability, WorkflowStatus},
+    machine::InputRefusal,
     workflow_store::{QueuedCommand, StatusRow, WorkflowStore, WorkflowStoreError},
 };
 
@@ -21,23 +21,23 @@ pub(super) enum Snapshot {
     Always,
 }
 
-impl<S, P, C> Session<'_, S, P, C>
+impl<S, P, C> DriveLoop<'_, S, P, C>
 where
     S: WorkflowStore + 'static,
     P: Performer + 'static,
-    C: Clock,
+    C: DriverClock,
 {
     /// Gives the machine an input; on refusal nothing has changed.
-    pub(super) fn apply(&mut self, round: &mut Round, what: What) -> Result<(), Refusal> {
+    pub(super) fn apply(&mut self, round: &mut Round, what: InputKind) -> Result<(), InputRefusal> {
         let now_ms = u64::try_from(round.now_ms).unwrap_or_default();
         let (performer, is_stopping) = (&self.driver.performer, self.is_stopping);
-        round.apply(&mut self.machine, Input { now_ms, what }, |start| {
+        round.apply(&mut self.machine, MachineInput { now_ms, what }, |start| {
             if is_stopping {
-                Again::NotBegun
+                Repeatability::NotBegun
             } else if performer.is_repeatable(start) {
-                Again::Harmless
+                Repeatability::Harmless
             } else {
-                Again::Unknown
+                Repeatability::Unknown
             }
         })?;
         if self.is_taking_up {
@@ -54,13 +54,13 @@ where
     ) -> Result<Round, DriveError> {
         let (id, by) = (queued.id, queued.sender);
         let refused = match serde_json::from_slice(&queued.body) {
-            Ok(Command::RollBack { to }) => {
+            Ok(WorkflowCommand::RollBack { to }) => {
                 // The checkpoint may be in this very round.
                 self.commit(round, Snapshot::IfDue).await?;
                 return self.roll_back(id, by, to, queued.seq).await;
             }
             Ok(command) => {
-                let what = What::Command { id: id.clone(), by, command };
+                let what = InputKind::Command { id: id.clone(), by, command };
                 self.apply(&mut round, what).err().map(|refusal| refusal.to_string())
             }
             Err(error) => Some(format!("this is no command: {error}")),
@@ -84,7 +84,7 @@ where
         let refused = match self.driver.store.load(&self.flow, Some(to)).await {
             Ok(loaded) => {
                 let base = Box::new(rebuild(&loaded)?);
-                let what = What::RollBack { id: id.clone(), by, to, base };
+                let what = InputKind::RollBack { id: id.clone(), by, to, base };
                 self.apply(&mut round, what).err().map(|refusal| refusal.to_string())
             }
             Err(error @ WorkflowStoreError::NoCheckpoint { .. }) => Some(error.to_string()),
@@ -124,13 +124,13 @@ where
         let until_ms = self.now().saturating_add(self.driver.lease_ms());
         round.batch.lease_until_ms = Some(self.driver.lapses_ms());
         let is_checkpoint = round.batch.inputs.iter().any(|row| row.checkpoint.is_some());
-        self.driver.performer.at(Place::Committing);
+        self.driver.performer.at(CommitPoint::Committing);
         let began = Instant::now();
         self.driver.store.commit(&self.lease, round.batch).await?;
         if is_checkpoint {
             self.driver.performer.saved(began.elapsed());
         }
-        self.driver.performer.at(Place::Committed);
+        self.driver.performer.at(CommitPoint::Committed);
         self.lease_until_ms = until_ms;
         self.commits += 1;
         self.perform(round.effects).await
@@ -219,15 +219,15 @@ fn cancelled(effect: &Effect) -> Option<(String, u32)> {
 }
 
 /// The stable name of a status, as in JSON.
-fn name(status: Status) -> &'static str {
+fn name(status: WorkflowStatus) -> &'static str {
     match status {
-        Status::New => "new",
-        Status::Running => "running",
-        Status::Paused => "paused",
-        Status::Stopping => "stopping",
-        Status::RollingBack => "rolling_back",
-        Status::Completed => "completed",
-        Status::Failed => "failed",
-        Status::Aborted => "aborted",
+        WorkflowStatus::New => "new",
+        WorkflowStatus::Running => "running",
+        WorkflowStatus::Paused => "paused",
+        WorkflowStatus::Stopping => "stopping",
+        WorkflowStatus::RollingBack => "rolling_back",
+        WorkflowStatus::Completed => "completed",
+        WorkflowStatus::Failed => "failed",
+        WorkflowStatus::Aborted => "aborted",
     }
 }

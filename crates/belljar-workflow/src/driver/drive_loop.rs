@@ -10,13 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     driver::{
-        Clock, DriveError, Driven, Driver, Left, Performer, WhenIdle, driven,
+        DriveError, DriveResult, Driver, DriverClock, LeaveReason, Performer, WhenIdle,
         inbox::Inbox,
+        result_of,
         round::{Round, read_open},
-        tasks::{Ended, Tasks},
+        tasks::{FinishedTask, RunningTasks},
     },
-    effect::{Again, Open, Start, Status, What, Work},
-    machine::{Machine, Refusal},
+    effect::{InputKind, OpenIntent, Repeatability, TaskStart, TaskWork, WorkflowStatus},
+    machine::{InputRefusal, Machine},
     workflow_store::{
         GiveBack, IntentRow, Lease, LoadedWorkflow, QueuedCommand, WorkflowStore,
         WorkflowStoreError,
@@ -32,14 +33,14 @@ const SNAPSHOT_MIN_BYTES: u64 = 16 * 1024;
 /// Inputs in one batch.
 const ROUND_INPUTS: usize = 512;
 
-pub(super) struct Session<'d, S, P, C> {
+pub(super) struct DriveLoop<'d, S, P, C> {
     driver: &'d Driver<S, P, C>,
     flow: String,
     lease: Lease,
     /// When the claim lapses, by the driver's own time.
     lease_until_ms: i64,
     machine: Machine,
-    tasks: Tasks,
+    tasks: RunningTasks,
     /// Timers by id: when they go off.
     timers: BTreeMap<u64, i64>,
     inbox: Inbox,
@@ -48,7 +49,7 @@ pub(super) struct Session<'d, S, P, C> {
     /// What the machine says is not done yet: it will say all of it again.
     is_taking_up: bool,
     /// What it wanted begun meanwhile.
-    wanted: Vec<Start>,
+    wanted: Vec<TaskStart>,
     commits: u64,
 }
 
@@ -70,7 +71,7 @@ impl SinceSnapshot {
 
 /// Something that is ready.
 enum Arrival {
-    Ended(Ended),
+    Ended(FinishedTask),
     Fired(u64),
     Command(QueuedCommand),
 }
@@ -83,11 +84,11 @@ enum Wake {
     Stop,
 }
 
-impl<'d, S, P, C> Session<'d, S, P, C>
+impl<'d, S, P, C> DriveLoop<'d, S, P, C>
 where
     S: WorkflowStore + 'static,
     P: Performer + 'static,
-    C: Clock,
+    C: DriverClock,
 {
     pub(super) fn new(
         driver: &'d Driver<S, P, C>,
@@ -105,7 +106,7 @@ where
             lease,
             lease_until_ms,
             machine,
-            tasks: Tasks::default(),
+            tasks: RunningTasks::default(),
             timers: BTreeMap::new(),
             inbox: Inbox::open(driver.store.clone(), flow.clone(), last_command),
             flow,
@@ -122,7 +123,7 @@ where
         &mut self,
         loaded: LoadedWorkflow,
         stop: &CancellationToken,
-    ) -> Result<Left, DriveError> {
+    ) -> Result<LeaveReason, DriveError> {
         self.is_stopping = stop.is_cancelled();
         self.pick_up(loaded).await?;
         loop {
@@ -147,21 +148,21 @@ where
     /// Ends what is under way and gives the workflow back.
     pub(super) async fn leave(
         mut self,
-        outcome: Result<Left, DriveError>,
-    ) -> Result<Driven, DriveError> {
+        outcome: Result<LeaveReason, DriveError>,
+    ) -> Result<DriveResult, DriveError> {
         match outcome {
             Ok(left) => {
                 let rests = matches!(self.driver.options.idle, WhenIdle::Rest { .. });
                 let how = match left {
-                    Left::Idle if rests => GiveBack::Resting,
-                    Left::Idle | Left::Ended | Left::Stopped => GiveBack::Free,
+                    LeaveReason::Idle if rests => GiveBack::Resting,
+                    LeaveReason::Idle | LeaveReason::Ended | LeaveReason::Stopped => GiveBack::Free,
                 };
                 match self.driver.store.release(&self.lease, how).await {
                     // All of it is committed: who has it now goes on from there.
                     Ok(()) | Err(WorkflowStoreError::Superseded { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
-                Ok(driven(&self.machine, left, self.commits))
+                Ok(result_of(&self.machine, left, self.commits))
             }
             Err(error) => {
                 self.tasks.cancel_all();
@@ -190,12 +191,12 @@ where
     async fn pick_up(&mut self, loaded: LoadedWorkflow) -> Result<(), DriveError> {
         let mut round = self.round();
         let LoadedWorkflow { commands, open, .. } = loaded;
-        let is_new = self.machine.status() == Status::New;
+        let is_new = self.machine.status() == WorkflowStatus::New;
         // All that is to be done is said by the machine once more when it is resumed. What begins and
         // was sent nothing need not be.
         self.is_taking_up = !is_new || !commands.is_empty();
         if is_new {
-            self.apply(&mut round, What::Begin).map_err(|source| self.refused(source))?;
+            self.apply(&mut round, InputKind::Begin).map_err(|source| self.refused(source))?;
         }
         self.is_taking_up &= !self.machine.status().is_over();
         for command in commands {
@@ -205,7 +206,7 @@ where
             return self.commit(round, step::Snapshot::IfDue).await;
         }
         if !self.machine.status().is_over() {
-            let what = What::Resumed { open: self.under_way(&open)? };
+            let what = InputKind::Resumed { open: self.under_way(&open)? };
             self.apply(&mut round, what).map_err(|source| self.refused(source))?;
         }
         // What was under way is under way no more: the machine starts again what it wants.
@@ -216,20 +217,21 @@ where
         self.commit(round, step::Snapshot::IfDue).await
     }
 
-    fn refused(&self, source: Refusal) -> DriveError {
+    fn refused(&self, source: InputRefusal) -> DriveError {
         DriveError::Refused { flow: self.flow.clone(), source }
     }
 
     /// What had been started, and whether it may be started again. What has no intent was not begun:
     /// a fork finds the tasks of the other so.
-    fn under_way(&self, open: &[IntentRow]) -> Result<Vec<Open>, DriveError> {
+    fn under_way(&self, open: &[IntentRow]) -> Result<Vec<OpenIntent>, DriveError> {
         let open = open.iter().map(|row| read_open(&self.flow, &row.body));
-        let mut open: Vec<Open> = open.collect::<Result<_, _>>()?;
+        let mut open: Vec<OpenIntent> = open.collect::<Result<_, _>>()?;
         for (instance, attempt) in self.machine.running() {
             if !open.iter().any(|open| open.instance == instance && open.attempt == attempt) {
-                let is_it = |s: &&Start| s.instance == instance && s.attempt == attempt;
-                let again = self.wanted.iter().rfind(is_it).map_or(Again::NotBegun, known_before);
-                open.push(Open { instance, attempt, again });
+                let is_it = |s: &&TaskStart| s.instance == instance && s.attempt == attempt;
+                let again =
+                    self.wanted.iter().rfind(is_it).map_or(Repeatability::NotBegun, known_before);
+                open.push(OpenIntent { instance, attempt, again });
             }
         }
         Ok(open)
@@ -297,14 +299,14 @@ where
         let mut round = self.round();
         for arrival in arrivals {
             match arrival {
-                Arrival::Ended(Ended { instance, attempt, key, outcome }) => {
+                Arrival::Ended(FinishedTask { instance, attempt, key, outcome }) => {
                     let next = self.machine.taken() + 1;
                     // A machine that waits for it no more has nothing to say to it.
-                    let _ = self.apply(&mut round, What::Ended { instance, attempt, outcome });
+                    let _ = self.apply(&mut round, InputKind::Ended { instance, attempt, outcome });
                     round.close(key, next);
                 }
                 Arrival::Fired(timer) => {
-                    let _ = self.apply(&mut round, What::Fired { timer });
+                    let _ = self.apply(&mut round, InputKind::Fired { timer });
                 }
                 Arrival::Command(queued) => round = self.obey(round, queued).await?,
             }
@@ -314,7 +316,7 @@ where
 
     /// Stops in good order: tasks get a little time to end, and what would start now is noted as
     /// not begun.
-    async fn stop(&mut self) -> Result<Left, DriveError> {
+    async fn stop(&mut self) -> Result<LeaveReason, DriveError> {
         self.is_stopping = true;
         let late = self.now().saturating_add(self.driver.grace_ms());
         while !self.tasks.is_empty() && self.now() < late {
@@ -326,16 +328,16 @@ where
         }
         self.tasks.cancel_all();
         self.tasks.drop_all();
-        Ok(Left::Stopped)
+        Ok(LeaveReason::Stopped)
     }
 
     /// Why there is nothing more to do here.
-    fn reason_to_leave(&self) -> Option<Left> {
+    fn reason_to_leave(&self) -> Option<LeaveReason> {
         if !self.tasks.is_empty() {
             return None;
         }
         if self.machine.status().is_over() {
-            return Some(Left::Ended);
+            return Some(LeaveReason::Ended);
         }
         let leaves = match self.driver.options.idle {
             WhenIdle::Stay => false,
@@ -346,7 +348,7 @@ where
                 is_far && !self.driver.performer.keeps(&self.flow)
             }
         };
-        leaves.then_some(Left::Idle)
+        leaves.then_some(LeaveReason::Idle)
     }
 
     /// When time alone is a reason to wake up: a timer, a renewal, a task that is late.
@@ -367,10 +369,10 @@ where
 
 /// What is known of something that is wanted: a host before this one may have begun it, and then it
 /// does no harm to begin it again.
-fn known_before(start: &Start) -> Again {
-    let is_code = matches!(start.work, Work::CodeExecution(_));
+fn known_before(start: &TaskStart) -> Repeatability {
+    let is_code = matches!(start.work, TaskWork::CodeExecution(_));
     let is_harmless = start.idempotent != Some(false) || is_code;
-    if start.again && is_harmless { Again::Harmless } else { Again::NotBegun }
+    if start.again && is_harmless { Repeatability::Harmless } else { Repeatability::NotBegun }
 }
 
 fn gone(flow: &str) -> DriveError {
