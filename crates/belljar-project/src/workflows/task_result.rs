@@ -1,7 +1,7 @@
 //! What the result of a run is to the task that it was made for.
 
 use belljar_contract::{ErrorKind, RunError, RunResult, RunStatus};
-use belljar_flow::{Failure, Outcome, Shape};
+use belljar_workflow::{ResultShape, TaskFailure, TaskOutcome};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{performer::cancelled, tools::Watch};
@@ -32,7 +32,12 @@ pub(super) fn state(result: &RunResult) -> Map<String, Value> {
 }
 
 /// What a run is to its task. `was_begun`: calls may have been made before this host.
-pub(super) fn outcome(result: RunResult, shape: Shape, watch: &Watch, was_begun: bool) -> Outcome {
+pub(super) fn outcome(
+    result: RunResult,
+    shape: ResultShape,
+    watch: &Watch,
+    was_begun: bool,
+) -> TaskOutcome {
     // Calls that were made before are not seen being made again.
     let has_acted = watch.has_acted() || (was_begun && result.metrics.tool_calls > 0);
     let logs = result.logs.iter().take(LINES);
@@ -40,32 +45,32 @@ pub(super) fn outcome(result: RunResult, shape: Shape, watch: &Watch, was_begun:
     let read_only = !has_acted;
     // The `state` of a node is the workflow's own, and its changes are in what it gives.
     let state = match shape {
-        Shape::Value | Shape::Report => state(&result),
-        Shape::Node => Map::new(),
+        ResultShape::Value | ResultShape::Report => state(&result),
+        ResultShape::Node => Map::new(),
     };
     match result.status {
         RunStatus::Running
         | RunStatus::Aborted
         | RunStatus::Interrupted
         | RunStatus::InDoubt
-        | RunStatus::ApprovalRequired => Outcome { logs, ..cancelled(has_acted) },
+        | RunStatus::ApprovalRequired => TaskOutcome { logs, ..cancelled(has_acted) },
         RunStatus::Completed | RunStatus::Failed
-            if shape == Shape::Report && !is_sandbox_failure(&result) =>
+            if shape == ResultShape::Report && !is_sandbox_failure(&result) =>
         {
-            Outcome { logs, read_only, state, ..Outcome::done(report(&result)) }
+            TaskOutcome { logs, read_only, state, ..TaskOutcome::done(report(&result)) }
         }
         RunStatus::Completed => {
-            Outcome { logs, read_only, state, ..Outcome::done(unfolded(&result.result)) }
+            TaskOutcome { logs, read_only, state, ..TaskOutcome::done(unfolded(&result.result)) }
         }
         RunStatus::Failed => {
             let error = result.error.as_ref();
             let code = error.map_or("run.failed", |error| error.code.as_str());
-            let failure = Failure {
+            let failure = TaskFailure {
                 details: Some(error.map_or_else(|| json!({}), details)),
                 may_have_acted: has_acted,
-                ..Failure::new(code, message(error))
+                ..TaskFailure::new(code, message(error))
             };
-            Outcome { logs, read_only, ..Outcome::failed(failure) }
+            TaskOutcome { logs, read_only, ..TaskOutcome::failed(failure) }
         }
     }
 }

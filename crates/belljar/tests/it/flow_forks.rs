@@ -1,23 +1,17 @@
 //! F3, F6: workflows from checkpoints of others, and what goes when it is over.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader},
-    time::Duration,
-};
+use std::{fs, io::BufRead as _, io::BufReader, time::Duration};
 
 use belljar_contract::Limits;
-use belljar_flow::{DurableEngine as _, engine::NewFlow};
 use belljar_project::{Collector, FlowOptions, Flows, Retention, SessionRegistry, Sweep, now_ms};
 use belljar_store::RecordKind;
+use belljar_workflow::{WorkflowStore as _, workflow_store::NewFlow};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, no_sandbox},
-    executor_support::block_on,
-    flow_support::Watched,
-    ledger_support::{LedgerProject, Transport},
-    mcp_support::{serve_in, within},
+    command::BELLJAR, command::no_sandbox, executor_support::block_on, flow_support::Watched,
+    ledger_support::LedgerProject, ledger_support::Transport, mcp_support::serve_in,
+    mcp_support::within,
 };
 
 /// Effects around changes of files.
@@ -205,9 +199,9 @@ fn f3_workflows_that_ended_long_ago_are_forgotten() {
     }
     let project = ran();
     project.place.belljar(&["workflow", "fork", "first", "--id", "open"]);
-    let engine = Watched::of(&project.state()).engine().clone();
+    let engine = Watched::of(&project.state()).store().clone();
     block_on(async {
-        let (store, scratch) = (engine.store(), project.place.path().join("scratch"));
+        let (store, scratch) = (engine.project_store(), project.place.path().join("scratch"));
         for (keep, forgotten) in
             [(None, 0), (Some(Duration::from_hours(1)), 0), (Some(Duration::ZERO), 1)]
         {

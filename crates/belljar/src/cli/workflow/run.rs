@@ -1,46 +1,28 @@
 //! `belljar workflow run` and `resume`: a workflow driven here, in sight of whoever started it.
 
 use std::{
-    env, fs,
-    io::{self, Write as _},
-    path::{Path, PathBuf},
-    process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
+    env, fs, io, io::Write as _, path::Path, path::PathBuf, process::ExitCode, sync::Arc,
+    sync::atomic::AtomicUsize, sync::atomic::Ordering, time::Duration,
 };
 
 use anyhow::{Context as _, anyhow, bail};
 use belljar_contract::{CommitExecutable, RunResult};
-use belljar_flow::{DriveError, Driven, EngineError, Left, Status, formats::CodeExecution};
 use belljar_project::{FlowTerms, Flows, FlowsError, NewFlow, now_ms};
 use belljar_tools::{ApprovalNotice, Observer};
-use belljar_wire::json::{JsonFlaw, check_keys};
+use belljar_wire::{json::JsonFlaw, json::check_keys};
+use belljar_workflow::{DriveError, DriveResult, LeaveReason, WorkflowStatus, WorkflowStoreError};
+use belljar_workflow_formats::CodeExecution;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::super::{
-    arguments::{WorkflowResumeArguments, WorkflowRunArguments},
-    granted::{commit_names, resolve},
-    interrupt::{Interrupt, Stop},
-    json_text::{Layout, lay_out},
-    look::{Look, Role},
-    print_json,
-    run::CALLER,
-    visible::visible,
-};
 use super::{
-    answer::Asker,
-    file::WorkflowFile,
-    find,
-    host::{Host, Ready, Started, terms},
-    kept,
-    line::{shown, told, word},
-    pause::{Pause, paused, paused_and_left},
-    progress::Board,
-    show::whole,
+    super::arguments::WorkflowResumeArguments, super::arguments::WorkflowRunArguments,
+    super::granted::commit_names, super::granted::resolve, super::interrupt::Interrupt,
+    super::interrupt::Stop, super::json_text::Layout, super::json_text::lay_out, super::look::Look,
+    super::look::Role, super::print_json, super::run::CALLER, super::visible::visible,
+    answer::Asker, file::WorkflowFile, find, host::Host, host::Ready, host::Started, host::terms,
+    kept, line::shown, line::told, line::word, pause::Pause, pause::paused, pause::paused_and_left,
+    progress::Board, show::whole,
 };
 
 /// How long one look for events waits, when a tree has to be kept up to date and when not.
@@ -209,7 +191,7 @@ async fn drive(
 async fn tell(
     flows: &Flows,
     id: &str,
-    driven: Option<Result<Driven, DriveError>>,
+    driven: Option<Result<DriveResult, DriveError>>,
     how: &How,
 ) -> anyhow::Result<ExitCode> {
     let driven = match driven {
@@ -217,7 +199,7 @@ async fn tell(
         Some(Err(error)) => return Err(explained(id, error)),
         Some(Ok(driven)) => driven,
     };
-    if driven.left != Left::Ended {
+    if driven.reason != LeaveReason::Ended {
         return stopped(id, Some(driven.status));
     }
     let completed = driven.failure.is_none();
@@ -256,8 +238,8 @@ async fn commit(
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn stopped(id: &str, status: Option<Status>) -> anyhow::Result<ExitCode> {
-    let how = match status == Some(Status::Paused) {
+fn stopped(id: &str, status: Option<WorkflowStatus>) -> anyhow::Result<ExitCode> {
+    let how = match status == Some(WorkflowStatus::Paused) {
         true => paused_and_left(id),
         false => format!("go on from here: belljar workflow resume {id}"),
     };
@@ -267,7 +249,7 @@ fn stopped(id: &str, status: Option<Status>) -> anyhow::Result<ExitCode> {
 
 /// Why a workflow could not be driven, for people.
 pub(super) fn explained(id: &str, error: DriveError) -> anyhow::Error {
-    if let DriveError::Engine(EngineError::Held { owner, .. }) = &error {
+    if let DriveError::Store(WorkflowStoreError::Held { owner, .. }) = &error {
         let process = owner.split(':').next().unwrap_or_default();
         return anyhow::anyhow!(
             "workflow {id} is being run by process {process}; watch it: \
@@ -324,12 +306,12 @@ impl Watcher {
     }
 
     /// Says what it is called, and what waits for an answer.
-    fn begin(&self, machine: Option<&belljar_flow::Machine>) {
+    fn begin(&self, machine: Option<&belljar_workflow::Machine>) {
         let look = Look::of_stderr();
         let _ =
             writeln!(io::stderr(), "{}", look.paint(Role::Dim, &format!("workflow {}", self.id)));
         if self.asker.is_none() {
-            for decision in machine.into_iter().flat_map(belljar_flow::Machine::decisions) {
+            for decision in machine.into_iter().flat_map(belljar_workflow::Machine::decisions) {
                 let _ = writeln!(io::stderr(), "{}", super::line::question(&self.id, &decision));
             }
         }
@@ -353,7 +335,7 @@ impl Watcher {
         self.draw();
     }
 
-    fn show(&mut self, events: &[belljar_flow::Event]) {
+    fn show(&mut self, events: &[belljar_workflow::WorkflowEvent]) {
         let look = Look::of_stderr();
         for event in events {
             self.after = event.seq;
