@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::Semaphore, time::sleep};
 
-use crate::{backend::Backend, gateway::Gateway};
+use crate::{backend::Backend, gateway::Gateway, live::LiveRunState};
 
 /// How many are taken up at once. One that waits for a person does not count.
 const MOST_AT_ONCE: usize = 16;
@@ -33,7 +33,7 @@ impl<B: Backend> Gateway<B> {
                 let live = self.start_resumed(run);
                 tokio::spawn(async move {
                     let mut state = live.watch();
-                    let until = |state: &crate::live::State| {
+                    let until = |state: &LiveRunState| {
                         state.finished.is_some() || !state.waiting.is_empty()
                     };
                     let _ = state.wait_for(until).await;

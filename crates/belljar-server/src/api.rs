@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     backend::Backend,
     gateway::Gateway,
-    http::{HttpLimits, Places},
+    http::{ConcurrencyLimit, HttpLimits},
 };
 use error::ApiError;
 
@@ -40,9 +40,9 @@ use error::ApiError;
 pub(crate) struct Api<B> {
     gateway: Gateway<B>,
     /// Places for runs.
-    running: Places,
+    running: ConcurrencyLimit,
     /// Places for clients that follow events.
-    following: Places,
+    following: ConcurrencyLimit,
     /// Ends what would go on for ever.
     stop: CancellationToken,
 }
@@ -59,8 +59,8 @@ impl<B: Backend> Api<B> {
         Self {
             gateway,
             stop,
-            running: Places::new(limits.runs, "runs"),
-            following: Places::new(limits.event_streams, "event streams"),
+            running: ConcurrencyLimit::new(limits.runs, "runs"),
+            following: ConcurrencyLimit::new(limits.event_streams, "event streams"),
         }
     }
 

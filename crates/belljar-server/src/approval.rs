@@ -36,7 +36,7 @@ const MAX_SHOWN_CHARS: usize = 4_000;
 
 /// How much of what is asked about a question shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum QuestionExtent {
     Whole,
     /// Nobody can say yes to what they have not seen.
     InPart,
@@ -46,7 +46,7 @@ pub(crate) enum Extent {
 #[derive(Debug)]
 pub(crate) struct QuestionForm {
     pub(crate) params: ElicitRequestParams,
-    pub(crate) extent: Extent,
+    pub(crate) extent: QuestionExtent,
 }
 
 /// How the client of a request can be asked.
@@ -81,8 +81,8 @@ impl Channel {
 pub(crate) fn form(request: &ApprovalRequest) -> QuestionForm {
     let (message, extent) = question(request);
     match (request.kind, extent) {
-        (ApprovalKind::InDoubt, Extent::Whole) => asking_what_became_of_it(message),
-        (ApprovalKind::Call, _) | (_, Extent::InPart) => asking(message, extent),
+        (ApprovalKind::InDoubt, QuestionExtent::Whole) => asking_what_became_of_it(message),
+        (ApprovalKind::Call, _) | (_, QuestionExtent::InPart) => asking(message, extent),
     }
 }
 
@@ -107,7 +107,7 @@ fn asking_what_became_of_it(message: String) -> QuestionForm {
         message,
         requested_schema: schema.optional_string_with(RESULT, result).build_unchecked(),
     };
-    QuestionForm { params, extent: Extent::Whole }
+    QuestionForm { params, extent: QuestionExtent::Whole }
 }
 
 /// Some other question that is answered with yes or no; `elsewhere` names where all of it can be
@@ -115,7 +115,7 @@ fn asking_what_became_of_it(message: String) -> QuestionForm {
 pub(crate) fn yes_or_no(text: &str, elsewhere: &str) -> QuestionForm {
     let text = visible(text);
     if text.chars().nth(MAX_SHOWN_CHARS).is_none() {
-        return asking(text, Extent::Whole);
+        return asking(text, QuestionExtent::Whole);
     }
     let shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
     let message = format!(
@@ -123,16 +123,16 @@ pub(crate) fn yes_or_no(text: &str, elsewhere: &str) -> QuestionForm {
          it: {elsewhere}",
         text.len() - shown.len()
     );
-    asking(message, Extent::InPart)
+    asking(message, QuestionExtent::InPart)
 }
 
-fn asking(message: String, extent: Extent) -> QuestionForm {
+fn asking(message: String, extent: QuestionExtent) -> QuestionForm {
     let schema = ElicitationSchema::builder();
     let schema = match extent {
-        Extent::Whole => schema.required_bool_with("approve", |approve: BooleanSchema| {
+        QuestionExtent::Whole => schema.required_bool_with("approve", |approve: BooleanSchema| {
             approve.title("Approve").with_default(false)
         }),
-        Extent::InPart => schema.required_bool_with("deny", |deny: BooleanSchema| {
+        QuestionExtent::InPart => schema.required_bool_with("deny", |deny: BooleanSchema| {
             deny.title("Refuse, without having seen all of it").with_default(false)
         }),
     };
@@ -145,10 +145,10 @@ fn asking(message: String, extent: Extent) -> QuestionForm {
 }
 
 /// What the answer to such a question means; `None` if it decides nothing.
-pub(crate) fn verdict(answer: &ElicitResult, extent: Extent) -> Option<Verdict> {
+pub(crate) fn verdict(answer: &ElicitResult, extent: QuestionExtent) -> Option<Verdict> {
     let given = |name: &str| answer.content.as_ref()?.get(name);
     match (&answer.action, extent) {
-        (ElicitationAction::Accept, Extent::Whole) => {
+        (ElicitationAction::Accept, QuestionExtent::Whole) => {
             match (given("approve"), given(ANSWER).and_then(Value::as_str)) {
                 (Some(Value::Bool(true)), None) => Some(Verdict::Approve),
                 (Some(Value::Bool(false)), None) => Some(Verdict::Deny),
@@ -161,7 +161,7 @@ pub(crate) fn verdict(answer: &ElicitResult, extent: Extent) -> Option<Verdict> 
                 _ => None,
             }
         }
-        (ElicitationAction::Accept, Extent::InPart) => {
+        (ElicitationAction::Accept, QuestionExtent::InPart) => {
             (given("deny") == Some(&Value::Bool(true))).then_some(Verdict::Deny)
         }
         (ElicitationAction::Decline, _) => Some(Verdict::Deny),
@@ -176,7 +176,7 @@ pub(crate) fn until(expires_ms: Option<u64>) -> Option<Duration> {
     Some(expires.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-fn question(request: &ApprovalRequest) -> (String, Extent) {
+fn question(request: &ApprovalRequest) -> (String, QuestionExtent) {
     let tool = in_line(&request.tool);
     let (mut text, yes) = match request.kind {
         ApprovalKind::Call => (format!("Allow the call of {tool}?\n"), "approve"),
@@ -190,7 +190,7 @@ fn question(request: &ApprovalRequest) -> (String, Extent) {
     };
     let (arguments, extent) = brief::arguments(&request.arguments, MAX_SHOWN_CHARS);
     text += &format!("Arguments: {arguments}");
-    if extent == Extent::InPart {
+    if extent == QuestionExtent::InPart {
         text += &format!(
             "\nThis is not all of it, so the call can only be refused here. All of it: `belljar \
              approvals show {0}`; then `belljar approvals {yes} {0}`",

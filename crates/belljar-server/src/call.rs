@@ -21,13 +21,16 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
-use self::follow::{Follower, OnCancel, Turn};
+use self::{
+    follow::{FollowResult, Follower, OnCancel},
+    sandbox::SandboxRequest,
+};
 use crate::{
     answer,
-    approval::{self, Channel, Extent, QuestionForm},
+    approval::{self, Channel, QuestionExtent, QuestionForm},
     backend::{ApprovalRequest, Backend, DecideError, RunReport, Verdict},
     gateway::Gateway,
-    live::{Finished, Followed, Live},
+    live::{LiveRun, ProgressUpdates, RunOutcome},
     request::{ExecuteRequest, Fields, RequestError},
     tools,
 };
@@ -42,7 +45,7 @@ const MOST_FOUND: u64 = 50;
 
 /// What kind of answer the caller can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum AnswerShape {
     /// That of `execute_code` and `get_run`.
     Run,
     /// That of some upstream tool.
@@ -52,28 +55,28 @@ enum Shape {
 /// What a retried request brings back: which run it is about. Sealed, and good only for the same
 /// tool with the same arguments.
 #[derive(Debug, Serialize, Deserialize)]
-struct Parked {
+struct RetryState {
     run_id: String,
     asked: Vec<String>,
     /// Those of them that were not shown in full, and cannot be approved by the answer.
     #[serde(default)]
     in_part: Vec<String>,
     #[serde(default)]
-    of: Of,
+    of: RetrySubject,
 }
 
-impl Parked {
+impl RetryState {
     /// What an answer to one of its questions means.
     fn verdict(&self, id: &str, answer: &ElicitResult) -> Option<Verdict> {
         let is_in_part = self.in_part.iter().any(|known| known == id);
-        let extent = if is_in_part { Extent::InPart } else { Extent::Whole };
+        let extent = if is_in_part { QuestionExtent::InPart } else { QuestionExtent::Whole };
         approval::verdict(answer, extent)
     }
 }
 
 /// What a retried request is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Of {
+enum RetrySubject {
     /// A run, by its id.
     #[default]
     Run,
@@ -82,10 +85,10 @@ enum Of {
 }
 
 /// One call, with all that is needed to answer it.
-struct Call {
+struct McpCall {
     context: RequestContext<RoleServer>,
     channel: Channel,
-    shape: Shape,
+    shape: AnswerShape,
     /// What its `requestState` is good for.
     binding: Vec<u8>,
     /// What a person was asked already, in this call, and did not decide.
@@ -100,9 +103,13 @@ impl<B: Backend> Gateway<B> {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        let call = Call {
+        let call = McpCall {
             channel: Channel::of(&context),
-            shape: if tools::NAMES.contains(&&*request.name) { Shape::Run } else { Shape::Tool },
+            shape: if tools::NAMES.contains(&&*request.name) {
+                AnswerShape::Run
+            } else {
+                AnswerShape::Tool
+            },
             binding: binding(&request.name, &arguments),
             dismissed: Vec::new(),
             context,
@@ -125,7 +132,7 @@ impl<B: Backend> Gateway<B> {
                 }
                 Err(error) => refused(error),
             },
-            tools::SANDBOX => match sandbox::Asked::decode(arguments) {
+            tools::SANDBOX => match SandboxRequest::decode(arguments) {
                 Ok(asked) => self.sandbox(call, asked).await,
                 Err(error) => refused(error),
             },
@@ -163,12 +170,12 @@ impl<B: Backend> Gateway<B> {
 
     async fn execute(
         &self,
-        call: Call,
+        call: McpCall,
         request: ExecuteRequest,
     ) -> Result<CallToolResponse, ErrorData> {
-        let followed = match follow::Progress::of(&call.context) {
-            Some(_) => Followed::Closely,
-            None => Followed::No,
+        let followed = match follow::ProgressSender::of(&call.context) {
+            Some(_) => ProgressUpdates::On,
+            None => ProgressUpdates::Off,
         };
         let live = self.start_run(request, None, followed, None);
         self.follow(call, live, self.shared.answer_within, OnCancel::Abort).await
@@ -176,13 +183,13 @@ impl<B: Backend> Gateway<B> {
 
     async fn pass(
         &self,
-        call: Call,
+        call: McpCall,
         name: &str,
         arguments: JsonObject,
     ) -> Result<CallToolResponse, ErrorData> {
         let (backend, name) = (self.shared.backend.clone(), name.to_owned());
         let live = self.shared.runs.start(|observer| async move {
-            Finished::Tool(Arc::new(backend.call_tool(&name, arguments, observer).await))
+            RunOutcome::Tool(Arc::new(backend.call_tool(&name, arguments, observer).await))
         });
         self.follow(call, live, self.shared.answer_within, OnCancel::Abort).await
     }
@@ -205,16 +212,16 @@ impl<B: Backend> Gateway<B> {
     /// A request that comes again, with what the person said (2026-07-28).
     async fn retried(
         &self,
-        mut call: Call,
+        mut call: McpCall,
         sealed: &str,
         answers: &InputResponses,
     ) -> Result<CallToolResponse, ErrorData> {
-        let parked: Parked =
+        let parked: RetryState =
             self.shared.states.open_json_with(sealed, &call.binding).map_err(|error| {
                 tracing::warn!(%error, "a requestState was refused");
                 ErrorData::invalid_params("requestState is not valid for this request", None)
             })?;
-        if parked.of == Of::Workflow {
+        if parked.of == RetrySubject::Workflow {
             return self.workflow_again(call, &parked, answers).await;
         }
         let live = self.shared.runs.find(&parked.run_id);
@@ -232,8 +239,8 @@ impl<B: Backend> Gateway<B> {
     /// decision that comes too late changes nothing, which is right.
     async fn settle(
         &self,
-        call: &mut Call,
-        live: Option<&Live>,
+        call: &mut McpCall,
+        live: Option<&LiveRun>,
         id: &str,
         verdict: Option<Verdict>,
     ) {
@@ -253,7 +260,7 @@ impl<B: Backend> Gateway<B> {
     /// Answers with how a run stands that some other request started.
     async fn look(
         &self,
-        call: Call,
+        call: McpCall,
         run_id: &str,
         wait: Duration,
         on_cancel: OnCancel,
@@ -267,7 +274,7 @@ impl<B: Backend> Gateway<B> {
     /// The same for a run that another process has, or that this one had before it was restarted.
     async fn look_stored(
         &self,
-        mut call: Call,
+        mut call: McpCall,
         run_id: &str,
         wait: Duration,
     ) -> Result<CallToolResponse, ErrorData> {
@@ -300,68 +307,70 @@ impl<B: Backend> Gateway<B> {
 
     async fn follow(
         &self,
-        mut call: Call,
-        live: Live,
+        mut call: McpCall,
+        live: LiveRun,
         wait: Duration,
         on_cancel: OnCancel,
     ) -> Result<CallToolResponse, ErrorData> {
         let turn = Follower::new(self, &live, &mut call).run(wait, on_cancel).await;
         match turn {
             // It rests, with a question that is in the store.
-            Turn::Finished { run_id: Some(run_id), finished } if finished.is_in_doubt() => {
+            FollowResult::Finished { run_id: Some(run_id), finished } if finished.is_in_doubt() => {
                 self.look_stored(call, &run_id, Duration::ZERO).await
             }
-            Turn::Finished { run_id, finished } => Ok(finish(&call, run_id.as_deref(), &finished)),
-            Turn::Waiting { run_id, waiting } => {
+            FollowResult::Finished { run_id, finished } => {
+                Ok(finish(&call, run_id.as_deref(), &finished))
+            }
+            FollowResult::Waiting { run_id, waiting } => {
                 self.shared.runs.keep(&run_id, &live);
                 let all_dismissed = waiting.iter().all(|one| call.dismissed.contains(&one.id));
                 if call.channel == Channel::InputRequired && !all_dismissed {
                     return self.ask_again(&call, &run_id, &waiting);
                 }
                 Ok(match call.shape {
-                    Shape::Run => answer::waiting(&run_id, &waiting).into(),
-                    Shape::Tool => answer::tool_waiting(&run_id, &waiting).into(),
+                    AnswerShape::Run => answer::waiting(&run_id, &waiting).into(),
+                    AnswerShape::Tool => answer::tool_waiting(&run_id, &waiting).into(),
                 })
             }
-            Turn::Running { run_id } => {
+            FollowResult::Running { run_id } => {
                 self.shared.runs.keep(&run_id, &live);
                 Ok(match call.shape {
-                    Shape::Run => answer::running(&run_id).into(),
-                    Shape::Tool => answer::tool_running(&run_id).into(),
+                    AnswerShape::Run => answer::running(&run_id).into(),
+                    AnswerShape::Tool => answer::tool_running(&run_id).into(),
                 })
             }
-            Turn::Cancelled => Err(cancelled()),
+            FollowResult::Cancelled => Err(cancelled()),
         }
     }
 
     /// Wants the request again, with a person's answers (2026-07-28).
     fn ask_again(
         &self,
-        call: &Call,
+        call: &McpCall,
         run_id: &str,
         waiting: &[ApprovalRequest],
     ) -> Result<CallToolResponse, ErrorData> {
         let open = waiting.iter().filter(|one| !call.dismissed.contains(&one.id));
         let questions = open.map(|one| (one.id.clone(), approval::form(one)));
-        self.park(call, run_id, questions.collect(), Of::Run)
+        self.park(call, run_id, questions.collect(), RetrySubject::Run)
     }
 
     /// The answer that wants the request again, with these questions answered.
     fn park(
         &self,
-        call: &Call,
+        call: &McpCall,
         id: &str,
         questions: Vec<(String, QuestionForm)>,
-        of: Of,
+        of: RetrySubject,
     ) -> Result<CallToolResponse, ErrorData> {
-        let in_part = questions.iter().filter(|(_, form)| form.extent == Extent::InPart);
+        let in_part = questions.iter().filter(|(_, form)| form.extent == QuestionExtent::InPart);
         let in_part = in_part.map(|(id, _)| id.clone()).collect();
         let questions = questions
             .into_iter()
             .map(|(id, form)| (id, InputRequest::Elicitation(ElicitRequest::new(form.params))))
             .collect::<std::collections::BTreeMap<_, _>>();
         let asked = questions.keys().cloned().collect();
-        let parked = Parked { run_id: id.to_owned(), asked, in_part, of };
+        let parked = RetryState { run_id: id.to_owned(), asked, in_part, of };
         let options = SealOptions::new().associated_data(&call.binding);
         let sealed = self.shared.states.seal_json_with(&parked, &options).map_err(|error| {
             ErrorData::internal_error(format!("requestState could not be made: {error}"), None)
@@ -370,7 +379,7 @@ impl<B: Backend> Gateway<B> {
     }
 }
 
-impl Call {
+impl McpCall {
     /// What the client calls itself.
     fn client(&self) -> String {
         self.context.client_info().map_or_else(
@@ -380,29 +389,29 @@ impl Call {
     }
 }
 
-fn finish(call: &Call, run_id: Option<&str>, finished: &Finished) -> CallToolResponse {
+fn finish(call: &McpCall, run_id: Option<&str>, finished: &RunOutcome) -> CallToolResponse {
     let lost = "the run ended without a report; the server's log says why";
     match (finished, call.shape) {
-        (Finished::Run(report, _), _) => answer::run(report),
-        (Finished::Refused(error), _) => answer::not_in_session(error),
-        (Finished::Tool(value), Shape::Tool) => answer::tool(value),
-        (Finished::Tool(value), Shape::Run) => {
+        (RunOutcome::Run(report, _), _) => answer::run(report),
+        (RunOutcome::Refused(error), _) => answer::not_in_session(error),
+        (RunOutcome::Tool(value), AnswerShape::Tool) => answer::tool(value),
+        (RunOutcome::Tool(value), AnswerShape::Run) => {
             answer::tool_as_run(run_id.unwrap_or_default(), value)
         }
-        (Finished::Aborted, _) => answer::no_report(run_id, "aborted", "the run was aborted"),
-        (Finished::Lost, _) => answer::no_report(run_id, "failed", lost),
+        (RunOutcome::Aborted, _) => answer::no_report(run_id, "aborted", "the run was aborted"),
+        (RunOutcome::Lost, _) => answer::no_report(run_id, "failed", lost),
     }
     .into()
 }
 
 /// The report of a stored run, for a caller that wants the answer of a tool or that of a run.
-fn shaped(call: &Call, run_id: &str, report: &RunReport) -> CallToolResponse {
+fn shaped(call: &McpCall, run_id: &str, report: &RunReport) -> CallToolResponse {
     match call.shape {
-        Shape::Tool if !report.waiting.is_empty() => {
+        AnswerShape::Tool if !report.waiting.is_empty() => {
             answer::tool_waiting(run_id, &report.waiting).into()
         }
-        Shape::Tool => answer::tool(&report.value).into(),
-        Shape::Run => answer::run(report).into(),
+        AnswerShape::Tool => answer::tool(&report.value).into(),
+        AnswerShape::Run => answer::run(report).into(),
     }
 }
 

@@ -41,7 +41,7 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Which list a trigger says has changed.
 #[derive(Debug, Clone, Copy)]
-enum Changed {
+enum ListChange {
     Tools,
     Prompts,
 }
@@ -50,7 +50,7 @@ enum Changed {
 #[derive(Debug)]
 struct Fixtures<B> {
     gateway: Gateway<B>,
-    changes: broadcast::Sender<Changed>,
+    changes: broadcast::Sender<ListChange>,
 }
 
 impl<B> Clone for Fixtures<B> {
@@ -109,8 +109,8 @@ impl<B: Backend> ServerHandler for Fixtures<B> {
     ) -> Result<CallToolResponse, ErrorData> {
         match &*request.name {
             name if tools::NAMES.contains(&name) => self.gateway.call_tool(request, context).await,
-            "test_trigger_tool_change" => self.trigger(Changed::Tools),
-            "test_trigger_prompt_change" => self.trigger(Changed::Prompts),
+            "test_trigger_tool_change" => self.trigger(ListChange::Tools),
+            "test_trigger_prompt_change" => self.trigger(ListChange::Prompts),
             name if name.contains("input_required") || name == "test_streaming_elicitation" => {
                 rounds::call(&request, &context)
             }
@@ -207,10 +207,10 @@ impl<B: Backend> ServerHandler for Fixtures<B> {
                 changed = changes.recv() => changed,
             };
             let notification = match changed {
-                Ok(Changed::Tools) => ServerNotification::ToolListChangedNotification(
+                Ok(ListChange::Tools) => ServerNotification::ToolListChangedNotification(
                     ToolListChangedNotification::default(),
                 ),
-                Ok(Changed::Prompts) => ServerNotification::PromptListChangedNotification(
+                Ok(ListChange::Prompts) => ServerNotification::PromptListChangedNotification(
                     PromptListChangedNotification::default(),
                 ),
                 Err(_) => return Ok(()),
@@ -222,7 +222,7 @@ impl<B: Backend> ServerHandler for Fixtures<B> {
 }
 
 impl<B> Fixtures<B> {
-    fn trigger(&self, changed: Changed) -> Result<CallToolResponse, ErrorData> {
+    fn trigger(&self, changed: ListChange) -> Result<CallToolResponse, ErrorData> {
         // Nobody may be listening.
         let _ = self.changes.send(changed);
         content::text("changed")

@@ -20,7 +20,7 @@ const MAX_HELD_BYTES: usize = 4 << 20;
 
 /// Something a run tells.
 #[derive(Debug, Clone)]
-pub(crate) enum Told {
+pub(crate) enum RunEvent {
     Started {
         run_id: String,
     },
@@ -44,7 +44,7 @@ pub(crate) enum Told {
     },
 }
 
-impl Told {
+impl RunEvent {
     fn held_bytes(&self) -> usize {
         match self {
             Self::Printed { text, .. } => text.len(),
@@ -61,28 +61,28 @@ impl Told {
 /// The end that tells.
 #[derive(Debug, Clone)]
 pub(crate) struct Feed {
-    told: mpsc::UnboundedSender<Told>,
+    told: mpsc::UnboundedSender<RunEvent>,
     held: Arc<AtomicUsize>,
     leaves_out: Arc<AtomicBool>,
 }
 
 /// The end that hears.
 #[derive(Debug)]
-pub(crate) struct Following {
-    told: mpsc::UnboundedReceiver<Told>,
+pub(crate) struct FeedReceiver {
+    told: mpsc::UnboundedReceiver<RunEvent>,
     held: Arc<AtomicUsize>,
 }
 
 impl Feed {
     /// Both ends.
-    pub(crate) fn new() -> (Self, Following) {
+    pub(crate) fn new() -> (Self, FeedReceiver) {
         let (sender, told) = mpsc::unbounded_channel();
         let held = Arc::new(AtomicUsize::new(0));
         let feed = Self { told: sender, held: held.clone(), leaves_out: Arc::default() };
-        (feed, Following { told, held })
+        (feed, FeedReceiver { told, held })
     }
 
-    pub(crate) fn tell(&self, what: Told) {
+    pub(crate) fn tell(&self, what: RunEvent) {
         let bytes = what.held_bytes();
         if bytes > 0 {
             let is_full = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_HELD_BYTES;
@@ -90,7 +90,7 @@ impl Feed {
             if is_full {
                 self.held.fetch_sub(bytes, Ordering::Relaxed);
                 if !was_full {
-                    let _ = self.told.send(Told::LeftOut);
+                    let _ = self.told.send(RunEvent::LeftOut);
                 }
                 return;
             }
@@ -100,15 +100,15 @@ impl Feed {
     }
 }
 
-impl Following {
+impl FeedReceiver {
     /// The next thing; `None` when the run tells nothing any more.
-    pub(crate) async fn next(&mut self) -> Option<Told> {
+    pub(crate) async fn next(&mut self) -> Option<RunEvent> {
         let what = self.told.recv().await?;
         self.held.fetch_sub(what.held_bytes(), Ordering::Relaxed);
         Some(what)
     }
     /// The next thing that was told already.
-    pub(crate) fn now(&mut self) -> Option<Told> {
+    pub(crate) fn now(&mut self) -> Option<RunEvent> {
         let what = self.told.try_recv().ok()?;
         self.held.fetch_sub(what.held_bytes(), Ordering::Relaxed);
         Some(what)

@@ -16,11 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::Backend,
-    live::Runs,
-    meter::Meter,
-    metrics::Metrics,
+    live::LiveRuns,
+    meter::BackgroundMeter,
+    metrics::ServerMetrics,
     names::{NameError, sort_out},
-    recent::Recent,
+    recent::RecentRuns,
     token::random_bytes,
     tools,
     traces::Traces,
@@ -31,7 +31,7 @@ const INSTRUCTIONS: &str = "Write code that calls tools (execute_code) instead o
 
 /// How the gateway behaves towards its clients.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ServerOptions {
     /// After this, a run that still goes on is answered with its id; clients give up after a
     /// minute as a rule. Questions to a person are waited for without it.
     pub answer_within: Duration,
@@ -41,7 +41,7 @@ pub struct Options {
     pub traces: Option<Traces>,
 }
 
-impl Default for Options {
+impl Default for ServerOptions {
     fn default() -> Self {
         Self { answer_within: Duration::from_secs(50), secret: None, traces: None }
     }
@@ -50,15 +50,15 @@ impl Default for Options {
 /// Belljar as an MCP server. Clones share everything.
 #[derive(Debug)]
 pub struct Gateway<B> {
-    pub(crate) shared: Arc<Shared<B>>,
+    pub(crate) shared: Arc<GatewayState<B>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared<B> {
+pub(crate) struct GatewayState<B> {
     pub(crate) backend: Arc<B>,
-    pub(crate) runs: Runs,
-    pub(crate) recent: Recent,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) runs: LiveRuns,
+    pub(crate) recent: RecentRuns,
+    pub(crate) metrics: Arc<ServerMetrics>,
     pub(crate) traces: Option<Traces>,
     pub(crate) answer_within: Duration,
     pub(crate) states: RequestStateCodec,
@@ -75,18 +75,18 @@ impl<B> Clone for Gateway<B> {
 impl<B: Backend> Gateway<B> {
     /// A gateway to this backend. Tools without a name of their own that clients would take are left
     /// out, and [`left_out`](Self::left_out) says which.
-    pub fn new(backend: Arc<B>, options: Options) -> Self {
+    pub fn new(backend: Arc<B>, options: ServerOptions) -> Self {
         let secret = options.secret.unwrap_or_else(|| random_bytes().to_vec());
         // A secret of any length makes a key of the length the codec wants.
         let key = Sha256::new().chain_update("belljar requestState").chain_update(secret);
         let states = RequestStateCodec::new_unchecked(key.finalize().to_vec());
         let (answer_within, traces) = (options.answer_within, options.traces);
         let (runs, recent, metrics) =
-            (Runs::default(), Recent::default(), Arc::<Metrics>::default());
-        backend.measure_with(Meter::new(Arc::clone(&metrics), traces.clone()));
+            (LiveRuns::default(), RecentRuns::default(), Arc::<ServerMetrics>::default());
+        backend.measure_with(BackgroundMeter::new(Arc::clone(&metrics), traces.clone()));
         let leaving = CancellationToken::new();
         let shared =
-            Shared { backend, runs, recent, metrics, traces, answer_within, states, leaving };
+            GatewayState { backend, runs, recent, metrics, traces, answer_within, states, leaving };
         Self { shared: Arc::new(shared) }
     }
 
@@ -103,8 +103,8 @@ impl<B: Backend> Gateway<B> {
     fn tools(&self) -> Vec<Tool> {
         let (shown, _) = sort_out(self.shared.backend.pass_through());
         let mut all = tools::own(match self.shared.backend.offers_workflows() {
-            true => tools::Workflows::Offered,
-            false => tools::Workflows::Off,
+            true => tools::WorkflowTools::Offered,
+            false => tools::WorkflowTools::Off,
         });
         all.extend(shown.into_iter().map(tools::passed));
         all

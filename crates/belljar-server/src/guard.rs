@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{api::error::ApiError, token::Token};
+use crate::{api::error::ApiError, token::BearerToken};
 
 /// Names by which a server on this machine is reached from this machine.
 const LOOPBACK: &[&str] = &["localhost", "127.0.0.1", "[::1]"];
@@ -20,14 +20,14 @@ const LOOPBACK: &[&str] = &["localhost", "127.0.0.1", "[::1]"];
 #[derive(Debug, Clone)]
 pub enum Auth {
     /// `Authorization: Bearer` and this.
-    Token(Token),
+    Token(BearerToken),
     /// Nothing. Refused on addresses that others can reach.
     Open,
 }
 
 /// Names and origins that are let in besides those of the loopback interface.
 #[derive(Debug, Clone, Default)]
-pub struct Allowed {
+pub struct AllowedSources {
     /// Host names, with or without a port.
     pub hosts: Vec<String>,
     /// Origins, as browsers send them: `https://app.example.com`.
@@ -36,7 +36,7 @@ pub struct Allowed {
 
 /// Why a request was turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turned {
+pub(crate) enum AccessDenied {
     Host,
     Origin,
     NoToken,
@@ -46,40 +46,41 @@ pub(crate) enum Turned {
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     pub(crate) auth: Auth,
-    pub(crate) allowed: Allowed,
+    pub(crate) allowed: AllowedSources,
 }
 
 impl Guard {
     /// Whether the request is from whom it may be from, token aside.
-    pub(crate) fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Turned> {
+    pub(crate) fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessDenied> {
         // One header, and an address in the request line that agrees: who reads only one of two must
         // not find another host there than was checked.
         let mut hosts = headers.get_all(header::HOST).iter();
-        let host = hosts.next().map(|host| host.to_str().map_err(|_| Turned::Host)).transpose()?;
+        let host =
+            hosts.next().map(|host| host.to_str().map_err(|_| AccessDenied::Host)).transpose()?;
         let named = [host, uri.authority().map(Authority::as_str)];
         let are_known = named.iter().flatten().all(|host| self.is_known(host));
         if hosts.next().is_some() || named == [None, None] || !are_known {
-            return Err(Turned::Host);
+            return Err(AccessDenied::Host);
         }
         for origin in headers.get_all(header::ORIGIN) {
-            let origin = origin.to_str().map_err(|_| Turned::Origin)?;
+            let origin = origin.to_str().map_err(|_| AccessDenied::Origin)?;
             if !self.is_known_origin(origin) {
-                return Err(Turned::Origin);
+                return Err(AccessDenied::Origin);
             }
         }
         Ok(())
     }
 
     /// Whether it brings the token.
-    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Turned> {
+    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
         let Auth::Token(token) = &self.auth else { return Ok(()) };
-        let given = headers.get(header::AUTHORIZATION).ok_or(Turned::NoToken)?;
-        let given = given.to_str().map_err(|_| Turned::WrongToken)?;
-        let (scheme, guess) = given.split_once(' ').ok_or(Turned::WrongToken)?;
+        let given = headers.get(header::AUTHORIZATION).ok_or(AccessDenied::NoToken)?;
+        let given = given.to_str().map_err(|_| AccessDenied::WrongToken)?;
+        let (scheme, guess) = given.split_once(' ').ok_or(AccessDenied::WrongToken)?;
         if scheme.eq_ignore_ascii_case("bearer") && token.is(guess.trim()) {
             Ok(())
         } else {
-            Err(Turned::WrongToken)
+            Err(AccessDenied::WrongToken)
         }
     }
 
@@ -104,7 +105,7 @@ impl Guard {
     }
 }
 
-impl IntoResponse for Turned {
+impl IntoResponse for AccessDenied {
     fn into_response(self) -> Response {
         let (status, code, message) = match self {
             Self::Host => (StatusCode::FORBIDDEN, "auth.host", "this Host is not served here"),

@@ -28,16 +28,16 @@ use crate::{
     api::{self, Api},
     backend::Backend,
     gateway::Gateway,
-    guard::{Allowed, Auth, Guard},
+    guard::{AllowedSources, Auth, Guard},
     mcp_sessions::{McpSessions, counted},
-    metrics::Metrics,
+    metrics::ServerMetrics,
     request_id::named,
     unambiguous::one_meaning,
 };
-use accept::{Patience, accept};
-use inflow::{Bounds, bounded};
-pub(crate) use pressure::Places;
-use pressure::Rate;
+use accept::{ConnectionLimits, accept};
+use inflow::{BodyBounds, bounded};
+pub(crate) use pressure::ConcurrencyLimit;
+use pressure::RequestRate;
 
 /// Larger requests are refused with 413.
 const MAX_BODY_BYTES: usize = 64 << 20;
@@ -55,7 +55,7 @@ pub struct HttpConfig {
     /// What clients have to show.
     pub auth: Auth,
     /// Names and origins let in besides loopback.
-    pub allowed: Allowed,
+    pub allowed: AllowedSources,
     /// The largest request.
     pub max_body_bytes: usize,
     /// What else clients may not overdo.
@@ -107,7 +107,7 @@ impl HttpConfig {
         Self {
             address,
             auth,
-            allowed: Allowed::default(),
+            allowed: AllowedSources::default(),
             max_body_bytes: MAX_BODY_BYTES,
             limits: HttpLimits::default(),
         }
@@ -219,7 +219,7 @@ where
         config.allowed.hosts.push(address.to_string());
     }
     let limits = config.limits;
-    let patience = Patience { connections: limits.connections, head: limits.head };
+    let patience = ConnectionLimits { connections: limits.connections, head: limits.head };
     let close = CancellationToken::new();
     let router = router(server, gateway, config, &close);
     let task = tokio::spawn(accept(listener, router, patience, stop.clone()));
@@ -243,18 +243,18 @@ where
     B: Backend,
 {
     let HttpConfig { auth, allowed, max_body_bytes, limits, .. } = config;
-    let body = Bounds {
+    let body = BodyBounds {
         most_bytes: max_body_bytes as u64,
         grace: limits.body_grace,
         bytes_per_second: limits.body_bytes_per_second,
     };
-    let file = Bounds { most_bytes: limits.max_file_bytes, ..body };
+    let file = BodyBounds { most_bytes: limits.max_file_bytes, ..body };
     let within = |bounds| middleware::from_fn(move |request, next| bounded(bounds, request, next));
     let api = Api::new(gateway.clone(), &limits, stop.clone());
-    let watched: (Arc<Metrics>, _) =
+    let watched: (Arc<ServerMetrics>, _) =
         (gateway.shared.metrics.clone(), gateway.shared.traces.clone());
     let guard = Arc::new(Guard { auth, allowed });
-    let rate = Arc::new(Rate::new(limits.requests_per_second));
+    let rate = Arc::new(RequestRate::new(limits.requests_per_second));
     mcp(server, max_body_bytes, limits.mcp_sessions, stop)
         .merge(api::routes(api.clone()))
         .layer(within(body))
@@ -304,7 +304,7 @@ async fn want_token(State(guard): State<Arc<Guard>>, request: Request, next: Nex
     }
 }
 
-async fn want_pace(State(rate): State<Arc<Rate>>, request: Request, next: Next) -> Response {
+async fn want_pace(State(rate): State<Arc<RequestRate>>, request: Request, next: Next) -> Response {
     match rate.take(std::time::Instant::now()) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    backend::{ApprovalRequest, Observer, RunReport},
+    backend::{ApprovalRequest, RunReport, RunReporter},
     feed::Feed,
     records::RunInfo,
     sessions::SessionError,
@@ -36,17 +36,17 @@ const MAX_LINE_CHARS: usize = 200;
 
 /// What is known of a run.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct LiveRunState {
     pub(crate) run_id: Option<String>,
     /// The latest thing it said.
     pub(crate) line: Option<String>,
     /// How many things it said.
     pub(crate) lines: u64,
     pub(crate) waiting: Vec<ApprovalRequest>,
-    pub(crate) finished: Option<(Finished, Instant)>,
+    pub(crate) finished: Option<(RunOutcome, Instant)>,
 }
 
-impl State {
+impl LiveRunState {
     pub(crate) fn say(&mut self, text: &str) {
         self.lines += 1;
         self.line = Some(text.trim_end().chars().take(MAX_LINE_CHARS).collect());
@@ -55,7 +55,7 @@ impl State {
 
 /// How it ended.
 #[derive(Debug, Clone)]
-pub(crate) enum Finished {
+pub(crate) enum RunOutcome {
     /// With the report of a run, and the canonical result as text.
     Run(Arc<RunReport>, Bytes),
     /// With the `CallToolResult` of one tool.
@@ -68,7 +68,7 @@ pub(crate) enum Finished {
     Lost,
 }
 
-impl Finished {
+impl RunOutcome {
     /// Whether the run only stopped: it goes on by itself unless that is ended, too.
     pub(crate) fn can_go_on(&self) -> bool {
         matches!(self.status(), Some("interrupted" | "in_doubt" | "approval_required"))
@@ -87,47 +87,47 @@ impl Finished {
 
 /// A run under way, or just ended.
 #[derive(Debug, Clone)]
-pub(crate) struct Live {
-    state: Arc<watch::Sender<State>>,
+pub(crate) struct LiveRun {
+    state: Arc<watch::Sender<LiveRunState>>,
     end: CancellationToken,
     task: Arc<OnceLock<AbortHandle>>,
     /// Whether somebody is told what it prints, line by line.
-    followed: Followed,
+    followed: ProgressUpdates,
 }
 
 /// Whether somebody is told what a run prints while it goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Followed {
+pub(crate) enum ProgressUpdates {
     /// A client hears of its progress.
-    Closely,
+    On,
     /// Nobody does.
     #[default]
-    No,
+    Off,
 }
 
 /// A run that is found by its id from when it has one.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct RunRegistration {
     by_id: Arc<ById>,
-    about: About,
+    about: RunDetails,
 }
 
-impl Known {
+impl RunRegistration {
     /// The run has an id: who is told of it can ask for it at once.
-    pub(crate) fn announce(&self, run_id: &str, live: Live) {
+    pub(crate) fn announce(&self, run_id: &str, live: LiveRun) {
         lock(&self.by_id).insert(run_id.to_owned(), (live, Some(self.about.clone())));
     }
 }
 
 /// What a list says of a run that is under way.
 #[derive(Debug, Clone)]
-pub(crate) struct About {
+pub(crate) struct RunDetails {
     pub(crate) language: String,
     pub(crate) durable: bool,
     pub(crate) started_ms: u64,
 }
 
-impl About {
+impl RunDetails {
     /// As a list shows it when it has ended now.
     pub(crate) fn ended(self, id: String, status: String) -> RunInfo {
         let Self { language, durable, started_ms } = self;
@@ -136,37 +136,37 @@ impl About {
     }
 }
 
-impl Live {
+impl LiveRun {
     /// Starts what `work` makes of an observer.
     fn start<F>(
         feed: Option<Feed>,
-        followed: Followed,
-        known: Option<Known>,
-        work: impl FnOnce(Observer) -> F,
-    ) -> (Self, JoinHandle<Finished>)
+        followed: ProgressUpdates,
+        known: Option<RunRegistration>,
+        work: impl FnOnce(RunReporter) -> F,
+    ) -> (Self, JoinHandle<RunOutcome>)
     where
-        F: Future<Output = Finished> + Send + 'static,
+        F: Future<Output = RunOutcome> + Send + 'static,
     {
         let live = Self {
-            state: Arc::new(watch::Sender::new(State::default())),
+            state: Arc::new(watch::Sender::new(LiveRunState::default())),
             end: CancellationToken::new(),
             task: Arc::default(),
             followed,
         };
-        let running = tokio::spawn(work(Observer::new(live.clone(), feed, known)));
+        let running = tokio::spawn(work(RunReporter::new(live.clone(), feed, known)));
         // Nobody else sets it.
         let _ = live.task.set(running.abort_handle());
         (live, running)
     }
 
     /// Waits for the end, and tells those who look on.
-    async fn tell_end(&self, running: &mut JoinHandle<Finished>) {
+    async fn tell_end(&self, running: &mut JoinHandle<RunOutcome>) {
         let finished = match running.await {
             Ok(finished) => finished,
-            Err(error) if error.is_cancelled() => Finished::Aborted,
+            Err(error) if error.is_cancelled() => RunOutcome::Aborted,
             Err(error) => {
                 tracing::error!(%error, "a run took its task down");
-                Finished::Lost
+                RunOutcome::Lost
             }
         };
         self.state.send_modify(|state| {
@@ -176,13 +176,13 @@ impl Live {
     }
 
     /// Changes what is known.
-    pub(crate) fn tell(&self, change: impl FnOnce(&mut State)) {
+    pub(crate) fn tell(&self, change: impl FnOnce(&mut LiveRunState)) {
         self.state.send_modify(change);
     }
 
     /// Whether somebody is told what it prints.
     pub(crate) fn is_followed(&self) -> bool {
-        self.followed == Followed::Closely
+        self.followed == ProgressUpdates::On
     }
 
     /// Completes when the run is to end.
@@ -191,16 +191,16 @@ impl Live {
     }
 
     /// What is known, now and as it changes.
-    pub(crate) fn watch(&self) -> watch::Receiver<State> {
+    pub(crate) fn watch(&self) -> watch::Receiver<LiveRunState> {
         self.state.subscribe()
     }
 
     /// How it ended, once it has.
-    pub(crate) async fn finished(&self) -> Finished {
+    pub(crate) async fn finished(&self) -> RunOutcome {
         let mut state = self.watch();
         let ended = state.wait_for(|state| state.finished.is_some()).await;
         let finished = ended.ok().and_then(|state| Some(state.finished.as_ref()?.0.clone()));
-        finished.unwrap_or(Finished::Lost)
+        finished.unwrap_or(RunOutcome::Lost)
     }
 
     /// Asks the backend to end the run, and to say what came of it.
@@ -225,7 +225,7 @@ impl Live {
     }
 
     /// Asks the backend to end the run; how it ended.
-    pub(crate) async fn end_now(&self) -> Finished {
+    pub(crate) async fn end_now(&self) -> RunOutcome {
         self.end();
         self.ended_or_cut().await;
         self.finished().await
@@ -258,20 +258,20 @@ impl Live {
 
 /// All runs under way, and by id those that can be asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Runs {
+pub(crate) struct LiveRuns {
     by_id: Arc<ById>,
-    all: Mutex<Vec<Live>>,
+    all: Mutex<Vec<LiveRun>>,
 }
 
-type ById = Mutex<HashMap<String, (Live, Option<About>)>>;
+type ById = Mutex<HashMap<String, (LiveRun, Option<RunDetails>)>>;
 
-impl Runs {
+impl LiveRuns {
     /// Starts a run that ends with the server, at the latest.
-    pub(crate) fn start<F>(&self, work: impl FnOnce(Observer) -> F) -> Live
+    pub(crate) fn start<F>(&self, work: impl FnOnce(RunReporter) -> F) -> LiveRun
     where
-        F: Future<Output = Finished> + Send + 'static,
+        F: Future<Output = RunOutcome> + Send + 'static,
     {
-        let (live, mut running) = Live::start(None, Followed::No, None, work);
+        let (live, mut running) = LiveRun::start(None, ProgressUpdates::Off, None, work);
         self.note(&live);
         let told = live.clone();
         tokio::spawn(async move { told.tell_end(&mut running).await });
@@ -282,23 +282,23 @@ impl Runs {
     /// `cut_off` is told of one that was ended without a word.
     pub(crate) fn start_known<F>(
         &self,
-        about: About,
+        about: RunDetails,
         feed: Option<Feed>,
-        followed: Followed,
-        work: impl FnOnce(Observer) -> F,
+        followed: ProgressUpdates,
+        work: impl FnOnce(RunReporter) -> F,
         cut_off: impl FnOnce(&str) + Send + 'static,
-    ) -> Live
+    ) -> LiveRun
     where
-        F: Future<Output = Finished> + Send + 'static,
+        F: Future<Output = RunOutcome> + Send + 'static,
     {
-        let known = Known { by_id: self.by_id.clone(), about };
-        let (live, mut running) = Live::start(feed, followed, Some(known), work);
+        let known = RunRegistration { by_id: self.by_id.clone(), about };
+        let (live, mut running) = LiveRun::start(feed, followed, Some(known), work);
         self.note(&live);
         let (told, by_id) = (live.clone(), self.by_id.clone());
         tokio::spawn(async move {
             told.tell_end(&mut running).await;
             let Some(id) = told.state.borrow().run_id.clone() else { return };
-            if matches!(told.finished().await, Finished::Aborted) {
+            if matches!(told.finished().await, RunOutcome::Aborted) {
                 cut_off(&id);
             }
             // One that a client was told to ask for is kept a while longer.
@@ -310,21 +310,21 @@ impl Runs {
         live
     }
 
-    fn note(&self, live: &Live) {
+    fn note(&self, live: &LiveRun) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|live| !live.has_finished());
         all.push(live.clone());
     }
 
     /// Keeps a run so that its id is enough to find it.
-    pub(crate) fn keep(&self, run_id: &str, live: &Live) {
+    pub(crate) fn keep(&self, run_id: &str, live: &LiveRun) {
         let mut by_id = lock(&self.by_id);
         by_id.retain(|_, (live, _)| !live.is_stale());
         by_id.insert(run_id.to_owned(), (live.clone(), None));
     }
 
     /// The run with this id, if it is here.
-    pub(crate) fn find(&self, run_id: &str) -> Option<Live> {
+    pub(crate) fn find(&self, run_id: &str) -> Option<LiveRun> {
         lock(&self.by_id).get(run_id).map(|(live, _)| live.clone())
     }
 
@@ -358,18 +358,18 @@ impl Runs {
     pub(crate) async fn end_all(&self) -> usize {
         let mut all = self.take_all();
         all.retain(|live| !live.has_finished());
-        all.iter().for_each(Live::end);
+        all.iter().for_each(LiveRun::end);
         for live in &all {
             live.ended_or_cut().await;
         }
         all.len()
     }
 
-    fn take_all(&self) -> Vec<Live> {
+    fn take_all(&self) -> Vec<LiveRun> {
         std::mem::take(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn lock(by_id: &ById) -> std::sync::MutexGuard<'_, HashMap<String, (Live, Option<About>)>> {
+fn lock(by_id: &ById) -> std::sync::MutexGuard<'_, HashMap<String, (LiveRun, Option<RunDetails>)>> {
     by_id.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,21 +7,21 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    metrics::Metrics,
+    metrics::ServerMetrics,
     start,
-    traces::{Context, Kind, Span, Traces},
+    traces::{Span, SpanKind, TraceContext, Traces},
 };
 
 /// Takes measurements. Clones share one set of counters.
 #[derive(Debug, Clone)]
-pub struct Meter {
-    metrics: Arc<Metrics>,
+pub struct BackgroundMeter {
+    metrics: Arc<ServerMetrics>,
     traces: Option<Traces>,
 }
 
 /// A task of a workflow that was performed: how it went, nothing of what it was about.
 #[derive(Debug, Clone, Copy)]
-pub struct TaskMeasured<'a> {
+pub struct TaskMeasurement<'a> {
     /// The workflow.
     pub workflow: &'a str,
     /// The task's instance.
@@ -36,8 +36,8 @@ pub struct TaskMeasured<'a> {
     pub took: Duration,
 }
 
-impl Meter {
-    pub(crate) fn new(metrics: Arc<Metrics>, traces: Option<Traces>) -> Self {
+impl BackgroundMeter {
+    pub(crate) fn new(metrics: Arc<ServerMetrics>, traces: Option<Traces>) -> Self {
         Self { metrics, traces }
     }
 
@@ -45,8 +45,8 @@ impl Meter {
     pub fn ran(&self, result: &Value, took: Duration, of: &str) {
         self.metrics.ran(result, took);
         if let Some(traces) = &self.traces {
-            let workflow = Context::of_text(of);
-            let context = Context::below(Some(workflow));
+            let workflow = TraceContext::of_text(of);
+            let context = TraceContext::below(Some(workflow));
             traces.send(start::span(result, context, took).part_of(Some(workflow)));
         }
     }
@@ -68,23 +68,24 @@ impl Meter {
 
     /// A task of a workflow was performed. All tasks of one workflow are in one trace, also those that
     /// other hosts performed.
-    pub fn performed(&self, task: TaskMeasured<'_>) {
+    pub fn performed(&self, task: TaskMeasurement<'_>) {
         let Some(traces) = &self.traces else { return };
-        let TaskMeasured { workflow, task, kind, attempt, failure, took } = task;
-        let of = Context::of_text(workflow);
-        let span = Span::ended("task".to_owned(), Kind::Internal, Context::below(Some(of)), took)
-            .part_of(Some(of))
-            .ok(failure.is_none())
-            .with("belljar.workflow.id", workflow.into())
-            .with("belljar.task", task.into())
-            .with("belljar.task.kind", kind.into())
-            .with("belljar.task.attempt", attempt.into())
-            .with("error.type", failure.map_or(Value::Null, Value::from));
+        let TaskMeasurement { workflow, task, kind, attempt, failure, took } = task;
+        let of = TraceContext::of_text(workflow);
+        let span =
+            Span::ended("task".to_owned(), SpanKind::Internal, TraceContext::below(Some(of)), took)
+                .part_of(Some(of))
+                .ok(failure.is_none())
+                .with("belljar.workflow.id", workflow.into())
+                .with("belljar.task", task.into())
+                .with("belljar.task.kind", kind.into())
+                .with("belljar.task.attempt", attempt.into())
+                .with("error.type", failure.map_or(Value::Null, Value::from));
         traces.send(span);
     }
 }
 
-impl Context {
+impl TraceContext {
     /// A place that the same text always means.
     fn of_text(text: &str) -> Self {
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();

@@ -41,12 +41,12 @@ const STATUSES: &[&str] =
 
 /// What is measured.
 #[derive(Debug)]
-pub(crate) struct Metrics {
-    inner: Mutex<Inner>,
+pub(crate) struct ServerMetrics {
+    inner: Mutex<Counts>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct Counts {
     runs: BTreeMap<&'static str, u64>,
     errors: BTreeMap<&'static str, u64>,
     answers: BTreeMap<(String, String, u16), u64>,
@@ -71,10 +71,10 @@ struct Histogram {
     sum: f64,
 }
 
-impl Default for Metrics {
+impl Default for ServerMetrics {
     fn default() -> Self {
         let times = |name, help| Histogram::new(name, help, TIMES_MS);
-        let inner = Inner {
+        let inner = Counts {
             runs: STATUSES.iter().map(|status| (*status, 0)).collect(),
             errors: ERROR_TYPES.iter().map(|kind| (*kind, 0)).collect(),
             answers: BTreeMap::new(),
@@ -91,7 +91,7 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl ServerMetrics {
     /// A run ended with this canonical result.
     pub(crate) fn ran(&self, result: &Value, took: Duration) {
         let number = |name: &str| result.get("metrics")?.get(name)?.as_f64();
@@ -190,7 +190,7 @@ impl Metrics {
         })
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut Counts) -> T) -> T {
         change(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -15,27 +15,27 @@ const MAX_BYTES: usize = 64 << 20;
 
 /// Which results are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Final {
+pub(crate) enum ResultFilter {
     /// Those that nothing can change any more.
-    Only,
+    Final,
     /// Also of runs that were stopped, and may have gone on since if they are durable.
-    OrNot,
+    Any,
 }
 
 /// Runs that have ended.
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
-    inner: Mutex<Inner>,
+pub(crate) struct RecentRuns {
+    inner: Mutex<RecentResults>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct RecentResults {
     by_id: HashMap<String, (RunInfo, Bytes)>,
     order: VecDeque<String>,
     bytes: usize,
 }
 
-impl Recent {
+impl RecentRuns {
     /// Keeps a result.
     pub(crate) fn keep(&self, run: RunInfo, result: Bytes) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,11 +55,11 @@ impl Recent {
     }
 
     /// The canonical result of a run.
-    pub(crate) fn result(&self, id: &str, which: Final) -> Option<Bytes> {
+    pub(crate) fn result(&self, id: &str, which: ResultFilter) -> Option<Bytes> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let (run, result) = inner.by_id.get(id)?;
         let is_final = matches!(run.status.as_str(), "completed" | "failed");
-        (is_final || which == Final::OrNot).then(|| result.clone())
+        (is_final || which == ResultFilter::Any).then(|| result.clone())
     }
 
     /// All of them, without results.
@@ -86,13 +86,13 @@ mod tests {
 
     #[test]
     fn e3_the_oldest_results_go_first() {
-        let recent = Recent::default();
+        let recent = RecentRuns::default();
         for number in 0..MAX_RUNS + 10 {
             recent.keep(run(number), Bytes::from_static(b"{}"));
         }
         assert_eq!(recent.list().len(), MAX_RUNS);
-        assert_eq!(recent.result("run_9", Final::Only), None);
-        assert_eq!(recent.result("run_10", Final::Only), Some(Bytes::from_static(b"{}")));
+        assert_eq!(recent.result("run_9", ResultFilter::Final), None);
+        assert_eq!(recent.result("run_10", ResultFilter::Final), Some(Bytes::from_static(b"{}")));
         recent.keep(run(5_000), Bytes::from(vec![b' '; MAX_BYTES]));
         assert_eq!(recent.list().len(), 1);
         recent.keep(run(5_001), Bytes::from(vec![b' '; MAX_BYTES + 1]));

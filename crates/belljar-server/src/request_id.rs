@@ -11,8 +11,8 @@ use axum::{
 use tracing::Instrument as _;
 
 use crate::{
-    metrics::Metrics,
-    traces::{Context, Kind, Span, Traces},
+    metrics::ServerMetrics,
+    traces::{Span, SpanKind, TraceContext, Traces},
 };
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -29,7 +29,7 @@ pub(crate) fn fresh() -> String {
 
 /// Names the request, counts it, and logs how it was answered.
 pub(crate) async fn named(
-    State((metrics, traces)): State<(Arc<Metrics>, Option<Traces>)>,
+    State((metrics, traces)): State<(Arc<ServerMetrics>, Option<Traces>)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -38,14 +38,14 @@ pub(crate) async fn named(
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
-    let parent = Context::of_client(request.headers());
-    let context = Context::below(parent);
+    let parent = TraceContext::of_client(request.headers());
+    let context = TraceContext::below(parent);
     let span = tracing::info_span!("request", id);
     let mut response = context.within(next.run(request).instrument(span)).await;
     let status = response.status().as_u16();
     if let Some(traces) = &traces {
         let name = format!("{method} {route}");
-        let span = Span::ended(name, Kind::Server, context, began.elapsed()).part_of(parent);
+        let span = Span::ended(name, SpanKind::Server, context, began.elapsed()).part_of(parent);
         let span = span.ok(status < 500).with("http.response.status_code", status.into());
         traces.send(
             span.with("http.route", route.as_str().into()).with("request.id", id.as_str().into()),

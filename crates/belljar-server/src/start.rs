@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    backend::{Backend, Observer, RunReport},
+    backend::{Backend, RunReport, RunReporter},
     feed::Feed,
-    gateway::{Gateway, Shared},
-    live::{About, Finished, Followed, Live},
+    gateway::{Gateway, GatewayState},
+    live::{LiveRun, ProgressUpdates, RunDetails, RunOutcome},
     records::RunInfo,
     request::{ExecuteRequest, Language},
-    traces::{Context, Kind, Span},
+    traces::{Span, SpanKind, TraceContext},
 };
 
 impl<B: Backend> Gateway<B> {
@@ -25,25 +25,25 @@ impl<B: Backend> Gateway<B> {
         &self,
         request: ExecuteRequest,
         feed: Option<Feed>,
-        followed: Followed,
+        followed: ProgressUpdates,
         place: Option<OwnedSemaphorePermit>,
-    ) -> Live {
-        let about = About {
+    ) -> LiveRun {
+        let about = RunDetails {
             language: request.language.unwrap_or(Language::TypeScript).to_string(),
             durable: request.durable == Some(true),
             started_ms: now_ms(),
         };
         let (shared, known) = (self.shared.clone(), about.clone());
-        let asked_by = Context::of_request();
-        let context = Context::below(asked_by);
+        let asked_by = TraceContext::of_request();
+        let context = TraceContext::below(asked_by);
         let cut_off = self.shared.told_of_cut_off(about.clone());
-        let work = |mut observer: Observer| async move {
+        let work = |mut observer: RunReporter| async move {
             let (began, _place) = (Instant::now(), place);
             observer.trace(shared.traces.clone().map(|traces| (traces, context)));
             let report = match request.session_id.clone() {
                 Some(id) => match shared.backend.run_in_session(&id, request, observer).await {
                     Ok(report) => report,
-                    Err(error) => return Finished::Refused(error),
+                    Err(error) => return RunOutcome::Refused(error),
                 },
                 None => shared.backend.execute(request, observer).await,
             };
@@ -56,13 +56,13 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// Goes on with a run that nobody has. It can be asked for by its id at once.
-    pub(crate) fn start_resumed(&self, run: RunInfo) -> Live {
+    pub(crate) fn start_resumed(&self, run: RunInfo) -> LiveRun {
         let RunInfo { id, language, durable, started_ms, .. } = run;
-        let about = About { language, durable, started_ms };
+        let about = RunDetails { language, durable, started_ms };
         let (shared, known) = (self.shared.clone(), about.clone());
         let cut_off = self.shared.told_of_cut_off(about.clone());
-        let work = |mut observer: Observer| {
-            let context = Context::below(None);
+        let work = |mut observer: RunReporter| {
+            let context = TraceContext::below(None);
             observer.trace(shared.traces.clone().map(|traces| (traces, context)));
             observer.started(&id);
             async move {
@@ -76,17 +76,17 @@ impl<B: Backend> Gateway<B> {
                 // Somebody else has it: who looks on is told how it stands.
                 match shared.backend.get_run(&id, Duration::ZERO).await {
                     Some(report) => finished(report),
-                    None => Finished::Lost,
+                    None => RunOutcome::Lost,
                 }
             }
         };
-        self.shared.runs.start_known(about, None, Followed::No, work, cut_off)
+        self.shared.runs.start_known(about, None, ProgressUpdates::Off, work, cut_off)
     }
 }
 
-impl<B: Backend> Shared<B> {
+impl<B: Backend> GatewayState<B> {
     /// A run has ended, or stopped: it is counted, and kept for who asks again.
-    fn ran(&self, about: About, report: RunReport, took: Duration) -> Finished {
+    fn ran(&self, about: RunDetails, report: RunReport, took: Duration) -> RunOutcome {
         self.metrics.ran(&report.value, took);
         let text = |name: &str| {
             let text = report.value.get(name).and_then(Value::as_str);
@@ -94,14 +94,14 @@ impl<B: Backend> Shared<B> {
         };
         let info = about.ended(text("id"), text("status"));
         let finished = finished(report);
-        if let Finished::Run(_, json) = &finished {
+        if let RunOutcome::Run(_, json) = &finished {
             self.recent.keep(info, json.clone());
         }
         finished
     }
 
     /// The same for one that was cut off before it could say how far it came.
-    fn told_of_cut_off(self: &Arc<Self>, about: About) -> impl FnOnce(&str) + Send + 'static {
+    fn told_of_cut_off(self: &Arc<Self>, about: RunDetails) -> impl FnOnce(&str) + Send + 'static {
         let (shared, began) = (self.clone(), Instant::now());
         move |id: &str| {
             let error = json!({
@@ -115,15 +115,15 @@ impl<B: Backend> Shared<B> {
     }
 }
 
-fn finished(report: RunReport) -> Finished {
+fn finished(report: RunReport) -> RunOutcome {
     let json = Bytes::from(report.to_json());
-    Finished::Run(Arc::new(report), json)
+    RunOutcome::Run(Arc::new(report), json)
 }
 
 /// A run as a span: how it went and what it used, nothing of what it was about.
-pub(crate) fn span(result: &Value, context: Context, took: Duration) -> Span {
+pub(crate) fn span(result: &Value, context: TraceContext, took: Duration) -> Span {
     let known = |pointer: &str| result.pointer(pointer).cloned().unwrap_or_default();
-    Span::ended("run".to_owned(), Kind::Internal, context, took)
+    Span::ended("run".to_owned(), SpanKind::Internal, context, took)
         .ok(known("/success") == true)
         .with("belljar.run.id", known("/id"))
         .with("belljar.run.status", known("/status"))

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 /// Who knows it may use the server. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct BearerToken(String);
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ pub enum TokenError {
     },
 }
 
-impl Token {
+impl BearerToken {
     /// The token in the file at `path`; the file is made, with a new token, if there is none.
     ///
     /// # Errors
@@ -94,9 +94,9 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
+        f.write_str("BearerToken(…)")
     }
 }
 

@@ -46,7 +46,7 @@ const GET_WORKFLOW_TEXT: &str = "How it stands.";
 
 /// Whether workflows are offered: the operator may have switched them off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Workflows {
+pub(crate) enum WorkflowTools {
     /// They are.
     Offered,
     /// They are not.
@@ -54,7 +54,7 @@ pub(crate) enum Workflows {
 }
 
 /// The definitions of the gateway's own tools.
-pub(crate) fn own(workflows: Workflows) -> Vec<Tool> {
+pub(crate) fn own(workflows: WorkflowTools) -> Vec<Tool> {
     // Those that change something say nothing of it: what the code calls decides what they do, and
     // the defaults (writes, destroys, open world) are the honest ones.
     let (acts, looks) = (ToolAnnotations::new(), ToolAnnotations::new().read_only(true));
@@ -66,7 +66,7 @@ pub(crate) fn own(workflows: Workflows) -> Vec<Tool> {
         tool(GET_RUN, "Get run", GET_RUN_TEXT, get_input, &looks),
         tool(SANDBOX, "Sandbox", SANDBOX_TEXT, sandbox_input(), &acts),
     ];
-    if workflows == Workflows::Offered {
+    if workflows == WorkflowTools::Offered {
         let run = json!({"type": "object", "properties": {"workflow": {}, "inputs": {}}});
         let command = json!({"type": "object", "properties": {"id": {}, "command": {}}});
         let get = json!({"type": "object", "properties": {"id": {}, "wait_ms": {}}});

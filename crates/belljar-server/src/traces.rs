@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-pub(crate) use span::{Context, Kind, Span};
+pub(crate) use span::{Span, SpanKind, TraceContext};
 
 /// Spans held for the collector.
 const QUEUE: usize = 4_096;
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where traces go.
 #[derive(Debug, Clone)]
-pub struct Collector {
+pub struct TraceCollector {
     /// The whole address, `http://localhost:4318/v1/traces`.
     pub url: String,
     /// Headers to send along.
@@ -44,12 +44,12 @@ pub struct Collector {
 /// Sends spans. Clones share one queue.
 #[derive(Debug, Clone)]
 pub struct Traces {
-    queue: mpsc::Sender<Queued>,
+    queue: mpsc::Sender<QueueItem>,
     dropped: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
-enum Queued {
+enum QueueItem {
     Span(Box<Span>),
     /// To be told when all before it was sent.
     Flush(oneshot::Sender<()>),
@@ -57,7 +57,7 @@ enum Queued {
 
 impl Traces {
     /// Starts sending. Needs a running tokio runtime.
-    pub fn to(collector: Collector) -> Self {
+    pub fn to(collector: TraceCollector) -> Self {
         let (queue, queued) = mpsc::channel(QUEUE);
         let dropped = Arc::<AtomicU64>::default();
         tokio::spawn(send_all(collector, queued, dropped.clone()));
@@ -65,7 +65,7 @@ impl Traces {
     }
 
     pub(crate) fn send(&self, span: Span) {
-        if self.queue.try_send(Queued::Span(Box::new(span))).is_err() {
+        if self.queue.try_send(QueueItem::Span(Box::new(span))).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -74,7 +74,7 @@ impl Traces {
     pub async fn flush(&self) {
         let (done, sent) = oneshot::channel();
         let flush = async {
-            if self.queue.send(Queued::Flush(done)).await.is_ok() {
+            if self.queue.send(QueueItem::Flush(done)).await.is_ok() {
                 let _ = sent.await;
             }
         };
@@ -83,8 +83,8 @@ impl Traces {
 }
 
 async fn send_all(
-    collector: Collector,
-    mut queued: mpsc::Receiver<Queued>,
+    collector: TraceCollector,
+    mut queued: mpsc::Receiver<QueueItem>,
     dropped: Arc<AtomicU64>,
 ) {
     let client = reqwest::Client::new();
@@ -94,8 +94,8 @@ async fn send_all(
         let mut next = Some(first);
         while let Some(one) = next.take() {
             match one {
-                Queued::Span(span) => spans.push(span.to_json()),
-                Queued::Flush(done) => flushed.push(done),
+                QueueItem::Span(span) => spans.push(span.to_json()),
+                QueueItem::Flush(done) => flushed.push(done),
             }
             if spans.len() >= BATCH || !flushed.is_empty() {
                 break;
@@ -120,7 +120,7 @@ async fn send_all(
     }
 }
 
-async fn post(client: &reqwest::Client, collector: &Collector, spans: Vec<Value>) -> bool {
+async fn post(client: &reqwest::Client, collector: &TraceCollector, spans: Vec<Value>) -> bool {
     let body = request(&collector.service, spans).to_string();
     let mut post = client
         .post(&collector.url)

@@ -42,7 +42,7 @@ const MAX_PARTS: usize = 1_000_000;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The answer to a message that is not read; `None` if it may be.
-fn refusal(message: &[u8]) -> Option<Refusal> {
+fn refusal(message: &[u8]) -> Option<MessageRefusal> {
     let message = without_mark(message);
     #[derive(Deserialize)]
     struct Envelope {
@@ -56,17 +56,20 @@ fn refusal(message: &[u8]) -> Option<Refusal> {
     if has_too_many_parts(message) {
         tracing::warn!("a message of too many parts was refused");
         let why = format!("the message has more than {MAX_PARTS} JSON values");
-        return Some(Refusal { id: None, error: ErrorData::invalid_request(why, None) });
+        return Some(MessageRefusal { id: None, error: ErrorData::invalid_request(why, None) });
     }
     let flaw = check_keys(message).err()?;
     if let JsonFlaw::Malformed(_) = flaw {
         tracing::warn!(%flaw, "a message was refused");
-        return Some(Refusal { id: None, error: ErrorData::parse_error(flaw.to_string(), None) });
+        return Some(MessageRefusal {
+            id: None,
+            error: ErrorData::parse_error(flaw.to_string(), None),
+        });
     }
     let envelope = serde_json::from_slice::<Envelope>(message).ok();
     let id = envelope.filter(|envelope| envelope.method.is_some()).and_then(|one| one.id);
     tracing::warn!(%flaw, "a message was refused");
-    Some(Refusal { id, error: ErrorData::invalid_params(flaw.to_string(), None) })
+    Some(MessageRefusal { id, error: ErrorData::invalid_params(flaw.to_string(), None) })
 }
 
 /// A message as the protocol library reads it, which ignores a byte order mark.
@@ -91,7 +94,7 @@ fn has_too_many_parts(message: &[u8]) -> bool {
 
 /// Why a message is not read.
 #[derive(Debug)]
-struct Refusal {
+struct MessageRefusal {
     /// Of the request; a notification or an answer has none that could be answered.
     id: Option<RequestId>,
     error: ErrorData,
@@ -107,7 +110,7 @@ pub(crate) async fn one_meaning(request: Request, next: Next) -> Response {
     let Ok(body) = to_bytes(body, usize::MAX).await else {
         return ApiError::invalid("the body broke off").into_response();
     };
-    if let Some(Refusal { id, error }) = refusal(&body) {
+    if let Some(MessageRefusal { id, error }) = refusal(&body) {
         let answer = TxJsonRpcMessage::<RoleServer>::error(error, id);
         let answer = serde_json::to_string(&answer).unwrap_or_default();
         let kind = [(header::CONTENT_TYPE, "application/json")];
@@ -117,12 +120,12 @@ pub(crate) async fn one_meaning(request: Request, next: Next) -> Response {
 }
 
 /// A transport over streams that reads only messages with one meaning.
-pub(crate) struct OneMeaning<T> {
+pub(crate) struct UnambiguousTransport<T> {
     inner: T,
-    refusals: mpsc::UnboundedReceiver<Refusal>,
+    refusals: mpsc::UnboundedReceiver<MessageRefusal>,
 }
 
-impl<T> OneMeaning<T> {
+impl<T> UnambiguousTransport<T> {
     /// `transport` is made for the lines of `input` that may be read. Needs a running tokio runtime.
     pub(crate) fn new(
         input: impl AsyncRead + Send + Unpin + 'static,
@@ -136,7 +139,7 @@ impl<T> OneMeaning<T> {
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for OneMeaning<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for UnambiguousTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -150,7 +153,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for OneMeaning<T> {
         loop {
             tokio::select! {
                 biased;
-                Some(Refusal { id, error }) = self.refusals.recv() => {
+                Some(MessageRefusal { id, error }) = self.refusals.recv() => {
                     // Apart: whoever receives may stop waiting, and an answer is not to be torn.
                     let answer = TxJsonRpcMessage::<RoleServer>::error(error, id);
                     tokio::spawn(self.inner.send(answer));
@@ -170,7 +173,7 @@ async fn pass_lines(
     input: impl AsyncRead + Unpin,
     max_line_bytes: usize,
     mut lines: DuplexStream,
-    refuse: mpsc::UnboundedSender<Refusal>,
+    refuse: mpsc::UnboundedSender<MessageRefusal>,
 ) {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
@@ -188,7 +191,9 @@ async fn pass_lines(
         let passed = match refused {
             None => lines.write_all(&line).await.is_ok(),
             // Nobody asked, or it cannot be said who: only what could not be read is told.
-            Some(Refusal { id: None, ref error }) if error.code == ErrorCode::INVALID_PARAMS => {
+            Some(MessageRefusal { id: None, ref error })
+                if error.code == ErrorCode::INVALID_PARAMS =>
+            {
                 true
             }
             Some(refused) => refuse.send(refused).is_ok(),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// Keeps workflows. One that was made goes on by itself, whoever asked for it.
-pub trait Workflows: Send + Sync + 'static {
+pub trait WorkflowBackend: Send + Sync + 'static {
     /// Whether there are any to be had here: the operator may have switched them off.
     fn offers_workflows(&self) -> bool {
         true
@@ -21,30 +21,33 @@ pub trait Workflows: Send + Sync + 'static {
     fn run_workflow(
         &self,
         request: WorkflowRequest,
-    ) -> impl Future<Output = Result<String, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<String, WorkflowApiError>> + Send;
 
     /// Makes a workflow that is what another was at a checkpoint, and has it go on. Its id.
     fn fork_workflow(
         &self,
         id: &str,
         fork: WorkflowFork,
-    ) -> impl Future<Output = Result<String, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<String, WorkflowApiError>> + Send;
 
     /// Forgets a workflow that has ended.
-    fn forget_workflow(&self, id: &str) -> impl Future<Output = Result<(), WorkflowError>> + Send;
+    fn forget_workflow(
+        &self,
+        id: &str,
+    ) -> impl Future<Output = Result<(), WorkflowApiError>> + Send;
 
     /// How a workflow stands.
     fn workflow(
         &self,
         id: &str,
-    ) -> impl Future<Output = Result<WorkflowReport, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<WorkflowReport, WorkflowApiError>> + Send;
 
     /// Workflows, newest first; those before `before`, an id, if given.
     fn workflows(
         &self,
         at_most: u32,
         before: Option<&str>,
-    ) -> impl Future<Output = Result<Vec<WorkflowInfo>, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<Vec<WorkflowInfo>, WorkflowApiError>> + Send;
 
     /// What happened to a workflow after the event with this number, oldest first; if that is
     /// nothing, it is waited for this long.
@@ -54,16 +57,16 @@ pub trait Workflows: Send + Sync + 'static {
         after: u64,
         at_most: u32,
         wait: Duration,
-    ) -> impl Future<Output = Result<Vec<WorkflowEvent>, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<Vec<WorkflowEventInfo>, WorkflowApiError>> + Send;
 
     /// Asks something of a workflow, durably and once per id of a command, and waits this long for
-    /// the answer. Who may not ask for it is told [`WorkflowError::NotYours`].
+    /// the answer. Who may not ask for it is told [`WorkflowApiError::NotYours`].
     fn command_workflow(
         &self,
         id: &str,
-        command: WorkflowCommand,
+        command: WorkflowCommandRequest,
         wait: Duration,
-    ) -> impl Future<Output = Result<CommandAnswer, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<WorkflowCommandAnswer, WorkflowApiError>> + Send;
 }
 
 /// A workflow that is asked for, as another was.
@@ -81,7 +84,7 @@ pub struct WorkflowFork {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkflowRequest {
     /// What it is.
-    pub workflow: Written,
+    pub workflow: WorkflowSource,
     /// What it is given.
     pub inputs: Map<String, Value>,
     /// What it is to be called; the backend thinks of something if absent.
@@ -90,7 +93,7 @@ pub struct WorkflowRequest {
 
 /// A workflow, as somebody wrote it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Written {
+pub enum WorkflowSource {
     /// A DAG or an agent, as an object or a list of tasks.
     Json(Value),
     /// The text of a file, YAML or JSON.
@@ -101,19 +104,19 @@ pub enum Written {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkflowReport {
     /// `id`, `name`, `status`, `tasks`, and, once they say something, `output`, `failure`,
-    /// `decisions`, `rollback`, its place in the `queue`, why it needs `attention` and more. [`told`](Self::told) is in it as `events`.
+    /// `decisions`, `rollback`, its place in the `queue`, why it needs `attention` and more. [`last_event`](Self::last_event) is in it as `events`.
     pub value: Value,
     /// The number of the newest event that it takes into account.
-    pub told: u64,
+    pub last_event: u64,
     /// Whether it has ended: nothing happens any more by itself.
     pub is_over: bool,
     /// What a person could answer with yes or no.
-    pub questions: Vec<Question>,
+    pub questions: Vec<WorkflowQuestion>,
 }
 
 /// Something that a person is asked by a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct WorkflowQuestion {
     /// The decision's id, for `approve` and `reject`.
     pub decision: String,
     /// What is asked.
@@ -124,18 +127,18 @@ pub struct Question {
 
 /// Something asked of a workflow.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WorkflowCommand {
+pub struct WorkflowCommandRequest {
     /// A second command with the same id is the first one; the backend thinks of one if absent.
     pub id: Option<String>,
     /// `command` names it; the other fields are what it takes.
     pub command: Map<String, Value>,
     /// Who asks.
-    pub by: By,
+    pub by: CommandSender,
 }
 
 /// Who asks something of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum By {
+pub enum CommandSender {
     /// A model: what a person is asked to decide is not its to decide, nor to go around.
     Agent,
     /// A person, or a program that acts for them; the name is for the record.
@@ -144,7 +147,8 @@ pub enum By {
 
 /// What became of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CommandAnswer {
+#[schemars(rename = "CommandAnswer")]
+pub struct WorkflowCommandAnswer {
     /// The command's id.
     pub command_id: String,
     /// Whether it was done; absent while nobody has taken it.
@@ -172,7 +176,8 @@ pub struct WorkflowInfo {
 
 /// Something that happened to a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct WorkflowEvent {
+#[schemars(rename = "WorkflowEvent")]
+pub struct WorkflowEventInfo {
     /// Its number: 1, 2, 3 … without a gap.
     pub seq: u64,
     /// What happened: `task_started`, `decision_required`, …
@@ -186,26 +191,26 @@ pub struct WorkflowEvent {
     pub line: String,
     /// Whether it matters to those who wait.
     #[serde(skip)]
-    pub news: News,
+    pub effect: EventEffect,
 }
 
 /// Whether an event matters to those who wait for a workflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum News {
+pub enum EventEffect {
     /// It goes on.
     #[default]
-    Step,
+    Continues,
     /// Somebody has to decide, or it is paused: who waits should look.
-    Turn,
+    NeedsAttention,
     /// It has ended.
-    End,
+    Ends,
     /// It had ended, and goes on.
-    Again,
+    Resumes,
 }
 
 /// Why something was not done for a workflow. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WorkflowError {
+pub enum WorkflowApiError {
     /// The operator switched them off, or there is nowhere to keep them.
     #[error("there are no workflows here")]
     Off,
@@ -277,7 +282,7 @@ pub enum WorkflowError {
     },
 }
 
-impl WorkflowError {
+impl WorkflowApiError {
     /// The stable name of the kind.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -318,17 +323,17 @@ const MAX_BYTES: usize = 4 << 20;
 
 impl WorkflowRequest {
     /// Refuses what is too large to be kept at every step.
-    pub(crate) fn check_size(&self) -> Result<(), WorkflowError> {
+    pub(crate) fn check_size(&self) -> Result<(), WorkflowApiError> {
         let bytes = match &self.workflow {
-            Written::Json(given) => given.to_string().len(),
-            Written::Text(text) => text.len(),
+            WorkflowSource::Json(given) => given.to_string().len(),
+            WorkflowSource::Text(text) => text.len(),
         };
         let given: usize =
             self.inputs.iter().map(|(name, value)| name.len() + value.to_string().len()).sum();
         let most_bytes = MAX_BYTES as u64;
         match (bytes > MAX_BYTES, given > MAX_BYTES) {
-            (true, _) => Err(WorkflowError::TooLarge { what: "the workflow", most_bytes }),
-            (_, true) => Err(WorkflowError::TooLarge { what: "what it is given", most_bytes }),
+            (true, _) => Err(WorkflowApiError::TooLarge { what: "the workflow", most_bytes }),
+            (_, true) => Err(WorkflowApiError::TooLarge { what: "what it is given", most_bytes }),
             (false, false) => Ok(()),
         }
     }

@@ -9,8 +9,8 @@ use super::{
     Api,
     body::{DecisionRequest, SearchRequest},
     error::ApiError,
-    input::{Input, Named},
-    shapes::{ApprovalList, Decided},
+    input::{JsonBody, PathParams},
+    shapes::{ApprovalList, RecordedDecision},
 };
 use crate::backend::{Backend, ToolsFound};
 
@@ -28,17 +28,17 @@ pub(super) async fn list<B: Backend>(
 
 pub(super) async fn decide<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    Input(asked): Input<DecisionRequest>,
-) -> Result<Json<Decided>, ApiError> {
+    PathParams(id): PathParams<String>,
+    JsonBody(asked): JsonBody<DecisionRequest>,
+) -> Result<Json<RecordedDecision>, ApiError> {
     let (verdict, decision) = asked.into_verdict();
     api.backend().decide(&id, verdict, BY).await?;
-    Ok(Json(Decided { id, decision }))
+    Ok(Json(RecordedDecision { id, decision }))
 }
 
 pub(super) async fn search<B: Backend>(
     State(api): State<Api<B>>,
-    Input(SearchRequest { intent, k }): Input<SearchRequest>,
+    JsonBody(SearchRequest { intent, k }): JsonBody<SearchRequest>,
 ) -> Result<Json<ToolsFound>, ApiError> {
     let k = k.unwrap_or(DEFAULT_FOUND);
     if k == 0 || k > MOST_FOUND {

@@ -12,7 +12,7 @@ use crate::{
     backend::{DecideError, SearchError},
     records::RecordsError,
     sessions::SessionError,
-    workflows::WorkflowError,
+    workflows::WorkflowApiError,
 };
 
 /// Why a request was not done.
@@ -150,25 +150,27 @@ impl From<SessionError> for ApiError {
     }
 }
 
-impl From<WorkflowError> for ApiError {
-    fn from(error: WorkflowError) -> Self {
+impl From<WorkflowApiError> for ApiError {
+    fn from(error: WorkflowApiError) -> Self {
         let status = match &error {
-            WorkflowError::Unknown { .. } => StatusCode::NOT_FOUND,
-            WorkflowError::Taken { .. } | WorkflowError::NotOver { .. } => StatusCode::CONFLICT,
+            WorkflowApiError::Unknown { .. } => StatusCode::NOT_FOUND,
+            WorkflowApiError::Taken { .. } | WorkflowApiError::NotOver { .. } => {
+                StatusCode::CONFLICT
+            }
             // JSON as it should be, and yet no workflow, or no command.
-            WorkflowError::Faulty { .. } | WorkflowError::BadCommand { .. } => {
+            WorkflowApiError::Faulty { .. } | WorkflowApiError::BadCommand { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
-            WorkflowError::Off | WorkflowError::NotYours { .. } | WorkflowError::Refused { .. } => {
-                StatusCode::FORBIDDEN
-            }
-            WorkflowError::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
-            WorkflowError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            WorkflowError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            WorkflowApiError::Off
+            | WorkflowApiError::NotYours { .. }
+            | WorkflowApiError::Refused { .. } => StatusCode::FORBIDDEN,
+            WorkflowApiError::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
+            WorkflowApiError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            WorkflowApiError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut told = Self::new(status, error.code(), error.to_string());
         told.hint = error.hint().map(str::to_owned);
-        if matches!(error, WorkflowError::Busy { .. }) {
+        if matches!(error, WorkflowApiError::Busy { .. }) {
             told.retry_after_seconds = Some(1);
         }
         told

@@ -21,7 +21,8 @@ use serde_json::json;
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
 use super::{
-    Api, error::ApiError, input::Asked, runs::wants_events, shapes::EventList, stream::HEARTBEAT,
+    Api, error::ApiError, input::QueryParams, runs::wants_events, shapes::EventList,
+    stream::HEARTBEAT,
 };
 use crate::{backend::Backend, records::EventInfo, request::MAX_INTEGER};
 
@@ -36,7 +37,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Which events.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct EventsQuery {
     /// Those after this number; the `Last-Event-ID` header does the same.
     after: Option<u64>,
     /// Those of this run.
@@ -49,7 +50,7 @@ pub(super) struct Wanted {
 pub(super) async fn events<B: Backend>(
     State(api): State<Api<B>>,
     headers: HeaderMap,
-    Asked(Wanted { after, run_id, limit }): Asked<Wanted>,
+    QueryParams(EventsQuery { after, run_id, limit }): QueryParams<EventsQuery>,
 ) -> Result<Response, ApiError> {
     let limit = limit.unwrap_or(DEFAULT_LISTED);
     if limit == 0 || limit > MOST_LISTED {

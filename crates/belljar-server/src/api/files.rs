@@ -12,7 +12,7 @@ use axum::{
 use futures_util::TryStreamExt as _;
 use tokio_util::io::{ReaderStream, StreamReader};
 
-use super::{Api, error::ApiError, input::Named, path::checked};
+use super::{Api, error::ApiError, input::PathParams, path::checked};
 use crate::{
     backend::Backend,
     sessions::{FileContent, FileInfo, FileList},
@@ -23,7 +23,7 @@ const MOST_LISTED: u32 = 10_000;
 
 pub(super) async fn put<B: Backend>(
     State(api): State<Api<B>>,
-    Named((id, path)): Named<(String, String)>,
+    PathParams((id, path)): PathParams<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<FileInfo>, ApiError> {
@@ -37,7 +37,7 @@ pub(super) async fn put<B: Backend>(
 
 pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
-    Named((id, path)): Named<(String, String)>,
+    PathParams((id, path)): PathParams<(String, String)>,
 ) -> Result<Response, ApiError> {
     let FileContent { bytes, reader } = api.backend().get_file(&id, checked(&path)?).await?;
     let mut response = Body::from_stream(ReaderStream::new(reader)).into_response();
@@ -55,7 +55,7 @@ pub(super) async fn get<B: Backend>(
 
 pub(super) async fn delete<B: Backend>(
     State(api): State<Api<B>>,
-    Named((id, path)): Named<(String, String)>,
+    PathParams((id, path)): PathParams<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     api.backend().delete_file(&id, checked(&path)?).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -63,7 +63,7 @@ pub(super) async fn delete<B: Backend>(
 
 pub(super) async fn list<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<FileList>, ApiError> {
     Ok(Json(api.backend().list_files(&id, MOST_LISTED).await?))
 }

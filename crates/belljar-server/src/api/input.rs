@@ -16,18 +16,18 @@ use serde::{
 use super::error::ApiError;
 
 /// A body of JSON.
-pub(super) struct Input<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
 /// A body of JSON, or none.
-pub(super) struct OptionalInput<T>(pub(super) T);
+pub(super) struct OptionalJsonBody<T>(pub(super) T);
 
 /// What is behind the `?`.
-pub(super) struct Asked<T>(pub(super) T);
+pub(super) struct QueryParams<T>(pub(super) T);
 
 /// The ids in the path.
-pub(super) struct Named<T>(pub(super) T);
+pub(super) struct PathParams<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
@@ -36,7 +36,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalInput<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
@@ -50,7 +50,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalI
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -60,7 +60,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -94,7 +94,7 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
         return Err(ApiError::invalid(flaw.to_string()));
     }
     let mut json = serde_json::Deserializer::from_slice(body);
-    let Object(decoded) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let StrictObject(decoded) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let (path, error) = (error.path().to_string(), error.into_inner());
         let at = if path == "." { String::new() } else { format!("{path}: ") };
         let code = if error.is_data() { "request.invalid" } else { "request.malformed" };
@@ -107,9 +107,9 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
 }
 
 /// A struct, written as an object: as a list of its fields' values it would be understood, too.
-struct Object<T>(T);
+struct StrictObject<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for StrictObject<T> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         struct OnlyMap<T>(PhantomData<T>);
 
@@ -135,5 +135,5 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    Ok(Option::<Object<T>>::deserialize(json)?.map(|Object(value)| value))
+    Ok(Option::<StrictObject<T>>::deserialize(json)?.map(|StrictObject(value)| value))
 }

@@ -10,22 +10,22 @@ use super::{
         DecisionRequest, ForkRequest, RollbackRequest, RunRequest, SearchRequest, SessionAsked,
     },
     error::ErrorBody,
-    events::Wanted,
-    runs::{Listed, Look},
+    events::EventsQuery,
+    runs::{RunListQuery, RunQuery},
     shapes::{
-        ApprovalList, CheckpointList, Decided, EventList, Forked, Health, RolledBack, RunList,
-        RunResult, SessionList,
+        ApprovalList, CheckpointList, EventList, ForkedSessions, Health, RecordedDecision,
+        RolledBack, RunList, RunResult, SessionList,
     },
     workflows::body::{
-        self as workflow, CommandRequest, EventsWanted, ForkAsked, WorkflowAsked,
-        WorkflowEventList, WorkflowList, WorkflowState,
+        self as workflow, CommandRequest, WorkflowBody, WorkflowEventList, WorkflowEventsQuery,
+        WorkflowForkBody, WorkflowList, WorkflowState,
     },
 };
 use crate::{
     backend::ToolsFound,
     request::MAX_INTEGER,
     sessions::{CheckpointTaken, FileInfo, FileList, SessionInfo},
-    workflows::CommandAnswer,
+    workflows::WorkflowCommandAnswer,
 };
 
 const SCHEMAS: &str = "#/components/schemas";
@@ -52,12 +52,12 @@ const OF_SESSIONS: &[(&str, &str)] = &[
 
 /// The document.
 pub(super) fn document() -> &'static Value {
-    static DOCUMENT: LazyLock<Value> = LazyLock::new(|| Writer::new().write());
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(|| DocumentWriter::new().write());
     &DOCUMENT
 }
 
 /// Writes the paths, and collects the types they name.
-struct Writer {
+struct DocumentWriter {
     types: SchemaGenerator,
     paths: Map<String, Value>,
 }
@@ -69,7 +69,7 @@ struct Operation {
     responses: Map<String, Value>,
 }
 
-impl Writer {
+impl DocumentWriter {
     fn new() -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.definitions_path = format!("{}/", SCHEMAS.trim_start_matches('#')).into();
@@ -131,10 +131,10 @@ impl Writer {
         let in_session = started("runInSession", "Run code in a session").id();
         self.add("post", "/v1/sessions/{id}/runs", in_session);
         let list = self.named::<RunList>();
-        let query = self.query::<Listed>();
+        let query = self.query::<RunListQuery>();
         let runs = Operation::new("listRuns", "The newest runs").query(query);
         self.add("get", "/v1/runs", runs.gives("200", &list));
-        let query = self.query::<Look>();
+        let query = self.query::<RunQuery>();
         let look = Operation::new("getRun", "How a run stands").id().query(query);
         self.add("get", "/v1/runs/{id}", look.gives("200", &result));
         let abort = Operation::new("abortRun", "End a run").id();
@@ -167,7 +167,7 @@ impl Writer {
         let rollback = Operation::new("rollback", "Go back to a checkpoint").id();
         let rollback = rollback.takes(&back, true).gives("200", &done);
         self.add("post", "/v1/sessions/{id}/rollback", rollback);
-        let (asked, forked) = (self.named::<ForkRequest>(), self.named::<Forked>());
+        let (asked, forked) = (self.named::<ForkRequest>(), self.named::<ForkedSessions>());
         let fork = Operation::new("fork", "Make several sessions of one").id();
         let fork = fork.takes(&asked, false).gives("201", &forked);
         self.add("post", "/v1/sessions/{id}/fork", fork);
@@ -190,18 +190,19 @@ impl Writer {
     }
 
     fn workflows(&mut self) {
-        let (asked, stands) = (self.named::<WorkflowAsked>(), self.named::<WorkflowState>());
+        let (asked, stands) = (self.named::<WorkflowBody>(), self.named::<WorkflowState>());
         let create = Operation::new("runWorkflow", "Run a workflow").takes(&asked, true);
         let next = [("getWorkflow", "id"), ("workflowEvents", "id"), ("commandWorkflow", "id")];
         let create = create.gives("201", &stands).leads_to("201", "id", &next);
         self.add("post", "/v1/workflows", create);
-        let (query, all) = (self.query::<workflow::Listed>(), self.named::<WorkflowList>());
+        let (query, all) =
+            (self.query::<workflow::WorkflowListQuery>(), self.named::<WorkflowList>());
         let list = Operation::new("listWorkflows", "Workflows, newest first").query(query);
         self.add("get", "/v1/workflows", list.gives("200", &all));
-        let query = self.query::<workflow::Look>();
+        let query = self.query::<workflow::WorkflowQuery>();
         let look = Operation::new("getWorkflow", "How a workflow stands").id().query(query);
         self.add("get", "/v1/workflows/{id}", look.gives("200", &stands));
-        let (query, all) = (self.query::<EventsWanted>(), self.named::<WorkflowEventList>());
+        let (query, all) = (self.query::<WorkflowEventsQuery>(), self.named::<WorkflowEventList>());
         let events = Operation::new("workflowEvents", "What happened to a workflow");
         let said = "A list; with `Accept: text/event-stream`, as it happens.";
         let events = events
@@ -210,7 +211,8 @@ impl Writer {
             .answers("200", said, &[(JSON, all), (EVENTS, json!({"type": "string"}))])
             .answers("204", "To a follower: it has ended, and there is nothing more.", &[]);
         self.add("get", "/v1/workflows/{id}/events", events);
-        let (asked, answer) = (self.named::<CommandRequest>(), self.named::<CommandAnswer>());
+        let (asked, answer) =
+            (self.named::<CommandRequest>(), self.named::<WorkflowCommandAnswer>());
         let command = Operation::new("commandWorkflow", "Ask something of a workflow").id();
         let command = command.takes(&asked, true).gives("200", &answer).answers(
             "202",
@@ -218,7 +220,7 @@ impl Writer {
             &[(JSON, answer)],
         );
         self.add("post", "/v1/workflows/{id}/commands", command);
-        let asked = self.named::<ForkAsked>();
+        let asked = self.named::<WorkflowForkBody>();
         let fork = Operation::new("forkWorkflow", "Make a workflow of what another was").id();
         let fork = fork.takes(&asked, false).gives("201", &stands);
         self.add("post", "/v1/workflows/{id}/fork", fork);
@@ -230,11 +232,11 @@ impl Writer {
         let waiting = self.named::<ApprovalList>();
         let list = Operation::new("listApprovals", "Calls that wait for a person");
         self.add("get", "/v1/approvals", list.gives("200", &waiting));
-        let (asked, decided) = (self.named::<DecisionRequest>(), self.named::<Decided>());
+        let (asked, decided) = (self.named::<DecisionRequest>(), self.named::<RecordedDecision>());
         let decide = Operation::new("decide", "Let a call be made, or not").id();
         let decide = decide.takes(&asked, true).gives("200", &decided);
         self.add("post", "/v1/approvals/{id}", decide);
-        let (query, all) = (self.query::<Wanted>(), self.named::<EventList>());
+        let (query, all) = (self.query::<EventsQuery>(), self.named::<EventList>());
         let events = Operation::new("events", "What happened").query(query);
         let said = "A list; with `Accept: text/event-stream`, as it happens.";
         let events =

@@ -18,15 +18,15 @@ use super::{
     Api,
     body::RunRequest,
     error::ApiError,
-    input::{Asked, Input, Named},
+    input::{JsonBody, PathParams, QueryParams},
     shapes::RunList,
     stream,
 };
 use crate::{
     backend::{ApprovalRequest, Backend, EndRun},
     feed::Feed,
-    live::{Finished, Followed, Live},
-    recent::Final,
+    live::{LiveRun, LiveRunState, ProgressUpdates, RunOutcome},
+    recent::ResultFilter,
     request::ExecuteRequest,
 };
 
@@ -39,7 +39,7 @@ const LONGEST_LOOK: Duration = Duration::from_mins(1);
 /// How many to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Listed {
+pub(super) struct RunListQuery {
     /// How many; 50 if absent.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
@@ -48,7 +48,7 @@ pub(super) struct Listed {
 /// How long to look.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Look {
+pub(super) struct RunQuery {
     /// Wait this long for it to end, at most a minute; not at all if absent.
     #[schemars(range(max = 60_000))]
     wait_ms: Option<u32>,
@@ -57,16 +57,16 @@ pub(super) struct Look {
 pub(super) async fn create<B: Backend>(
     State(api): State<Api<B>>,
     headers: HeaderMap,
-    Input(body): Input<RunRequest>,
+    JsonBody(body): JsonBody<RunRequest>,
 ) -> Result<Response, ApiError> {
     api.run(body.into_request(None), &headers).await
 }
 
 pub(super) async fn create_in_session<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
-    Input(body): Input<RunRequest>,
+    JsonBody(body): JsonBody<RunRequest>,
 ) -> Result<Response, ApiError> {
     if body.session_id().is_some_and(|named| named != id) {
         let message = "session_id: not the session of this path";
@@ -77,7 +77,7 @@ pub(super) async fn create_in_session<B: Backend>(
 
 pub(super) async fn list<B: Backend>(
     State(api): State<Api<B>>,
-    Asked(Listed { limit }): Asked<Listed>,
+    QueryParams(RunListQuery { limit }): QueryParams<RunListQuery>,
 ) -> Result<Json<RunList>, ApiError> {
     let most = limit.unwrap_or(DEFAULT_LISTED);
     if most == 0 || most > MOST_LISTED {
@@ -99,8 +99,8 @@ pub(super) async fn list<B: Backend>(
 
 pub(super) async fn look<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    Asked(Look { wait_ms }): Asked<Look>,
+    PathParams(id): PathParams<String>,
+    QueryParams(RunQuery { wait_ms }): QueryParams<RunQuery>,
 ) -> Result<Response, ApiError> {
     let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
     if wait > LONGEST_LOOK {
@@ -112,7 +112,7 @@ pub(super) async fn look<B: Backend>(
 /// Ends a run. The answer is how it stands then: its result, if it ended before.
 pub(super) async fn abort<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, ApiError> {
     if let Some(live) = api.gateway.shared.runs.find(&id) {
         let ended = live.end_now().await;
@@ -140,13 +140,14 @@ impl<B: Backend> Api<B> {
         let is_durable = request.durable == Some(true);
         if wants_events(headers) {
             let (feed, following) = Feed::new();
-            let live = self.gateway.start_run(request, Some(feed), Followed::No, Some(place));
-            return stream::answer(Held::new(live, is_durable), following).await;
+            let live =
+                self.gateway.start_run(request, Some(feed), ProgressUpdates::Off, Some(place));
+            return stream::answer(AttachedRun::new(live, is_durable), following).await;
         }
-        let live = self.gateway.start_run(request, None, Followed::No, Some(place));
-        let held = Held::new(live, is_durable);
+        let live = self.gateway.start_run(request, None, ProgressUpdates::Off, Some(place));
+        let held = AttachedRun::new(live, is_durable);
         let mut state = held.live.watch();
-        let until = |state: &crate::live::State| {
+        let until = |state: &LiveRunState| {
             state.finished.is_some() || (state.run_id.is_some() && !state.waiting.is_empty())
         };
         let (id, waiting) = match state.wait_for(until).await {
@@ -178,12 +179,12 @@ impl<B: Backend> Api<B> {
                 }
             }
         }
-        if let Some(result) = shared.recent.result(id, Final::Only) {
+        if let Some(result) = shared.recent.result(id, ResultFilter::Final) {
             return Ok(json_text(result));
         }
         // One that has not come to its end may have gone on since.
         let Some(mut report) = self.backend().get_run(id, wait).await else {
-            let result = shared.recent.result(id, Final::OrNot);
+            let result = shared.recent.result(id, ResultFilter::Any);
             return result.map(json_text).ok_or_else(|| ApiError::unknown_run(id));
         };
         if let (false, Some(fields)) = (report.waiting.is_empty(), report.value.as_object_mut()) {
@@ -194,13 +195,13 @@ impl<B: Backend> Api<B> {
 }
 
 /// A run that ends when its client goes away, unless it is durable.
-pub(super) struct Held {
-    pub(super) live: Live,
+pub(super) struct AttachedRun {
+    pub(super) live: LiveRun,
     ends: bool,
 }
 
-impl Held {
-    fn new(live: Live, is_durable: bool) -> Self {
+impl AttachedRun {
+    fn new(live: LiveRun, is_durable: bool) -> Self {
         Self { live, ends: !is_durable }
     }
 
@@ -209,7 +210,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for AttachedRun {
     fn drop(&mut self) {
         if self.ends {
             self.live.give_up();
@@ -218,10 +219,10 @@ impl Drop for Held {
 }
 
 /// The answer for a run that has ended.
-pub(super) fn finished(id: Option<&str>, finished: Finished) -> Result<Response, ApiError> {
+pub(super) fn finished(id: Option<&str>, finished: RunOutcome) -> Result<Response, ApiError> {
     match finished {
-        Finished::Run(_, json) => Ok(json_text(json)),
-        Finished::Tool(value) => {
+        RunOutcome::Run(_, json) => Ok(json_text(json)),
+        RunOutcome::Tool(value) => {
             let failed = value.get("isError").is_some_and(|flag| flag == true);
             let status = if failed { "failed" } else { "completed" };
             let run = json!({
@@ -229,8 +230,8 @@ pub(super) fn finished(id: Option<&str>, finished: Finished) -> Result<Response,
             });
             Ok(Json(run).into_response())
         }
-        Finished::Refused(error) => Err(error.into()),
-        Finished::Aborted => {
+        RunOutcome::Refused(error) => Err(error.into()),
+        RunOutcome::Aborted => {
             let error = json!({
                 "type": "SandboxError", "code": "run.aborted", "message": "the run was aborted",
             });
@@ -239,7 +240,7 @@ pub(super) fn finished(id: Option<&str>, finished: Finished) -> Result<Response,
             });
             Ok(Json(run).into_response())
         }
-        Finished::Lost => Err(ApiError::new(
+        RunOutcome::Lost => Err(ApiError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "run.lost",
             "the run ended without a report; the server's log says why",

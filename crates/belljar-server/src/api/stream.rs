@@ -12,19 +12,22 @@ use serde_json::{Value, json};
 
 use super::{
     error::ApiError,
-    runs::{self, Held},
+    runs::{self, AttachedRun},
 };
 use crate::{
     backend::Stream as Printed,
-    feed::{Following, Told},
-    live::Finished,
+    feed::{FeedReceiver, RunEvent},
+    live::RunOutcome,
 };
 
 /// A client that follows hears at least this often, so that it knows the server is there.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Streams a run. What refuses it before it has begun is an answer of its own.
-pub(super) async fn answer(held: Held, mut following: Following) -> Result<Response, ApiError> {
+pub(super) async fn answer(
+    held: AttachedRun,
+    mut following: FeedReceiver,
+) -> Result<Response, ApiError> {
     let first = tokio::select! {
         biased;
         told = following.next() => told,
@@ -33,11 +36,13 @@ pub(super) async fn answer(held: Held, mut following: Following) -> Result<Respo
     let Some(first) = first else {
         return match held.live.finished().await {
             // It ended without a word.
-            finished @ (Finished::Run(..) | Finished::Tool(_) | Finished::Aborted) => {
+            finished @ (RunOutcome::Run(..) | RunOutcome::Tool(_) | RunOutcome::Aborted) => {
                 let events = futures_util::stream::iter([Ok::<_, Infallible>(last(1, &finished))]);
                 Ok(Sse::new(events).into_response())
             }
-            finished @ (Finished::Refused(_) | Finished::Lost) => runs::finished(None, finished),
+            finished @ (RunOutcome::Refused(_) | RunOutcome::Lost) => {
+                runs::finished(None, finished)
+            }
         };
     };
     let events = events(Followed { held, following, next: Some(first), number: 0, over: false });
@@ -46,9 +51,9 @@ pub(super) async fn answer(held: Held, mut following: Following) -> Result<Respo
 }
 
 struct Followed {
-    held: Held,
-    following: Following,
-    next: Option<Told>,
+    held: AttachedRun,
+    following: FeedReceiver,
+    next: Option<RunEvent>,
     number: u64,
     over: bool,
 }
@@ -79,10 +84,10 @@ fn events(followed: Followed) -> impl Stream<Item = Result<Event, Infallible>> {
     })
 }
 
-fn event(number: u64, told: &Told) -> Event {
+fn event(number: u64, told: &RunEvent) -> Event {
     let (name, data) = match told {
-        Told::Started { run_id } => ("started", json!({"id": run_id})),
-        Told::Printed { stream, text } => {
+        RunEvent::Started { run_id } => ("started", json!({"id": run_id})),
+        RunEvent::Printed { stream, text } => {
             let name = match stream {
                 Printed::Stdout => "stdout",
                 Printed::Stderr => "stderr",
@@ -90,30 +95,30 @@ fn event(number: u64, told: &Told) -> Event {
             };
             (name, json!({"text": text}))
         }
-        Told::LeftOut => {
+        RunEvent::LeftOut => {
             ("log", json!({"text": "[output was left out here: it was not read in time]"}))
         }
-        Told::CallBegan { tool } => ("tool_call", json!({"tool": tool, "state": "began"})),
-        Told::CallEnded { tool, is_ok, duration } => {
+        RunEvent::CallBegan { tool } => ("tool_call", json!({"tool": tool, "state": "began"})),
+        RunEvent::CallEnded { tool, is_ok, duration } => {
             let took = duration.as_secs_f64() * 1000.0;
             let data = json!({"tool": tool, "state": "ended", "ok": is_ok, "duration_ms": took});
             ("tool_call", data)
         }
-        Told::Waits(request) => {
+        RunEvent::Waits(request) => {
             let mut data = json!(request);
             if let Some(fields) = data.as_object_mut() {
                 fields.insert("state".to_owned(), json!("waiting"));
             }
             ("approval", data)
         }
-        Told::Settled { approval_id } => {
+        RunEvent::Settled { approval_id } => {
             ("approval", json!({"id": approval_id, "state": "settled"}))
         }
     };
     numbered(number, name, &data.to_string())
 }
 
-fn last(number: u64, finished: &Finished) -> Event {
+fn last(number: u64, finished: &RunOutcome) -> Event {
     let aborted = || {
         let error = json!({
             "type": "SandboxError", "code": "run.aborted", "message": "the run was aborted",
@@ -122,13 +127,13 @@ fn last(number: u64, finished: &Finished) -> Event {
     };
     let failed = |error: ApiError| serde_json::to_value(error.body()).unwrap_or(Value::Null);
     match finished {
-        Finished::Run(_, json) => numbered(number, "result", &String::from_utf8_lossy(json)),
-        Finished::Tool(value) => numbered(number, "result", &value.to_string()),
-        Finished::Aborted => numbered(number, "result", &aborted().to_string()),
-        Finished::Refused(error) => {
+        RunOutcome::Run(_, json) => numbered(number, "result", &String::from_utf8_lossy(json)),
+        RunOutcome::Tool(value) => numbered(number, "result", &value.to_string()),
+        RunOutcome::Aborted => numbered(number, "result", &aborted().to_string()),
+        RunOutcome::Refused(error) => {
             numbered(number, "error", &failed(error.clone().into()).to_string())
         }
-        Finished::Lost => {
+        RunOutcome::Lost => {
             let error = ApiError::new(
                 axum::http::StatusCode::INTERNAL_SERVER_ERROR,
                 "run.lost",

@@ -20,21 +20,24 @@ use serde_json::{Value, json};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use self::body::{
-    CommandRequest, EventsWanted, ForkAsked, Listed, Look, WorkflowAsked, WorkflowEventList,
-    WorkflowList,
+    CommandRequest, WorkflowBody, WorkflowEventList, WorkflowEventsQuery, WorkflowForkBody,
+    WorkflowList, WorkflowListQuery, WorkflowQuery,
 };
 use super::{
     Api,
     error::ApiError,
     events::last_seen,
-    input::{Asked, Input, Named, OptionalInput},
+    input::{JsonBody, OptionalJsonBody, PathParams, QueryParams},
     runs::wants_events,
     stream::HEARTBEAT,
 };
 use crate::{
     backend::Backend,
     request::MAX_INTEGER,
-    workflows::{By, CommandAnswer, News, WorkflowCommand, WorkflowEvent, WorkflowReport},
+    workflows::{
+        CommandSender, EventEffect, WorkflowCommandAnswer, WorkflowCommandRequest,
+        WorkflowEventInfo, WorkflowReport,
+    },
 };
 
 /// Who commands, as events name them.
@@ -52,7 +55,7 @@ const COMMAND_WAIT: Duration = Duration::from_secs(30);
 
 pub(super) async fn create<B: Backend>(
     State(api): State<Api<B>>,
-    Input(body): Input<WorkflowAsked>,
+    JsonBody(body): JsonBody<WorkflowBody>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let (request, wait_ms) = body.into_request()?;
     let wait = bounded(wait_ms)?;
@@ -64,7 +67,7 @@ pub(super) async fn create<B: Backend>(
 
 pub(super) async fn list<B: Backend>(
     State(api): State<Api<B>>,
-    Asked(Listed { limit, before }): Asked<Listed>,
+    QueryParams(WorkflowListQuery { limit, before }): QueryParams<WorkflowListQuery>,
 ) -> Result<Json<WorkflowList>, ApiError> {
     let most = limit.unwrap_or(DEFAULT_LISTED);
     if most == 0 || most > MOST_LISTED {
@@ -76,21 +79,21 @@ pub(super) async fn list<B: Backend>(
 
 pub(super) async fn look<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    Asked(Look { wait_ms }): Asked<Look>,
+    PathParams(id): PathParams<String>,
+    QueryParams(WorkflowQuery { wait_ms }): QueryParams<WorkflowQuery>,
 ) -> Result<Json<Value>, ApiError> {
     let wait = bounded(wait_ms)?;
     let report = api.backend().workflow(&id).await?;
     if report.is_over || wait.is_zero() {
         return Ok(Json(report.value));
     }
-    Ok(Json(api.follow(&id, report.told, wait).await?.value))
+    Ok(Json(api.follow(&id, report.last_event, wait).await?.value))
 }
 
 pub(super) async fn fork<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    OptionalInput(asked): OptionalInput<ForkAsked>,
+    PathParams(id): PathParams<String>,
+    OptionalJsonBody(asked): OptionalJsonBody<WorkflowForkBody>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let fork = api.backend().fork_workflow(&id, asked.into_fork()?).await?;
     let report = api.backend().workflow(&fork).await?;
@@ -99,7 +102,7 @@ pub(super) async fn fork<B: Backend>(
 
 pub(super) async fn forget<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
     api.backend().forget_workflow(&id).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -107,11 +110,15 @@ pub(super) async fn forget<B: Backend>(
 
 pub(super) async fn command<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    Input(body): Input<CommandRequest>,
-) -> Result<(StatusCode, Json<CommandAnswer>), ApiError> {
+    PathParams(id): PathParams<String>,
+    JsonBody(body): JsonBody<CommandRequest>,
+) -> Result<(StatusCode, Json<WorkflowCommandAnswer>), ApiError> {
     let (command_id, command) = body.into_command()?;
-    let command = WorkflowCommand { id: command_id, command, by: By::Person(BY.to_owned()) };
+    let command = WorkflowCommandRequest {
+        id: command_id,
+        command,
+        by: CommandSender::Person(BY.to_owned()),
+    };
     let answer = api.backend().command_workflow(&id, command, COMMAND_WAIT).await?;
     match (answer.accepted, &answer.reason) {
         (Some(true), _) => Ok((StatusCode::OK, Json(answer))),
@@ -125,9 +132,9 @@ pub(super) async fn command<B: Backend>(
 
 pub(super) async fn events<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
-    Asked(EventsWanted { after, limit, wait_ms }): Asked<EventsWanted>,
+    QueryParams(WorkflowEventsQuery { after, limit, wait_ms }): QueryParams<WorkflowEventsQuery>,
 ) -> Result<Response, ApiError> {
     let limit = limit.unwrap_or(DEFAULT_EVENTS);
     if limit == 0 || limit > MOST_LISTED {
@@ -144,7 +151,7 @@ pub(super) async fn events<B: Backend>(
     }
     let place = api.following.take()?;
     let report = api.backend().workflow(&id).await?;
-    if report.is_over && report.told <= after {
+    if report.is_over && report.last_event <= after {
         // By this a client knows not to come again.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -180,7 +187,9 @@ impl<B: Backend> Api<B> {
                 () = self.stop.cancelled() => break,
                 events = self.backend().workflow_events(id, after, PAGE, left) => events?,
             };
-            if events.iter().any(|event| matches!(event.news, News::Turn | News::End)) {
+            if events.iter().any(|event| {
+                matches!(event.effect, EventEffect::NeedsAttention | EventEffect::Ends)
+            }) {
                 break;
             }
             after = events.last().map_or(after, |event| event.seq);
@@ -193,7 +202,7 @@ struct Followed<B> {
     api: Api<B>,
     id: String,
     after: u64,
-    read: VecDeque<WorkflowEvent>,
+    read: VecDeque<WorkflowEventInfo>,
     /// The workflow has ended, and nothing is known to come after.
     over: bool,
     _place: OwnedSemaphorePermit,
@@ -204,10 +213,10 @@ fn follow<B: Backend>(followed: Followed<B>) -> impl Stream<Item = Result<Event,
         loop {
             if let Some(event) = followed.read.pop_front() {
                 followed.after = event.seq;
-                followed.over = match event.news {
-                    News::End => true,
-                    News::Turn | News::Again => false,
-                    News::Step => followed.over,
+                followed.over = match event.effect {
+                    EventEffect::Ends => true,
+                    EventEffect::NeedsAttention | EventEffect::Resumes => false,
+                    EventEffect::Continues => followed.over,
                 };
                 return Some((Ok(shown(&followed.id, &event)), followed));
             }
@@ -226,8 +235,8 @@ fn follow<B: Backend>(followed: Followed<B>) -> impl Stream<Item = Result<Event,
     })
 }
 
-fn shown(id: &str, event: &WorkflowEvent) -> Event {
-    let WorkflowEvent { seq, name, at_ms, data, .. } = event;
+fn shown(id: &str, event: &WorkflowEventInfo) -> Event {
+    let WorkflowEventInfo { seq, name, at_ms, data, .. } = event;
     let text = json!({"seq": seq, "workflow_id": id, "name": name, "at_ms": at_ms, "data": data});
     Event::default().id(seq.to_string()).event(name).data(text.to_string())
 }

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Extent, visible};
+use super::{QuestionExtent, visible};
 
 /// Characters at either end of a long text.
 const TEXT_ENDS: usize = 40;
@@ -13,18 +13,18 @@ const TEXT_ENDS: usize = 40;
 const LIST_ITEMS: usize = 5;
 
 /// The arguments as text of about `room` characters, and whether that is all of them.
-pub(super) fn arguments(arguments: &Value, room: usize) -> (String, Extent) {
+pub(super) fn arguments(arguments: &Value, room: usize) -> (String, QuestionExtent) {
     let whole = visible(&pretty(arguments));
     if whole.chars().nth(room).is_none() {
-        return (whole, Extent::Whole);
+        return (whole, QuestionExtent::Whole);
     }
     let brief = visible(&pretty(&shortened(arguments)));
     if brief.chars().nth(room).is_none() {
-        return (brief, Extent::InPart);
+        return (brief, QuestionExtent::InPart);
     }
     let shown: String = brief.chars().take(room).collect();
     let left_out = whole.len().saturating_sub(shown.len());
-    (format!("{shown}\n… and {left_out} bytes more"), Extent::InPart)
+    (format!("{shown}\n… and {left_out} bytes more"), QuestionExtent::InPart)
 }
 
 fn pretty(value: &Value) -> String {

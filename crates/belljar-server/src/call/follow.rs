@@ -12,12 +12,12 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::Call;
+use super::McpCall;
 use crate::{
     approval::{self, Channel, QuestionForm},
     backend::{ApprovalRequest, Backend, Verdict},
     gateway::Gateway,
-    live::{Finished, Live, State},
+    live::{LiveRun, LiveRunState, RunOutcome},
 };
 
 /// A client that follows hears at least this often, so that it knows the server is there.
@@ -42,9 +42,9 @@ pub(super) enum OnCancel {
 
 /// Why there is something to answer.
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(super) enum FollowResult {
     /// It ended.
-    Finished { run_id: Option<String>, finished: Finished },
+    Finished { run_id: Option<String>, finished: RunOutcome },
     /// A person has to decide, and cannot be asked from here (any more).
     Waiting { run_id: String, waiting: Vec<ApprovalRequest> },
     /// It takes longer than the client will wait.
@@ -53,41 +53,41 @@ pub(super) enum Turn {
     Cancelled,
 }
 
-type Asked = Pin<Box<dyn Future<Output = Option<Verdict>> + Send>>;
+type VerdictFuture = Pin<Box<dyn Future<Output = Option<Verdict>> + Send>>;
 
 pub(super) struct Follower<'a, B> {
     gateway: &'a Gateway<B>,
-    live: &'a Live,
-    call: &'a mut Call,
-    state: watch::Receiver<State>,
+    live: &'a LiveRun,
+    call: &'a mut McpCall,
+    state: watch::Receiver<LiveRunState>,
     /// The question that is open, and which approval it is about. One at a time: a person reads
     /// one at a time.
-    asking: Option<(String, Asked)>,
-    progress: Option<Progress>,
+    asking: Option<(String, VerdictFuture)>,
+    progress: Option<ProgressSender>,
 }
 
 /// What was seen of a run at one moment.
-struct Seen {
+struct RunSnapshot {
     run_id: Option<String>,
     waiting: Vec<ApprovalRequest>,
-    finished: Option<Finished>,
+    finished: Option<RunOutcome>,
     said: Option<(u64, String)>,
 }
 
 impl<'a, B: Backend> Follower<'a, B> {
-    pub(super) fn new(gateway: &'a Gateway<B>, live: &'a Live, call: &'a mut Call) -> Self {
-        let progress = Progress::of(&call.context);
+    pub(super) fn new(gateway: &'a Gateway<B>, live: &'a LiveRun, call: &'a mut McpCall) -> Self {
+        let progress = ProgressSender::of(&call.context);
         Self { gateway, live, call, state: live.watch(), asking: None, progress }
     }
 
     /// Looks on until there is something to answer.
-    pub(super) async fn run(mut self, wait: Duration, on_cancel: OnCancel) -> Turn {
+    pub(super) async fn run(mut self, wait: Duration, on_cancel: OnCancel) -> FollowResult {
         let deadline = Instant::now() + wait;
         let cancelled = self.call.context.ct.clone();
         loop {
             let seen = self.see();
             if let Some(finished) = seen.finished {
-                return Turn::Finished { run_id: seen.run_id, finished };
+                return FollowResult::Finished { run_id: seen.run_id, finished };
             }
             // Who only asks how it is hears of a question when nobody has decided in time.
             let may_wait = on_cancel == OnCancel::Leave && Instant::now() < deadline;
@@ -105,18 +105,18 @@ impl<'a, B: Backend> Follower<'a, B> {
                     if on_cancel == OnCancel::Abort {
                         self.live.give_up();
                     }
-                    return Turn::Cancelled;
+                    return FollowResult::Cancelled;
                 }
                 (id, verdict) = answered(&mut self.asking) => {
                     self.asking = None;
                     self.gateway.settle(self.call, Some(self.live), &id, verdict).await;
                 }
                 changed = self.state.changed() => if changed.is_err() {
-                    return Turn::Finished { run_id: seen.run_id, finished: Finished::Lost };
+                    return FollowResult::Finished { run_id: seen.run_id, finished: RunOutcome::Lost };
                 },
                 () = tokio::time::sleep_until(deadline), if may_answer => {
                     if seen.waiting.is_empty() {
-                        return Turn::Running { run_id: seen.run_id.unwrap_or_default() };
+                        return FollowResult::Running { run_id: seen.run_id.unwrap_or_default() };
                     }
                 }
                 () = due(next_line) => {}
@@ -129,11 +129,11 @@ impl<'a, B: Backend> Follower<'a, B> {
         }
     }
 
-    fn see(&mut self) -> Seen {
+    fn see(&mut self) -> RunSnapshot {
         let told = self.progress.as_ref().map(|progress| progress.lines);
         let state = self.state.borrow_and_update();
         let news = told.is_some_and(|told| state.lines > told);
-        Seen {
+        RunSnapshot {
             run_id: state.run_id.clone(),
             waiting: state.waiting.clone(),
             finished: state.finished.as_ref().map(|(finished, _)| finished.clone()),
@@ -142,7 +142,7 @@ impl<'a, B: Backend> Follower<'a, B> {
     }
 
     /// Opens the next question, closes one that was settled elsewhere, or gives the turn back.
-    fn consider(&mut self, seen: &Seen, may_wait: bool) -> Option<Turn> {
+    fn consider(&mut self, seen: &RunSnapshot, may_wait: bool) -> Option<FollowResult> {
         let is_open = |id: &str| seen.waiting.iter().any(|one| one.id == id);
         if self.asking.as_ref().is_some_and(|(id, _)| !is_open(id)) {
             self.asking = None;
@@ -161,7 +161,10 @@ impl<'a, B: Backend> Follower<'a, B> {
             }
             (Channel::None, _) if may_wait => None,
             (Channel::Elicit, None) | (Channel::InputRequired | Channel::None, _) => {
-                Some(Turn::Waiting { run_id: first.run_id.clone(), waiting: seen.waiting.clone() })
+                Some(FollowResult::Waiting {
+                    run_id: first.run_id.clone(),
+                    waiting: seen.waiting.clone(),
+                })
             }
         }
     }
@@ -206,7 +209,7 @@ async fn due(at: Option<Instant>) {
     }
 }
 
-async fn answered(asking: &mut Option<(String, Asked)>) -> (String, Option<Verdict>) {
+async fn answered(asking: &mut Option<(String, VerdictFuture)>) -> (String, Option<Verdict>) {
     match asking {
         Some((id, asked)) => (id.clone(), asked.await),
         None => std::future::pending().await,
@@ -214,7 +217,7 @@ async fn answered(asking: &mut Option<(String, Asked)>) -> (String, Option<Verdi
 }
 
 /// Progress towards a client that asked for it. The number only ever grows, as it must.
-pub(super) struct Progress {
+pub(super) struct ProgressSender {
     token: ProgressToken,
     sent: f64,
     lines: u64,
@@ -222,7 +225,7 @@ pub(super) struct Progress {
     next: Instant,
 }
 
-impl Progress {
+impl ProgressSender {
     /// Towards the client of a request, if it asked for it.
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
         let token = context.meta.get_progress_token();

@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{
-    Call, DEFAULT_WAIT, Parked, cancelled,
-    follow::{HEARTBEAT, Progress},
+    DEFAULT_WAIT, McpCall, RetryState, cancelled,
+    follow::{HEARTBEAT, ProgressSender},
 };
 use crate::{
     answer,
@@ -26,8 +26,8 @@ use crate::{
     gateway::Gateway,
     request::{Fields, RequestError, nearest},
     workflows::{
-        By, News, Question, WorkflowCommand, WorkflowError, WorkflowReport, WorkflowRequest,
-        Written, is_fit_for_id,
+        CommandSender, EventEffect, WorkflowApiError, WorkflowCommandRequest, WorkflowQuestion,
+        WorkflowReport, WorkflowRequest, WorkflowSource, is_fit_for_id,
     },
 };
 
@@ -40,7 +40,7 @@ const COMMAND_WAIT: Duration = Duration::from_secs(20);
 
 /// What a model asks of `get_workflow`.
 #[derive(Debug, PartialEq)]
-pub(super) struct Look {
+pub(super) struct GetWorkflowRequest {
     id: Option<String>,
     wait: Duration,
     /// Events after this number are wanted, too.
@@ -54,8 +54,8 @@ pub(super) fn asked_run(
     let mut fields =
         Fields::new("", &["workflow", "inputs", "id", "wait_ms"], with_id(arguments)?)?;
     let workflow = match fields.take("workflow") {
-        Some(Value::String(text)) => Written::Text(text),
-        Some(given @ (Value::Object(_) | Value::Array(_))) => Written::Json(given),
+        Some(Value::String(text)) => WorkflowSource::Text(text),
+        Some(given @ (Value::Object(_) | Value::Array(_))) => WorkflowSource::Json(given),
         Some(other) => {
             let wanted = "a workflow, or the text of one";
             return Err(kind("workflow", wanted, &other));
@@ -72,17 +72,17 @@ pub(super) fn asked_run(
 }
 
 /// Decodes the arguments of `get_workflow`.
-pub(super) fn asked_look(arguments: JsonObject) -> Result<Look, RequestError> {
+pub(super) fn asked_look(arguments: JsonObject) -> Result<GetWorkflowRequest, RequestError> {
     let mut fields = Fields::new("", &["id", "wait_ms", "after"], with_id(arguments)?)?;
     let wait = fields.count("wait_ms")?.map_or(DEFAULT_WAIT, Duration::from_millis);
-    Ok(Look { id: fields.text("id")?, wait, after: fields.count("after")? })
+    Ok(GetWorkflowRequest { id: fields.text("id")?, wait, after: fields.count("after")? })
 }
 
 /// Decodes the arguments of `workflow_command`: the command's name with its fields beside it, or
 /// all of it as one object.
 pub(super) fn asked_command(
     arguments: JsonObject,
-) -> Result<(String, WorkflowCommand), RequestError> {
+) -> Result<(String, WorkflowCommandRequest), RequestError> {
     let mut arguments = with_id(arguments)?;
     let missing = |field: &str| RequestError::Missing { field: field.to_owned() };
     let text = |name: &'static str, given: Option<Value>| match given {
@@ -106,7 +106,7 @@ pub(super) fn asked_command(
         let (field, wanted) = ("command".to_owned(), shown::COMMANDS);
         return Err(RequestError::Kind { field, wanted, found });
     }
-    Ok((id, WorkflowCommand { id: command_id, command, by: By::Agent }))
+    Ok((id, WorkflowCommandRequest { id: command_id, command, by: CommandSender::Agent }))
 }
 
 /// What answers call `workflow_id`, a call may: it is its `id`.
@@ -132,7 +132,7 @@ impl<B: Backend> Gateway<B> {
     /// Runs a workflow, and looks on for a while.
     pub(super) async fn run_workflow(
         &self,
-        mut call: Call,
+        mut call: McpCall,
         (request, wait): (WorkflowRequest, Option<Duration>),
     ) -> Result<CallToolResponse, ErrorData> {
         let most = self.shared.answer_within;
@@ -148,8 +148,8 @@ impl<B: Backend> Gateway<B> {
     /// Tells how a workflow stands, or which there are.
     pub(super) async fn get_workflow(
         &self,
-        mut call: Call,
-        Look { id, wait, after }: Look,
+        mut call: McpCall,
+        GetWorkflowRequest { id, wait, after }: GetWorkflowRequest,
     ) -> Result<CallToolResponse, ErrorData> {
         let backend = &self.shared.backend;
         let Some(id) = id else {
@@ -176,13 +176,13 @@ impl<B: Backend> Gateway<B> {
         if call.channel != Channel::None && !report.questions.is_empty() {
             return self.answer_workflow(&mut call, &id, report, Instant::now() + wait).await;
         }
-        self.follow_workflow(&mut call, &id, report.told, wait).await
+        self.follow_workflow(&mut call, &id, report.last_event, wait).await
     }
 
     /// Passes a model's command on.
     pub(super) async fn command_workflow(
         &self,
-        (id, command): (String, WorkflowCommand),
+        (id, command): (String, WorkflowCommandRequest),
     ) -> Result<CallToolResponse, ErrorData> {
         let answered = self.shared.backend.command_workflow(&id, command, COMMAND_WAIT).await;
         Ok(match answered {
@@ -194,8 +194,8 @@ impl<B: Backend> Gateway<B> {
     /// A request that comes again, with what the person said (2026-07-28).
     pub(super) async fn workflow_again(
         &self,
-        mut call: Call,
-        parked: &Parked,
+        mut call: McpCall,
+        parked: &RetryState,
         answers: &InputResponses,
     ) -> Result<CallToolResponse, ErrorData> {
         for decision in &parked.asked {
@@ -217,7 +217,7 @@ impl<B: Backend> Gateway<B> {
     /// Looks on until there is something to answer.
     async fn follow_workflow(
         &self,
-        call: &mut Call,
+        call: &mut McpCall,
         id: &str,
         after: u64,
         wait: Duration,
@@ -235,12 +235,12 @@ impl<B: Backend> Gateway<B> {
     /// Tells what happens until somebody has to look, or time is up.
     async fn look_on(
         &self,
-        call: &Call,
+        call: &McpCall,
         id: &str,
         mut after: u64,
         deadline: Instant,
-    ) -> Result<Result<(), WorkflowError>, ErrorData> {
-        let mut progress = Progress::of(&call.context);
+    ) -> Result<Result<(), WorkflowApiError>, ErrorData> {
+        let mut progress = ProgressSender::of(&call.context);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let patience = left.min(HEARTBEAT);
@@ -259,7 +259,9 @@ impl<B: Backend> Gateway<B> {
                     None => progress.beat(&call.context).await,
                 }
             }
-            let turned = events.iter().any(|event| matches!(event.news, News::Turn | News::End));
+            let turned = events.iter().any(|event| {
+                matches!(event.effect, EventEffect::NeedsAttention | EventEffect::Ends)
+            });
             if turned || Instant::now() >= deadline {
                 return Ok(Ok(()));
             }
@@ -269,13 +271,13 @@ impl<B: Backend> Gateway<B> {
     /// Answers with how it stands, after the person was asked who can be.
     async fn answer_workflow(
         &self,
-        call: &mut Call,
+        call: &mut McpCall,
         id: &str,
         mut report: WorkflowReport,
         deadline: Instant,
     ) -> Result<CallToolResponse, ErrorData> {
         loop {
-            let open = |one: &&Question| !call.dismissed.contains(&one.decision);
+            let open = |one: &&WorkflowQuestion| !call.dismissed.contains(&one.decision);
             let open: Vec<_> = report.questions.iter().filter(open).cloned().collect();
             match (open.first(), call.channel) {
                 (Some(first), Channel::Elicit) => {
@@ -285,7 +287,8 @@ impl<B: Backend> Gateway<B> {
                     // A person may have taken longer than there was time for.
                     let deadline = deadline.max(Instant::now() + DEFAULT_WAIT);
                     if is_decided
-                        && let Err(error) = self.look_on(call, id, report.told, deadline).await?
+                        && let Err(error) =
+                            self.look_on(call, id, report.last_event, deadline).await?
                     {
                         return Ok(shown::failed(&error).into());
                     }
@@ -293,7 +296,7 @@ impl<B: Backend> Gateway<B> {
                 (Some(_), Channel::InputRequired) => {
                     let questions =
                         open.iter().map(|one| (one.decision.clone(), shown::question(id, one)));
-                    return self.park(call, id, questions.collect(), super::Of::Workflow);
+                    return self.park(call, id, questions.collect(), super::RetrySubject::Workflow);
                 }
                 (Some(_), Channel::None) | (None, _) => return Ok(shown::report(&report).into()),
             }
@@ -305,7 +308,7 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// Passes a person's decision on; without one, they are not asked again in this call.
-    async fn decide(&self, call: &mut Call, id: &str, decision: &str, verdict: Option<Verdict>) {
+    async fn decide(&self, call: &mut McpCall, id: &str, decision: &str, verdict: Option<Verdict>) {
         // Whatever comes of it, it was answered: one that still waits needs another call.
         call.dismissed.push(decision.to_owned());
         let name = match verdict {
@@ -316,8 +319,8 @@ impl<B: Backend> Gateway<B> {
         };
         let fields = [("command", name), ("decision", decision)];
         let fields = fields.map(|(field, text)| (field.to_owned(), Value::from(text)));
-        let by = By::Person(call.client());
-        let command = WorkflowCommand { id: None, command: Map::from_iter(fields), by };
+        let by = CommandSender::Person(call.client());
+        let command = WorkflowCommandRequest { id: None, command: Map::from_iter(fields), by };
         let decided = self.shared.backend.command_workflow(id, command, COMMAND_WAIT).await;
         if let Err(error) = decided {
             tracing::warn!(%error, "a decision did not count");
@@ -326,7 +329,7 @@ impl<B: Backend> Gateway<B> {
 }
 
 /// Asks the person at the client (up to 2025-11-25). `None` if they did not decide.
-async fn ask(call: &Call, id: &str, question: &Question) -> Option<Verdict> {
+async fn ask(call: &McpCall, id: &str, question: &WorkflowQuestion) -> Option<Verdict> {
     let form = shown::question(id, question);
     let left = approval::until(question.expires_ms);
     super::follow::asked(&call.context, form, left).await

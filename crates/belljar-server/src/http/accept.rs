@@ -31,7 +31,7 @@ const BREATH: Duration = Duration::from_millis(50);
 
 /// How connections are treated.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct ConnectionLimits {
     /// At once.
     pub(crate) connections: usize,
     /// From the first to the last byte of a request's head; also how long an idle one is kept.
@@ -43,7 +43,7 @@ pub(crate) struct Patience {
 pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,
-    patience: Patience,
+    patience: ConnectionLimits,
     stop: CancellationToken,
 ) {
     let places = Arc::new(Semaphore::new(patience.connections));
@@ -87,7 +87,7 @@ pub(crate) async fn accept(
 }
 
 async fn serve_one(stream: TcpStream, router: Router, head: Duration, stop: CancellationToken) {
-    let answer = move |request: hyper::Request<Incoming>| -> Answered {
+    let answer = move |request: hyper::Request<Incoming>| -> ResponseFuture {
         let mut router = router.clone();
         // The router is always ready; it is cloned because it serves requests one by one.
         Box::pin(async move { router.call(request.map(Body::new)).await })
@@ -118,7 +118,7 @@ async fn serve_one(stream: TcpStream, router: Router, head: Duration, stop: Canc
     drop(ended);
 }
 
-type Answered = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 /// Answers without having read a request.
 async fn turn_away(mut stream: TcpStream, error: &ApiError) -> io::Result<()> {

@@ -31,7 +31,7 @@ use crate::api::error::ApiError;
 
 /// How large a body may be, and how slow.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct BodyBounds {
     pub(crate) most_bytes: u64,
     pub(crate) grace: Duration,
     pub(crate) bytes_per_second: u64,
@@ -43,16 +43,16 @@ const TOO_SLOW: u8 = 2;
 
 /// What became of a body, for who answers.
 #[derive(Debug, Clone, Default)]
-struct Fate(Arc<AtomicU8>);
+struct BodyFailure(Arc<AtomicU8>);
 
-impl Fate {
+impl BodyFailure {
     fn set(&self, fate: u8) -> io::Error {
         self.0.store(fate, Ordering::Relaxed);
         let why = if fate == TOO_LARGE { "the body is too large" } else { "the body is too slow" };
         io::Error::other(why)
     }
 
-    fn error(&self, bounds: Bounds) -> Option<ApiError> {
+    fn error(&self, bounds: BodyBounds) -> Option<ApiError> {
         match self.0.load(Ordering::Relaxed) {
             IN_TIME => None,
             TOO_LARGE => Some(too_large(bounds)),
@@ -65,13 +65,13 @@ impl Fate {
     }
 }
 
-fn too_large(bounds: Bounds) -> ApiError {
+fn too_large(bounds: BodyBounds) -> ApiError {
     let message = format!("the body is larger than {} bytes", bounds.most_bytes);
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "request.too_large", message)
 }
 
 /// Lets a request through whose body is within bounds, as far as it comes.
-pub(crate) async fn bounded(bounds: Bounds, request: Request, next: Next) -> Response {
+pub(crate) async fn bounded(bounds: BodyBounds, request: Request, next: Next) -> Response {
     let claimed = request.headers().get(header::CONTENT_LENGTH);
     let claimed = claimed.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if claimed.is_some_and(|bytes| bytes > bounds.most_bytes) {
@@ -80,24 +80,25 @@ pub(crate) async fn bounded(bounds: Bounds, request: Request, next: Next) -> Res
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    let fate = Fate::default();
-    let request = request.map(|body| Body::from_stream(Inflow::new(body, bounds, fate.clone())));
+    let fate = BodyFailure::default();
+    let request =
+        request.map(|body| Body::from_stream(BoundedBody::new(body, bounds, fate.clone())));
     let response = next.run(request).await;
     fate.error(bounds).map_or(response, IntoResponse::into_response)
 }
 
-struct Inflow {
+struct BoundedBody {
     body: BodyDataStream,
-    bounds: Bounds,
-    fate: Fate,
+    bounds: BodyBounds,
+    fate: BodyFailure,
     came: u64,
     since: Option<Instant>,
     /// When the next bytes have to be here.
     due: Option<Pin<Box<Sleep>>>,
 }
 
-impl Inflow {
-    fn new(body: Body, bounds: Bounds, fate: Fate) -> Self {
+impl BoundedBody {
+    fn new(body: Body, bounds: BodyBounds, fate: BodyFailure) -> Self {
         Self { body: body.into_data_stream(), bounds, fate, came: 0, since: None, due: None }
     }
 
@@ -109,7 +110,7 @@ impl Inflow {
     }
 }
 
-impl Stream for Inflow {
+impl Stream for BoundedBody {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -12,12 +12,12 @@ use crate::api::error::ApiError;
 
 /// Lets so many requests through per second, and as many at once after a pause.
 #[derive(Debug)]
-pub(crate) struct Rate {
+pub(crate) struct RequestRate {
     per_second: f64,
     left: Mutex<(f64, Instant)>,
 }
 
-impl Rate {
+impl RequestRate {
     pub(crate) fn new(per_second: u32) -> Self {
         let per_second = f64::from(per_second.max(1));
         Self { per_second, left: Mutex::new((per_second, Instant::now())) }
@@ -44,13 +44,13 @@ impl Rate {
 
 /// Places for what takes long. One that is taken is free again when the permit is dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct ConcurrencyLimit {
     free: Arc<Semaphore>,
     most: usize,
     what: &'static str,
 }
 
-impl Places {
+impl ConcurrencyLimit {
     pub(crate) fn new(most: usize, what: &'static str) -> Self {
         Self { free: Arc::new(Semaphore::new(most)), most, what }
     }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn e3_a_second_brings_as_many_as_it_may() {
-        let rate = Rate::new(3);
+        let rate = RequestRate::new(3);
         let start = Instant::now();
         let taken = |at: Instant| (0..10).filter(|_| rate.take(at).is_ok()).count();
         assert_eq!(taken(start), 3);
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn e3_a_place_is_free_again_when_it_is_left() {
-        let places = Places::new(1, "runs");
+        let places = ConcurrencyLimit::new(1, "runs");
         let taken = places.take();
         assert!(taken.is_ok());
         let refused = places.take().map(drop).unwrap_err();

@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn i1_a_run_shows_in_every_metric_it_is_about() {
-    let metrics = Metrics::default();
+    let metrics = ServerMetrics::default();
     let result = json!({
         "status": "failed", "error": {"type": "TimeoutError"}, "tools": {"injected": ["a", "b"]},
         "metrics": {"startupTimeMs": 0.3, "executionTimeMs": 7.0, "memoryUsedMB": 4.1},
@@ -37,7 +37,7 @@ fn i1_a_run_shows_in_every_metric_it_is_about() {
 
 #[test]
 fn i1_what_a_client_makes_up_makes_no_series() {
-    let metrics = Metrics::default();
+    let metrics = ServerMetrics::default();
     metrics.ran(&json!({"status": "x\"} 1", "error": {"type": "Evil\n"}}), Duration::ZERO);
     metrics.answered("/v1/runs", "BREW", 405);
     let text = metrics.text();

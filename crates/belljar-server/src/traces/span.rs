@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 /// A place in a trace, as `traceparent` writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Context {
+pub(crate) struct TraceContext {
     trace: [u8; 16],
     span: [u8; 8],
 }
 
 tokio::task_local! {
     /// The request that is being answered.
-    static REQUEST: Context;
+    static REQUEST: TraceContext;
 }
 
-impl Context {
+impl TraceContext {
     /// A span of a trace of its own, or of the one its parent is in.
     pub(crate) fn below(parent: Option<Self>) -> Self {
         let (mut trace, mut span) = ([0; 16], [0; 8]);
@@ -59,7 +59,7 @@ impl Context {
 
 /// Who is at the other end of what a span measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SpanKind {
     /// Nobody.
     Internal = 1,
     /// A client that asked.
@@ -71,10 +71,10 @@ pub(crate) enum Kind {
 /// Something that took a while.
 #[derive(Debug)]
 pub(crate) struct Span {
-    context: Context,
-    parent: Option<Context>,
+    context: TraceContext,
+    parent: Option<TraceContext>,
     name: String,
-    kind: Kind,
+    kind: SpanKind,
     began: SystemTime,
     took: Duration,
     is_ok: bool,
@@ -83,13 +83,18 @@ pub(crate) struct Span {
 
 impl Span {
     /// A span that ends now.
-    pub(crate) fn ended(name: String, kind: Kind, context: Context, took: Duration) -> Self {
+    pub(crate) fn ended(
+        name: String,
+        kind: SpanKind,
+        context: TraceContext,
+        took: Duration,
+    ) -> Self {
         let began = SystemTime::now().checked_sub(took).unwrap_or(UNIX_EPOCH);
         Self { context, parent: None, name, kind, began, took, is_ok: true, attributes: Vec::new() }
     }
 
     /// What it is part of.
-    pub(crate) fn part_of(mut self, parent: Option<Context>) -> Self {
+    pub(crate) fn part_of(mut self, parent: Option<TraceContext>) -> Self {
         self.parent = parent;
         self
     }
@@ -166,7 +171,7 @@ mod tests {
         let of = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("traceparent", text.parse().ok()?);
-            Context::of_client(&headers)
+            TraceContext::of_client(&headers)
         };
         let trace = "0af7651916cd43dd8448eb211c80319c";
         let good = of(&format!("00-{trace}-b7ad6b7169203331-01"));

@@ -11,7 +11,7 @@ use belljar_flow::{
     Start, Work,
 };
 use belljar_runtime::RunResult;
-use belljar_server::TaskMeasured;
+use belljar_server::TaskMeasurement;
 use belljar_tools::crash_point;
 use serde_json::Value;
 
@@ -138,7 +138,7 @@ impl Performer for Hands {
                 Ending::Done { .. } => None,
                 Ending::Failed { failure } => Some(failure.code.as_str()),
             };
-            meter.performed(TaskMeasured {
+            meter.performed(TaskMeasurement {
                 workflow: &job.flow,
                 task: instance,
                 kind: kind(work),

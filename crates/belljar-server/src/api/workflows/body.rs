@@ -8,7 +8,8 @@ use super::super::error::ApiError;
 use crate::{
     request::{MAX_INTEGER, whole_number},
     workflows::{
-        MAX_ID, WorkflowEvent, WorkflowFork, WorkflowInfo, WorkflowRequest, Written, is_fit_for_id,
+        MAX_ID, WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowRequest, WorkflowSource,
+        is_fit_for_id,
     },
 };
 
@@ -16,7 +17,7 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WorkflowRequest")]
-pub(in super::super) struct WorkflowAsked {
+pub(in super::super) struct WorkflowBody {
     /// A DAG or an agent: an object, a list of tasks, or the text of a file.
     #[schemars(schema_with = "written")]
     workflow: Value,
@@ -41,12 +42,12 @@ fn chosen_id(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["string", "null"], "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"})
 }
 
-impl WorkflowAsked {
+impl WorkflowBody {
     /// What the port takes, and how long to wait.
     pub(super) fn into_request(self) -> Result<(WorkflowRequest, Option<u32>), ApiError> {
         let workflow = match self.workflow {
-            Value::String(text) => Written::Text(text),
-            given @ (Value::Object(_) | Value::Array(_)) => Written::Json(given),
+            Value::String(text) => WorkflowSource::Text(text),
+            given @ (Value::Object(_) | Value::Array(_)) => WorkflowSource::Json(given),
             Value::Null | Value::Bool(_) | Value::Number(_) => {
                 let wanted = "workflow: an object, a list of tasks, or the text of a file";
                 return Err(ApiError::invalid(wanted));
@@ -62,7 +63,7 @@ impl WorkflowAsked {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WorkflowForkRequest")]
-pub(in super::super) struct ForkAsked {
+pub(in super::super) struct WorkflowForkBody {
     /// At which checkpoint; the newest at which it had not ended if absent.
     #[serde(default, deserialize_with = "whole_number")]
     at: Option<u64>,
@@ -75,7 +76,7 @@ pub(in super::super) struct ForkAsked {
     paused: Option<bool>,
 }
 
-impl ForkAsked {
+impl WorkflowForkBody {
     /// What the port takes.
     pub(super) fn into_fork(self) -> Result<WorkflowFork, ApiError> {
         check_id("id", self.id.as_deref())?;
@@ -91,7 +92,7 @@ impl ForkAsked {
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct CommandRequest {
     /// What.
-    command: Name,
+    command: CommandName,
     /// The same id again is the same command again: it is done once.
     #[serde(default, skip_serializing)]
     #[schemars(schema_with = "chosen_id")]
@@ -127,7 +128,7 @@ pub(in super::super) struct CommandRequest {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "CommandName")]
-enum Name {
+enum CommandName {
     Abort,
     Pause,
     Continue,
@@ -165,7 +166,7 @@ fn check_id(field: &str, id: Option<&str>) -> Result<(), ApiError> {
 /// Which workflows.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in super::super) struct Listed {
+pub(in super::super) struct WorkflowListQuery {
     /// How many; 50 if absent.
     #[schemars(range(min = 1, max = 1000))]
     pub(super) limit: Option<u32>,
@@ -176,7 +177,7 @@ pub(in super::super) struct Listed {
 /// How long to look.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in super::super) struct Look {
+pub(in super::super) struct WorkflowQuery {
     /// Wait this long for it to end or to need somebody, at most a minute; not at all if absent.
     #[schemars(range(max = 60_000))]
     pub(super) wait_ms: Option<u32>,
@@ -185,7 +186,7 @@ pub(in super::super) struct Look {
 /// Which events of a workflow.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in super::super) struct EventsWanted {
+pub(in super::super) struct WorkflowEventsQuery {
     /// Those after this number; the `Last-Event-ID` header does the same.
     pub(super) after: Option<u64>,
     /// How many, in a list; 100 if absent.
@@ -205,7 +206,7 @@ pub(in super::super) struct WorkflowList {
 /// What happened to a workflow, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in super::super) struct WorkflowEventList {
-    pub(super) events: Vec<WorkflowEvent>,
+    pub(super) events: Vec<WorkflowEventInfo>,
 }
 
 /// How a workflow stands.

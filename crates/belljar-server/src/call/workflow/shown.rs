@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 use crate::{
     answer,
     approval::{self, QuestionForm},
-    workflows::{CommandAnswer, Question, WorkflowError, WorkflowEvent, WorkflowReport},
+    workflows::{
+        WorkflowApiError, WorkflowCommandAnswer, WorkflowEventInfo, WorkflowQuestion,
+        WorkflowReport,
+    },
 };
 
 /// What can be asked of a workflow.
@@ -61,7 +64,7 @@ pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
             show("not_completed", Value::Array(named));
         }
     }
-    show("events", json!(report.told));
+    show("events", json!(report.last_event));
     if !report.is_over {
         show("message", json!(next(report)));
         show("commands", json!(COMMANDS));
@@ -166,12 +169,12 @@ fn within_budget(value: &Value) -> Value {
 }
 
 /// What happened to a workflow.
-pub(super) fn events(id: &str, events: &[WorkflowEvent]) -> CallToolResult {
+pub(super) fn events(id: &str, events: &[WorkflowEventInfo]) -> CallToolResult {
     answer::structured(json!({"workflow_id": id, "events": events}), false)
 }
 
 /// What became of a command.
-pub(super) fn commanded(id: &str, answer: &CommandAnswer) -> CallToolResult {
+pub(super) fn commanded(id: &str, answer: &WorkflowCommandAnswer) -> CallToolResult {
     let mut shown = json!({"workflow_id": id, "command_id": answer.command_id});
     if let Some(fields) = shown.as_object_mut() {
         let (state, more) = match answer.accepted {
@@ -188,22 +191,22 @@ pub(super) fn commanded(id: &str, answer: &CommandAnswer) -> CallToolResult {
 }
 
 /// Why something was not done.
-pub(super) fn failed(error: &WorkflowError) -> CallToolResult {
+pub(super) fn failed(error: &WorkflowApiError) -> CallToolResult {
     let mut told = json!({
         "type": "WorkflowError", "code": error.code(), "message": error.to_string(),
     });
     let hint = match error {
-        WorkflowError::Unknown { .. } => Some("get_workflow without `id` lists those there are"),
-        WorkflowError::Off
-        | WorkflowError::Taken { .. }
-        | WorkflowError::NotOver { .. }
-        | WorkflowError::Busy { .. }
-        | WorkflowError::Faulty { .. }
-        | WorkflowError::TooLarge { .. }
-        | WorkflowError::BadCommand { .. }
-        | WorkflowError::NotYours { .. }
-        | WorkflowError::Refused { .. }
-        | WorkflowError::Failed { .. } => error.hint(),
+        WorkflowApiError::Unknown { .. } => Some("get_workflow without `id` lists those there are"),
+        WorkflowApiError::Off
+        | WorkflowApiError::Taken { .. }
+        | WorkflowApiError::NotOver { .. }
+        | WorkflowApiError::Busy { .. }
+        | WorkflowApiError::Faulty { .. }
+        | WorkflowApiError::TooLarge { .. }
+        | WorkflowApiError::BadCommand { .. }
+        | WorkflowApiError::NotYours { .. }
+        | WorkflowApiError::Refused { .. }
+        | WorkflowApiError::Failed { .. } => error.hint(),
     };
     if let (Some(fields), Some(hint)) = (told.as_object_mut(), hint) {
         fields.insert("hint".to_owned(), json!(hint));
@@ -212,7 +215,7 @@ pub(super) fn failed(error: &WorkflowError) -> CallToolResult {
 }
 
 /// What a person is asked.
-pub(super) fn question(id: &str, question: &Question) -> QuestionForm {
+pub(super) fn question(id: &str, question: &WorkflowQuestion) -> QuestionForm {
     let text = format!("Workflow {id} asks: {}", question.message);
     approval::yes_or_no(&text, &format!("`belljar workflow show {id}`"))
 }
@@ -225,7 +228,7 @@ mod tests {
 
     fn told(approvals: &Value, decisions: &Value) -> String {
         let value = json!({"id": "w", "approvals": approvals, "decisions": decisions});
-        next(&WorkflowReport { value, told: 0, is_over: false, questions: Vec::new() })
+        next(&WorkflowReport { value, last_event: 0, is_over: false, questions: Vec::new() })
     }
 
     #[test]

@@ -6,13 +6,13 @@
 use belljar_flow::{
     Action, Asked, Command, Dag, Decide, DecisionKind, Machine, OnError, Settings, Task,
 };
-use belljar_server::WorkflowError;
+use belljar_server::WorkflowApiError;
 
 /// How deep containers are looked into; `check` refuses what is deeper.
 const DEPTH: usize = 32;
 
 /// Refuses what is a person's.
-pub(super) fn check(machine: &Machine, command: &Command) -> Result<(), WorkflowError> {
+pub(super) fn check(machine: &Machine, command: &Command) -> Result<(), WorkflowApiError> {
     match command {
         Command::Approve { decision, .. }
         | Command::Reject { decision, .. }
@@ -32,11 +32,11 @@ pub(super) fn check(machine: &Machine, command: &Command) -> Result<(), Workflow
     }
 }
 
-fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowError> {
+fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowApiError> {
     let open = machine.decisions().into_iter().find(|one| one.id == decision);
     let Some(open) = open else {
         let why = format!("no decision {decision} is open");
-        return Err(WorkflowError::BadCommand { why });
+        return Err(WorkflowApiError::BadCommand { why });
     };
     match open.by {
         Asked::Agent => Ok(()),
@@ -53,7 +53,7 @@ fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowError> {
 }
 
 /// Changing what runs would leave a person's decision behind, or what they decided about.
-fn around(machine: &Machine, what: &str, task: &str) -> Result<(), WorkflowError> {
+fn around(machine: &Machine, what: &str, task: &str) -> Result<(), WorkflowApiError> {
     let is_open = machine.decisions().iter().any(|one| one.by == Asked::Human);
     if !is_open && !asks_a_person(&machine.dag(), 0) {
         return Ok(());
@@ -62,12 +62,12 @@ fn around(machine: &Machine, what: &str, task: &str) -> Result<(), WorkflowError
     Err(persons(machine, why, &format!("{what} {task}")))
 }
 
-fn persons(machine: &Machine, why: String, how: &str) -> WorkflowError {
+fn persons(machine: &Machine, why: String, how: &str) -> WorkflowApiError {
     let hint = format!(
         "tell the user: `belljar workflow command {} {how}`, in the project's folder",
         machine.flow()
     );
-    WorkflowError::NotYours { why, hint }
+    WorkflowApiError::NotYours { why, hint }
 }
 
 fn asks_a_person(dag: &Dag, depth: usize) -> bool {

@@ -1,7 +1,9 @@
 //! How a workflow stands and what happens to it, as clients are told.
 
 use belljar_flow::{Asked, Decision, DecisionKind, Event, Happened, Machine, Status, TaskView};
-use belljar_server::{ApprovalKind, News, Question, WorkflowEvent, WorkflowReport};
+use belljar_server::{
+    ApprovalKind, EventEffect, WorkflowEventInfo, WorkflowQuestion, WorkflowReport,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{NEEDS_ATTENTION, QUEUED, TaskQuestion};
@@ -51,7 +53,7 @@ pub(super) fn of(
         .filter(|decision| decision.by == Asked::Human && decision.kind != DecisionKind::InDoubt);
     WorkflowReport {
         value,
-        told: machine.told(),
+        last_event: machine.told(),
         is_over: machine.status().is_over(),
         questions: asked.map(question).collect(),
     }
@@ -87,12 +89,16 @@ pub fn with_task(mut value: Value) -> Value {
     value
 }
 
-fn question(decision: Decision) -> Question {
-    Question { decision: decision.id, message: decision.message, expires_ms: decision.deadline_ms }
+fn question(decision: Decision) -> WorkflowQuestion {
+    WorkflowQuestion {
+        decision: decision.id,
+        message: decision.message,
+        expires_ms: decision.deadline_ms,
+    }
 }
 
 /// Something that happened.
-pub(super) fn event(event: &Event) -> WorkflowEvent {
+pub(super) fn event(event: &Event) -> WorkflowEventInfo {
     let Event { seq, at_ms, branch, happened } = event;
     let mut data = match json!(happened) {
         Value::Object(fields) => fields,
@@ -109,16 +115,16 @@ pub(super) fn event(event: &Event) -> WorkflowEvent {
     }
     data.insert("branch".to_owned(), json!(branch));
     let line = line(&name, &data);
-    let news = if matches!(happened, Happened::WorkflowEnded { .. }) {
-        News::End
+    let effect = if matches!(happened, Happened::WorkflowEnded { .. }) {
+        EventEffect::Ends
     } else if matches!(happened, Happened::RollbackStarted { .. }) {
-        News::Again
+        EventEffect::Resumes
     } else if is_turn(happened) {
-        News::Turn
+        EventEffect::NeedsAttention
     } else {
-        News::Step
+        EventEffect::Continues
     };
-    WorkflowEvent { seq: *seq, name, at_ms: *at_ms, data: Value::Object(data), line, news }
+    WorkflowEventInfo { seq: *seq, name, at_ms: *at_ms, data: Value::Object(data), line, effect }
 }
 
 fn is_turn(happened: &Happened) -> bool {
