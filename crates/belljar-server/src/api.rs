@@ -40,17 +40,17 @@ use error::ApiError;
 pub(crate) struct Api<B> {
     gateway: Gateway<B>,
     /// Places for runs.
-    running: ConcurrencyLimit,
+    run_limit: ConcurrencyLimit,
     /// Places for clients that follow events.
-    following: ConcurrencyLimit,
+    stream_limit: ConcurrencyLimit,
     /// Ends what would go on for ever.
     stop: CancellationToken,
 }
 
 impl<B> Clone for Api<B> {
     fn clone(&self) -> Self {
-        let (running, following) = (self.running.clone(), self.following.clone());
-        Self { gateway: self.gateway.clone(), running, following, stop: self.stop.clone() }
+        let (run_limit, stream_limit) = (self.run_limit.clone(), self.stream_limit.clone());
+        Self { gateway: self.gateway.clone(), run_limit, stream_limit, stop: self.stop.clone() }
     }
 }
 
@@ -59,8 +59,8 @@ impl<B: Backend> Api<B> {
         Self {
             gateway,
             stop,
-            running: ConcurrencyLimit::new(limits.runs, "runs"),
-            following: ConcurrencyLimit::new(limits.event_streams, "event streams"),
+            run_limit: ConcurrencyLimit::new(limits.runs, "runs"),
+            stream_limit: ConcurrencyLimit::new(limits.event_streams, "event streams"),
         }
     }
 
@@ -73,9 +73,9 @@ impl<B: Backend> Api<B> {
 pub(crate) fn routes<B: Backend>(api: Api<B>) -> Router {
     Router::new()
         .route("/v1/runs", post(runs::create).get(runs::list))
-        .route("/v1/runs/{id}", get(runs::look).delete(runs::abort))
+        .route("/v1/runs/{id}", get(runs::get).delete(runs::abort))
         .route("/v1/sessions", post(sessions::create).get(sessions::list))
-        .route("/v1/sessions/{id}", get(sessions::look).delete(sessions::destroy))
+        .route("/v1/sessions/{id}", get(sessions::get).delete(sessions::destroy))
         .route("/v1/sessions/{id}/runs", post(runs::create_in_session))
         .route(
             "/v1/sessions/{id}/checkpoints",
@@ -85,7 +85,7 @@ pub(crate) fn routes<B: Backend>(api: Api<B>) -> Router {
         .route("/v1/sessions/{id}/fork", post(sessions::fork))
         .route("/v1/sessions/{id}/files", get(files::list))
         .route("/v1/workflows", post(workflows::create).get(workflows::list))
-        .route("/v1/workflows/{id}", get(workflows::look).delete(workflows::forget))
+        .route("/v1/workflows/{id}", get(workflows::get).delete(workflows::forget))
         .route("/v1/workflows/{id}/events", get(workflows::events))
         .route("/v1/workflows/{id}/commands", post(workflows::command))
         .route("/v1/workflows/{id}/fork", post(workflows::fork))
@@ -96,8 +96,8 @@ pub(crate) fn routes<B: Backend>(api: Api<B>) -> Router {
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(openapi_document))
         .with_state(api)
-        .fallback(nowhere)
-        .method_not_allowed_fallback(not_so)
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(method_not_allowed)
 }
 
 /// The routes whose bodies are files, which may be larger than other bodies.
@@ -106,7 +106,7 @@ pub(crate) fn file_routes<B: Backend>(api: Api<B>) -> Router {
     Router::new()
         .route("/v1/sessions/{id}/files/{*path}", one)
         .with_state(api)
-        .method_not_allowed_fallback(not_so)
+        .method_not_allowed_fallback(method_not_allowed)
 }
 
 /// Whether the server is there; for whoever watches over it, without a token.
@@ -131,12 +131,12 @@ async fn openapi_document() -> impl IntoResponse {
     Json(openapi::document())
 }
 
-async fn nowhere() -> ApiError {
+async fn unknown_path() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "request.path", "there is nothing at this path")
         .with_hint("GET /openapi.json lists what there is")
 }
 
-async fn not_so() -> ApiError {
+async fn method_not_allowed() -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", "not with this method")
         .with_hint("GET /openapi.json lists what there is")
 }

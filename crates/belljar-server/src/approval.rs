@@ -81,13 +81,13 @@ impl Channel {
 pub(crate) fn form(request: &ApprovalRequest) -> QuestionForm {
     let (message, extent) = question(request);
     match (request.kind, extent) {
-        (ApprovalKind::InDoubt, QuestionExtent::Whole) => asking_what_became_of_it(message),
-        (ApprovalKind::Call, _) | (_, QuestionExtent::InPart) => asking(message, extent),
+        (ApprovalKind::InDoubt, QuestionExtent::Whole) => in_doubt_form(message),
+        (ApprovalKind::Call, _) | (_, QuestionExtent::InPart) => yes_no_form(message, extent),
     }
 }
 
 /// A call that may have happened is not asked about with yes or no.
-fn asking_what_became_of_it(message: String) -> QuestionForm {
+fn in_doubt_form(message: String) -> QuestionForm {
     let answers = [RETRY, USE, DENY].map(str::to_owned).to_vec();
     let titles = ["Make the call again", "It happened: use its result", "Let it fail in the code"];
     let answer = EnumSchema::builder(answers).title("What became of the call");
@@ -115,7 +115,7 @@ fn asking_what_became_of_it(message: String) -> QuestionForm {
 pub(crate) fn yes_or_no(text: &str, elsewhere: &str) -> QuestionForm {
     let text = visible(text);
     if text.chars().nth(MAX_SHOWN_CHARS).is_none() {
-        return asking(text, QuestionExtent::Whole);
+        return yes_no_form(text, QuestionExtent::Whole);
     }
     let shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
     let message = format!(
@@ -123,10 +123,10 @@ pub(crate) fn yes_or_no(text: &str, elsewhere: &str) -> QuestionForm {
          it: {elsewhere}",
         text.len() - shown.len()
     );
-    asking(message, QuestionExtent::InPart)
+    yes_no_form(message, QuestionExtent::InPart)
 }
 
-fn asking(message: String, extent: QuestionExtent) -> QuestionForm {
+fn yes_no_form(message: String, extent: QuestionExtent) -> QuestionForm {
     let schema = ElicitationSchema::builder();
     let schema = match extent {
         QuestionExtent::Whole => schema.required_bool_with("approve", |approve: BooleanSchema| {
@@ -171,13 +171,13 @@ pub(crate) fn verdict(answer: &ElicitResult, extent: QuestionExtent) -> Option<V
 }
 
 /// How long there is to answer, if not for ever.
-pub(crate) fn until(expires_ms: Option<u64>) -> Option<Duration> {
+pub(crate) fn time_left(expires_ms: Option<u64>) -> Option<Duration> {
     let expires = UNIX_EPOCH.checked_add(Duration::from_millis(expires_ms?))?;
     Some(expires.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
 fn question(request: &ApprovalRequest) -> (String, QuestionExtent) {
-    let tool = in_line(&request.tool);
+    let tool = single_line(&request.tool);
     let (mut text, yes) = match request.kind {
         ApprovalKind::Call => (format!("Allow the call of {tool}?\n"), "approve"),
         ApprovalKind::InDoubt => {
@@ -194,11 +194,11 @@ fn question(request: &ApprovalRequest) -> (String, QuestionExtent) {
         text += &format!(
             "\nThis is not all of it, so the call can only be refused here. All of it: `belljar \
              approvals show {0}`; then `belljar approvals {yes} {0}`",
-            in_line(&request.id)
+            single_line(&request.id)
         );
     }
-    text += &format!("\nRun: {}", in_line(&request.run_id));
-    let code = request.code_line.as_deref().map(|code| in_line(code.trim()));
+    text += &format!("\nRun: {}", single_line(&request.run_id));
+    let code = request.code_line.as_deref().map(|code| single_line(code.trim()));
     match (request.line, code) {
         (Some(line), Some(code)) => text += &format!("\nCode, line {line}: {code}"),
         (Some(line), None) => text += &format!("\nCode, line {line}"),
@@ -209,7 +209,7 @@ fn question(request: &ApprovalRequest) -> (String, QuestionExtent) {
 }
 
 /// The same for a text that has a line of its own, and must not begin another.
-fn in_line(text: &str) -> String {
+fn single_line(text: &str) -> String {
     visible(text).replace('\n', "\\n")
 }
 

@@ -326,14 +326,18 @@ pub enum Stream {
 pub struct RunReporter {
     live: LiveRun,
     feed: Option<Feed>,
-    known: Option<RunRegistration>,
+    registration: Option<RunRegistration>,
     /// Where spans of its calls go, and the span they are part of.
     trace: Option<(Traces, TraceContext)>,
 }
 
 impl RunReporter {
-    pub(crate) fn new(live: LiveRun, feed: Option<Feed>, known: Option<RunRegistration>) -> Self {
-        Self { live, feed, known, trace: None }
+    pub(crate) fn new(
+        live: LiveRun,
+        feed: Option<Feed>,
+        registration: Option<RunRegistration>,
+    ) -> Self {
+        Self { live, feed, registration, trace: None }
     }
 
     pub(crate) fn trace(&mut self, trace: Option<(Traces, TraceContext)>) {
@@ -342,16 +346,16 @@ impl RunReporter {
 
     /// Completes when the run is to end, with a report of how far it came.
     pub fn aborted(&self) -> impl Future<Output = ()> + Send + 'static {
-        self.live.told_to_end()
+        self.live.end_requested()
     }
 
     /// The run has an id.
     pub fn started(&self, run_id: &str) {
-        self.live.tell(|state| state.run_id = Some(run_id.to_owned()));
-        if let Some(known) = &self.known {
-            known.announce(run_id, self.live.clone());
+        self.live.update(|state| state.run_id = Some(run_id.to_owned()));
+        if let Some(registration) = &self.registration {
+            registration.announce(run_id, self.live.clone());
         }
-        self.tell(|| RunEvent::Started { run_id: run_id.to_owned() });
+        self.send(|| RunEvent::Started { run_id: run_id.to_owned() });
     }
 
     /// Whether somebody wants to hear what is printed as it is.
@@ -366,36 +370,36 @@ impl RunReporter {
         {
             self.line(line);
         }
-        self.tell(|| RunEvent::Printed { stream, text: text.to_owned() });
+        self.send(|| RunEvent::Printed { stream, text: text.to_owned() });
     }
 
     /// A tool call begins.
     pub fn call_began(&self, tool: &str) {
         self.line(&format!("calling {tool}"));
-        self.tell(|| RunEvent::CallBegan { tool: tool.to_owned() });
+        self.send(|| RunEvent::CallBegan { tool: tool.to_owned() });
     }
 
     /// A tool call has ended.
     pub fn call_ended(&self, tool: &str, is_ok: bool, duration: Duration) {
         let how = if is_ok { "answered" } else { "failed" };
         self.line(&format!("{tool} {how} after {} ms", duration.as_millis()));
-        self.tell(|| RunEvent::CallEnded { tool: tool.to_owned(), is_ok, duration });
+        self.send(|| RunEvent::CallEnded { tool: tool.to_owned(), is_ok, duration });
         if let Some((traces, run)) = &self.trace {
-            let context = TraceContext::below(Some(*run));
+            let context = TraceContext::child_of(Some(*run));
             let span = Span::ended(format!("tool {tool}"), SpanKind::Client, context, duration);
-            traces.send(span.part_of(Some(*run)).ok(is_ok).with("belljar.tool", tool.into()));
+            traces.send(span.with_parent(Some(*run)).ok(is_ok).with("belljar.tool", tool.into()));
         }
     }
 
     /// The run said something. Clients that follow see the latest, so a flood costs nothing.
     pub fn line(&self, text: &str) {
-        self.live.tell(|state| state.say(text));
+        self.live.update(|state| state.say(text));
     }
 
     /// A call waits for a person.
     pub fn approval(&self, request: ApprovalRequest) {
-        self.tell(|| RunEvent::Waits(request.clone()));
-        self.live.tell(|state| {
+        self.send(|| RunEvent::ApprovalRequested(request.clone()));
+        self.live.update(|state| {
             state.run_id.get_or_insert_with(|| request.run_id.clone());
             state.waiting.retain(|known| known.id != request.id);
             state.waiting.push(request);
@@ -404,13 +408,13 @@ impl RunReporter {
 
     /// An approval was decided, by whomever, or expired: nobody needs to be asked any more.
     pub fn settled(&self, approval_id: &str) {
-        self.live.tell(|state| state.waiting.retain(|known| known.id != approval_id));
-        self.tell(|| RunEvent::Settled { approval_id: approval_id.to_owned() });
+        self.live.update(|state| state.waiting.retain(|known| known.id != approval_id));
+        self.send(|| RunEvent::ApprovalSettled { approval_id: approval_id.to_owned() });
     }
 
-    fn tell(&self, what: impl FnOnce() -> RunEvent) {
+    fn send(&self, what: impl FnOnce() -> RunEvent) {
         if let Some(feed) = &self.feed {
-            feed.tell(what());
+            feed.send(what());
         }
     }
 }

@@ -38,7 +38,7 @@ use crate::{
 /// How long `get_run` waits unless told.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 /// How often a run of another process that waits for a person is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How many tools are found unless told, and at most.
 const DEFAULT_FOUND: u64 = 5;
 const MOST_FOUND: u64 = 50;
@@ -116,7 +116,7 @@ impl<B: Backend> Gateway<B> {
         };
         if let Some(sealed) = &request.request_state {
             let answers = request.input_responses.unwrap_or_default();
-            return self.retried(call, sealed, &answers).await;
+            return self.retry(call, sealed, &answers).await;
         }
         let refused = |error: RequestError| Ok(answer::refused(&error).into());
         match &*request.name {
@@ -125,10 +125,10 @@ impl<B: Backend> Gateway<B> {
                 Err(error) => refused(error),
             },
             tools::SEARCH => self.search(arguments).await.or_else(refused),
-            tools::GET_RUN => match wanted_run(arguments) {
+            tools::GET_RUN => match decode_get_run(arguments) {
                 Ok((run_id, wait)) => {
                     let wait = wait.unwrap_or(DEFAULT_WAIT).min(self.shared.answer_within);
-                    self.look(call, &run_id, wait, OnCancel::Leave).await
+                    self.answer_run(call, &run_id, wait, OnCancel::Leave).await
                 }
                 Err(error) => refused(error),
             },
@@ -137,24 +137,24 @@ impl<B: Backend> Gateway<B> {
                 Err(error) => refused(error),
             },
             tools::RUN_WORKFLOW if self.offers_workflows() => {
-                match workflow::asked_run(arguments) {
+                match workflow::decode_run(arguments) {
                     Ok(asked) => self.run_workflow(call, asked).await,
                     Err(error) => refused(error),
                 }
             }
             tools::WORKFLOW_COMMAND if self.offers_workflows() => {
-                match workflow::asked_command(arguments) {
+                match workflow::decode_command(arguments) {
                     Ok(asked) => self.command_workflow(asked).await,
                     Err(error) => refused(error),
                 }
             }
             tools::GET_WORKFLOW if self.offers_workflows() => {
-                match workflow::asked_look(arguments) {
+                match workflow::decode_get(arguments) {
                     Ok(asked) => self.get_workflow(call, asked).await,
                     Err(error) => refused(error),
                 }
             }
-            name if self.passes(name) => self.pass(call, name, arguments).await,
+            name if self.is_passed_through(name) => self.call_upstream(call, name, arguments).await,
             name => Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None)),
         }
     }
@@ -163,7 +163,7 @@ impl<B: Backend> Gateway<B> {
         self.shared.backend.offers_workflows()
     }
 
-    fn passes(&self, name: &str) -> bool {
+    fn is_passed_through(&self, name: &str) -> bool {
         let (shown, _) = crate::names::sort_out(self.shared.backend.pass_through());
         shown.iter().any(|tool| tool.name == name)
     }
@@ -181,15 +181,15 @@ impl<B: Backend> Gateway<B> {
         self.follow(call, live, self.shared.answer_within, OnCancel::Abort).await
     }
 
-    async fn pass(
+    async fn call_upstream(
         &self,
         call: McpCall,
         name: &str,
         arguments: JsonObject,
     ) -> Result<CallToolResponse, ErrorData> {
         let (backend, name) = (self.shared.backend.clone(), name.to_owned());
-        let live = self.shared.runs.start(|observer| async move {
-            RunOutcome::Tool(Arc::new(backend.call_tool(&name, arguments, observer).await))
+        let live = self.shared.runs.start(|reporter| async move {
+            RunOutcome::Tool(Arc::new(backend.call_tool(&name, arguments, reporter).await))
         });
         self.follow(call, live, self.shared.answer_within, OnCancel::Abort).await
     }
@@ -210,34 +210,34 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// A request that comes again, with what the person said (2026-07-28).
-    async fn retried(
+    async fn retry(
         &self,
         mut call: McpCall,
         sealed: &str,
         answers: &InputResponses,
     ) -> Result<CallToolResponse, ErrorData> {
-        let parked: RetryState =
+        let state: RetryState =
             self.shared.states.open_json_with(sealed, &call.binding).map_err(|error| {
                 tracing::warn!(%error, "a requestState was refused");
                 ErrorData::invalid_params("requestState is not valid for this request", None)
             })?;
-        if parked.of == RetrySubject::Workflow {
-            return self.workflow_again(call, &parked, answers).await;
+        if state.of == RetrySubject::Workflow {
+            return self.retry_workflow(call, &state, answers).await;
         }
-        let live = self.shared.runs.find(&parked.run_id);
-        for id in &parked.asked {
+        let live = self.shared.runs.find(&state.run_id);
+        for id in &state.asked {
             let Some(said) = answers.get(id) else { continue };
             let said: ElicitResult = serde_json::from_value(said.clone()).map_err(|error| {
                 ErrorData::invalid_params(format!("inputResponses.{id}: {error}"), None)
             })?;
-            self.settle(&mut call, live.as_ref(), id, parked.verdict(id, &said)).await;
+            self.record_decision(&mut call, live.as_ref(), id, state.verdict(id, &said)).await;
         }
-        self.look(call, &parked.run_id, self.shared.answer_within, OnCancel::Abort).await
+        self.answer_run(call, &state.run_id, self.shared.answer_within, OnCancel::Abort).await
     }
 
     /// Passes a person's decision on; without one, they are not asked again in this call. A
     /// decision that comes too late changes nothing, which is right.
-    async fn settle(
+    async fn record_decision(
         &self,
         call: &mut McpCall,
         live: Option<&LiveRun>,
@@ -258,7 +258,7 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// Answers with how a run stands that some other request started.
-    async fn look(
+    async fn answer_run(
         &self,
         call: McpCall,
         run_id: &str,
@@ -267,12 +267,12 @@ impl<B: Backend> Gateway<B> {
     ) -> Result<CallToolResponse, ErrorData> {
         match self.shared.runs.find(run_id) {
             Some(live) => self.follow(call, live, wait, on_cancel).await,
-            None => self.look_stored(call, run_id, wait).await,
+            None => self.answer_stored_run(call, run_id, wait).await,
         }
     }
 
     /// The same for a run that another process has, or that this one had before it was restarted.
-    async fn look_stored(
+    async fn answer_stored_run(
         &self,
         mut call: McpCall,
         run_id: &str,
@@ -293,14 +293,16 @@ impl<B: Backend> Gateway<B> {
             match (open, call.channel) {
                 (Some(open), Channel::Elicit) => {
                     let verdict = follow::ask(&call.context, open).await;
-                    self.settle(&mut call, None, &open.id, verdict).await;
+                    self.record_decision(&mut call, None, &open.id, verdict).await;
                 }
                 (Some(_), Channel::InputRequired) => {
-                    return self.ask_again(&call, run_id, &report.waiting);
+                    return self.ask_for_approvals(&call, run_id, &report.waiting);
                 }
                 // Somebody may decide elsewhere while this is waited for.
-                (Some(_), Channel::None) if !left.is_zero() => sleep(LOOK_EVERY).await,
-                (Some(_), Channel::None) | (None, _) => return Ok(shaped(&call, run_id, &report)),
+                (Some(_), Channel::None) if !left.is_zero() => sleep(POLL_INTERVAL).await,
+                (Some(_), Channel::None) | (None, _) => {
+                    return Ok(stored_answer(&call, run_id, &report));
+                }
             }
         }
     }
@@ -312,20 +314,20 @@ impl<B: Backend> Gateway<B> {
         wait: Duration,
         on_cancel: OnCancel,
     ) -> Result<CallToolResponse, ErrorData> {
-        let turn = Follower::new(self, &live, &mut call).run(wait, on_cancel).await;
-        match turn {
+        let result = Follower::new(self, &live, &mut call).run(wait, on_cancel).await;
+        match result {
             // It rests, with a question that is in the store.
             FollowResult::Finished { run_id: Some(run_id), finished } if finished.is_in_doubt() => {
-                self.look_stored(call, &run_id, Duration::ZERO).await
+                self.answer_stored_run(call, &run_id, Duration::ZERO).await
             }
             FollowResult::Finished { run_id, finished } => {
-                Ok(finish(&call, run_id.as_deref(), &finished))
+                Ok(finished_answer(&call, run_id.as_deref(), &finished))
             }
             FollowResult::Waiting { run_id, waiting } => {
-                self.shared.runs.keep(&run_id, &live);
+                self.shared.runs.keep_findable(&run_id, &live);
                 let all_dismissed = waiting.iter().all(|one| call.dismissed.contains(&one.id));
                 if call.channel == Channel::InputRequired && !all_dismissed {
-                    return self.ask_again(&call, &run_id, &waiting);
+                    return self.ask_for_approvals(&call, &run_id, &waiting);
                 }
                 Ok(match call.shape {
                     AnswerShape::Run => answer::waiting(&run_id, &waiting).into(),
@@ -333,7 +335,7 @@ impl<B: Backend> Gateway<B> {
                 })
             }
             FollowResult::Running { run_id } => {
-                self.shared.runs.keep(&run_id, &live);
+                self.shared.runs.keep_findable(&run_id, &live);
                 Ok(match call.shape {
                     AnswerShape::Run => answer::running(&run_id).into(),
                     AnswerShape::Tool => answer::tool_running(&run_id).into(),
@@ -344,7 +346,7 @@ impl<B: Backend> Gateway<B> {
     }
 
     /// Wants the request again, with a person's answers (2026-07-28).
-    fn ask_again(
+    fn ask_for_approvals(
         &self,
         call: &McpCall,
         run_id: &str,
@@ -352,11 +354,11 @@ impl<B: Backend> Gateway<B> {
     ) -> Result<CallToolResponse, ErrorData> {
         let open = waiting.iter().filter(|one| !call.dismissed.contains(&one.id));
         let questions = open.map(|one| (one.id.clone(), approval::form(one)));
-        self.park(call, run_id, questions.collect(), RetrySubject::Run)
+        self.require_input(call, run_id, questions.collect(), RetrySubject::Run)
     }
 
     /// The answer that wants the request again, with these questions answered.
-    fn park(
+    fn require_input(
         &self,
         call: &McpCall,
         id: &str,
@@ -370,9 +372,9 @@ impl<B: Backend> Gateway<B> {
             .map(|(id, form)| (id, InputRequest::Elicitation(ElicitRequest::new(form.params))))
             .collect::<std::collections::BTreeMap<_, _>>();
         let asked = questions.keys().cloned().collect();
-        let parked = RetryState { run_id: id.to_owned(), asked, in_part, of };
+        let state = RetryState { run_id: id.to_owned(), asked, in_part, of };
         let options = SealOptions::new().associated_data(&call.binding);
-        let sealed = self.shared.states.seal_json_with(&parked, &options).map_err(|error| {
+        let sealed = self.shared.states.seal_json_with(&state, &options).map_err(|error| {
             ErrorData::internal_error(format!("requestState could not be made: {error}"), None)
         })?;
         Ok(InputRequiredResult::new(Some(questions), Some(sealed)).into())
@@ -389,7 +391,11 @@ impl McpCall {
     }
 }
 
-fn finish(call: &McpCall, run_id: Option<&str>, finished: &RunOutcome) -> CallToolResponse {
+fn finished_answer(
+    call: &McpCall,
+    run_id: Option<&str>,
+    finished: &RunOutcome,
+) -> CallToolResponse {
     let lost = "the run ended without a report; the server's log says why";
     match (finished, call.shape) {
         (RunOutcome::Run(report, _), _) => answer::run(report),
@@ -405,7 +411,7 @@ fn finish(call: &McpCall, run_id: Option<&str>, finished: &RunOutcome) -> CallTo
 }
 
 /// The report of a stored run, for a caller that wants the answer of a tool or that of a run.
-fn shaped(call: &McpCall, run_id: &str, report: &RunReport) -> CallToolResponse {
+fn stored_answer(call: &McpCall, run_id: &str, report: &RunReport) -> CallToolResponse {
     match call.shape {
         AnswerShape::Tool if !report.waiting.is_empty() => {
             answer::tool_waiting(run_id, &report.waiting).into()
@@ -415,7 +421,7 @@ fn shaped(call: &McpCall, run_id: &str, report: &RunReport) -> CallToolResponse 
     }
 }
 
-fn wanted_run(arguments: JsonObject) -> Result<(String, Option<Duration>), RequestError> {
+fn decode_get_run(arguments: JsonObject) -> Result<(String, Option<Duration>), RequestError> {
     let mut fields = Fields::new("", &["run_id", "wait_ms"], arguments)?;
     let missing = || RequestError::Missing { field: "run_id".to_owned() };
     let run_id = fields.text("run_id")?.ok_or_else(missing)?;

@@ -1,6 +1,6 @@
 //! What a run tells while it goes on, in order, for one client that follows it.
 //!
-//! Telling never waits, so what a client does not take is held here, up to a bound: beyond it,
+//! Telling never waits, so events that a client does not take are held here, up to a bound: beyond it,
 //! prints are left out, and the client is told that they were. The result has them.
 
 use std::{
@@ -38,8 +38,8 @@ pub(crate) enum RunEvent {
         is_ok: bool,
         duration: Duration,
     },
-    Waits(ApprovalRequest),
-    Settled {
+    ApprovalRequested(ApprovalRequest),
+    ApprovalSettled {
         approval_id: String,
     },
 }
@@ -52,8 +52,8 @@ impl RunEvent {
             | Self::LeftOut
             | Self::CallBegan { .. }
             | Self::CallEnded { .. }
-            | Self::Waits(_)
-            | Self::Settled { .. } => 0,
+            | Self::ApprovalRequested(_)
+            | Self::ApprovalSettled { .. } => 0,
         }
     }
 }
@@ -61,7 +61,7 @@ impl RunEvent {
 /// The end that tells.
 #[derive(Debug, Clone)]
 pub(crate) struct Feed {
-    told: mpsc::UnboundedSender<RunEvent>,
+    events: mpsc::UnboundedSender<RunEvent>,
     held: Arc<AtomicUsize>,
     leaves_out: Arc<AtomicBool>,
 }
@@ -69,48 +69,48 @@ pub(crate) struct Feed {
 /// The end that hears.
 #[derive(Debug)]
 pub(crate) struct FeedReceiver {
-    told: mpsc::UnboundedReceiver<RunEvent>,
+    events: mpsc::UnboundedReceiver<RunEvent>,
     held: Arc<AtomicUsize>,
 }
 
 impl Feed {
     /// Both ends.
     pub(crate) fn new() -> (Self, FeedReceiver) {
-        let (sender, told) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::unbounded_channel();
         let held = Arc::new(AtomicUsize::new(0));
-        let feed = Self { told: sender, held: held.clone(), leaves_out: Arc::default() };
-        (feed, FeedReceiver { told, held })
+        let feed = Self { events: sender, held: held.clone(), leaves_out: Arc::default() };
+        (feed, FeedReceiver { events, held })
     }
 
-    pub(crate) fn tell(&self, what: RunEvent) {
-        let bytes = what.held_bytes();
+    pub(crate) fn send(&self, event: RunEvent) {
+        let bytes = event.held_bytes();
         if bytes > 0 {
             let is_full = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_HELD_BYTES;
             let was_full = self.leaves_out.swap(is_full, Ordering::Relaxed);
             if is_full {
                 self.held.fetch_sub(bytes, Ordering::Relaxed);
                 if !was_full {
-                    let _ = self.told.send(RunEvent::LeftOut);
+                    let _ = self.events.send(RunEvent::LeftOut);
                 }
                 return;
             }
         }
         // A client that is gone needs nothing any more.
-        let _ = self.told.send(what);
+        let _ = self.events.send(event);
     }
 }
 
 impl FeedReceiver {
     /// The next thing; `None` when the run tells nothing any more.
     pub(crate) async fn next(&mut self) -> Option<RunEvent> {
-        let what = self.told.recv().await?;
-        self.held.fetch_sub(what.held_bytes(), Ordering::Relaxed);
-        Some(what)
+        let event = self.events.recv().await?;
+        self.held.fetch_sub(event.held_bytes(), Ordering::Relaxed);
+        Some(event)
     }
     /// The next thing that was told already.
-    pub(crate) fn now(&mut self) -> Option<RunEvent> {
-        let what = self.told.try_recv().ok()?;
-        self.held.fetch_sub(what.held_bytes(), Ordering::Relaxed);
-        Some(what)
+    pub(crate) fn try_next(&mut self) -> Option<RunEvent> {
+        let event = self.events.try_recv().ok()?;
+        self.held.fetch_sub(event.held_bytes(), Ordering::Relaxed);
+        Some(event)
     }
 }

@@ -63,7 +63,7 @@ pub(crate) struct GatewayState<B> {
     pub(crate) answer_within: Duration,
     pub(crate) states: RequestStateCodec,
     /// Cancelled when the host is going to stop: no run is taken up any more.
-    pub(crate) leaving: CancellationToken,
+    pub(crate) stopping: CancellationToken,
 }
 
 impl<B> Clone for Gateway<B> {
@@ -84,9 +84,17 @@ impl<B: Backend> Gateway<B> {
         let (runs, recent, metrics) =
             (LiveRuns::default(), RecentRuns::default(), Arc::<ServerMetrics>::default());
         backend.measure_with(BackgroundMeter::new(Arc::clone(&metrics), traces.clone()));
-        let leaving = CancellationToken::new();
-        let shared =
-            GatewayState { backend, runs, recent, metrics, traces, answer_within, states, leaving };
+        let stopping = CancellationToken::new();
+        let shared = GatewayState {
+            backend,
+            runs,
+            recent,
+            metrics,
+            traces,
+            answer_within,
+            states,
+            stopping,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -95,7 +103,7 @@ impl<B: Backend> Gateway<B> {
         self.shared.runs.abort_all();
     }
 
-    /// Why tools that were to be passed through are not.
+    /// Why each tool that was to be passed through is not.
     pub fn left_out(&self) -> Vec<NameError> {
         sort_out(self.shared.backend.pass_through()).1
     }
@@ -106,7 +114,7 @@ impl<B: Backend> Gateway<B> {
             true => tools::WorkflowTools::Offered,
             false => tools::WorkflowTools::Off,
         });
-        all.extend(shown.into_iter().map(tools::passed));
+        all.extend(shown.into_iter().map(tools::upstream_tool));
         all
     }
 }

@@ -58,7 +58,7 @@ impl Guard {
         let host =
             hosts.next().map(|host| host.to_str().map_err(|_| AccessDenied::Host)).transpose()?;
         let named = [host, uri.authority().map(Authority::as_str)];
-        let are_known = named.iter().flatten().all(|host| self.is_known(host));
+        let are_known = named.iter().flatten().all(|host| self.is_known_host(host));
         if hosts.next().is_some() || named == [None, None] || !are_known {
             return Err(AccessDenied::Host);
         }
@@ -77,14 +77,14 @@ impl Guard {
         let given = headers.get(header::AUTHORIZATION).ok_or(AccessDenied::NoToken)?;
         let given = given.to_str().map_err(|_| AccessDenied::WrongToken)?;
         let (scheme, guess) = given.split_once(' ').ok_or(AccessDenied::WrongToken)?;
-        if scheme.eq_ignore_ascii_case("bearer") && token.is(guess.trim()) {
+        if scheme.eq_ignore_ascii_case("bearer") && token.matches(guess.trim()) {
             Ok(())
         } else {
             Err(AccessDenied::WrongToken)
         }
     }
 
-    fn is_known(&self, host: &str) -> bool {
+    fn is_known_host(&self, host: &str) -> bool {
         let Ok(authority) = host.parse::<Authority>() else { return false };
         let name = authority.host();
         let loopback = LOOPBACK.iter().any(|known| name.eq_ignore_ascii_case(known));

@@ -1,8 +1,8 @@
 //! The gateway over HTTP: `/mcp`, the plain API, and `/healthz` for whoever watches over it.
 
 mod accept;
-mod inflow;
-mod pressure;
+mod limits;
+mod request_body;
 
 use std::{future::Future, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
@@ -29,15 +29,15 @@ use crate::{
     backend::Backend,
     gateway::Gateway,
     guard::{AllowedSources, Auth, Guard},
-    mcp_sessions::{McpSessions, counted},
+    mcp_sessions::{McpSessions, track_session},
     metrics::ServerMetrics,
-    request_id::named,
-    unambiguous::one_meaning,
+    request_id::with_request_id,
+    unambiguous::refuse_ambiguous,
 };
 use accept::{ConnectionLimits, accept};
-use inflow::{BodyBounds, bounded};
-pub(crate) use pressure::ConcurrencyLimit;
-use pressure::RequestRate;
+pub(crate) use limits::ConcurrencyLimit;
+use limits::RequestRate;
+use request_body::{BodyBounds, limit_body};
 
 /// Larger requests are refused with 413.
 const MAX_BODY_BYTES: usize = 64 << 20;
@@ -45,7 +45,7 @@ const MAX_BODY_BYTES: usize = 64 << 20;
 /// than a run may take, and than a person takes to decide.
 const SESSION_IDLE: Duration = Duration::from_hours(6);
 /// How long connections may take to end once the server is told to.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where the server listens and to whom.
 #[derive(Debug, Clone)]
@@ -142,7 +142,7 @@ pub struct HttpServer {
     close: CancellationToken,
     task: Option<JoinHandle<()>>,
     /// Ends what its requests have under way, and lets them say so.
-    leave_runs: Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
+    stop_runs: Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
     /// The same, without a word.
     abort_runs: Box<dyn Fn() + Send + Sync>,
 }
@@ -157,10 +157,10 @@ impl HttpServer {
     /// seconds is dropped.
     pub async fn shutdown(mut self) {
         self.stop.cancel();
-        (self.leave_runs)().await;
+        (self.stop_runs)().await;
         self.close.cancel();
         if let Some(mut task) = self.task.take()
-            && tokio::time::timeout(SHUTDOWN_PATIENCE, &mut task).await.is_err()
+            && tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut task).await.is_err()
         {
             task.abort();
         }
@@ -219,17 +219,17 @@ where
         config.allowed.hosts.push(address.to_string());
     }
     let limits = config.limits;
-    let patience = ConnectionLimits { connections: limits.connections, head: limits.head };
+    let connections = ConnectionLimits { most: limits.connections, head_timeout: limits.head };
     let close = CancellationToken::new();
     let router = router(server, gateway, config, &close);
-    let task = tokio::spawn(accept(listener, router, patience, stop.clone()));
+    let task = tokio::spawn(accept(listener, router, connections, stop.clone()));
     let (left, aborted) = (gateway.clone(), gateway.clone());
-    let leave_runs = Box::new(move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let stop_runs = Box::new(move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let gateway = left.clone();
-        Box::pin(async move { gateway.leave_runs().await })
+        Box::pin(async move { gateway.stop_runs().await })
     });
     let abort_runs = Box::new(move || aborted.abort_runs());
-    Ok(HttpServer { address, stop, close, task: Some(task), leave_runs, abort_runs })
+    Ok(HttpServer { address, stop, close, task: Some(task), stop_runs, abort_runs })
 }
 
 fn router<H, B>(
@@ -249,7 +249,8 @@ where
         bytes_per_second: limits.body_bytes_per_second,
     };
     let file = BodyBounds { most_bytes: limits.max_file_bytes, ..body };
-    let within = |bounds| middleware::from_fn(move |request, next| bounded(bounds, request, next));
+    let within =
+        |bounds| middleware::from_fn(move |request, next| limit_body(bounds, request, next));
     let api = Api::new(gateway.clone(), &limits, stop.clone());
     let watched: (Arc<ServerMetrics>, _) =
         (gateway.shared.metrics.clone(), gateway.shared.traces.clone());
@@ -259,12 +260,12 @@ where
         .merge(api::routes(api.clone()))
         .layer(within(body))
         .merge(api::file_routes(api.clone()).layer(within(file)))
-        .layer(middleware::from_fn_with_state(rate, want_pace))
+        .layer(middleware::from_fn_with_state(rate, limit_rate))
         // Outside of the pace: who has no token takes nothing from who has.
-        .layer(middleware::from_fn_with_state(guard.clone(), want_token))
+        .layer(middleware::from_fn_with_state(guard.clone(), check_token))
         .route("/healthz", get(api::healthz).with_state(api))
-        .layer(middleware::from_fn_with_state(guard, want_source))
-        .layer(middleware::from_fn_with_state(watched, named))
+        .layer(middleware::from_fn_with_state(guard, check_source))
+        .layer(middleware::from_fn_with_state(watched, with_request_id))
 }
 
 fn mcp<H>(server: H, max_body_bytes: usize, most: usize, stop: &CancellationToken) -> Router
@@ -285,34 +286,38 @@ where
     let mcp = StreamableHttpService::new(move || Ok(server.clone()), manager, transport);
     Router::new()
         .nest_service("/mcp", mcp)
-        .layer(middleware::from_fn(one_meaning))
-        .layer(middleware::from_fn(say_ended))
-        .layer(middleware::from_fn_with_state(sessions, counted))
+        .layer(middleware::from_fn(refuse_ambiguous))
+        .layer(middleware::from_fn(confirm_deleted))
+        .layer(middleware::from_fn_with_state(sessions, track_session))
 }
 
-async fn want_source(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+async fn check_source(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match guard.check_source(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(turned) => turned.into_response(),
+        Err(denied) => denied.into_response(),
     }
 }
 
-async fn want_token(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+async fn check_token(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match guard.check_token(request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(turned) => turned.into_response(),
+        Err(denied) => denied.into_response(),
     }
 }
 
-async fn want_pace(State(rate): State<Arc<RequestRate>>, request: Request, next: Next) -> Response {
-    match rate.take(std::time::Instant::now()) {
+async fn limit_rate(
+    State(rate): State<Arc<RequestRate>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match rate.check(std::time::Instant::now()) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     }
 }
 
 /// A session that its client ends is gone at once; clients warn of an answer that leaves it open.
-async fn say_ended(request: Request, next: Next) -> Response {
+async fn confirm_deleted(request: Request, next: Next) -> Response {
     let ends = request.method() == Method::DELETE;
     let mut response = next.run(request).await;
     if ends && response.status() == StatusCode::ACCEPTED {

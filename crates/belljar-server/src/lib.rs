@@ -5,7 +5,6 @@
 //! model needs to be told. It keeps nothing that must outlive the process: what does travels as a
 //! run's id.
 
-mod adopt;
 mod answer;
 mod api;
 mod approval;
@@ -25,6 +24,7 @@ mod recent;
 mod records;
 mod request;
 mod request_id;
+mod resume;
 mod sessions;
 mod start;
 mod stdio;

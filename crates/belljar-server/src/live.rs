@@ -30,7 +30,7 @@ use crate::{
 /// How long an answer nobody fetched is kept.
 const KEEP_FINISHED: Duration = Duration::from_mins(10);
 /// How long a run that is told to end may take to say how far it came.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// A line of progress is cut to this many characters.
 const MAX_LINE_CHARS: usize = 200;
 
@@ -70,7 +70,7 @@ pub(crate) enum RunOutcome {
 
 impl RunOutcome {
     /// Whether the run only stopped: it goes on by itself unless that is ended, too.
-    pub(crate) fn can_go_on(&self) -> bool {
+    pub(crate) fn can_resume(&self) -> bool {
         matches!(self.status(), Some("interrupted" | "in_doubt" | "approval_required"))
     }
 
@@ -92,7 +92,7 @@ pub(crate) struct LiveRun {
     end: CancellationToken,
     task: Arc<OnceLock<AbortHandle>>,
     /// Whether somebody is told what it prints, line by line.
-    followed: ProgressUpdates,
+    updates: ProgressUpdates,
 }
 
 /// Whether somebody is told what a run prints while it goes on.
@@ -109,13 +109,13 @@ pub(crate) enum ProgressUpdates {
 #[derive(Debug, Clone)]
 pub(crate) struct RunRegistration {
     by_id: Arc<ById>,
-    about: RunDetails,
+    details: RunDetails,
 }
 
 impl RunRegistration {
     /// The run has an id: who is told of it can ask for it at once.
     pub(crate) fn announce(&self, run_id: &str, live: LiveRun) {
-        lock(&self.by_id).insert(run_id.to_owned(), (live, Some(self.about.clone())));
+        lock(&self.by_id).insert(run_id.to_owned(), (live, Some(self.details.clone())));
     }
 }
 
@@ -140,8 +140,8 @@ impl LiveRun {
     /// Starts what `work` makes of an observer.
     fn start<F>(
         feed: Option<Feed>,
-        followed: ProgressUpdates,
-        known: Option<RunRegistration>,
+        updates: ProgressUpdates,
+        registration: Option<RunRegistration>,
         work: impl FnOnce(RunReporter) -> F,
     ) -> (Self, JoinHandle<RunOutcome>)
     where
@@ -151,16 +151,16 @@ impl LiveRun {
             state: Arc::new(watch::Sender::new(LiveRunState::default())),
             end: CancellationToken::new(),
             task: Arc::default(),
-            followed,
+            updates,
         };
-        let running = tokio::spawn(work(RunReporter::new(live.clone(), feed, known)));
+        let running = tokio::spawn(work(RunReporter::new(live.clone(), feed, registration)));
         // Nobody else sets it.
         let _ = live.task.set(running.abort_handle());
         (live, running)
     }
 
     /// Waits for the end, and tells those who look on.
-    async fn tell_end(&self, running: &mut JoinHandle<RunOutcome>) {
+    async fn publish_end(&self, running: &mut JoinHandle<RunOutcome>) {
         let finished = match running.await {
             Ok(finished) => finished,
             Err(error) if error.is_cancelled() => RunOutcome::Aborted,
@@ -176,17 +176,17 @@ impl LiveRun {
     }
 
     /// Changes what is known.
-    pub(crate) fn tell(&self, change: impl FnOnce(&mut LiveRunState)) {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut LiveRunState)) {
         self.state.send_modify(change);
     }
 
     /// Whether somebody is told what it prints.
     pub(crate) fn is_followed(&self) -> bool {
-        self.followed == ProgressUpdates::On
+        self.updates == ProgressUpdates::On
     }
 
     /// Completes when the run is to end.
-    pub(crate) fn told_to_end(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub(crate) fn end_requested(&self) -> impl Future<Output = ()> + Send + 'static {
         self.end.clone().cancelled_owned()
     }
 
@@ -213,12 +213,12 @@ impl LiveRun {
     pub(crate) fn give_up(&self) {
         self.end();
         let live = self.clone();
-        tokio::spawn(async move { live.ended_or_cut().await });
+        tokio::spawn(async move { live.wait_or_abort().await });
     }
 
     /// Waits until the run has ended, and ends it if that takes too long.
-    async fn ended_or_cut(&self) {
-        if timeout(LAST_WORDS, self.finished()).await.is_err() {
+    async fn wait_or_abort(&self) {
+        if timeout(END_TIMEOUT, self.finished()).await.is_err() {
             self.abort();
             self.finished().await;
         }
@@ -227,7 +227,7 @@ impl LiveRun {
     /// Asks the backend to end the run; how it ended.
     pub(crate) async fn end_now(&self) -> RunOutcome {
         self.end();
-        self.ended_or_cut().await;
+        self.wait_or_abort().await;
         self.finished().await
     }
 
@@ -272,52 +272,52 @@ impl LiveRuns {
         F: Future<Output = RunOutcome> + Send + 'static,
     {
         let (live, mut running) = LiveRun::start(None, ProgressUpdates::Off, None, work);
-        self.note(&live);
-        let told = live.clone();
-        tokio::spawn(async move { told.tell_end(&mut running).await });
+        self.add(&live);
+        let run = live.clone();
+        tokio::spawn(async move { run.publish_end(&mut running).await });
         live
     }
 
     /// The same for a run that can be asked for by its id from when it has one to when it ends.
     /// `cut_off` is told of one that was ended without a word.
-    pub(crate) fn start_known<F>(
+    pub(crate) fn start_listed<F>(
         &self,
-        about: RunDetails,
+        details: RunDetails,
         feed: Option<Feed>,
-        followed: ProgressUpdates,
+        updates: ProgressUpdates,
         work: impl FnOnce(RunReporter) -> F,
         cut_off: impl FnOnce(&str) + Send + 'static,
     ) -> LiveRun
     where
         F: Future<Output = RunOutcome> + Send + 'static,
     {
-        let known = RunRegistration { by_id: self.by_id.clone(), about };
-        let (live, mut running) = LiveRun::start(feed, followed, Some(known), work);
-        self.note(&live);
-        let (told, by_id) = (live.clone(), self.by_id.clone());
+        let registration = RunRegistration { by_id: self.by_id.clone(), details };
+        let (live, mut running) = LiveRun::start(feed, updates, Some(registration), work);
+        self.add(&live);
+        let (run, by_id) = (live.clone(), self.by_id.clone());
         tokio::spawn(async move {
-            told.tell_end(&mut running).await;
-            let Some(id) = told.state.borrow().run_id.clone() else { return };
-            if matches!(told.finished().await, RunOutcome::Aborted) {
+            run.publish_end(&mut running).await;
+            let Some(id) = run.state.borrow().run_id.clone() else { return };
+            if matches!(run.finished().await, RunOutcome::Aborted) {
                 cut_off(&id);
             }
             // One that a client was told to ask for is kept a while longer.
             let mut by_id = lock(&by_id);
-            if by_id.get(&id).is_some_and(|(_, about)| about.is_some()) {
+            if by_id.get(&id).is_some_and(|(_, details)| details.is_some()) {
                 by_id.remove(&id);
             }
         });
         live
     }
 
-    fn note(&self, live: &LiveRun) {
+    fn add(&self, live: &LiveRun) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|live| !live.has_finished());
         all.push(live.clone());
     }
 
     /// Keeps a run so that its id is enough to find it.
-    pub(crate) fn keep(&self, run_id: &str, live: &LiveRun) {
+    pub(crate) fn keep_findable(&self, run_id: &str, live: &LiveRun) {
         let mut by_id = lock(&self.by_id);
         by_id.retain(|_, (live, _)| !live.is_stale());
         by_id.insert(run_id.to_owned(), (live.clone(), None));
@@ -331,16 +331,17 @@ impl LiveRuns {
     /// Those under way, as a list shows them.
     pub(crate) fn under_way(&self) -> Vec<RunInfo> {
         let by_id = lock(&self.by_id);
-        let known = by_id.iter().filter_map(|(id, (live, about))| Some((id, live, about.clone()?)));
+        let known =
+            by_id.iter().filter_map(|(id, (live, details))| Some((id, live, details.clone()?)));
         known
-            .map(|(id, live, about)| {
+            .map(|(id, live, details)| {
                 let waits = !live.state.borrow().waiting.is_empty();
                 RunInfo {
                     id: id.clone(),
                     status: if waits { "approval_required" } else { "running" }.to_owned(),
-                    language: about.language,
-                    durable: about.durable,
-                    started_ms: about.started_ms,
+                    language: details.language,
+                    durable: details.durable,
+                    started_ms: details.started_ms,
                     finished_ms: None,
                 }
             })
@@ -360,7 +361,7 @@ impl LiveRuns {
         all.retain(|live| !live.has_finished());
         all.iter().for_each(LiveRun::end);
         for live in &all {
-            live.ended_or_cut().await;
+            live.wait_or_abort().await;
         }
         all.len()
     }

@@ -43,11 +43,11 @@ impl BackgroundMeter {
 
     /// A run ended with this canonical result. `of` is the workflow it is part of.
     pub fn ran(&self, result: &Value, took: Duration, of: &str) {
-        self.metrics.ran(result, took);
+        self.metrics.run_ended(result, took);
         if let Some(traces) = &self.traces {
-            let workflow = TraceContext::of_text(of);
-            let context = TraceContext::below(Some(workflow));
-            traces.send(start::span(result, context, took).part_of(Some(workflow)));
+            let workflow = TraceContext::from_text(of);
+            let context = TraceContext::child_of(Some(workflow));
+            traces.send(start::span(result, context, took).with_parent(Some(workflow)));
         }
     }
 
@@ -71,24 +71,28 @@ impl BackgroundMeter {
     pub fn performed(&self, task: TaskMeasurement<'_>) {
         let Some(traces) = &self.traces else { return };
         let TaskMeasurement { workflow, task, kind, attempt, failure, took } = task;
-        let of = TraceContext::of_text(workflow);
-        let span =
-            Span::ended("task".to_owned(), SpanKind::Internal, TraceContext::below(Some(of)), took)
-                .part_of(Some(of))
-                .ok(failure.is_none())
-                .with("belljar.workflow.id", workflow.into())
-                .with("belljar.task", task.into())
-                .with("belljar.task.kind", kind.into())
-                .with("belljar.task.attempt", attempt.into())
-                .with("error.type", failure.map_or(Value::Null, Value::from));
+        let of = TraceContext::from_text(workflow);
+        let span = Span::ended(
+            "task".to_owned(),
+            SpanKind::Internal,
+            TraceContext::child_of(Some(of)),
+            took,
+        )
+        .with_parent(Some(of))
+        .ok(failure.is_none())
+        .with("belljar.workflow.id", workflow.into())
+        .with("belljar.task", task.into())
+        .with("belljar.task.kind", kind.into())
+        .with("belljar.task.attempt", attempt.into())
+        .with("error.type", failure.map_or(Value::Null, Value::from));
         traces.send(span);
     }
 }
 
 impl TraceContext {
     /// A place that the same text always means.
-    fn of_text(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-        Self::of_bytes(&digest)
+        Self::from_bytes(&digest)
     }
 }

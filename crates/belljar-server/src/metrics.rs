@@ -93,14 +93,14 @@ impl Default for ServerMetrics {
 
 impl ServerMetrics {
     /// A run ended with this canonical result.
-    pub(crate) fn ran(&self, result: &Value, took: Duration) {
+    pub(crate) fn run_ended(&self, result: &Value, took: Duration) {
         let number = |name: &str| result.get("metrics")?.get(name)?.as_f64();
         let text = |pointer: &str| result.pointer(pointer).and_then(Value::as_str);
         self.with(|inner| {
-            let status = of(STATUSES, text("/status"), "failed");
+            let status = one_of(STATUSES, text("/status"), "failed");
             *inner.runs.entry(status).or_default() += 1;
             if result.get("error").is_some_and(Value::is_object) {
-                let kind = of(ERROR_TYPES, text("/error/type"), "SandboxError");
+                let kind = one_of(ERROR_TYPES, text("/error/type"), "SandboxError");
                 *inner.errors.entry(kind).or_default() += 1;
             }
             inner.duration.add(milliseconds(took));
@@ -142,7 +142,7 @@ impl ServerMetrics {
     /// A request was answered.
     pub(crate) fn answered(&self, route: &str, method: &str, status: u16) {
         const METHODS: &[&str] = &["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"];
-        let method = of(METHODS, Some(method), "other");
+        let method = one_of(METHODS, Some(method), "other");
         self.with(|inner| {
             let key = (route.to_owned(), method.to_owned(), status);
             if inner.answers.len() < MAX_ANSWER_SERIES || inner.answers.contains_key(&key) {
@@ -226,6 +226,6 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-fn of(known: &[&'static str], given: Option<&str>, otherwise: &'static str) -> &'static str {
+fn one_of(known: &[&'static str], given: Option<&str>, otherwise: &'static str) -> &'static str {
     known.iter().find(|one| Some(**one) == given).copied().unwrap_or(otherwise)
 }

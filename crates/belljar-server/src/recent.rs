@@ -37,7 +37,7 @@ struct RecentResults {
 
 impl RecentRuns {
     /// Keeps a result.
-    pub(crate) fn keep(&self, run: RunInfo, result: Bytes) {
+    pub(crate) fn save(&self, run: RunInfo, result: Bytes) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let id = run.id.clone();
         inner.bytes += result.len();
@@ -88,14 +88,14 @@ mod tests {
     fn e3_the_oldest_results_go_first() {
         let recent = RecentRuns::default();
         for number in 0..MAX_RUNS + 10 {
-            recent.keep(run(number), Bytes::from_static(b"{}"));
+            recent.save(run(number), Bytes::from_static(b"{}"));
         }
         assert_eq!(recent.list().len(), MAX_RUNS);
         assert_eq!(recent.result("run_9", ResultFilter::Final), None);
         assert_eq!(recent.result("run_10", ResultFilter::Final), Some(Bytes::from_static(b"{}")));
-        recent.keep(run(5_000), Bytes::from(vec![b' '; MAX_BYTES]));
+        recent.save(run(5_000), Bytes::from(vec![b' '; MAX_BYTES]));
         assert_eq!(recent.list().len(), 1);
-        recent.keep(run(5_001), Bytes::from(vec![b' '; MAX_BYTES + 1]));
+        recent.save(run(5_001), Bytes::from(vec![b' '; MAX_BYTES + 1]));
         assert_eq!(recent.list().len(), 0);
     }
 }

@@ -20,7 +20,7 @@ const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_CHARS: usize = 64;
 
 /// A new name.
-pub(crate) fn fresh() -> String {
+pub(crate) fn new_id() -> String {
     let mut bytes = [0; 8];
     // Without randomness the name is merely not unique.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
@@ -28,24 +28,25 @@ pub(crate) fn fresh() -> String {
 }
 
 /// Names the request, counts it, and logs how it was answered.
-pub(crate) async fn named(
+pub(crate) async fn with_request_id(
     State((metrics, traces)): State<(Arc<ServerMetrics>, Option<Traces>)>,
     request: Request,
     next: Next,
 ) -> Response {
     let began = Instant::now();
-    let id = given(request.headers()).unwrap_or_else(fresh);
+    let id = client_id(request.headers()).unwrap_or_else(new_id);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
-    let parent = TraceContext::of_client(request.headers());
-    let context = TraceContext::below(parent);
+    let parent = TraceContext::from_headers(request.headers());
+    let context = TraceContext::child_of(parent);
     let span = tracing::info_span!("request", id);
-    let mut response = context.within(next.run(request).instrument(span)).await;
+    let mut response = context.scope(next.run(request).instrument(span)).await;
     let status = response.status().as_u16();
     if let Some(traces) = &traces {
         let name = format!("{method} {route}");
-        let span = Span::ended(name, SpanKind::Server, context, began.elapsed()).part_of(parent);
+        let span =
+            Span::ended(name, SpanKind::Server, context, began.elapsed()).with_parent(parent);
         let span = span.ok(status < 500).with("http.response.status_code", status.into());
         traces.send(
             span.with("http.route", route.as_str().into()).with("request.id", id.as_str().into()),
@@ -61,7 +62,7 @@ pub(crate) async fn named(
 }
 
 /// The name the client gave it, if that is one.
-fn given(headers: &HeaderMap) -> Option<String> {
+fn client_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(HEADER)?.to_str().ok()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let fits = !id.is_empty() && id.len() <= MAX_CHARS && id.bytes().all(is_plain);

@@ -35,12 +35,12 @@ pub async fn serve_stdio<B: Backend>(
     // Runs end first when we are told to stop, so that their requests can still be answered.
     let watch = tokio::spawn(async move {
         stop.cancelled().await;
-        runs.leave_runs().await;
+        runs.stop_runs().await;
         closes.cancel();
     });
     let served = serve_streams(gateway.clone(), input, output, close).await;
     watch.abort();
-    gateway.leave_runs().await;
+    gateway.stop_runs().await;
     served
 }
 

@@ -89,7 +89,7 @@ impl BearerToken {
 
     /// Whether this is it. How long the comparison takes tells nothing about the token: it is made
     /// on digests, and whoever guesses does not choose those.
-    pub(crate) fn is(&self, guess: &str) -> bool {
+    pub(crate) fn matches(&self, guess: &str) -> bool {
         Sha256::digest(&self.0) == Sha256::digest(guess)
     }
 }

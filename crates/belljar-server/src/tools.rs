@@ -127,7 +127,7 @@ fn sandbox_input() -> Value {
 }
 
 /// An upstream tool, as its server describes it.
-pub(crate) fn passed(tool: PassThrough) -> Tool {
+pub(crate) fn upstream_tool(tool: PassThrough) -> Tool {
     let mut shown = Tool::new_with_raw(
         Cow::Owned(tool.name),
         tool.description.map(Cow::Owned),

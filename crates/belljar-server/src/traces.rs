@@ -26,9 +26,9 @@ pub(crate) use span::{Span, SpanKind, TraceContext};
 const QUEUE: usize = 4_096;
 /// Spans sent at once, and how long the first of them waits.
 const BATCH: usize = 512;
-const LINGER: Duration = Duration::from_secs(1);
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 /// How long the collector may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where traces go.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ impl Traces {
                 let _ = sent.await;
             }
         };
-        let _ = timeout(PATIENCE, flush).await;
+        let _ = timeout(SEND_TIMEOUT, flush).await;
     }
 }
 
@@ -90,7 +90,7 @@ async fn send_all(
     let client = reqwest::Client::new();
     while let Some(first) = queued.recv().await {
         let (mut spans, mut flushed) = (Vec::new(), Vec::new());
-        let until = Instant::now() + LINGER;
+        let until = Instant::now() + BATCH_DELAY;
         let mut next = Some(first);
         while let Some(one) = next.take() {
             match one {
@@ -121,11 +121,11 @@ async fn send_all(
 }
 
 async fn post(client: &reqwest::Client, collector: &TraceCollector, spans: Vec<Value>) -> bool {
-    let body = request(&collector.service, spans).to_string();
+    let body = export_request(&collector.service, spans).to_string();
     let mut post = client
         .post(&collector.url)
         .header("content-type", "application/json")
-        .timeout(PATIENCE)
+        .timeout(SEND_TIMEOUT)
         .body(body);
     for (name, value) in &collector.headers {
         post = post.header(name, value);
@@ -140,7 +140,7 @@ async fn post(client: &reqwest::Client, collector: &TraceCollector, spans: Vec<V
 }
 
 /// An `ExportTraceServiceRequest`.
-fn request(service: &str, spans: Vec<Value>) -> Value {
+fn export_request(service: &str, spans: Vec<Value>) -> Value {
     let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     let version = env!("CARGO_PKG_VERSION");
     json!({ "resourceSpans": [{

@@ -101,7 +101,7 @@ struct MessageRefusal {
 }
 
 /// Lets requests over HTTP through whose message has one meaning.
-pub(crate) async fn one_meaning(request: Request, next: Next) -> Response {
+pub(crate) async fn refuse_ambiguous(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }

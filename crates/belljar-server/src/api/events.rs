@@ -32,7 +32,7 @@ const PAGE: u32 = 500;
 const DEFAULT_LISTED: u32 = 100;
 const MOST_LISTED: u32 = 1_000;
 /// How often the store is looked at: other processes write to it, too.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Which events.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -64,7 +64,7 @@ pub(super) async fn events<B: Backend>(
         let events = api.backend().events(after, limit, run_id.as_deref()).await?;
         return Ok(Json(EventList { events }).into_response());
     }
-    let place = api.following.take()?;
+    let place = api.stream_limit.acquire()?;
     let followed = Followed { api, after, run_id, read: VecDeque::new(), _place: place };
     let keep_alive = KeepAlive::new().interval(HEARTBEAT);
     Ok(Sse::new(follow(followed)).keep_alive(keep_alive).into_response())
@@ -98,7 +98,7 @@ fn follow<B: Backend>(followed: Followed<B>) -> impl Stream<Item = Result<Event,
             if followed.read.is_empty() {
                 tokio::select! {
                     () = followed.api.stop.cancelled() => return None,
-                    () = sleep(LOOK_EVERY) => {}
+                    () = sleep(POLL_INTERVAL) => {}
                 }
             }
         }

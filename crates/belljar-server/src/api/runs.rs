@@ -34,7 +34,7 @@ use crate::{
 const DEFAULT_LISTED: u32 = 50;
 const MOST_LISTED: u32 = 1_000;
 /// The longest that a look at a run waits.
-const LONGEST_LOOK: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
 /// How many to list.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -97,16 +97,16 @@ pub(super) async fn list<B: Backend>(
     Ok(Json(RunList { runs }))
 }
 
-pub(super) async fn look<B: Backend>(
+pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
     PathParams(id): PathParams<String>,
     QueryParams(RunQuery { wait_ms }): QueryParams<RunQuery>,
 ) -> Result<Response, ApiError> {
     let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
-    if wait > LONGEST_LOOK {
+    if wait > MAX_WAIT {
         return Err(ApiError::invalid("wait_ms: a minute at most"));
     }
-    api.standing(&id, wait).await
+    api.run_state(&id, wait).await
 }
 
 /// Ends a run. The answer is how it stands then: its result, if it ended before.
@@ -116,12 +116,12 @@ pub(super) async fn abort<B: Backend>(
 ) -> Result<Response, ApiError> {
     if let Some(live) = api.gateway.shared.runs.find(&id) {
         let ended = live.end_now().await;
-        if !ended.can_go_on() {
+        if !ended.can_resume() {
             return finished(Some(&id), ended);
         }
     }
     match api.backend().end_run(&id).await {
-        EndRun::Over => api.standing(&id, Duration::ZERO).await,
+        EndRun::Over => api.run_state(&id, Duration::ZERO).await,
         EndRun::Elsewhere => {
             let message = format!("run {id} is not this server's to end");
             Err(ApiError::new(StatusCode::CONFLICT, "run.elsewhere", message))
@@ -136,17 +136,17 @@ impl<B: Backend> Api<B> {
         request: ExecuteRequest,
         headers: &HeaderMap,
     ) -> Result<Response, ApiError> {
-        let place = self.running.take()?;
+        let slot = self.run_limit.acquire()?;
         let is_durable = request.durable == Some(true);
         if wants_events(headers) {
             let (feed, following) = Feed::new();
             let live =
-                self.gateway.start_run(request, Some(feed), ProgressUpdates::Off, Some(place));
+                self.gateway.start_run(request, Some(feed), ProgressUpdates::Off, Some(slot));
             return stream::answer(AttachedRun::new(live, is_durable), following).await;
         }
-        let live = self.gateway.start_run(request, None, ProgressUpdates::Off, Some(place));
-        let held = AttachedRun::new(live, is_durable);
-        let mut state = held.live.watch();
+        let live = self.gateway.start_run(request, None, ProgressUpdates::Off, Some(slot));
+        let attached = AttachedRun::new(live, is_durable);
+        let mut state = attached.live.watch();
         let until = |state: &LiveRunState| {
             state.finished.is_some() || (state.run_id.is_some() && !state.waiting.is_empty())
         };
@@ -157,21 +157,21 @@ impl<B: Backend> Api<B> {
         match id {
             Some(id) if !waiting.is_empty() => {
                 // A person has to decide, and may take longer than any client waits.
-                held.let_go();
+                attached.detach();
                 let body = Json(under_way(&id, &waiting));
                 Ok((StatusCode::ACCEPTED, body).into_response())
             }
-            id => finished(id.as_deref(), held.live.finished().await),
+            id => finished(id.as_deref(), attached.live.finished().await),
         }
     }
 
     /// How a run stands, once it has ended or `wait` has passed.
-    async fn standing(&self, id: &str, wait: Duration) -> Result<Response, ApiError> {
+    async fn run_state(&self, id: &str, wait: Duration) -> Result<Response, ApiError> {
         let shared = &self.gateway.shared;
         if let Some(live) = shared.runs.find(id) {
             match timeout_at(Instant::now() + wait, live.finished()).await {
                 // What it waits for, and whether it went on since, is in the store.
-                Ok(ended) if ended.can_go_on() => {}
+                Ok(ended) if ended.can_resume() => {}
                 Ok(ended) => return finished(Some(id), ended),
                 Err(_) => {
                     let waiting = live.watch().borrow().waiting.clone();
@@ -205,7 +205,7 @@ impl AttachedRun {
         Self { live, ends: !is_durable }
     }
 
-    fn let_go(mut self) {
+    fn detach(mut self) {
         self.ends = false;
     }
 }

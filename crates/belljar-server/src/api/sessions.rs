@@ -33,7 +33,7 @@ pub(super) async fn list<B: Backend>(
     Ok(Json(SessionList { sessions: api.backend().sessions().await? }))
 }
 
-pub(super) async fn look<B: Backend>(
+pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<SessionInfo>, ApiError> {

@@ -25,16 +25,16 @@ pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Streams a run. What refuses it before it has begun is an answer of its own.
 pub(super) async fn answer(
-    held: AttachedRun,
-    mut following: FeedReceiver,
+    attached: AttachedRun,
+    mut feed: FeedReceiver,
 ) -> Result<Response, ApiError> {
     let first = tokio::select! {
         biased;
-        told = following.next() => told,
-        _ = held.live.finished() => following.now(),
+        told = feed.next() => told,
+        _ = attached.live.finished() => feed.try_next(),
     };
     let Some(first) = first else {
-        return match held.live.finished().await {
+        return match attached.live.finished().await {
             // It ended without a word.
             finished @ (RunOutcome::Run(..) | RunOutcome::Tool(_) | RunOutcome::Aborted) => {
                 let events = futures_util::stream::iter([Ok::<_, Infallible>(last(1, &finished))]);
@@ -45,14 +45,14 @@ pub(super) async fn answer(
             }
         };
     };
-    let events = events(Followed { held, following, next: Some(first), number: 0, over: false });
+    let events = events(Followed { attached, feed, next: Some(first), number: 0, over: false });
     let keep_alive = KeepAlive::new().interval(HEARTBEAT);
     Ok(Sse::new(events).keep_alive(keep_alive).into_response())
 }
 
 struct Followed {
-    held: AttachedRun,
-    following: FeedReceiver,
+    attached: AttachedRun,
+    feed: FeedReceiver,
     next: Option<RunEvent>,
     number: u64,
     over: bool,
@@ -69,15 +69,15 @@ fn events(followed: Followed) -> impl Stream<Item = Result<Event, Infallible>> {
             Some(told) => Some(told),
             None => tokio::select! {
                 biased;
-                told = followed.following.next() => told,
-                _ = followed.held.live.finished() => followed.following.now(),
+                told = followed.feed.next() => told,
+                _ = followed.attached.live.finished() => followed.feed.try_next(),
             },
         };
         let event = match told {
             Some(told) => event(number, &told),
             None => {
                 followed.over = true;
-                last(number, &followed.held.live.finished().await)
+                last(number, &followed.attached.live.finished().await)
             }
         };
         Some((Ok(event), followed))
@@ -104,14 +104,14 @@ fn event(number: u64, told: &RunEvent) -> Event {
             let data = json!({"tool": tool, "state": "ended", "ok": is_ok, "duration_ms": took});
             ("tool_call", data)
         }
-        RunEvent::Waits(request) => {
+        RunEvent::ApprovalRequested(request) => {
             let mut data = json!(request);
             if let Some(fields) = data.as_object_mut() {
                 fields.insert("state".to_owned(), json!("waiting"));
             }
             ("approval", data)
         }
-        RunEvent::Settled { approval_id } => {
+        RunEvent::ApprovalSettled { approval_id } => {
             ("approval", json!({"id": approval_id, "state": "settled"}))
         }
     };

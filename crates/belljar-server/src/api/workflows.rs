@@ -49,7 +49,7 @@ const MOST_LISTED: u32 = 1_000;
 const DEFAULT_EVENTS: u32 = 100;
 const PAGE: u32 = 500;
 /// The longest that is waited for something.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 /// How long the answer to a command is waited for.
 const COMMAND_WAIT: Duration = Duration::from_secs(30);
 
@@ -61,7 +61,7 @@ pub(super) async fn create<B: Backend>(
     let wait = bounded(wait_ms)?;
     request.check_size()?;
     let id = api.backend().run_workflow(request).await?;
-    let report = api.follow(&id, 0, wait).await?;
+    let report = api.wait_for_attention(&id, 0, wait).await?;
     Ok((StatusCode::CREATED, Json(report.value)))
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn list<B: Backend>(
     Ok(Json(WorkflowList { workflows }))
 }
 
-pub(super) async fn look<B: Backend>(
+pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
     PathParams(id): PathParams<String>,
     QueryParams(WorkflowQuery { wait_ms }): QueryParams<WorkflowQuery>,
@@ -87,7 +87,7 @@ pub(super) async fn look<B: Backend>(
     if report.is_over || wait.is_zero() {
         return Ok(Json(report.value));
     }
-    Ok(Json(api.follow(&id, report.last_event, wait).await?.value))
+    Ok(Json(api.wait_for_attention(&id, report.last_event, wait).await?.value))
 }
 
 pub(super) async fn fork<B: Backend>(
@@ -149,7 +149,7 @@ pub(super) async fn events<B: Backend>(
         let events = api.backend().workflow_events(&id, after, limit, wait).await?;
         return Ok(Json(WorkflowEventList { events }).into_response());
     }
-    let place = api.following.take()?;
+    let place = api.stream_limit.acquire()?;
     let report = api.backend().workflow(&id).await?;
     if report.is_over && report.last_event <= after {
         // By this a client knows not to come again.
@@ -163,7 +163,7 @@ pub(super) async fn events<B: Backend>(
 /// How long to wait, if that is not too long.
 fn bounded(wait_ms: Option<u32>) -> Result<Duration, ApiError> {
     let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
-    if wait > LONGEST_WAIT {
+    if wait > MAX_WAIT {
         return Err(ApiError::invalid("wait_ms: a minute at most"));
     }
     Ok(wait)
@@ -171,7 +171,7 @@ fn bounded(wait_ms: Option<u32>) -> Result<Duration, ApiError> {
 
 impl<B: Backend> Api<B> {
     /// How a workflow stands, once somebody has to look after event `after`, or time is up.
-    async fn follow(
+    async fn wait_for_attention(
         &self,
         id: &str,
         mut after: u64,

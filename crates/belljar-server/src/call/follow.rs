@@ -23,7 +23,7 @@ use crate::{
 /// A client that follows hears at least this often, so that it knows the server is there.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 /// A client that does not take progress is not waited for.
-const PROGRESS_PATIENCE: Duration = Duration::from_secs(2);
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Lines are told no more often than this; of those in between, only the last.
 const LINE_EVERY: Duration = Duration::from_millis(200);
@@ -85,18 +85,18 @@ impl<'a, B: Backend> Follower<'a, B> {
         let deadline = Instant::now() + wait;
         let cancelled = self.call.context.ct.clone();
         loop {
-            let seen = self.see();
+            let seen = self.snapshot();
             if let Some(finished) = seen.finished {
                 return FollowResult::Finished { run_id: seen.run_id, finished };
             }
             // Who only asks how it is hears of a question when nobody has decided in time.
             let may_wait = on_cancel == OnCancel::Leave && Instant::now() < deadline;
-            if let Some(turn) = self.consider(&seen, may_wait) {
+            if let Some(turn) = self.next_step(&seen, may_wait) {
                 return turn;
             }
             let mut next_line = None;
             if let (Some(progress), Some((lines, line))) = (&mut self.progress, seen.said) {
-                next_line = progress.tell(&self.call.context, lines, &line).await;
+                next_line = progress.send_line(&self.call.context, lines, &line).await;
             }
             let may_answer = self.asking.is_none() && seen.run_id.is_some();
             tokio::select! {
@@ -107,9 +107,9 @@ impl<'a, B: Backend> Follower<'a, B> {
                     }
                     return FollowResult::Cancelled;
                 }
-                (id, verdict) = answered(&mut self.asking) => {
+                (id, verdict) = next_verdict(&mut self.asking) => {
                     self.asking = None;
-                    self.gateway.settle(self.call, Some(self.live), &id, verdict).await;
+                    self.gateway.record_decision(self.call, Some(self.live), &id, verdict).await;
                 }
                 changed = self.state.changed() => if changed.is_err() {
                     return FollowResult::Finished { run_id: seen.run_id, finished: RunOutcome::Lost };
@@ -119,17 +119,17 @@ impl<'a, B: Backend> Follower<'a, B> {
                         return FollowResult::Running { run_id: seen.run_id.unwrap_or_default() };
                     }
                 }
-                () = due(next_line) => {}
+                () = wait_until(next_line) => {}
                 () = tokio::time::sleep(HEARTBEAT), if self.progress.is_some() => {
                     if let Some(progress) = &mut self.progress {
-                        progress.beat(&self.call.context).await;
+                        progress.send_heartbeat(&self.call.context).await;
                     }
                 }
             }
         }
     }
 
-    fn see(&mut self) -> RunSnapshot {
+    fn snapshot(&mut self) -> RunSnapshot {
         let told = self.progress.as_ref().map(|progress| progress.lines);
         let state = self.state.borrow_and_update();
         let news = told.is_some_and(|told| state.lines > told);
@@ -142,7 +142,7 @@ impl<'a, B: Backend> Follower<'a, B> {
     }
 
     /// Opens the next question, closes one that was settled elsewhere, or gives the turn back.
-    fn consider(&mut self, seen: &RunSnapshot, may_wait: bool) -> Option<FollowResult> {
+    fn next_step(&mut self, seen: &RunSnapshot, may_wait: bool) -> Option<FollowResult> {
         let is_open = |id: &str| seen.waiting.iter().any(|one| one.id == id);
         if self.asking.as_ref().is_some_and(|(id, _)| !is_open(id)) {
             self.asking = None;
@@ -178,11 +178,11 @@ pub(super) async fn ask(
     context: &RequestContext<RoleServer>,
     approval: &ApprovalRequest,
 ) -> Option<Verdict> {
-    asked(context, approval::form(approval), approval::until(approval.expires_ms)).await
+    ask_form(context, approval::form(approval), approval::time_left(approval.expires_ms)).await
 }
 
 /// Asks a question that has this long. `None` if the person did not decide.
-pub(super) async fn asked(
+pub(super) async fn ask_form(
     context: &RequestContext<RoleServer>,
     QuestionForm { params, extent }: QuestionForm,
     left: Option<Duration>,
@@ -202,14 +202,14 @@ pub(super) async fn asked(
 }
 
 /// Completes at this moment; never, without one.
-async fn due(at: Option<Instant>) {
+async fn wait_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }
 
-async fn answered(asking: &mut Option<(String, VerdictFuture)>) -> (String, Option<Verdict>) {
+async fn next_verdict(asking: &mut Option<(String, VerdictFuture)>) -> (String, Option<Verdict>) {
     match asking {
         Some((id, asked)) => (id.clone(), asked.await),
         None => std::future::pending().await,
@@ -233,7 +233,7 @@ impl ProgressSender {
     }
 
     /// Tells the latest line, unless one was told just now: then gives when it may be told.
-    async fn tell(
+    async fn send_line(
         &mut self,
         context: &RequestContext<RoleServer>,
         lines: u64,
@@ -248,19 +248,15 @@ impl ProgressSender {
         None
     }
 
-    /// Tells what was said last.
-    pub(super) async fn say(&mut self, context: &RequestContext<RoleServer>, line: &str) {
-        self.send(context, line).await;
-    }
-
-    pub(super) async fn beat(&mut self, context: &RequestContext<RoleServer>) {
+    pub(super) async fn send_heartbeat(&mut self, context: &RequestContext<RoleServer>) {
         self.send(context, "running").await;
     }
 
-    async fn send(&mut self, context: &RequestContext<RoleServer>, message: &str) {
+    /// Sends one message to the client, and gives up if the client does not take it in time.
+    pub(super) async fn send(&mut self, context: &RequestContext<RoleServer>, message: &str) {
         self.sent += 1.0;
         let progress =
             ProgressNotificationParam::new(self.token.clone(), self.sent).with_message(message);
-        let _ = timeout(PROGRESS_PATIENCE, context.peer.notify_progress(progress)).await;
+        let _ = timeout(PROGRESS_TIMEOUT, context.peer.notify_progress(progress)).await;
     }
 }

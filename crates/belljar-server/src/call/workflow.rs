@@ -4,7 +4,7 @@
 //! person has to decide they are asked in the client, where it can ask; nothing that a model sends
 //! decides it. What can be asked of a workflow is told with every answer about one that goes on.
 
-mod shown;
+mod answers;
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub(super) struct GetWorkflowRequest {
 }
 
 /// Decodes the arguments of `run_workflow`.
-pub(super) fn asked_run(
+pub(super) fn decode_run(
     arguments: JsonObject,
 ) -> Result<(WorkflowRequest, Option<Duration>), RequestError> {
     let mut fields =
@@ -72,7 +72,7 @@ pub(super) fn asked_run(
 }
 
 /// Decodes the arguments of `get_workflow`.
-pub(super) fn asked_look(arguments: JsonObject) -> Result<GetWorkflowRequest, RequestError> {
+pub(super) fn decode_get(arguments: JsonObject) -> Result<GetWorkflowRequest, RequestError> {
     let mut fields = Fields::new("", &["id", "wait_ms", "after"], with_id(arguments)?)?;
     let wait = fields.count("wait_ms")?.map_or(DEFAULT_WAIT, Duration::from_millis);
     Ok(GetWorkflowRequest { id: fields.text("id")?, wait, after: fields.count("after")? })
@@ -80,7 +80,7 @@ pub(super) fn asked_look(arguments: JsonObject) -> Result<GetWorkflowRequest, Re
 
 /// Decodes the arguments of `workflow_command`: the command's name with its fields beside it, or
 /// all of it as one object.
-pub(super) fn asked_command(
+pub(super) fn decode_command(
     arguments: JsonObject,
 ) -> Result<(String, WorkflowCommandRequest), RequestError> {
     let mut arguments = with_id(arguments)?;
@@ -95,15 +95,15 @@ pub(super) fn asked_command(
     let mut command = match arguments.remove("command") {
         Some(Value::Object(whole)) => whole,
         Some(Value::String(name)) => Map::from_iter([("command".to_owned(), Value::String(name))]),
-        Some(other) => return Err(kind("command", shown::COMMANDS, &other)),
+        Some(other) => return Err(kind("command", answers::COMMANDS, &other)),
         None => return Err(missing("command")),
     };
     command.extend(arguments.into_iter().filter(|(_, value)| !value.is_null()));
     let named = command.get("command").and_then(Value::as_str).unwrap_or_default();
-    if !shown::NAMES.contains(&named) {
-        let near = nearest(named, shown::NAMES).map(|near| format!("; did you mean {near}?"));
+    if !answers::NAMES.contains(&named) {
+        let near = nearest(named, answers::NAMES).map(|near| format!("; did you mean {near}?"));
         let found = format!("{named:?}{}", near.unwrap_or_default());
-        let (field, wanted) = ("command".to_owned(), shown::COMMANDS);
+        let (field, wanted) = ("command".to_owned(), answers::COMMANDS);
         return Err(RequestError::Kind { field, wanted, found });
     }
     Ok((id, WorkflowCommandRequest { id: command_id, command, by: CommandSender::Agent }))
@@ -137,11 +137,11 @@ impl<B: Backend> Gateway<B> {
     ) -> Result<CallToolResponse, ErrorData> {
         let most = self.shared.answer_within;
         if let Err(error) = request.check_size() {
-            return Ok(shown::failed(&error).into());
+            return Ok(answers::failed(&error).into());
         }
         match self.shared.backend.run_workflow(request).await {
             Ok(id) => self.follow_workflow(&mut call, &id, 0, wait.unwrap_or(most).min(most)).await,
-            Err(error) => Ok(shown::failed(&error).into()),
+            Err(error) => Ok(answers::failed(&error).into()),
         }
     }
 
@@ -155,22 +155,22 @@ impl<B: Backend> Gateway<B> {
         let Some(id) = id else {
             return Ok(match backend.workflows(LISTED, None).await {
                 Ok(all) => answer::structured(json!({"workflows": all}), false).into(),
-                Err(error) => shown::failed(&error).into(),
+                Err(error) => answers::failed(&error).into(),
             });
         };
         if let Some(after) = after {
             let events = backend.workflow_events(&id, after, PAGE, Duration::ZERO).await;
             return Ok(match events {
-                Ok(events) => shown::events(&id, &events).into(),
-                Err(error) => shown::failed(&error).into(),
+                Ok(events) => answers::events(&id, &events).into(),
+                Err(error) => answers::failed(&error).into(),
             });
         }
         let report = match backend.workflow(&id).await {
             Ok(report) => report,
-            Err(error) => return Ok(shown::failed(&error).into()),
+            Err(error) => return Ok(answers::failed(&error).into()),
         };
         if report.is_over || wait.is_zero() {
-            return Ok(shown::report(&report).into());
+            return Ok(answers::report(&report).into());
         }
         let wait = wait.min(self.shared.answer_within);
         if call.channel != Channel::None && !report.questions.is_empty() {
@@ -186,31 +186,31 @@ impl<B: Backend> Gateway<B> {
     ) -> Result<CallToolResponse, ErrorData> {
         let answered = self.shared.backend.command_workflow(&id, command, COMMAND_WAIT).await;
         Ok(match answered {
-            Ok(answer) => shown::commanded(&id, &answer).into(),
-            Err(error) => shown::failed(&error).into(),
+            Ok(answer) => answers::command(&id, &answer).into(),
+            Err(error) => answers::failed(&error).into(),
         })
     }
 
     /// A request that comes again, with what the person said (2026-07-28).
-    pub(super) async fn workflow_again(
+    pub(super) async fn retry_workflow(
         &self,
         mut call: McpCall,
-        parked: &RetryState,
+        state: &RetryState,
         answers: &InputResponses,
     ) -> Result<CallToolResponse, ErrorData> {
-        for decision in &parked.asked {
+        for decision in &state.asked {
             let Some(said) = answers.get(decision) else { continue };
             let said: ElicitResult = serde_json::from_value(said.clone()).map_err(|error| {
                 ErrorData::invalid_params(format!("inputResponses.{decision}: {error}"), None)
             })?;
-            self.decide(&mut call, &parked.run_id, decision, parked.verdict(decision, &said)).await;
+            self.decide(&mut call, &state.run_id, decision, state.verdict(decision, &said)).await;
         }
-        match self.shared.backend.workflow(&parked.run_id).await {
+        match self.shared.backend.workflow(&state.run_id).await {
             Ok(report) => {
                 let deadline = Instant::now() + self.shared.answer_within;
-                self.answer_workflow(&mut call, &parked.run_id, report, deadline).await
+                self.answer_workflow(&mut call, &state.run_id, report, deadline).await
             }
-            Err(error) => Ok(shown::failed(&error).into()),
+            Err(error) => Ok(answers::failed(&error).into()),
         }
     }
 
@@ -223,17 +223,17 @@ impl<B: Backend> Gateway<B> {
         wait: Duration,
     ) -> Result<CallToolResponse, ErrorData> {
         let deadline = Instant::now() + wait;
-        if let Err(error) = self.look_on(call, id, after, deadline).await? {
-            return Ok(shown::failed(&error).into());
+        if let Err(error) = self.wait_for_attention(call, id, after, deadline).await? {
+            return Ok(answers::failed(&error).into());
         }
         match self.shared.backend.workflow(id).await {
             Ok(report) => self.answer_workflow(call, id, report, deadline).await,
-            Err(error) => Ok(shown::failed(&error).into()),
+            Err(error) => Ok(answers::failed(&error).into()),
         }
     }
 
     /// Tells what happens until somebody has to look, or time is up.
-    async fn look_on(
+    async fn wait_for_attention(
         &self,
         call: &McpCall,
         id: &str,
@@ -243,10 +243,10 @@ impl<B: Backend> Gateway<B> {
         let mut progress = ProgressSender::of(&call.context);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let patience = left.min(HEARTBEAT);
+            let timeout = left.min(HEARTBEAT);
             let events = tokio::select! {
                 () = call.context.ct.cancelled() => return Err(cancelled()),
-                events = self.shared.backend.workflow_events(id, after, PAGE, patience) => events,
+                events = self.shared.backend.workflow_events(id, after, PAGE, timeout) => events,
             };
             let events = match events {
                 Ok(events) => events,
@@ -255,14 +255,14 @@ impl<B: Backend> Gateway<B> {
             after = events.last().map_or(after, |event| event.seq);
             if let Some(progress) = &mut progress {
                 match events.last() {
-                    Some(event) => progress.say(&call.context, &event.line).await,
-                    None => progress.beat(&call.context).await,
+                    Some(event) => progress.send(&call.context, &event.line).await,
+                    None => progress.send_heartbeat(&call.context).await,
                 }
             }
-            let turned = events.iter().any(|event| {
+            let needs_attention = events.iter().any(|event| {
                 matches!(event.effect, EventEffect::NeedsAttention | EventEffect::Ends)
             });
-            if turned || Instant::now() >= deadline {
+            if needs_attention || Instant::now() >= deadline {
                 return Ok(Ok(()));
             }
         }
@@ -288,21 +288,26 @@ impl<B: Backend> Gateway<B> {
                     let deadline = deadline.max(Instant::now() + DEFAULT_WAIT);
                     if is_decided
                         && let Err(error) =
-                            self.look_on(call, id, report.last_event, deadline).await?
+                            self.wait_for_attention(call, id, report.last_event, deadline).await?
                     {
-                        return Ok(shown::failed(&error).into());
+                        return Ok(answers::failed(&error).into());
                     }
                 }
                 (Some(_), Channel::InputRequired) => {
                     let questions =
-                        open.iter().map(|one| (one.decision.clone(), shown::question(id, one)));
-                    return self.park(call, id, questions.collect(), super::RetrySubject::Workflow);
+                        open.iter().map(|one| (one.decision.clone(), answers::question(id, one)));
+                    return self.require_input(
+                        call,
+                        id,
+                        questions.collect(),
+                        super::RetrySubject::Workflow,
+                    );
                 }
-                (Some(_), Channel::None) | (None, _) => return Ok(shown::report(&report).into()),
+                (Some(_), Channel::None) | (None, _) => return Ok(answers::report(&report).into()),
             }
             report = match self.shared.backend.workflow(id).await {
                 Ok(report) => report,
-                Err(error) => return Ok(shown::failed(&error).into()),
+                Err(error) => return Ok(answers::failed(&error).into()),
             };
         }
     }
@@ -330,7 +335,7 @@ impl<B: Backend> Gateway<B> {
 
 /// Asks the person at the client (up to 2025-11-25). `None` if they did not decide.
 async fn ask(call: &McpCall, id: &str, question: &WorkflowQuestion) -> Option<Verdict> {
-    let form = shown::question(id, question);
-    let left = approval::until(question.expires_ms);
-    super::follow::asked(&call.context, form, left).await
+    let form = answers::question(id, question);
+    let left = approval::time_left(question.expires_ms);
+    super::follow::ask_form(&call.context, form, left).await
 }

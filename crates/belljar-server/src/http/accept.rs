@@ -23,19 +23,19 @@ use crate::{api::error::ApiError, request_id};
 /// The largest head of a request, all its headers together.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// A peer that takes nothing of what is sent to it for so long is given up.
-const STALLED_MS: u32 = 60_000;
+const SEND_TIMEOUT_MS: u32 = 60_000;
 /// How long a connection that is closed is read from, so that the peer gets to see the answer.
 const LINGER: Duration = Duration::from_millis(500);
 /// The pause after a connection could not be taken, for want of descriptors as a rule.
-const BREATH: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// How connections are treated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
     /// At once.
-    pub(crate) connections: usize,
+    pub(crate) most: usize,
     /// From the first to the last byte of a request's head; also how long an idle one is kept.
-    pub(crate) head: Duration,
+    pub(crate) head_timeout: Duration,
 }
 
 /// Serves until `stop`; then no new connection is taken, and those there are end with the answer
@@ -43,10 +43,10 @@ pub(crate) struct ConnectionLimits {
 pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,
-    patience: ConnectionLimits,
+    limits: ConnectionLimits,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(patience.connections));
+    let slots = Arc::new(Semaphore::new(limits.most));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -58,19 +58,19 @@ pub(crate) async fn accept(
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
-                sleep(BREATH).await;
+                sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
         // Options that make things better; without them it works too.
         let _ = stream.set_nodelay(true);
-        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, STALLED_MS);
-        match places.clone().try_acquire_owned() {
-            Ok(place) => {
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, SEND_TIMEOUT_MS);
+        match slots.clone().try_acquire_owned() {
+            Ok(slot) => {
                 let (router, stop) = (router.clone(), stop.clone());
                 connections.spawn(async move {
-                    serve_one(stream, router, patience.head, stop).await;
-                    drop(place);
+                    serve_one(stream, router, limits.head_timeout, stop).await;
+                    drop(slot);
                 });
             }
             Err(_) => drop(connections.spawn(async move {
@@ -79,7 +79,7 @@ pub(crate) async fn accept(
                     "server.connections",
                     "there are too many connections already",
                 );
-                let _ = timeout(LINGER, turn_away(stream, &error)).await;
+                let _ = timeout(LINGER, refuse(stream, &error)).await;
             })),
         }
     }
@@ -111,7 +111,7 @@ async fn serve_one(stream: TcpStream, router: Router, head: Duration, stop: Canc
     let ended = if timed_out && !parts.read_buf.is_empty() {
         let message = format!("the head of the request took longer than {} ms", head.as_millis());
         let error = ApiError::new(StatusCode::REQUEST_TIMEOUT, "request.slow", message);
-        timeout(LINGER, turn_away(stream, &error)).await
+        timeout(LINGER, refuse(stream, &error)).await
     } else {
         timeout(LINGER, close(stream)).await
     };
@@ -121,7 +121,7 @@ async fn serve_one(stream: TcpStream, router: Router, head: Duration, stop: Canc
 type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 /// Answers without having read a request.
-async fn turn_away(mut stream: TcpStream, error: &ApiError) -> io::Result<()> {
+async fn refuse(mut stream: TcpStream, error: &ApiError) -> io::Result<()> {
     let body = serde_json::to_string(&error.body()).unwrap_or_default();
     let status = error.status;
     let text = format!(
@@ -130,7 +130,7 @@ async fn turn_away(mut stream: TcpStream, error: &ApiError) -> io::Result<()> {
         status.as_u16(),
         status.canonical_reason().unwrap_or_default(),
         body.len(),
-        request_id::fresh(),
+        request_id::new_id(),
     );
     stream.write_all(text.as_bytes()).await?;
     close(stream).await

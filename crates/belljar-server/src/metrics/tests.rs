@@ -11,7 +11,7 @@ fn i1_a_run_shows_in_every_metric_it_is_about() {
         "status": "failed", "error": {"type": "TimeoutError"}, "tools": {"injected": ["a", "b"]},
         "metrics": {"startupTimeMs": 0.3, "executionTimeMs": 7.0, "memoryUsedMB": 4.1},
     });
-    metrics.ran(&result, Duration::from_millis(12));
+    metrics.run_ended(&result, Duration::from_millis(12));
     metrics.discovered(Duration::from_millis(1));
     metrics.checkpointed(Duration::from_millis(2));
     let text = metrics.text();
@@ -38,7 +38,7 @@ fn i1_a_run_shows_in_every_metric_it_is_about() {
 #[test]
 fn i1_what_a_client_makes_up_makes_no_series() {
     let metrics = ServerMetrics::default();
-    metrics.ran(&json!({"status": "x\"} 1", "error": {"type": "Evil\n"}}), Duration::ZERO);
+    metrics.run_ended(&json!({"status": "x\"} 1", "error": {"type": "Evil\n"}}), Duration::ZERO);
     metrics.answered("/v1/runs", "BREW", 405);
     let text = metrics.text();
     assert!(!text.contains("Evil") && !text.contains("BREW"), "{text}");

@@ -20,7 +20,7 @@ tokio::task_local! {
 
 impl TraceContext {
     /// A span of a trace of its own, or of the one its parent is in.
-    pub(crate) fn below(parent: Option<Self>) -> Self {
+    pub(crate) fn child_of(parent: Option<Self>) -> Self {
         let (mut trace, mut span) = ([0; 16], [0; 8]);
         // Without randomness spans are merely not told apart.
         let _ = getrandom(&mut trace, GetRandomFlags::empty());
@@ -29,14 +29,14 @@ impl TraceContext {
     }
 
     /// The place that these bytes are.
-    pub(crate) fn of_bytes(bytes: &[u8; 32]) -> Self {
+    pub(crate) fn from_bytes(bytes: &[u8; 32]) -> Self {
         let (mut trace, mut span) = ([0; 16], [0; 8]);
         trace.iter_mut().chain(&mut span).zip(bytes).for_each(|(to, from)| *to = *from);
         Self { trace, span }
     }
 
     /// What the client says it is part of (W3C Trace Context).
-    pub(crate) fn of_client(headers: &HeaderMap) -> Option<Self> {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let text = headers.get("traceparent")?.to_str().ok()?;
         let mut parts = text.split('-');
         let version = parts.next()?;
@@ -47,12 +47,12 @@ impl TraceContext {
     }
 
     /// The request that this task answers.
-    pub(crate) fn of_request() -> Option<Self> {
+    pub(crate) fn current() -> Option<Self> {
         REQUEST.try_with(|request| *request).ok()
     }
 
     /// Answers a request in this place.
-    pub(crate) async fn within<T>(self, answer: impl Future<Output = T>) -> T {
+    pub(crate) async fn scope<T>(self, answer: impl Future<Output = T>) -> T {
         REQUEST.scope(self, answer).await
     }
 }
@@ -94,7 +94,7 @@ impl Span {
     }
 
     /// What it is part of.
-    pub(crate) fn part_of(mut self, parent: Option<TraceContext>) -> Self {
+    pub(crate) fn with_parent(mut self, parent: Option<TraceContext>) -> Self {
         self.parent = parent;
         self
     }
@@ -117,7 +117,8 @@ impl Span {
         let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default();
         let ended = began + self.took;
         let attributes = self.attributes.iter();
-        let attributes = attributes.map(|(key, value)| json!({"key": key, "value": any(value)}));
+        let attributes =
+            attributes.map(|(key, value)| json!({"key": key, "value": any_value(value)}));
         json!({
             "traceId": hex(&self.context.trace),
             "spanId": hex(&self.context.span),
@@ -133,7 +134,7 @@ impl Span {
     }
 }
 
-fn any(value: &Value) -> Value {
+fn any_value(value: &Value) -> Value {
     match value {
         Value::Bool(flag) => json!({"boolValue": flag}),
         Value::Number(number) if number.is_f64() => json!({"doubleValue": number}),
@@ -171,7 +172,7 @@ mod tests {
         let of = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("traceparent", text.parse().ok()?);
-            TraceContext::of_client(&headers)
+            TraceContext::from_headers(&headers)
         };
         let trace = "0af7651916cd43dd8448eb211c80319c";
         let good = of(&format!("00-{trace}-b7ad6b7169203331-01"));

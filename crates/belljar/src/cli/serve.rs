@@ -199,7 +199,7 @@ fn tell_left_out(gateway: &Gateway<ProjectBackend>) -> anyhow::Result<()> {
 /// Goes on with durable runs that nobody has, for as long as this host serves.
 fn adopt_runs(gateway: &Gateway<ProjectBackend>) {
     let gateway = gateway.clone();
-    tokio::spawn(async move { gateway.adopt_runs().await });
+    tokio::spawn(async move { gateway.resume_runs().await });
 }
 
 fn say(server: &HttpServer, token: &str) -> anyhow::Result<()> {

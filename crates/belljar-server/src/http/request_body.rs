@@ -2,7 +2,7 @@
 //!
 //! Who sends one byte a minute would keep a connection, and what the request holds, for as long as
 //! they like. So a body has to come at a steady rate, on average, after a moment's grace. Handlers
-//! see a body that broke off; the client is told why by [`bounded`], whatever a handler made of it.
+//! see a body that broke off; the client is told why by [`limit_body`], whatever a handler made of it.
 
 use std::{
     io,
@@ -37,7 +37,7 @@ pub(crate) struct BodyBounds {
     pub(crate) bytes_per_second: u64,
 }
 
-const IN_TIME: u8 = 0;
+const NONE: u8 = 0;
 const TOO_LARGE: u8 = 1;
 const TOO_SLOW: u8 = 2;
 
@@ -46,15 +46,16 @@ const TOO_SLOW: u8 = 2;
 struct BodyFailure(Arc<AtomicU8>);
 
 impl BodyFailure {
-    fn set(&self, fate: u8) -> io::Error {
-        self.0.store(fate, Ordering::Relaxed);
-        let why = if fate == TOO_LARGE { "the body is too large" } else { "the body is too slow" };
+    fn set(&self, failure: u8) -> io::Error {
+        self.0.store(failure, Ordering::Relaxed);
+        let why =
+            if failure == TOO_LARGE { "the body is too large" } else { "the body is too slow" };
         io::Error::other(why)
     }
 
     fn error(&self, bounds: BodyBounds) -> Option<ApiError> {
         match self.0.load(Ordering::Relaxed) {
-            IN_TIME => None,
+            NONE => None,
             TOO_LARGE => Some(too_large(bounds)),
             _ => Some(ApiError::new(
                 StatusCode::REQUEST_TIMEOUT,
@@ -71,7 +72,7 @@ fn too_large(bounds: BodyBounds) -> ApiError {
 }
 
 /// Lets a request through whose body is within bounds, as far as it comes.
-pub(crate) async fn bounded(bounds: BodyBounds, request: Request, next: Next) -> Response {
+pub(crate) async fn limit_body(bounds: BodyBounds, request: Request, next: Next) -> Response {
     let claimed = request.headers().get(header::CONTENT_LENGTH);
     let claimed = claimed.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if claimed.is_some_and(|bytes| bytes > bounds.most_bytes) {
@@ -80,33 +81,34 @@ pub(crate) async fn bounded(bounds: BodyBounds, request: Request, next: Next) ->
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    let fate = BodyFailure::default();
+    let failure = BodyFailure::default();
     let request =
-        request.map(|body| Body::from_stream(BoundedBody::new(body, bounds, fate.clone())));
+        request.map(|body| Body::from_stream(BoundedBody::new(body, bounds, failure.clone())));
     let response = next.run(request).await;
-    fate.error(bounds).map_or(response, IntoResponse::into_response)
+    failure.error(bounds).map_or(response, IntoResponse::into_response)
 }
 
 struct BoundedBody {
     body: BodyDataStream,
     bounds: BodyBounds,
-    fate: BodyFailure,
-    came: u64,
+    failure: BodyFailure,
+    received: u64,
     since: Option<Instant>,
     /// When the next bytes have to be here.
     due: Option<Pin<Box<Sleep>>>,
 }
 
 impl BoundedBody {
-    fn new(body: Body, bounds: BodyBounds, fate: BodyFailure) -> Self {
-        Self { body: body.into_data_stream(), bounds, fate, came: 0, since: None, due: None }
+    fn new(body: Body, bounds: BodyBounds, failure: BodyFailure) -> Self {
+        Self { body: body.into_data_stream(), bounds, failure, received: 0, since: None, due: None }
     }
 
     /// The moment until which as many bytes as came are enough.
     fn deadline(&mut self) -> Instant {
         let since = *self.since.get_or_insert_with(Instant::now);
-        let paid = Duration::from_millis(self.came * 1000 / self.bounds.bytes_per_second.max(1));
-        since + self.bounds.grace + paid
+        let earned =
+            Duration::from_millis(self.received * 1000 / self.bounds.bytes_per_second.max(1));
+        since + self.bounds.grace + earned
     }
 }
 
@@ -118,10 +120,10 @@ impl Stream for BoundedBody {
         let deadline = this.deadline();
         match Pin::new(&mut this.body).poll_next(cx) {
             Poll::Ready(Some(Ok(bytes))) => {
-                this.came += bytes.len() as u64;
+                this.received += bytes.len() as u64;
                 this.due = None;
-                if this.came > this.bounds.most_bytes {
-                    return Poll::Ready(Some(Err(this.fate.set(TOO_LARGE))));
+                if this.received > this.bounds.most_bytes {
+                    return Poll::Ready(Some(Err(this.failure.set(TOO_LARGE))));
                 }
                 Poll::Ready(Some(Ok(bytes)))
             }
@@ -130,7 +132,7 @@ impl Stream for BoundedBody {
             Poll::Pending => {
                 let due = this.due.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
                 ready!(due.as_mut().poll(cx));
-                Poll::Ready(Some(Err(this.fate.set(TOO_SLOW))))
+                Poll::Ready(Some(Err(this.failure.set(TOO_SLOW))))
             }
         }
     }

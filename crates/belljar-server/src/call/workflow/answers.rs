@@ -174,7 +174,7 @@ pub(super) fn events(id: &str, events: &[WorkflowEventInfo]) -> CallToolResult {
 }
 
 /// What became of a command.
-pub(super) fn commanded(id: &str, answer: &WorkflowCommandAnswer) -> CallToolResult {
+pub(super) fn command(id: &str, answer: &WorkflowCommandAnswer) -> CallToolResult {
     let mut shown = json!({"workflow_id": id, "command_id": answer.command_id});
     if let Some(fields) = shown.as_object_mut() {
         let (state, more) = match answer.accepted {

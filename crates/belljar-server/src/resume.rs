@@ -7,19 +7,19 @@ use tokio::{sync::Semaphore, time::sleep};
 use crate::{backend::Backend, gateway::Gateway, live::LiveRunState};
 
 /// How many are taken up at once. One that waits for a person does not count.
-const MOST_AT_ONCE: usize = 16;
+const MAX_RESUMED: usize = 16;
 /// How often it is looked for more: other processes die, and people decide in terminals.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long the answers of runs that were just ended may take to be written.
-const LAST_ANSWERS: Duration = Duration::from_millis(100);
+const ANSWER_GRACE: Duration = Duration::from_millis(100);
 
 impl<B: Backend> Gateway<B> {
     /// Goes on with durable runs whose host died or stopped, and with those for which a person has
-    /// decided, until [`leave_runs`](Self::leave_runs). Each is under way here like any other from then
+    /// decided, until [`stop_runs`](Self::stop_runs). Each is under way here like any other from then
     /// on.
-    pub async fn adopt_runs(&self) {
-        let stop = &self.shared.leaving;
-        let places = Arc::new(Semaphore::new(MOST_AT_ONCE));
+    pub async fn resume_runs(&self) {
+        let stop = &self.shared.stopping;
+        let slots = Arc::new(Semaphore::new(MAX_RESUMED));
         loop {
             let resumable = tokio::select! {
                 () = stop.cancelled() => return,
@@ -29,7 +29,7 @@ impl<B: Backend> Gateway<B> {
                 if self.shared.runs.find(&run.id).is_some() {
                     continue;
                 }
-                let Ok(place) = places.clone().try_acquire_owned() else { break };
+                let Ok(slot) = slots.clone().try_acquire_owned() else { break };
                 let live = self.start_resumed(run);
                 tokio::spawn(async move {
                     let mut state = live.watch();
@@ -37,26 +37,26 @@ impl<B: Backend> Gateway<B> {
                         state.finished.is_some() || !state.waiting.is_empty()
                     };
                     let _ = state.wait_for(until).await;
-                    drop(place);
+                    drop(slot);
                 });
             }
-            let is_full = places.available_permits() == 0;
+            let is_full = slots.available_permits() == 0;
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.shared.backend.more_resumable() => {}
-                _ = places.acquire(), if is_full => {}
-                () = sleep(LOOK_EVERY) => {}
+                _ = slots.acquire(), if is_full => {}
+                () = sleep(POLL_INTERVAL) => {}
             }
         }
     }
 
     /// Ends every run, because the host does: those that survive it go on with the next, and whoever
     /// waits for one is told.
-    pub async fn leave_runs(&self) {
-        self.shared.leaving.cancel();
+    pub async fn stop_runs(&self) {
+        self.shared.stopping.cancel();
         self.shared.backend.prepare_to_stop();
         if self.shared.runs.end_all().await > 0 {
-            sleep(LAST_ANSWERS).await;
+            sleep(ANSWER_GRACE).await;
         }
     }
 }

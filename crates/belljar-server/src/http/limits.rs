@@ -24,7 +24,7 @@ impl RequestRate {
     }
 
     /// Takes one.
-    pub(crate) fn take(&self, now: Instant) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, now: Instant) -> Result<(), ApiError> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let (tokens, since) = *left;
         let earned = now.saturating_duration_since(since).as_secs_f64() * self.per_second;
@@ -55,7 +55,7 @@ impl ConcurrencyLimit {
         Self { free: Arc::new(Semaphore::new(most)), most, what }
     }
 
-    pub(crate) fn take(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub(crate) fn acquire(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let taken = self.free.clone().try_acquire_owned();
         taken.map_err(|_| {
             ApiError::busy(format!("{} {} at once are the most", self.most, self.what))
@@ -73,7 +73,7 @@ mod tests {
     fn e3_a_second_brings_as_many_as_it_may() {
         let rate = RequestRate::new(3);
         let start = Instant::now();
-        let taken = |at: Instant| (0..10).filter(|_| rate.take(at).is_ok()).count();
+        let taken = |at: Instant| (0..10).filter(|_| rate.check(at).is_ok()).count();
         assert_eq!(taken(start), 3);
         assert_eq!(taken(start), 0);
         assert_eq!(taken(start + Duration::from_secs(1)), 3);
@@ -83,12 +83,12 @@ mod tests {
 
     #[test]
     fn e3_a_place_is_free_again_when_it_is_left() {
-        let places = ConcurrencyLimit::new(1, "runs");
-        let taken = places.take();
+        let limit = ConcurrencyLimit::new(1, "runs");
+        let taken = limit.acquire();
         assert!(taken.is_ok());
-        let refused = places.take().map(drop).unwrap_err();
+        let refused = limit.acquire().map(drop).unwrap_err();
         assert_eq!((refused.status.as_u16(), refused.retry_after_seconds), (429, Some(1)));
         drop(taken);
-        assert!(places.take().is_ok());
+        assert!(limit.acquire().is_ok());
     }
 }
