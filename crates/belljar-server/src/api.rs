@@ -15,6 +15,7 @@ mod path;
 mod runs;
 mod sessions;
 mod shapes;
+mod sse;
 mod stream;
 mod workflows;
 

@@ -30,7 +30,7 @@ use crate::{
     approval::{self, Channel, QuestionExtent, QuestionForm},
     backend::{ApprovalRequest, Backend, DecideError, RunReport, Verdict},
     gateway::Gateway,
-    live::{LiveRun, ProgressUpdates, RunOutcome},
+    live::{ABORTED, LOST, LiveRun, ProgressUpdates, RunOutcome},
     request::{ExecuteRequest, Fields, RequestError},
     tools,
 };
@@ -396,7 +396,6 @@ fn finished_answer(
     run_id: Option<&str>,
     finished: &RunOutcome,
 ) -> CallToolResponse {
-    let lost = "the run ended without a report; the server's log says why";
     match (finished, call.shape) {
         (RunOutcome::Run(report, _), _) => answer::run(report),
         (RunOutcome::Refused(error), _) => answer::not_in_session(error),
@@ -404,8 +403,8 @@ fn finished_answer(
         (RunOutcome::Tool(value), AnswerShape::Run) => {
             answer::tool_as_run(run_id.unwrap_or_default(), value)
         }
-        (RunOutcome::Aborted, _) => answer::no_report(run_id, "aborted", "the run was aborted"),
-        (RunOutcome::Lost, _) => answer::no_report(run_id, "failed", lost),
+        (RunOutcome::Aborted, _) => answer::no_report(run_id, "aborted", ABORTED),
+        (RunOutcome::Lost, _) => answer::no_report(run_id, "failed", LOST),
     }
     .into()
 }

@@ -15,6 +15,9 @@ use tokio::sync::mpsc;
 
 use crate::backend::{ApprovalRequest, Stream};
 
+/// A client that follows a run hears something at least this often, so that it knows that the server
+/// is there.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Texts held for a client that does not take them.
 const MAX_HELD_BYTES: usize = 4 << 20;
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
@@ -31,6 +31,9 @@ use crate::{
 const KEEP_FINISHED: Duration = Duration::from_mins(10);
 /// How long a run that is told to end may take to say how far it came.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// Said of a run that ended without a report because it was told to, or because its task failed.
+pub(crate) const ABORTED: &str = "the run was aborted";
+pub(crate) const LOST: &str = "the run ended without a report; the server's log says why";
 /// A line of progress is cut to this many characters.
 const MAX_LINE_CHARS: usize = 200;
 
@@ -83,6 +86,18 @@ impl RunOutcome {
         let Self::Run(report, _) = self else { return None };
         report.value.get("status").and_then(Value::as_str)
     }
+}
+
+/// The canonical result of a run that was ended before it could report anything, without its id.
+pub(crate) fn aborted_result() -> Map<String, Value> {
+    let error = json!({"type": "SandboxError", "code": "run.aborted", "message": ABORTED});
+    let fields = [
+        ("status", json!("aborted")),
+        ("success", json!(false)),
+        ("result", Value::Null),
+        ("error", error),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// A run under way, or just ended.

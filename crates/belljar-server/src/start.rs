@@ -6,14 +6,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     backend::{Backend, RunReport, RunReporter},
     feed::Feed,
     gateway::{Gateway, GatewayState},
-    live::{LiveRun, ProgressUpdates, RunDetails, RunOutcome},
+    live::{LiveRun, ProgressUpdates, RunDetails, RunOutcome, aborted_result},
     records::RunInfo,
     request::{ExecuteRequest, Language},
     traces::{Span, SpanKind, TraceContext},
@@ -104,13 +104,9 @@ impl<B: Backend> GatewayState<B> {
     fn on_cut_off(self: &Arc<Self>, details: RunDetails) -> impl FnOnce(&str) + Send + 'static {
         let (shared, began) = (self.clone(), Instant::now());
         move |id: &str| {
-            let error = json!({
-                "type": "SandboxError", "code": "run.aborted", "message": "the run was aborted",
-            });
-            let value = json!({
-                "id": id, "status": "aborted", "success": false, "result": null, "error": error,
-            });
-            shared.record_run(details, RunReport::ended(value), began.elapsed());
+            let mut result = aborted_result();
+            result.insert("id".to_owned(), id.into());
+            shared.record_run(details, RunReport::ended(Value::Object(result)), began.elapsed());
         }
     }
 }

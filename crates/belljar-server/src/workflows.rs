@@ -100,6 +100,17 @@ pub enum WorkflowSource {
     Text(String),
 }
 
+impl WorkflowSource {
+    /// Reads the `workflow` of a request; gives the value back if it cannot be one.
+    pub(crate) fn from_value(given: Value) -> Result<Self, Value> {
+        match given {
+            Value::String(text) => Ok(Self::Text(text)),
+            Value::Object(_) | Value::Array(_) => Ok(Self::Json(given)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Err(given),
+        }
+    }
+}
+
 /// How a workflow stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkflowReport {
@@ -206,6 +217,16 @@ pub enum EventEffect {
     Ends,
     /// It had ended, and goes on.
     Resumes,
+}
+
+impl EventEffect {
+    /// Whether a client that waits for the workflow should look at it now.
+    pub(crate) const fn ends_wait(self) -> bool {
+        match self {
+            Self::NeedsAttention | Self::Ends => true,
+            Self::Continues | Self::Resumes => false,
+        }
+    }
 }
 
 /// Why something was not done for a workflow. Nothing was changed.

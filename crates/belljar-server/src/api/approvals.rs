@@ -9,7 +9,7 @@ use super::{
     Api,
     body::{DecisionRequest, SearchRequest},
     error::ApiError,
-    input::{JsonBody, PathParams},
+    input::{JsonBody, PathParams, bounded_count},
     shapes::{ApprovalList, RecordedDecision},
 };
 use crate::backend::{Backend, ToolsFound};
@@ -40,10 +40,7 @@ pub(super) async fn search<B: Backend>(
     State(api): State<Api<B>>,
     JsonBody(SearchRequest { intent, k }): JsonBody<SearchRequest>,
 ) -> Result<Json<ToolsFound>, ApiError> {
-    let k = k.unwrap_or(DEFAULT_FOUND);
-    if k == 0 || k > MOST_FOUND {
-        return Err(ApiError::invalid(format!("k: between 1 and {MOST_FOUND}")));
-    }
+    let k = bounded_count("k", k, DEFAULT_FOUND, MOST_FOUND)?;
     let began = Instant::now();
     let found = api.backend().search_tools(&intent, k).await?;
     api.gateway.shared.metrics.discovered(began.elapsed());

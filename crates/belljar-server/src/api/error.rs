@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::{
     backend::{DecideError, SearchError},
+    live::LOST,
     records::RecordsError,
     sessions::SessionError,
     workflows::WorkflowApiError,
@@ -73,6 +74,22 @@ impl ApiError {
     /// No such run.
     pub(crate) fn unknown_run(id: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "run.unknown", format!("no run is called {id}"))
+    }
+
+    /// The run ended without a report: its task failed.
+    pub(crate) fn run_lost() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "run.lost", LOST)
+    }
+
+    /// Why a backend did not do something. What there is too much of may be less in a second.
+    fn refused(
+        status: StatusCode,
+        code: &'static str,
+        message: String,
+        hint: Option<&str>,
+    ) -> Self {
+        let retry_after_seconds = (status == StatusCode::TOO_MANY_REQUESTS).then_some(1);
+        Self { status, code, message, hint: hint.map(str::to_owned), retry_after_seconds }
     }
 
     /// More than the server takes on at once.
@@ -141,12 +158,7 @@ impl From<SessionError> for ApiError {
             SessionError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             SessionError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let mut told = Self::new(status, error.code(), error.to_string());
-        told.hint = error.hint().map(str::to_owned);
-        if matches!(error, SessionError::TooMany { .. }) {
-            told.retry_after_seconds = Some(1);
-        }
-        told
+        Self::refused(status, error.code(), error.to_string(), error.hint())
     }
 }
 
@@ -168,12 +180,7 @@ impl From<WorkflowApiError> for ApiError {
             WorkflowApiError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             WorkflowApiError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let mut told = Self::new(status, error.code(), error.to_string());
-        told.hint = error.hint().map(str::to_owned);
-        if matches!(error, WorkflowApiError::Busy { .. }) {
-            told.retry_after_seconds = Some(1);
-        }
-        told
+        Self::refused(status, error.code(), error.to_string(), error.hint())
     }
 }
 

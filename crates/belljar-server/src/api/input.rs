@@ -1,6 +1,6 @@
 //! Bodies and queries, decoded strictly: what is not understood is refused by name.
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, time::Duration};
 
 use axum::{
     body::{Bytes, to_bytes},
@@ -68,6 +68,31 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathPar
         let Path(named) = path.map_err(|error| ApiError::invalid(error.body_text()))?;
         Ok(Self(named))
     }
+}
+
+/// The longest that a request may ask to wait for something.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+
+/// A count that the client chose between 1 and `most`, or the default.
+pub(super) fn bounded_count(
+    field: &str,
+    given: Option<u32>,
+    default: u32,
+    most: u32,
+) -> Result<u32, ApiError> {
+    match given.unwrap_or(default) {
+        count if (1..=most).contains(&count) => Ok(count),
+        _ => Err(ApiError::invalid(format!("{field}: between 1 and {most}"))),
+    }
+}
+
+/// How long the client wants to wait; not at all if it does not say.
+pub(super) fn bounded_wait(wait_ms: Option<u32>) -> Result<Duration, ApiError> {
+    let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
+    if wait > MAX_WAIT {
+        return Err(ApiError::invalid("wait_ms: a minute at most"));
+    }
+    Ok(wait)
 }
 
 /// A page of another site can send JSON only with this, and only after asking (CORS).

@@ -18,14 +18,14 @@ use super::{
     Api,
     body::RunRequest,
     error::ApiError,
-    input::{JsonBody, PathParams, QueryParams},
+    input::{JsonBody, PathParams, QueryParams, bounded_count, bounded_wait},
     shapes::RunList,
-    stream,
+    sse, stream,
 };
 use crate::{
     backend::{ApprovalRequest, Backend, EndRun},
     feed::Feed,
-    live::{LiveRun, LiveRunState, ProgressUpdates, RunOutcome},
+    live::{LiveRun, LiveRunState, ProgressUpdates, RunOutcome, aborted_result},
     recent::ResultFilter,
     request::ExecuteRequest,
 };
@@ -33,8 +33,6 @@ use crate::{
 /// Runs in a list unless told, and at most.
 const DEFAULT_LISTED: u32 = 50;
 const MOST_LISTED: u32 = 1_000;
-/// The longest that a look at a run waits.
-const MAX_WAIT: Duration = Duration::from_mins(1);
 
 /// How many to list.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -79,10 +77,7 @@ pub(super) async fn list<B: Backend>(
     State(api): State<Api<B>>,
     QueryParams(RunListQuery { limit }): QueryParams<RunListQuery>,
 ) -> Result<Json<RunList>, ApiError> {
-    let most = limit.unwrap_or(DEFAULT_LISTED);
-    if most == 0 || most > MOST_LISTED {
-        return Err(ApiError::invalid(format!("limit: between 1 and {MOST_LISTED}")));
-    }
+    let most = bounded_count("limit", limit, DEFAULT_LISTED, MOST_LISTED)?;
     let shared = &api.gateway.shared;
     // Of one under way more is known here than is stored; of one that has ended here, the store knows
     // whether it went on elsewhere.
@@ -102,11 +97,7 @@ pub(super) async fn get<B: Backend>(
     PathParams(id): PathParams<String>,
     QueryParams(RunQuery { wait_ms }): QueryParams<RunQuery>,
 ) -> Result<Response, ApiError> {
-    let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
-    if wait > MAX_WAIT {
-        return Err(ApiError::invalid("wait_ms: a minute at most"));
-    }
-    api.run_state(&id, wait).await
+    api.run_state(&id, bounded_wait(wait_ms)?).await
 }
 
 /// Ends a run. The answer is how it stands then: its result, if it ended before.
@@ -138,7 +129,7 @@ impl<B: Backend> Api<B> {
     ) -> Result<Response, ApiError> {
         let slot = self.run_limit.acquire()?;
         let is_durable = request.durable == Some(true);
-        if wants_events(headers) {
+        if sse::is_wanted(headers) {
             let (feed, following) = Feed::new();
             let live =
                 self.gateway.start_run(request, Some(feed), ProgressUpdates::Off, Some(slot));
@@ -232,19 +223,11 @@ pub(super) fn finished(id: Option<&str>, finished: RunOutcome) -> Result<Respons
         }
         RunOutcome::Refused(error) => Err(error.into()),
         RunOutcome::Aborted => {
-            let error = json!({
-                "type": "SandboxError", "code": "run.aborted", "message": "the run was aborted",
-            });
-            let run = json!({
-                "id": id, "status": "aborted", "success": false, "result": null, "error": error,
-            });
+            let mut run = aborted_result();
+            run.insert("id".to_owned(), json!(id));
             Ok(Json(run).into_response())
         }
-        RunOutcome::Lost => Err(ApiError::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "run.lost",
-            "the run ended without a report; the server's log says why",
-        )),
+        RunOutcome::Lost => Err(ApiError::run_lost()),
     }
 }
 
@@ -261,14 +244,4 @@ fn under_way(id: &str, waiting: &[ApprovalRequest]) -> Value {
 
 fn json_text(text: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
-}
-
-/// Whether the client wants to hear of things as they happen.
-pub(super) fn wants_events(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut kinds = accepted.flat_map(|value| value.split(','));
-    kinds.any(|kind| {
-        let essence = kind.split(';').next().unwrap_or_default().trim();
-        essence.eq_ignore_ascii_case("text/event-stream")
-    })
 }

@@ -8,7 +8,7 @@ use super::{
     Api,
     body::{ForkRequest, RollbackRequest, SessionAsked},
     error::ApiError,
-    input::{JsonBody, OptionalJsonBody, PathParams},
+    input::{JsonBody, OptionalJsonBody, PathParams, bounded_count},
     shapes::{CheckpointList, ForkedSessions, RolledBack, SessionList},
 };
 use crate::{
@@ -79,10 +79,7 @@ pub(super) async fn fork<B: Backend>(
     PathParams(id): PathParams<String>,
     OptionalJsonBody(ForkRequest { count, checkpoint_id }): OptionalJsonBody<ForkRequest>,
 ) -> Result<(StatusCode, Json<ForkedSessions>), ApiError> {
-    let count = count.unwrap_or(1);
-    if count == 0 || count > MOST_FORKED {
-        return Err(ApiError::invalid(format!("count: between 1 and {MOST_FORKED}")));
-    }
+    let count = bounded_count("count", count, 1, MOST_FORKED)?;
     let session_ids = api.backend().fork(&id, count, checkpoint_id.as_deref()).await?;
     Ok((StatusCode::CREATED, Json(ForkedSessions { session_ids })))
 }

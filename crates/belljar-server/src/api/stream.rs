@@ -1,91 +1,84 @@
 //! A run as it happens, as server-sent events: `started`, `stdout`, `stderr`, `log`, `tool_call`,
-//! `approval`, and at the end `result`, or `error` if it has none. Each has a number.
+//! `approval`, and at the end `result`, or `error` if it has none.
 
-use std::{convert::Infallible, time::Duration};
-
-use axum::response::{
-    IntoResponse as _, Response,
-    sse::{Event, KeepAlive, Sse},
+use axum::response::{Response, sse::Event};
+use futures_util::{
+    Stream,
+    stream::{iter, unfold},
 };
-use futures_util::{Stream, stream::unfold};
 use serde_json::{Value, json};
 
 use super::{
     error::ApiError,
     runs::{self, AttachedRun},
+    sse,
 };
 use crate::{
     backend::Stream as Printed,
     feed::{FeedReceiver, RunEvent},
-    live::RunOutcome,
+    live::{RunOutcome, aborted_result},
 };
 
-/// A client that follows hears at least this often, so that it knows the server is there.
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
-
-/// Streams a run. What refuses it before it has begun is an answer of its own.
-pub(super) async fn answer(
-    attached: AttachedRun,
-    mut feed: FeedReceiver,
-) -> Result<Response, ApiError> {
-    let first = tokio::select! {
-        biased;
-        told = feed.next() => told,
-        _ = attached.live.finished() => feed.try_next(),
-    };
-    let Some(first) = first else {
-        return match attached.live.finished().await {
-            // It ended without a word.
-            finished @ (RunOutcome::Run(..) | RunOutcome::Tool(_) | RunOutcome::Aborted) => {
-                let events = futures_util::stream::iter([Ok::<_, Infallible>(last(1, &finished))]);
-                Ok(Sse::new(events).into_response())
-            }
-            finished @ (RunOutcome::Refused(_) | RunOutcome::Lost) => {
-                runs::finished(None, finished)
-            }
-        };
-    };
-    let events = events(Followed { attached, feed, next: Some(first), number: 0, over: false });
-    let keep_alive = KeepAlive::new().interval(HEARTBEAT);
-    Ok(Sse::new(events).keep_alive(keep_alive).into_response())
+/// Streams a run. A run that is refused before it begins is answered with the error, not with a
+/// stream.
+pub(super) async fn answer(run: AttachedRun, feed: FeedReceiver) -> Result<Response, ApiError> {
+    let mut stream = RunStream { run, feed, next: None, number: 0, is_over: false };
+    stream.next = stream.receive().await;
+    if stream.next.is_some() {
+        return Ok(sse::response(stream.events()));
+    }
+    match stream.run.live.finished().await {
+        // It ended before it reported anything.
+        outcome @ (RunOutcome::Run(..) | RunOutcome::Tool(_) | RunOutcome::Aborted) => {
+            Ok(sse::response(iter([last(1, &outcome)])))
+        }
+        outcome @ (RunOutcome::Refused(_) | RunOutcome::Lost) => runs::finished(None, outcome),
+    }
 }
 
-struct Followed {
-    attached: AttachedRun,
+struct RunStream {
+    run: AttachedRun,
     feed: FeedReceiver,
+    /// An event that was received and not yet sent.
     next: Option<RunEvent>,
     number: u64,
-    over: bool,
+    is_over: bool,
 }
 
-fn events(followed: Followed) -> impl Stream<Item = Result<Event, Infallible>> {
-    unfold(followed, |mut followed| async move {
-        if followed.over {
-            return None;
+impl RunStream {
+    /// The next event of the run; `None` when it has ended and all its events were received.
+    async fn receive(&mut self) -> Option<RunEvent> {
+        tokio::select! {
+            biased;
+            event = self.feed.next() => event,
+            _ = self.run.live.finished() => self.feed.try_next(),
         }
-        followed.number += 1;
-        let number = followed.number;
-        let told = match followed.next.take() {
-            Some(told) => Some(told),
-            None => tokio::select! {
-                biased;
-                told = followed.feed.next() => told,
-                _ = followed.attached.live.finished() => followed.feed.try_next(),
-            },
-        };
-        let event = match told {
-            Some(told) => event(number, &told),
-            None => {
-                followed.over = true;
-                last(number, &followed.attached.live.finished().await)
+    }
+
+    fn events(self) -> impl Stream<Item = Event> {
+        unfold(self, |mut stream| async move {
+            if stream.is_over {
+                return None;
             }
-        };
-        Some((Ok(event), followed))
-    })
+            stream.number += 1;
+            let next = match stream.next.take() {
+                Some(event) => Some(event),
+                None => stream.receive().await,
+            };
+            let event = match next {
+                Some(next) => event(stream.number, &next),
+                None => {
+                    stream.is_over = true;
+                    last(stream.number, &stream.run.live.finished().await)
+                }
+            };
+            Some((event, stream))
+        })
+    }
 }
 
-fn event(number: u64, told: &RunEvent) -> Event {
-    let (name, data) = match told {
+fn event(number: u64, event: &RunEvent) -> Event {
+    let (name, data) = match event {
         RunEvent::Started { run_id } => ("started", json!({"id": run_id})),
         RunEvent::Printed { stream, text } => {
             let name = match stream {
@@ -115,36 +108,20 @@ fn event(number: u64, told: &RunEvent) -> Event {
             ("approval", json!({"id": approval_id, "state": "settled"}))
         }
     };
-    numbered(number, name, &data.to_string())
+    sse::event(number, name, &data.to_string())
 }
 
-fn last(number: u64, finished: &RunOutcome) -> Event {
-    let aborted = || {
-        let error = json!({
-            "type": "SandboxError", "code": "run.aborted", "message": "the run was aborted",
-        });
-        json!({"status": "aborted", "success": false, "result": null, "error": error})
+fn last(number: u64, outcome: &RunOutcome) -> Event {
+    let result = |text: &str| sse::event(number, "result", text);
+    let error = |error: ApiError| {
+        let body = serde_json::to_value(error.body()).unwrap_or(Value::Null);
+        sse::event(number, "error", &body.to_string())
     };
-    let failed = |error: ApiError| serde_json::to_value(error.body()).unwrap_or(Value::Null);
-    match finished {
-        RunOutcome::Run(_, json) => numbered(number, "result", &String::from_utf8_lossy(json)),
-        RunOutcome::Tool(value) => numbered(number, "result", &value.to_string()),
-        RunOutcome::Aborted => numbered(number, "result", &aborted().to_string()),
-        RunOutcome::Refused(error) => {
-            numbered(number, "error", &failed(error.clone().into()).to_string())
-        }
-        RunOutcome::Lost => {
-            let error = ApiError::new(
-                axum::http::StatusCode::INTERNAL_SERVER_ERROR,
-                "run.lost",
-                "the run ended without a report; the server's log says why",
-            );
-            numbered(number, "error", &failed(error).to_string())
-        }
+    match outcome {
+        RunOutcome::Run(_, json) => result(&String::from_utf8_lossy(json)),
+        RunOutcome::Tool(value) => result(&value.to_string()),
+        RunOutcome::Aborted => result(&json!(aborted_result()).to_string()),
+        RunOutcome::Refused(refused) => error(refused.clone().into()),
+        RunOutcome::Lost => error(ApiError::run_lost()),
     }
-}
-
-/// JSON text has no line breaks outside of its strings, and none unescaped inside.
-fn numbered(number: u64, name: &str, data: &str) -> Event {
-    Event::default().id(number.to_string()).event(name).data(data)
 }

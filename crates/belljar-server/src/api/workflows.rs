@@ -4,20 +4,16 @@
 
 pub(super) mod body;
 
-use std::{collections::VecDeque, convert::Infallible, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Json,
     extract::State,
     http::{HeaderMap, StatusCode},
-    response::{
-        IntoResponse as _, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{IntoResponse as _, Response, sse::Event},
 };
-use futures_util::{Stream, stream::unfold};
 use serde_json::{Value, json};
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::time::Instant;
 
 use self::body::{
     CommandRequest, WorkflowBody, WorkflowEventList, WorkflowEventsQuery, WorkflowForkBody,
@@ -26,14 +22,12 @@ use self::body::{
 use super::{
     Api,
     error::ApiError,
-    events::last_seen,
-    input::{JsonBody, OptionalJsonBody, PathParams, QueryParams},
-    runs::wants_events,
-    stream::HEARTBEAT,
+    input::{JsonBody, OptionalJsonBody, PathParams, QueryParams, bounded_count, bounded_wait},
+    sse::{self, EventLog},
 };
 use crate::{
     backend::Backend,
-    request::MAX_INTEGER,
+    feed::HEARTBEAT,
     workflows::{
         CommandSender, EventEffect, WorkflowCommandAnswer, WorkflowCommandRequest,
         WorkflowEventInfo, WorkflowReport,
@@ -48,8 +42,6 @@ const MOST_LISTED: u32 = 1_000;
 /// Events in a list unless told, and read at once.
 const DEFAULT_EVENTS: u32 = 100;
 const PAGE: u32 = 500;
-/// The longest that is waited for something.
-const MAX_WAIT: Duration = Duration::from_mins(1);
 /// How long the answer to a command is waited for.
 const COMMAND_WAIT: Duration = Duration::from_secs(30);
 
@@ -58,7 +50,7 @@ pub(super) async fn create<B: Backend>(
     JsonBody(body): JsonBody<WorkflowBody>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let (request, wait_ms) = body.into_request()?;
-    let wait = bounded(wait_ms)?;
+    let wait = bounded_wait(wait_ms)?;
     request.check_size()?;
     let id = api.backend().run_workflow(request).await?;
     let report = api.wait_for_attention(&id, 0, wait).await?;
@@ -69,10 +61,7 @@ pub(super) async fn list<B: Backend>(
     State(api): State<Api<B>>,
     QueryParams(WorkflowListQuery { limit, before }): QueryParams<WorkflowListQuery>,
 ) -> Result<Json<WorkflowList>, ApiError> {
-    let most = limit.unwrap_or(DEFAULT_LISTED);
-    if most == 0 || most > MOST_LISTED {
-        return Err(ApiError::invalid(format!("limit: between 1 and {MOST_LISTED}")));
-    }
+    let most = bounded_count("limit", limit, DEFAULT_LISTED, MOST_LISTED)?;
     let workflows = api.backend().workflows(most, before.as_deref()).await?;
     Ok(Json(WorkflowList { workflows }))
 }
@@ -82,7 +71,7 @@ pub(super) async fn get<B: Backend>(
     PathParams(id): PathParams<String>,
     QueryParams(WorkflowQuery { wait_ms }): QueryParams<WorkflowQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let wait = bounded(wait_ms)?;
+    let wait = bounded_wait(wait_ms)?;
     let report = api.backend().workflow(&id).await?;
     if report.is_over || wait.is_zero() {
         return Ok(Json(report.value));
@@ -136,37 +125,20 @@ pub(super) async fn events<B: Backend>(
     headers: HeaderMap,
     QueryParams(WorkflowEventsQuery { after, limit, wait_ms }): QueryParams<WorkflowEventsQuery>,
 ) -> Result<Response, ApiError> {
-    let limit = limit.unwrap_or(DEFAULT_EVENTS);
-    if limit == 0 || limit > MOST_LISTED {
-        return Err(ApiError::invalid(format!("limit: between 1 and {MOST_LISTED}")));
-    }
-    let wait = bounded(wait_ms)?;
-    let after = last_seen(&headers)?.or(after).unwrap_or(0);
-    if after > MAX_INTEGER {
-        return Err(ApiError::invalid("after: too large for a number of an event"));
-    }
-    if !wants_events(&headers) {
+    let limit = bounded_count("limit", limit, DEFAULT_EVENTS, MOST_LISTED)?;
+    let wait = bounded_wait(wait_ms)?;
+    let after = sse::last_seen(&headers, after)?;
+    if !sse::is_wanted(&headers) {
         let events = api.backend().workflow_events(&id, after, limit, wait).await?;
         return Ok(Json(WorkflowEventList { events }).into_response());
     }
-    let place = api.stream_limit.acquire()?;
+    let slot = api.stream_limit.acquire()?;
     let report = api.backend().workflow(&id).await?;
     if report.is_over && report.last_event <= after {
         // By this a client knows not to come again.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let followed = Followed { api, id, after, read: VecDeque::new(), over: false, _place: place };
-    let keep_alive = KeepAlive::new().interval(HEARTBEAT);
-    Ok(Sse::new(follow(followed)).keep_alive(keep_alive).into_response())
-}
-
-/// How long to wait, if that is not too long.
-fn bounded(wait_ms: Option<u32>) -> Result<Duration, ApiError> {
-    let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
-    if wait > MAX_WAIT {
-        return Err(ApiError::invalid("wait_ms: a minute at most"));
-    }
-    Ok(wait)
+    Ok(sse::follow(WorkflowEvents { api, id, after, is_over: false }, slot))
 }
 
 impl<B: Backend> Api<B> {
@@ -187,9 +159,7 @@ impl<B: Backend> Api<B> {
                 () = self.stop.cancelled() => break,
                 events = self.backend().workflow_events(id, after, PAGE, left) => events?,
             };
-            if events.iter().any(|event| {
-                matches!(event.effect, EventEffect::NeedsAttention | EventEffect::Ends)
-            }) {
+            if events.iter().any(|event| event.effect.ends_wait()) {
                 break;
             }
             after = events.last().map_or(after, |event| event.seq);
@@ -198,45 +168,38 @@ impl<B: Backend> Api<B> {
     }
 }
 
-struct Followed<B> {
+/// The events of one workflow, until it has ended and all of them were shown.
+struct WorkflowEvents<B> {
     api: Api<B>,
     id: String,
     after: u64,
-    read: VecDeque<WorkflowEventInfo>,
-    /// The workflow has ended, and nothing is known to come after.
-    over: bool,
-    _place: OwnedSemaphorePermit,
+    /// The workflow has ended, as far as was shown. It can resume.
+    is_over: bool,
 }
 
-fn follow<B: Backend>(followed: Followed<B>) -> impl Stream<Item = Result<Event, Infallible>> {
-    unfold(followed, |mut followed| async move {
-        loop {
-            if let Some(event) = followed.read.pop_front() {
-                followed.after = event.seq;
-                followed.over = match event.effect {
-                    EventEffect::Ends => true,
-                    EventEffect::NeedsAttention | EventEffect::Resumes => false,
-                    EventEffect::Continues => followed.over,
-                };
-                return Some((Ok(shown(&followed.id, &event)), followed));
-            }
-            let patience = if followed.over { Duration::ZERO } else { HEARTBEAT };
-            let (id, after) = (&followed.id, followed.after);
-            let read = tokio::select! {
-                () = followed.api.stop.cancelled() => return None,
-                read = followed.api.backend().workflow_events(id, after, PAGE, patience) => read,
-            };
-            // A client that finds the stream ended comes again, with what it has seen.
-            followed.read = read.ok()?.into();
-            if followed.over && followed.read.is_empty() {
-                return None;
-            }
-        }
-    })
-}
+impl<B: Backend> EventLog for WorkflowEvents<B> {
+    type Entry = WorkflowEventInfo;
 
-fn shown(id: &str, event: &WorkflowEventInfo) -> Event {
-    let WorkflowEventInfo { seq, name, at_ms, data, .. } = event;
-    let text = json!({"seq": seq, "workflow_id": id, "name": name, "at_ms": at_ms, "data": data});
-    Event::default().id(seq.to_string()).event(name).data(text.to_string())
+    async fn next_page(&mut self) -> Option<Vec<WorkflowEventInfo>> {
+        let wait = if self.is_over { Duration::ZERO } else { HEARTBEAT };
+        let events = tokio::select! {
+            () = self.api.stop.cancelled() => return None,
+            events = self.api.backend().workflow_events(&self.id, self.after, PAGE, wait) => events,
+        };
+        events.ok().filter(|events| !(self.is_over && events.is_empty()))
+    }
+
+    fn show(&mut self, event: &WorkflowEventInfo) -> Event {
+        let WorkflowEventInfo { seq, name, at_ms, data, effect, .. } = event;
+        self.after = *seq;
+        self.is_over = match effect {
+            EventEffect::Ends => true,
+            EventEffect::NeedsAttention | EventEffect::Resumes => false,
+            EventEffect::Continues => self.is_over,
+        };
+        let id = &self.id;
+        let text =
+            json!({"seq": seq, "workflow_id": id, "name": name, "at_ms": at_ms, "data": data});
+        sse::event(*seq, name, &text.to_string())
+    }
 }

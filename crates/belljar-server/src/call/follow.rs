@@ -16,12 +16,11 @@ use super::McpCall;
 use crate::{
     approval::{self, Channel, QuestionForm},
     backend::{ApprovalRequest, Backend, Verdict},
+    feed::HEARTBEAT,
     gateway::Gateway,
     live::{LiveRun, LiveRunState, RunOutcome},
 };
 
-/// A client that follows hears at least this often, so that it knows the server is there.
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 /// A client that does not take progress is not waited for.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(2);
 

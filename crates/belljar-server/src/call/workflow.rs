@@ -15,19 +15,17 @@ use rmcp::{
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{
-    DEFAULT_WAIT, McpCall, RetryState, cancelled,
-    follow::{HEARTBEAT, ProgressSender},
-};
+use super::{DEFAULT_WAIT, McpCall, RetryState, cancelled, follow::ProgressSender};
 use crate::{
     answer,
     approval::{self, Channel},
     backend::{Backend, Verdict},
+    feed::HEARTBEAT,
     gateway::Gateway,
     request::{Fields, RequestError, nearest},
     workflows::{
-        CommandSender, EventEffect, WorkflowApiError, WorkflowCommandRequest, WorkflowQuestion,
-        WorkflowReport, WorkflowRequest, WorkflowSource, is_fit_for_id,
+        CommandSender, WorkflowApiError, WorkflowCommandRequest, WorkflowQuestion, WorkflowReport,
+        WorkflowRequest, WorkflowSource, is_fit_for_id,
     },
 };
 
@@ -53,15 +51,9 @@ pub(super) fn decode_run(
 ) -> Result<(WorkflowRequest, Option<Duration>), RequestError> {
     let mut fields =
         Fields::new("", &["workflow", "inputs", "id", "wait_ms"], with_id(arguments)?)?;
-    let workflow = match fields.take("workflow") {
-        Some(Value::String(text)) => WorkflowSource::Text(text),
-        Some(given @ (Value::Object(_) | Value::Array(_))) => WorkflowSource::Json(given),
-        Some(other) => {
-            let wanted = "a workflow, or the text of one";
-            return Err(kind("workflow", wanted, &other));
-        }
-        None => return Err(RequestError::Missing { field: "workflow".to_owned() }),
-    };
+    let missing = || RequestError::Missing { field: "workflow".to_owned() };
+    let workflow = WorkflowSource::from_value(fields.take("workflow").ok_or_else(missing)?)
+        .map_err(|other| kind("workflow", "a workflow, or the text of one", &other))?;
     let id = fields.text("id")?;
     if let Some(odd) = id.as_deref().filter(|id| !is_fit_for_id(id)) {
         return Err(kind("id", "letters, digits, `_`, `-` and `.`, up to 64", &json!(odd)));
@@ -259,9 +251,7 @@ impl<B: Backend> Gateway<B> {
                     None => progress.send_heartbeat(&call.context).await,
                 }
             }
-            let needs_attention = events.iter().any(|event| {
-                matches!(event.effect, EventEffect::NeedsAttention | EventEffect::Ends)
-            });
+            let needs_attention = events.iter().any(|event| event.effect.ends_wait());
             if needs_attention || Instant::now() >= deadline {
                 return Ok(Ok(()));
             }

@@ -45,14 +45,9 @@ fn chosen_id(_: &mut SchemaGenerator) -> Schema {
 impl WorkflowBody {
     /// What the port takes, and how long to wait.
     pub(super) fn into_request(self) -> Result<(WorkflowRequest, Option<u32>), ApiError> {
-        let workflow = match self.workflow {
-            Value::String(text) => WorkflowSource::Text(text),
-            given @ (Value::Object(_) | Value::Array(_)) => WorkflowSource::Json(given),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {
-                let wanted = "workflow: an object, a list of tasks, or the text of a file";
-                return Err(ApiError::invalid(wanted));
-            }
-        };
+        let wanted = "workflow: an object, a list of tasks, or the text of a file";
+        let workflow =
+            WorkflowSource::from_value(self.workflow).map_err(|_| ApiError::invalid(wanted))?;
         check_id("id", self.id.as_deref())?;
         let inputs = self.inputs.unwrap_or_default();
         Ok((WorkflowRequest { workflow, inputs, id: self.id }, self.wait_ms))
