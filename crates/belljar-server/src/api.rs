@@ -133,11 +133,15 @@ async fn openapi_document() -> impl IntoResponse {
 }
 
 async fn unknown_path() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "request.path", "there is nothing at this path")
-        .with_hint("GET /openapi.json lists what there is")
+    ApiError::new(StatusCode::NOT_FOUND, "request.path", "no route has this path")
+        .with_hint("GET /openapi.json lists all paths and their methods")
 }
 
 async fn method_not_allowed() -> ApiError {
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", "not with this method")
-        .with_hint("GET /openapi.json lists what there is")
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "request.method",
+        "this path does not take this method",
+    )
+    .with_hint("GET /openapi.json lists all paths and their methods")
 }

@@ -119,8 +119,8 @@ pub(crate) fn yes_or_no(text: &str, elsewhere: &str) -> QuestionForm {
     }
     let shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
     let message = format!(
-        "{shown}\n… and {} bytes more. This is not all of it, so it can only be refused here. All of \
-         it: {elsewhere}",
+        "{shown}\n… and {} bytes more. Only a part is shown, so you can only refuse here. To see \
+         all of it: {elsewhere}",
         text.len() - shown.len()
     );
     yes_no_form(message, QuestionExtent::InPart)
@@ -192,7 +192,7 @@ fn question(request: &ApprovalRequest) -> (String, QuestionExtent) {
     text += &format!("Arguments: {arguments}");
     if extent == QuestionExtent::InPart {
         text += &format!(
-            "\nThis is not all of it, so the call can only be refused here. All of it: `belljar \
+            "\nOnly a part is shown, so you can only refuse the call here. To see all of it: `belljar \
              approvals show {0}`; then `belljar approvals {yes} {0}`",
             single_line(&request.id)
         );

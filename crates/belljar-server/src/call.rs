@@ -247,7 +247,7 @@ impl<B: Backend> Gateway<B> {
         let Some(verdict) = verdict else { return call.dismissed.push(id.to_owned()) };
         let decided = self.shared.backend.decide(id, verdict, &call.client()).await;
         if let Err(error) = &decided {
-            tracing::warn!(%error, "a decision did not count");
+            tracing::warn!(%error, "the backend refused a decision");
         }
         match (decided, live) {
             // It still waits, and asking again at once would not help.
@@ -286,7 +286,7 @@ impl<B: Backend> Gateway<B> {
                 report = self.shared.backend.get_run(run_id, left) => report,
             };
             let Some(report) = report else {
-                let message = format!("no run is called {run_id}");
+                let message = format!("no run has the id {run_id}");
                 return Ok(answer::no_report(None, "failed", &message).into());
             };
             let open = report.waiting.iter().find(|one| !call.dismissed.contains(&one.id));
@@ -375,7 +375,7 @@ impl<B: Backend> Gateway<B> {
         let state = RetryState { run_id: id.to_owned(), asked, in_part, of };
         let options = SealOptions::new().associated_data(&call.binding);
         let sealed = self.shared.states.seal_json_with(&state, &options).map_err(|error| {
-            ErrorData::internal_error(format!("requestState could not be made: {error}"), None)
+            ErrorData::internal_error(format!("cannot seal requestState: {error}"), None)
         })?;
         Ok(InputRequiredResult::new(Some(questions), Some(sealed)).into())
     }

@@ -232,5 +232,5 @@ impl<B> Fixtures<B> {
 /// A fixture written as JSON, as the SDK's type.
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value)
-        .map_err(|error| ErrorData::internal_error(format!("a fixture is wrong: {error}"), None))
+        .map_err(|error| ErrorData::internal_error(format!("invalid fixture: {error}"), None))
 }

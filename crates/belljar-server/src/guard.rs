@@ -108,20 +108,28 @@ impl Guard {
 impl IntoResponse for AccessDenied {
     fn into_response(self) -> Response {
         let (status, code, message) = match self {
-            Self::Host => (StatusCode::FORBIDDEN, "auth.host", "this Host is not served here"),
-            Self::Origin => {
-                (StatusCode::FORBIDDEN, "auth.origin", "this Origin may not use the server")
+            Self::Host => (
+                StatusCode::FORBIDDEN,
+                "auth.host",
+                "the Host header names a host that is not allowed",
+            ),
+            Self::Origin => (
+                StatusCode::FORBIDDEN,
+                "auth.origin",
+                "the Origin header names an origin that is not allowed",
+            ),
+            Self::NoToken => {
+                (StatusCode::UNAUTHORIZED, "auth.no_token", "the request has no token")
             }
-            Self::NoToken => (StatusCode::UNAUTHORIZED, "auth.no_token", "a token is needed"),
             Self::WrongToken => {
-                (StatusCode::UNAUTHORIZED, "auth.wrong_token", "this is not the server's token")
+                (StatusCode::UNAUTHORIZED, "auth.wrong_token", "the token is wrong")
             }
         };
         let hint = match self {
             Self::Host => "allow it with `belljar serve --allow-host`",
             Self::Origin => "allow it with `belljar serve --allow-origin`",
             Self::NoToken | Self::WrongToken => {
-                "Authorization: Bearer TOKEN; it is in .belljar/token"
+                "send `Authorization: Bearer TOKEN`; the token is in .belljar/token"
             }
         };
         ApiError::new(status, code, message).with_hint(hint).into_response()

@@ -118,7 +118,7 @@ impl HttpConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Anyone who reaches the address could run code.
-    #[error("{address} can be reached from other machines, so clients must bring a token")]
+    #[error("other machines can reach {address}, so clients must send a token")]
     PublicWithoutToken {
         /// The address.
         address: SocketAddr,

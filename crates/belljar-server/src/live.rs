@@ -180,7 +180,7 @@ impl LiveRun {
             Ok(finished) => finished,
             Err(error) if error.is_cancelled() => RunOutcome::Aborted,
             Err(error) => {
-                tracing::error!(%error, "a run took its task down");
+                tracing::error!(%error, "the task of a run failed");
                 RunOutcome::Lost
             }
         };

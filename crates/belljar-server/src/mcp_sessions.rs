@@ -67,7 +67,10 @@ pub(crate) async fn track_session(
         (Some(id), _) if ends || !is_success => sessions.remove(&id),
         (Some(id), _) | (None, Some(id)) if is_success => {
             if let Some(quietest) = sessions.touch(&id, Instant::now()) {
-                tracing::warn!(session = quietest, "too many MCP sessions; the quietest ended");
+                tracing::warn!(
+                    session = quietest,
+                    "too many MCP sessions; ended the one that was idle longest"
+                );
                 let _ = sessions.all.close_session(&quietest.into()).await;
             }
         }

@@ -76,7 +76,7 @@ pub struct EventInfo {
 
 /// What is kept could not be read.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("what is kept could not be read: {message}")]
+#[error("cannot read the store: {message}")]
 pub struct RecordsError {
     /// Why.
     pub message: String,

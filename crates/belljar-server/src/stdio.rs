@@ -13,10 +13,10 @@ const MAX_LINE_BYTES: usize = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
     /// The client said something that does not begin a session.
-    #[error("the client did not begin an MCP session")]
+    #[error("the client did not start an MCP session")]
     Handshake(#[source] Box<rmcp::service::ServerInitializeError>),
     /// The task that served it fell over.
-    #[error("the MCP session broke")]
+    #[error("the task that serves the MCP session failed")]
     Broken(#[source] tokio::task::JoinError),
 }
 

@@ -21,10 +21,10 @@ pub struct BearerToken(String);
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// It is not this user's alone.
-    #[error("the token is not used: {0}")]
+    #[error("cannot use the token file: {0}")]
     Untrusted(#[from] Untrusted),
     /// The file cannot be read or written.
-    #[error("token file {path}")]
+    #[error("cannot read or create token file {path}")]
     File {
         /// Where it is.
         path: String,

@@ -112,7 +112,7 @@ async fn send_all(
         }
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            tracing::warn!(lost, "spans did not reach the collector");
+            tracing::warn!(lost, "dropped spans that the collector did not take");
         }
         for done in flushed {
             let _ = done.send(());
@@ -133,7 +133,10 @@ async fn post(client: &reqwest::Client, collector: &TraceCollector, spans: Vec<V
     match post.send().await {
         Ok(answer) => answer.status().is_success(),
         Err(error) => {
-            tracing::debug!(error = &error as &dyn std::error::Error, "no collector");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "cannot send spans to the collector"
+            );
             false
         }
     }

@@ -54,13 +54,13 @@ fn refusal(message: &[u8]) -> Option<MessageRefusal> {
     }
     // Before anything is made of it.
     if has_too_many_parts(message) {
-        tracing::warn!("a message of too many parts was refused");
+        tracing::warn!("refused a message with too many JSON values");
         let why = format!("the message has more than {MAX_PARTS} JSON values");
         return Some(MessageRefusal { id: None, error: ErrorData::invalid_request(why, None) });
     }
     let flaw = check_keys(message).err()?;
     if let JsonFlaw::Malformed(_) = flaw {
-        tracing::warn!(%flaw, "a message was refused");
+        tracing::warn!(%flaw, "refused a message");
         return Some(MessageRefusal {
             id: None,
             error: ErrorData::parse_error(flaw.to_string(), None),
@@ -68,7 +68,7 @@ fn refusal(message: &[u8]) -> Option<MessageRefusal> {
     }
     let envelope = serde_json::from_slice::<Envelope>(message).ok();
     let id = envelope.filter(|envelope| envelope.method.is_some()).and_then(|one| one.id);
-    tracing::warn!(%flaw, "a message was refused");
+    tracing::warn!(%flaw, "refused a message");
     Some(MessageRefusal { id, error: ErrorData::invalid_params(flaw.to_string(), None) })
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn refuse_ambiguous(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     // How large it may be has been seen to before it gets here.
     let Ok(body) = to_bytes(body, usize::MAX).await else {
-        return ApiError::invalid("the body broke off").into_response();
+        return ApiError::invalid("the body ended early").into_response();
     };
     if let Some(MessageRefusal { id, error }) = refusal(&body) {
         let answer = TxJsonRpcMessage::<RoleServer>::error(error, id);

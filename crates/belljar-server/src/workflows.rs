@@ -233,22 +233,22 @@ impl EventEffect {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkflowApiError {
     /// The operator switched them off, or there is nowhere to keep them.
-    #[error("there are no workflows here")]
+    #[error("this server does not offer workflows")]
     Off,
     /// There is none.
-    #[error("no workflow is called {id}")]
+    #[error("no workflow has the id {id}")]
     Unknown {
         /// What was asked for.
         id: String,
     },
     /// There is one already.
-    #[error("a workflow is called {id} already")]
+    #[error("a workflow with the id {id} already exists")]
     Taken {
         /// What was asked for.
         id: String,
     },
     /// It has not ended.
-    #[error("workflow {id} has not ended, or somebody is at it")]
+    #[error("workflow {id} has not ended, or a host is still working on it")]
     NotOver {
         /// What was asked for.
         id: String,
@@ -266,7 +266,7 @@ pub enum WorkflowApiError {
         faults: Vec<String>,
     },
     /// It does not fit.
-    #[error("{what} is larger than the {most_bytes} bytes it may have")]
+    #[error("{what} is larger than {most_bytes} bytes")]
     TooLarge {
         /// What.
         what: &'static str,
@@ -325,10 +325,10 @@ impl WorkflowApiError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Off => Some("the operator's configuration has `[workflows] serve = false`"),
-            Self::Unknown { .. } => Some("GET /v1/workflows lists those there are"),
-            Self::Taken { .. } => Some("leave `id` out, or look at the one there is"),
+            Self::Unknown { .. } => Some("GET /v1/workflows lists the workflows"),
+            Self::Taken { .. } => Some("leave `id` out, or choose another"),
             Self::NotOver { .. } => Some("abort it first"),
-            Self::Busy { .. } => Some("try again when others have ended"),
+            Self::Busy { .. } => Some("retry when others have ended"),
             Self::NotYours { hint, .. } => Some(hint),
             Self::Refused { hint, .. } => hint.as_deref(),
             Self::Faulty { .. }
@@ -354,7 +354,9 @@ impl WorkflowRequest {
         let most_bytes = MAX_BYTES as u64;
         match (bytes > MAX_BYTES, given > MAX_BYTES) {
             (true, _) => Err(WorkflowApiError::TooLarge { what: "the workflow", most_bytes }),
-            (_, true) => Err(WorkflowApiError::TooLarge { what: "what it is given", most_bytes }),
+            (_, true) => {
+                Err(WorkflowApiError::TooLarge { what: "the object of inputs", most_bytes })
+            }
             (false, false) => Ok(()),
         }
     }

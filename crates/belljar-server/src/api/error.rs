@@ -73,7 +73,7 @@ impl ApiError {
 
     /// No such run.
     pub(crate) fn unknown_run(id: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "run.unknown", format!("no run is called {id}"))
+        Self::new(StatusCode::NOT_FOUND, "run.unknown", format!("no run has the id {id}"))
     }
 
     /// The run ended without a report: its task failed.
@@ -95,7 +95,7 @@ impl ApiError {
     /// More than the server takes on at once.
     pub(crate) fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "server.busy", message)
-            .with_hint("try again when others have ended")
+            .with_hint("retry when others have ended")
             .retry_after(1)
     }
 

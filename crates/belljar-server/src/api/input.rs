@@ -82,7 +82,7 @@ pub(super) fn bounded_count(
 ) -> Result<u32, ApiError> {
     match given.unwrap_or(default) {
         count if (1..=most).contains(&count) => Ok(count),
-        _ => Err(ApiError::invalid(format!("{field}: between 1 and {most}"))),
+        _ => Err(ApiError::invalid(format!("{field}: must be between 1 and {most}"))),
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) fn bounded_count(
 pub(super) fn bounded_wait(wait_ms: Option<u32>) -> Result<Duration, ApiError> {
     let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
     if wait > MAX_WAIT {
-        return Err(ApiError::invalid("wait_ms: a minute at most"));
+        return Err(ApiError::invalid("wait_ms: must be at most 60000"));
     }
     Ok(wait)
 }
@@ -102,15 +102,15 @@ fn check_kind(headers: &HeaderMap) -> Result<(), ApiError> {
     if essence.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let message = "the body has to be JSON, and to say so";
+    let message = "the body must be JSON with a JSON content type";
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", message)
-        .with_hint("Content-Type: application/json"))
+        .with_hint("send the header `Content-Type: application/json`"))
 }
 
 /// How large it may be has been seen to before it gets here.
 async fn read(request: Request) -> Result<Bytes, ApiError> {
     let body = to_bytes(request.into_body(), usize::MAX).await;
-    body.map_err(|_| ApiError::invalid("the body broke off"))
+    body.map_err(|_| ApiError::invalid("the body ended early"))
 }
 
 fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {

@@ -67,7 +67,7 @@ pub(super) async fn create_in_session<B: Backend>(
     JsonBody(body): JsonBody<RunRequest>,
 ) -> Result<Response, ApiError> {
     if body.session_id().is_some_and(|named| named != id) {
-        let message = "session_id: not the session of this path";
+        let message = "session_id: differs from the session in the path";
         return Err(ApiError::new(StatusCode::CONFLICT, "request.session", message));
     }
     api.run(body.into_request(Some(id)), &headers).await
@@ -114,7 +114,8 @@ pub(super) async fn abort<B: Backend>(
     match api.backend().end_run(&id).await {
         EndRun::Over => api.run_state(&id, Duration::ZERO).await,
         EndRun::Elsewhere => {
-            let message = format!("run {id} is not this server's to end");
+            let message =
+                format!("another process or a workflow owns run {id}; this server cannot end it");
             Err(ApiError::new(StatusCode::CONFLICT, "run.elsewhere", message))
         }
     }

@@ -34,13 +34,13 @@ pub(super) fn last_seen(headers: &HeaderMap, after: Option<u64>) -> Result<u64, 
     let number = match headers.get("last-event-id") {
         Some(given) => {
             let number = given.to_str().ok().and_then(|text| text.trim().parse().ok());
-            let wrong = || ApiError::invalid("Last-Event-ID: not a number of an event");
+            let wrong = || ApiError::invalid("Last-Event-ID: not an event number");
             number.ok_or_else(wrong)?
         }
         None => after.unwrap_or(0),
     };
     if number > MAX_INTEGER {
-        return Err(ApiError::invalid("after: too large for a number of an event"));
+        return Err(ApiError::invalid("after: too large for an event number"));
     }
     Ok(number)
 }

@@ -89,7 +89,7 @@ fn event(number: u64, event: &RunEvent) -> Event {
             (name, json!({"text": text}))
         }
         RunEvent::LeftOut => {
-            ("log", json!({"text": "[output was left out here: it was not read in time]"}))
+            ("log", json!({"text": "[output omitted: the client did not read it in time]"}))
         }
         RunEvent::CallBegan { tool } => ("tool_call", json!({"tool": tool, "state": "began"})),
         RunEvent::CallEnded { tool, is_ok, duration } => {

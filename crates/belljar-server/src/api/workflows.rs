@@ -113,7 +113,8 @@ pub(super) async fn command<B: Backend>(
         (Some(true), _) => Ok((StatusCode::OK, Json(answer))),
         (None, _) => Ok((StatusCode::ACCEPTED, Json(answer))),
         (Some(false), reason) => {
-            let why = reason.clone().unwrap_or_else(|| "it was refused".to_owned());
+            let why =
+                reason.clone().unwrap_or_else(|| "the workflow refused the command".to_owned());
             Err(ApiError::new(StatusCode::CONFLICT, "command.refused", why))
         }
     }

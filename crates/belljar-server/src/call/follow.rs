@@ -193,7 +193,7 @@ pub(super) async fn ask_form(
         answer = asked => match answer {
             Ok(answer) => approval::verdict(&answer, extent),
             Err(error) => {
-                tracing::warn!(%error, "the client could not be asked");
+                tracing::warn!(%error, "cannot ask the person at the client");
                 None
             }
         },

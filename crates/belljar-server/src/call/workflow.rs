@@ -56,7 +56,7 @@ pub(super) fn decode_run(
         .map_err(|other| kind("workflow", "a workflow, or the text of one", &other))?;
     let id = fields.text("id")?;
     if let Some(odd) = id.as_deref().filter(|id| !is_fit_for_id(id)) {
-        return Err(kind("id", "letters, digits, `_`, `-` and `.`, up to 64", &json!(odd)));
+        return Err(kind("id", "up to 64 letters, digits, `_`, `-` or `.`", &json!(odd)));
     }
     let wait = fields.count("wait_ms")?.map(Duration::from_millis);
     let inputs = fields.object("inputs")?.unwrap_or_default();
@@ -318,7 +318,7 @@ impl<B: Backend> Gateway<B> {
         let command = WorkflowCommandRequest { id: None, command: Map::from_iter(fields), by };
         let decided = self.shared.backend.command_workflow(id, command, COMMAND_WAIT).await;
         if let Err(error) = decided {
-            tracing::warn!(%error, "a decision did not count");
+            tracing::warn!(%error, "the backend refused a decision");
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) async fn accept(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
+                tracing::warn!(%error, "cannot accept a connection");
                 sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
@@ -77,7 +77,7 @@ pub(crate) async fn accept(
                 let error = ApiError::new(
                     StatusCode::SERVICE_UNAVAILABLE,
                     "server.connections",
-                    "there are too many connections already",
+                    "the server has too many connections",
                 );
                 let _ = timeout(LINGER, refuse(stream, &error)).await;
             })),
@@ -109,7 +109,8 @@ async fn serve_one(stream: TcpStream, router: Router, head: Duration, stop: Canc
     // An idle connection is closed without a word; who has begun a request hears why.
     let timed_out = ended.is_err_and(|error| error.is_timeout());
     let ended = if timed_out && !parts.read_buf.is_empty() {
-        let message = format!("the head of the request took longer than {} ms", head.as_millis());
+        let message =
+            format!("the request head took longer than {} ms to arrive", head.as_millis());
         let error = ApiError::new(StatusCode::REQUEST_TIMEOUT, "request.slow", message);
         timeout(LINGER, refuse(stream, &error)).await
     } else {

@@ -35,9 +35,9 @@ impl RequestRate {
     }
 
     fn too_many(&self) -> ApiError {
-        let message = format!("more than {} requests in a second", self.per_second);
+        let message = format!("more than {} requests per second", self.per_second);
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, "server.rate", message)
-            .with_hint("send fewer at once")
+            .with_hint("send requests more slowly")
             .retry_after(1)
     }
 }
@@ -58,7 +58,7 @@ impl ConcurrencyLimit {
     pub(crate) fn acquire(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let taken = self.free.clone().try_acquire_owned();
         taken.map_err(|_| {
-            ApiError::busy(format!("{} {} at once are the most", self.most, self.what))
+            ApiError::busy(format!("all {} slots for {} are in use", self.most, self.what))
         })
     }
 }

@@ -60,7 +60,10 @@ impl BodyFailure {
             _ => Some(ApiError::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "request.slow",
-                format!("the body came slower than {} bytes per second", bounds.bytes_per_second),
+                format!(
+                    "the body arrived at less than {} bytes per second",
+                    bounds.bytes_per_second
+                ),
             )),
         }
     }

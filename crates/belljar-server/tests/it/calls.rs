@@ -194,7 +194,7 @@ async fn runs_of_others_and_runs_of_nobody() {
     assert_eq!(result["structuredContent"]["result"], 7);
     let result = client.call("get_run", json!({"run_id": "run_y"})).await;
     assert_eq!(result["isError"], true);
-    assert_eq!(result["structuredContent"]["error"]["message"], "no run is called run_y");
+    assert_eq!(result["structuredContent"]["error"]["message"], "no run has the id run_y");
 }
 
 #[tokio::test]

@@ -151,8 +151,8 @@ async fn e1_wrong_arguments_are_told_with_the_right_ones() {
         ("workflow_command", json!({"command": "pause"}), "`id` is missing"),
         ("workflow_command", json!({"id": "x"}), "`command` is missing"),
         ("workflow_command", json!({"id": "x", "command": "aprove"}), "did you mean approve?"),
-        ("workflow_command", json!({"id": "x", "command": "pause"}), "no workflow is called x"),
-        ("get_workflow", json!({"id": "x"}), "no workflow is called x"),
+        ("workflow_command", json!({"id": "x", "command": "pause"}), "no workflow has the id x"),
+        ("get_workflow", json!({"id": "x"}), "no workflow has the id x"),
         ("get_workflow", json!({"workflow": "x"}), "unknown field `workflow`"),
     ] {
         let result = client.call(tool, arguments.clone()).await;

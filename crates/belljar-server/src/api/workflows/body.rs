@@ -45,7 +45,7 @@ fn chosen_id(_: &mut SchemaGenerator) -> Schema {
 impl WorkflowBody {
     /// What the port takes, and how long to wait.
     pub(super) fn into_request(self) -> Result<(WorkflowRequest, Option<u32>), ApiError> {
-        let wanted = "workflow: an object, a list of tasks, or the text of a file";
+        let wanted = "workflow: must be an object, a list of tasks, or the text of a file";
         let workflow =
             WorkflowSource::from_value(self.workflow).map_err(|_| ApiError::invalid(wanted))?;
         check_id("id", self.id.as_deref())?;
@@ -76,7 +76,7 @@ impl WorkflowForkBody {
     pub(super) fn into_fork(self) -> Result<WorkflowFork, ApiError> {
         check_id("id", self.id.as_deref())?;
         if self.at.is_some_and(|at| at > MAX_INTEGER) {
-            return Err(ApiError::invalid("at: too large for a number of a checkpoint"));
+            return Err(ApiError::invalid("at: too large for a checkpoint number"));
         }
         Ok(WorkflowFork { at: self.at, id: self.id, paused: self.paused.unwrap_or(false) })
     }
@@ -144,7 +144,7 @@ impl CommandRequest {
         check_id("command_id", self.command_id.as_deref())?;
         match serde_json::to_value(&self) {
             Ok(Value::Object(command)) => Ok((self.command_id, command)),
-            Ok(_) | Err(_) => Err(ApiError::invalid("the command could not be read")),
+            Ok(_) | Err(_) => Err(ApiError::invalid("cannot read the command")),
         }
     }
 }
@@ -152,7 +152,7 @@ impl CommandRequest {
 fn check_id(field: &str, id: Option<&str>) -> Result<(), ApiError> {
     match id {
         Some(id) if !is_fit_for_id(id) => Err(ApiError::invalid(format!(
-            "{field}: letters, digits, `_`, `-` and `.`, up to {MAX_ID} of them"
+            "{field}: must be up to {MAX_ID} letters, digits, `_`, `-` or `.`"
         ))),
         Some(_) | None => Ok(()),
     }

@@ -75,7 +75,7 @@ pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
 fn next(report: &WorkflowReport) -> String {
     let id = report.value.get("id").and_then(Value::as_str).unwrap_or_default();
     if let Some(why) = report.value.get("attention").and_then(Value::as_str) {
-        return format!("Nobody goes on with it until a person does. Tell the user: {why}.");
+        return format!("It stays stopped until a person resumes it. Tell the user: {why}.");
     }
     if let Some(doubt) = doubt(report, id) {
         return doubt;
@@ -89,15 +89,15 @@ fn next(report: &WorkflowReport) -> String {
     });
     if let (None, Some(place)) = (&person, report.value.get("queue").and_then(Value::as_u64)) {
         return format!(
-            "As many workflows run as may run at once; it is number {place} of those that wait, and \
-             goes on by itself when its turn comes. Call get_workflow for the result."
+            "The maximum number of workflows is running. This one is number {place} in the queue \
+             and starts by itself. Call get_workflow for the result."
         );
     }
     let waits = report.value.get("decisions").and_then(Value::as_array);
     match (person, waits.is_some_and(|all| !all.is_empty())) {
         (Some(person), _) => person,
         (None, true) => "Decide with workflow_command; then call get_workflow.".to_owned(),
-        (None, false) => "It goes on by itself; call get_workflow for the result.".to_owned(),
+        (None, false) => "It continues by itself; call get_workflow for the result.".to_owned(),
     }
 }
 
@@ -108,8 +108,8 @@ fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
         of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let is_in_doubt = |one: &&Value| text(one, "kind") == "in_doubt";
-    let happened = "Nobody knows whether a call happened, and the task does not go on until a person \
-                    has looked";
+    let happened = "A call may or may not have happened, and the task waits until a person has \
+                    checked";
     let told = "Tell the user, then call get_workflow.";
     if let Some(one) = all("approvals").find(is_in_doubt) {
         let (approval, tool) = (text(one, "id"), text(one, "tool"));
@@ -163,8 +163,8 @@ fn within_budget(value: &Value) -> Value {
     let preview: String = text.chars().take(PREVIEW_CHARS).collect();
     json!({
         "truncated": true, "bytes": text.len(), "preview": preview,
-        "hint": "run the workflow so that its `output` is small; a person can have all of it with \
-                 `belljar workflow show --json`",
+        "hint": "let the workflow's `output` be smaller; a person can see all of it with `belljar \
+                 workflow show --json`",
     })
 }
 
@@ -180,7 +180,7 @@ pub(super) fn command(id: &str, answer: &WorkflowCommandAnswer) -> CallToolResul
         let (state, more) = match answer.accepted {
             Some(true) => ("accepted", None),
             Some(false) => ("refused", answer.reason.clone()),
-            None => ("queued", Some("it will be taken in order; call get_workflow".to_owned())),
+            None => ("queued", Some("it is in the queue; call get_workflow".to_owned())),
         };
         fields.insert("status".to_owned(), json!(state));
         if let Some(more) = more {
@@ -196,7 +196,7 @@ pub(super) fn failed(error: &WorkflowApiError) -> CallToolResult {
         "type": "WorkflowError", "code": error.code(), "message": error.to_string(),
     });
     let hint = match error {
-        WorkflowApiError::Unknown { .. } => Some("get_workflow without `id` lists those there are"),
+        WorkflowApiError::Unknown { .. } => Some("get_workflow without `id` lists the workflows"),
         WorkflowApiError::Off
         | WorkflowApiError::Taken { .. }
         | WorkflowApiError::NotOver { .. }
@@ -246,7 +246,7 @@ mod tests {
         assert!(task.contains("belljar workflow command w resolve 'pay'"), "{task}");
         assert!(task.contains("--retry") && task.contains("--use JSON"), "{task}");
         // Controls: nothing waits, or the model itself is asked.
-        assert!(told(&json!([]), &json!([])).starts_with("It goes on by itself"));
+        assert!(told(&json!([]), &json!([])).starts_with("It continues by itself"));
         let agent = json!({"id": "d1", "task": "t", "kind": "approval", "by": "agent"});
         assert!(told(&json!([]), &json!([agent])).starts_with("Decide with workflow_command"));
     }
