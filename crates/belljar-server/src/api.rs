@@ -1,8 +1,8 @@
 //! The plain HTTP API (E3), beside `/mcp`: the same runs, sessions, workflows, approvals
 //! and tools, as JSON.
 //!
-//! Handlers translate: a request's body to what the port takes, what the port gives to an answer.
-//! Bodies are decoded strictly, and `/openapi.json` is made from the same types.
+//! Handlers translate: a request's body into the port's types, the port's answer into JSON. Bodies
+//! are decoded strictly, and `/openapi.json` is generated from the same types.
 
 mod approvals;
 mod body;
@@ -36,15 +36,15 @@ use crate::{
 };
 use error::ApiError;
 
-/// What handlers share.
+/// State that all handlers share; clones share it too.
 #[derive(Debug)]
 pub(crate) struct Api<B> {
     gateway: Gateway<B>,
-    /// Places for runs.
+    /// Bounds the runs that requests of this API have under way.
     run_limit: ConcurrencyLimit,
-    /// Places for clients that follow events.
+    /// Bounds the clients that follow event streams.
     stream_limit: ConcurrencyLimit,
-    /// Ends what would go on for ever.
+    /// Cancelled when the server shuts down; ends streams that would otherwise never end.
     stop: CancellationToken,
 }
 
@@ -70,7 +70,7 @@ impl<B: Backend> Api<B> {
     }
 }
 
-/// All routes but `/healthz`, and but those whose bodies are files.
+/// All routes except `/healthz` and those whose bodies are files.
 pub(crate) fn routes<B: Backend>(api: Api<B>) -> Router {
     Router::new()
         .route("/v1/runs", post(runs::create).get(runs::list))
@@ -110,8 +110,8 @@ pub(crate) fn file_routes<B: Backend>(api: Api<B>) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
 }
 
-/// Whether the server is there; for whoever watches over it, without a token.
-/// It is not well when nothing it would acknowledge could be kept.
+/// Health of the server, for monitors, without a token. It is unhealthy when it cannot store what
+/// it would acknowledge.
 pub(crate) async fn healthz<B: Backend>(State(api): State<Api<B>>) -> impl IntoResponse {
     let trouble = api.backend().storage_trouble();
     let (code, status) = match trouble {

@@ -321,7 +321,7 @@ pub enum Stream {
     Log,
 }
 
-/// Through which a backend tells of a run while it goes on. Cheap to clone; telling never waits.
+/// A backend reports the progress of a run through this. Cheap to clone; reporting never waits.
 #[derive(Debug, Clone)]
 pub struct RunReporter {
     live: LiveRun,
@@ -344,7 +344,7 @@ impl RunReporter {
         self.trace = trace;
     }
 
-    /// Completes when the run is to end, with a report of how far it came.
+    /// Completes when the run should end, with a report of how far it came.
     pub fn aborted(&self) -> impl Future<Output = ()> + Send + 'static {
         self.live.end_requested()
     }
@@ -358,12 +358,12 @@ impl RunReporter {
         self.send(|| RunEvent::Started { run_id: run_id.to_owned() });
     }
 
-    /// Whether somebody wants to hear what is printed as it is.
+    /// Whether a client receives prints as they happen.
     pub fn wants_prints(&self) -> bool {
         self.feed.is_some() || self.live.is_followed()
     }
 
-    /// The code printed something. Who follows hears its last line.
+    /// The code printed something. Clients that asked for progress receive its last line.
     pub fn printed(&self, stream: Stream, text: &str) {
         if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty())
             && self.live.is_followed()
@@ -391,7 +391,7 @@ impl RunReporter {
         }
     }
 
-    /// The run said something. Clients that follow see the latest, so a flood costs nothing.
+    /// A line of progress. Followers receive only the latest one, so a flood costs nothing.
     pub fn line(&self, text: &str) {
         self.live.update(|state| state.say(text));
     }
@@ -406,7 +406,7 @@ impl RunReporter {
         });
     }
 
-    /// An approval was decided, by whomever, or expired: nobody needs to be asked any more.
+    /// An approval was decided or expired: nobody needs to be asked any more.
     pub fn settled(&self, approval_id: &str) {
         self.live.update(|state| state.waiting.retain(|known| known.id != approval_id));
         self.send(|| RunEvent::ApprovalSettled { approval_id: approval_id.to_owned() });

@@ -1,7 +1,7 @@
-//! One call of a tool, from arguments to answer.
+//! One tool call, from arguments to answer.
 //!
-//! Calls that run something start a run of their own and then look on ([`follow`]); the rest of a
-//! call is the same for `execute_code` and for upstream tools that are passed through.
+//! Calls that run code start a run of their own and then follow it ([`follow`]). The rest is the
+//! same for `execute_code` and for upstream tools that are passed through.
 
 mod follow;
 mod sandbox;
@@ -35,30 +35,30 @@ use crate::{
     tools,
 };
 
-/// How long `get_run` waits unless told.
+/// How long `get_run` waits by default.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
-/// How often a run of another process that waits for a person is looked at.
+/// How often a run of another process that waits for a person is read from the store.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How many tools are found unless told, and at most.
+/// How many tools a search finds by default, and at most.
 const DEFAULT_FOUND: u64 = 5;
 const MOST_FOUND: u64 = 50;
 
-/// What kind of answer the caller can read.
+/// Which shape of answer the caller expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AnswerShape {
-    /// That of `execute_code` and `get_run`.
+    /// The shape of `execute_code` and `get_run`.
     Run,
-    /// That of some upstream tool.
+    /// The output schema of an upstream tool.
     Tool,
 }
 
-/// What a retried request brings back: which run it is about. Sealed, and good only for the same
-/// tool with the same arguments.
+/// The state that a client sends back when it repeats a request. It is sealed, and valid only for
+/// the same tool with the same arguments.
 #[derive(Debug, Serialize, Deserialize)]
 struct RetryState {
     run_id: String,
     asked: Vec<String>,
-    /// Those of them that were not shown in full, and cannot be approved by the answer.
+    /// Ids of questions that were not shown in full; their answers cannot approve.
     #[serde(default)]
     in_part: Vec<String>,
     #[serde(default)]
@@ -66,7 +66,7 @@ struct RetryState {
 }
 
 impl RetryState {
-    /// What an answer to one of its questions means.
+    /// The verdict that an answer to one of the questions stands for.
     fn verdict(&self, id: &str, answer: &ElicitResult) -> Option<Verdict> {
         let is_in_part = self.in_part.iter().any(|known| known == id);
         let extent = if is_in_part { QuestionExtent::InPart } else { QuestionExtent::Whole };
@@ -74,29 +74,29 @@ impl RetryState {
     }
 }
 
-/// What a retried request is about.
+/// What the repeated request is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum RetrySubject {
-    /// A run, by its id.
+    /// `run_id` is the id of a run.
     #[default]
     Run,
-    /// A workflow, by its id.
+    /// `run_id` is the id of a workflow.
     Workflow,
 }
 
-/// One call, with all that is needed to answer it.
+/// One tool call, with everything needed to answer it.
 struct McpCall {
     context: RequestContext<RoleServer>,
     channel: Channel,
     shape: AnswerShape,
-    /// What its `requestState` is good for.
+    /// Digest of the tool and its arguments, which `requestState` is bound to.
     binding: Vec<u8>,
-    /// What a person was asked already, in this call, and did not decide.
+    /// Questions that the person saw in this call and did not decide.
     dismissed: Vec<String>,
 }
 
 impl<B: Backend> Gateway<B> {
-    /// Answers a call.
+    /// Decodes the arguments, and hands the call to its tool.
     pub(crate) async fn call(
         &self,
         request: CallToolRequestParams,
@@ -209,7 +209,7 @@ impl<B: Backend> Gateway<B> {
         })
     }
 
-    /// A request that comes again, with what the person said (2026-07-28).
+    /// Answers a repeated request that brings the person's answers (2026-07-28).
     async fn retry(
         &self,
         mut call: McpCall,
@@ -235,8 +235,8 @@ impl<B: Backend> Gateway<B> {
         self.answer_run(call, &state.run_id, self.shared.answer_within, OnCancel::Abort).await
     }
 
-    /// Passes a person's decision on; without one, they are not asked again in this call. A
-    /// decision that comes too late changes nothing, which is right.
+    /// Passes a person's decision on. Without a decision, the person is not asked again in this
+    /// call. A decision that comes too late changes nothing.
     async fn record_decision(
         &self,
         call: &mut McpCall,
@@ -250,14 +250,14 @@ impl<B: Backend> Gateway<B> {
             tracing::warn!(%error, "the backend refused a decision");
         }
         match (decided, live) {
-            // It still waits, and asking again at once would not help.
+            // The approval is still open, and asking again now would not help.
             (Err(DecideError::Failed(_)), _) => call.dismissed.push(id.to_owned()),
             (_, Some(live)) => live.settled(id),
             (_, None) => {}
         }
     }
 
-    /// Answers with how a run stands that some other request started.
+    /// Answers with the state of a run that another request started.
     async fn answer_run(
         &self,
         call: McpCall,
@@ -271,7 +271,7 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// The same for a run that another process has, or that this one had before it was restarted.
+    /// The same for a run of another process, or of this one before it was restarted.
     async fn answer_stored_run(
         &self,
         mut call: McpCall,
@@ -298,7 +298,7 @@ impl<B: Backend> Gateway<B> {
                 (Some(_), Channel::InputRequired) => {
                     return self.ask_for_approvals(&call, run_id, &report.waiting);
                 }
-                // Somebody may decide elsewhere while this is waited for.
+                // Somebody may decide elsewhere in the meantime.
                 (Some(_), Channel::None) if !left.is_zero() => sleep(POLL_INTERVAL).await,
                 (Some(_), Channel::None) | (None, _) => {
                     return Ok(stored_answer(&call, run_id, &report));
@@ -316,7 +316,7 @@ impl<B: Backend> Gateway<B> {
     ) -> Result<CallToolResponse, ErrorData> {
         let result = Follower::new(self, &live, &mut call).run(wait, on_cancel).await;
         match result {
-            // It rests, with a question that is in the store.
+            // It stopped, and its question is in the store.
             FollowResult::Finished { run_id: Some(run_id), finished } if finished.is_in_doubt() => {
                 self.answer_stored_run(call, &run_id, Duration::ZERO).await
             }
@@ -345,7 +345,7 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// Wants the request again, with a person's answers (2026-07-28).
+    /// Asks the client to repeat the request with decisions on these approvals (2026-07-28).
     fn ask_for_approvals(
         &self,
         call: &McpCall,
@@ -357,7 +357,7 @@ impl<B: Backend> Gateway<B> {
         self.require_input(call, run_id, questions.collect(), RetrySubject::Run)
     }
 
-    /// The answer that wants the request again, with these questions answered.
+    /// The answer that asks the client to repeat the request with these questions answered.
     fn require_input(
         &self,
         call: &McpCall,
@@ -382,7 +382,7 @@ impl<B: Backend> Gateway<B> {
 }
 
 impl McpCall {
-    /// What the client calls itself.
+    /// The client's name for the record of decisions.
     fn client(&self) -> String {
         self.context.client_info().map_or_else(
             || "an MCP client".to_owned(),
@@ -409,7 +409,7 @@ fn finished_answer(
     .into()
 }
 
-/// The report of a stored run, for a caller that wants the answer of a tool or that of a run.
+/// The answer for a stored run, in the shape that the caller expects.
 fn stored_answer(call: &McpCall, run_id: &str, report: &RunReport) -> CallToolResponse {
     match call.shape {
         AnswerShape::Tool if !report.waiting.is_empty() => {
@@ -432,7 +432,7 @@ fn binding(name: &str, arguments: &JsonObject) -> Vec<u8> {
     Sha256::new().chain_update(name).chain_update([0]).chain_update(arguments).finalize().to_vec()
 }
 
-/// Nobody reads this: a cancelled request gets no answer.
+/// Never sent: a cancelled request gets no answer.
 fn cancelled() -> ErrorData {
     ErrorData::internal_error("the request was cancelled", None)
 }

@@ -1,8 +1,8 @@
-//! What the official conformance suite calls by fixed names, beside the gateway it measures.
+//! Fixtures that the official conformance suite calls by fixed names, beside the gateway it tests.
 //!
-//! Its scenarios want a server to have certain tools, prompts and resources. They are here, behind a
-//! hidden flag, around an ordinary [`Gateway`] and on the same transports: normal servers have none
-//! of them. The names and texts are the suite's own.
+//! Its scenarios need certain tools, prompts and resources. A hidden flag adds them to an ordinary
+//! [`Gateway`] on the same transports; normal servers have none of them. The names and texts are
+//! the suite's.
 
 #![expect(deprecated, reason = "the suite tests what older revisions still have")]
 
@@ -36,17 +36,17 @@ use crate::{
     tools,
 };
 
-/// The pause between the steps of tools that take their time.
+/// The pause between the steps of slow tools.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Which list a trigger says has changed.
+/// The list that a trigger reports as changed.
 #[derive(Debug, Clone, Copy)]
 enum ListChange {
     Tools,
     Prompts,
 }
 
-/// A gateway with the suite's fixtures around it.
+/// A gateway with the suite's fixtures added.
 #[derive(Debug)]
 struct Fixtures<B> {
     gateway: Gateway<B>,
@@ -59,7 +59,7 @@ impl<B> Clone for Fixtures<B> {
     }
 }
 
-/// Serves a gateway with the fixtures around it.
+/// Serves a gateway with the fixtures added.
 ///
 /// # Errors
 /// As [`serve_http`](crate::serve_http).
@@ -215,7 +215,7 @@ impl<B: Backend> ServerHandler for Fixtures<B> {
                 ),
                 Err(_) => return Ok(()),
             };
-            // What this subscriber did not ask for is not sent; that is no fault.
+            // An error means that the subscriber did not ask for this list.
             let _ = subscription.sink().send(notification).await;
         }
     }
@@ -223,13 +223,13 @@ impl<B: Backend> ServerHandler for Fixtures<B> {
 
 impl<B> Fixtures<B> {
     fn trigger(&self, changed: ListChange) -> Result<CallToolResponse, ErrorData> {
-        // Nobody may be listening.
+        // There may be no subscriber.
         let _ = self.changes.send(changed);
         content::text("changed")
     }
 }
 
-/// A fixture written as JSON, as the SDK's type.
+/// Converts a fixture from JSON to the SDK's type.
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value)
         .map_err(|error| ErrorData::internal_error(format!("invalid fixture: {error}"), None))

@@ -1,7 +1,7 @@
-//! What a run tells while it goes on, in order, for one client that follows it.
+//! The events of a run, in order, for one client that follows it.
 //!
-//! Telling never waits, so events that a client does not take are held here, up to a bound: beyond it,
-//! prints are left out, and the client is told that they were. The result has them.
+//! Sending never waits, so events that a client does not read are held here, up to a bound. Beyond
+//! the bound, prints are dropped, and the client learns that they were. The result still has them.
 
 use std::{
     sync::{
@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 
 use crate::backend::{ApprovalRequest, Stream};
 
-/// A client that follows a run hears something at least this often, so that it knows that the server
-/// is there.
+/// A client that follows a run receives something at least this often, so that it knows that the
+/// server is alive.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
-/// Texts held for a client that does not take them.
+/// The most bytes of text held for a client that does not read them.
 const MAX_HELD_BYTES: usize = 4 << 20;
 
-/// Something a run tells.
+/// An event of a run, as clients see it.
 #[derive(Debug, Clone)]
 pub(crate) enum RunEvent {
     Started {
@@ -31,7 +31,7 @@ pub(crate) enum RunEvent {
         stream: Stream,
         text: String,
     },
-    /// Prints were left out from here on, for a while.
+    /// Prints after this event were dropped, until the client caught up.
     LeftOut,
     CallBegan {
         tool: String,
@@ -61,7 +61,7 @@ impl RunEvent {
     }
 }
 
-/// The end that tells.
+/// The sending end; the run has it.
 #[derive(Debug, Clone)]
 pub(crate) struct Feed {
     events: mpsc::UnboundedSender<RunEvent>,
@@ -69,7 +69,7 @@ pub(crate) struct Feed {
     leaves_out: Arc<AtomicBool>,
 }
 
-/// The end that hears.
+/// The receiving end; the client's stream has it.
 #[derive(Debug)]
 pub(crate) struct FeedReceiver {
     events: mpsc::UnboundedReceiver<RunEvent>,
@@ -77,7 +77,7 @@ pub(crate) struct FeedReceiver {
 }
 
 impl Feed {
-    /// Both ends.
+    /// Both ends of a new feed.
     pub(crate) fn new() -> (Self, FeedReceiver) {
         let (sender, events) = mpsc::unbounded_channel();
         let held = Arc::new(AtomicUsize::new(0));
@@ -98,19 +98,19 @@ impl Feed {
                 return;
             }
         }
-        // A client that is gone needs nothing any more.
+        // The client may be gone, and then needs no events.
         let _ = self.events.send(event);
     }
 }
 
 impl FeedReceiver {
-    /// The next thing; `None` when the run tells nothing any more.
+    /// Waits for the next event; `None` when the run sends no more.
     pub(crate) async fn next(&mut self) -> Option<RunEvent> {
         let event = self.events.recv().await?;
         self.held.fetch_sub(event.held_bytes(), Ordering::Relaxed);
         Some(event)
     }
-    /// The next thing that was told already.
+    /// The next event that has already been sent, if there is one.
     pub(crate) fn try_next(&mut self) -> Option<RunEvent> {
         let event = self.events.try_recv().ok()?;
         self.held.fetch_sub(event.held_bytes(), Ordering::Relaxed);

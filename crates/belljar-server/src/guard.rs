@@ -1,7 +1,7 @@
-//! Who may talk to the HTTP server: the right host name, the right origin, the right token.
+//! Who may talk to the HTTP server: checks the Host, the Origin and the token.
 //!
-//! A web page that someone visits can send requests to loopback addresses, also under a name of
-//! its own (DNS rebinding). The Host and Origin headers give it away, and it has no token.
+//! A web page can send requests to loopback addresses, also under a name of its own (DNS
+//! rebinding). Its Host and Origin headers give it away, and it has no token.
 
 #[cfg(test)]
 mod tests;
@@ -13,19 +13,19 @@ use axum::{
 
 use crate::{api::error::ApiError, token::BearerToken};
 
-/// Names by which a server on this machine is reached from this machine.
+/// Names by which this machine reaches its own servers.
 const LOOPBACK: &[&str] = &["localhost", "127.0.0.1", "[::1]"];
 
-/// What a client has to show.
+/// How clients prove that they may use the server.
 #[derive(Debug, Clone)]
 pub enum Auth {
-    /// `Authorization: Bearer` and this.
+    /// They send this token as `Authorization: Bearer`.
     Token(BearerToken),
-    /// Nothing. Refused on addresses that others can reach.
+    /// They need not. Refused on addresses that other machines can reach.
     Open,
 }
 
-/// Names and origins that are let in besides those of the loopback interface.
+/// Hosts and origins that are allowed besides those of the loopback interface.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedSources {
     /// Host names, with or without a port.
@@ -34,7 +34,7 @@ pub struct AllowedSources {
     pub origins: Vec<String>,
 }
 
-/// Why a request was turned away.
+/// Why the guard refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessDenied {
     Host,
@@ -50,10 +50,10 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Whether the request is from whom it may be from, token aside.
+    /// Checks the Host and the Origin, without the token.
     pub(crate) fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessDenied> {
-        // One header, and an address in the request line that agrees: who reads only one of two must
-        // not find another host there than was checked.
+        // There must be one Host header, and the request line must agree with it: a proxy that
+        // reads only one of the two must not see another host than the one checked here.
         let mut hosts = headers.get_all(header::HOST).iter();
         let host =
             hosts.next().map(|host| host.to_str().map_err(|_| AccessDenied::Host)).transpose()?;
@@ -71,7 +71,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether it brings the token.
+    /// Checks that the request brings the token.
     pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
         let Auth::Token(token) = &self.auth else { return Ok(()) };
         let given = headers.get(header::AUTHORIZATION).ok_or(AccessDenied::NoToken)?;

@@ -1,9 +1,9 @@
-//! Belljar as an MCP server, over stdio and HTTP: translate, call, translate back.
+//! Belljar as an MCP server (stdio and HTTP) and as a plain HTTP API: translate, call, translate
+//! back.
 //!
-//! What runs code, decides policy and stores approvals is behind the [`Backend`] port. This crate
-//! knows the protocol (revisions 2025-11-25 and 2026-07-28), who may connect, and how little a
-//! model needs to be told. It keeps nothing that must outlive the process: what does travels as a
-//! run's id.
+//! Running code, policy and stored approvals are behind the [`Backend`] port. This crate knows the
+//! protocol (revisions 2025-11-25 and 2026-07-28), who may connect, and how little a model needs to
+//! read. It stores nothing that must outlive the process: clients find a run again by its id.
 
 mod answer;
 mod api;

@@ -1,7 +1,7 @@
-//! Runs that this process has under way, and what is known of each.
+//! Runs that this process has under way, and the state of each.
 //!
-//! A run lives in a task of its own, so that it can outlast the request that started it: when a
-//! person has to decide, or when it takes longer than a client waits. Requests only look on.
+//! A run has a task of its own, so that it can outlast the request that started it: when a person
+//! has to decide, or when it takes longer than a client waits. Requests only follow it.
 
 use std::{
     collections::HashMap,
@@ -27,23 +27,23 @@ use crate::{
     start::now_ms,
 };
 
-/// How long an answer nobody fetched is kept.
+/// How long the outcome of a run that a client may ask for again is kept.
 const KEEP_FINISHED: Duration = Duration::from_mins(10);
-/// How long a run that is told to end may take to say how far it came.
+/// How long a run that is told to end may take to report how far it came.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// Said of a run that ended without a report because it was told to, or because its task failed.
+/// The messages for runs that ended without a report.
 pub(crate) const ABORTED: &str = "the run was aborted";
 pub(crate) const LOST: &str = "the run ended without a report; the server's log says why";
 /// A line of progress is cut to this many characters.
 const MAX_LINE_CHARS: usize = 200;
 
-/// What is known of a run.
+/// What clients can see of a run while it is under way.
 #[derive(Debug, Default)]
 pub(crate) struct LiveRunState {
     pub(crate) run_id: Option<String>,
-    /// The latest thing it said.
+    /// The latest line that it printed or reported.
     pub(crate) line: Option<String>,
-    /// How many things it said.
+    /// How many lines it has reported, so that followers notice a new one.
     pub(crate) lines: u64,
     pub(crate) waiting: Vec<ApprovalRequest>,
     pub(crate) finished: Option<(RunOutcome, Instant)>,
@@ -56,28 +56,28 @@ impl LiveRunState {
     }
 }
 
-/// How it ended.
+/// How a run ended.
 #[derive(Debug, Clone)]
 pub(crate) enum RunOutcome {
-    /// With the report of a run, and the canonical result as text.
+    /// With a report, and the canonical result as text.
     Run(Arc<RunReport>, Bytes),
-    /// With the `CallToolResult` of one tool.
+    /// It was one call of an upstream tool, and this is its `CallToolResult`.
     Tool(Arc<Value>),
-    /// Its session did not take it; nothing was run.
+    /// Its session refused it; no code ran.
     Refused(SessionError),
-    /// It was aborted.
+    /// It was ended before it could report.
     Aborted,
-    /// The backend fell over.
+    /// Its task failed; the log says why.
     Lost,
 }
 
 impl RunOutcome {
-    /// Whether the run only stopped: it goes on by itself unless that is ended, too.
+    /// Whether the run only stopped: it resumes by itself unless it is ended.
     pub(crate) fn can_resume(&self) -> bool {
         matches!(self.status(), Some("interrupted" | "in_doubt" | "approval_required"))
     }
 
-    /// Whether nobody knows if a call of the run happened.
+    /// Whether a call of the run may or may not have happened.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.status() == Some("in_doubt")
     }
@@ -100,27 +100,27 @@ pub(crate) fn aborted_result() -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A run under way, or just ended.
+/// A handle on a run that is under way or has just ended.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveRun {
     state: Arc<watch::Sender<LiveRunState>>,
     end: CancellationToken,
     task: Arc<OnceLock<AbortHandle>>,
-    /// Whether somebody is told what it prints, line by line.
+    /// Whether a client receives its output line by line.
     updates: ProgressUpdates,
 }
 
-/// Whether somebody is told what a run prints while it goes on.
+/// Whether a client receives the output of a run while it is under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ProgressUpdates {
-    /// A client hears of its progress.
+    /// A client asked for progress.
     On,
-    /// Nobody does.
+    /// No client did, so lines need not be kept.
     #[default]
     Off,
 }
 
-/// A run that is found by its id from when it has one.
+/// Lists a run under its id as soon as it has one.
 #[derive(Debug, Clone)]
 pub(crate) struct RunRegistration {
     by_id: Arc<ById>,
@@ -128,13 +128,13 @@ pub(crate) struct RunRegistration {
 }
 
 impl RunRegistration {
-    /// The run has an id: who is told of it can ask for it at once.
+    /// Lists the run, so that clients that learn the id can ask for it at once.
     pub(crate) fn announce(&self, run_id: &str, live: LiveRun) {
         lock(&self.by_id).insert(run_id.to_owned(), (live, Some(self.details.clone())));
     }
 }
 
-/// What a list says of a run that is under way.
+/// What a list of runs shows of one that is under way.
 #[derive(Debug, Clone)]
 pub(crate) struct RunDetails {
     pub(crate) language: String,
@@ -143,7 +143,7 @@ pub(crate) struct RunDetails {
 }
 
 impl RunDetails {
-    /// As a list shows it when it has ended now.
+    /// The entry for a list, if the run ends now.
     pub(crate) fn ended(self, id: String, status: String) -> RunInfo {
         let Self { language, durable, started_ms } = self;
         let finished_ms = Some(now_ms());
@@ -152,7 +152,7 @@ impl RunDetails {
 }
 
 impl LiveRun {
-    /// Starts what `work` makes of an observer.
+    /// Starts the future that `work` makes with a reporter.
     fn start<F>(
         feed: Option<Feed>,
         updates: ProgressUpdates,
@@ -169,12 +169,12 @@ impl LiveRun {
             updates,
         };
         let running = tokio::spawn(work(RunReporter::new(live.clone(), feed, registration)));
-        // Nobody else sets it.
+        // Only this line sets it.
         let _ = live.task.set(running.abort_handle());
         (live, running)
     }
 
-    /// Waits for the end, and tells those who look on.
+    /// Waits for the end of the run, and publishes its outcome.
     async fn publish_end(&self, running: &mut JoinHandle<RunOutcome>) {
         let finished = match running.await {
             Ok(finished) => finished,
@@ -190,27 +190,27 @@ impl LiveRun {
         });
     }
 
-    /// Changes what is known.
+    /// Changes the state that followers see.
     pub(crate) fn update(&self, change: impl FnOnce(&mut LiveRunState)) {
         self.state.send_modify(change);
     }
 
-    /// Whether somebody is told what it prints.
+    /// Whether a client receives its output line by line.
     pub(crate) fn is_followed(&self) -> bool {
         self.updates == ProgressUpdates::On
     }
 
-    /// Completes when the run is to end.
+    /// Completes when the run should end.
     pub(crate) fn end_requested(&self) -> impl Future<Output = ()> + Send + 'static {
         self.end.clone().cancelled_owned()
     }
 
-    /// What is known, now and as it changes.
+    /// The state, now and whenever it changes.
     pub(crate) fn watch(&self) -> watch::Receiver<LiveRunState> {
         self.state.subscribe()
     }
 
-    /// How it ended, once it has.
+    /// Waits for the outcome.
     pub(crate) async fn finished(&self) -> RunOutcome {
         let mut state = self.watch();
         let ended = state.wait_for(|state| state.finished.is_some()).await;
@@ -218,20 +218,20 @@ impl LiveRun {
         finished.unwrap_or(RunOutcome::Lost)
     }
 
-    /// Asks the backend to end the run, and to say what came of it.
+    /// Asks the backend to end the run and to report how far it came.
     pub(crate) fn end(&self) {
         self.end.cancel();
     }
 
-    /// The same for a run that nobody waits for: it ends in the records like any other, and is cut
-    /// off if it does not say in time how far it came.
+    /// The same for a run that no client waits for. It is recorded like any other, and aborted if
+    /// it does not report in time.
     pub(crate) fn give_up(&self) {
         self.end();
         let live = self.clone();
         tokio::spawn(async move { live.wait_or_abort().await });
     }
 
-    /// Waits until the run has ended, and ends it if that takes too long.
+    /// Waits until the run has ended; aborts it if that takes too long.
     async fn wait_or_abort(&self) {
         if timeout(END_TIMEOUT, self.finished()).await.is_err() {
             self.abort();
@@ -239,7 +239,7 @@ impl LiveRun {
         }
     }
 
-    /// Asks the backend to end the run; how it ended.
+    /// Asks the backend to end the run, and waits for its outcome.
     pub(crate) async fn end_now(&self) -> RunOutcome {
         self.end();
         self.wait_or_abort().await;
@@ -250,14 +250,14 @@ impl LiveRun {
         self.state.borrow().finished.is_some()
     }
 
-    /// Ends the run, without a word.
+    /// Ends the run at once, without a report.
     pub(crate) fn abort(&self) {
         if let Some(task) = self.task.get() {
             task.abort();
         }
     }
 
-    /// Nobody needs to be asked for this any more.
+    /// Removes an approval that is settled.
     pub(crate) fn settled(&self, approval_id: &str) {
         self.state.send_modify(|state| state.waiting.retain(|known| known.id != approval_id));
     }
@@ -271,7 +271,7 @@ impl LiveRun {
     }
 }
 
-/// All runs under way, and by id those that can be asked for.
+/// All runs under way, and by id those that clients can ask for.
 #[derive(Debug, Default)]
 pub(crate) struct LiveRuns {
     by_id: Arc<ById>,
@@ -281,7 +281,7 @@ pub(crate) struct LiveRuns {
 type ById = Mutex<HashMap<String, (LiveRun, Option<RunDetails>)>>;
 
 impl LiveRuns {
-    /// Starts a run that ends with the server, at the latest.
+    /// Starts a run that ends with the server at the latest.
     pub(crate) fn start<F>(&self, work: impl FnOnce(RunReporter) -> F) -> LiveRun
     where
         F: Future<Output = RunOutcome> + Send + 'static,
@@ -293,8 +293,8 @@ impl LiveRuns {
         live
     }
 
-    /// The same for a run that can be asked for by its id from when it has one to when it ends.
-    /// `cut_off` is told of one that was ended without a word.
+    /// The same for a run that clients can find by its id while it is under way. `cut_off` is
+    /// called if the run was aborted without a report.
     pub(crate) fn start_listed<F>(
         &self,
         details: RunDetails,
@@ -316,7 +316,7 @@ impl LiveRuns {
             if matches!(run.finished().await, RunOutcome::Aborted) {
                 cut_off(&id);
             }
-            // One that a client was told to ask for is kept a while longer.
+            // A run whose id a client was told to ask for is kept a while longer.
             let mut by_id = lock(&by_id);
             if by_id.get(&id).is_some_and(|(_, details)| details.is_some()) {
                 by_id.remove(&id);
@@ -331,19 +331,19 @@ impl LiveRuns {
         all.push(live.clone());
     }
 
-    /// Keeps a run so that its id is enough to find it.
+    /// Keeps a run findable by its id, also for a while after it has ended.
     pub(crate) fn keep_findable(&self, run_id: &str, live: &LiveRun) {
         let mut by_id = lock(&self.by_id);
         by_id.retain(|_, (live, _)| !live.is_stale());
         by_id.insert(run_id.to_owned(), (live.clone(), None));
     }
 
-    /// The run with this id, if it is here.
+    /// The run with this id, if this process has it.
     pub(crate) fn find(&self, run_id: &str) -> Option<LiveRun> {
         lock(&self.by_id).get(run_id).map(|(live, _)| live.clone())
     }
 
-    /// Those under way, as a list shows them.
+    /// The runs under way, as a list shows them.
     pub(crate) fn under_way(&self) -> Vec<RunInfo> {
         let by_id = lock(&self.by_id);
         let known =
@@ -363,14 +363,14 @@ impl LiveRuns {
             .collect()
     }
 
-    /// Ends every run, without a word.
+    /// Ends every run at once, without reports.
     pub(crate) fn abort_all(&self) {
         for live in self.take_all() {
             live.abort();
         }
     }
 
-    /// Asks every run to end, waits until all have, and says how many that were.
+    /// Asks every run to end, waits for all of them, and says how many there were.
     pub(crate) async fn end_all(&self) -> usize {
         let mut all = self.take_all();
         all.retain(|live| !live.has_finished());

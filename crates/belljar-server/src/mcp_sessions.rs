@@ -1,5 +1,5 @@
-//! How many MCP sessions of older clients are kept: a client that goes away without a word leaves
-//! one behind. Over the bound, the one that was quiet for longest is ended.
+//! A bound on the MCP sessions of older clients: a client that disconnects without ending its
+//! session leaves it behind. Beyond the bound, the session that was idle longest ends.
 
 use std::{
     collections::HashMap,
@@ -53,7 +53,7 @@ fn session(headers: &HeaderMap) -> Option<String> {
     headers.get(HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned)
 }
 
-/// Looks on as requests of sessions pass.
+/// Notes which sessions requests use, and ends the one idle longest if there are too many.
 pub(crate) async fn track_session(
     State(sessions): State<Arc<McpSessions>>,
     request: Request,

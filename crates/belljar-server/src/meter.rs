@@ -1,5 +1,5 @@
-//! What a backend does without being asked for it by a request, measured as if it were: code and
-//! checkpoints of workflows, tools found for a run.
+//! Measures work that no request asked for directly: runs, tasks and checkpoints of workflows, and
+//! tool searches inside a run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,27 +12,27 @@ use crate::{
     traces::{Span, SpanKind, TraceContext, Traces},
 };
 
-/// Takes measurements. Clones share one set of counters.
+/// Records measurements of a backend. Clones share one set of counters.
 #[derive(Debug, Clone)]
 pub struct BackgroundMeter {
     metrics: Arc<ServerMetrics>,
     traces: Option<Traces>,
 }
 
-/// A task of a workflow that was performed: how it went, nothing of what it was about.
+/// A workflow task that was performed: how it went, nothing of its data.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskMeasurement<'a> {
-    /// The workflow.
+    /// The id of the workflow.
     pub workflow: &'a str,
-    /// The task's instance.
+    /// The id of the task's instance.
     pub task: &'a str,
     /// `mcp_tool`, `code_execution` or `sandbox`.
     pub kind: &'static str,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: u32,
     /// The code of its failure, if it failed.
     pub failure: Option<&'a str>,
-    /// How long it took.
+    /// How long the attempt took.
     pub took: Duration,
 }
 
@@ -51,23 +51,23 @@ impl BackgroundMeter {
         }
     }
 
-    /// A run was given up that was not under way.
+    /// A run that no host had under way was given up.
     pub fn given_up(&self) {
         self.metrics.given_up();
     }
 
-    /// Tools were looked for.
+    /// A search for tools took this long.
     pub fn discovered(&self, took: Duration) {
         self.metrics.discovered(took);
     }
 
-    /// A checkpoint was written.
+    /// Writing a checkpoint took this long.
     pub fn checkpointed(&self, took: Duration) {
         self.metrics.checkpointed(took);
     }
 
-    /// A task of a workflow was performed. All tasks of one workflow are in one trace, also those that
-    /// other hosts performed.
+    /// A task was performed. All tasks of one workflow are in one trace, also those that other
+    /// hosts performed.
     pub fn performed(&self, task: TaskMeasurement<'_>) {
         let Some(traces) = &self.traces else { return };
         let TaskMeasurement { workflow, task, kind, attempt, failure, took } = task;
@@ -90,7 +90,7 @@ impl BackgroundMeter {
 }
 
 impl TraceContext {
-    /// A place that the same text always means.
+    /// A context that is always the same for the same text.
     fn from_text(text: &str) -> Self {
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
         Self::from_bytes(&digest)

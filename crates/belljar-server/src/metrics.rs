@@ -1,6 +1,6 @@
 //! Counters and histograms (I1), in the text format that Prometheus reads.
 //!
-//! Fed from reports of runs, whichever way they came in. Labels come from closed sets only.
+//! Fed from the reports of all runs, however they were started. Labels come from closed sets only.
 
 #[cfg(test)]
 mod tests;
@@ -22,9 +22,9 @@ const SIZES_MB: &[f64] =
     &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
 /// Upper bounds of the buckets for counts.
 const COUNTS: &[f64] = &[0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0];
-/// No more series than this are kept of answers; routes are few, but methods are a client's to say.
+/// The most series of answers; routes are few, but clients choose methods.
 const MAX_ANSWER_SERIES: usize = 512;
-/// Types of errors (A7); any other counts as one of the host's.
+/// Types of errors (A7); any other counts as `SandboxError`.
 const ERROR_TYPES: &[&str] = &[
     "SyntaxError",
     "RuntimeError",
@@ -39,7 +39,7 @@ const ERROR_TYPES: &[&str] = &[
 const STATUSES: &[&str] =
     &["completed", "failed", "aborted", "interrupted", "approval_required", "in_doubt"];
 
-/// What is measured.
+/// All counters and histograms of one server.
 #[derive(Debug)]
 pub(crate) struct ServerMetrics {
     inner: Mutex<Counts>,
@@ -53,7 +53,7 @@ struct Counts {
     duration: Histogram,
     startup: Histogram,
     execution: Histogram,
-    /// Peak memory of the cell of the last run, in MiB.
+    /// Peak memory of the latest run's cell, in MiB.
     memory_now: f64,
     memory: Histogram,
     injected: Histogram,
@@ -66,7 +66,7 @@ struct Histogram {
     name: &'static str,
     help: &'static str,
     bounds: &'static [f64],
-    /// One per bound, and one for what is above all of them.
+    /// One per bound, and one for values above all bounds.
     counts: Vec<u64>,
     sum: f64,
 }
@@ -121,7 +121,7 @@ impl ServerMetrics {
         });
     }
 
-    /// A run that nobody had was given up: it ran no longer, so there is no time to it.
+    /// A run that no host had under way was given up. It has no duration.
     pub(crate) fn given_up(&self) {
         self.with(|inner| {
             *inner.runs.entry("aborted").or_default() += 1;
@@ -129,17 +129,17 @@ impl ServerMetrics {
         });
     }
 
-    /// Tools were looked for.
+    /// A search for tools took this long.
     pub(crate) fn discovered(&self, took: Duration) {
         self.with(|inner| inner.discovery.add(milliseconds(took)));
     }
 
-    /// A checkpoint was taken.
+    /// Taking a checkpoint took this long.
     pub(crate) fn checkpointed(&self, took: Duration) {
         self.with(|inner| inner.checkpoint.add(milliseconds(took)));
     }
 
-    /// A request was answered.
+    /// Counts an answer by route, method and status.
     pub(crate) fn answered(&self, route: &str, method: &str, status: u16) {
         const METHODS: &[&str] = &["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"];
         let method = one_of(METHODS, Some(method), "other");
@@ -151,7 +151,7 @@ impl ServerMetrics {
         });
     }
 
-    /// All of it, as text.
+    /// All metrics, in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
         self.with(|inner| {
             let mut text = String::new();

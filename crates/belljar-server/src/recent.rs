@@ -1,5 +1,5 @@
-//! The last runs that have ended, with their results: for who asks again. Bounded in number and in
-//! bytes; the oldest go first. Durable runs are in the store as well.
+//! The latest runs that have ended, with their results, for clients that ask again. Bounded in
+//! number and in bytes; the oldest go first. Durable runs are in the store as well.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,16 +13,16 @@ use crate::records::RunInfo;
 const MAX_RUNS: usize = 1_000;
 const MAX_BYTES: usize = 64 << 20;
 
-/// Which results are meant.
+/// Which results a caller accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultFilter {
-    /// Those that nothing can change any more.
+    /// Only results that nothing can change any more.
     Final,
-    /// Also of runs that were stopped, and may have gone on since if they are durable.
+    /// Also those of runs that were stopped; a durable one may have been resumed since.
     Any,
 }
 
-/// Runs that have ended.
+/// Runs that have ended, with their results.
 #[derive(Debug, Default)]
 pub(crate) struct RecentRuns {
     inner: Mutex<RecentResults>,
@@ -36,7 +36,7 @@ struct RecentResults {
 }
 
 impl RecentRuns {
-    /// Keeps a result.
+    /// Adds a result, and drops the oldest ones beyond the bounds.
     pub(crate) fn save(&self, run: RunInfo, result: Bytes) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let id = run.id.clone();
@@ -62,7 +62,7 @@ impl RecentRuns {
         (is_final || which == ResultFilter::Any).then(|| result.clone())
     }
 
-    /// All of them, without results.
+    /// All of them, without their results.
     pub(crate) fn list(&self) -> Vec<RunInfo> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.by_id.values().map(|(run, _)| run.clone()).collect()

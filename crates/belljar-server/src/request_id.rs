@@ -1,4 +1,4 @@
-//! A name for each request: in its answer, and in every line that is logged about it.
+//! An id for each request: in its answer, and in every log line about it.
 
 use std::{sync::Arc, time::Instant};
 
@@ -16,18 +16,18 @@ use crate::{
 };
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
-/// A client's own name is kept if it is no longer than this.
+/// A client's own id is used if it is no longer than this.
 const MAX_CHARS: usize = 64;
 
-/// A new name.
+/// A new random id.
 pub(crate) fn new_id() -> String {
     let mut bytes = [0; 8];
-    // Without randomness the name is merely not unique.
+    // Without randomness the id is merely not unique.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     format!("req_{:016x}", u64::from_ne_bytes(bytes))
 }
 
-/// Names the request, counts it, and logs how it was answered.
+/// Gives the request an id, counts it, and logs how it was answered.
 pub(crate) async fn with_request_id(
     State((metrics, traces)): State<(Arc<ServerMetrics>, Option<Traces>)>,
     request: Request,
@@ -61,7 +61,7 @@ pub(crate) async fn with_request_id(
     response
 }
 
-/// The name the client gave it, if that is one.
+/// The id that the client sent, if it is well-formed.
 fn client_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(HEADER)?.to_str().ok()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');

@@ -1,4 +1,4 @@
-//! Runs that nobody has: a host takes them up by itself, when it starts and while it lives.
+//! Resumes durable runs that no host has, at start and from then on.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,17 +6,16 @@ use tokio::{sync::Semaphore, time::sleep};
 
 use crate::{backend::Backend, gateway::Gateway, live::LiveRunState};
 
-/// How many are taken up at once. One that waits for a person does not count.
+/// How many runs are resumed at once. A run that waits for a person does not count.
 const MAX_RESUMED: usize = 16;
-/// How often it is looked for more: other processes die, and people decide in terminals.
+/// How often to look for more: other hosts die, and people decide in terminals.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How long the answers of runs that were just ended may take to be written.
+/// How long requests may take to answer after their runs were ended.
 const ANSWER_GRACE: Duration = Duration::from_millis(100);
 
 impl<B: Backend> Gateway<B> {
-    /// Goes on with durable runs whose host died or stopped, and with those for which a person has
-    /// decided, until [`stop_runs`](Self::stop_runs). Each is under way here like any other from then
-    /// on.
+    /// Resumes durable runs whose host died or stopped, and runs about which a person has decided,
+    /// until [`stop_runs`](Self::stop_runs). A resumed run is under way here like any other.
     pub async fn resume_runs(&self) {
         let stop = &self.shared.stopping;
         let slots = Arc::new(Semaphore::new(MAX_RESUMED));
@@ -50,8 +49,8 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// Ends every run, because the host does: those that survive it go on with the next, and whoever
-    /// waits for one is told.
+    /// Ends every run because the host stops. Durable runs resume on the next host, and requests
+    /// that wait for a run are answered.
     pub async fn stop_runs(&self) {
         self.shared.stopping.cancel();
         self.shared.backend.prepare_to_stop();

@@ -1,4 +1,4 @@
-//! How a run begins, whichever way it was asked for.
+//! How a run starts, whichever way it was requested.
 
 use std::{
     sync::Arc,
@@ -55,7 +55,7 @@ impl<B: Backend> Gateway<B> {
         self.shared.runs.start_listed(details, feed, updates, work, cut_off)
     }
 
-    /// Goes on with a run that nobody has. It can be asked for by its id at once.
+    /// Resumes a run that no host has. Clients can ask for it by its id at once.
     pub(crate) fn start_resumed(&self, run: RunInfo) -> LiveRun {
         let RunInfo { id, language, durable, started_ms, .. } = run;
         let details = RunDetails { language, durable, started_ms };
@@ -73,7 +73,7 @@ impl<B: Backend> Gateway<B> {
                     }
                     return shared.record_run(known, report, began.elapsed());
                 }
-                // Somebody else has it: who looks on is told how it stands.
+                // Another host has it: followers get its stored state.
                 match shared.backend.get_run(&id, Duration::ZERO).await {
                     Some(report) => outcome(report),
                     None => RunOutcome::Lost,
@@ -85,7 +85,7 @@ impl<B: Backend> Gateway<B> {
 }
 
 impl<B: Backend> GatewayState<B> {
-    /// A run has ended, or stopped: it is counted, and kept for who asks again.
+    /// Counts a run that has ended or stopped, and keeps its result for clients that ask again.
     fn record_run(&self, details: RunDetails, report: RunReport, took: Duration) -> RunOutcome {
         self.metrics.run_ended(&report.value, took);
         let text = |name: &str| {
@@ -100,7 +100,7 @@ impl<B: Backend> GatewayState<B> {
         finished
     }
 
-    /// The same for one that was cut off before it could say how far it came.
+    /// Does the same for a run that was aborted before it could report.
     fn on_cut_off(self: &Arc<Self>, details: RunDetails) -> impl FnOnce(&str) + Send + 'static {
         let (shared, began) = (self.clone(), Instant::now());
         move |id: &str| {
@@ -133,7 +133,7 @@ pub(crate) fn span(result: &Value, context: TraceContext, took: Duration) -> Spa
         .with("error.type", known("/error/type"))
 }
 
-/// Milliseconds since 1970.
+/// The wall clock, in milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

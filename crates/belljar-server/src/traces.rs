@@ -1,8 +1,10 @@
-//! Traces for OpenTelemetry (I1): a span for each request, run and tool call, sent to a collector as
-//! OTLP over HTTP, in JSON. The protocol's own crates bring a tree many times the size of this file.
+//! Traces for OpenTelemetry (I1): a span for each request, run and tool call, sent to a collector
+//! as OTLP over HTTP, in JSON. The protocol's own crates bring a dependency tree many times the
+//! size of this file.
 //!
-//! Sending never holds anything up: what does not fit the queue, or the collector does not take, is
-//! dropped and counted in the log. No code, argument, value or output is ever part of a span.
+//! Sending never delays anything else: spans that do not fit the queue, or that the collector does
+//! not take, are dropped and counted in the log. Spans never hold code, arguments, values or
+//! output.
 
 mod span;
 
@@ -22,22 +24,22 @@ use tokio::{
 
 pub(crate) use span::{Span, SpanKind, TraceContext};
 
-/// Spans held for the collector.
+/// The most spans that wait to be sent.
 const QUEUE: usize = 4_096;
-/// Spans sent at once, and how long the first of them waits.
+/// The most spans sent at once, and how long to wait for more of them.
 const BATCH: usize = 512;
 const BATCH_DELAY: Duration = Duration::from_secs(1);
-/// How long the collector may take.
+/// How long the collector may take to answer.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where traces go.
+/// The OpenTelemetry collector that receives traces.
 #[derive(Debug, Clone)]
 pub struct TraceCollector {
-    /// The whole address, `http://localhost:4318/v1/traces`.
+    /// The full URL, such as `http://localhost:4318/v1/traces`.
     pub url: String,
-    /// Headers to send along.
+    /// Headers to send with each request.
     pub headers: Vec<(String, String)>,
-    /// What this server is called there.
+    /// The `service.name` of this server's spans.
     pub service: String,
 }
 
@@ -51,7 +53,7 @@ pub struct Traces {
 #[derive(Debug)]
 enum QueueItem {
     Span(Box<Span>),
-    /// To be told when all before it was sent.
+    /// Notified when everything before it was sent.
     Flush(oneshot::Sender<()>),
 }
 
@@ -70,7 +72,7 @@ impl Traces {
         }
     }
 
-    /// Waits until what was queued is sent, for a while.
+    /// Waits for a limited time until all queued spans are sent.
     pub async fn flush(&self) {
         let (done, sent) = oneshot::channel();
         let flush = async {
@@ -142,7 +144,7 @@ async fn post(client: &reqwest::Client, collector: &TraceCollector, spans: Vec<V
     }
 }
 
-/// An `ExportTraceServiceRequest`.
+/// The body of an OTLP `ExportTraceServiceRequest`.
 fn export_request(service: &str, spans: Vec<Value>) -> Value {
     let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     let version = env!("CARGO_PKG_VERSION");

@@ -1,4 +1,4 @@
-//! `/v1/approvals`: calls that wait for a person, who decides with the owner's token; and
+//! `/v1/approvals`: tool calls that wait for a person; whoever has the token decides. Also
 //! `/v1/tools/search`.
 
 use std::time::Instant;
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::backend::{Backend, ToolsFound};
 
-/// Who decided, as the audit log names them.
+/// Names the person who decided, in the audit log.
 const BY: &str = "the token's owner, over http";
-/// Tools that are found unless told, and at most.
+/// How many tools a search finds by default, and at most.
 const DEFAULT_FOUND: u32 = 5;
 const MOST_FOUND: u32 = 50;
 

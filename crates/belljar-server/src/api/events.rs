@@ -24,23 +24,23 @@ use super::{
 };
 use crate::{backend::Backend, records::EventInfo};
 
-/// Events read at once.
+/// Events read from the store at once.
 const PAGE: u32 = 500;
-/// Events in a list unless told, and at most.
+/// Events in a list by default, and at most.
 const DEFAULT_LISTED: u32 = 100;
 const MOST_LISTED: u32 = 1_000;
 /// How often the store is read: other processes write to it, too.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Which events.
+/// Which events to list or follow.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventsQuery {
-    /// Those after this number; the `Last-Event-ID` header does the same.
+    /// Only events after this number; the `Last-Event-ID` header does the same.
     after: Option<u64>,
-    /// Those of this run.
+    /// Only events of this run.
     run_id: Option<String>,
-    /// How many, in a list; 100 if absent.
+    /// At most this many events in a list; 100 if absent.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
 }
@@ -60,7 +60,7 @@ pub(super) async fn events<B: Backend>(
     Ok(sse::follow(ProjectEvents { api, after, run_id }, slot))
 }
 
-/// All events of the project, or those of one run. It goes on until the client or the server ends.
+/// All events of the project, or those of one run, until the client or the server ends.
 struct ProjectEvents<B> {
     api: Api<B>,
     after: u64,

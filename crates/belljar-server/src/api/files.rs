@@ -1,4 +1,4 @@
-//! `/v1/sessions/{id}/files`: in and out, as they are, without being held in memory.
+//! `/v1/sessions/{id}/files`: files stream in and out; none is held in memory.
 
 use std::io;
 
@@ -18,7 +18,7 @@ use crate::{
     sessions::{FileContent, FileInfo, FileList},
 };
 
-/// Files in a list.
+/// The most files in a list.
 const MOST_LISTED: u32 = 10_000;
 
 pub(super) async fn put<B: Backend>(
@@ -42,7 +42,7 @@ pub(super) async fn get<B: Backend>(
     let FileContent { bytes, reader } = api.backend().get_file(&id, checked(&path)?).await?;
     let mut response = Body::from_stream(ReaderStream::new(reader)).into_response();
     let headers = response.headers_mut();
-    // What code wrote is never shown as a page of this server.
+    // A browser must never show what guest code wrote as a page of this server.
     let kind = HeaderValue::from_static("application/octet-stream");
     headers.insert(header::CONTENT_TYPE, kind);
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));

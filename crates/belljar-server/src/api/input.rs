@@ -1,4 +1,4 @@
-//! Bodies and queries, decoded strictly: what is not understood is refused by name.
+//! Bodies, queries and path parameters, decoded strictly: an unknown field is refused by name.
 
 use std::{fmt, marker::PhantomData, time::Duration};
 
@@ -15,16 +15,16 @@ use serde::{
 
 use super::error::ApiError;
 
-/// A body of JSON.
+/// Extracts a body that must be JSON.
 pub(super) struct JsonBody<T>(pub(super) T);
 
-/// A body of JSON, or none.
+/// Extracts a body that is JSON or empty.
 pub(super) struct OptionalJsonBody<T>(pub(super) T);
 
-/// What is behind the `?`.
+/// Extracts the query, the part of the URL behind the `?`.
 pub(super) struct QueryParams<T>(pub(super) T);
 
-/// The ids in the path.
+/// Extracts the ids in the path.
 pub(super) struct PathParams<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
@@ -73,7 +73,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathPar
 /// The longest that a request may ask to wait for something.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
-/// A count that the client chose between 1 and `most`, or the default.
+/// Checks a count that the client may choose between 1 and `most`.
 pub(super) fn bounded_count(
     field: &str,
     given: Option<u32>,
@@ -86,7 +86,7 @@ pub(super) fn bounded_count(
     }
 }
 
-/// How long the client wants to wait; not at all if it does not say.
+/// Checks how long the client wants to wait; zero if it does not say.
 pub(super) fn bounded_wait(wait_ms: Option<u32>) -> Result<Duration, ApiError> {
     let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
     if wait > MAX_WAIT {
@@ -95,7 +95,8 @@ pub(super) fn bounded_wait(wait_ms: Option<u32>) -> Result<Duration, ApiError> {
     Ok(wait)
 }
 
-/// A page of another site can send JSON only with this, and only after asking (CORS).
+/// Requires the JSON content type. A web page of another site can send it only after a CORS
+/// preflight.
 fn check_kind(headers: &HeaderMap) -> Result<(), ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let essence = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
@@ -107,14 +108,14 @@ fn check_kind(headers: &HeaderMap) -> Result<(), ApiError> {
         .with_hint("send the header `Content-Type: application/json`"))
 }
 
-/// How large it may be has been seen to before it gets here.
+/// Reads the whole body. Its size was limited before it got here.
 async fn read(request: Request) -> Result<Bytes, ApiError> {
     let body = to_bytes(request.into_body(), usize::MAX).await;
     body.map_err(|_| ApiError::invalid("the body ended early"))
 }
 
 fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    // What is no JSON is told below, with where.
+    // Malformed JSON is reported below, with its position.
     if let Err(flaw @ (JsonFlaw::RepeatedKey(_) | JsonFlaw::ReservedKey(_))) = check_keys(body) {
         return Err(ApiError::invalid(flaw.to_string()));
     }
@@ -131,7 +132,8 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     Ok(decoded)
 }
 
-/// A struct, written as an object: as a list of its fields' values it would be understood, too.
+/// A struct that must be written as an object: serde alone would accept a list of its fields'
+/// values.
 struct StrictObject<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for StrictObject<T> {

@@ -1,4 +1,4 @@
-//! `/v1/runs`: start one, look at it, end it, list them.
+//! `/v1/runs`: start, inspect, end and list runs.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -30,24 +30,24 @@ use crate::{
     request::ExecuteRequest,
 };
 
-/// Runs in a list unless told, and at most.
+/// Runs in a list by default, and at most.
 const DEFAULT_LISTED: u32 = 50;
 const MOST_LISTED: u32 = 1_000;
 
-/// How many to list.
+/// How many runs to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunListQuery {
-    /// How many; 50 if absent.
+    /// At most this many; 50 if absent.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
 }
 
-/// How long to look.
+/// How long to wait before answering.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunQuery {
-    /// Wait this long for it to end, at most a minute; not at all if absent.
+    /// Wait this long for it to end, at most a minute; do not wait if absent.
     #[schemars(range(max = 60_000))]
     wait_ms: Option<u32>,
 }
@@ -79,8 +79,8 @@ pub(super) async fn list<B: Backend>(
 ) -> Result<Json<RunList>, ApiError> {
     let most = bounded_count("limit", limit, DEFAULT_LISTED, MOST_LISTED)?;
     let shared = &api.gateway.shared;
-    // Of one under way more is known here than is stored; of one that has ended here, the store knows
-    // whether it went on elsewhere.
+    // The first entry of an id wins. This process knows more of its live runs than the store; the
+    // store knows whether a run that ended here was resumed elsewhere.
     let stored = api.backend().runs(most, None).await?;
     let mut runs: HashMap<String, _> = HashMap::new();
     for run in shared.runs.under_way().into_iter().chain(stored).chain(shared.recent.list()) {
@@ -100,7 +100,7 @@ pub(super) async fn get<B: Backend>(
     api.run_state(&id, bounded_wait(wait_ms)?).await
 }
 
-/// Ends a run. The answer is how it stands then: its result, if it ended before.
+/// Ends a run and answers with its state: its result, if it had ended before.
 pub(super) async fn abort<B: Backend>(
     State(api): State<Api<B>>,
     PathParams(id): PathParams<String>,
@@ -122,7 +122,7 @@ pub(super) async fn abort<B: Backend>(
 }
 
 impl<B: Backend> Api<B> {
-    /// Runs code; the answer is its result, or what it tells while it goes on.
+    /// Runs code; the answer is its result, or a stream of its events.
     async fn run(
         &self,
         request: ExecuteRequest,
@@ -157,12 +157,12 @@ impl<B: Backend> Api<B> {
         }
     }
 
-    /// How a run stands, once it has ended or `wait` has passed.
+    /// The state of a run, once it has ended or `wait` has passed.
     async fn run_state(&self, id: &str, wait: Duration) -> Result<Response, ApiError> {
         let shared = &self.gateway.shared;
         if let Some(live) = shared.runs.find(id) {
             match timeout_at(Instant::now() + wait, live.finished()).await {
-                // What it waits for, and whether it went on since, is in the store.
+                // The store knows what the run waits for, and whether another host has resumed it.
                 Ok(ended) if ended.can_resume() => {}
                 Ok(ended) => return finished(Some(id), ended),
                 Err(_) => {
@@ -174,7 +174,7 @@ impl<B: Backend> Api<B> {
         if let Some(result) = shared.recent.result(id, ResultFilter::Final) {
             return Ok(json_text(result));
         }
-        // One that has not come to its end may have gone on since.
+        // A run that stopped early may have been resumed since.
         let Some(mut report) = self.backend().get_run(id, wait).await else {
             let result = shared.recent.result(id, ResultFilter::Any);
             return result.map(json_text).ok_or_else(|| ApiError::unknown_run(id));
@@ -186,7 +186,7 @@ impl<B: Backend> Api<B> {
     }
 }
 
-/// A run that ends when its client goes away, unless it is durable.
+/// A run that ends when its client disconnects, unless it is durable.
 pub(super) struct AttachedRun {
     pub(super) live: LiveRun,
     ends: bool,

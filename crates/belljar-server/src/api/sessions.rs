@@ -1,4 +1,4 @@
-//! `/v1/sessions`: make, list, end them; checkpoints, rollback, fork.
+//! `/v1/sessions`: create, list and end sessions; checkpoints, rollback, fork.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::{
     sessions::{CheckpointTaken, SessionInfo},
 };
 
-/// Sessions that one request may make of one.
+/// The most sessions that one fork request may create.
 const MOST_FORKED: u32 = 512;
 
 pub(super) async fn create<B: Backend>(

@@ -1,6 +1,6 @@
-//! `/v1/workflows`: run them, look at them, follow what happens, command them.
+//! `/v1/workflows`: run, inspect, follow and command workflows.
 //!
-//! Whoever has the token is the operator: what a person is asked to decide is theirs to decide.
+//! Whoever has the token is the operator, and may decide what a workflow asks of a person.
 
 pub(super) mod body;
 
@@ -34,15 +34,15 @@ use crate::{
     },
 };
 
-/// Who commands, as events name them.
+/// Names the sender of commands in a workflow's events.
 const BY: &str = "http";
-/// Workflows in a list unless told, and at most.
+/// Workflows in a list by default, and at most.
 const DEFAULT_LISTED: u32 = 50;
 const MOST_LISTED: u32 = 1_000;
-/// Events in a list unless told, and read at once.
+/// Events in a list by default, and events read at once.
 const DEFAULT_EVENTS: u32 = 100;
 const PAGE: u32 = 500;
-/// How long the answer to a command is waited for.
+/// How long a request waits for the answer to its command.
 const COMMAND_WAIT: Duration = Duration::from_secs(30);
 
 pub(super) async fn create<B: Backend>(
@@ -136,14 +136,15 @@ pub(super) async fn events<B: Backend>(
     let slot = api.stream_limit.acquire()?;
     let report = api.backend().workflow(&id).await?;
     if report.is_over && report.last_event <= after {
-        // By this a client knows not to come again.
+        // This status tells an SSE client not to reconnect.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     Ok(sse::follow(WorkflowEvents { api, id, after, is_over: false }, slot))
 }
 
 impl<B: Backend> Api<B> {
-    /// How a workflow stands, once somebody has to look after event `after`, or time is up.
+    /// The state of a workflow, once it has ended or needs attention after event `after`, or `wait`
+    /// is over.
     async fn wait_for_attention(
         &self,
         id: &str,
@@ -174,7 +175,7 @@ struct WorkflowEvents<B> {
     api: Api<B>,
     id: String,
     after: u64,
-    /// The workflow has ended, as far as was shown. It can resume.
+    /// Whether the events shown so far end the workflow. It can resume after that.
     is_over: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Looking on while a run goes on: progress out, questions to a person, cancellation in.
+//! Follows a run for one request: sends progress, asks the person, and notices cancellation.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -21,34 +21,34 @@ use crate::{
     live::{LiveRun, LiveRunState, RunOutcome},
 };
 
-/// A client that does not take progress is not waited for.
+/// How long to wait for a client that does not read its progress.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Lines are told no more often than this; of those in between, only the last.
+/// Lines are sent no more often than this; of those in between, only the last.
 const LINE_EVERY: Duration = Duration::from_millis(200);
 
-/// The backend tells of expiry itself; a question is only given up if it does not.
+/// The backend reports expiry itself; if it does not, the question is closed this much later.
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 
-/// What becomes of the run when the request is cancelled.
+/// What happens to the run when the request is cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnCancel {
-    /// It ends too: nobody wants it any more.
+    /// It ends too: no other request needs it.
     Abort,
-    /// It goes on: the request only asked how it is.
+    /// It continues: the request only asked for its state.
     Leave,
 }
 
-/// Why there is something to answer.
+/// Why the follower stopped.
 #[derive(Debug)]
 pub(super) enum FollowResult {
-    /// It ended.
+    /// The run has ended.
     Finished { run_id: Option<String>, finished: RunOutcome },
-    /// A person has to decide, and cannot be asked from here (any more).
+    /// A person has to decide, and this request cannot ask them (again).
     Waiting { run_id: String, waiting: Vec<ApprovalRequest> },
-    /// It takes longer than the client will wait.
+    /// The run takes longer than the client will wait.
     Running { run_id: String },
-    /// The client does not want an answer.
+    /// The client cancelled the request.
     Cancelled,
 }
 
@@ -59,13 +59,12 @@ pub(super) struct Follower<'a, B> {
     live: &'a LiveRun,
     call: &'a mut McpCall,
     state: watch::Receiver<LiveRunState>,
-    /// The question that is open, and which approval it is about. One at a time: a person reads
-    /// one at a time.
+    /// The open question, with the id of its approval. Only one is open at a time.
     asking: Option<(String, VerdictFuture)>,
     progress: Option<ProgressSender>,
 }
 
-/// What was seen of a run at one moment.
+/// The state of a run at one moment.
 struct RunSnapshot {
     run_id: Option<String>,
     waiting: Vec<ApprovalRequest>,
@@ -79,7 +78,7 @@ impl<'a, B: Backend> Follower<'a, B> {
         Self { gateway, live, call, state: live.watch(), asking: None, progress }
     }
 
-    /// Looks on until there is something to answer.
+    /// Follows the run until there is something to answer.
     pub(super) async fn run(mut self, wait: Duration, on_cancel: OnCancel) -> FollowResult {
         let deadline = Instant::now() + wait;
         let cancelled = self.call.context.ct.clone();
@@ -88,7 +87,7 @@ impl<'a, B: Backend> Follower<'a, B> {
             if let Some(finished) = seen.finished {
                 return FollowResult::Finished { run_id: seen.run_id, finished };
             }
-            // Who only asks how it is hears of a question when nobody has decided in time.
+            // A request that only asks for the state waits: somebody may decide elsewhere in time.
             let may_wait = on_cancel == OnCancel::Leave && Instant::now() < deadline;
             if let Some(turn) = self.next_step(&seen, may_wait) {
                 return turn;
@@ -111,7 +110,8 @@ impl<'a, B: Backend> Follower<'a, B> {
                     self.gateway.record_decision(self.call, Some(self.live), &id, verdict).await;
                 }
                 changed = self.state.changed() => if changed.is_err() {
-                    return FollowResult::Finished { run_id: seen.run_id, finished: RunOutcome::Lost };
+                    let finished = RunOutcome::Lost;
+                    return FollowResult::Finished { run_id: seen.run_id, finished };
                 },
                 () = tokio::time::sleep_until(deadline), if may_answer => {
                     if seen.waiting.is_empty() {
@@ -140,7 +140,7 @@ impl<'a, B: Backend> Follower<'a, B> {
         }
     }
 
-    /// Opens the next question, closes one that was settled elsewhere, or gives the turn back.
+    /// Opens the next question, closes one that was settled elsewhere, or ends following.
     fn next_step(&mut self, seen: &RunSnapshot, may_wait: bool) -> Option<FollowResult> {
         let is_open = |id: &str| seen.waiting.iter().any(|one| one.id == id);
         if self.asking.as_ref().is_some_and(|(id, _)| !is_open(id)) {
@@ -169,10 +169,11 @@ impl<'a, B: Backend> Follower<'a, B> {
     }
 }
 
-/// Asks the person at the client (up to 2025-11-25). `None` if they did not decide.
+/// Asks the person at the client about an approval (up to 2025-11-25). `None` if they did not
+/// decide.
 ///
-/// Must run in the task that handles the request: the transport knows by it which stream the
-/// question belongs to.
+/// Must run in the task that handles the request: the transport uses the task to find the stream
+/// that the question belongs to.
 pub(super) async fn ask(
     context: &RequestContext<RoleServer>,
     approval: &ApprovalRequest,
@@ -180,7 +181,7 @@ pub(super) async fn ask(
     ask_form(context, approval::form(approval), approval::time_left(approval.expires_ms)).await
 }
 
-/// Asks a question that has this long. `None` if the person did not decide.
+/// Asks a question that expires after `left`. `None` if the person did not decide.
 pub(super) async fn ask_form(
     context: &RequestContext<RoleServer>,
     QuestionForm { params, extent }: QuestionForm,
@@ -200,7 +201,7 @@ pub(super) async fn ask_form(
     }
 }
 
-/// Completes at this moment; never, without one.
+/// Completes at this moment, or never if there is none.
 async fn wait_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
@@ -215,23 +216,24 @@ async fn next_verdict(asking: &mut Option<(String, VerdictFuture)>) -> (String, 
     }
 }
 
-/// Progress towards a client that asked for it. The number only ever grows, as it must.
+/// Sends progress to a client that asked for it. The protocol requires the number to grow.
 pub(super) struct ProgressSender {
     token: ProgressToken,
     sent: f64,
     lines: u64,
-    /// When the next line may be told.
+    /// When the next line may be sent.
     next: Instant,
 }
 
 impl ProgressSender {
-    /// Towards the client of a request, if it asked for it.
+    /// `None` if the client did not ask for progress.
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
         let token = context.meta.get_progress_token();
         token.map(|token| Self { token, sent: 0.0, lines: 0, next: Instant::now() })
     }
 
-    /// Tells the latest line, unless one was told just now: then gives when it may be told.
+    /// Sends the latest line. If the last one was sent just now, gives the time when it may be
+    /// sent.
     async fn send_line(
         &mut self,
         context: &RequestContext<RoleServer>,

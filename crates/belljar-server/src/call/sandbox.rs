@@ -1,6 +1,7 @@
 //! The tool `sandbox`: sessions, their checkpoints and branches, for a model.
 //!
-//! One tool with an action instead of seven: what a model always has to read stays small (E4).
+//! One tool with seven actions instead of seven tools: its description is always in the model's
+//! context, so it has to be short (E4).
 
 use rmcp::{
     ErrorData,
@@ -21,7 +22,7 @@ const FIELDS: &[&str] =
     &["action", "session_id", "language", "code", "context", "checkpoint_id", "count"];
 const ACTIONS: &str = "create, execute, checkpoint, rollback, fork, destroy or list";
 
-/// What a model asks for.
+/// One action of the tool, with its arguments.
 #[derive(Debug, PartialEq)]
 pub(super) enum SandboxRequest {
     Create { language: Option<Language> },
@@ -77,7 +78,7 @@ fn need(given: Option<String>, field: &str) -> Result<String, RequestError> {
 }
 
 impl<B: Backend> Gateway<B> {
-    /// Answers a call of the tool.
+    /// Performs the action, and answers the call.
     pub(super) async fn sandbox(
         &self,
         call: McpCall,
@@ -116,7 +117,7 @@ impl<B: Backend> Gateway<B> {
     }
 }
 
-/// Why something was not done.
+/// A session error as the model sees it.
 fn said(error: &SessionError) -> Value {
     let (code, message) = (error.code(), error.to_string());
     json!({ "type": "SandboxError", "code": code, "message": message, "hint": error.hint() })

@@ -1,8 +1,8 @@
 //! The tools `run_workflow`, `workflow_command` and `get_workflow`, for a model.
 //!
-//! A workflow goes on by itself: a call looks on for a while, and answers with how it stands. What a
-//! person has to decide they are asked in the client, where it can ask; nothing that a model sends
-//! decides it. What can be asked of a workflow is told with every answer about one that goes on.
+//! A workflow runs by itself: a call follows it for a while and answers with its state. If the
+//! client can ask its user, the person decides there; nothing that a model sends decides for a
+//! person. Every answer about a workflow that has not ended lists the commands it takes.
 
 mod answers;
 
@@ -31,17 +31,17 @@ use crate::{
 
 /// Events read at once.
 const PAGE: u32 = 200;
-/// Workflows in a list.
+/// The most workflows in a list.
 const LISTED: u32 = 20;
-/// How long the answer to a command is waited for.
+/// How long a call waits for the answer to its command.
 const COMMAND_WAIT: Duration = Duration::from_secs(20);
 
-/// What a model asks of `get_workflow`.
+/// The arguments of `get_workflow`.
 #[derive(Debug, PartialEq)]
 pub(super) struct GetWorkflowRequest {
     id: Option<String>,
     wait: Duration,
-    /// Events after this number are wanted, too.
+    /// If given, the answer is the list of events after this number.
     after: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn decode_command(
     Ok((id, WorkflowCommandRequest { id: command_id, command, by: CommandSender::Agent }))
 }
 
-/// What answers call `workflow_id`, a call may: it is its `id`.
+/// Accepts `workflow_id` for `id`, because answers use that name.
 fn with_id(mut arguments: JsonObject) -> Result<JsonObject, RequestError> {
     let other = ["workflow_id", "workflowId"].into_iter().find_map(|name| arguments.remove(name));
     match other.filter(|other| !other.is_null()) {
@@ -121,7 +121,7 @@ fn kind(field: &str, wanted: &'static str, found: &Value) -> RequestError {
 }
 
 impl<B: Backend> Gateway<B> {
-    /// Runs a workflow, and looks on for a while.
+    /// Starts a workflow, and follows it for a while.
     pub(super) async fn run_workflow(
         &self,
         mut call: McpCall,
@@ -137,7 +137,7 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// Tells how a workflow stands, or which there are.
+    /// Answers with the state of a workflow, or with the list of workflows.
     pub(super) async fn get_workflow(
         &self,
         mut call: McpCall,
@@ -183,7 +183,7 @@ impl<B: Backend> Gateway<B> {
         })
     }
 
-    /// A request that comes again, with what the person said (2026-07-28).
+    /// Answers a repeated request that brings the person's answers (2026-07-28).
     pub(super) async fn retry_workflow(
         &self,
         mut call: McpCall,
@@ -206,7 +206,7 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// Looks on until there is something to answer.
+    /// Follows a workflow until there is something to answer.
     async fn follow_workflow(
         &self,
         call: &mut McpCall,
@@ -224,7 +224,7 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// Tells what happens until somebody has to look, or time is up.
+    /// Sends progress until the workflow has ended, needs attention, or time is up.
     async fn wait_for_attention(
         &self,
         call: &McpCall,
@@ -258,7 +258,7 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// Answers with how it stands, after the person was asked who can be.
+    /// Answers with the state of the workflow, after asking the person if the client can.
     async fn answer_workflow(
         &self,
         call: &mut McpCall,
@@ -274,7 +274,7 @@ impl<B: Backend> Gateway<B> {
                     let verdict = ask(call, id, first).await;
                     let is_decided = verdict.is_some();
                     self.decide(call, id, &first.decision, verdict).await;
-                    // A person may have taken longer than there was time for.
+                    // The person may have used up the time that was left.
                     let deadline = deadline.max(Instant::now() + DEFAULT_WAIT);
                     if is_decided
                         && let Err(error) =
@@ -302,14 +302,15 @@ impl<B: Backend> Gateway<B> {
         }
     }
 
-    /// Passes a person's decision on; without one, they are not asked again in this call.
+    /// Passes a person's decision on. Without a decision, the person is not asked again in this
+    /// call.
     async fn decide(&self, call: &mut McpCall, id: &str, decision: &str, verdict: Option<Verdict>) {
-        // Whatever comes of it, it was answered: one that still waits needs another call.
+        // Answered, whatever came of it: a decision that is still open needs another call.
         call.dismissed.push(decision.to_owned());
         let name = match verdict {
             Some(Verdict::Approve) => "approve",
             Some(Verdict::Deny) => "reject",
-            // A workflow is not asked these with yes or no.
+            // Questions of workflows only have the answers yes and no.
             Some(Verdict::Retry | Verdict::Use(_)) | None => return,
         };
         let fields = [("command", name), ("decision", decision)];

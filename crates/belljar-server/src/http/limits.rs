@@ -1,4 +1,4 @@
-//! How many requests are taken on: per second, and runs at once.
+//! Limits of the server as a whole: requests per second, runs and event streams at once.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::error::ApiError;
 
-/// Lets so many requests through per second, and as many at once after a pause.
+/// A token bucket: so many requests per second, and as many at once after a pause.
 #[derive(Debug)]
 pub(crate) struct RequestRate {
     per_second: f64,
@@ -23,7 +23,7 @@ impl RequestRate {
         Self { per_second, left: Mutex::new((per_second, Instant::now())) }
     }
 
-    /// Takes one.
+    /// Counts one request, or refuses it.
     pub(crate) fn check(&self, now: Instant) -> Result<(), ApiError> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let (tokens, since) = *left;
@@ -42,7 +42,8 @@ impl RequestRate {
     }
 }
 
-/// Places for what takes long. One that is taken is free again when the permit is dropped.
+/// A limit on how many long operations run at once. A slot is free again when its permit is
+/// dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct ConcurrencyLimit {
     free: Arc<Semaphore>,

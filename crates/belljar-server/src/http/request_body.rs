@@ -1,8 +1,8 @@
-//! A request's body as it comes in: bounded in size, and not slower than it may be.
+//! Limits on request bodies: their size, and how slowly they may arrive.
 //!
-//! Who sends one byte a minute would keep a connection, and what the request holds, for as long as
-//! they like. So a body has to come at a steady rate, on average, after a moment's grace. Handlers
-//! see a body that broke off; the client is told why by [`limit_body`], whatever a handler made of it.
+//! A client that sends one byte a minute would keep a connection, and the request's memory, as long
+//! as it likes. So a body has to arrive at a steady average rate, after a grace period. Handlers
+//! see a body that ended early; [`limit_body`] tells the client why, whatever the handler answered.
 
 use std::{
     io,
@@ -41,7 +41,7 @@ const NONE: u8 = 0;
 const TOO_LARGE: u8 = 1;
 const TOO_SLOW: u8 = 2;
 
-/// What became of a body, for who answers.
+/// Why a body was cut off, shared between the body and the code that answers.
 #[derive(Debug, Clone, Default)]
 struct BodyFailure(Arc<AtomicU8>);
 
@@ -74,7 +74,7 @@ fn too_large(bounds: BodyBounds) -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "request.too_large", message)
 }
 
-/// Lets a request through whose body is within bounds, as far as it comes.
+/// Passes a request on, and cuts its body off where it exceeds the bounds.
 pub(crate) async fn limit_body(bounds: BodyBounds, request: Request, next: Next) -> Response {
     let claimed = request.headers().get(header::CONTENT_LENGTH);
     let claimed = claimed.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -97,7 +97,7 @@ struct BoundedBody {
     failure: BodyFailure,
     received: u64,
     since: Option<Instant>,
-    /// When the next bytes have to be here.
+    /// Fires when the next bytes are late.
     due: Option<Pin<Box<Sleep>>>,
 }
 
@@ -106,7 +106,7 @@ impl BoundedBody {
         Self { body: body.into_data_stream(), bounds, failure, received: 0, since: None, due: None }
     }
 
-    /// The moment until which as many bytes as came are enough.
+    /// The time until which the bytes received so far are enough.
     fn deadline(&mut self) -> Instant {
         let since = *self.since.get_or_insert_with(Instant::now);
         let earned =

@@ -89,7 +89,7 @@ impl FakeServer {
     }
 }
 
-/// The body.
+/// The body as JSON; panics if it is not JSON.
 pub(crate) fn json(answer: &HttpAnswer) -> Value {
     serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
 }
@@ -112,7 +112,7 @@ pub(crate) struct SseEvents {
     lines: BufReader<TcpStream>,
 }
 
-/// One of it.
+/// One event, with its parts as they were sent.
 #[derive(Debug)]
 pub(crate) struct SseEvent {
     pub(crate) id: u64,

@@ -16,7 +16,7 @@ use crate::fake::FakeBackend;
 /// Which revision the client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
-    /// `initialize` first (2025-11-25).
+    /// The client sends `initialize` first (2025-11-25).
     Handshake,
     /// Everything in every request (2026-07-28).
     Stateless,

@@ -1,4 +1,4 @@
-//! What a model is told about workflows: little, and what it can do next.
+//! What a model reads about workflows: little, and what it can do next.
 
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What can be asked of a workflow.
+/// The names of the commands that a workflow takes.
 pub(super) const NAMES: &[&str] = &[
     "abort",
     "pause",
@@ -27,21 +27,21 @@ pub(super) const NAMES: &[&str] = &[
     "resolve",
     "roll_back",
 ];
-/// The same, with what each takes.
+/// The same names, with the arguments of each.
 pub(super) const COMMANDS: &str = "abort, pause, continue, approve or reject or modify {decision}, \
     skip {task}, modify_args {task, arguments}, inject_tasks or replan {tasks}, resolve {task, how} \
     or roll_back {to}";
-/// An output larger than this is left to those who fetch it.
+/// A larger output is replaced by a preview.
 const MAX_OUTPUT_BYTES: usize = 40_000;
-/// How much of it is shown.
+/// Length of that preview.
 const PREVIEW_CHARS: usize = 2_000;
-/// Tasks that are named: those that failed, or wait.
+/// How many tasks are named of those that failed or wait.
 const MOST_NAMED: usize = 20;
-/// Fields of a report that are passed on when they are there.
+/// Fields of a report that are passed on if they are present.
 const PASSED: &[&str] =
     &["failure", "decisions", "rollback", "approvals", "queue", "attention", "warnings"];
 
-/// How a workflow stands.
+/// The state of a workflow.
 pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
     let given = |name: &str| report.value.get(name).filter(|value| !value.is_null());
     let status = given("status").and_then(Value::as_str).unwrap_or("failed");
@@ -101,7 +101,7 @@ fn next(report: &WorkflowReport) -> String {
     }
 }
 
-/// What a person has to do about a call that may have happened, or that waits inside the code of a task.
+/// What a person has to do about a call in doubt, or about a call that waits inside a task's code.
 fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
     let all = |name: &str| report.value.get(name).and_then(Value::as_array).into_iter().flatten();
     let text = |of: &Value, name: &str| {
@@ -133,7 +133,7 @@ fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
     ))
 }
 
-/// How many tasks are in which state, and those a reader may want to look at.
+/// How many tasks have which status, and the tasks that a reader may want to inspect.
 fn tasks_in_short(tasks: &[Value]) -> (Value, Vec<Value>) {
     let mut counted: Map<String, Value> = Map::new();
     let mut named = Vec::new();
@@ -154,7 +154,7 @@ fn tasks_in_short(tasks: &[Value]) -> (Value, Vec<Value>) {
     (Value::Object(counted), named)
 }
 
-/// A value, or what can be said of it in little space (E5).
+/// The value itself, or a preview if it is too large for a model (E5).
 fn within_budget(value: &Value) -> Value {
     let text = value.to_string();
     if text.len() <= MAX_OUTPUT_BYTES {
@@ -168,12 +168,12 @@ fn within_budget(value: &Value) -> Value {
     })
 }
 
-/// What happened to a workflow.
+/// A list of a workflow's events.
 pub(super) fn events(id: &str, events: &[WorkflowEventInfo]) -> CallToolResult {
     answer::structured(json!({"workflow_id": id, "events": events}), false)
 }
 
-/// What became of a command.
+/// The workflow's answer to a command.
 pub(super) fn command(id: &str, answer: &WorkflowCommandAnswer) -> CallToolResult {
     let mut shown = json!({"workflow_id": id, "command_id": answer.command_id});
     if let Some(fields) = shown.as_object_mut() {
@@ -190,7 +190,7 @@ pub(super) fn command(id: &str, answer: &WorkflowCommandAnswer) -> CallToolResul
     answer::structured(shown, answer.accepted == Some(false))
 }
 
-/// Why something was not done.
+/// A workflow error as the model sees it.
 pub(super) fn failed(error: &WorkflowApiError) -> CallToolResult {
     let mut told = json!({
         "type": "WorkflowError", "code": error.code(), "message": error.to_string(),
@@ -214,7 +214,7 @@ pub(super) fn failed(error: &WorkflowApiError) -> CallToolResult {
     answer::structured(json!({"status": "failed", "error": told}), true)
 }
 
-/// What a person is asked.
+/// The form for a question of a workflow.
 pub(super) fn question(id: &str, question: &WorkflowQuestion) -> QuestionForm {
     let text = format!("Workflow {id} asks: {}", question.message);
     approval::yes_or_no(&text, &format!("`belljar workflow show {id}`"))
@@ -245,7 +245,7 @@ mod tests {
         let task = told(&json!([]), &json!([decision]));
         assert!(task.contains("belljar workflow command w resolve 'pay'"), "{task}");
         assert!(task.contains("--retry") && task.contains("--use JSON"), "{task}");
-        // Controls: nothing waits, or the model itself is asked.
+        // Controls: nothing waits, or the agent itself decides.
         assert!(told(&json!([]), &json!([])).starts_with("It continues by itself"));
         let agent = json!({"id": "d1", "task": "t", "kind": "approval", "by": "agent"});
         assert!(told(&json!([]), &json!([agent])).starts_with("Decide with workflow_command"));
