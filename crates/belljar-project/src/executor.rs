@@ -14,32 +14,25 @@ mod ownership;
 mod stored;
 
 use std::{
-    future::Future,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    future::Future, sync::Arc, sync::OnceLock, sync::atomic::AtomicBool, sync::atomic::Ordering,
     time::Duration,
 };
 
 use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus, ToolReport};
 use belljar_runtime::{Listener, RunOptions, ToolLink, run_id};
-use belljar_server::Meter;
+use belljar_server::BackgroundMeter;
 use belljar_store::Store;
 use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
+use cache::{CacheKey, CacheSlot, UsedTools};
+use finish::WayOut;
+use ownership::RUNNING;
+
+use crate::{Sandbox, Session, active::ActiveIds, owner::Enlisted, owner::enlist};
 
 pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_process};
-use crate::{
-    Sandbox, Session,
-    active::ActiveIds,
-    owner::{Enlisted, enlist},
-};
-use cache::{CacheKey, CacheSlot, UsedTools};
 pub(crate) use durable::EndedRun;
 pub use durable::{ResumeError, Resumed};
-use finish::WayOut;
 pub(crate) use one_call::{OneCall, OneCallEnd};
-use ownership::RUNNING;
 pub use ownership::run_status;
 
 /// Runs code with tools. Cheap to clone; all clones share sandbox, servers and store.
@@ -51,7 +44,7 @@ pub struct Executor {
     /// The durable runs this executor and its clones are at.
     under_way: ActiveIds,
     /// Where measurements go, once somebody takes them.
-    meter: Arc<OnceLock<Meter>>,
+    meter: Arc<OnceLock<BackgroundMeter>>,
     /// Shows other hosts of the store that this process lives.
     _enlisted: Option<Arc<Enlisted>>,
     /// Whether the host stops: what is ended from now on goes on later.
@@ -127,12 +120,12 @@ impl Executor {
     }
 
     /// Notes from now on what is found out by measuring; the first to ask for that gets it.
-    pub(crate) fn measure_with(&self, meter: Meter) {
+    pub(crate) fn measure_with(&self, meter: BackgroundMeter) {
         let _ = self.meter.set(meter);
     }
 
     /// Where measurements go, if anywhere.
-    pub(crate) fn meter(&self) -> Option<&Meter> {
+    pub(crate) fn meter(&self) -> Option<&BackgroundMeter> {
         self.meter.get()
     }
 
