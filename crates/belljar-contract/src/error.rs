@@ -6,10 +6,28 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The `type` of a run's error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[allow(clippy::enum_variant_names, reason = "these are the names agents know")]
-pub enum ErrorKind {
+macro_rules! error_kinds {
+    ($($(#[$doc:meta])* $variant:ident,)*) => {
+        /// The `type` of a run's error.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+        #[allow(clippy::enum_variant_names, reason = "these are the names agents know")]
+        pub enum ErrorKind {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl ErrorKind {
+            /// Every type there is.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The type as it stands in results.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($variant),)* }
+            }
+        }
+    };
+}
+
+error_kinds! {
     /// The code cannot be parsed, or uses syntax that is not supported.
     SyntaxError,
     /// The code threw, or rejected a promise nobody handled.

@@ -12,6 +12,7 @@ mod ids;
 mod language;
 mod limits;
 mod number;
+mod object;
 mod request;
 mod result;
 mod status;
@@ -24,6 +25,7 @@ pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
 pub use language::Language;
 pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest, Quantity};
 pub use number::{MAX_JSON_INTEGER, optional_whole_number, whole_number};
+pub use object::{StrictObject, object_or_default, optional_object};
 pub use request::{ExecuteRequest, RunRequest};
 pub use result::{
     Artifact, Change, ChangeKind, EntryKind, Isolation, MemoryBound, Metrics, RunResult, Stream,

@@ -25,13 +25,15 @@ pub struct ExecuteRequest {
     #[serde(default)]
     pub context: Option<Value>,
     /// What it may use.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "crate::object_or_default")]
+    #[schemars(with = "Option<LimitsRequest>")]
     pub limits: LimitsRequest,
     /// What it may reach.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "crate::object_or_default")]
+    #[schemars(with = "Option<GrantsRequest>")]
     pub grants: GrantsRequest,
     /// The directory it works on, copy-on-write, at `/work`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::optional_object")]
     pub workspace: Option<WorkspaceRequest>,
     /// What it is for, in words; tools that fit are named in the result.
     #[serde(default)]
@@ -45,14 +47,6 @@ pub struct ExecuteRequest {
     /// A value larger than this many tokens is stored, and a summary takes its place.
     #[serde(default, deserialize_with = "crate::optional_whole_number")]
     pub max_output_tokens: Option<u32>,
-}
-
-fn null_as_default<'de, D, T>(json: D) -> Result<T, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Ok(Option::deserialize(json)?.unwrap_or_default())
 }
 
 /// One piece of guest code, and what it is given: the request that reaches the runtime.

@@ -1,9 +1,7 @@
 //! What a person decided about a tool call.
 
-use serde_json::Value;
-
 /// A person's decision about a tool call that waits for one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The call may be made, once, with the arguments that were shown.
     Approve,
@@ -11,6 +9,6 @@ pub enum Verdict {
     Deny,
     /// A call in doubt is made again.
     Retry,
-    /// A call in doubt happened, and gave this value.
-    Use(Value),
+    /// A call in doubt happened, and gave this value, as JSON.
+    Use(String),
 }

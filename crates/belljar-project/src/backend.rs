@@ -13,23 +13,24 @@ mod workflows;
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_contract::{Language, RunError, RunRequest, RunResult, RunStatus};
+use belljar_contract::{
+    ExecuteRequest, Language, RunError, RunRequest, RunResult, RunStatus, Verdict,
+};
 use belljar_runtime::run_id;
 use belljar_server::{
-    Backend, BackgroundMeter, DecideError, EndRun, ExecuteRequest, MissingServer, PassThrough,
-    RunInfo, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound, Verdict, is_well_formed,
+    Backend, BackgroundMeter, DecideError, EndRun, MissingServer, PassThrough, RunInfo, RunReport,
+    RunReporter, SearchError, ToolMatch, ToolsFound, is_well_formed,
 };
 use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, Wanted};
-use serde_json::{
-    Map, Value, json,
-    value::{RawValue, to_raw_value},
-};
+use serde_json::{Map, Value, json, value::to_raw_value};
 
 use crate::{Durability, Execution, Executor, Flows, SessionRegistry, now_ms};
 pub use terms::{ExecutableTerms, Terms};
 use told::{Prints, Told};
 pub use workflows::{WorkflowTerms, task_question, with_task};
 
+/// What code is written in unless its request says so.
+const DEFAULT_LANGUAGE: Language = Language::TypeScript;
 /// How long servers may take to list the tools that are passed through, before any client is served.
 const PASSED_IN: Duration = Duration::from_secs(30);
 /// The most characters of a tool's summary.
@@ -82,14 +83,14 @@ impl ProjectBackend {
         request: ExecuteRequest,
         observer: RunReporter,
     ) -> Result<Execution, RunError> {
-        let language = language(request.language);
+        let language = request.language.unwrap_or(DEFAULT_LANGUAGE);
         let mut run = RunRequest::new(language, request.code);
-        run.limits = self.terms.limits(&request.limits);
+        run.engine = request.engine;
+        run.limits = self.terms.limits.with(&request.limits);
         run.grants = self.terms.grants(&request.grants)?;
         run.workspace = self.terms.workspace(request.workspace.as_ref())?;
         run.context = request.context.as_ref().and_then(|context| to_raw_value(context).ok());
-        let only = request.tools.map(|names| names.into_iter().map(Glob::new).collect());
-        let tokens = request.max_output_tokens.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+        let only = request.grants.tools.map(|names| names.into_iter().map(Glob::new).collect());
         Ok(Execution {
             tools: ToolGrants { only, given: Vec::new() },
             intent: request.intent,
@@ -98,29 +99,14 @@ impl ProjectBackend {
                 Some(false) => Durability::Never,
                 None => Durability::IfAsked,
             },
-            max_output_tokens: Some(tokens.unwrap_or(self.terms.max_output_tokens)),
+            max_output_tokens: Some(
+                request.max_output_tokens.unwrap_or(self.terms.max_output_tokens),
+            ),
             cache: self.terms.cache,
             listener: Prints::listener(&observer),
             observer: Arc::new(Told { observer }),
             ..Execution::new(run, self.terms.caller.clone())
         })
-    }
-}
-
-/// The report of a run that has ended. Its value stays the text that it is.
-fn report(mut result: RunResult) -> RunReport {
-    let value = std::mem::replace(&mut result.result, RawValue::NULL.to_owned());
-    let rest = serde_json::to_value(&result).unwrap_or_default();
-    RunReport { result: Some(value), ..RunReport::ended(rest) }
-}
-
-/// What the rest of Belljar calls a language; TypeScript unless it is said.
-fn language(asked: Option<belljar_server::Language>) -> Language {
-    match asked {
-        None | Some(belljar_server::Language::TypeScript) => Language::TypeScript,
-        Some(belljar_server::Language::JavaScript) => Language::JavaScript,
-        Some(belljar_server::Language::Python) => Language::Python,
-        Some(belljar_server::Language::Bash) => Language::Bash,
     }
 }
 
@@ -135,7 +121,7 @@ impl Backend for ProjectBackend {
                 RunResult::not_run(id, RunStatus::Failed, error)
             }
         };
-        report(result)
+        RunReport::ended(result)
     }
 
     async fn decide(
@@ -146,12 +132,6 @@ impl Backend for ProjectBackend {
     ) -> Result<(), DecideError> {
         let store = self.executor.store();
         let store = store.ok_or_else(|| DecideError::Unknown(approval_id.to_owned()))?;
-        let verdict = match verdict {
-            Verdict::Approve => belljar_store::Verdict::Approve,
-            Verdict::Deny => belljar_store::Verdict::Deny,
-            Verdict::Retry => belljar_store::Verdict::Retry,
-            Verdict::Use(result) => belljar_store::Verdict::Use(result.to_string()),
-        };
         match store.decide(approval_id, verdict, by, now_ms()).await {
             Ok(_) => {
                 self.adoption.look_again();

@@ -25,7 +25,6 @@ use belljar_store::Store;
 use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
 use cache::{CacheKey, CacheSlot, UsedTools};
 use finish::WayOut;
-use ownership::RUNNING;
 
 use crate::{Sandbox, Session, active::ActiveIds, owner::Enlisted, owner::enlist};
 

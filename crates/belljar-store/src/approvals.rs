@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use belljar_contract::Verdict;
 use rusqlite::{Connection, Row};
 use thiserror::Error;
 
@@ -123,36 +124,21 @@ impl ApprovalState {
     }
 }
 
-/// An answer. Which there are depends on what is asked: who says yes to a call does not say yes to
-/// making it a second time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// The call may be made.
-    Approve,
-    /// It may not; one in doubt fails in the code.
-    Deny,
-    /// A call in doubt is to be made again.
-    Retry,
-    /// A call in doubt happened, and gave this, as JSON.
-    Use(String),
+/// Whether a verdict is an answer to a question of this kind: whoever says yes to a call does not say
+/// yes to making it a second time.
+fn answers(verdict: &Verdict, question: &NewApproval) -> bool {
+    match verdict {
+        Verdict::Approve => !question.is_in_doubt(),
+        Verdict::Retry | Verdict::Use(_) => question.is_in_doubt(),
+        Verdict::Deny => true,
+    }
 }
 
-impl Verdict {
-    /// Whether it is an answer to a question of this kind.
-    fn answers(&self, question: &NewApproval) -> bool {
-        match self {
-            Self::Approve => !question.is_in_doubt(),
-            Self::Retry | Self::Use(_) => question.is_in_doubt(),
-            Self::Deny => true,
-        }
-    }
-
-    fn into_parts(self) -> (ApprovalState, Option<String>) {
-        match self {
-            Self::Approve | Self::Retry => (ApprovalState::Approved, None),
-            Self::Deny => (ApprovalState::Denied, None),
-            Self::Use(result) => (ApprovalState::Happened, Some(result)),
-        }
+fn into_parts(verdict: Verdict) -> (ApprovalState, Option<String>) {
+    match verdict {
+        Verdict::Approve | Verdict::Retry => (ApprovalState::Approved, None),
+        Verdict::Deny => (ApprovalState::Denied, None),
+        Verdict::Use(result) => (ApprovalState::Happened, Some(result)),
     }
 }
 

@@ -31,7 +31,7 @@ mod store;
 mod upkeep;
 mod writer;
 
-pub use approvals::{Approval, ApprovalState, Approvals, DecideError, NewApproval, Verdict};
+pub use approvals::{Approval, ApprovalState, Approvals, DecideError, NewApproval};
 pub use audit::{AuditFilter, AuditId, AuditRow, SENT};
 pub use blobs::BlobInfo;
 pub use error::{StoreError, Trouble};

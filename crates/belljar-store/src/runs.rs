@@ -3,15 +3,16 @@
 //! A run's fence grows with each claim. Every later write about the run brings the fence it was
 //! claimed with and is refused, inside its own transaction, if the run has a higher one by then.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, types::Value};
+use belljar_contract::RunStatus;
+use rusqlite::{
+    Connection, OptionalExtension as _, Row,
+    types::{Type, Value},
+};
 
 use crate::{
     Store, StoreError,
     spill::{self, spill},
 };
-
-/// The status of a run that has begun.
-const BEGUN: &str = "running";
 
 /// A run that begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +60,7 @@ pub struct RunSummary {
     /// Where its randomness comes from.
     pub seed: String,
     /// Where it is: `running`, or what was set since.
-    pub status: String,
+    pub status: RunStatus,
     /// Who claimed it last.
     pub owner: String,
     /// How often it was claimed.
@@ -143,7 +144,7 @@ impl Store {
                     "UPDATE runs SET fence = fence + 1, owner = ?2, claimed_ms = ?3,
                      updated_ms = ?3, status = ?4, vain = ?5 WHERE id = ?1",
                 )?
-                .execute((&seen.run_id, owner, now_ms, BEGUN, vain))?;
+                .execute((&seen.run_id, owner, now_ms, RunStatus::Running.as_str(), vain))?;
             Ok(Lease { fence: seen.fence + 1, ..seen })
         })
         .await
@@ -153,10 +154,10 @@ impl Store {
     pub async fn set_run_status(
         &self,
         lease: &Lease,
-        status: &str,
+        status: RunStatus,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let (lease, status) = (lease.clone(), status.to_owned());
+        let (lease, status) = (lease.clone(), status.as_str());
         self.write(move |connection| {
             check_fence(connection, &lease)?;
             connection
@@ -173,11 +174,11 @@ impl Store {
     pub async fn finish_run(
         &self,
         lease: &Lease,
-        status: &str,
+        status: RunStatus,
         result_json: String,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let (lease, status) = (lease.clone(), status.to_owned());
+        let (lease, status) = (lease.clone(), status.as_str());
         self.write(move |connection| {
             check_fence(connection, &lease)?;
             let result = spill(connection, result_json, now_ms)?;
@@ -309,7 +310,7 @@ fn insert(connection: &Connection, run: &NewRun) -> Result<(), StoreError> {
         &run.language,
         run.durable,
         &run.seed,
-        BEGUN,
+        RunStatus::Running.as_str(),
         &run.owner,
         run.started_ms,
         code.inline,
@@ -320,6 +321,14 @@ fn insert(connection: &Connection, run: &NewRun) -> Result<(), StoreError> {
     if inserted == 0 { Err(StoreError::RunExists(run.id.clone())) } else { Ok(()) }
 }
 
+fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<RunStatus> {
+    let name: String = row.get(column)?;
+    RunStatus::from_name(&name).ok_or_else(|| {
+        let unknown = format!("no run has the status {name:?}");
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, unknown.into())
+    })
+}
+
 fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     Ok(RunSummary {
         id: row.get(0)?,
@@ -327,7 +336,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         language: row.get(2)?,
         durable: row.get(3)?,
         seed: row.get(4)?,
-        status: row.get(5)?,
+        status: status(row, 5)?,
         owner: row.get(6)?,
         fence: row.get(7)?,
         claimed_ms: row.get(8)?,

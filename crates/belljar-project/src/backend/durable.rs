@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::RunStatus;
 use belljar_server::{ApprovalKind, ApprovalRequest, EndRun, RunInfo, RunReport, RunReporter};
 use belljar_store::{Approvals, RunSummary, Store};
-use serde_json::{Value, json};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -84,11 +84,11 @@ impl ProjectBackend {
             self.adoption.forget(&run.id);
             return false;
         }
-        let nobody_has = match run.status.as_str() {
-            "running" => !is_owner_alive(&run.owner),
-            "interrupted" | "in_doubt" | "approval_required" => true,
-            // Its client gave it up.
-            _ => false,
+        let nobody_has = match run.status {
+            RunStatus::Running => !is_owner_alive(&run.owner),
+            RunStatus::Interrupted | RunStatus::InDoubt | RunStatus::ApprovalRequired => true,
+            // It has ended, or its client gave it up.
+            RunStatus::Completed | RunStatus::Failed | RunStatus::Aborted => false,
         };
         run.durable
             && nobody_has
@@ -116,7 +116,7 @@ impl ProjectBackend {
             .map(|run| run.summary)
             .collect();
         // Somebody has just decided for these, and looks on.
-        found.sort_by_key(|run| matches!(run.status.as_str(), "running" | "interrupted"));
+        found.sort_by_key(|run| matches!(run.status, RunStatus::Running | RunStatus::Interrupted));
         found.into_iter().map(records::run).collect()
     }
 
@@ -124,8 +124,7 @@ impl ProjectBackend {
         let aborted = observer.aborted();
         let resumed = self.executor.take_up(id, Arc::new(Told { observer }), aborted).await;
         let report = match resumed {
-            Ok(Resumed::Ran(result)) => super::report(*result),
-            Ok(Resumed::Ended(result)) => super::report(*result),
+            Ok(Resumed::Ran(result) | Resumed::Ended(result)) => RunReport::ended(*result),
             Err(error) => {
                 self.adoption.pause(id);
                 if !matches!(error, ResumeError::StillRunning { .. }) {
@@ -135,10 +134,11 @@ impl ProjectBackend {
                 return None;
             }
         };
-        match report.value.get("status").and_then(Value::as_str) {
-            Some("completed" | "failed" | "aborted") => self.adoption.forget(id),
+        if report.status().is_final() {
+            self.adoption.forget(id);
+        } else {
             // It would stop again for the same reason.
-            _ => self.adoption.pause(id),
+            self.adoption.pause(id);
         }
         Some(report)
     }
@@ -147,7 +147,7 @@ impl ProjectBackend {
     pub(super) async fn end_stored_run(&self, id: &str) -> EndRun {
         let Some(store) = self.executor.store() else { return EndRun::Over };
         let Ok(Some(record)) = store.run(id).await else { return EndRun::Over };
-        if record.result_json.is_some() || record.summary.status == "aborted" {
+        if record.result_json.is_some() || record.summary.status == RunStatus::Aborted {
             return EndRun::Over;
         }
         match self.executor.end_run(&record.summary).await {
@@ -177,19 +177,20 @@ impl ProjectBackend {
         loop {
             let record = store.run(id).await.ok().flatten()?;
             if let Some(result) = &record.result_json {
-                return RunReport::from_json(result).ok();
+                return serde_json::from_str(result).ok().map(RunReport::ended);
             }
             let run = &record.summary;
             // One that was given up waits for nobody any more, whatever it has asked.
-            let waiting = match run.status.as_str() {
-                "aborted" => Vec::new(),
-                _ => waiting(store, id).await,
+            let waiting = match run.status == RunStatus::Aborted {
+                true => Vec::new(),
+                false => waiting(store, id).await,
             };
             let is_next = self.is_to_be_taken_up(run, !waiting.is_empty());
             if is_next {
                 self.adoption.look_again();
             }
-            let goes_on = is_next || run_status(run) == "running" || self.executor.is_under_way(id);
+            let goes_on =
+                is_next || run_status(run) == RunStatus::Running || self.executor.is_under_way(id);
             if !waiting.is_empty() || !goes_on || Instant::now() >= until {
                 return Some(unfinished(run, waiting, goes_on));
             }
@@ -209,31 +210,35 @@ async fn waiting(store: &Store, run_id: &str) -> Vec<ApprovalRequest> {
 fn unfinished(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: bool) -> RunReport {
     let status = match waiting.first() {
         None => run_status(run),
-        Some(_) if waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) => "in_doubt",
-        Some(_) => "approval_required",
+        Some(_) if waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) => {
+            RunStatus::InDoubt
+        }
+        Some(_) => RunStatus::ApprovalRequired,
     };
-    let mut value = json!({ "id": run.id, "status": status, "success": false });
-    let goes_on = goes_on || !waiting.is_empty();
-    if let (Some(message), Some(fields)) = (message(run, status, goes_on), value.as_object_mut()) {
-        fields.insert("message".to_owned(), message.into());
-    }
-    RunReport { waiting, ..RunReport::ended(value) }
+    let message = message(run, status, goes_on || !waiting.is_empty());
+    RunReport { waiting, ..RunReport::unfinished(&run.id, status, message) }
 }
 
 /// What is to be said about a run that rests.
-fn message(run: &RunSummary, status: &str, goes_on: bool) -> Option<String> {
+fn message(run: &RunSummary, status: RunStatus, goes_on: bool) -> Option<String> {
     let id = &run.id;
     match status {
-        "aborted" => Some(format!("It was ended; a person can run `belljar resume {id}`.")),
-        "interrupted" if run.vain >= MOST_IN_VAIN => Some(format!(
+        RunStatus::Aborted => {
+            Some(format!("It was ended; a person can run `belljar resume {id}`."))
+        }
+        RunStatus::Interrupted if run.vain >= MOST_IN_VAIN => Some(format!(
             "{} hosts in a row ended while they had it, and it got no further: it is left alone. Look \
              at what it does, then `belljar resume {id}`.",
             run.vain
         )),
-        "interrupted" => Some("It was interrupted, and goes on by itself.".to_owned()),
-        "in_doubt" | "approval_required" if !goes_on && run.durable => {
+        RunStatus::Interrupted => Some("It was interrupted, and goes on by itself.".to_owned()),
+        RunStatus::InDoubt | RunStatus::ApprovalRequired if !goes_on && run.durable => {
             Some(format!("It stopped, and is tried again now and then; `belljar resume {id}`."))
         }
-        _ => None,
+        RunStatus::Running
+        | RunStatus::Completed
+        | RunStatus::Failed
+        | RunStatus::ApprovalRequired
+        | RunStatus::InDoubt => None,
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn arguments(text: &str) -> Value {
 
 pub(super) fn run(run: RunSummary) -> RunInfo {
     RunInfo {
-        status: run_status(&run).to_owned(),
+        status: run_status(&run),
         id: run.id,
         language: run.language,
         durable: run.durable,

@@ -72,9 +72,9 @@ impl Prints {
 impl Listener for Prints {
     fn printed(&self, stream: Stream, text: &[u8]) {
         let (stream, rest) = match stream {
-            Stream::Stdout => (belljar_server::Stream::Stdout, Some(&self.stdout)),
-            Stream::Stderr => (belljar_server::Stream::Stderr, Some(&self.stderr)),
-            Stream::Log => (belljar_server::Stream::Log, None),
+            Stream::Stdout => (Stream::Stdout, Some(&self.stdout)),
+            Stream::Stderr => (Stream::Stderr, Some(&self.stderr)),
+            Stream::Log => (Stream::Log, None),
         };
         let Some(rest) = rest else {
             return self.observer.printed(stream, &String::from_utf8_lossy(text));

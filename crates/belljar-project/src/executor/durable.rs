@@ -10,8 +10,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 use super::{
-    Execution, Executor, finish::WayOut, link, now_ms, ownership::RUNNING, stored::StoredRequest,
-    this_process,
+    Execution, Executor, finish::WayOut, link, now_ms, stored::StoredRequest, this_process,
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
@@ -144,7 +143,7 @@ impl Executor {
             ResumeError::StillRunning { id: id.to_owned(), process }
         };
         let owner = &record.summary.owner;
-        let is_running = record.summary.status == RUNNING && is_owner_alive(owner);
+        let is_running = record.summary.status == RunStatus::Running && is_owner_alive(owner);
         let entered = self.under_way.enter(id).filter(|_| !is_running);
         let entered = entered.ok_or_else(|| still_running(owner))?;
         let RunRecord { summary, code, request_json, .. } = record;
@@ -230,14 +229,12 @@ impl Executor {
     /// Ends a run that nobody has. It does not go on by itself any more; a person can resume it.
     pub(crate) async fn end_run(&self, run: &RunSummary) -> Result<EndedRun, StoreError> {
         let Some(store) = &self.store else { return Ok(EndedRun::Elsewhere) };
-        let is_had = run.status == RUNNING && is_owner_alive(&run.owner);
+        let is_had = run.status == RunStatus::Running && is_owner_alive(&run.owner);
         let entered = self.under_way.enter(&run.id).filter(|_| !is_had);
         let Some(_entered) = entered else { return Ok(EndedRun::Elsewhere) };
         let seen = Lease { run_id: run.id.clone(), fence: run.fence };
         match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
-            Ok(lease) => {
-                store.set_run_status(&lease, RunStatus::Aborted.as_str(), now_ms()).await?
-            }
+            Ok(lease) => store.set_run_status(&lease, RunStatus::Aborted, now_ms()).await?,
             Err(StoreError::Fenced { .. }) => return Ok(EndedRun::Elsewhere),
             Err(error) => return Err(error),
         }
@@ -295,7 +292,7 @@ struct RunEnd {
 
 impl RunEnd {
     async fn write(&self, store: &Store, lease: &Lease) -> Result<(), StoreError> {
-        let status = self.status.as_str();
+        let status = self.status;
         match &self.result {
             Some(json) => store.finish_run(lease, status, json.clone(), now_ms()).await,
             None => store.set_run_status(lease, status, now_ms()).await,

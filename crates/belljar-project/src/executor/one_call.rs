@@ -10,7 +10,7 @@ use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
 use belljar_tools::{Observer, RunContext, StopReason, ToolGrants};
 use serde_json::value::RawValue;
 
-use super::{Executor, RUNNING, is_owner_alive, link, now_ms, this_process};
+use super::{Executor, is_owner_alive, link, now_ms, this_process};
 
 /// What the language of a record is that has no code.
 const LANGUAGE: &str = "tool";
@@ -70,7 +70,7 @@ impl Executor {
         let answered = match bridge.call_durable(run, journal, &tool, arguments).await {
             Ok(answered) => answered,
             Err(StopReason::InDoubt(_)) => {
-                let _ = store.set_run_status(&lease, RunStatus::InDoubt.as_str(), now_ms()).await;
+                let _ = store.set_run_status(&lease, RunStatus::InDoubt, now_ms()).await;
                 return OneCallEnd::InDoubt;
             }
             Err(StopReason::Diverged(fault) | StopReason::Failed(fault)) => {
@@ -81,7 +81,7 @@ impl Executor {
             let result = result(id, &answered);
             let json = serde_json::to_string(&result).unwrap_or_default();
             // Its outcome is in the journal; only the record does not say so.
-            let _ = store.finish_run(&lease, result.status.as_str(), json, now_ms()).await;
+            let _ = store.finish_run(&lease, result.status, json, now_ms()).await;
         }
         OneCallEnd::Answered(answered)
     }
@@ -97,7 +97,7 @@ impl Executor {
             if result_json.is_some() {
                 return Ok((seen, true));
             }
-            let is_running = summary.status == RUNNING && is_owner_alive(&summary.owner);
+            let is_running = summary.status == RunStatus::Running && is_owner_alive(&summary.owner);
             if !is_running && !self.under_way.has(&call.id) {
                 match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
                     Ok(lease) => return Ok((lease, false)),

@@ -3,10 +3,11 @@
 
 use std::{fmt::Display, sync::Arc, time::Duration, time::Instant};
 
+use belljar_contract::Verdict;
 use belljar_contract::{
     CommitExecutable, Grants, Language, Limits, RunRequest, RunResult, RunStatus, Workspace,
 };
-use belljar_store::{Approval, Approvals, Verdict};
+use belljar_store::{Approval, Approvals};
 use belljar_tools::{ApprovalNotice, Glob, LISTING_PATIENCE, Reach, ToolGrants, crash_point};
 use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, TaskStart, TaskWork};
 use serde_json::value::to_raw_value;

@@ -109,8 +109,8 @@ impl Hands {
 
     /// Counts a run of a workflow among all others.
     pub(super) fn measure(&self, job: &Job, result: &RunResult, took: Duration) {
-        if let (Some(meter), Ok(result)) = (self.executor.meter(), serde_json::to_value(result)) {
-            meter.ran(&result, took, &job.flow);
+        if let Some(meter) = self.executor.meter() {
+            meter.ran(result, took, &job.flow);
         }
     }
 

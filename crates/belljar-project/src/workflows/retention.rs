@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use belljar_contract::RunStatus;
 use belljar_paths::owner::is_private_directory;
 use belljar_store::RunSummary;
 use belljar_workflow::{SqliteWorkflowStore, WorkflowStoreError};
@@ -15,8 +16,6 @@ use belljar_workflow::{SqliteWorkflowStore, WorkflowStoreError};
 use super::{Flows, FlowsError, code};
 use crate::{executor::is_owner_this_process, is_owner_alive, now_ms};
 
-/// The status of a run that somebody runs.
-const RUNNING: &str = "running";
 /// How deep directories are made accessible so that they can be removed.
 const DEPTH: usize = 64;
 
@@ -45,7 +44,7 @@ pub async fn forget_workflow(
     let named = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
     let is_under_way = |run: &RunSummary| {
         let is_held = is_owner_alive(&run.owner) || is_owner_this_process(&run.owner);
-        run.status == RUNNING && run.finished_ms.is_none() && is_held
+        run.status == RunStatus::Running && run.finished_ms.is_none() && is_held
     };
     let mut runs = store.runs_named(named).await?;
     runs.retain(|run| !is_under_way(run));

@@ -1,11 +1,12 @@
 //! How an approval leaves `pending`: decided by somebody, or by time.
 
+use belljar_contract::Verdict;
 use rusqlite::OptionalExtension as _;
 use tokio::time::sleep;
 
 use super::{
     Approval, ApprovalState, Connection, DecideError, Duration, FIRST_PAUSE, LONGEST_PAUSE,
-    MOST_RESULT, Store, StoreError, Verdict, find_stored, is_run_over, list,
+    MOST_RESULT, Store, StoreError, answers, find_stored, into_parts, is_run_over, list,
 };
 
 impl Store {
@@ -33,13 +34,13 @@ impl Store {
             if is_run_over(connection, &id)? {
                 return Ok(Err(DecideError::RunEnded(id)));
             }
-            if !verdict.answers(&approval.asked) {
+            if !answers(&verdict, &approval.asked) {
                 return Ok(Err(match approval.asked.is_in_doubt() {
                     true => DecideError::InDoubt(id),
                     false => DecideError::NotInDoubt(id),
                 }));
             }
-            let (state, result) = verdict.into_parts();
+            let (state, result) = into_parts(verdict);
             let decided = Approval {
                 state,
                 result,

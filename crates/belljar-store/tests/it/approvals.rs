@@ -5,9 +5,10 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{RunStatus, Verdict};
 use belljar_store::{
     Approval, ApprovalState, Approvals, ClaimReason, DecideError, Lease, NewApproval, RecordKind,
-    Store, StoreError, Verdict,
+    Store, StoreError,
 };
 
 use crate::support::{begin, project, prune, sql};
@@ -224,10 +225,10 @@ async fn reliability_3_what_a_run_asked_is_closed_when_it_is_over() {
     let mut lease = begin(&store, "run_a").await;
     store.ask(question("apr_1", 1)).await.unwrap();
     for status in ["interrupted", "approval_required", "in_doubt"] {
-        store.set_run_status(&lease, status, 110).await.unwrap();
+        store.set_run_status(&lease, RunStatus::from_name(status).unwrap(), 110).await.unwrap();
         assert_eq!(store.approvals(Approvals::Pending, 120).await.unwrap().len(), 1, "{status}");
     }
-    store.set_run_status(&lease, "aborted", 120).await.unwrap();
+    store.set_run_status(&lease, RunStatus::Aborted, 120).await.unwrap();
     assert_eq!(store.approvals(Approvals::Pending, 130).await.unwrap(), []);
     let seen = store.approval("apr_1", 130).await.unwrap().unwrap();
     assert_eq!(seen.state, ApprovalState::Expired);
@@ -238,7 +239,7 @@ async fn reliability_3_what_a_run_asked_is_closed_when_it_is_over() {
     let seen = Lease { run_id: "run_a".to_owned(), fence: lease.fence };
     lease = store.claim_run(seen, "me", ClaimReason::Asked, 140).await.unwrap();
     assert_eq!(store.ask(question("apr_1", 1)).await.unwrap().state, ApprovalState::Pending);
-    store.finish_run(&lease, "failed", "{}".to_owned(), 150).await.unwrap();
+    store.finish_run(&lease, RunStatus::Failed, "{}".to_owned(), 150).await.unwrap();
     assert_eq!(store.approvals(Approvals::Pending, 155).await.unwrap(), []);
     let refused = store.decide("apr_1", Verdict::Deny, "ann", 155).await.unwrap_err();
     assert_eq!(refused.to_string(), why);

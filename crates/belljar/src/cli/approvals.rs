@@ -6,9 +6,10 @@ use std::{
 };
 
 use anyhow::Context as _;
+use belljar_contract::{RunStatus, Verdict};
 use belljar_project::{is_owner_alive, now_ms};
 use belljar_server::ApprovalKind;
-use belljar_store::{Approval, ApprovalState, Approvals, DecideError, Store, StoreError, Verdict};
+use belljar_store::{Approval, ApprovalState, Approvals, DecideError, Store, StoreError};
 use belljar_wire::json::check_keys;
 use serde::{Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
@@ -276,7 +277,7 @@ async fn tell(approval: &Approval, store: Option<&Store>) -> anyhow::Result<()> 
 /// Whether nobody waits for the decision, and somebody could.
 async fn is_resumable(store: &Store, run_id: &str) -> Result<bool, StoreError> {
     let Some(run) = store.run(run_id).await? else { return Ok(false) };
-    let is_running = run.summary.status == "running" && is_owner_alive(&run.summary.owner);
+    let is_running = run.summary.status == RunStatus::Running && is_owner_alive(&run.summary.owner);
     Ok(run.result_json.is_none() && !is_running)
 }
 

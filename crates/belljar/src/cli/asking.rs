@@ -11,8 +11,9 @@ use std::{
     sync::Arc,
 };
 
+use belljar_contract::Verdict;
 use belljar_project::now_ms;
-use belljar_store::{Store, Verdict};
+use belljar_store::Store;
 use belljar_tools::{ApprovalNotice, NoObserver, Observer};
 use tokio::sync::mpsc;
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use belljar_contract::RunStatus;
 use belljar_project::{is_owner_alive, now_ms, run_status};
 use belljar_store::{Lease, RunSummary, Store, StoreError};
 use serde::Serialize;
@@ -21,8 +22,6 @@ use super::{
     visible::visible,
 };
 
-/// The status of a run that somebody runs.
-const RUNNING: &str = "running";
 /// Runs that are looked through for the one whose id begins in a way.
 const MOST_LOOKED_AT: u32 = 10_000;
 /// A run is found by no less than this of its id.
@@ -69,7 +68,10 @@ async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Re
     for given in &arguments.ids {
         let id = find_run(&store, given).await?;
         let run = store.run(&id).await?.with_context(|| format!("there is no run {id}"))?.summary;
-        if run.status == RUNNING && run.finished_ms.is_none() && is_owner_alive(&run.owner) {
+        if run.status == RunStatus::Running
+            && run.finished_ms.is_none()
+            && is_owner_alive(&run.owner)
+        {
             let process = run.owner.split(':').next().unwrap_or_default();
             bail!("run {id} is still running, in process {process}: end it first");
         }
@@ -89,7 +91,7 @@ async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Re
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     id: &'a str,
-    status: &'a str,
+    status: RunStatus,
     /// Whether `belljar resume` would make it go on.
     resumable: bool,
     language: &'a str,
@@ -100,7 +102,7 @@ struct Shown<'a> {
 
 impl<'a> From<&'a RunSummary> for Shown<'a> {
     fn from(run: &'a RunSummary) -> Self {
-        let is_running = run.status == RUNNING && is_owner_alive(&run.owner);
+        let is_running = run.status == RunStatus::Running && is_owner_alive(&run.owner);
         let has_ended = run.finished_ms.is_some();
         Self {
             id: &run.id,
@@ -117,7 +119,7 @@ impl<'a> From<&'a RunSummary> for Shown<'a> {
 fn row(run: &Shown<'_>) -> [String; 5] {
     [
         run.id.to_owned(),
-        run.status.to_owned(),
+        run.status.to_string(),
         run.language.to_owned(),
         ago(run.started_ms, now_ms()),
         visible(run.caller).into_owned(),

@@ -6,7 +6,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use belljar_store::{ApprovalState, Approvals, FILE_NAME, Verdict};
+use belljar_contract::Verdict;
+use belljar_store::{ApprovalState, Approvals, FILE_NAME};
 use serde_json::{Value, json};
 
 use crate::{

@@ -8,9 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_contract::Verdict;
 use belljar_contract::{ErrorCode, Language, RunResult, RunStatus};
 use belljar_project::{Durability, Execution, ResumeError, Resumed, now_ms};
-use belljar_store::{Approvals, ClaimReason, Lease, Store, Verdict};
+use belljar_store::{Approvals, ClaimReason, Lease, Store};
 use belljar_tools::{NoObserver, Observer};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};

@@ -2,6 +2,7 @@
 
 use std::{fs, process::Child};
 
+use belljar_contract::RunStatus;
 use belljar_workflow::{WorkflowCommand, WorkflowEventKind, WorkflowStatus};
 use serde_json::{Value, json};
 
@@ -66,7 +67,7 @@ impl Ahead {
         project.until("the end of what runs ahead", || {
             let runs = block_on(store.runs(100, None)).unwrap();
             let ended = |run: &&belljar_store::RunSummary| {
-                run.id.ends_with("_ahead") && run.status != "running"
+                run.id.ends_with("_ahead") && run.status != RunStatus::Running
             };
             (runs.iter().filter(ended).count() == 2).then_some(())
         });

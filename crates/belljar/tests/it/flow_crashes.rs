@@ -6,8 +6,9 @@
 
 use std::{io::BufRead as _, io::BufReader, process::Child, time::Duration, time::Instant};
 
+use belljar_contract::Verdict;
 use belljar_project::now_ms;
-use belljar_store::{Approvals, Verdict};
+use belljar_store::Approvals;
 use belljar_workflow::{
     DoubtResolution, WorkflowEventKind, WorkflowStatus, WorkflowStore as _,
     workflow_store::LeaseRequest, workflow_store::Why,

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::RunStatus;
 use belljar_project::{Collector, Retention, Sweep, now_ms};
 use belljar_store::{AuditFilter, AuditRow, Lease, NewRun, RecordKind, Store};
 use serde_json::json;
@@ -45,7 +46,7 @@ async fn run(store: &Store, id: &str, days: i64, is_over: bool) -> Lease {
     let lease = store.begin_run(run).await.unwrap();
     if is_over {
         let result = json!({ "id": id, "result": secret(id) }).to_string();
-        store.finish_run(&lease, "completed", result, at_ms).await.unwrap();
+        store.finish_run(&lease, RunStatus::Completed, result, at_ms).await.unwrap();
     }
     lease
 }

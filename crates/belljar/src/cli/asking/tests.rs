@@ -1,6 +1,6 @@
 //! What a person at a terminal is asked.
 
-use belljar_store::Verdict;
+use belljar_contract::Verdict;
 use belljar_tools::ApprovalNotice;
 
 use super::{
