@@ -162,7 +162,7 @@ pub fn all_executed() -> impl Iterator<Item = &'static str> {
 
 /// Which name of the list this one is to some file system.
 pub fn executed(name: &OsStr) -> Option<&'static str> {
-    let shape = Shape::of(name);
+    let shape = FoldedName::of(name);
     let of_repository = || OF_REPOSITORY.iter().any(|listed| shape.is(listed)).then_some(GIT);
     shape.listed().or_else(of_repository)
 }
@@ -170,7 +170,7 @@ pub fn executed(name: &OsStr) -> Option<&'static str> {
 /// The name of the list that this one is a spelling of. Unlike [`executed`] it does not take a file of
 /// a repository for the whole of it.
 pub fn listed(name: &OsStr) -> Option<&'static str> {
-    Shape::of(name).listed()
+    FoldedName::of(name).listed()
 }
 
 /// Whether git takes a directory for a repository, whatever its name is. `has` tells whether there is
@@ -191,15 +191,15 @@ pub fn executed_in(path: &Path) -> Option<&'static str> {
 
 /// Whether two names are one to some file system. `listed` is in lower case.
 pub fn is_same(name: &OsStr, listed: &str) -> bool {
-    Shape::of(name).is(listed)
+    FoldedName::of(name).is(listed)
 }
 
 /// A name as the most forgiving file system would compare it.
-struct Shape<'a> {
+struct FoldedName<'a> {
     folded: Cow<'a, str>,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> FoldedName<'a> {
     fn of(name: &'a OsStr) -> Self {
         let text = name.to_string_lossy();
         if !text.is_ascii() {

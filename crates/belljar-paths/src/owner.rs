@@ -26,7 +26,7 @@ const MAX_DEPTH: usize = 8;
 
 /// Why a file of the host is not used. The message says what to do about it.
 #[derive(Debug, Error)]
-pub enum Untrusted {
+pub enum UntrustedPath {
     /// It belongs to another user.
     #[error(
         "{path} belongs to user {owner}, and this is user {user}: it is not used, because its owner \
@@ -98,7 +98,7 @@ pub enum Untrusted {
     },
 }
 
-impl Untrusted {
+impl UntrustedPath {
     /// Whether there is simply nothing.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound)
@@ -125,9 +125,9 @@ pub enum Purpose {
 /// Checks a file or directory; its metadata if it may be used.
 ///
 /// # Errors
-/// If it may not, or is not there: see [`Untrusted::is_missing`].
-pub fn check(path: &Path, purpose: Purpose) -> Result<Metadata, Untrusted> {
-    let found = fs::symlink_metadata(path).map_err(Untrusted::unreadable(path))?;
+/// If it may not, or is not there: see [`UntrustedPath::is_missing`].
+pub fn check(path: &Path, purpose: Purpose) -> Result<Metadata, UntrustedPath> {
+    let found = fs::symlink_metadata(path).map_err(UntrustedPath::unreadable(path))?;
     judge(path, &found, purpose, user())?;
     Ok(found)
 }
@@ -137,23 +137,23 @@ pub fn check(path: &Path, purpose: Purpose) -> Result<Metadata, Untrusted> {
 ///
 /// # Errors
 /// If anything in it may not be used.
-pub fn check_state(directory: &Path) -> Result<bool, Untrusted> {
+pub fn check_state(directory: &Path) -> Result<bool, UntrustedPath> {
     let found = match check(directory, Purpose::State) {
         Err(error) if error.is_missing() => return Ok(false),
         found => found?,
     };
     if !found.is_dir() {
-        return Err(Untrusted::Unexpected { path: directory.to_owned() });
+        return Err(UntrustedPath::Unexpected { path: directory.to_owned() });
     }
     check_place(directory)?;
     let mut pending = vec![(directory.to_owned(), 0)];
     while let Some((directory, depth)) = pending.pop() {
         if depth == MAX_DEPTH {
-            return Err(Untrusted::Unexpected { path: directory });
+            return Err(UntrustedPath::Unexpected { path: directory });
         }
-        let entries = fs::read_dir(&directory).map_err(Untrusted::unreadable(&directory))?;
+        let entries = fs::read_dir(&directory).map_err(UntrustedPath::unreadable(&directory))?;
         for entry in entries {
-            let path = entry.map_err(Untrusted::unreadable(&directory))?.path();
+            let path = entry.map_err(UntrustedPath::unreadable(&directory))?.path();
             match check(&path, Purpose::State) {
                 Ok(found) if found.is_dir() => pending.push((path, depth + 1)),
                 Ok(_) => {}
@@ -170,10 +170,10 @@ pub fn check_state(directory: &Path) -> Result<bool, Untrusted> {
 ///
 /// # Errors
 /// If somebody else could exchange there what is the user's.
-pub fn check_place(directory: &Path) -> Result<(), Untrusted> {
+pub fn check_place(directory: &Path) -> Result<(), UntrustedPath> {
     let place = directory.parent().filter(|place| !place.as_os_str().is_empty());
     let place = place.unwrap_or(Path::new("."));
-    let found = fs::metadata(place).map_err(Untrusted::unreadable(place))?;
+    let found = fs::metadata(place).map_err(UntrustedPath::unreadable(place))?;
     let user = User { id: user(), group: rustix::process::getgid().as_raw() };
     judge_place(place, &found, user)
 }
@@ -182,19 +182,19 @@ pub fn check_place(directory: &Path) -> Result<(), Untrusted> {
 ///
 /// # Errors
 /// If it may not be used, or is not there.
-pub fn open(path: &Path, purpose: Purpose) -> Result<fs::File, Untrusted> {
+pub fn open(path: &Path, purpose: Purpose) -> Result<fs::File, UntrustedPath> {
     let is_link = check(path, purpose)?.is_symlink();
     // Without waiting for a writer, should it be a fifo by now.
     let mut flags = rustix::fs::OFlags::NONBLOCK;
     flags.set(rustix::fs::OFlags::NOFOLLOW, !is_link);
     let mut options = fs::OpenOptions::new();
     let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(path);
-    let file = file.map_err(Untrusted::unreadable(path))?;
-    let found = file.metadata().map_err(Untrusted::unreadable(path))?;
+    let file = file.map_err(UntrustedPath::unreadable(path))?;
+    let found = file.metadata().map_err(UntrustedPath::unreadable(path))?;
     judge(path, &found, purpose, user())?;
     match found.is_file() {
         true => Ok(file),
-        false => Err(Untrusted::Unexpected { path: path.to_owned() }),
+        false => Err(UntrustedPath::Unexpected { path: path.to_owned() }),
     }
 }
 
@@ -202,9 +202,9 @@ pub fn open(path: &Path, purpose: Purpose) -> Result<fs::File, Untrusted> {
 ///
 /// # Errors
 /// As [`open`], or if it holds no text.
-pub fn read_to_string(path: &Path, purpose: Purpose) -> Result<String, Untrusted> {
+pub fn read_to_string(path: &Path, purpose: Purpose) -> Result<String, UntrustedPath> {
     let mut text = String::new();
-    open(path, purpose)?.read_to_string(&mut text).map_err(Untrusted::unreadable(path))?;
+    open(path, purpose)?.read_to_string(&mut text).map_err(UntrustedPath::unreadable(path))?;
     Ok(text)
 }
 
@@ -227,10 +227,10 @@ struct User {
 
 /// Decides whether others could exchange what is the user's in a directory. A group with the number of
 /// the user is that user's alone: many systems give everybody one, and let it write to all they make.
-fn judge_place(path: &Path, found: &Metadata, user: User) -> Result<(), Untrusted> {
+fn judge_place(path: &Path, found: &Metadata, user: User) -> Result<(), UntrustedPath> {
     let (path, owner) = (path.to_owned(), found.uid());
     if owner != user.id && owner != 0 {
-        return Err(Untrusted::PlaceOfStranger { path, owner, user: user.id });
+        return Err(UntrustedPath::PlaceOfStranger { path, owner, user: user.id });
     }
     let is_own_group = found.gid() == user.group && user.group == user.id;
     let harmless = if is_own_group { WRITABLE_BY_GROUP } else { 0 };
@@ -238,31 +238,31 @@ fn judge_place(path: &Path, found: &Metadata, user: User) -> Result<(), Untruste
     match found.mode() & WRITABLE_BY_OTHERS & !harmless {
         0 => Ok(()),
         _ if is_sticky => Ok(()),
-        _ => Err(Untrusted::PlaceWritable { path }),
+        _ => Err(UntrustedPath::PlaceWritable { path }),
     }
 }
 
 /// Decides by what was found at a path, or behind a handle of it.
-fn judge(path: &Path, found: &Metadata, purpose: Purpose, user: u32) -> Result<(), Untrusted> {
+fn judge(path: &Path, found: &Metadata, purpose: Purpose, user: u32) -> Result<(), UntrustedPath> {
     let path = || path.to_owned();
     let is_owned = found.uid() == user || (purpose != Purpose::State && found.uid() == 0);
     if !is_owned {
-        return Err(Untrusted::Stranger { path: path(), owner: found.uid(), user });
+        return Err(UntrustedPath::Stranger { path: path(), owner: found.uid(), user });
     }
     match (found.is_symlink(), purpose) {
         (false, _) => {}
         // The permissions of a link mean nothing.
         (true, Purpose::OwnConfiguration) => return Ok(()),
         (true, Purpose::State | Purpose::Configuration) => {
-            return Err(Untrusted::Link { path: path() });
+            return Err(UntrustedPath::Link { path: path() });
         }
     }
     if !found.is_dir() && !found.is_file() {
-        return Err(Untrusted::Unexpected { path: path() });
+        return Err(UntrustedPath::Unexpected { path: path() });
     }
     match found.mode() & WRITABLE_BY_OTHERS {
         0 => Ok(()),
-        _ => Err(Untrusted::Writable { path: path() }),
+        _ => Err(UntrustedPath::Writable { path: path() }),
     }
 }
 
