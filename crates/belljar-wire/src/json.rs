@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-pub use tokens::{Token, TokenKind, Tokens};
+pub use tokens::{JsonToken, JsonTokenKind, JsonTokens};
 
 /// What is wrong with a JSON text.
 #[derive(Debug, thiserror::Error)]
@@ -42,12 +42,15 @@ pub fn check_keys(json: &[u8]) -> Result<(), JsonFlaw> {
 ///
 /// # Errors
 /// As for [`check_keys`].
-pub fn check_tokens<'a>(json: &'a [u8], mut see: impl FnMut(Token<'a>)) -> Result<(), JsonFlaw> {
+pub fn check_tokens<'a>(
+    json: &'a [u8],
+    mut see: impl FnMut(JsonToken<'a>),
+) -> Result<(), JsonFlaw> {
     let json: &RawValue = serde_json::from_slice(json)?;
     // The keys of all objects that are open, and where those of each begin. Two lists rather than a
     // set per object: hostile text opens millions.
     let (mut keys, mut begins): (Vec<Cow<'_, str>>, Vec<usize>) = (Vec::new(), Vec::new());
-    let mut tokens = Tokens::new(json.get()).peekable();
+    let mut tokens = JsonTokens::new(json.get()).peekable();
     while let Some(token) = tokens.next() {
         see(token);
         match token.text {
@@ -58,8 +61,8 @@ pub fn check_tokens<'a>(json: &'a [u8], mut see: impl FnMut(Token<'a>)) -> Resul
                     return Err(JsonFlaw::RepeatedKey(repeated));
                 }
             }
-            text if token.kind == TokenKind::String
-                && tokens.peek().is_some_and(|next| next.kind == TokenKind::Colon) =>
+            text if token.kind == JsonTokenKind::String
+                && tokens.peek().is_some_and(|next| next.kind == JsonTokenKind::Colon) =>
             {
                 let key = key(text)?;
                 if key.starts_with(RESERVED_PREFIX) {

@@ -231,7 +231,7 @@ pub enum Event {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct EmptyHead {}
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -274,7 +274,7 @@ struct DoneHead {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TimerHead {
+struct TimerCommandHead {
     now_ms: f64,
 }
 
@@ -327,9 +327,9 @@ impl Message for Command {
                 let (head, body) = reply.parts();
                 frame(TOOL_REPLY, &head, vec![body])
             }
-            Self::Timer { now_ms } => frame(TIMER, &TimerHead { now_ms: *now_ms }, vec![]),
-            Self::Branch => frame(BRANCH, &Nothing {}, vec![]),
-            Self::Reroot => frame(REROOT, &Nothing {}, vec![]),
+            Self::Timer { now_ms } => frame(TIMER, &TimerCommandHead { now_ms: *now_ms }, vec![]),
+            Self::Branch => frame(BRANCH, &EmptyHead {}, vec![]),
+            Self::Reroot => frame(REROOT, &EmptyHead {}, vec![]),
         }
     }
 
@@ -341,15 +341,15 @@ impl Message for Command {
                 Ok(Self::ToolReply(ToolReply::from_parts(head, body)))
             }
             TIMER if body.is_empty() => {
-                let TimerHead { now_ms } = serde_json::from_slice(head)?;
+                let TimerCommandHead { now_ms } = serde_json::from_slice(head)?;
                 Ok(Self::Timer { now_ms })
             }
             BRANCH if body.is_empty() => {
-                let Nothing {} = serde_json::from_slice(head)?;
+                let EmptyHead {} = serde_json::from_slice(head)?;
                 Ok(Self::Branch)
             }
             REROOT if body.is_empty() => {
-                let Nothing {} = serde_json::from_slice(head)?;
+                let EmptyHead {} = serde_json::from_slice(head)?;
                 Ok(Self::Reroot)
             }
             TIMER | BRANCH | REROOT => Err(DecodeError::Body),
@@ -374,7 +374,7 @@ fn decode_run(head: &[u8], body: Vec<u8>) -> Result<RunCommand, DecodeError> {
 impl Message for Event {
     fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)> {
         match self {
-            Self::Ready => frame(READY, &Nothing {}, vec![]),
+            Self::Ready => frame(READY, &EmptyHead {}, vec![]),
             Self::Refused { mechanism, message } => {
                 let (mechanism, message) = (mechanism.clone(), message.clone());
                 frame(REFUSED, &RefusedHead { mechanism, message }, vec![])
@@ -400,8 +400,8 @@ impl Message for Event {
                 frame(DONE, &DoneHead { lossy: *lossy, cut: *cut }, vec![value])
             }
             Self::Failed(error) => frame(FAILED, error, vec![]),
-            Self::Branched => frame(BRANCHED, &Nothing {}, vec![]),
-            Self::Rerooted => frame(REROOTED, &Nothing {}, vec![]),
+            Self::Branched => frame(BRANCHED, &EmptyHead {}, vec![]),
+            Self::Rerooted => frame(REROOTED, &EmptyHead {}, vec![]),
             Self::NotBranched { message } => {
                 frame(NOT_BRANCHED, &NotBranchedHead { message: message.clone() }, vec![])
             }
@@ -437,7 +437,7 @@ fn event_without_body(kind: u8, head: &[u8]) -> Result<Event, DecodeError> {
             Event::TimerWanted { at_ms }
         }
         READY => {
-            let Nothing {} = serde_json::from_slice(head)?;
+            let EmptyHead {} = serde_json::from_slice(head)?;
             Event::Ready
         }
         REFUSED => {
@@ -460,11 +460,11 @@ fn event_without_body(kind: u8, head: &[u8]) -> Result<Event, DecodeError> {
             Event::Failed(error)
         }
         BRANCHED => {
-            let Nothing {} = serde_json::from_slice(head)?;
+            let EmptyHead {} = serde_json::from_slice(head)?;
             Event::Branched
         }
         REROOTED => {
-            let Nothing {} = serde_json::from_slice(head)?;
+            let EmptyHead {} = serde_json::from_slice(head)?;
             Event::Rerooted
         }
         NOT_BRANCHED => {
