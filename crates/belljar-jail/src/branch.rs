@@ -30,13 +30,13 @@ const FALLBACK: [&str; 2] = ["/work", "/"];
 
 /// The power to branch, which the guest of a session's cell has.
 #[derive(Debug, Clone, Copy)]
-pub struct Branching {
+pub struct Brancher {
     guests: Guests,
 }
 
 /// Which of the two this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Branched {
+pub enum BranchSide {
     /// The one that was told to branch. It stays in its tree, frozen as that is, until it is told
     /// where to go on.
     Parent,
@@ -46,18 +46,18 @@ pub enum Branched {
 
 /// When an engine has something to do about being copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum BranchStep {
     /// Just before.
     Before,
     /// Just after, in the one that was copied.
     InParent,
     /// Just after, if there is no copy after all.
-    InVain,
+    Failed,
     /// In the copy, once it is apart.
     InChild,
 }
 
-impl Branching {
+impl Brancher {
     pub(crate) fn new(guests: Guests) -> Self {
         Self { guests }
     }
@@ -70,22 +70,26 @@ impl Branching {
     /// find them dead rather than somebody else's.
     ///
     /// [`Command::Branch`]: https://docs.rs/belljar-wire
-    pub fn branch(self, socket: impl AsFd, mut around: impl FnMut(Moment)) -> io::Result<Branched> {
+    pub fn branch(
+        self,
+        socket: impl AsFd,
+        mut around: impl FnMut(BranchStep),
+    ) -> io::Result<BranchSide> {
         let socket = socket.as_fd();
         let own = take_one(socket)?.ok_or(io::ErrorKind::InvalidData)?;
         self.refuse_company()?;
-        around(Moment::Before);
+        around(BranchStep::Before);
         let cloned = clone_beside();
         match cloned {
-            Ok(Branched::Child) => {}
-            Ok(Branched::Parent) => {
+            Ok(BranchSide::Child) => {}
+            Ok(BranchSide::Parent) => {
                 // It is the copy's alone, whose end is the end of the stream.
                 drop(own);
-                around(Moment::InParent);
+                around(BranchStep::InParent);
                 return cloned;
             }
             Err(_) => {
-                around(Moment::InVain);
+                around(BranchStep::Failed);
                 return cloned;
             }
         }
@@ -93,8 +97,8 @@ impl Branching {
             // The end of its socket tells the host, unless that had no use for the copy.
             exit_now(1);
         }
-        around(Moment::InChild);
-        Ok(Branched::Child)
+        around(BranchStep::InChild);
+        Ok(BranchSide::Child)
     }
 
     /// Takes the byte that follows [`Command::Reroot`] off the socket, and goes on in the tree that

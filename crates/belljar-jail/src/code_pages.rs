@@ -41,10 +41,10 @@ impl OwnCode {
 
     /// `None` if there is too little to be worth it, or too much.
     fn from(address: usize) -> io::Result<Option<Self>> {
-        Ok(Self::told_by(&fs::read_to_string("/proc/self/maps")?, address))
+        Ok(Self::from_maps(&fs::read_to_string("/proc/self/maps")?, address))
     }
 
-    fn told_by(maps: &str, address: usize) -> Option<Self> {
+    fn from_maps(maps: &str, address: usize) -> Option<Self> {
         let own = maps.lines().find_map(|line| {
             let (range, access) = mapping(line)?;
             (range.contains(&address) && access.starts_with("r-x")).then_some(range)

@@ -29,7 +29,7 @@ pub const MAX_DESCRIPTORS: usize = 16;
 /// Host → zygote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum Order {
+pub enum ZygoteOrder {
     /// First of all: how to be confined.
     Confine(ZygotePlan),
     /// Instead of being confined: detach these trees for cells of these ids, and end.
@@ -57,7 +57,7 @@ pub enum Order {
 /// Zygote → host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum Answer {
+pub enum ZygoteReply {
     /// Confined and warm.
     Ready {
         /// Whom its cells run as.
@@ -136,7 +136,7 @@ pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(M, 
 
 /// The same for orders, which may be larger. Only as much memory is touched as the order takes: what
 /// a zygote writes to between two cells it has to copy first, page by page.
-pub(crate) fn receive_order(socket: impl AsFd) -> io::Result<Option<(Order, Vec<OwnedFd>)>> {
+pub(crate) fn receive_order(socket: impl AsFd) -> io::Result<Option<(ZygoteOrder, Vec<OwnedFd>)>> {
     receive_large(socket)
 }
 

@@ -17,12 +17,12 @@ pub struct ConfineError {
 }
 
 /// Names the mechanism an error belongs to.
-pub(crate) trait During<T> {
+pub(crate) trait MechanismContext<T> {
     /// Wraps the error, if there is one.
     fn during(self, mechanism: Mechanism) -> Result<T, ConfineError>;
 }
 
-impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> MechanismContext<T> for Result<T, E> {
     fn during(self, mechanism: Mechanism) -> Result<T, ConfineError> {
         self.map_err(|source| ConfineError { mechanism, source: source.into() })
     }

@@ -15,12 +15,12 @@ use crate::{
     identity,
     identity::OuterIds,
     landlock,
-    mounts::{self, Furniture},
+    mounts::{self, RootContents},
     rlimits,
-    seccomp::{Policy, Program},
+    seccomp::{SeccompPolicy, SeccompProgram},
     sys::{
         self,
-        process::{Cloned, exit_now},
+        process::{CloneSide, exit_now},
     },
 };
 
@@ -122,7 +122,7 @@ fn in_child(trial: Trial) -> Result<String, String> {
     let say = |error: io::Error| error.to_string();
     let (read, write) = rustix::pipe::pipe().map_err(|errno| errno.to_string())?;
     match sys::process::clone(0).map_err(say)? {
-        Cloned::Child => {
+        CloneSide::Child => {
             drop(read);
             let text = match trial() {
                 Ok(detail) => format!("+{detail}"),
@@ -131,7 +131,7 @@ fn in_child(trial: Trial) -> Result<String, String> {
             let _ = File::from(write).write_all(text.as_bytes());
             exit_now(0)
         }
-        Cloned::Parent { pid, .. } => {
+        CloneSide::Parent { pid, .. } => {
             drop(write);
             let mut text = String::new();
             File::from(read).read_to_string(&mut text).map_err(say)?;
@@ -173,7 +173,7 @@ fn in_new_root(then: fn() -> io::Result<String>) -> io::Result<String> {
     enter_user_namespace()?;
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID;
     in_namespaces(flags, move || {
-        mounts::pivot_to_minimal_root(Guests::Script, &Furniture::default())?;
+        mounts::pivot_to_minimal_root(Guests::Script, &RootContents::default())?;
         then()
     })
 }
@@ -184,12 +184,12 @@ fn in_namespaces(
 ) -> io::Result<String> {
     let (read, write) = rustix::pipe::pipe()?;
     match sys::process::clone(flags)? {
-        Cloned::Child => {
+        CloneSide::Child => {
             let code = then().map_or_else(|error| error.raw_os_error().unwrap_or(-1), |_| 0);
             let _ = File::from(write).write_all(&code.to_le_bytes());
             exit_now(0)
         }
-        Cloned::Parent { pid, .. } => {
+        CloneSide::Parent { pid, .. } => {
             drop(write);
             let mut code = [0; 4];
             File::from(read).read_exact(&mut code)?;
@@ -209,7 +209,7 @@ fn try_undumpable() -> io::Result<String> {
 
 fn try_seccomp() -> io::Result<String> {
     set_no_new_privs(true)?;
-    let program = Program::compile(&Policy::zygote(Guests::Script));
+    let program = SeccompProgram::compile(&SeccompPolicy::zygote(Guests::Script));
     sys::seccomp::load(&program)?;
     Ok(format!("{} instructions", program.instructions().len()))
 }

@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     CellKind, ConfineError, Mechanism, ZygotePlan, control,
-    error::During,
+    error::MechanismContext,
     mounts::{self, LayeredWork, NewBranch, SessionRoot},
-    seccomp::Program,
+    seccomp::SeccompProgram,
     sys,
 };
 
@@ -39,7 +39,7 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Host → keeper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-enum Request {
+enum KeeperRequest {
     /// Another size of `/work` and `/tmp`.
     Resize { bytes: u64, inodes: u64 },
     /// A handle on what the guest has written to `/work`.
@@ -110,17 +110,17 @@ pub enum GuestEnd {
 
 /// Asks a keeper, from the host, for another size of `/work` and `/tmp`; the answer is a report.
 pub fn request_resize(keeper: impl AsFd, bytes: u64, inodes: u64) -> io::Result<()> {
-    send_packet(keeper, &Request::Resize { bytes, inodes })
+    send_packet(keeper, &KeeperRequest::Resize { bytes, inodes })
 }
 
 /// Asks a keeper, from the host, for a handle on what the guest has written to `/work`.
 pub fn request_work(keeper: impl AsFd) -> io::Result<()> {
-    send_packet(keeper, &Request::Work)
+    send_packet(keeper, &KeeperRequest::Work)
 }
 
 /// Asks a session's keeper for a pidfd of the first branch's guest.
 pub fn request_first_guest(keeper: impl AsFd) -> io::Result<()> {
-    send_packet(keeper, &Request::FirstGuest)
+    send_packet(keeper, &KeeperRequest::FirstGuest)
 }
 
 /// Asks a session's keeper to make two trees of one branch. The answer is
@@ -129,19 +129,19 @@ pub fn request_first_guest(keeper: impl AsFd) -> io::Result<()> {
 /// From the answer on until the branch's guest has said that it goes on in its new tree, no other
 /// request may be made.
 pub fn request_branch(keeper: impl AsFd, branch: u64) -> io::Result<()> {
-    send_packet(keeper, &Request::Branch { branch })
+    send_packet(keeper, &KeeperRequest::Branch { branch })
 }
 
 /// Tells a session's keeper that the guest of a branch is dead. The answer is
 /// [`KeeperReport::Dropped`].
 pub fn request_drop(keeper: impl AsFd, branch: u64) -> io::Result<()> {
-    send_packet(keeper, &Request::DropBranch { branch })
+    send_packet(keeper, &KeeperRequest::DropBranch { branch })
 }
 
 /// Asks a session's keeper for a handle on a branch's `/work`, as the branch sees it; for
 /// [`BranchFiles`](crate::workspace::BranchFiles). The answer is [`KeeperReport::Work`].
 pub fn request_branch_files(keeper: impl AsFd, branch: u64) -> io::Result<()> {
-    send_packet(keeper, &Request::BranchFiles { branch })
+    send_packet(keeper, &KeeperRequest::BranchFiles { branch })
 }
 
 /// A keeper's next report, and all handles that come with it; `None` when it is gone.
@@ -160,7 +160,7 @@ pub fn receive_report(keeper: impl AsFd) -> io::Result<Option<(KeeperReport, Opt
 pub(crate) fn confine(
     plan: &ZygotePlan,
     kind: CellKind,
-    filter: &Program,
+    filter: &SeccompProgram,
 ) -> Result<(), ConfineError> {
     let mounting = match kind {
         CellKind::Single => CapabilitySet::SYS_ADMIN,
@@ -181,7 +181,7 @@ pub(crate) fn confine(
 
 /// Where a guest's files are.
 #[derive(Debug)]
-pub(crate) enum Files {
+pub(crate) enum CellFiles {
     /// In the cell's own `/work`.
     Plain,
     /// In a layer over its workspace.
@@ -192,7 +192,7 @@ pub(crate) enum Files {
 
 /// The guest a keeper has started.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct GuestProcess {
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
 }
@@ -202,8 +202,8 @@ pub(crate) struct Kept {
 pub(crate) fn watch(
     socket: &OwnedFd,
     ended_children: &OwnedFd,
-    guest: &Kept,
-    mut files: Files,
+    guest: &GuestProcess,
+    mut files: CellFiles,
 ) -> io::Result<()> {
     // When there is something to tidy: for how long a request is waited for before that.
     let mut untidy = None;
@@ -220,11 +220,11 @@ pub(crate) fn watch(
         }
         let mut is_branching = false;
         if from_host {
-            let Some(request) = receive_packet::<Request>(socket)? else { return Ok(()) };
+            let Some(request) = receive_packet::<KeeperRequest>(socket)? else { return Ok(()) };
             answer(socket, &request, guest, &mut files)?;
-            is_branching = matches!(request, Request::Branch { .. });
+            is_branching = matches!(request, KeeperRequest::Branch { .. });
         }
-        if let Files::Session(root) = &mut files
+        if let CellFiles::Session(root) = &mut files
             && (from_host || untidy.is_some())
         {
             let is_put_off = is_branching && untidy.is_none();
@@ -233,47 +233,56 @@ pub(crate) fn watch(
     }
 }
 
-fn answer(socket: &OwnedFd, request: &Request, guest: &Kept, files: &mut Files) -> io::Result<()> {
+fn answer(
+    socket: &OwnedFd,
+    request: &KeeperRequest,
+    guest: &GuestProcess,
+    files: &mut CellFiles,
+) -> io::Result<()> {
     match (request, files) {
-        (&Request::Resize { bytes, inodes }, _) => {
+        (&KeeperRequest::Resize { bytes, inodes }, _) => {
             let report = match mounts::resize_scratch(bytes, inodes) {
                 Ok(()) => KeeperReport::Resized,
                 Err(error) => KeeperReport::NotResized { message: error.to_string() },
             };
             send_packet(socket, &report)
         }
-        (Request::Work, Files::Layered(LayeredWork { changes })) => {
+        (KeeperRequest::Work, CellFiles::Layered(LayeredWork { changes })) => {
             control::send(socket, &KeeperReport::Work, &[changes.as_fd()])
         }
-        (Request::Work, Files::Plain) => hand_over(socket, mounts::open_work()),
-        (Request::FirstGuest, _) => {
+        (KeeperRequest::Work, CellFiles::Plain) => hand_over(socket, mounts::open_work()),
+        (KeeperRequest::FirstGuest, _) => {
             control::send(socket, &KeeperReport::FirstGuest, &[guest.pidfd.as_fd()])
         }
-        (request, Files::Session(root)) => answer_session(socket, request, root),
-        (_, Files::Plain | Files::Layered(_)) => {
+        (request, CellFiles::Session(root)) => answer_session(socket, request, root),
+        (_, CellFiles::Plain | CellFiles::Layered(_)) => {
             let message = "this cell has no branches".to_owned();
             send_packet(socket, &KeeperReport::NotBranched { message })
         }
     }
 }
 
-fn answer_session(socket: &OwnedFd, request: &Request, root: &mut SessionRoot) -> io::Result<()> {
+fn answer_session(
+    socket: &OwnedFd,
+    request: &KeeperRequest,
+    root: &mut SessionRoot,
+) -> io::Result<()> {
     match *request {
-        Request::Branch { branch } => match root.branch(branch) {
+        KeeperRequest::Branch { branch } => match root.branch(branch) {
             Ok(NewBranch { child, child_tree, parent_tree }) => {
                 let trees = [child_tree.as_fd(), parent_tree.as_fd()];
                 control::send(socket, &KeeperReport::Branched { child }, &trees)
             }
             Err(error) => not_branched(socket, &error),
         },
-        Request::DropBranch { branch } => match root.drop_branch(branch) {
+        KeeperRequest::DropBranch { branch } => match root.drop_branch(branch) {
             Ok(()) => send_packet(socket, &KeeperReport::Dropped),
             Err(error) => not_branched(socket, &error),
         },
-        Request::BranchFiles { branch } => hand_over(socket, root.work(branch)),
+        KeeperRequest::BranchFiles { branch } => hand_over(socket, root.work(branch)),
         // Its files are those of its branches.
-        Request::Work => hand_over(socket, Err(io::ErrorKind::Unsupported.into())),
-        Request::Resize { .. } | Request::FirstGuest => Ok(()),
+        KeeperRequest::Work => hand_over(socket, Err(io::ErrorKind::Unsupported.into())),
+        KeeperRequest::Resize { .. } | KeeperRequest::FirstGuest => Ok(()),
     }
 }
 

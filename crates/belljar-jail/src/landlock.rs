@@ -25,7 +25,7 @@ const WANTED: ABI = ABI::V6;
 
 /// What may be done beneath a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum PathAccess {
     /// Directories are listed.
     List,
     /// Files and directories are read.
@@ -42,14 +42,14 @@ pub(crate) enum Reach {
 
 /// One rule: a place, and what may be done there.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct AllowedPath {
     handle: OwnedFd,
-    reach: Reach,
+    reach: PathAccess,
 }
 
-impl Place {
+impl AllowedPath {
     /// The place a path leads to now.
-    pub(crate) fn at(path: impl AsRef<Path>, reach: Reach) -> io::Result<Self> {
+    pub(crate) fn at(path: impl AsRef<Path>, reach: PathAccess) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let handle = openat(CWD, path.as_ref(), flags, Mode::empty())?;
         Ok(Self { handle, reach })
@@ -57,18 +57,18 @@ impl Place {
 
     /// What a view lets guests read and execute; what is not there needs no rule.
     pub(crate) fn of_view(view: &View) -> Vec<Self> {
-        let read = view.readable.iter().map(|path| (path, Reach::Read));
-        let execute = view.executable.iter().map(|path| (path, Reach::Execute));
+        let read = view.readable.iter().map(|path| (path, PathAccess::Read));
+        let execute = view.executable.iter().map(|path| (path, PathAccess::Execute));
         let of_view = read.chain(execute).filter_map(|(path, reach)| Self::at(path, reach).ok());
         let devices = mounts::DEVICES.iter();
-        let devices = devices.filter_map(|(path, _)| Self::at(path, Reach::Device).ok());
+        let devices = devices.filter_map(|(path, _)| Self::at(path, PathAccess::Device).ok());
         // The root itself holds nothing but what is listed here, and a cell's own directories.
-        let root = Self::at("/", Reach::List).ok();
+        let root = Self::at("/", PathAccess::List).ok();
         of_view.chain(devices).chain(root).collect()
     }
 }
 
-impl AsFd for Place {
+impl AsFd for AllowedPath {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.handle.as_fd()
     }
@@ -76,17 +76,17 @@ impl AsFd for Place {
 
 /// Restricts the calling process and all it will ever start to these places; returns the kernel's
 /// ABI.
-pub(crate) fn restrict(places: &[&Place]) -> io::Result<i32> {
+pub(crate) fn restrict(places: &[&AllowedPath]) -> io::Result<i32> {
     let abi = apply(places).map_err(io::Error::other)?;
     abi.ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
 /// Restricts the calling process to `/tmp`, if it can be done at all.
 pub(crate) fn restrict_to_tmp() -> io::Result<i32> {
-    restrict(&[&Place::at("/tmp", Reach::Own)?])
+    restrict(&[&AllowedPath::at("/tmp", PathAccess::Own)?])
 }
 
-fn apply(places: &[&Place]) -> Result<Option<i32>, RulesetError> {
+fn apply(places: &[&AllowedPath]) -> Result<Option<i32>, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(REQUIRED))?
@@ -110,14 +110,14 @@ fn apply(places: &[&Place]) -> Result<Option<i32>, RulesetError> {
     })
 }
 
-fn access(reach: Reach) -> BitFlags<AccessFs> {
+fn access(reach: PathAccess) -> BitFlags<AccessFs> {
     match reach {
-        Reach::List => AccessFs::ReadDir.into(),
-        Reach::Read => AccessFs::ReadFile | AccessFs::ReadDir,
-        Reach::Execute => AccessFs::ReadFile | AccessFs::Execute,
-        Reach::Device => AccessFs::ReadFile | AccessFs::WriteFile,
-        Reach::OwnFile => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate,
-        Reach::Own => {
+        PathAccess::List => AccessFs::ReadDir.into(),
+        PathAccess::Read => AccessFs::ReadFile | AccessFs::ReadDir,
+        PathAccess::Execute => AccessFs::ReadFile | AccessFs::Execute,
+        PathAccess::Device => AccessFs::ReadFile | AccessFs::WriteFile,
+        PathAccess::OwnFile => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate,
+        PathAccess::Own => {
             AccessFs::ReadFile
                 | AccessFs::ReadDir
                 | AccessFs::MakeReg

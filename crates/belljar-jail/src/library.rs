@@ -22,7 +22,8 @@ use rustix::{
 };
 
 use crate::{
-    Branched, Branching, CellLimits, ConfineError, Confined, Guest, Moment, OwnLimits, zygote,
+    BranchSide, BranchStep, Brancher, CellLimits, ConfineError, ConfinedCell, Guest, OwnLimits,
+    zygote,
 };
 
 /// What the program does around the cloning of cells. Plain functions without a context.
@@ -46,13 +47,13 @@ pub struct Hooks {
 }
 
 impl Guest for Hooks {
-    fn confined(&mut self, cell: Confined) {
-        let Confined { socket, limits, branching } = cell;
+    fn confined(&mut self, cell: ConfinedCell) {
+        let ConfinedCell { socket, limits, brancher } = cell;
         *OWN_LIMITS.lock().unwrap_or_else(PoisonError::into_inner) = Some(limits);
         (self.in_clone)();
-        let is_session = c_int::from(branching.is_some());
-        *BRANCHING.lock().unwrap_or_else(PoisonError::into_inner) =
-            branching.map(|branching| (branching, *self));
+        let is_session = c_int::from(brancher.is_some());
+        *BRANCHER.lock().unwrap_or_else(PoisonError::into_inner) =
+            brancher.map(|brancher| (brancher, *self));
         (self.confined)(socket.into_raw_fd(), is_session);
     }
 
@@ -80,7 +81,7 @@ impl Guest for Hooks {
 static OWN_LIMITS: Mutex<Option<OwnLimits>> = Mutex::new(None);
 
 /// Of the session's cell this process is in, if it is one.
-static BRANCHING: Mutex<Option<(Branching, Hooks)>> = Mutex::new(None);
+static BRANCHER: Mutex<Option<(Brancher, Hooks)>> = Mutex::new(None);
 
 /// Goes on as the zygote; never returns.
 ///
@@ -125,23 +126,23 @@ pub extern "C" fn belljar_lower_limits(
 /// for that.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Words {
-    in_parent: Word,
-    in_child: Word,
-    /// The frame `Reroot`, which the host sends when it has heard both.
-    reroot: Word,
-    rerooted: Word,
+pub struct BranchFrames {
+    in_parent: FrameBytes,
+    in_child: FrameBytes,
+    /// The frame `Reroot`, which the host sends when it has received both.
+    reroot: FrameBytes,
+    rerooted: FrameBytes,
 }
 
 /// Some bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-struct Word {
+struct FrameBytes {
     start: *const u8,
     bytes: usize,
 }
 
-impl Word {
+impl FrameBytes {
     /// # Safety
     /// It points to so many bytes that can be read, and stay as they are for `'a`.
     unsafe fn read<'a>(self) -> &'a [u8] {
@@ -151,51 +152,56 @@ impl Word {
 }
 
 /// Takes the byte that follows the frame `Branch` off the cell's socket, and becomes two: 0 in the
-/// one that was told to, 1 in the copy, whose socket has the same number. Both have said their words
+/// one that was told to, 1 in the copy, whose socket has the same number. Both have said their frames
 /// then, and the first one has gone on in the tree that the host sends next. Anything below is an error
 /// number, negative, and [`belljar_why`] has more to say: there is no copy, or no tree to go on in.
 ///
 /// # Safety
-/// `socket` is the descriptor that the cell was given, and open. `words` and what it points to can be
+/// `socket` is the descriptor that the cell was given, and open. `frames` and what it points to can be
 /// read.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn belljar_branch(socket: c_int, words: *const Words) -> c_int {
+pub unsafe extern "C" fn belljar_branch(socket: c_int, frames: *const BranchFrames) -> c_int {
     // SAFETY: the caller vouches for the descriptor.
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };
     // SAFETY: the caller vouches for the pointer.
-    let words = unsafe { *words };
+    let frames = unsafe { *frames };
     // SAFETY: the caller vouches for what it points to.
     let [in_parent, in_child, reroot, rerooted] = unsafe {
-        [words.in_parent.read(), words.in_child.read(), words.reroot.read(), words.rerooted.read()]
+        [
+            frames.in_parent.read(),
+            frames.in_child.read(),
+            frames.reroot.read(),
+            frames.rerooted.read(),
+        ]
     };
-    told(own_branching().and_then(|(branching, hooks)| {
+    to_status(own_brancher().and_then(|(brancher, hooks)| {
         let mut moved = Ok(());
-        let branched = branching.branch(socket, |moment| match moment {
-            Moment::Before => (hooks.before_clone)(),
-            Moment::InParent => {
-                say(socket, in_parent);
-                moved = hear(socket, reroot).and_then(|()| branching.reroot(socket));
+        let branched = brancher.branch(socket, |moment| match moment {
+            BranchStep::Before => (hooks.before_clone)(),
+            BranchStep::InParent => {
+                send_all(socket, in_parent);
+                moved = receive_exactly(socket, reroot).and_then(|()| brancher.reroot(socket));
                 if moved.is_ok() {
-                    say(socket, rerooted);
+                    send_all(socket, rerooted);
                 }
                 (hooks.after_clone)();
             }
-            Moment::InVain => (hooks.after_clone)(),
-            Moment::InChild => {
-                say(socket, in_child);
+            BranchStep::Failed => (hooks.after_clone)(),
+            BranchStep::InChild => {
+                send_all(socket, in_child);
                 (hooks.in_clone)();
             }
         })?;
-        moved.map(|()| c_int::from(branched == Branched::Child))
+        moved.map(|()| c_int::from(branched == BranchSide::Child))
     }))
 }
 
-/// Takes these words off the socket, and nothing after them. The host says nothing else here.
-fn hear(socket: BorrowedFd<'_>, words: &[u8]) -> io::Result<()> {
+/// Takes these frames off the socket, and nothing after them. The host says nothing else here.
+fn receive_exactly(socket: BorrowedFd<'_>, frames: &[u8]) -> io::Result<()> {
     let mut room = [0; 64];
-    let heard = room.get_mut(..words.len()).ok_or(io::ErrorKind::InvalidInput)?;
+    let received = room.get_mut(..frames.len()).ok_or(io::ErrorKind::InvalidInput)?;
     let mut bytes = 0;
-    while let Some(rest) = heard.get_mut(bytes..).filter(|rest| !rest.is_empty()) {
+    while let Some(rest) = received.get_mut(bytes..).filter(|rest| !rest.is_empty()) {
         match recv(socket, rest, RecvFlags::empty()) {
             Ok((_, 0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok((_, more)) => bytes += more,
@@ -203,14 +209,14 @@ fn hear(socket: BorrowedFd<'_>, words: &[u8]) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
-    if heard == words { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+    if received == frames { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
 /// Sends it whole. A host that is gone needs no telling.
-fn say(socket: BorrowedFd<'_>, mut words: &[u8]) {
-    while !words.is_empty() {
-        match send(socket, words, SendFlags::NOSIGNAL) {
-            Ok(sent) => words = words.get(sent..).unwrap_or_default(),
+fn send_all(socket: BorrowedFd<'_>, mut frames: &[u8]) {
+    while !frames.is_empty() {
+        match send(socket, frames, SendFlags::NOSIGNAL) {
+            Ok(sent) => frames = frames.get(sent..).unwrap_or_default(),
             Err(Errno::INTR) => {}
             Err(_) => return,
         }
@@ -226,7 +232,7 @@ fn say(socket: BorrowedFd<'_>, mut words: &[u8]) {
 pub unsafe extern "C" fn belljar_reroot(socket: c_int) -> c_int {
     // SAFETY: the caller vouches for the descriptor.
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };
-    told(own_branching().and_then(|(branching, _)| branching.reroot(socket).map(|()| 0)))
+    to_status(own_brancher().and_then(|(brancher, _)| brancher.reroot(socket).map(|()| 0)))
 }
 
 /// What the last call that failed had to say: a C string that stays until the next one fails.
@@ -237,12 +243,12 @@ pub extern "C" fn belljar_why() -> *const c_char {
 
 static WHY: LazyLock<Mutex<CString>> = LazyLock::new(Mutex::default);
 
-fn own_branching() -> io::Result<(Branching, Hooks)> {
-    let own = *BRANCHING.lock().unwrap_or_else(PoisonError::into_inner);
+fn own_brancher() -> io::Result<(Brancher, Hooks)> {
+    let own = *BRANCHER.lock().unwrap_or_else(PoisonError::into_inner);
     own.ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
-fn told(result: io::Result<c_int>) -> c_int {
+fn to_status(result: io::Result<c_int>) -> c_int {
     result.unwrap_or_else(|error| {
         let why = CString::new(error.to_string()).unwrap_or_default();
         *WHY.lock().unwrap_or_else(PoisonError::into_inner) = why;

@@ -77,7 +77,7 @@ const DIRECTORY: Mode = Mode::from_raw_mode(0o755);
 
 /// What goes into a zygote's root beside its mount points.
 #[derive(Debug, Default)]
-pub(crate) struct Furniture {
+pub(crate) struct RootContents {
     /// Detached trees, and where they go.
     pub(crate) trees: Vec<(PathBuf, OwnedFd)>,
     /// Symbolic links, as `(path, what it leads to)`.
@@ -87,7 +87,7 @@ pub(crate) struct Furniture {
 }
 
 /// Replaces the root of this mount namespace by a minimal, read-only one.
-pub(crate) fn pivot_to_minimal_root(guests: Guests, furniture: &Furniture) -> io::Result<()> {
+pub(crate) fn pivot_to_minimal_root(guests: Guests, contents: &RootContents) -> io::Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let attributes = match guests {
         Guests::Script => INERT,
@@ -108,7 +108,7 @@ pub(crate) fn pivot_to_minimal_root(guests: Guests, furniture: &Furniture) -> io
         mkdirat(CWD, directory, DIRECTORY)?;
     }
     attach("proc", &[("subset", "pid")], "proc")?;
-    furnish(furniture)?;
+    fill_root(contents)?;
     become_root()
 }
 
@@ -122,22 +122,22 @@ fn become_root() -> io::Result<()> {
     sys::mount::add_attributes_here(&root, MountAttrFlags::MOUNT_ATTR_RDONLY)
 }
 
-/// Puts furniture into the current directory, the root to be.
-fn furnish(furniture: &Furniture) -> io::Result<()> {
-    for (path, tree) in &furniture.trees {
+/// Puts contents into the current directory, the root to be.
+fn fill_root(contents: &RootContents) -> io::Result<()> {
+    for (path, tree) in &contents.trees {
         place_tree(tree, path)?;
     }
-    for (path, bytes) in &furniture.files {
+    for (path, bytes) in &contents.files {
         let path = inside(path);
         make_parents(path)?;
         fs::write(path, bytes)?;
     }
-    for (path, to) in &furniture.links {
+    for (path, to) in &contents.links {
         let path = inside(path);
         make_parents(path)?;
         symlinkat(to, CWD, path)?;
     }
-    if furniture
+    if contents
         .trees
         .iter()
         .any(|(path, _)| DEVICES.iter().any(|(device, _)| path.as_os_str() == *device))

@@ -24,10 +24,10 @@ const EXITING: u64 = 4;
 /// The process behind a pidfd, as the host numbers it; an error once it has been waited for.
 pub(crate) fn number_of(pidfd: &impl AsFd) -> io::Result<u32> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_fd().as_raw_fd()))?;
-    Ok(told_number(&info).ok_or(io::ErrorKind::NotFound)?)
+    Ok(parse_pid(&info).ok_or(io::ErrorKind::NotFound)?)
 }
 
-fn told_number(fdinfo: &str) -> Option<u32> {
+fn parse_pid(fdinfo: &str) -> Option<u32> {
     fdinfo.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn has_ended(pid: u32) -> bool {
 
 /// Where the kernel tells of a process's memory.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
+pub(crate) enum MemorySource {
     /// In the files of this directory: that of the process, or of a thread that still runs.
     In(PathBuf),
     /// Nowhere: it has ended, or is about to, and has none.
@@ -99,22 +99,22 @@ pub(crate) enum Memory {
 }
 
 /// Finds out where a process's memory is told of, when the process itself does not tell.
-pub(crate) fn memory_of_other_threads(pid: u32) -> Memory {
+pub(crate) fn memory_of_other_threads(pid: u32) -> MemorySource {
     for _ in 0..LISTINGS {
-        let Ok(tasks) = tasks(pid) else { return Memory::Gone };
+        let Ok(tasks) = tasks(pid) else { return MemorySource::Gone };
         let mut is_complete = true;
         for task in tasks {
             match Stat::in_directory(&task) {
-                Some(stat) if !stat.is_exiting => return Memory::In(task),
+                Some(stat) if !stat.is_exiting => return MemorySource::In(task),
                 Some(_) => {}
                 None => is_complete = false,
             }
         }
         if is_complete {
-            return Memory::Gone;
+            return MemorySource::Gone;
         }
     }
-    Memory::Unknown
+    MemorySource::Unknown
 }
 
 /// What the kernel tells of a process, or of a thread, in one line.
@@ -146,11 +146,11 @@ impl Stat {
 
     fn in_directory(directory: &Path) -> Option<Self> {
         let stat = fs::read(directory.join("stat")).ok()?;
-        Self::told(&String::from_utf8_lossy(&stat))
+        Self::parse(&String::from_utf8_lossy(&stat))
     }
 
     /// The line, understood.
-    pub(crate) fn told(stat: &str) -> Option<Self> {
+    pub(crate) fn parse(stat: &str) -> Option<Self> {
         // The name of the program comes first, in brackets, and may hold anything.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn b1_a_guest_that_is_gone_has_no_number() {
         let info = "pos:\t0\nflags:\t02\nPid:\t4711\nNSpid:\t4711\t90\t3\n";
-        assert_eq!(told_number(info), Some(4711));
-        assert_eq!(told_number("Pid:\t-1\nNSpid:\t0\n"), None);
+        assert_eq!(parse_pid(info), Some(4711));
+        assert_eq!(parse_pid("Pid:\t-1\nNSpid:\t0\n"), None);
     }
 
     /// A zombie with other threads is a process that goes on.
@@ -196,7 +196,7 @@ mod tests {
             let stat = format!(
                 "7 (a) Z) {state} 3 7 7 0 -1 {flags} 11 0 0 0 150 50 20 30 20 0 {threads} 0 99 0 0"
             );
-            Stat::told(&stat).expect("a line")
+            Stat::parse(&stat).expect("a line")
         };
         assert!(line("Z", 4, 1).has_ended() && line("X", 4, 0).has_ended());
         assert!(!line("Z", 4, 2).has_ended());
@@ -205,14 +205,14 @@ mod tests {
         assert!(stat.is_exiting && !stat.has_ended());
         assert_eq!((stat.parent, stat.faults, stat.start), (3, 11, 99));
         assert_eq!(stat.own_cpu, stat.children_cpu * 4);
-        assert_eq!(Stat::told("7 (a) S 3"), None);
+        assert_eq!(Stat::parse("7 (a) S 3"), None);
     }
 
     #[test]
     fn s1_of_a_process_that_is_gone_there_is_no_memory() {
         // No process has so high a number.
-        assert_eq!(memory_of_other_threads(1 << 22), Memory::Gone);
+        assert_eq!(memory_of_other_threads(1 << 22), MemorySource::Gone);
         let own = memory_of_other_threads(std::process::id());
-        assert!(matches!(own, Memory::In(_)), "{own:?}");
+        assert!(matches!(own, MemorySource::In(_)), "{own:?}");
     }
 }

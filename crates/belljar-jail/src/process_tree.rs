@@ -37,21 +37,21 @@ use crate::{
     identity::OuterIds,
     sys::{
         self,
-        process::{Cloned, assert_single_threaded, exit_now},
+        process::{CloneSide, assert_single_threaded, exit_now},
     },
     zygote::silence_standard_streams,
 };
 
 /// The hidden first argument that makes a program look after a command. A second one, a name, is
 /// for people who list processes.
-pub const BROOD_ARGUMENT: &str = "__upstream";
+pub const PROCESS_TREE_ARGUMENT: &str = "__upstream";
 /// What the outer process ends with when it could not do its duty.
 const FAILED: i32 = 70;
 
 /// A command to look after. Host → keeper, with standard input, output and error attached.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BroodCommand {
+pub struct ProcessTreeCommand {
     /// A path, or a name to look for on the `PATH` in `environment`.
     pub program: PathBuf,
     /// Its arguments.
@@ -63,7 +63,7 @@ pub struct BroodCommand {
 }
 
 /// Values may be secrets; names and numbers are enough to tell commands apart.
-impl fmt::Debug for BroodCommand {
+impl fmt::Debug for ProcessTreeCommand {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("BroodCommand")
             .field("program", &self.program)
@@ -77,7 +77,7 @@ impl fmt::Debug for BroodCommand {
 /// Keeper → host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum BroodReport {
+pub enum ProcessTreeReport {
     /// The command runs.
     Started,
     /// The command could not be started.
@@ -105,20 +105,24 @@ pub enum BroodReport {
 ///
 /// What is given as `streams` becomes standard input, output and error of the command. The command
 /// and all it ever starts end when the host's end of `socket` is closed, whoever closes it.
-pub fn order(socket: impl AsFd, command: &BroodCommand, streams: [OwnedFd; 3]) -> io::Result<()> {
+pub fn order(
+    socket: impl AsFd,
+    command: &ProcessTreeCommand,
+    streams: [OwnedFd; 3],
+) -> io::Result<()> {
     let [input, output, error] = &streams;
     control::send(socket, command, &[input.as_fd(), output.as_fd(), error.as_fd()])
 }
 
 /// The next report; `None` when the command's keeper is gone.
-pub fn receive_report(socket: impl AsFd) -> io::Result<Option<BroodReport>> {
+pub fn receive_report(socket: impl AsFd) -> io::Result<Option<ProcessTreeReport>> {
     Ok(control::receive(socket)?.map(|(report, _)| report))
 }
 
 /// Looks after a command, if the program was started for that, and then never returns. Must be the
 /// first thing `main` does: no thread may exist yet.
 pub fn serve_if_asked() {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == BROOD_ARGUMENT) {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == PROCESS_TREE_ARGUMENT) {
         serve()
     }
 }
@@ -136,7 +140,7 @@ pub fn serve() -> ! {
 /// itself when the keeper is.
 fn try_serve() -> io::Result<i32> {
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    let Some((command, streams)) = control::receive_large::<BroodCommand>(&socket)? else {
+    let Some((command, streams)) = control::receive_large::<ProcessTreeCommand>(&socket)? else {
         return Ok(0);
     };
     let streams: [OwnedFd; 3] =
@@ -150,11 +154,11 @@ fn try_serve() -> io::Result<i32> {
         Err(error) => {
             let remedy = examine::remedy(Mechanism::UserNamespace).to_owned();
             let message = format!("no pid namespace for the command: {error}");
-            send(&socket, &BroodReport::Refused { message, remedy })?;
+            send(&socket, &ProcessTreeReport::Refused { message, remedy })?;
             Ok(FAILED)
         }
-        Ok(Cloned::Child) => exit_now(keep_until_the_end(socket, command, streams)),
-        Ok(Cloned::Parent { pid, pidfd }) => {
+        Ok(CloneSide::Child) => exit_now(supervise(socket, command, streams)),
+        Ok(CloneSide::Parent { pid, pidfd }) => {
             drop(streams);
             watch_over(&socket, &pidfd, pid)
         }
@@ -163,7 +167,7 @@ fn try_serve() -> io::Result<i32> {
 
 /// A copy of this process that is pid 1 of a new pid namespace. Root needs nothing else for that; who
 /// is not root needs a user namespace, in which they remain who they are.
-fn enter_namespaces() -> io::Result<Cloned> {
+fn enter_namespaces() -> io::Result<CloneSide> {
     let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
     match sys::process::clone(flags) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
@@ -192,11 +196,15 @@ fn watch_over(socket: &OwnedFd, keeper: &OwnedFd, pid: Pid) -> io::Result<i32> {
 }
 
 /// The keeper. Whatever it returns is the status it is to end with.
-fn keep_until_the_end(socket: OwnedFd, command: BroodCommand, streams: [OwnedFd; 3]) -> i32 {
-    try_keep(&socket, command, streams).unwrap_or(FAILED)
+fn supervise(socket: OwnedFd, command: ProcessTreeCommand, streams: [OwnedFd; 3]) -> i32 {
+    try_supervise(&socket, command, streams).unwrap_or(FAILED)
 }
 
-fn try_keep(socket: &OwnedFd, command: BroodCommand, streams: [OwnedFd; 3]) -> io::Result<i32> {
+fn try_supervise(
+    socket: &OwnedFd,
+    command: ProcessTreeCommand,
+    streams: [OwnedFd; 3],
+) -> io::Result<i32> {
     // Belt to the outer process's braces: should that be killed, so is this.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     show_own_processes();
@@ -207,11 +215,11 @@ fn try_keep(socket: &OwnedFd, command: BroodCommand, streams: [OwnedFd; 3]) -> i
         Ok(child) => child,
         Err(error) => {
             let not_found = error.kind() == io::ErrorKind::NotFound;
-            send(socket, &BroodReport::NotStarted { not_found, message: error.to_string() })?;
+            send(socket, &ProcessTreeReport::NotStarted { not_found, message: error.to_string() })?;
             return Ok(FAILED);
         }
     };
-    send(socket, &BroodReport::Started)?;
+    send(socket, &ProcessTreeReport::Started)?;
     loop {
         let mut ready =
             [PollFd::new(socket, PollFlags::IN), PollFd::new(&ended_children, PollFlags::IN)];
@@ -221,7 +229,7 @@ fn try_keep(socket: &OwnedFd, command: BroodCommand, streams: [OwnedFd; 3]) -> i
         };
         let [host_is_gone, children] = ready.map(|fd| !fd.revents().is_empty());
         if children && let Some(status) = reap(&ended_children, child)? {
-            send(socket, &BroodReport::Ended { status: status.to_string() })?;
+            send(socket, &ProcessTreeReport::Ended { status: status.to_string() })?;
             return Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()));
         }
         // The host sends nothing after its order.
@@ -244,7 +252,7 @@ fn show_own_processes() {
     clippy::disallowed_methods,
     reason = "the one place that starts commands of the host's own"
 )]
-fn start(command: BroodCommand, [input, output, error]: [OwnedFd; 3]) -> io::Result<Pid> {
+fn start(command: ProcessTreeCommand, [input, output, error]: [OwnedFd; 3]) -> io::Result<Pid> {
     let mut started = Command::new(&command.program);
     started.args(&command.arguments).env_clear().envs(&command.environment);
     started.stdin(Stdio::from(input)).stdout(Stdio::from(output)).stderr(Stdio::from(error));
@@ -270,6 +278,6 @@ fn reap(ended_children: &OwnedFd, command: Pid) -> io::Result<Option<ExitStatus>
     Ok(status)
 }
 
-fn send(socket: &OwnedFd, report: &BroodReport) -> io::Result<()> {
+fn send(socket: &OwnedFd, report: &ProcessTreeReport) -> io::Result<()> {
     control::send(socket, report, &[])
 }

@@ -11,7 +11,7 @@ use crate::{CellLimits, Guests};
 
 /// What a cell already has when it is cloned; limits on memory come on top.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Inherited {
+pub(crate) struct InheritedMemory {
     guests: Guests,
     address_space: u64,
     data: u64,
@@ -30,7 +30,7 @@ const PROGRAM_SLACK: u64 = 8 << 20;
 /// to take dumps, outside of the cell; 1 is its word for "not that either" (`coredump_pipe`).
 const NO_CORE_DUMP: u64 = 1;
 
-impl Inherited {
+impl InheritedMemory {
     /// That of the calling process.
     pub(crate) fn current(guests: Guests) -> io::Result<Self> {
         let statm = fs::read_to_string("/proc/self/statm")?;
@@ -57,7 +57,7 @@ pub(crate) fn forbid_core_dumps() -> io::Result<()> {
 }
 
 /// Puts every limit in force for the calling process, soft and hard.
-pub(crate) fn apply(limits: &CellLimits, inherited: Inherited) -> io::Result<()> {
+pub(crate) fn apply(limits: &CellLimits, inherited: InheritedMemory) -> io::Result<()> {
     let memory = limits.memory_bytes;
     let stack = stack_bytes(inherited.guests);
     let slack = match inherited.guests {

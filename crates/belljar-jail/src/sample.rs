@@ -17,11 +17,11 @@ use std::{
 };
 
 pub use ledger::CpuLedger;
-pub use together::{Forked, held_together, kernel_bytes};
+pub use together::{ForkedProcess, held_together, kernel_bytes};
 
 use self::{
     ledger::{LivingCpu, ProcessCpu},
-    process::{Held, counted, field},
+    process::{ProcessMemory, counted, field},
 };
 use crate::{
     Guests,
@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// More than the kernel tells of a process that is in few groups.
-const TOLD_BYTES: usize = 4096;
+const STATUS_BYTES: usize = 4096;
 /// How often a cell is looked at again because a process ended while it was looked at: what that one
 /// had started has got another parent meanwhile.
 const ROUNDS: usize = 4;
@@ -65,7 +65,7 @@ pub struct Sample {
     /// Whether a process is there that could not be measured.
     pub has_unmeasured: bool,
     /// All of them.
-    pub processes: Vec<Forked>,
+    pub processes: Vec<ForkedProcess>,
 }
 
 impl CellProcesses {
@@ -79,18 +79,18 @@ impl CellProcesses {
 
     /// Everything in a session's cell.
     pub fn whole_sample(&self) -> Sample {
-        Walk::all(|| self.beneath_keeper(|_| true)).sample(&mut CpuLedger::default())
+        ProcessWalk::all(|| self.beneath_keeper(|_| true)).sample(&mut CpuLedger::default())
     }
 
     /// The guest and everything it started, those included whose parent has ended: they are the
     /// keeper's then. What was seen of processes that are gone by now is in the ledger.
     pub fn sample(&self, ledger: &mut CpuLedger) -> Sample {
         match self.guests {
-            Guests::Script => Walk::one(self.guest).sample(ledger),
+            Guests::Script => ProcessWalk::one(self.guest).sample(ledger),
             Guests::Programs => {
                 // The keeper has waited for those whose parent had ended.
                 let waited_for = children_cpu(self.keeper);
-                let mut walk = Walk::all(|| self.beneath_keeper(|_| true));
+                let mut walk = ProcessWalk::all(|| self.beneath_keeper(|_| true));
                 walk.cpu.waited_for_by_keeper = waited_for;
                 walk.sample(ledger)
             }
@@ -106,7 +106,7 @@ impl CellProcesses {
         is_anothers: impl Fn(u32) -> bool,
     ) -> Sample {
         let is_wanted = |pid| pid == branch.guest || !is_anothers(pid);
-        Walk::all(|| {
+        ProcessWalk::all(|| {
             let mut found = self.beneath_keeper(is_wanted);
             // In any case, also when the keeper could not be asked.
             found.push((branch.guest, Some(0)));
@@ -118,7 +118,7 @@ impl CellProcesses {
     /// What the zygote has handed on to the cell, and every cell has without doing anything.
     pub fn inherited_bytes(&self) -> u64 {
         let zygote = Stat::of(self.keeper).map(|stat| stat.parent);
-        zygote.and_then(|zygote| Held::by(zygote).bytes()).unwrap_or_default()
+        zygote.and_then(|zygote| ProcessMemory::of(zygote).bytes()).unwrap_or_default()
     }
 
     /// Children of the keeper, and how many forks they are away from a guest, where that is known.
@@ -135,7 +135,7 @@ impl CellProcesses {
 
     /// The most memory the guest was ever resident with; `None` when it is gone.
     pub fn peak_memory_bytes(&self) -> Option<u64> {
-        Some(Held::by(self.guest).resident()?.peak_bytes)
+        Some(ProcessMemory::of(self.guest).resident()?.peak_bytes)
     }
 }
 
@@ -170,7 +170,7 @@ impl BranchProcesses {
     /// The guest alone. What it started is found from its keeper: see
     /// [`CellProcesses::branch_sample`].
     pub fn sample(&self, ledger: &mut CpuLedger) -> Sample {
-        Walk::one(self.guest).sample(ledger)
+        ProcessWalk::one(self.guest).sample(ledger)
     }
 
     /// CPU time of the guest and of what it started and has seen end; `None` when it is gone.
@@ -184,7 +184,7 @@ impl BranchProcesses {
 
     /// What the guest holds in memory; `None` when it is gone.
     pub fn resident(&self) -> Option<Resident> {
-        Held::by(self.guest).resident()
+        ProcessMemory::of(self.guest).resident()
     }
 
     /// How often a page was made or copied for the guest in its life: no more pages than that differ
@@ -220,7 +220,7 @@ impl Gauge {
         Some(match self.processes.guests {
             Guests::Script => own,
             Guests::Programs => {
-                let stat = told_again(&self.stat, Stat::told);
+                let stat = read_again(&self.stat, Stat::parse);
                 own + stat.map(|stat| stat.children_cpu).unwrap_or_default()
             }
         })
@@ -228,29 +228,29 @@ impl Gauge {
 
     /// What the guest holds in memory; `None` when it is gone.
     pub fn resident(&self) -> Option<Resident> {
-        told_again(&self.status, Resident::told).or_else(|| {
+        read_again(&self.status, Resident::parse).or_else(|| {
             // Its first thread may have ended alone. As long as this file tells of it, its number is
             // its own.
-            let stat = told_again(&self.stat, Stat::told)?;
+            let stat = read_again(&self.stat, Stat::parse)?;
             if stat.has_ended() { None } else { self.processes.resident() }
         })
     }
 }
 
 /// What a file says now.
-fn told_again<T>(file: &File, understand: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-    let mut room = [0; TOLD_BYTES];
+fn read_again<T>(file: &File, understand: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    let mut room = [0; STATUS_BYTES];
     let bytes = file.read_at(&mut room, 0).ok()?;
     if bytes < room.len() {
         return understand(&String::from_utf8_lossy(room.get(..bytes)?));
     }
-    let mut all = vec![0; TOLD_BYTES * 64];
+    let mut all = vec![0; STATUS_BYTES * 64];
     let bytes = file.read_at(&mut all, 0).ok()?;
     understand(&String::from_utf8_lossy(all.get(..bytes)?))
 }
 
 impl Resident {
-    fn told(status: &str) -> Option<Self> {
+    fn parse(status: &str) -> Option<Self> {
         Some(Self {
             now_bytes: field(status, "VmRSS:")?,
             peak_bytes: field(status, "VmHWM:")?,
@@ -261,7 +261,7 @@ impl Resident {
 
 /// The processes that are found from some roots, each looked at once.
 #[derive(Debug, Default)]
-struct Walk {
+struct ProcessWalk {
     cpu: LivingCpu,
     memory_bytes: u64,
     largest_bytes: u64,
@@ -270,7 +270,7 @@ struct Walk {
     found: Vec<(u32, Option<u32>)>,
 }
 
-impl Walk {
+impl ProcessWalk {
     /// One process, without those it started.
     fn one(pid: u32) -> Self {
         let mut walk = Self::default();
@@ -310,7 +310,7 @@ impl Walk {
         let own = sys::process::cpu_time(pid).unwrap_or(stat.own_cpu);
         let cpu = ProcessCpu { own, waited_for: stat.children_cpu };
         self.cpu.processes.push(((pid, stat.start), cpu));
-        match Held::by(pid).bytes() {
+        match ProcessMemory::of(pid).bytes() {
             Some(bytes) => {
                 self.memory_bytes = self.memory_bytes.saturating_add(bytes);
                 self.largest_bytes = self.largest_bytes.max(bytes);
@@ -323,7 +323,8 @@ impl Walk {
     /// What was found, and the time of those that are gone.
     fn sample(self, ledger: &mut CpuLedger) -> Sample {
         let all = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
-        let forked = |(pid, forks): (u32, Option<u32>)| Forked { pid, forks: forks.unwrap_or(all) };
+        let forked =
+            |(pid, forks): (u32, Option<u32>)| ForkedProcess { pid, forks: forks.unwrap_or(all) };
         Sample {
             usage: Usage { cpu: ledger.add(self.cpu), memory_bytes: self.memory_bytes },
             largest_bytes: self.largest_bytes,

@@ -21,11 +21,11 @@ use rustix::{
 
 use crate::{
     GrantedTree, TreeAccess,
-    control::{self, Answer, Ids},
+    control::{self, Ids, ZygoteReply},
     identity::OuterIds,
     sys::{
         self,
-        process::{Cloned, exit_now},
+        process::{CloneSide, exit_now},
     },
 };
 
@@ -65,12 +65,12 @@ fn id_map(tree: &OwnedFd, shown: Ids) -> io::Result<OwnedFd> {
     let real = fs::metadata(format!("/proc/self/fd/{}", tree.as_raw_fd()))?;
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match sys::process::clone(libc::CLONE_NEWUSER)? {
-        Cloned::Child => {
+        CloneSide::Child => {
             drop(write);
             let _ = rustix::io::read(&read, &mut [0; 1]);
             exit_now(0)
         }
-        Cloned::Parent { pid, .. } => {
+        CloneSide::Parent { pid, .. } => {
             let map = map_ids(pid, (real.uid(), real.gid()), shown);
             drop(write);
             waitid(WaitId::Pid(pid), WaitIdOptions::EXITED)?;
@@ -108,12 +108,12 @@ pub(crate) fn hand_over(control: &OwnedFd, trees: &[GrantedTree], cells: Ids) ->
             Ok(tree) => detached.push(tree),
             Err(error) => {
                 let (path, message) = (tree.path.clone(), error.to_string());
-                return control::send(control, &Answer::NoTree { path, message }, &[]);
+                return control::send(control, &ZygoteReply::NoTree { path, message }, &[]);
             }
         }
     }
     let fds: Vec<_> = detached.iter().map(AsFd::as_fd).collect();
-    control::send(control, &Answer::Trees, &fds)
+    control::send(control, &ZygoteReply::Trees, &fds)
 }
 
 /// The tree, if it is the one that was granted.

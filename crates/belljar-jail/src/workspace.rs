@@ -15,17 +15,19 @@ mod change;
 mod commit;
 mod compare;
 mod files;
-mod kept;
 mod links;
 mod media;
+mod protected;
 mod remove;
 mod stage;
 mod upper;
 mod walk;
 
-pub use artifacts::{Artifact, ArtifactCaps, Artifacts, LeftOut, SkippedArtifact, collect};
-pub use change::{Change, ChangeCaps, ChangeKind, Changes, EntryKind, Withheld};
-pub use commit::{CommitOptions, CommitReport, Durability, NotCommitted, Skipped, commit};
-pub use files::{BranchFiles, Listed};
-pub use kept::{ExecutedDirectory, Kept, Obeyed};
+pub use artifacts::{ArtifactCaps, ArtifactFile, Artifacts, LeftOut, SkippedArtifact, collect};
+pub use change::{ChangeCaps, ChangeKind, ChangeList, EntryKind, PathChange, WithheldReason};
+pub use commit::{
+    CommitDurability, CommitOptions, CommitReport, NotCommitted, SkippedChange, commit,
+};
+pub use files::{BranchEntry, BranchFiles};
+pub use protected::{ExecutedDirectory, NameUse, ProtectedPaths};
 pub use walk::changes;

@@ -2,7 +2,7 @@
 
 use std::{io, os::unix::net::UnixStream, sync::Arc, time::Duration};
 
-use belljar_jail::{Branched, Branching};
+use belljar_jail::{BranchSide, Brancher};
 use belljar_wire::{Caps, Command, Event, ReadError, read_message, write_message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -29,7 +29,7 @@ impl HostLink {
     }
 
     /// Whether something arrives within this time.
-    pub(crate) fn hears_within(&self, time: Duration) -> bool {
+    pub(crate) fn has_input_within(&self, time: Duration) -> bool {
         let mut ready = [PollFd::new(&*self.socket, PollFlags::IN)];
         let time = Timespec::try_from(time).ok();
         // A failure is no reason to wait: the next receive tells what is the matter.
@@ -38,13 +38,13 @@ impl HostLink {
 
     /// Becomes two, having been told so. In the copy this link and all its clones lead to the host
     /// by the copy's own socket.
-    pub(crate) fn branch(&self, branching: Branching) -> io::Result<Branched> {
-        branching.branch(&*self.socket, |_| {})
+    pub(crate) fn branch(&self, brancher: Brancher) -> io::Result<BranchSide> {
+        brancher.branch(&*self.socket, |_| {})
     }
 
     /// Goes on in another tree of files, having been told so.
-    pub(crate) fn reroot(&self, branching: Branching) -> io::Result<()> {
-        branching.reroot(&*self.socket)
+    pub(crate) fn reroot(&self, brancher: Brancher) -> io::Result<()> {
+        brancher.reroot(&*self.socket)
     }
 
     /// Waits for the next command. Not a byte more is read: the next may have descriptors with it.

@@ -23,7 +23,7 @@ use crate::{GrantedTree, TreeAccess};
 /// Where layers and covered trees are, on the cell's scratch file system but out of its sight.
 const BASE: &str = "/tmp/covers";
 const PRIVATE: Mode = Mode::from_raw_mode(0o700);
-const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 /// What of a directory's mode a new one can have.
 const COPIED: u32 = 0o1777;
 
@@ -61,7 +61,7 @@ impl Cover {
     }
 
     fn make_layer(&self, tree: &GrantedTree, handle: &OwnedFd) -> io::Result<()> {
-        let root = openat(handle, ".", LOOK | OFlags::DIRECTORY, Mode::empty())?;
+        let root = openat(handle, ".", PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?;
         repeat_directory(&root, CWD, OsStr::new(&self.layer), TreeAccess::Read)?;
         tree.covered.iter().try_for_each(|path| self.hide(path, &root, tree.access))
     }
@@ -74,9 +74,9 @@ impl Cover {
             return Err(Errno::INVAL.into());
         }
         let mut original = root.try_clone()?;
-        let mut layer = openat(CWD, &self.layer, LOOK | OFlags::DIRECTORY, Mode::empty())?;
+        let mut layer = openat(CWD, &self.layer, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?;
         for part in parent.iter() {
-            original = match openat(&original, part, LOOK, Mode::empty()) {
+            original = match openat(&original, part, PATH_ONLY, Mode::empty()) {
                 Ok(found) => found,
                 Err(Errno::NOENT | Errno::ACCESS) => return whiteout(&layer, part),
                 Err(errno) => return Err(errno.into()),
@@ -115,7 +115,7 @@ fn whiteout(layer: &OwnedFd, name: &OsStr) -> io::Result<()> {
 }
 
 fn is_whiteout(layer: &OwnedFd, name: &OsStr) -> io::Result<bool> {
-    let found = fstat(openat(layer, name, LOOK, Mode::empty())?)?;
+    let found = fstat(openat(layer, name, PATH_ONLY, Mode::empty())?)?;
     Ok(FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice)
 }
 
@@ -142,7 +142,7 @@ fn repeat_directory(
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(errno.into()),
     }
-    Ok(openat(&layer, name, LOOK | OFlags::DIRECTORY, Mode::empty())?)
+    Ok(openat(&layer, name, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?)
 }
 
 /// What this process may do with a directory of somebody else's, where no capability helps it.

@@ -47,7 +47,7 @@ const WORKSPACE: &str = "/tmp/workspace";
 /// The two places of a tree that are written to.
 const PLACES: [&str; 2] = ["work", "tmp"];
 const PRIVATE: Mode = Mode::from_raw_mode(0o700);
-const LOOK: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The files of a session's cell, as its keeper has them.
 #[derive(Debug)]
@@ -55,24 +55,24 @@ pub(crate) struct SessionRoot {
     layers: Layers,
     /// What is beneath the layers of `work`, from the top; of `tmp` it is nothing.
     workspace: Vec<String>,
-    branches: BTreeMap<u64, Branch>,
+    branches: BTreeMap<u64, BranchTree>,
     next: u64,
     /// The tree a guest may still be in, having been told to leave it.
-    left: Option<Branch>,
+    left: Option<BranchTree>,
     /// Those that nobody is in any more. Letting go of one takes as long as making it.
-    gone: Vec<Branch>,
+    gone: Vec<BranchTree>,
 }
 
 /// A branch's tree, and what its two places are made of.
 #[derive(Debug)]
-struct Branch {
+struct BranchTree {
     tree: OwnedFd,
-    stacks: [Stack; 2],
+    stacks: [OverlayStack; 2],
 }
 
 /// An overlay.
 #[derive(Debug, Clone)]
-struct Stack {
+struct OverlayStack {
     upper: Layer,
     /// Frozen ones, from the top.
     lowers: Vec<Layer>,
@@ -132,7 +132,7 @@ impl SessionRoot {
 
     /// A handle on a branch's `/work`, as the branch sees it.
     pub(crate) fn work(&self, branch: u64) -> io::Result<OwnedFd> {
-        Ok(openat(self.tree(branch)?, "work", LOOK, Mode::empty())?)
+        Ok(openat(self.tree(branch)?, "work", PATH_ONLY, Mode::empty())?)
     }
 
     /// Makes two branches of one. Nothing has changed when it fails.
@@ -144,7 +144,7 @@ impl SessionRoot {
         let branch = self.find(number)?;
         let uppers = branch.stacks.clone().map(|stack| Some(stack.upper));
         freeze(&branch.tree)?;
-        let frozen = branch.stacks.clone().map(Stack::frozen);
+        let frozen = branch.stacks.clone().map(OverlayStack::frozen);
         let made = self.make_two(&frozen, uppers);
         let (child, parent) = match made {
             Ok(made) => made,
@@ -181,7 +181,7 @@ impl SessionRoot {
         self.layers.keep_only(&needed, TIDIED_AT_ONCE)
     }
 
-    fn find(&self, branch: u64) -> io::Result<&Branch> {
+    fn find(&self, branch: u64) -> io::Result<&BranchTree> {
         self.branches.get(&branch).ok_or_else(|| no_branch(branch))
     }
 
@@ -189,7 +189,7 @@ impl SessionRoot {
         &mut self,
         frozen: &[Vec<Layer>; 2],
         uppers: [Option<Layer>; 2],
-    ) -> io::Result<(Branch, Branch)> {
+    ) -> io::Result<(BranchTree, BranchTree)> {
         if frozen.iter().any(|layers| layers.len() > MAX_LAYERS) {
             let message = format!("the files are spread over {MAX_LAYERS} layers already");
             return Err(io::Error::other(message));
@@ -203,15 +203,15 @@ impl SessionRoot {
         &mut self,
         frozen: [Vec<Layer>; 2],
         like: [Option<Layer>; 2],
-    ) -> io::Result<Branch> {
+    ) -> io::Result<BranchTree> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_RECURSIVE;
         let tree = open_tree(CWD, SKELETON, flags)?;
         let [work, tmp] = frozen;
         let [like_work, like_tmp] = like;
-        let work = Stack { upper: self.layers.add(like_work)?, lowers: work };
-        let tmp = Stack { upper: self.layers.add(like_tmp)?, lowers: tmp };
+        let work = OverlayStack { upper: self.layers.add(like_work)?, lowers: work };
+        let tmp = OverlayStack { upper: self.layers.add(like_tmp)?, lowers: tmp };
         let stacks = [work, tmp];
         for (stack, place) in stacks.iter().zip(PLACES) {
             let beneath: &[String] = if place == "work" { &self.workspace } else { &[] };
@@ -219,11 +219,11 @@ impl SessionRoot {
             let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
             move_mount(&overlay, "", &tree, place, flags)?;
         }
-        Ok(Branch { tree, stacks })
+        Ok(BranchTree { tree, stacks })
     }
 }
 
-impl Stack {
+impl OverlayStack {
     /// What those who branch off here have beneath: an empty layer is not worth stacking.
     fn frozen(self) -> Vec<Layer> {
         let mut lowers = self.lowers;

@@ -15,13 +15,13 @@ use rustix::time::{ClockId, clock_gettime};
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Which process: a number is given out again, but not with the same start.
-type Identity = (u32, u64);
+type ProcessIdentity = (u32, u64);
 
 /// What the processes of one run have used, kept from sample to sample.
 #[derive(Debug, Default)]
 pub struct CpuLedger {
     samples: u64,
-    known: HashMap<Identity, LastSeen>,
+    known: HashMap<ProcessIdentity, LastSeen>,
     /// Time of processes that are certainly gone.
     gone: Duration,
     /// By how much that was above what the living have waited for, in the last sample.
@@ -33,17 +33,17 @@ pub struct CpuLedger {
     lost_with_parents: Duration,
     /// What the last two samples gave, the older one first.
     totals: [Duration; 2],
-    inherited: Inherited,
+    inherited: EarlierProcesses,
 }
 
 /// What was there before the run began, and what it had used when it was first seen. That is not the run's.
 #[derive(Debug, Default)]
-struct Inherited {
+struct EarlierProcesses {
     /// The guest, whose time before is known to whoever measures it.
     guest: u32,
     /// Processes that started earlier were there before.
     began_ticks: u64,
-    known: HashSet<Identity>,
+    known: HashSet<ProcessIdentity>,
     used: Duration,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct ProcessCpu {
 /// What one sample saw of the CPU time of living processes.
 #[derive(Debug, Default)]
 pub(super) struct LivingCpu {
-    pub(super) processes: Vec<(Identity, ProcessCpu)>,
+    pub(super) processes: Vec<(ProcessIdentity, ProcessCpu)>,
     /// What the keeper has waited for. It has to be looked at before the processes: one that ends between
     /// the two looks is then missed once, and not counted twice.
     pub(super) waited_for_by_keeper: Duration,
@@ -78,7 +78,11 @@ impl CpuLedger {
         let ticks = u64::try_from(now.tv_sec).unwrap_or_default() * TICKS_PER_SECOND
             + u64::try_from(now.tv_nsec).unwrap_or_default() / (1_000_000_000 / TICKS_PER_SECOND);
         Self {
-            inherited: Inherited { guest, began_ticks: ticks, ..Inherited::default() },
+            inherited: EarlierProcesses {
+                guest,
+                began_ticks: ticks,
+                ..EarlierProcesses::default()
+            },
             ..Self::default()
         }
     }
@@ -93,7 +97,7 @@ impl CpuLedger {
             waited_for += cpu.waited_for;
             self.known.insert(identity, LastSeen { cpu, sample: self.samples });
         }
-        let Absent { missed, parents } = self.part_from_absent();
+        let AbsentCpu { missed, parents } = self.forget_absent();
         // What was waited for is in the parents' time already, and is not counted twice.
         let deficit = self.gone.saturating_sub(waited_for);
         self.lost = self.lost.max(deficit.min(self.deficit));
@@ -111,8 +115,8 @@ impl CpuLedger {
     }
 
     /// Forgets the processes that two samples in a row have not seen.
-    fn part_from_absent(&mut self) -> Absent {
-        let mut absent = Absent::default();
+    fn forget_absent(&mut self) -> AbsentCpu {
+        let mut absent = AbsentCpu::default();
         let (sample, gone) = (self.samples, &mut self.gone);
         self.known.retain(|_, seen| {
             match sample - seen.sample {
@@ -136,8 +140,8 @@ impl CpuLedger {
     }
 }
 
-impl Inherited {
-    fn note(&mut self, identity: Identity, cpu: ProcessCpu) {
+impl EarlierProcesses {
+    fn note(&mut self, identity: ProcessIdentity, cpu: ProcessCpu) {
         let (pid, start) = identity;
         if start < self.began_ticks && pid != self.guest && self.known.insert(identity) {
             self.used += cpu.own + cpu.waited_for;
@@ -147,7 +151,7 @@ impl Inherited {
 
 /// Time of processes that a sample has not seen.
 #[derive(Debug, Default)]
-struct Absent {
+struct AbsentCpu {
     /// Own time of those that were there one sample ago.
     missed: Duration,
     /// What those had waited for that are now known to be gone.
@@ -162,7 +166,7 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    fn process(pid: u32, own: u64, waited_for: u64) -> (Identity, ProcessCpu) {
+    fn process(pid: u32, own: u64, waited_for: u64) -> (ProcessIdentity, ProcessCpu) {
         ((pid, 1), ProcessCpu { own: ms(own), waited_for: ms(waited_for) })
     }
 

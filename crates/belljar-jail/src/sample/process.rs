@@ -3,11 +3,11 @@
 use std::fs;
 
 use super::Resident;
-use crate::numbers::{Memory, memory_of_other_threads};
+use crate::numbers::{MemorySource, memory_of_other_threads};
 
 /// What is known of a process's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum ProcessMemory {
     /// What the kernel says of it.
     Status(String),
     /// It has ended, or is about to.
@@ -16,9 +16,9 @@ pub(super) enum Held {
     Unknown,
 }
 
-impl Held {
+impl ProcessMemory {
     /// What a process holds.
-    pub(super) fn by(pid: u32) -> Self {
+    pub(super) fn of(pid: u32) -> Self {
         let of_first_thread = read(&format!("/proc/{pid}"), "status");
         if let Some(status) = of_first_thread.filter(|status| counted(status).is_some()) {
             return Self::Status(status);
@@ -27,10 +27,10 @@ impl Held {
             Ok(Some(status)) if counted(&status).is_some() => Self::Status(status),
             // It may have ended just now.
             Ok(_) => match memory_of_other_threads(pid) {
-                Memory::Gone => Self::Nothing,
-                Memory::In(_) | Memory::Unknown => Self::Unknown,
+                MemorySource::Gone => Self::Nothing,
+                MemorySource::In(_) | MemorySource::Unknown => Self::Unknown,
             },
-            Err(Ended) => Self::Nothing,
+            Err(ProcessGone) => Self::Nothing,
         }
     }
 
@@ -46,17 +46,17 @@ impl Held {
     /// All that is told, unless there is nothing.
     pub(super) fn resident(&self) -> Option<Resident> {
         match self {
-            Self::Status(status) => Resident::told(status),
+            Self::Status(status) => Resident::parse(status),
             Self::Nothing | Self::Unknown => None,
         }
     }
 }
 
 /// No thread of a process has memory any more.
-pub(super) struct Ended;
+pub(super) struct ProcessGone;
 
 /// What a file of a process says, of whichever thread still runs: `None` if it cannot be read.
-pub(super) fn of_any_thread(pid: u32, name: &str) -> Result<Option<String>, Ended> {
+pub(super) fn of_any_thread(pid: u32, name: &str) -> Result<Option<String>, ProcessGone> {
     let of_first = read(&format!("/proc/{pid}"), name);
     if of_first.as_ref().is_some_and(|text| !text.is_empty()) {
         return Ok(of_first);
@@ -64,11 +64,11 @@ pub(super) fn of_any_thread(pid: u32, name: &str) -> Result<Option<String>, Ende
     in_living_thread(pid, name)
 }
 
-fn in_living_thread(pid: u32, name: &str) -> Result<Option<String>, Ended> {
+fn in_living_thread(pid: u32, name: &str) -> Result<Option<String>, ProcessGone> {
     match memory_of_other_threads(pid) {
-        Memory::In(directory) => Ok(read(&directory.display().to_string(), name)),
-        Memory::Unknown => Ok(None),
-        Memory::Gone => Err(Ended),
+        MemorySource::In(directory) => Ok(read(&directory.display().to_string(), name)),
+        MemorySource::Unknown => Ok(None),
+        MemorySource::Gone => Err(ProcessGone),
     }
 }
 

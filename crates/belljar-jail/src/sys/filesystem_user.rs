@@ -12,7 +12,7 @@ use crate::control::Ids;
 /// privilege over files meanwhile.
 pub(crate) fn as_user<T>(user: Ids, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     // Undone last, however `act` ends.
-    let _before = Before(Ids { uid: set_user(user.uid), gid: set_group(user.gid) });
+    let _before = PreviousUser(Ids { uid: set_user(user.uid), gid: set_group(user.gid) });
     // Neither call says whether it worked; asked for what cannot be, both tell what is.
     if (set_user(u32::MAX), set_group(u32::MAX)) != (user.uid, user.gid) {
         return Err(io::ErrorKind::PermissionDenied.into());
@@ -21,9 +21,9 @@ pub(crate) fn as_user<T>(user: Ids, act: impl FnOnce() -> io::Result<T>) -> io::
 }
 
 /// Who the thread was.
-struct Before(Ids);
+struct PreviousUser(Ids);
 
-impl Drop for Before {
+impl Drop for PreviousUser {
     fn drop(&mut self) {
         set_user(self.0.uid);
         set_group(self.0.gid);

@@ -15,10 +15,10 @@ use rustix::{fs::fstat, io::Errno, process::geteuid};
 
 use super::{
     attributes::{Mark, mark},
-    beneath::{Tree, look, names},
+    beneath::{RootedTree, look, names},
     change::{EntryKind, size_of},
-    kept::Kept,
     media::media_type,
+    protected::ProtectedPaths,
     upper::Upper,
 };
 
@@ -41,13 +41,13 @@ pub struct ArtifactCaps {
     /// Bytes of all together.
     pub bytes_total: u64,
     /// What is never handed back, whoever made it.
-    pub kept: Kept,
+    pub protected: ProtectedPaths,
 }
 
 impl Default for ArtifactCaps {
     fn default() -> Self {
-        let kept = Kept::default();
-        Self { count: 100, bytes_each: 16 << 20, bytes_total: 64 << 20, kept }
+        let protected = ProtectedPaths::default();
+        Self { count: 100, bytes_each: 16 << 20, bytes_total: 64 << 20, protected }
     }
 }
 
@@ -55,14 +55,14 @@ impl Default for ArtifactCaps {
 #[derive(Debug, Default)]
 pub struct Artifacts {
     /// The named ones in the order they were named, then those of `out/` by path.
-    pub list: Vec<Artifact>,
+    pub list: Vec<ArtifactFile>,
     /// What was left out, up to a hundred.
     pub skipped: Vec<SkippedArtifact>,
 }
 
 /// One file, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Artifact {
+pub struct ArtifactFile {
     /// Relative to the workspace; bytes that are not UTF-8 are replaced.
     pub path: String,
     /// Its size.
@@ -88,7 +88,7 @@ pub enum LeftOut {
     /// Absolute elsewhere, or with `..`.
     #[error("not a path in the workspace")]
     OutsideWorkspace,
-    /// One of [`ArtifactCaps::kept`], or beneath one.
+    /// One of [`ArtifactCaps::protected`], or beneath one.
     #[error("protected: guest code may not have it")]
     Protected,
     /// Nothing is there.
@@ -138,7 +138,7 @@ pub fn collect(
     caps: &ArtifactCaps,
 ) -> Artifacts {
     let work = Upper::new(work);
-    let lower = lower.map(Tree::new);
+    let lower = lower.map(RootedTree::new);
     let mut collection = Collection {
         work: &work,
         lower: lower.as_ref(),
@@ -156,7 +156,7 @@ pub fn collect(
 
 struct Collection<'a> {
     work: &'a Upper<'a>,
-    lower: Option<&'a Tree<'a>>,
+    lower: Option<&'a RootedTree<'a>>,
     caps: &'a ArtifactCaps,
     bytes_left: u64,
     seen: BTreeSet<PathBuf>,
@@ -168,7 +168,7 @@ impl Collection<'_> {
         let Some(path) = in_workspace(name) else {
             return self.skip(name.to_owned(), LeftOut::OutsideWorkspace);
         };
-        if self.caps.kept.holds(&path) {
+        if self.caps.protected.holds(&path) {
             return self.skip(name.to_owned(), LeftOut::Protected);
         }
         let opened = match self.work.file(&path) {
@@ -202,7 +202,7 @@ impl Collection<'_> {
 
     /// Whether root could pass where the workspace's owner cannot. The guest named the file and may
     /// not have had a way to read it itself.
-    fn is_roots_alone(lower: &Tree<'_>, entry: impl AsFd, needed: u32) -> io::Result<bool> {
+    fn is_roots_alone(lower: &RootedTree<'_>, entry: impl AsFd, needed: u32) -> io::Result<bool> {
         let (entry, root) = (fstat(entry)?, fstat(lower.directory(Path::new(""))?)?);
         Ok(geteuid().is_root() && entry.st_uid != root.st_uid && entry.st_mode & needed == 0)
     }
@@ -230,7 +230,7 @@ impl Collection<'_> {
         }
         files.sort_unstable();
         for path in files {
-            if self.caps.kept.holds(&path) {
+            if self.caps.protected.holds(&path) {
                 self.skip(shown(&path), LeftOut::Protected);
                 continue;
             }
@@ -261,7 +261,7 @@ impl Collection<'_> {
                 let bytes = data.len() as u64;
                 self.bytes_left -= bytes;
                 let media_type = media_type(&name, &data);
-                self.artifacts.list.push(Artifact { path: name, bytes, media_type, data });
+                self.artifacts.list.push(ArtifactFile { path: name, bytes, media_type, data });
             }
             Err(reason) => self.skip(name, reason),
         }

@@ -7,7 +7,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::change::Withheld;
+use super::change::WithheldReason;
 
 /// As much as the kernel ever answers.
 const MAX_LIST: usize = 64 << 10;
@@ -28,9 +28,9 @@ pub(super) enum Mark {
 
 /// Reads the marks of an open file or directory. Redirections, files without their content and
 /// whatever else a cell's overlay does not do are refused, for their meaning lies elsewhere.
-pub(super) fn mark(handle: impl AsFd) -> Result<Mark, Withheld> {
+pub(super) fn mark(handle: impl AsFd) -> Result<Mark, WithheldReason> {
     let mut mark = Mark::None;
-    let names = list(&handle).map_err(|error| Withheld::Unreadable(error.to_string()))?;
+    let names = list(&handle).map_err(|error| WithheldReason::Unreadable(error.to_string()))?;
     for name in names.split(|byte| *byte == 0) {
         let Some(own) = PREFIXES.iter().find_map(|prefix| name.strip_prefix(*prefix)) else {
             continue;
@@ -40,7 +40,9 @@ pub(super) fn mark(handle: impl AsFd) -> Result<Mark, Withheld> {
         }
         let mut value = [0_u8; 2];
         if own != b"opaque" || fgetxattr(&handle, name, &mut value) != Ok(1) || value[0] != b'y' {
-            return Err(Withheld::OverlayAttribute(String::from_utf8_lossy(name).into_owned()));
+            return Err(WithheldReason::OverlayAttribute(
+                String::from_utf8_lossy(name).into_owned(),
+            ));
         }
         mark = Mark::Opaque;
     }

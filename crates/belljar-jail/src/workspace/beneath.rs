@@ -36,27 +36,27 @@ const RESOLVE: ResolveFlags = ResolveFlags::BENEATH
 
 /// A directory, and how paths beneath it are resolved.
 #[derive(Debug)]
-pub(super) struct Tree<'fd> {
+pub(super) struct RootedTree<'fd> {
     root: BorrowedFd<'fd>,
-    resolution: Resolution,
+    resolution: PathResolution,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Resolution {
+enum PathResolution {
     /// One `openat2`, which refuses links, `..` and magic links by itself.
     InKernel,
     /// One `openat` a component, for kernels and containers without `openat2`.
     ByComponent,
 }
 
-impl<'fd> Tree<'fd> {
+impl<'fd> RootedTree<'fd> {
     pub(super) fn new(root: BorrowedFd<'fd>) -> Self {
         let flags = OFlags::PATH | OFlags::DIRECTORY | PLAIN;
         let probe = openat2(root, ".", flags, Mode::empty(), ResolveFlags::BENEATH);
         let resolution = match probe {
             // Some containers answer calls they do not know with EPERM.
-            Err(Errno::NOSYS | Errno::PERM) => Resolution::ByComponent,
-            Ok(_) | Err(_) => Resolution::InKernel,
+            Err(Errno::NOSYS | Errno::PERM) => PathResolution::ByComponent,
+            Ok(_) | Err(_) => PathResolution::InKernel,
         };
         Self { root, resolution }
     }
@@ -86,8 +86,8 @@ impl<'fd> Tree<'fd> {
         check_plain(path)?;
         let flags = flags | PLAIN;
         let opened = match self.resolution {
-            Resolution::InKernel => self.open_in_kernel(path, flags),
-            Resolution::ByComponent => self.open_by_component(path, flags),
+            PathResolution::InKernel => self.open_in_kernel(path, flags),
+            PathResolution::ByComponent => self.open_by_component(path, flags),
         };
         Ok(opened?)
     }

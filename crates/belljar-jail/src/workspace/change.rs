@@ -8,7 +8,7 @@ use std::{
 
 use rustix::fs::{FileType, Stat};
 
-use super::kept::Kept;
+use super::protected::ProtectedPaths;
 
 /// What a change list may cost. The default suits a cell with 50,000 inodes.
 #[derive(Debug, Clone)]
@@ -22,32 +22,32 @@ pub struct ChangeCaps {
     /// counts as modified.
     pub compared_bytes: u64,
     /// When the run was admitted. Originals whose inode changed later are withheld as
-    /// [`Withheld::ChangedMeanwhile`]: the cell may not have seen what is there now.
+    /// [`WithheldReason::ChangedMeanwhile`]: the cell may not have seen what is there now.
     pub began: Option<SystemTime>,
-    /// What is withheld as [`Withheld::Protected`], whatever it holds, or as
-    /// [`Withheld::Executed`].
-    pub kept: Kept,
+    /// What is withheld as [`WithheldReason::Protected`], whatever it holds, or as
+    /// [`WithheldReason::Executed`].
+    pub protected: ProtectedPaths,
 }
 
 impl Default for ChangeCaps {
     fn default() -> Self {
-        let kept = Kept::default();
-        Self { entries: 50_000, removed: 200_000, compared_bytes: 1 << 30, began: None, kept }
+        let protected = ProtectedPaths::default();
+        Self { entries: 50_000, removed: 200_000, compared_bytes: 1 << 30, began: None, protected }
     }
 }
 
 /// What a run changed in its workspace, sorted by path, parents before what they hold.
 #[derive(Debug, Clone, Default)]
-pub struct Changes {
+pub struct ChangeList {
     /// One for each path that differs.
-    pub list: Vec<Change>,
+    pub list: Vec<PathChange>,
     /// Whether a cap cut the list short. A cut list cannot be committed.
     pub cut: bool,
 }
 
 /// One path that differs between the original directory and what the run left.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct PathChange {
     /// Relative to the workspace. May be any bytes; see [`shown_path`](Self::shown_path).
     pub path: PathBuf,
     /// What happened to it.
@@ -57,11 +57,11 @@ pub struct Change {
     /// Size of the new content (for a link, of its target); zero for directories and deletions.
     pub bytes: u64,
     /// Why a commit will leave it alone; `None` if it will be committed.
-    pub withheld: Option<Withheld>,
+    pub withheld: Option<WithheldReason>,
     /// Permissions of the new entry, of which only `rwx` are ever committed.
     pub(super) mode: u32,
     /// What was in the original directory when the list was made.
-    pub(super) before: Option<Before>,
+    pub(super) before: Option<OriginalEntry>,
 }
 
 /// What happened to a path.
@@ -90,7 +90,7 @@ pub enum EntryKind {
 
 /// Why a change is listed but not committed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Withheld {
+pub enum WithheldReason {
     /// A device, fifo or socket.
     #[error("devices, fifos and sockets are not committed")]
     Special,
@@ -112,12 +112,12 @@ pub enum Withheld {
     /// The original was changed by someone else during the run.
     #[error("the original changed during the run")]
     ChangedMeanwhile,
-    /// A [kept](ChangeCaps::kept) path or something beneath, or what leads to one and would not do so
+    /// A [protected](ChangeCaps::protected) path or something beneath, or what leads to one and would not do so
     /// any more. What lies beneath is not listed.
     #[error("protected: guest code may not change it")]
     Protected,
     /// Some tool of the host would execute it, or what is beneath it: see
-    /// [`Obeyed::Executed`](super::Obeyed). Holds the name as it is listed.
+    /// [`NameUse::Executed`](super::NameUse). Holds the name as it is listed.
     #[error("the host would execute this; --commit-executable {0} commits it")]
     Executed(&'static str),
     /// The entry or its original could not be examined.
@@ -128,7 +128,7 @@ pub enum Withheld {
     SpecialBits,
 }
 
-impl Change {
+impl PathChange {
     /// The path as text, with replacement characters for bytes that are not UTF-8.
     pub fn shown_path(&self) -> String {
         self.path.to_string_lossy().into_owned()
@@ -190,15 +190,15 @@ impl EntryKind {
 
 /// An entry of the original directory, and if it is a directory that has to go, all it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Before {
-    pub(super) seen: Seen,
+pub(super) struct OriginalEntry {
+    pub(super) seen: InodeSnapshot,
     /// Paths relative to the workspace, parents first.
-    pub(super) contents: Vec<(PathBuf, Seen)>,
+    pub(super) contents: Vec<(PathBuf, InodeSnapshot)>,
 }
 
 /// Enough of an inode to tell later whether it is the same and unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct InodeSnapshot {
     device: u64,
     inode: u64,
     size: u64,
@@ -208,7 +208,7 @@ pub(super) struct Seen {
     pub(super) group: u32,
 }
 
-impl Seen {
+impl InodeSnapshot {
     pub(super) fn of(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev,

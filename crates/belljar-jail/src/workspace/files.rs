@@ -22,14 +22,14 @@ use rustix::{
 };
 
 use super::{
-    beneath::{Tree, check_plain, look, split},
+    beneath::{RootedTree, check_plain, look, split},
     change::EntryKind,
     stage::temporary_name,
 };
 use crate::{control::Ids, sys::filesystem_user::as_user};
 
 /// Entries that are looked at for one list.
-const MAX_LOOKED_AT: usize = 100_000;
+const MAX_VISITED: usize = 100_000;
 
 /// A branch's `/work`.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct BranchFiles {
 
 /// What there is in a branch's `/work`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct BranchEntry {
     /// Relative to `/work`, any bytes.
     pub path: PathBuf,
     /// What it is.
@@ -106,8 +106,8 @@ impl BranchFiles {
 
     /// What there is, sorted by path, and whether there is more than `at_most`. Devices, pipes and
     /// sockets are nothing to be handed out, and are left out.
-    pub fn list(&self, at_most: usize) -> io::Result<(Vec<Listed>, bool)> {
-        let (mut found, is_cut) = as_user(self.owner, || self.look_around())?;
+    pub fn list(&self, at_most: usize) -> io::Result<(Vec<BranchEntry>, bool)> {
+        let (mut found, is_cut) = as_user(self.owner, || self.visit_all())?;
         found.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
         let is_cut = is_cut || found.len() > at_most;
         found.truncate(at_most);
@@ -115,8 +115,8 @@ impl BranchFiles {
     }
 
     /// Everything, as far as that is looked at, and whether there is more.
-    fn look_around(&self) -> io::Result<(Vec<Listed>, bool)> {
-        let (mut found, mut looked_at) = (Vec::new(), 0);
+    fn visit_all(&self) -> io::Result<(Vec<BranchEntry>, bool)> {
+        let (mut found, mut visited) = (Vec::new(), 0);
         let (tree, mut pending) = (self.tree(), vec![PathBuf::new()]);
         while let Some(directory) = pending.pop() {
             // One that is gone by now, or closed to the guest's own user, shows nothing.
@@ -127,8 +127,8 @@ impl BranchFiles {
                 if name == "." || name == ".." {
                     continue;
                 }
-                looked_at += 1;
-                if looked_at > MAX_LOOKED_AT {
+                visited += 1;
+                if visited > MAX_VISITED {
                     return Ok((found, true));
                 }
                 let Ok(Some(stat)) = look(&open, name) else { continue };
@@ -138,7 +138,7 @@ impl BranchFiles {
                     EntryKind::Directory => pending.push(path.clone()),
                     EntryKind::File | EntryKind::Link => {}
                 }
-                found.push(Listed { path, kind, bytes: stat.st_size.unsigned_abs() });
+                found.push(BranchEntry { path, kind, bytes: stat.st_size.unsigned_abs() });
             }
         }
         Ok((found, false))
@@ -159,8 +159,8 @@ impl BranchFiles {
         tree.directory(path)
     }
 
-    fn tree(&self) -> Tree<'_> {
-        Tree::new(self.work.as_fd())
+    fn tree(&self) -> RootedTree<'_> {
+        RootedTree::new(self.work.as_fd())
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 /// What the host makes of a name, wherever it is in a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Obeyed {
+pub enum NameUse {
     /// It is the host's own.
     Reserved,
     /// Some tool of the host would execute what is there, or beneath. The name as it is listed.
@@ -18,7 +18,7 @@ pub enum Obeyed {
 }
 
 /// Tells what the host makes of a name.
-type NameRules = Arc<dyn Fn(&OsStr) -> Option<Obeyed> + Send + Sync>;
+type NameRules = Arc<dyn Fn(&OsStr) -> Option<NameUse> + Send + Sync>;
 
 /// Answers whether a directory is of some kind, given a way to ask whether it has an entry of a name.
 type DirectoryTest = fn(&dyn Fn(&str) -> bool) -> bool;
@@ -35,13 +35,13 @@ pub struct ExecutedDirectory {
 /// Some paths relative to a workspace, whether or not anything is there, and some names wherever
 /// they are in it.
 #[derive(Clone, Default)]
-pub struct Kept {
+pub struct ProtectedPaths {
     paths: Vec<PathBuf>,
     names: Option<NameRules>,
     directory: Option<ExecutedDirectory>,
 }
 
-impl Kept {
+impl ProtectedPaths {
     /// These paths, which are of plain names only.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { paths: paths.into_iter().collect(), ..Self::default() }
@@ -51,7 +51,7 @@ impl Kept {
     #[must_use]
     pub fn with_names(
         mut self,
-        rules: impl Fn(&OsStr) -> Option<Obeyed> + Send + Sync + 'static,
+        rules: impl Fn(&OsStr) -> Option<NameUse> + Send + Sync + 'static,
     ) -> Self {
         self.names = Some(Arc::new(rules));
         self
@@ -66,20 +66,20 @@ impl Kept {
 
     /// Whether a path is one of them, or beneath one. What would be executed is not.
     pub(super) fn holds(&self, path: &Path) -> bool {
-        self.paths.iter().any(|kept| path.starts_with(kept))
-            || path.iter().any(|part| self.obeyed(part) == Some(Obeyed::Reserved))
+        self.paths.iter().any(|own| path.starts_with(own))
+            || path.iter().any(|part| self.obeyed(part) == Some(NameUse::Reserved))
     }
 
     /// Whether one of the paths is beneath a path.
     pub(super) fn is_led_to_by(&self, path: &Path) -> bool {
-        self.paths.iter().any(|kept| kept != path && kept.starts_with(path))
+        self.paths.iter().any(|own| own != path && own.starts_with(path))
     }
 
     /// What a name is listed as, if the host would execute it.
     pub(super) fn executed(&self, name: &OsStr) -> Option<&'static str> {
         match self.obeyed(name) {
-            Some(Obeyed::Executed(listed)) => Some(listed),
-            Some(Obeyed::Reserved) | None => None,
+            Some(NameUse::Executed(listed)) => Some(listed),
+            Some(NameUse::Reserved) | None => None,
         }
     }
 
@@ -88,13 +88,13 @@ impl Kept {
         self.directory
     }
 
-    fn obeyed(&self, name: &OsStr) -> Option<Obeyed> {
+    fn obeyed(&self, name: &OsStr) -> Option<NameUse> {
         self.names.as_ref().and_then(|rules| rules(name))
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for ProtectedPaths {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Kept").field("paths", &self.paths).finish_non_exhaustive()
+        formatter.debug_struct("ProtectedPaths").field("paths", &self.paths).finish_non_exhaustive()
     }
 }

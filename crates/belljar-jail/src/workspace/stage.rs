@@ -21,7 +21,7 @@ use rustix::{
 
 use super::{
     beneath::{look, proc_path},
-    change::Seen,
+    change::InodeSnapshot,
     commit::NotCommitted,
 };
 
@@ -34,12 +34,12 @@ pub(super) struct StagedFile<'fd> {
     directory: BorrowedFd<'fd>,
     file: OwnedFd,
     /// Where the file system has no files without a name.
-    temporary: Option<Temporary<'fd>>,
+    temporary: Option<TemporaryEntry<'fd>>,
 }
 
 /// An entry under a name that nobody can guess; removed when dropped.
 #[derive(Debug)]
-pub(super) struct Temporary<'fd> {
+pub(super) struct TemporaryEntry<'fd> {
     directory: BorrowedFd<'fd>,
     name: String,
 }
@@ -61,7 +61,7 @@ impl<'fd> StagedFile<'fd> {
         let name = temporary_name()?;
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = openat(directory, &name, flags | OFlags::CREATE | OFlags::EXCL, PRIVATE)?;
-        Ok(Self { directory, file, temporary: Some(Temporary { directory, name }) })
+        Ok(Self { directory, file, temporary: Some(TemporaryEntry { directory, name }) })
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {
@@ -69,7 +69,11 @@ impl<'fd> StagedFile<'fd> {
     }
 
     /// Puts the file in place of `expected`, or of nothing.
-    pub(super) fn place(self, name: &OsStr, expected: Option<&Seen>) -> Result<(), NotCommitted> {
+    pub(super) fn place(
+        self,
+        name: &OsStr,
+        expected: Option<&InodeSnapshot>,
+    ) -> Result<(), NotCommitted> {
         let Self { directory, file, temporary } = self;
         match (temporary, expected) {
             (Some(temporary), _) => temporary.place(name, expected),
@@ -80,7 +84,7 @@ impl<'fd> StagedFile<'fd> {
             (None, Some(_)) => {
                 let temporary = temporary_name()?;
                 link(&file, directory, OsStr::new(&temporary))?;
-                Temporary { directory, name: temporary }.place(name, expected)
+                TemporaryEntry { directory, name: temporary }.place(name, expected)
             }
         }
     }
@@ -91,7 +95,7 @@ fn link(file: &OwnedFd, directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), E
     linkat(CWD, proc_path(file.as_fd()), directory, name, AtFlags::SYMLINK_FOLLOW)
 }
 
-impl<'fd> Temporary<'fd> {
+impl<'fd> TemporaryEntry<'fd> {
     /// A symbolic link that is not in place yet.
     pub(super) fn symlink(directory: BorrowedFd<'fd>, target: &OsStr) -> io::Result<Self> {
         let name = temporary_name()?;
@@ -106,7 +110,11 @@ impl<'fd> Temporary<'fd> {
     }
 
     /// Puts the entry in place of `expected`, or of nothing.
-    pub(super) fn place(self, name: &OsStr, expected: Option<&Seen>) -> Result<(), NotCommitted> {
+    pub(super) fn place(
+        self,
+        name: &OsStr,
+        expected: Option<&InodeSnapshot>,
+    ) -> Result<(), NotCommitted> {
         match expected {
             None => self.place_new(name),
             Some(seen) => self.place_instead(name, seen),
@@ -128,9 +136,9 @@ impl<'fd> Temporary<'fd> {
         }
     }
 
-    fn place_instead(self, name: &OsStr, seen: &Seen) -> Result<(), NotCommitted> {
+    fn place_instead(self, name: &OsStr, seen: &InodeSnapshot) -> Result<(), NotCommitted> {
         let directory = self.directory;
-        let holds = |wanted: &Seen| {
+        let holds = |wanted: &InodeSnapshot| {
             let found = look(directory, OsStr::new(&self.name));
             found.is_ok_and(|found| found.is_some_and(|found| wanted.matches(&found)))
         };
@@ -149,7 +157,7 @@ impl<'fd> Temporary<'fd> {
             return Ok(());
         }
         let mut undone = exchange();
-        if undone.is_ok() && !holds(&Seen::of(&new)) {
+        if undone.is_ok() && !holds(&InodeSnapshot::of(&new)) {
             // Someone replaced it once more before it was undone, and theirs is the latest.
             undone = exchange();
         }
@@ -162,7 +170,7 @@ impl<'fd> Temporary<'fd> {
     }
 
     /// Where entries cannot change places: what is put there between the look and the step is lost.
-    fn place_over(self, name: &OsStr, seen: &Seen) -> Result<(), NotCommitted> {
+    fn place_over(self, name: &OsStr, seen: &InodeSnapshot) -> Result<(), NotCommitted> {
         let directory = self.directory;
         if !look(directory, name)?.is_some_and(|now| seen.matches(&now)) {
             return Err(NotCommitted::Conflict);
@@ -178,7 +186,7 @@ impl<'fd> Temporary<'fd> {
     }
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TemporaryEntry<'_> {
     fn drop(&mut self) {
         if !self.name.is_empty() {
             let _ = unlinkat(self.directory, &self.name, AtFlags::empty());

@@ -13,21 +13,21 @@ use std::{
 
 use rustix::fs::{FileType, Stat, fstat};
 
-use super::beneath::{Tree, WORKABLE, change_mode};
+use super::beneath::{RootedTree, WORKABLE, change_mode};
 
 /// What it takes to read a file.
 const READABLE: u32 = 0o400;
 
 #[derive(Debug)]
 pub(super) struct Upper<'fd> {
-    tree: Tree<'fd>,
+    tree: RootedTree<'fd>,
     /// Modes to put back; parents sort before what they hold.
     unlocked: RefCell<BTreeMap<PathBuf, u32>>,
 }
 
 impl<'fd> Upper<'fd> {
     pub(super) fn new(root: BorrowedFd<'fd>) -> Self {
-        Self { tree: Tree::new(root), unlocked: RefCell::default() }
+        Self { tree: RootedTree::new(root), unlocked: RefCell::default() }
     }
 
     /// A directory to list.

@@ -48,7 +48,7 @@ struct Scripts {
 
 /// How one of them ended.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Ended {
+struct ScriptEnd {
     value: String,
     code: String,
     message: String,
@@ -103,8 +103,8 @@ impl Snippet {
         }
     }
 
-    fn check(&self, ended: &Ended) -> Result<(), String> {
-        let Ended { value, code, hint, logs, tier, .. } = ended;
+    fn check(&self, ended: &ScriptEnd) -> Result<(), String> {
+        let ScriptEnd { value, code, hint, logs, tier, .. } = ended;
         let as_expected = match self.end {
             End::Value(expected) => code.is_empty() && value == expected,
             End::Code(codes) => codes.contains(&code.as_str()),
@@ -179,7 +179,7 @@ fn run<'a>(
     who: Who,
     pool_size: usize,
     codes: impl IntoIterator<Item = (&'a str, u64)>,
-) -> Result<Vec<Ended>, String> {
+) -> Result<Vec<ScriptEnd>, String> {
     let codes: Vec<_> = codes.into_iter().map(|(code, time)| (code.to_owned(), time)).collect();
     let expected = codes.len();
     let text = serde_json::to_string(&Scripts { pool_size, codes });
@@ -187,7 +187,7 @@ fn run<'a>(
     let output = spawn::this_program(who, &["__scripts", &text])
         .and_then(|mut command| command.stdout(std::process::Stdio::piped()).output())
         .map_err(|error| error.to_string())?;
-    let ended: Vec<Ended> =
+    let ended: Vec<ScriptEnd> =
         serde_json::from_slice(&output.stdout).map_err(|error| format!("no answer: {error}"))?;
     if ended.len() == expected { Ok(ended) } else { Err(format!("{ended:?}")) }
 }
@@ -216,15 +216,15 @@ pub(crate) fn main(scripts: &str) -> io::Result<()> {
     Ok(())
 }
 
-async fn run_one(host: &Host, code: String, timeout: Duration) -> Ended {
+async fn run_one(host: &Host, code: String, timeout: Duration) -> ScriptEnd {
     let limits = Limits { timeout, cpu: timeout, memory: 64 << 20, ..Limits::DEFAULT };
     let request = RunRequest { limits, ..RunRequest::new(Language::JavaScript, code) };
     let result = host.run(request).await;
     let tier = result.isolation.tier.to_owned();
-    let ended = Ended { logs: result.logs, tier, ..Ended::default() };
+    let ended = ScriptEnd { logs: result.logs, tier, ..ScriptEnd::default() };
     match result.error {
-        None => Ended { value: result.result.get().to_owned(), ..ended },
-        Some(error) => Ended {
+        None => ScriptEnd { value: result.result.get().to_owned(), ..ended },
+        Some(error) => ScriptEnd {
             code: error.code.as_str().to_owned(),
             message: error.message,
             hint: error.hint,

@@ -24,7 +24,7 @@ use rustix::{
 
 use super::{
     BashSetup, commands,
-    state::{Descriptors, State},
+    state::{ShellDescriptors, ShellState},
 };
 
 /// An argument or variable may have 128 KiB; this leaves room for the prefix.
@@ -42,7 +42,7 @@ pub(super) const SESSION_PREFIX: &str =
 
 /// A bash that has been started.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningShell {
     pub(super) child: Child,
     /// Where refused commands are told.
     pub(super) refused: OwnedFd,
@@ -54,8 +54,8 @@ pub(super) struct Running {
 pub(super) fn launch(
     setup: &BashSetup,
     run: &RunCommand,
-    state: &State,
-) -> Result<Running, GuestError> {
+    state: &ShellState,
+) -> Result<RunningShell, GuestError> {
     put_context(setup, run).map_err(|error| {
         let message = format!("could not put the context into context.json: {error}");
         GuestError::new(disk_or_engine(&error), message)
@@ -67,12 +67,12 @@ pub(super) fn launch(
     started.map_err(|error| could_not_start(&error, run))
 }
 
-fn spawn(setup: &BashSetup, run: &RunCommand) -> io::Result<Running> {
+fn spawn(setup: &BashSetup, run: &RunCommand) -> io::Result<RunningShell> {
     let (refused, marker) = inherited_pipe()?;
     let mut command = command(setup, run)?;
     command.env(commands::HANDLER_VARIABLE, commands::handler(marker.as_raw_fd()));
     let child = command.spawn()?;
-    Ok(Running { child, refused, state: None })
+    Ok(RunningShell { child, refused, state: None })
 }
 
 /// A pipe whose writing end programs inherit, out of their way.
@@ -87,10 +87,14 @@ fn inherited_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Starts a shell that begins with the state, and leaves its own. It leads a group of processes, so
 /// that what it leaves running can be ended.
-fn spawn_in_session(setup: &BashSetup, run: &RunCommand, state: &State) -> io::Result<Running> {
+fn spawn_in_session(
+    setup: &BashSetup,
+    run: &RunCommand,
+    state: &ShellState,
+) -> io::Result<RunningShell> {
     let (refused, marker) = inherited_pipe()?;
     let (reader, writer) = inherited_pipe()?;
-    let descriptors = Descriptors { refused: marker.as_raw_fd(), state: writer.as_raw_fd() };
+    let descriptors = ShellDescriptors { refused: marker.as_raw_fd(), state: writer.as_raw_fd() };
     let mut command = bash(setup);
     let is_large = run.code.len() > MAX_ARGUMENT_BYTES;
     let (read, code) = match is_large {
@@ -106,7 +110,7 @@ fn spawn_in_session(setup: &BashSetup, run: &RunCommand, state: &State) -> io::R
     set_environment(&mut command, setup, run);
     command.process_group(0);
     let child = command.spawn()?;
-    Ok(Running { child, refused, state: Some(reader) })
+    Ok(RunningShell { child, refused, state: Some(reader) })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the engine of a shell is a process of its own")]

@@ -8,11 +8,11 @@ use super::{
     commands,
     json_line::LastLine,
     launch, paths,
-    pump::Ended,
-    refusals::Refusal,
-    said::{Complaint, complaint},
+    pump::ShellExit,
+    refusals::RefusedCommand,
+    stderr::{Complaint, complaint},
 };
-use crate::{Done, disk};
+use crate::{RunValue, disk};
 
 /// A shell says with these that a command may not be executed, or is not there.
 const REFUSED: [i32; 2] = [126, NOT_FOUND];
@@ -26,15 +26,15 @@ const SIGNALLED: i32 = 128;
 
 /// A run that has ended.
 #[derive(Debug)]
-pub(super) struct Outcome<'a> {
+pub(super) struct ShellOutcome<'a> {
     pub(super) run: &'a RunCommand,
-    pub(super) ended: Ended,
+    pub(super) ended: ShellExit,
 }
 
-impl Outcome<'_> {
+impl ShellOutcome<'_> {
     /// The value of a script that ended with 0, and the error of any other.
-    pub(super) fn conclude(self) -> Result<Done, GuestError> {
-        let Ended { status, .. } = &self.ended;
+    pub(super) fn conclude(self) -> Result<RunValue, GuestError> {
+        let ShellExit { status, .. } = &self.ended;
         let code = status.code().or_else(|| status.signal().map(|signal| SIGNALLED + signal));
         let code = match code.unwrap_or(-1) {
             // A script in a file would end with 1; `-c` makes this one exception.
@@ -64,12 +64,12 @@ impl Outcome<'_> {
     /// An expansion ended the script: `set -u`, or `${x:?}`.
     fn is_expansion(&self) -> bool {
         let about_commands = ["not found", "No such file or directory", "not granted"];
-        let last = self.ended.said.last();
+        let last = self.ended.tail.last();
         last.and_then(|last| complaint(last, &self.run.file_name))
             .is_some_and(|said| !about_commands.iter().any(|words| said.what.contains(words)))
     }
 
-    fn value(self) -> Result<Done, GuestError> {
+    fn value(self) -> Result<RunValue, GuestError> {
         let value = match self.ended.last_line {
             LastLine::Json(value) => value,
             LastLine::Text => b"null".to_vec(),
@@ -80,7 +80,7 @@ impl Outcome<'_> {
                     .with_hint("Print a summary as the last line: filter, count, or use head."));
             }
         };
-        Ok(Done { lossy: false, cut: false, value })
+        Ok(RunValue { lossy: false, cut: false, value })
     }
 
     fn explain(&self, code: i32) -> GuestError {
@@ -97,7 +97,7 @@ impl Outcome<'_> {
             return None;
         }
         let file_name = &self.run.file_name;
-        let Complaint { line, what } = self.ended.said.recent().find_map(|text| {
+        let Complaint { line, what } = self.ended.tail.recent().find_map(|text| {
             complaint(text, file_name).filter(|complaint| {
                 complaint.what.starts_with("syntax error")
                     || complaint.what.starts_with("unexpected EOF while looking for")
@@ -116,7 +116,7 @@ impl Outcome<'_> {
 
     /// The code ended with a command that was refused.
     fn refused(&self, code: i32) -> Option<GuestError> {
-        let Refusal { name, .. } =
+        let RefusedCommand { name, .. } =
             self.ended.refusals.last().filter(|_| REFUSED.contains(&code))?;
         let message = format!("PermissionError: command {name} is not granted");
         let error = GuestError::new(ErrorCode::PermissionCommand, message);
@@ -131,7 +131,7 @@ impl Outcome<'_> {
 
     /// The code ended over bash's own way to the network.
     fn network(&self) -> Option<GuestError> {
-        let device = self.ended.said.recent().find_map(paths::network_device)?;
+        let device = self.ended.tail.recent().find_map(paths::network_device)?;
         let message = format!("PermissionError: {device} needs the network");
         let error = GuestError::new(ErrorCode::PermissionNetwork, message);
         Some(self.placed(error).with_hint(NO_NETWORK))
@@ -140,7 +140,7 @@ impl Outcome<'_> {
     /// A limit the last words of the script tell of.
     fn limit(&self) -> Option<GuestError> {
         let said = |words: &[&str]| {
-            self.ended.said.recent().any(|line| words.iter().any(|word| line.contains(word)))
+            self.ended.tail.recent().any(|line| words.iter().any(|word| line.contains(word)))
         };
         let error = if said(&["fork: Resource temporarily", "fork: retry", "Cannot fork"]) {
             launch::too_many_processes(self.run)
@@ -173,7 +173,7 @@ impl Outcome<'_> {
     /// bash was asked for a descriptor whose number there cannot be: `exec 300>file`.
     fn is_descriptor_beyond_limit(&self) -> bool {
         let complaint =
-            self.ended.said.last().and_then(|last| complaint(last, &self.run.file_name));
+            self.ended.tail.last().and_then(|last| complaint(last, &self.run.file_name));
         let number = complaint.and_then(|said| said.what.strip_suffix(": Bad file descriptor"));
         number.and_then(|number| number.parse().ok()) >= Some(self.run.limits.open_files)
     }
@@ -185,7 +185,7 @@ impl Outcome<'_> {
         {
             message.push_str(&format!(" (a command was ended by {})", signal_name(signal)));
         }
-        if let Some(last) = self.ended.said.last() {
+        if let Some(last) = self.ended.tail.last() {
             message.push_str(&format!(": {last}"));
         }
         let error = self.placed(GuestError::new(ErrorCode::RuntimeExit, message));
@@ -196,7 +196,7 @@ impl Outcome<'_> {
     }
 
     fn hint(&self, code: i32) -> Option<String> {
-        let last = self.ended.said.last().unwrap_or_default();
+        let last = self.ended.tail.last().unwrap_or_default();
         if let Some(hint) = paths::missing(last).and_then(|path| self.hint_for_missing(path)) {
             return Some(hint);
         }
@@ -207,7 +207,7 @@ impl Outcome<'_> {
                 with --read and --write.";
             return Some(hint.to_owned());
         }
-        if let Some(Refusal { name, .. }) = self.ended.refusals.last() {
+        if let Some(RefusedCommand { name, .. }) = self.ended.refusals.last() {
             return Some(format!("{name} was refused on the way. {}", commands::hint_for(name)));
         }
         (code == NOT_FOUND).then(|| {
@@ -231,7 +231,7 @@ impl Outcome<'_> {
 
     /// With the line the last message is about.
     fn placed(&self, mut error: GuestError) -> GuestError {
-        let last = self.ended.said.last();
+        let last = self.ended.tail.last();
         let complaint = last.and_then(|last| complaint(last, &self.run.file_name));
         error.line = complaint.map(|complaint| complaint.line);
         error

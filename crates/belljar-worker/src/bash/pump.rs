@@ -20,11 +20,11 @@ use rustix::{
 
 use super::{
     json_line::{JsonLine, LastLine},
-    launch::Running,
-    lines::Lines,
-    refusals::Refusals,
-    said::{Said, Words},
+    launch::RunningShell,
+    lines::LineBuffer,
+    refusals::RefusedCommands,
     state::MAX_STATE_BYTES,
+    stderr::{StderrRewriter, StderrTail},
 };
 use crate::HostLink;
 
@@ -32,7 +32,7 @@ use crate::HostLink;
 const CHUNK_BYTES: usize = 64 << 10;
 /// The beginning of a line waits this long for its end.
 const FLUSH_AFTER: Duration = Duration::from_millis(20);
-/// After bash has ended: silence of this length means that all is said,
+/// After bash has ended: silence of this length means that all is tail,
 const SILENCE: Duration = Duration::from_millis(20);
 /// and this is the end in any case.
 const GRACE: Duration = Duration::from_millis(200);
@@ -42,49 +42,53 @@ const LAST_WORDS: Duration = Duration::from_millis(30);
 
 /// All that is known of a bash that has ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct ShellExit {
     pub(super) status: ExitStatus,
     /// It was ended, because its time was up. In a single run that is the host's business.
     pub(super) is_overdue: bool,
     /// What a session's shell has written for the next one.
     pub(super) left: Option<Vec<u8>>,
     pub(super) last_line: LastLine,
-    pub(super) said: Said,
-    pub(super) refusals: Refusals,
+    pub(super) tail: StderrTail,
+    pub(super) refusals: RefusedCommands,
 }
 
 /// Forwards what bash prints until it has ended.
-pub(super) fn pump(mut running: Running, run: &RunCommand, host: &HostLink) -> io::Result<Ended> {
+pub(super) fn pump(
+    mut running: RunningShell,
+    run: &RunCommand,
+    host: &HostLink,
+) -> io::Result<ShellExit> {
     let group = i32::try_from(running.child.id()).ok().and_then(Pid::from_raw);
-    let mut limit = run.session.then(|| Limit::new(run, group));
+    let mut limit = run.session.then(|| TimeLimit::new(run, group));
     let mut pump = Pump {
         stdout: running.child.stdout.take().map(OwnedFd::from),
         stderr: running.child.stderr.take().map(OwnedFd::from),
         refused: Some(running.refused),
         left: running.state.take(),
         process: open_process(running.child.id())?,
-        forward: Forward::new(run, host),
+        forward: Forwarder::new(run, host),
         chunk: vec![0; CHUNK_BYTES],
     };
     let mut ended: Option<(ExitStatus, Instant)> = None;
     loop {
-        let patience = match ended {
+        let timeout = match ended {
             Some((_, end)) => Some(SILENCE.min(end.saturating_duration_since(Instant::now()))),
             None => pump.forward.is_pending().then_some(FLUSH_AFTER),
         };
-        let left = limit.as_mut().filter(|_| ended.is_none()).map(Limit::enforce);
-        let patience = patience.into_iter().chain(left.flatten()).min();
-        let step = pump.step(patience, ended.is_some())?;
-        if step == Step::Ended {
+        let left = limit.as_mut().filter(|_| ended.is_none()).map(TimeLimit::enforce);
+        let timeout = timeout.into_iter().chain(left.flatten()).min();
+        let step = pump.step(timeout, ended.is_some())?;
+        if step == PumpStep::Ended {
             ended = Some((running.child.wait()?, Instant::now() + GRACE));
         }
         match ended {
             Some((status, end))
-                if pump.is_closed() || step == Step::Silence || Instant::now() >= end =>
+                if pump.is_closed() || step == PumpStep::Silence || Instant::now() >= end =>
             {
                 return pump.finish(status, limit);
             }
-            None if step == Step::Silence => pump.forward.flush()?,
+            None if step == PumpStep::Silence => pump.forward.flush()?,
             Some(_) | None => {}
         }
     }
@@ -92,13 +96,13 @@ pub(super) fn pump(mut running: Running, run: &RunCommand, host: &HostLink) -> i
 
 /// The time a session's shell may take, and the processes that end with it.
 #[derive(Debug)]
-struct Limit {
+struct TimeLimit {
     end: Option<Instant>,
     group: Option<Pid>,
     is_overdue: bool,
 }
 
-impl Limit {
+impl TimeLimit {
     fn new(run: &RunCommand, group: Option<Pid>) -> Self {
         let end = Instant::now().checked_add(Duration::from_millis(run.limits.wall_ms));
         Self { end, group, is_overdue: false }
@@ -139,7 +143,7 @@ fn open_process(id: u32) -> io::Result<OwnedFd> {
 
 /// What came of one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum PumpStep {
     /// Something was read.
     Read,
     /// Nothing was there to read for a while.
@@ -154,7 +158,7 @@ struct Pump<'a> {
     refused: Option<OwnedFd>,
     left: Option<OwnedFd>,
     process: OwnedFd,
-    forward: Forward<'a>,
+    forward: Forwarder<'a>,
     chunk: Vec<u8>,
 }
 
@@ -164,11 +168,11 @@ impl Pump<'_> {
     }
 
     /// Waits for something to read, and reads it once from wherever it is.
-    fn step(&mut self, patience: Option<Duration>, has_ended: bool) -> io::Result<Step> {
-        let ready = self.wait(patience, has_ended)?;
+    fn step(&mut self, timeout: Option<Duration>, has_ended: bool) -> io::Result<PumpStep> {
+        let ready = self.wait(timeout, has_ended)?;
         let [stdout, stderr, refused, left, process] = ready;
         if ready == [false; 5] {
-            return Ok(Step::Silence);
+            return Ok(PumpStep::Silence);
         }
         let Self { forward, chunk, .. } = self;
         if refused {
@@ -183,23 +187,23 @@ impl Pump<'_> {
         if stderr {
             read_from(&mut self.stderr, chunk, |bytes| forward.stderr(bytes))?;
         }
-        Ok(if process { Step::Ended } else { Step::Read })
+        Ok(if process { PumpStep::Ended } else { PumpStep::Read })
     }
 
     /// The run is over: what is left of it ends.
-    fn finish(mut self, status: ExitStatus, limit: Option<Limit>) -> io::Result<Ended> {
+    fn finish(mut self, status: ExitStatus, limit: Option<TimeLimit>) -> io::Result<ShellExit> {
         if let Some(limit) = &limit {
             limit.signal(Signal::KILL);
         }
         // All of the state was written before the shell ended.
         (self.stdout, self.stderr) = (None, None);
-        while self.left.is_some() && self.step(Some(Duration::ZERO), true)? == Step::Read {}
+        while self.left.is_some() && self.step(Some(Duration::ZERO), true)? == PumpStep::Read {}
         self.forward.flush()?;
         Ok(self.forward.finish(status, limit.is_some_and(|limit| limit.is_overdue)))
     }
 
     /// Which of stdout, stderr, refusals, the state and the process has something to say.
-    fn wait(&self, patience: Option<Duration>, has_ended: bool) -> io::Result<[bool; 5]> {
+    fn wait(&self, timeout: Option<Duration>, has_ended: bool) -> io::Result<[bool; 5]> {
         let process = (!has_ended).then_some(&self.process);
         let [stdout, stderr] = [self.stdout.as_ref(), self.stderr.as_ref()];
         let sources = [stdout, stderr, self.refused.as_ref(), self.left.as_ref(), process];
@@ -208,8 +212,8 @@ impl Pump<'_> {
             .flatten()
             .map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN))
             .collect();
-        let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
-        match poll(&mut fds, patience.as_ref()) {
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
             // Nothing is lost: the next wait is as long again.
             Err(Errno::INTR) => return self.wait(None, has_ended),
@@ -237,27 +241,27 @@ fn read_from(
 }
 
 /// Sends what was read, and remembers what the end of the run will want to know.
-struct Forward<'a> {
+struct Forwarder<'a> {
     host: &'a HostLink,
-    words: Words<'a>,
-    out_lines: Lines,
-    error_lines: Lines,
+    rewriter: StderrRewriter<'a>,
+    out_lines: LineBuffer,
+    error_lines: LineBuffer,
     last_line: JsonLine,
-    said: Said,
-    refusals: Refusals,
+    tail: StderrTail,
+    refusals: RefusedCommands,
     left: Option<Vec<u8>>,
 }
 
-impl<'a> Forward<'a> {
+impl<'a> Forwarder<'a> {
     fn new(run: &'a RunCommand, host: &'a HostLink) -> Self {
         Self {
             host,
-            words: Words::new(run),
-            out_lines: Lines::default(),
-            error_lines: Lines::default(),
+            rewriter: StderrRewriter::new(run),
+            out_lines: LineBuffer::default(),
+            error_lines: LineBuffer::default(),
             last_line: JsonLine::new(run.limits.result_bytes as usize),
-            said: Said::default(),
-            refusals: Refusals::default(),
+            tail: StderrTail::default(),
+            refusals: RefusedCommands::default(),
             left: None,
         }
     }
@@ -277,8 +281,8 @@ impl<'a> Forward<'a> {
     }
 
     fn stderr(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Self { host, words, said, refusals, .. } = self;
-        self.error_lines.push(bytes, |text| print_error(host, words, said, refusals, text))
+        let Self { host, rewriter, tail, refusals, .. } = self;
+        self.error_lines.push(bytes, |text| print_error(host, rewriter, tail, refusals, text))
     }
 
     fn refused(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -293,14 +297,14 @@ impl<'a> Forward<'a> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let Self { host, words, said, refusals, .. } = self;
+        let Self { host, rewriter, tail, refusals, .. } = self;
         self.out_lines.flush(|text| print(host, Stream::Stdout, text))?;
-        self.error_lines.flush(|text| print_error(host, words, said, refusals, text))
+        self.error_lines.flush(|text| print_error(host, rewriter, tail, refusals, text))
     }
 
-    fn finish(self, status: ExitStatus, is_overdue: bool) -> Ended {
-        let Self { last_line, said, refusals, left, .. } = self;
-        Ended { status, is_overdue, left, last_line: last_line.finish(), said, refusals }
+    fn finish(self, status: ExitStatus, is_overdue: bool) -> ShellExit {
+        let Self { last_line, tail, refusals, left, .. } = self;
+        ShellExit { status, is_overdue, left, last_line: last_line.finish(), tail, refusals }
     }
 }
 
@@ -310,15 +314,15 @@ fn print(host: &HostLink, stream: Stream, text: &[u8]) -> io::Result<()> {
 
 fn print_error(
     host: &HostLink,
-    words: &Words<'_>,
-    said: &mut Said,
-    refusals: &mut Refusals,
+    rewriter: &StderrRewriter<'_>,
+    tail: &mut StderrTail,
+    refusals: &mut RefusedCommands,
     text: &[u8],
 ) -> io::Result<()> {
-    let cleaned = words.as_if_a_file(text);
+    let cleaned = rewriter.as_if_a_file(text);
     let text = cleaned.as_deref().unwrap_or(text);
-    text.split(|byte| *byte == b'\n').for_each(|line| said.push(line));
-    if let Some(attempt) = refusals.look_at(text, words) {
+    text.split(|byte| *byte == b'\n').for_each(|line| tail.push(line));
+    if let Some(attempt) = refusals.scan_line(text, rewriter) {
         host.send(&Event::Denied { attempt })?;
     }
     print(host, Stream::Stderr, text)

@@ -27,7 +27,7 @@ const GIVEN: [&str; 5] = ["HOME", "TMPDIR", "LANG", "LC_CTYPE", "PATH"];
 
 /// What one run has left.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct ShellState {
     options: String,
     switches: String,
     variables: String,
@@ -39,12 +39,12 @@ pub(super) struct State {
 
 /// Descriptors a shell of a session writes to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Descriptors {
+pub(super) struct ShellDescriptors {
     pub(super) refused: i32,
     pub(super) state: i32,
 }
 
-impl State {
+impl ShellState {
     /// Reads what a shell wrote: the last record that is whole, if there is one.
     pub(super) fn read(written: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(written);
@@ -64,7 +64,7 @@ impl State {
     }
 
     /// What the next shell evaluates before its code, in pieces that fit an argument each.
-    pub(super) fn arguments(&self, run: &RunCommand, descriptors: Descriptors) -> Vec<String> {
+    pub(super) fn arguments(&self, run: &RunCommand, descriptors: ShellDescriptors) -> Vec<String> {
         let text = self.prologue(run, descriptors);
         let mut rest = text.as_str();
         let mut pieces = Vec::new();
@@ -76,7 +76,7 @@ impl State {
         pieces
     }
 
-    fn prologue(&self, run: &RunCommand, descriptors: Descriptors) -> String {
+    fn prologue(&self, run: &RunCommand, descriptors: ShellDescriptors) -> String {
         let granted: Vec<&str> =
             run.grants.env.keys().map(String::as_str).filter(|name| is_name(name)).collect();
         let given = [&GIVEN[..], &granted[..]].concat().join(" ");

@@ -16,7 +16,7 @@ const MAX_LINE_BYTES: usize = 600;
 
 /// The last lines of standard error.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct StderrTail {
     lines: VecDeque<String>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Complaint<'a> {
     pub(super) what: &'a str,
 }
 
-impl Said {
+impl StderrTail {
     /// Remembers a line.
     pub(super) fn push(&mut self, line: &[u8]) {
         let line = line.trim_ascii_end();
@@ -61,7 +61,7 @@ pub(super) fn complaint<'a>(text: &'a str, file_name: &str) -> Option<Complaint<
 
 /// How the bash of a run puts things.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words<'a> {
+pub(super) struct StderrRewriter<'a> {
     pub(super) file_name: &'a str,
     /// Lines from here on are of what earlier runs of the session have left.
     pub(super) earlier: Option<u32>,
@@ -69,7 +69,7 @@ pub(super) struct Words<'a> {
     pub(super) granted: &'a [String],
 }
 
-impl<'a> Words<'a> {
+impl<'a> StderrRewriter<'a> {
     pub(super) fn new(run: &'a RunCommand) -> Self {
         let earlier = run.session.then_some(EARLIER_LINES);
         Self { file_name: &run.file_name, earlier, granted: &run.grants.paths }

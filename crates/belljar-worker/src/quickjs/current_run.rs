@@ -13,12 +13,12 @@ use std::{
 
 use belljar_wire::{Command, Durable, Event, GuestGrants, GuestLimits, ToolCall, ToolReply};
 
-use super::{random::Generator, sources::Sources, transpile::Scope};
+use super::{random::Generator, sources::Sources, transpile::NameScope};
 use crate::HostLink;
 
 /// What the host said while the code waited.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum HostInput {
     Reply(ToolReply),
     /// Time has passed.
     Timer,
@@ -26,7 +26,7 @@ pub(super) enum Heard {
 
 /// Shared by the engine, its natives and its handlers.
 #[derive(Debug)]
-pub(super) struct Current {
+pub(super) struct CurrentRun {
     host: RefCell<Option<HostLink>>,
     sources: RefCell<Option<Rc<Sources>>>,
     began: Cell<Instant>,
@@ -56,7 +56,7 @@ struct DurableClock {
     wanted: f64,
 }
 
-impl Current {
+impl CurrentRun {
     pub(super) fn new() -> Rc<Self> {
         Rc::new(Self {
             host: RefCell::new(None),
@@ -95,7 +95,7 @@ impl Current {
         self.sources.replace(Some(sources.clone()));
         let now = Instant::now();
         // The clock of a session runs on from its first run.
-        if !matches!(sources.current().scope, Scope::Session { run: 2.. }) {
+        if !matches!(sources.current().scope, NameScope::Session { run: 2.. }) {
             self.began.set(now);
         }
         self.deadline.set(now.checked_add(Duration::from_millis(limits.wall_ms)));
@@ -185,8 +185,8 @@ impl Current {
     }
 
     /// Whether the host has something to say within this time.
-    pub(super) fn hears_within(&self, time: Duration) -> bool {
-        self.host.borrow().as_ref().is_some_and(|host| host.hears_within(time))
+    pub(super) fn has_input_within(&self, time: Duration) -> bool {
+        self.host.borrow().as_ref().is_some_and(|host| host.has_input_within(time))
     }
 
     /// Asks the host to tell when so much time has passed, unless it was asked for that already.
@@ -201,7 +201,7 @@ impl Current {
 
     /// Waits for what the host says next. In a durable run the wait is not on the guest's clock:
     /// a person may take long, and the host keeps the time.
-    pub(super) fn receive(&self) -> Option<Heard> {
+    pub(super) fn receive(&self) -> Option<HostInput> {
         let host = self.host.borrow().clone()?;
         let began = Instant::now();
         let command = host.receive().ok()?;
@@ -216,11 +216,11 @@ impl Current {
                 }
                 let Calls { made, waiting } = self.calls.get();
                 self.calls.set(Calls { made, waiting: waiting.saturating_sub(1) });
-                Some(Heard::Reply(reply))
+                Some(HostInput::Reply(reply))
             }
             Command::Timer { now_ms } => {
                 self.advance(now_ms);
-                Some(Heard::Timer)
+                Some(HostInput::Timer)
             }
             Command::Run(_) | Command::Branch | Command::Reroot => None,
         }

@@ -7,8 +7,8 @@ use belljar_wire::{ErrorCode, ErrorKind};
 use rquickjs::{Ctx, IntoAtom, Object, Value, atom::PredefinedAtom};
 
 use super::{
-    frames::{Trace, describe},
-    library::Library,
+    frames::{StackTrace, describe},
+    library::GuestLibrary,
     sources::Sources,
     text::text_of,
 };
@@ -18,21 +18,21 @@ const MAX_RELATED: u32 = 8;
 
 /// Reads errors of one run.
 #[derive(Clone, Copy)]
-pub(super) struct Thrown<'a, 'js> {
+pub(super) struct ErrorReader<'a, 'js> {
     pub(super) ctx: &'a Ctx<'js>,
-    pub(super) library: &'a Library,
+    pub(super) library: &'a GuestLibrary,
     pub(super) sources: &'a Sources,
 }
 
 /// What an error of the library's says of itself.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct LibraryErrorInfo {
     pub(super) code: ErrorCode,
     pub(super) hint: Option<String>,
     pub(super) tool_name: Option<String>,
 }
 
-impl<'js> Thrown<'_, 'js> {
+impl<'js> ErrorReader<'_, 'js> {
     /// The value as an error: one of the engine's, or what looks like one, a `DOMException` say.
     pub(super) fn as_error<'v>(&self, value: &'v Value<'js>) -> Option<&'v Object<'js>> {
         let object = value.as_object()?;
@@ -62,7 +62,7 @@ impl<'js> Thrown<'_, 'js> {
     }
 
     /// The frames of the agent's own code.
-    pub(super) fn trace(&self, error: &Object<'js>) -> Trace {
+    pub(super) fn trace(&self, error: &Object<'js>) -> StackTrace {
         let stack = self.library.raw_stack(self.ctx, error).unwrap_or_else(|_| {
             self.ctx.catch();
             String::new()
@@ -71,7 +71,7 @@ impl<'js> Thrown<'_, 'js> {
     }
 
     /// What an error of the library's own says of itself: a `PermissionError` or a `ToolError`.
-    pub(super) fn told(&self, error: &Object<'js>) -> Option<Told> {
+    pub(super) fn library_error(&self, error: &Object<'js>) -> Option<LibraryErrorInfo> {
         let library = self.library.values(self.ctx).ok()?;
         let permission: Value = library.get("permissionPrototype").ok()?;
         let tool = self.library.tool_prototype(self.ctx).ok()?;
@@ -88,7 +88,7 @@ impl<'js> Thrown<'_, 'js> {
             [ErrorKind::PermissionError, ErrorKind::ToolError, ErrorKind::SerializationError];
         let is_own = kinds.contains(&code.kind()) && code.is_a_cells_own();
         let (hint, tool_name) = (self.text(error, "hint"), self.text(error, "toolName"));
-        is_own.then_some(Told { code, hint, tool_name })
+        is_own.then_some(LibraryErrorInfo { code, hint, tool_name })
     }
 
     /// Name and hint of an error of `fs`, which says itself what to do about it.

@@ -9,7 +9,7 @@ use super::hints;
 
 /// A name that does not exist here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Missing {
+pub(super) struct MissingName {
     /// A refusal, for what would reach out of the cell; otherwise an error like any other.
     pub(super) code: ErrorCode,
     pub(super) hint: &'static str,
@@ -23,7 +23,7 @@ const NO_HOST: &str = "There is no access to the host here: no process, no envir
     subprocess. Input is in `context`.";
 
 /// What is known about a name that is not defined.
-pub(super) fn lookup(name: &str) -> Option<Missing> {
+pub(super) fn lookup(name: &str) -> Option<MissingName> {
     let (code, hint) = match name {
         "fsPromises" => (ErrorCode::RuntimeThrown, "Use fs.promises."),
         "path" => (ErrorCode::RuntimeThrown, "Write: import path from \"node:path\"."),
@@ -55,5 +55,5 @@ pub(super) fn lookup(name: &str) -> Option<Missing> {
         ),
         _ => return None,
     };
-    Some(Missing { code, hint })
+    Some(MissingName { code, hint })
 }

@@ -8,17 +8,17 @@ use rquickjs::{Ctx, Persistent, Runtime, Value};
 
 /// What is unhandled at the moment; must be empty before the runtime is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Rejections {
-    unhandled: RefCell<Vec<Rejection>>,
+pub(super) struct RejectionTracker {
+    unhandled: RefCell<Vec<UnhandledRejection>>,
 }
 
 #[derive(Debug)]
-struct Rejection {
+struct UnhandledRejection {
     promise: Persistent<Value<'static>>,
     reason: Persistent<Value<'static>>,
 }
 
-impl Rejections {
+impl RejectionTracker {
     /// Has the runtime report here.
     pub(super) fn watch(runtime: &Runtime) -> Rc<Self> {
         let rejections = Rc::new(Self::default());
@@ -36,7 +36,7 @@ impl Rejections {
         let mut unhandled = self.unhandled.borrow_mut();
         if !is_handled {
             let reason = Persistent::save(ctx, reason);
-            unhandled.push(Rejection { promise, reason });
+            unhandled.push(UnhandledRejection { promise, reason });
         } else if let Some(at) = unhandled.iter().rposition(|one| one.promise == promise) {
             // Dropped after the borrow ends: freeing a promise may free others.
             let handled = unhandled.remove(at);

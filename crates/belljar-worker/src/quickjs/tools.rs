@@ -8,9 +8,9 @@ use rquickjs::{
 };
 
 use super::{
-    current::Current,
+    current_run::CurrentRun,
     text::text_of,
-    value::{self, EncodeError, Encoded},
+    value::{self, EncodeError, EncodedValue},
 };
 
 /// Arguments larger than this do not fit a frame of the host's.
@@ -21,7 +21,7 @@ const MAX_ARGUMENT_BYTES: usize = 16 << 20;
 pub(super) fn install<'js>(
     ctx: &Ctx<'js>,
     native: &Object<'js>,
-    current: &Rc<Current>,
+    current: &Rc<CurrentRun>,
 ) -> Result<()> {
     let current = current.clone();
     let call = move |ctx: Ctx<'js>,
@@ -32,7 +32,7 @@ pub(super) fn install<'js>(
                      stack: JsString<'js>|
           -> Result<Value<'js>> {
         let json = match value::encode(&arguments, &values, MAX_ARGUMENT_BYTES) {
-            Ok(Encoded { json, .. }) => json,
+            Ok(EncodedValue { json, .. }) => json,
             Err(EncodeError::Engine(error)) => return Err(error),
             Err(EncodeError::Misfit { what, path }) => {
                 return value::describe(what, "result", &path).message.into_js(&ctx);
@@ -50,7 +50,7 @@ pub(super) fn install<'js>(
 }
 
 /// The agent's line of a call.
-fn line_of(current: &Current, stack: &str) -> Option<u32> {
+fn line_of(current: &CurrentRun, stack: &str) -> Option<u32> {
     let trace = current.sources()?.trace(stack, "");
     Some(trace.current()?.position().0)
 }

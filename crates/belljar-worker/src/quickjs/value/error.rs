@@ -37,14 +37,14 @@ pub(in crate::quickjs) enum Misfit {
 
 /// One step of a path.
 #[derive(Debug)]
-pub(super) enum Step<'a, 'js> {
+pub(super) enum PathStep<'a, 'js> {
     Top,
     Index(usize),
     Property(&'a Atom<'js>),
     Entry(&'a str),
 }
 
-impl Step<'_, '_> {
+impl PathStep<'_, '_> {
     /// What `toJSON` is told.
     pub(super) fn key(&self) -> Result<String, Error> {
         match self {
@@ -84,7 +84,7 @@ impl EncodeError {
     }
 
     /// The same error, seen from the container.
-    pub(super) fn under(mut self, step: &Step<'_, '_>) -> Self {
+    pub(super) fn under(mut self, step: &PathStep<'_, '_>) -> Self {
         if let Self::Misfit { path, .. } = &mut self {
             path.push(step.describe());
         }
