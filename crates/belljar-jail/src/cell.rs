@@ -37,31 +37,32 @@ use crate::{
 
 /// What a cell's guest process does.
 pub trait Guest {
-    /// Every layer is in force: talk to the host, run the code. The process ends on return.
+    /// Called with every layer in force: talks to the host, runs the code. The process ends on
+    /// return.
     fn confined(&mut self, cell: ConfinedCell);
 
-    /// A layer could not be put in force: tell the host. The process ends on return.
+    /// Called when a layer could not be put in force: tells the host. The process ends on return.
     fn refused(&mut self, socket: UnixStream, error: &ConfineError);
 
-    /// In the zygote, before each clone of a cell.
+    /// Called in the zygote, before each clone of a cell.
     fn before_clone(&mut self) {}
 
-    /// In the zygote, after each.
+    /// Called in the zygote, after each clone, whether it succeeded or not.
     fn after_clone(&mut self) {}
 
-    /// In the zygote, once, after its first cell: prepares what the first cell could do without,
-    /// for the benefit of all later ones.
+    /// Called in the zygote, once, after its first cell: prepares what the first cell can do
+    /// without and later ones benefit from.
     fn warm_further(&mut self) {}
 }
 
-/// A guest process inside its cell.
+/// A confined cell, as its guest process gets it.
 #[derive(Debug)]
 pub struct ConfinedCell {
-    /// The one way out.
+    /// The only connection out of the cell.
     pub socket: UnixStream,
-    /// The process's own limits.
+    /// Lets the process lower its own limits.
     pub limits: OwnLimits,
-    /// What the guest of a session's cell can do besides.
+    /// Present in a session's cell: its guest may branch between runs.
     pub brancher: Option<Brancher>,
 }
 
@@ -107,7 +108,7 @@ pub(crate) struct CellOrder {
     pub(crate) kind: CellKind,
 }
 
-/// What a keeper has when its cell is prepared.
+/// What a keeper holds once it has mounted its cell, before it starts the guest.
 struct PreparedKeeper {
     ended_children: OwnedFd,
     from_keeper: OwnedFd,
@@ -123,7 +124,7 @@ pub(crate) struct CellHandles {
     pub(crate) pidfd: OwnedFd,
 }
 
-/// The cell's own ends.
+/// The cell's ends of the two sockets.
 struct CellEnds {
     guest: UnixStream,
     keeper: OwnedFd,
@@ -228,8 +229,8 @@ impl CellTemplate {
         };
         if order.kind == CellKind::Session {
             let finish = || match self.plan.guests() {
-                // Nothing in there is of use to one, and a rule about files cannot tell it from its
-                // own.
+                // A script has no use for it, and Landlock cannot tell it from the cell's own
+                // files.
                 Guests::Script => Ok(()),
                 Guests::Programs => mounts::mount_session_proc("proc"),
             };
@@ -249,7 +250,7 @@ impl CellTemplate {
         Ok(CellFiles::Plain)
     }
 
-    /// Pid 2: locks itself down, waits for the keeper to have done so too, and is handed over.
+    /// Pid 2: confines itself, waits until the keeper is confined too, and hands over to the guest.
     fn become_guest(
         &self,
         order: &CellOrder,
@@ -283,7 +284,8 @@ impl CellTemplate {
         }
         drop(files);
         unblock_all().during(Mechanism::PidNamespace)?;
-        // A cell is born into its zygote's process group, and a signal to a group knows no namespace.
+        // A cell is born into its zygote's process group, and a signal to a group knows no
+        // namespace.
         setsid().during(Mechanism::PidNamespace)?;
         let plan = &self.plan;
         if plan.asks_for(Mechanism::Capabilities) {
@@ -357,8 +359,8 @@ impl CellTemplate {
 }
 
 impl CellOrder {
-    /// What the guest's process may use. The branches of a session are counted together, so there is
-    /// room for all of them.
+    /// What the guest's process may use. The branches of a session are counted together, so there
+    /// is room for all of them.
     fn process_limits(&self) -> CellLimits {
         let branches = match self.kind {
             CellKind::Single => 0,
@@ -381,10 +383,10 @@ fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     Ok(set_capabilities(None, sets)?)
 }
 
-/// What a process says down a pipe once it is confined itself.
+/// The byte a process writes to a pipe once it is confined itself.
 pub(crate) const CONFINED: u8 = 1;
 
-/// Waits until the process at the other end of a pipe has said that it is confined.
+/// Waits until the process at the other end of a pipe reports that it is confined.
 pub(crate) fn wait_until_confined(pipe: &impl AsFd) -> io::Result<()> {
     let mut said = [0];
     rustix::io::read(pipe, &mut said)?;

@@ -8,17 +8,17 @@ use crate::Mechanism;
 
 /// A mechanism could not be put in force, so nothing may run.
 #[derive(Debug, Error)]
-#[error("could not put {mechanism} in force: {source}")]
+#[error("could not enforce {mechanism}: {source}")]
 pub struct ConfineError {
-    /// What failed.
+    /// The layer that is not in force.
     pub mechanism: Mechanism,
     /// What the system said.
     pub source: io::Error,
 }
 
-/// Names the mechanism an error belongs to.
+/// Adds the mechanism to the error of an operation.
 pub(crate) trait MechanismContext<T> {
-    /// Wraps the error, if there is one.
+    /// Wraps the error, if there is one, in a [`ConfineError`].
     fn during(self, mechanism: Mechanism) -> Result<T, ConfineError>;
 }
 

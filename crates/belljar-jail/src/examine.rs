@@ -1,4 +1,4 @@
-//! What this machine can enforce, found out by trying each layer in a process of its own (I3).
+//! What this machine can enforce: each layer is tried in a process of its own (I3).
 
 use std::{
     fs::File,
@@ -27,29 +27,29 @@ use crate::{
 /// The hidden first argument that makes a program examine the machine.
 pub const EXAMINE_ARGUMENT: &str = "__examine";
 
-/// One layer, and whether it holds here.
+/// One layer, and whether this machine can enforce it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// The layer's name.
+    /// The name of the layer, as in [`Mechanism::as_str`].
     pub layer: String,
-    /// Whether it works.
+    /// Whether the layer works on this machine.
     pub state: FindingState,
-    /// What was found, e.g. `ABI 7`, or the system's error.
+    /// What the trial found, e.g. `ABI 7`, or the system's error.
     pub detail: String,
-    /// What to do when it does not work.
+    /// What the operator can do when it does not work.
     pub remedy: Option<String>,
 }
 
-/// Whether a layer holds.
+/// What became of the trial of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingState {
-    /// Tried, and it held.
+    /// The trial of the layer succeeded.
     Works,
     /// Not available; `detail` names the substitute in force.
     Substituted,
-    /// Tried, and it failed: runs are refused.
+    /// The trial failed: runs are refused on this machine.
     Missing,
 }
 
@@ -106,10 +106,10 @@ pub fn memory_cgroup(delegation: &Result<Delegation, String>) -> Finding {
         Ok(_) => (FindingState::Works, "cgroup v2, delegated".to_owned(), None),
         Err(reason) => (
             FindingState::Substituted,
-            format!("{reason}; rlimits and sampling by the host take its place"),
+            format!("{reason}; rlimits and sampling by the host are used instead"),
             Some(
-                "recommended where strangers' code runs, for the kernel's own memory is bounded by it \
-                 alone: start belljar with `systemd-run --user --scope -p Delegate=yes`"
+                "recommended for untrusted code, because only a control group bounds the kernel's \
+                 own memory: start belljar with `systemd-run --user --scope -p Delegate=yes`"
                     .into(),
             ),
         ),
@@ -139,7 +139,7 @@ fn in_child(trial: Trial) -> Result<String, String> {
             match text.split_at_checked(1) {
                 Some(("+", detail)) => Ok(detail.to_owned()),
                 Some((_, error)) => Err(error.to_owned()),
-                None => Err("the trial died".to_owned()),
+                None => Err("the trial process died".to_owned()),
             }
         }
     }
@@ -244,7 +244,7 @@ pub(crate) fn remedy(mechanism: Mechanism) -> &'static str {
         }
         Mechanism::Seccomp => "the kernel needs CONFIG_SECCOMP_FILTER",
         Mechanism::UnprivilegedUser => {
-            "this root has no other user to become, as in a rootless container: map a range of ids \
+            "root cannot become another user here, as in a rootless container: map a range of ids \
              into it, or start belljar as an ordinary user"
         }
         Mechanism::Capabilities

@@ -25,60 +25,61 @@ use crate::{
     sys,
 };
 
-/// What a session's keeper mounts overlays with later on: they do everything in their layers in its
-/// name, as those of other cells do in the name of a keeper that is not confined yet.
+/// The capabilities that a session's keeper needs to mount overlays later: an overlay works in its
+/// layers with the credentials it was mounted with.
 const OVERLAYS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::CHOWN);
 
-/// Longer than two guests take to go on in their trees: what is cleared away before that, they wait for.
-const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+/// How long tidying waits after branching: longer than two guests take to enter their new trees,
+/// which tidying would delay.
+const TIDY_DELAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Host → keeper.
+/// What the host asks of a keeper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 enum KeeperRequest {
-    /// Another size of `/work` and `/tmp`.
+    /// Changes the size of `/work` and `/tmp`.
     Resize { bytes: u64, inodes: u64 },
-    /// A handle on what the guest has written to `/work`.
+    /// Asks for a handle on what the guest has written to `/work`.
     Work,
-    /// The rest is for sessions only. A handle on the first branch's guest.
+    /// Asks for a handle on the first branch's guest. This and the rest are for sessions only.
     FirstGuest,
-    /// Two trees for one branch.
+    /// Splits one branch's tree into two.
     Branch { branch: u64 },
-    /// The guest of a branch is dead: forget its files.
+    /// Drops the files of a branch whose guest is dead.
     DropBranch { branch: u64 },
-    /// A handle on a branch's `/work`, as it sees it.
+    /// Asks for a handle on a branch's `/work`, as the branch sees it.
     BranchFiles { branch: u64 },
 }
 
-/// Keeper → host.
+/// What a keeper reports to the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum KeeperReport {
     /// A handle on what the guest has written to `/work` is attached.
     Work,
-    /// There is no such handle.
+    /// The handle on `/work` could not be opened.
     NoWork {
         /// What the system said.
         message: String,
     },
     /// A handle on the first branch's guest is attached.
     FirstGuest,
-    /// The branch is frozen, and there are two trees instead: that of the new branch, and the one the
-    /// old branch is to go on in, are attached in this order.
+    /// The branch's tree is frozen, and two new ones replace it. They are attached: first that of
+    /// the new branch, then the one the old branch moves to.
     Branched {
         /// The number of the new branch.
         child: u64,
     },
-    /// The branch is what it was.
+    /// The branch was not split, and is unchanged.
     NotBranched {
-        /// Why.
+        /// The reason, for the person or code that asked for the branch.
         message: String,
     },
-    /// The branch is forgotten.
+    /// The files of the branch are dropped.
     Dropped,
     /// `/work` and `/tmp` have the size that was asked for.
     Resized,
@@ -89,7 +90,7 @@ pub enum KeeperReport {
     },
     /// The guest has ended.
     Ended {
-        /// How.
+        /// Its exit status or the signal that killed it.
         end: GuestEnd,
         /// CPU time it used in its life, in microseconds.
         cpu_us: u64,
@@ -102,9 +103,9 @@ pub enum KeeperReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum GuestEnd {
-    /// By itself, with this status.
+    /// It ended itself with this exit status.
     Exited(i32),
-    /// By this signal.
+    /// A signal of this number killed it.
     Killed(i32),
 }
 
@@ -155,8 +156,8 @@ pub fn receive_report(keeper: impl AsFd) -> io::Result<Option<(KeeperReport, Opt
     Ok(received.map(|(report, fds)| (report, fds.into_iter().next())))
 }
 
-/// Confines the keeper itself: one capability, over its own mounts, and a filter. A session's keeper
-/// has those over its own files as well.
+/// Confines the keeper itself: it keeps one capability, over its own mounts, and gets a filter. A
+/// session's keeper keeps those over its own files as well.
 pub(crate) fn confine(
     plan: &ZygotePlan,
     kind: CellKind,
@@ -179,7 +180,7 @@ pub(crate) fn confine(
     Ok(())
 }
 
-/// Where a guest's files are.
+/// How a cell keeps its guest's files.
 #[derive(Debug)]
 pub(crate) enum CellFiles {
     /// In the cell's own `/work`.
@@ -190,22 +191,22 @@ pub(crate) enum CellFiles {
     Session(Box<SessionRoot>),
 }
 
-/// The guest a keeper has started.
+/// The guest process that a keeper has started.
 #[derive(Debug)]
 pub(crate) struct GuestProcess {
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
 }
 
-/// Serves the cell until the host lets go of it. What the guest left can still be asked for when it
-/// has ended.
+/// Serves the cell until the host closes its socket. The guest's files can still be asked for after
+/// the guest has ended.
 pub(crate) fn watch(
     socket: &OwnedFd,
     ended_children: &OwnedFd,
     guest: &GuestProcess,
     mut files: CellFiles,
 ) -> io::Result<()> {
-    // When there is something to tidy: for how long a request is waited for before that.
+    // When there is something to tidy: how long to wait for a request before that.
     let mut untidy = None;
     loop {
         let mut ready =
@@ -228,7 +229,7 @@ pub(crate) fn watch(
             && (from_host || untidy.is_some())
         {
             let is_put_off = is_branching && untidy.is_none();
-            untidy = if is_put_off { Some(REST) } else { root.tidy().then_some(AT_ONCE) };
+            untidy = if is_put_off { Some(TIDY_DELAY) } else { root.tidy().then_some(AT_ONCE) };
         }
     }
 }
@@ -280,7 +281,7 @@ fn answer_session(
             Err(error) => not_branched(socket, &error),
         },
         KeeperRequest::BranchFiles { branch } => hand_over(socket, root.work(branch)),
-        // Its files are those of its branches.
+        // The files of a session belong to its branches.
         KeeperRequest::Work => hand_over(socket, Err(io::ErrorKind::Unsupported.into())),
         KeeperRequest::Resize { .. } | KeeperRequest::FirstGuest => Ok(()),
     }

@@ -1,9 +1,9 @@
-//! File access by rule: the second net, under mounts and descriptors.
+//! Landlock: file access by rule, a second layer under mounts and descriptors.
 //!
-//! Files are opened beneath the cell's own directories, what it was granted and what its engine
-//! needs, and nowhere else: not in `/proc`, which would tell the host path of the program, and not
-//! through a descriptor that leaked in from somewhere. Where the kernel knows how, TCP, abstract
-//! sockets and signals to the outside are refused too.
+//! Files can be opened beneath the cell's own directories, its grants and what its engine needs,
+//! and nowhere else: not in `/proc`, which would reveal the host path of the program, and not
+//! through a leaked descriptor. Where the kernel supports it, TCP, abstract sockets and signals to
+//! the outside are refused too.
 
 use std::{
     io,
@@ -19,28 +19,28 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::{View, mounts};
 
-/// Debian 12's kernel 6.1 has ABI 2; what later ABIs add is used where it is there.
+/// Debian 12's kernel 6.1 has ABI 2; later ABIs are used where the kernel has them.
 const REQUIRED: ABI = ABI::V2;
 const WANTED: ABI = ABI::V6;
 
 /// What may be done beneath a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathAccess {
-    /// Directories are listed.
+    /// Directories can be listed.
     List,
-    /// Files and directories are read.
+    /// Files and directories can be read.
     Read,
-    /// Programs are started.
+    /// Programs can be read and executed.
     Execute,
-    /// A device is read and written.
+    /// A device can be read and written.
     Device,
-    /// Everything that is done with ordinary files and directories.
+    /// Everything can be done with ordinary files and directories.
     Own,
-    /// An ordinary file, by itself, is read and written.
+    /// A single ordinary file can be read and written.
     OwnFile,
 }
 
-/// One rule: a place, and what may be done there.
+/// One rule: a path by its handle, and what may be done beneath it.
 #[derive(Debug)]
 pub(crate) struct AllowedPath {
     handle: OwnedFd,
@@ -48,14 +48,14 @@ pub(crate) struct AllowedPath {
 }
 
 impl AllowedPath {
-    /// The place a path leads to now.
+    /// A rule for what is at a path now.
     pub(crate) fn at(path: impl AsRef<Path>, reach: PathAccess) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let handle = openat(CWD, path.as_ref(), flags, Mode::empty())?;
         Ok(Self { handle, reach })
     }
 
-    /// What a view lets guests read and execute; what is not there needs no rule.
+    /// The rules for what a view lets guests read and execute; missing paths need none.
     pub(crate) fn of_view(view: &View) -> Vec<Self> {
         let read = view.readable.iter().map(|path| (path, PathAccess::Read));
         let execute = view.executable.iter().map(|path| (path, PathAccess::Execute));
@@ -74,7 +74,7 @@ impl AsFd for AllowedPath {
     }
 }
 
-/// Restricts the calling process and all it will ever start to these places; returns the kernel's
+/// Restricts the calling process and all it will ever start to these paths; returns the kernel's
 /// ABI.
 pub(crate) fn restrict(places: &[&AllowedPath]) -> io::Result<i32> {
     let abi = apply(places).map_err(io::Error::other)?;

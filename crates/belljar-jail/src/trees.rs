@@ -1,4 +1,4 @@
-//! Detached trees: parts of the host's file tree on their way into a cell.
+//! Detached trees: parts of the host's file tree that are handed to a cell.
 //!
 //! A pivoted zygote cannot see the host's files, and a directory's descriptor from outside cannot
 //! be mounted inside. A detached copy of its mount can: it is made where the host's tree is still
@@ -34,9 +34,10 @@ const GRANTED: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NODEV)
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
 
-/// What `EINVAL` means for a tree whose owner is to appear as another.
-const NOT_MAPPED: &str = "its file system cannot show its owner as another user, which a host that runs as \
-     root needs: ext4, XFS and Btrfs can, tmpfs from Linux 6.3 on; elsewhere belljar has to run as the owner";
+/// The meaning of `EINVAL` for a tree whose owner is to appear as another user.
+const NOT_MAPPED: &str = "its file system does not support id-mapped mounts, which a host that runs \
+     as root needs (ext4, XFS and Btrfs do, tmpfs from Linux 6.3 on): run belljar as the owner of \
+     the files instead";
 
 /// Detaches a copy of the mounts at a path and beneath, with attributes added.
 ///
@@ -122,7 +123,7 @@ fn same(tree: OwnedFd, identity: (u64, u64)) -> io::Result<OwnedFd> {
     if (found.st_dev, found.st_ino) == identity {
         return Ok(tree);
     }
-    Err(io::Error::other("it was replaced by another one while the run was being prepared"))
+    Err(io::Error::other("it was replaced while the run was being prepared"))
 }
 
 fn enter_own_namespaces() -> io::Result<()> {

@@ -4,9 +4,10 @@
 //! Everything in an upper directory was written by hostile code, and the real directory may be
 //! changed by others meanwhile. So every path is opened beneath a directory handle without
 //! following any link, walks are iterative and bounded in depth, entries and descriptors, and
-//! nothing in the real directory is replaced or removed unless it still is what the change list saw.
+//! nothing in the real directory is replaced or removed unless it still is what the change list
+//! saw.
 //!
-//! Mounting the overlay, and making sure that its cell is dead, is left to others.
+//! Mounting the overlay, and making sure that its cell is dead, is the caller's duty.
 
 mod artifacts;
 mod attributes;

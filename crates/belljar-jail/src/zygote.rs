@@ -1,6 +1,6 @@
 //! The zygote: a confined, warm process that only ever clones cells.
 //!
-//! Two processes come of the one that calls [`serve`]. The *warden* stays outside the new
+//! The process that calls [`serve`] becomes two. The *warden* stays outside the new
 //! namespaces and does nothing but end the zygote when the host goes away. The zygote proper is
 //! pid 1 of its own pid namespace, so whatever ends it ends every cell.
 
@@ -53,7 +53,7 @@ use crate::{
     trees,
 };
 
-/// Directories whose files everybody may read anyway.
+/// Directories whose files every user may read anyway.
 const PUBLIC: [&str; 6] = ["/usr", "/lib", "/lib64", "/bin", "/etc", "/opt"];
 
 /// Becomes a zygote that takes orders from standard input, a packet socket.
@@ -68,18 +68,18 @@ pub fn serve<G: Guest>(warm: impl FnOnce() -> Result<G, String>) -> ! {
 /// A program of the view that takes over a confined zygote, and calls [`resume`].
 #[derive(Debug)]
 pub struct Successor {
-    /// Its path on the host, which is part of the view.
+    /// The path of the program on the host; it is added to the view.
     pub path: PathBuf,
     /// Its arguments. One more is added, for [`resume`].
     pub arguments: Vec<OsString>,
-    /// All of its environment.
+    /// The whole environment of the program.
     pub environment: Vec<(&'static str, &'static str)>,
-    /// Files it finds in its root.
+    /// Files to put into its root, by path.
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// The same as [`serve`] for cells whose guests are programs: once confined, the process becomes
-/// another program, which was found within its root, and goes on there.
+/// Becomes a zygote whose guests are programs: once confined, the process executes another program,
+/// which is found within its root and continues as the zygote.
 pub fn serve_by(successor: impl FnOnce() -> Result<Successor, String>) -> ! {
     let found = Cell::new(None);
     let _ = begin(
@@ -97,7 +97,7 @@ pub fn serve_by(successor: impl FnOnce() -> Result<Successor, String>) -> ! {
     exit_now(0)
 }
 
-/// Goes on as the zygote in the program that [`serve_by`] handed to, given its last argument.
+/// Continues as the zygote in the program that [`serve_by`] has executed, given its last argument.
 pub fn resume<G: Guest>(argument: &str, warm: impl FnOnce() -> Result<G, String>) -> ! {
     let _ = try_resume(argument, warm);
     exit_now(0)
@@ -116,7 +116,7 @@ fn try_resume<G: Guest>(
     ConfinedZygote { plan, ids, control }.make_cells(|| Ok(guest))
 }
 
-/// What a zygote goes on with once it is confined but for its filter.
+/// A zygote that is confined except for its filter.
 #[derive(Debug)]
 struct ConfinedZygote {
     plan: ZygotePlan,
@@ -264,7 +264,8 @@ fn detach_view(plan: &ZygotePlan, owner: Option<Ids>) -> io::Result<Vec<(PathBuf
     let in_place = plan.view().trees.iter().map(|path| (path, path));
     let moved = plan.view().moved.iter().map(|(from, to)| (from, to));
     for (path, target) in in_place.chain(moved) {
-        // What everybody may read anyway needs no map; a private home does, where it can be had.
+        // What every user may read anyway needs no id map; a private home does, if the file system
+        // supports it.
         let owner = owner.filter(|_| !PUBLIC.iter().any(|public| path.starts_with(public)));
         let mapped = owner.map(|owner| trees::detach(path, mounts::SOFTWARE, Some(owner)));
         let tree = match mapped {

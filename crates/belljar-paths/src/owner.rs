@@ -1,10 +1,10 @@
 //! Whether a file may be used as state or configuration of the user this process runs as.
 //!
-//! Whoever can write such a file decides what Belljar does: it names servers that are started, and
-//! holds the token and the approvals. So it must belong to the user, be no link (whose maker chooses
-//! where it leads), and nobody else may be able to write to it. What is read is checked by its handle:
-//! what is behind a path can be swapped between a look and a read. For the same reason nobody else may
-//! be able to exchange a directory of state in the directory it is in.
+//! A user who can write such a file decides what Belljar does: it names servers that are started,
+//! and holds the token and the approvals. So it must belong to the user and not be a link (whose
+//! maker chooses where it leads), and no other user may be able to write to it. Files are checked
+//! by their open handle, because the file at a path can be swapped between check and read. For the
+//! same reason no other user may be able to replace a directory of state in the directory it is in.
 
 use std::{
     fs::{self, Metadata},
@@ -29,16 +29,16 @@ const MAX_DEPTH: usize = 8;
 pub enum UntrustedPath {
     /// It belongs to another user.
     #[error(
-        "{path} belongs to user {owner}, and this is user {user}: it is not used, because its owner \
-         decides what is in it; work in a directory of your own, or have {path} removed or given to \
-         user {user} (chown)", path = .path.display()
+        "{path} belongs to user {owner}, but belljar runs as user {user}: it is not used, because its \
+         owner decides what is in it; work in a directory of your own, or have {path} removed or \
+         given to user {user} (chown)", path = .path.display()
     )]
     Stranger {
-        /// Where it is.
+        /// The file or directory that is not used.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of its owner.
         owner: u32,
-        /// Who asks.
+        /// The user id of this process.
         user: u32,
     },
     /// It is a symbolic link.
@@ -47,59 +47,58 @@ pub enum UntrustedPath {
          place", path = .path.display()
     )]
     Link {
-        /// Where it is.
+        /// The file or directory that is not used.
         path: PathBuf,
     },
     /// Its permissions let others write to it.
-    #[error("{path} can be written to by others; run: chmod go-w {path}", path = .path.display())]
+    #[error("{path} is writable by other users; run: chmod go-w {path}", path = .path.display())]
     Writable {
-        /// Where it is.
+        /// The file or directory that is not used.
         path: PathBuf,
     },
     /// The directory that state is in belongs to another user.
     #[error(
-        "{path} belongs to user {owner}, and this is user {user}: state in it is not used, because its \
-         owner can exchange what is in it; work in a directory of your own, or have {path} given to user \
-         {user} (chown)", path = .path.display()
+        "{path} belongs to user {owner}, but belljar runs as user {user}: state in it is not used, \
+         because its owner can exchange what is in it; work in a directory of your own, or have \
+         {path} given to user {user} (chown)", path = .path.display()
     )]
     PlaceOfStranger {
-        /// The directory.
+        /// The directory that holds the state.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of its owner.
         owner: u32,
-        /// Who asks.
+        /// The user id of this process.
         user: u32,
     },
     /// The permissions of the directory that state is in let others exchange the state.
     #[error(
-        "{path} can be written to by others, who could exchange the state in it, so that is not used; \
-         run: chmod go-w {path}", path = .path.display()
+        "{path} is writable by other users, who could replace the state in it; run: chmod go-w {path}", path = .path.display()
     )]
     PlaceWritable {
-        /// The directory.
+        /// The directory that holds the state.
         path: PathBuf,
     },
     /// It is a device, a fifo or a socket, or nested too deeply for anything Belljar makes.
     #[error(
-        "{path} is not something Belljar has made: remove it, or move it elsewhere",
+        "{path} was not created by belljar: remove it, or move it elsewhere",
         path = .path.display()
     )]
     Unexpected {
-        /// Where it is.
+        /// The file or directory that is not used.
         path: PathBuf,
     },
-    /// It cannot be looked at.
-    #[error("could not look at {path}", path = .path.display())]
+    /// It cannot be read.
+    #[error("cannot read {path}", path = .path.display())]
     Unreadable {
-        /// Where it is.
+        /// The file or directory that is not used.
         path: PathBuf,
-        /// Why not.
+        /// What the operating system reported.
         source: io::Error,
     },
 }
 
 impl UntrustedPath {
-    /// Whether there is simply nothing.
+    /// Whether nothing is there at all.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
@@ -114,11 +113,11 @@ impl UntrustedPath {
 pub enum Purpose {
     /// State, which only Belljar itself writes: it is the user's.
     State,
-    /// Configuration of a project. It may be root's too, who can change every file anyway and may have
-    /// put it there for all users of a machine or an image.
+    /// Configuration of a project. It may be root's too, who can change every file anyway and may
+    /// have put it there for all users of a machine or an image.
     Configuration,
-    /// The user's own configuration. As before, and it may be a link of theirs: many keep such files
-    /// together elsewhere.
+    /// The user's own configuration. As before, and it may be a link of theirs: many keep such
+    /// files together elsewhere.
     OwnConfiguration,
 }
 
@@ -132,8 +131,8 @@ pub fn check(path: &Path, purpose: Purpose) -> Result<Metadata, UntrustedPath> {
     Ok(found)
 }
 
-/// Checks a directory of state, everything in it, and the directory it is in. Whether it is there: if
-/// not, nothing was checked, and what appears there later is not to be used.
+/// Checks a directory of state, everything in it, and the directory it is in. Returns whether it
+/// exists: if not, nothing was checked, and what appears there later must not be used.
 ///
 /// # Errors
 /// If anything in it may not be used.
@@ -169,7 +168,7 @@ pub fn check_state(directory: &Path) -> Result<bool, UntrustedPath> {
 /// Checks the directory that a directory of state is in, or is to be made in.
 ///
 /// # Errors
-/// If somebody else could exchange there what is the user's.
+/// If another user could replace the user's files there.
 pub fn check_place(directory: &Path) -> Result<(), UntrustedPath> {
     let place = directory.parent().filter(|place| !place.as_os_str().is_empty());
     let place = place.unwrap_or(Path::new("."));
@@ -225,8 +224,9 @@ struct User {
     group: u32,
 }
 
-/// Decides whether others could exchange what is the user's in a directory. A group with the number of
-/// the user is that user's alone: many systems give everybody one, and let it write to all they make.
+/// Decides whether others could exchange what is the user's in a directory. A group with the number
+/// of the user is that user's alone: many systems give everybody one, and let it write to all they
+/// make.
 fn judge_place(path: &Path, found: &Metadata, user: User) -> Result<(), UntrustedPath> {
     let (path, owner) = (path.to_owned(), found.uid());
     if owner != user.id && owner != 0 {

@@ -92,7 +92,8 @@ pub struct GuestGrants {
     /// Nothing is refused at the level of the language.
     #[serde(default)]
     pub permissive: bool,
-    /// Some of the host's paths that were granted, to say where a file is that is looked for elsewhere.
+    /// Some of the host's paths that were granted, to say where a file is that is looked for
+    /// elsewhere.
     #[serde(default)]
     pub paths: Vec<String>,
 }
@@ -108,14 +109,14 @@ pub struct RunCommand {
     pub limits: GuestLimits,
     /// What it was granted.
     pub grants: GuestGrants,
-    /// The code.
+    /// The code as it was submitted, not yet transpiled.
     pub code: String,
     /// The global `context`, as JSON; empty means an empty object.
     pub context: Vec<u8>,
     /// What makes the run repeatable, if it is to be.
     pub durable: Option<Durable>,
-    /// The run is one of a session: what it leaves behind is there for the next one, and the cell
-    /// waits for its next command when it has answered.
+    /// The run belongs to a session: its state stays for the next run, and the cell waits for its
+    /// next command when it has answered.
     pub session: bool,
 }
 
@@ -132,7 +133,7 @@ struct RunHead {
     session: bool,
 }
 
-/// Host → cell.
+/// What the host sends to a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Run this; a cell gets it once, unless it is a session's.
@@ -144,11 +145,12 @@ pub enum Command {
         /// What the guest's clock shows from here on, in milliseconds since 1970.
         now_ms: f64,
     },
-    /// Become two. Only in session cells, between runs. One byte follows the frame, and with it
-    /// comes the copy's socket. On that, the copy sends one byte, and gets one with its tree of files.
+    /// Branch: clone the guest. Only in session cells, between runs. One byte follows the frame,
+    /// with the copy's socket attached. On that socket the copy sends one byte, and receives one
+    /// with its tree of files attached.
     Branch,
-    /// Go on in another tree of files, which comes with the one byte that follows the frame; where
-    /// the guest is, if none does. Only in session cells, between runs.
+    /// Move to another tree of files, which is attached to the one byte that follows the frame;
+    /// stay if none is. Only in session cells, between runs.
     Reroot,
 }
 
@@ -164,7 +166,7 @@ pub enum Stream {
     Log,
 }
 
-/// Cell → host.
+/// What a cell sends to the host. Nothing in it is trusted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// Every layer of the plan is in force; the cell waits for code.
@@ -178,7 +180,7 @@ pub enum Event {
     },
     /// The code printed a text.
     Print {
-        /// Where to.
+        /// Which stream of the run's output it belongs to.
         stream: Stream,
         /// The bytes, without any guarantee of encoding. One print is one log line.
         text: Vec<u8>,
@@ -193,16 +195,16 @@ pub enum Event {
         /// Where it is, in the cell.
         path: String,
     },
-    /// The code calls a tool, and goes on meanwhile.
+    /// The code calls a tool, and continues to run meanwhile.
     ToolCall(ToolCall),
     /// The code waits for a time and for nothing else. Only in durable runs.
     TimerWanted {
         /// By the guest's clock, in milliseconds since 1970.
         at_ms: f64,
     },
-    /// What the code left in `state`; comes before [`Event::Done`], if there is anything to hand on.
+    /// What the code left in `state`; sent before [`Event::Done`], if there is anything.
     State {
-        /// It was too large or no JSON, and is left out.
+        /// It was too large or not JSON, and is left out.
         cut: bool,
         /// An object, as JSON; empty when it is left out.
         value: Vec<u8>,
@@ -218,13 +220,14 @@ pub enum Event {
     },
     /// The run ended with an error.
     Failed(GuestError),
-    /// There are two now. The copy says [`Event::Ready`] on a socket of its own, once it has its files.
+    /// The guest has branched. The copy sends [`Event::Ready`] on its own socket once it has its
+    /// files.
     Branched,
-    /// The cell goes on in the tree it was given.
+    /// The guest has moved to the tree it was given.
     Rerooted,
-    /// It was asked to become two, or to go on in another tree, and has not.
+    /// The guest could not branch, or could not move to another tree.
     NotBranched {
-        /// Why.
+        /// The reason, for the person or code that asked for the branch.
         message: String,
     },
 }

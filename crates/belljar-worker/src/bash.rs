@@ -43,7 +43,7 @@ const NOWHERE: &str = "/nowhere";
 /// Where things are in the cell.
 #[derive(Debug, Clone)]
 pub struct BashSetup {
-    /// The program.
+    /// The path of bash, as the cell sees it.
     pub bash: PathBuf,
     /// `PATH`: the directory of the granted commands.
     pub default_path: String,

@@ -1,7 +1,7 @@
-//! Parts of a granted tree that its cell must not see: a layer of whiteouts over it.
+//! Hiding parts of a granted tree from its cell: a layer of whiteouts over the tree.
 //!
-//! A whiteout hides a name, not what has it now: whoever replaces the file during the run, or makes
-//! it then, shows the guest nothing. A mount on top of the file would be gone with the file.
+//! A whiteout hides a name, whatever has that name: a file that is replaced or created during the
+//! run stays hidden. A mount on top of the file would disappear with the file.
 
 use std::{
     ffi::OsStr,
@@ -24,7 +24,7 @@ use crate::{GrantedTree, TreeAccess};
 const BASE: &str = "/tmp/covers";
 const PRIVATE: Mode = Mode::from_raw_mode(0o700);
 const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
-/// What of a directory's mode a new one can have.
+/// The bits of a directory's mode that a copy of it gets.
 const COPIED: u32 = 0o1777;
 
 /// The layer that covers parts of one tree.
@@ -108,7 +108,7 @@ pub(super) fn covered_view(cover: &Cover, handle: &OwnedFd) -> io::Result<OwnedF
 fn whiteout(layer: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match mknodat(layer, name, FileType::CharacterDevice, Mode::empty(), 0) {
         Ok(()) => Ok(()),
-        // What two paths lead through need be hidden only once.
+        // Two hidden paths may share this name, which needs one whiteout.
         Err(Errno::EXIST) if is_whiteout(layer, name)? => Ok(()),
         Err(errno) => Err(errno.into()),
     }
@@ -129,13 +129,11 @@ fn repeat_directory(
 ) -> io::Result<OwnedFd> {
     let found = fstat(original)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
-        return Err(io::Error::other("a link or file is in the way to a protected path"));
+        return Err(io::Error::other("a link or file stands in the path of a protected file"));
     }
     let is_own = found.st_uid == rustix::process::getuid().as_raw();
     if !is_own && access == TreeAccess::Workspace {
-        return Err(io::Error::other(
-            "a directory on the way to a protected path belongs to somebody else",
-        ));
+        return Err(io::Error::other("a directory above a protected path belongs to another user"));
     }
     let mode = if is_own { found.st_mode & COPIED } else { allowed(original) };
     match mkdirat(&layer, name, Mode::from_raw_mode(mode)) {
@@ -145,7 +143,8 @@ fn repeat_directory(
     Ok(openat(&layer, name, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?)
 }
 
-/// What this process may do with a directory of somebody else's, where no capability helps it.
+/// The mode bits that say what this process may do with another user's directory, without
+/// capabilities.
 fn allowed(directory: &OwnedFd) -> u32 {
     let may = |what| accessat(directory, ".", what, AtFlags::empty()).is_ok();
     let bits = if may(Access::READ_OK) { 4 } else { 0 } | if may(Access::EXEC_OK) { 1 } else { 0 };

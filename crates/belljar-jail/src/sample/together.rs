@@ -1,4 +1,4 @@
-//! What processes hold together: looks that are too slow to be taken with every sample.
+//! The memory of several processes together: measurements that are too slow for every sample.
 
 use super::process::{ProcessGone, ProcessMemory, field, of_any_thread};
 
@@ -6,21 +6,20 @@ use super::process::{ProcessGone, ProcessMemory, field, of_any_thread};
 const MAPPING_BYTES: u64 = 448;
 /// What it needs besides for each process that this one was forked from, and those before it.
 const ANCESTOR_BYTES: u64 = 64;
-/// Mappings a process can have at most, unless the machine's operator has allowed more: what one that
-/// does not tell is taken to have.
+/// The kernel's default limit on mappings: a process that cannot be read is taken to have so many.
 const MOST_MAPPINGS: u64 = 65_530;
 
 /// A process, and how many forks it may be away from the cell's guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForkedProcess {
-    /// Its number.
+    /// Its pid on the host.
     pub pid: u32,
-    /// At most so many.
+    /// The most forks there may be between the guest and it.
     pub forks: u32,
 }
 
-/// What these processes hold together, in bytes: a page that several have counts once. One that does
-/// not tell what it shares is taken to share nothing.
+/// The memory of these processes together, in bytes: a shared page counts once. A process whose
+/// sharing cannot be read is taken to share nothing.
 pub fn held_together(processes: &[ForkedProcess]) -> u64 {
     processes.iter().map(|process| share(process.pid)).sum()
 }
@@ -43,10 +42,10 @@ fn share(pid: u32) -> u64 {
     }
 }
 
-/// What the kernel itself holds for the mappings of these processes, in bytes, more or less.
+/// An estimate of the kernel's own memory for the mappings of these processes, in bytes.
 ///
-/// Each mapping of a process refers to all the processes it was forked from: a chain of forks costs
-/// with the square of its length, and is seen in no other number.
+/// Each mapping of a process refers to all the processes it was forked from: the cost of a chain of
+/// forks grows with the square of its length, and no other number shows it.
 pub fn kernel_bytes(processes: &[ForkedProcess]) -> u64 {
     let of_one = |process: &ForkedProcess| {
         let each = MAPPING_BYTES + ANCESTOR_BYTES * u64::from(process.forks);

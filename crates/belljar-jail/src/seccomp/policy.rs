@@ -7,12 +7,12 @@ use crate::Guests;
 /// What happens to one system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeccompRule {
-    /// It goes through.
+    /// The call is made.
     Allow,
-    /// It fails with this errno.
+    /// The call fails with this errno.
     Refuse(u16),
-    /// It goes through if every one of these arguments, counted from 0, passes its test on its
-    /// low 32 bits (all of them are ints or small flags), and fails with EPERM otherwise.
+    /// The call is made if each of these arguments, counted from 0, passes its test on its low 32
+    /// bits (all of them are ints or small flags), and fails with EPERM otherwise.
     AllowIf(&'static [(u8, ArgumentTest)]),
 }
 
@@ -37,7 +37,7 @@ macro_rules! numbers {
     ($($name:ident)*) => { &[$(libc::$name as u32,)*] };
 }
 
-/// Memory, threads' own state, clocks, randomness: what any engine does between two thoughts.
+/// Memory, a thread's own state, clocks, randomness: what any engine needs to compute.
 const COMPUTE: &[u32] = numbers! {
     SYS_brk SYS_munmap SYS_mremap SYS_futex SYS_sched_yield SYS_sched_getaffinity
     SYS_rseq SYS_set_robust_list SYS_restart_syscall
@@ -47,14 +47,14 @@ const COMPUTE: &[u32] = numbers! {
     SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_sigaltstack
 };
 
-/// The cell's socket.
+/// Reading and writing the cell's socket.
 const TALK: &[u32] = numbers! {
     SYS_read SYS_write SYS_readv SYS_writev SYS_close SYS_ppoll
 };
 
 /// Files, which mounts and Landlock bound: nothing but the cell's own tree is reachable. No links,
-/// modes or times: Landlock knows no rule for them, and `/proc` has links that lead out of the tree.
-/// No locks: they are kernel memory that nothing counts.
+/// modes or times: Landlock knows no rule for them, and `/proc` has links that lead out of the
+/// tree. No locks: they are kernel memory that nothing counts.
 const FILES: &[u32] = numbers! {
     SYS_openat SYS_pread64 SYS_pwrite64 SYS_lseek SYS_fstat SYS_newfstatat SYS_statx SYS_getdents64
     SYS_ftruncate SYS_fsync SYS_fdatasync SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_faccessat2
@@ -77,8 +77,8 @@ const REPLACE: &[u32] = numbers! { SYS_dup2 };
 const REPLACE: &[u32] = numbers! { SYS_dup3 };
 
 /// Links, modes and times of files, and other ways of copying them. Programs were started from
-/// read-only mounts, so their `/proc` leads to nothing that could be changed. No `readahead`: what is in
-/// the page cache is seen by all cells that read the same software, and must not carry bits.
+/// read-only mounts, so their `/proc` leads to nothing that could be changed. No `readahead`: what
+/// is in the page cache is seen by all cells that read the same software, and must not carry bits.
 const MORE_FILES: &[u32] = numbers! {
     SYS_symlinkat SYS_readlinkat SYS_linkat SYS_utimensat SYS_renameat SYS_truncate SYS_statfs
     SYS_fstatfs SYS_copy_file_range SYS_sendfile SYS_preadv SYS_pwritev SYS_sync_file_range
@@ -169,8 +169,8 @@ const SEND_FLAGS: &[u32] = &[0, libc::MSG_NOSIGNAL as u32];
 const RECEIVE_FLAGS: &[u32] = &[0];
 
 const NO_EXEC: (u8, ArgumentTest) = (2, ArgumentTest::NoneOf(libc::PROT_EXEC as u32));
-/// A shared mapping keeps its pages when it is all but unmapped, and then no limit counts them; huge
-/// pages are counted elsewhere.
+/// A shared mapping keeps its pages when it is all but unmapped, and then no limit counts them;
+/// huge pages are counted elsewhere.
 const PRIVATE: (u8, ArgumentTest) =
     (3, ArgumentTest::NoneOf((libc::MAP_SHARED | libc::MAP_HUGETLB) as u32));
 
@@ -203,7 +203,7 @@ const GUARDED_BY_OLDER_NAMES: &[(libc::c_long, SeccompRule)] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const GUARDED_BY_OLDER_NAMES: &[(libc::c_long, SeccompRule)] = &[];
 
-/// No new namespace, and the caller is nobody's ptracer.
+/// No new namespace, and no ptrace of the child.
 const CLONE_FLAGS_OF_SESSIONS: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWIPC

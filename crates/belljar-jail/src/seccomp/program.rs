@@ -5,17 +5,17 @@ use super::{ArgumentTest, SeccompPolicy, SeccompRule};
 /// One BPF instruction, as the kernel takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instruction {
-    /// Operation.
+    /// The operation, in the encoding of classic BPF.
     pub code: u16,
     /// Instructions to skip when a jump's condition holds.
     pub jt: u8,
     /// Instructions to skip when it does not.
     pub jf: u8,
-    /// Operand.
+    /// The operand: a constant, an offset or a distance.
     pub k: u32,
 }
 
-/// A compiled filter.
+/// A filter, compiled to classic BPF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeccompProgram {
     instructions: Vec<Instruction>,
@@ -43,7 +43,7 @@ pub(super) const NATIVE_ARCHITECTURE: u32 = 0xc000_00b7;
 pub(super) const FIRST_FOREIGN_NUMBER: u32 = 0x4000_0000;
 
 impl SeccompProgram {
-    /// Compiles a policy.
+    /// Compiles a policy; the same policy always gives the same program.
     pub fn compile(policy: &SeccompPolicy) -> Self {
         let mut instructions = vec![
             load(ARCHITECTURE_AT),

@@ -18,9 +18,9 @@ use crate::BranchSide;
 /// Which side of a [`clone`] this is.
 #[derive(Debug)]
 pub(crate) enum CloneSide {
-    /// The new process.
+    /// This is the new process.
     Child,
-    /// The caller, with a handle on the new process.
+    /// This is the caller, with a handle on the new process.
     Parent {
         /// The child's number in the caller's pid namespace.
         pid: Pid,
@@ -66,9 +66,9 @@ pub(crate) fn clone(namespaces: libc::c_int) -> io::Result<CloneSide> {
     Ok(CloneSide::Parent { pid, pidfd })
 }
 
-/// Copies the calling process beside itself: the copy is a child of the caller's parent.
+/// Copies the calling process as its sibling: the copy is a child of the caller's parent.
 ///
-/// The same holds for threads as with [`clone`].
+/// The caller must be single-threaded: see [`clone`].
 pub(crate) fn clone_beside() -> io::Result<BranchSide> {
     let flags = libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);
     // SAFETY: without CLONE_VM the child has its own copy of this memory and continues on the same
@@ -80,14 +80,14 @@ pub(crate) fn clone_beside() -> io::Result<BranchSide> {
     }
 }
 
-/// Puts a copy of a descriptor in the place of another, which is closed if it is there.
+/// Duplicates a descriptor to a number; what had that number is closed.
 pub(crate) fn put_in_place(descriptor: impl AsFd, number: RawFd) -> io::Result<()> {
     let descriptor = descriptor.as_fd().as_raw_fd();
     if descriptor == number {
         return Ok(());
     }
-    // SAFETY: the call takes integers and follows no pointer. Whoever owns `number` goes on to own
-    // it: that it stands for something else is what the callers want.
+    // SAFETY: the call takes integers and follows no pointer. The owner of `number` still owns it
+    // afterwards: that it means another file is what the callers want.
     let status = unsafe { libc::dup3(descriptor, number, libc::O_CLOEXEC) };
     if status >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -105,7 +105,7 @@ pub(crate) fn has_children() -> io::Result<bool> {
         Err(Errno::CHILD) => return Ok(false),
         other => other?,
     };
-    // Some of them, or all, may have ended and not been waited for.
+    // Some or all of them may have ended without being waited for.
     let own = rustix::process::getpid().as_raw_pid();
     let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"))?;
     let pids = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
@@ -113,8 +113,8 @@ pub(crate) fn has_children() -> io::Result<bool> {
     Ok(all.any(|ended| !matches!(ended, Ok(Some(_)) | Err(Errno::CHILD))))
 }
 
-/// How the process behind a pidfd ended, as `wait4` would give it; `None` while it lives, or if the
-/// kernel does not say.
+/// The wait status of the process behind a pidfd; `None` while it lives, or if the kernel cannot
+/// report it.
 pub(crate) fn exit_status(pidfd: impl AsFd) -> io::Result<Option<libc::c_int>> {
     const GET_INFO: libc::Ioctl = 0xc0_40_ff_0b_u32 as libc::Ioctl;
     const EXIT: u64 = 1 << 3;

@@ -1,7 +1,7 @@
 //! Artifacts: the files a run hands back beside its value.
 //!
-//! Those it named, and all regular files beneath `out/`. Whatever cannot be handed back is said,
-//! with the reason.
+//! They are the files it named, and all regular files beneath `out/`. Files that cannot be handed
+//! back are reported with the reason.
 
 use std::{
     collections::BTreeSet,
@@ -24,23 +24,23 @@ use super::{
 
 /// Where guest code sees its workspace.
 const WORKSPACE: &str = "/work";
-/// The directory whose files all are artifacts.
+/// The directory whose files are all artifacts.
 const OUTPUT: &str = "out";
-/// Entries beneath it that are looked at.
+/// The most entries beneath it that are read.
 const MAX_ENTRIES: usize = 10_000;
-/// Reasons given, so that a flood of bad entries is not a flood of reasons.
+/// The most skipped artifacts that are reported.
 const MAX_REASONS: usize = 100;
 
 /// How much a run may hand back.
 #[derive(Debug, Clone)]
 pub struct ArtifactCaps {
-    /// Files.
+    /// The most files in all.
     pub count: usize,
-    /// Bytes of one file.
+    /// The most bytes of one file.
     pub bytes_each: u64,
-    /// Bytes of all together.
+    /// The most bytes of all files together.
     pub bytes_total: u64,
-    /// What is never handed back, whoever made it.
+    /// Paths that are never handed back.
     pub protected: ProtectedPaths,
 }
 
@@ -60,38 +60,38 @@ pub struct Artifacts {
     pub skipped: Vec<SkippedArtifact>,
 }
 
-/// One file, read.
+/// One artifact, with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArtifactFile {
     /// Relative to the workspace; bytes that are not UTF-8 are replaced.
     pub path: String,
-    /// Its size.
+    /// The length of `data`.
     pub bytes: u64,
-    /// What its content is, as far as can be told.
+    /// The type of its content, guessed from the first bytes and the name.
     pub media_type: &'static str,
-    /// Its content.
+    /// The whole content, as bytes.
     pub data: Vec<u8>,
 }
 
-/// Something that is not handed back.
+/// An artifact that is not handed back.
 #[derive(Debug)]
 pub struct SkippedArtifact {
-    /// As it was named, or where it is.
+    /// The path as the code named it, or where the file is.
     pub path: String,
-    /// Why.
+    /// For the log of the run.
     pub reason: LeftOut,
 }
 
 /// Why a file is not handed back.
 #[derive(Debug, thiserror::Error)]
 pub enum LeftOut {
-    /// Absolute elsewhere, or with `..`.
+    /// An absolute path outside of the workspace, or one with `..`.
     #[error("not a path in the workspace")]
     OutsideWorkspace,
     /// One of [`ArtifactCaps::protected`], or beneath one.
-    #[error("protected: guest code may not have it")]
+    #[error("protected: guest code may not read it")]
     Protected,
-    /// Nothing is there.
+    /// There is no file at this path.
     #[error("no such file")]
     Missing,
     /// A directory, link, device, fifo or socket, or a path through a link.
@@ -100,15 +100,15 @@ pub enum LeftOut {
     /// Over [`ArtifactCaps::bytes_each`], or past what is left of [`ArtifactCaps::bytes_total`].
     #[error("too large: {bytes} bytes, {allowed} allowed")]
     TooLarge {
-        /// Its size.
+        /// The size of the file.
         bytes: u64,
-        /// What would have been accepted.
+        /// The largest size that would have been accepted.
         allowed: u64,
     },
     /// Past [`ArtifactCaps::count`], or too many entries beneath `out/`.
     #[error("too many files")]
     TooMany,
-    /// The system refused.
+    /// The operating system refused to open or read it.
     #[error("{0}")]
     Refused(io::Error),
 }
@@ -117,7 +117,7 @@ impl From<io::Error> for LeftOut {
     fn from(error: io::Error) -> Self {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::NOENT) => Self::Missing,
-            // What opening a link, a socket, a device, or something beneath a file comes to.
+            // The errors for a link, a socket, a device, or a path beneath a file.
             Some(Errno::LOOP | Errno::NXIO | Errno::NODEV | Errno::NOTDIR | Errno::XDEV) => {
                 Self::NotAFile
             }

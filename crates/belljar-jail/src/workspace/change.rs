@@ -13,7 +13,7 @@ use super::protected::ProtectedPaths;
 /// What a change list may cost. The default suits a cell with 50,000 inodes.
 #[derive(Debug, Clone)]
 pub struct ChangeCaps {
-    /// Entries of the upper directory that are looked at; past it the list is cut.
+    /// The most entries of the upper directory that are compared; past it the list is cut.
     pub entries: usize,
     /// Entries beneath removed directories that are remembered, so that a commit removes these
     /// and no others. A directory past it is listed and withheld.
@@ -24,7 +24,7 @@ pub struct ChangeCaps {
     /// When the run was admitted. Originals whose inode changed later are withheld as
     /// [`WithheldReason::ChangedMeanwhile`]: the cell may not have seen what is there now.
     pub began: Option<SystemTime>,
-    /// What is withheld as [`WithheldReason::Protected`], whatever it holds, or as
+    /// Paths and names whose changes are withheld as [`WithheldReason::Protected`] or
     /// [`WithheldReason::Executed`].
     pub protected: ProtectedPaths,
 }
@@ -78,11 +78,11 @@ pub enum ChangeKind {
 /// Kinds of entries, as far as a commit tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryKind {
-    /// A regular file.
+    /// A regular file, with or without content.
     File,
-    /// A directory.
+    /// A directory, whatever it holds.
     Directory,
-    /// A symbolic link.
+    /// A symbolic link; its target is its content.
     Link,
     /// A device, fifo or socket.
     Other,
@@ -97,8 +97,8 @@ pub enum WithheldReason {
     /// A link to an absolute path, or one that leaves the workspace through `..` or another link.
     #[error("the link leads out of the workspace")]
     LinkLeadsOutside,
-    /// Where the link leads took too many steps to find out.
-    #[error("the link is too tangled to tell where it leads")]
+    /// Resolving the link takes more steps than are allowed.
+    #[error("the link passes through too many others to check where it leads")]
     LinkTooTangled,
     /// An overlay attribute that a cell's overlay never sets.
     #[error("unexpected overlay attribute {0}")]
@@ -112,11 +112,11 @@ pub enum WithheldReason {
     /// The original was changed by someone else during the run.
     #[error("the original changed during the run")]
     ChangedMeanwhile,
-    /// A [protected](ChangeCaps::protected) path or something beneath, or what leads to one and would not do so
-    /// any more. What lies beneath is not listed.
+    /// A [protected](ChangeCaps::protected) path, or an entry beneath it, or a directory above it
+    /// that would no longer be one. What lies beneath is not listed.
     #[error("protected: guest code may not change it")]
     Protected,
-    /// Some tool of the host would execute it, or what is beneath it: see
+    /// A tool of the host would execute it, or what is beneath it: see
     /// [`NameUse::Executed`](super::NameUse). Holds the name as it is listed.
     #[error("the host would execute this; --commit-executable {0} commits it")]
     Executed(&'static str),
@@ -188,7 +188,8 @@ impl EntryKind {
     }
 }
 
-/// An entry of the original directory, and if it is a directory that has to go, all it holds.
+/// An entry of the original directory, and, if it is a directory that is to be removed, all it
+/// holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OriginalEntry {
     pub(super) seen: InodeSnapshot,
@@ -196,7 +197,7 @@ pub(super) struct OriginalEntry {
     pub(super) contents: Vec<(PathBuf, InodeSnapshot)>,
 }
 
-/// Enough of an inode to tell later whether it is the same and unchanged.
+/// The fields of an inode that show later whether it is the same and unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InodeSnapshot {
     device: u64,
@@ -233,8 +234,8 @@ impl InodeSnapshot {
         FileType::from_raw_mode(self.mode) == FileType::Directory
     }
 
-    /// Whether this is still the same. Of a directory only its identity counts: its times and size
-    /// change with its entries, which are looked at one by one.
+    /// Whether the inode is still the same. Of a directory only its identity counts: its times and
+    /// size change with its entries, which are compared one by one.
     pub(super) fn matches(&self, stat: &Stat) -> bool {
         let now = Self::of(stat);
         if self.is_directory() {
@@ -249,8 +250,8 @@ pub(super) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }
 
-/// Whether the inode changed after a moment. File systems stamp with a coarser clock than the
-/// one `moment` comes from, so a change within some milliseconds of it may go unseen.
+/// Whether the inode changed after a moment. The clock of file systems is coarser than the one
+/// `moment` comes from, so a change within some milliseconds of it may be missed.
 pub(super) fn changed_after(stat: &Stat, moment: Option<SystemTime>) -> bool {
     let Some(moment) = moment.and_then(|it| it.duration_since(SystemTime::UNIX_EPOCH).ok()) else {
         return false;

@@ -1,8 +1,8 @@
-//! Commit: what a change list says, done to the real directory.
+//! Commit: applies a change list to the real directory.
 //!
-//! Each file appears whole or not at all. What goes wrong with one entry is reported and the rest
-//! goes on. Nothing is replaced or removed that is not what the change list saw, and no attribute
-//! but permissions and the time of the last change is taken from the guest.
+//! Each file appears whole or not at all. An entry that fails is reported, and the others are still
+//! committed. Nothing is replaced or removed unless it is what the change list saw. Of the guest's
+//! attributes, only permissions and the time of the last change are taken over.
 
 use std::{
     fmt, io,
@@ -37,10 +37,10 @@ pub struct CommitOptions {
 /// When a committed file counts as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CommitDurability {
-    /// Once the kernel has it.
+    /// Once the kernel has it in its cache.
     #[default]
     Cached,
-    /// Once the disk has it.
+    /// Once it is on the disk.
     Synced,
 }
 
@@ -50,14 +50,14 @@ impl Default for CommitOptions {
     }
 }
 
-/// What became of a change list.
+/// The outcome of a commit.
 #[derive(Debug, Default)]
 pub struct CommitReport {
-    /// Changes made.
+    /// The number of changes that were made.
     pub committed: usize,
     /// Bytes of content written.
     pub bytes: u64,
-    /// Changes not made, and why.
+    /// Changes that were not made, with the reason of each.
     pub skipped: Vec<SkippedChange>,
 }
 
@@ -66,7 +66,7 @@ pub struct CommitReport {
 pub struct SkippedChange {
     /// Relative to the workspace; empty if it is about all of it.
     pub path: PathBuf,
-    /// Why.
+    /// What prevented the change from being made.
     pub reason: NotCommitted,
 }
 
@@ -74,22 +74,22 @@ pub struct SkippedChange {
 /// could only be removed in part, the rest is left.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCommitted {
-    /// The change list said so already.
+    /// The change list withholds it.
     #[error(transparent)]
     Withheld(#[from] WithheldReason),
-    /// Someone else has changed it since, or has put something there.
+    /// Another process has changed or created it since the list was made.
     #[error("conflict: the original is not what it was when the change list was made")]
     Conflict,
     /// The directory it belongs in is missing, or a link or mount is in its place.
     #[error("its directory is missing or not a plain directory")]
     NoDirectory,
-    /// [`CommitOptions::bytes`] are written.
+    /// The commit would write more than [`CommitOptions::bytes`].
     #[error("the commit is too large")]
     TooLarge,
-    /// A cut list says too little to be acted on.
+    /// The list was cut short, so it does not say everything that changed.
     #[error("the change list is incomplete, so nothing is committed")]
     ListCut,
-    /// The system refused.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Refused(#[from] io::Error),
 }
@@ -237,7 +237,7 @@ impl Committer<'_> {
     }
 }
 
-/// What it means when a directory of the original cannot be opened.
+/// The reason to report when a directory of the original cannot be opened.
 fn no_directory(error: io::Error) -> NotCommitted {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => NotCommitted::NoDirectory,

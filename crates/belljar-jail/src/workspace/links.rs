@@ -1,8 +1,8 @@
-//! Where a symbolic link leads, without ever following one.
+//! Whether a symbolic link leads out of the workspace, decided without following any link.
 //!
-//! A link is committed only if it stays inside twice over: as it is written, and as it resolves
-//! through the other links of the tree. Nothing the host does itself depends on the answer; it
-//! protects whoever follows the link afterwards.
+//! A link is committed only if it stays inside both as it is written and as it resolves through the
+//! other links of the tree. The host itself does not depend on the answer; it protects programs
+//! that follow the link later.
 
 use std::{
     cell::Cell,
@@ -28,10 +28,10 @@ const MAX_LINKS: usize = 40;
 /// Components looked up for all links of a workspace together.
 const MAX_LOOKUPS: u32 = 200_000;
 
-/// The one or two trees that together are the workspace.
+/// Checks links against the one or two trees that make up the workspace.
 ///
-/// What the upper one hides of the lower one is not left out: that can only add links to what
-/// a path may run into, and so withhold a link that could have been committed.
+/// Entries of the lower tree that the upper one hides still count: that can only withhold a link
+/// that could have been committed.
 #[derive(Debug)]
 pub(super) struct LinkChecker<'a> {
     upper: Option<&'a Upper<'a>>,

@@ -1,5 +1,5 @@
-//! Paths of a workspace that belong to the host's own side: no commit changes them, and they are
-//! never handed back. And names that a commit brings only if it is told to.
+//! Paths of a workspace that belong to the host: no commit changes them, and they are never handed
+//! back. And names that the host would execute, which a commit brings only on request.
 
 use std::{
     ffi::OsStr,
@@ -8,32 +8,32 @@ use std::{
     sync::Arc,
 };
 
-/// What the host makes of a name, wherever it is in a workspace.
+/// What the host does with files of a name, wherever they are in a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameUse {
-    /// It is the host's own.
+    /// The name is reserved for the host's own files.
     Reserved,
-    /// Some tool of the host would execute what is there, or beneath. The name as it is listed.
+    /// A tool of the host would execute such a file, or files beneath it. Holds the name as it is
+    /// listed.
     Executed(&'static str),
 }
 
-/// Tells what the host makes of a name.
+/// Decides what the host does with files of a name.
 type NameRules = Arc<dyn Fn(&OsStr) -> Option<NameUse> + Send + Sync>;
 
-/// Answers whether a directory is of some kind, given a way to ask whether it has an entry of a name.
+/// Decides whether a directory is of some kind, given a test whether it has an entry of some name.
 type DirectoryTest = fn(&dyn Fn(&str) -> bool) -> bool;
 
-/// A directory without a telling name that is executed all the same.
+/// A kind of directory that the host executes whatever its name is, such as a bare git repository.
 #[derive(Debug, Clone, Copy)]
 pub struct ExecutedDirectory {
-    /// What it is listed as.
+    /// The name it is listed and released under.
     pub name: &'static str,
-    /// Whether a directory is one, told whether it has an entry of some name.
+    /// Decides by its entries whether a directory is one.
     pub is: DirectoryTest,
 }
 
-/// Some paths relative to a workspace, whether or not anything is there, and some names wherever
-/// they are in it.
+/// Paths relative to a workspace, whether or not anything is there, and names anywhere in it.
 #[derive(Clone, Default)]
 pub struct ProtectedPaths {
     paths: Vec<PathBuf>,
@@ -42,12 +42,12 @@ pub struct ProtectedPaths {
 }
 
 impl ProtectedPaths {
-    /// These paths, which are of plain names only.
+    /// Protects these paths, which are of plain names only.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { paths: paths.into_iter().collect(), ..Self::default() }
     }
 
-    /// And whatever has one of the names that these rules know, in any directory.
+    /// Adds rules for names, which hold in any directory.
     #[must_use]
     pub fn with_names(
         mut self,
@@ -57,25 +57,25 @@ impl ProtectedPaths {
         self
     }
 
-    /// And whatever is in a directory of this kind.
+    /// Adds everything in directories of this kind.
     #[must_use]
     pub fn with_directory(mut self, directory: ExecutedDirectory) -> Self {
         self.directory = Some(directory);
         self
     }
 
-    /// Whether a path is one of them, or beneath one. What would be executed is not.
+    /// Whether a path is protected, or beneath a protected one. Executed names do not count.
     pub(super) fn holds(&self, path: &Path) -> bool {
         self.paths.iter().any(|own| path.starts_with(own))
             || path.iter().any(|part| self.obeyed(part) == Some(NameUse::Reserved))
     }
 
-    /// Whether one of the paths is beneath a path.
+    /// Whether a protected path is beneath this one.
     pub(super) fn is_led_to_by(&self, path: &Path) -> bool {
         self.paths.iter().any(|own| own != path && own.starts_with(path))
     }
 
-    /// What a name is listed as, if the host would execute it.
+    /// The listed name, if the host would execute files of this name.
     pub(super) fn executed(&self, name: &OsStr) -> Option<&'static str> {
         match self.obeyed(name) {
             Some(NameUse::Executed(listed)) => Some(listed),

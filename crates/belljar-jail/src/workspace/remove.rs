@@ -20,7 +20,7 @@ use super::{
     stage::temporary_name,
 };
 
-/// Remembers an entry of the original tree that has to go, with all it holds.
+/// Records an entry of the original tree that is to be removed, with all it holds.
 ///
 /// `budget` is how many entries may still be remembered.
 pub(super) fn remember(
@@ -61,7 +61,7 @@ pub(super) fn remember(
     Ok(before)
 }
 
-/// Removes a remembered entry, if it and all it holds are what they were.
+/// Removes a recorded entry, if it and all it holds are unchanged.
 ///
 /// Nothing is removed unless all of it was found unchanged first.
 pub(super) fn remove(
@@ -93,7 +93,7 @@ pub(super) fn remove(
     remove_directory(parent, name)
 }
 
-/// Lets the owner into directories that are about to go, whatever their permissions.
+/// Gives the owner access to directories that are about to be removed.
 fn unlock(tree: &RootedTree<'_>, path: &Path, before: &OriginalEntry) -> Result<(), NotCommitted> {
     let within = before.contents.iter().map(|(path, seen)| (path.as_path(), seen));
     for (path, seen) in std::iter::once((path, &before.seen)).chain(within) {
@@ -107,7 +107,7 @@ fn unlock(tree: &RootedTree<'_>, path: &Path, before: &OriginalEntry) -> Result<
 fn remove_directory(parent: BorrowedFd<'_>, name: &OsStr) -> Result<(), NotCommitted> {
     match unlinkat(parent, name, AtFlags::REMOVEDIR) {
         Ok(()) => Ok(()),
-        // Someone has put something there, or taken it away.
+        // Another process has added something, or removed the directory.
         Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR | Errno::NOENT) => {
             Err(NotCommitted::Conflict)
         }
@@ -151,8 +151,8 @@ fn check_contents(
 
 /// Removes a file, and only if it is the one that was seen.
 ///
-/// It is moved to a name nobody knows before it is looked at, so that no file that someone puts
-/// there at the same moment is lost; such a one is moved back.
+/// It is moved to an unguessable name before it is compared, so that a file that another process
+/// puts there at the same moment is not lost: it is moved back.
 fn take_away(
     parent: BorrowedFd<'_>,
     name: &OsStr,

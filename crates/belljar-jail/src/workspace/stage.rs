@@ -1,7 +1,7 @@
 //! New entries of a directory, made out of sight and put in place in one step.
 //!
-//! What is already in that place is never lost: either the step fails because something is there,
-//! or the two change places and the old one goes only after it was recognised.
+//! An entry that is already there is never lost: either the step fails, or the two entries are
+//! exchanged and the old one is removed only after it was recognised.
 
 use std::{
     ffi::OsStr,
@@ -25,19 +25,19 @@ use super::{
     commit::NotCommitted,
 };
 
-/// Nobody else's until it is in place.
+/// Only the owner has access until the file is in place.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// A file that nobody sees yet.
+/// A new file that has no visible name yet.
 #[derive(Debug)]
 pub(super) struct StagedFile<'fd> {
     directory: BorrowedFd<'fd>,
     file: OwnedFd,
-    /// Where the file system has no files without a name.
+    /// Set where the file system has no files without a name.
     temporary: Option<TemporaryEntry<'fd>>,
 }
 
-/// An entry under a name that nobody can guess; removed when dropped.
+/// An entry under an unguessable name; removed when dropped.
 #[derive(Debug)]
 pub(super) struct TemporaryEntry<'fd> {
     directory: BorrowedFd<'fd>,
@@ -49,7 +49,7 @@ impl<'fd> StagedFile<'fd> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::TMPFILE;
         match openat(directory, ".", flags, PRIVATE) {
             Ok(file) => Ok(Self { directory, file, temporary: None }),
-            // How file systems and kernels say that they have no such thing.
+            // The errors of file systems and kernels without such files.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
                 Self::named(directory)
             }
@@ -103,7 +103,7 @@ impl<'fd> TemporaryEntry<'fd> {
         Ok(Self { directory, name })
     }
 
-    /// A handle on it, to look at.
+    /// A handle on the entry itself, not to read it.
     pub(super) fn entry(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(self.directory, &self.name, flags, Mode::empty())?)
@@ -158,18 +158,20 @@ impl<'fd> TemporaryEntry<'fd> {
         }
         let mut undone = exchange();
         if undone.is_ok() && !holds(&InodeSnapshot::of(&new)) {
-            // Someone replaced it once more before it was undone, and theirs is the latest.
+            // Another process replaced it once more before it was undone, and that one is the
+            // latest.
             undone = exchange();
         }
         if let Err(error) = undone {
-            // What someone else put there meanwhile is under our name now: better a stray file.
+            // Another process's file is under our name now: leave it rather than lose it.
             self.forget();
             return Err(error.into());
         }
         Err(NotCommitted::Conflict)
     }
 
-    /// Where entries cannot change places: what is put there between the look and the step is lost.
+    /// For file systems that cannot exchange entries: a file created between check and rename is
+    /// lost.
     fn place_over(self, name: &OsStr, seen: &InodeSnapshot) -> Result<(), NotCommitted> {
         let directory = self.directory;
         if !look(directory, name)?.is_some_and(|now| seen.matches(&now)) {
@@ -180,7 +182,7 @@ impl<'fd> TemporaryEntry<'fd> {
         Ok(())
     }
 
-    /// Leaves what has this name alone.
+    /// Keeps the entry of this name when dropped.
     fn forget(mut self) {
         self.name.clear();
     }
@@ -198,7 +200,7 @@ fn is_unsupported(outcome: Result<(), Errno>) -> bool {
     matches!(outcome, Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP))
 }
 
-/// A name that nobody can guess.
+/// A new name that cannot be guessed.
 pub(super) fn temporary_name() -> io::Result<String> {
     let mut random = [0_u8; 16];
     getrandom(&mut random, GetRandomFlags::empty())?;

@@ -1,7 +1,8 @@
 //! The change list: an upper directory compared with the original it was laid over.
 //!
-//! It says what `diff -r` would of the original and of what the cell saw in the end, with added
-//! directories spelt out and permissions compared too. One directory of each tree is open at a time.
+//! It lists what `diff -r` would list of the original and of what the cell saw at its end, with
+//! every entry of added directories, and compares permissions too. One directory of each tree is
+//! open at a time.
 
 use std::{
     collections::HashSet,
@@ -26,7 +27,7 @@ use super::{
     upper::Upper,
 };
 
-/// Bytes of all paths together: 50,000 entries may not turn into gigabytes of text.
+/// The most bytes of all paths together: 50,000 entries must not become gigabytes of text.
 const MAX_PATH_BYTES: usize = 32 << 20;
 /// The permissions that are ever committed.
 const PERMISSIONS: u32 = 0o777;
@@ -75,7 +76,7 @@ struct ChangeWalk<'a> {
     changes: ChangeList,
 }
 
-/// A directory of the upper tree that is still to be looked at.
+/// A directory of the upper tree that is still to be walked.
 struct PendingDirectory {
     path: PathBuf,
     mode: u32,
@@ -84,17 +85,17 @@ struct PendingDirectory {
     executed: ExecutedName,
 }
 
-/// What something is listed as that the host would execute.
+/// The listed name of an entry that the host would execute.
 type ExecutedName = Option<&'static str>;
 
-/// Whether the original directory shines through.
+/// Whether the original's entries show through a directory of the upper tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LowerLayer {
     Visible,
     Hidden,
 }
 
-/// The directory whose entries are being looked at.
+/// The directory whose entries are being compared.
 struct CurrentDirectory {
     path: PathBuf,
     upper: OwnedFd,
@@ -162,7 +163,7 @@ impl ChangeWalk<'_> {
             Some(before) if was_directory => {
                 let mut differs = mode ^ (before.st_mode & 0o7777);
                 if self.left.protected.is_led_to_by(&path) {
-                    // The layer that covers what is kept has no other bits to show.
+                    // The layer that hides protected paths has no other bits to show.
                     differs &= PERMISSIONS;
                 }
                 change.kind = ChangeKind::Modified;
@@ -257,9 +258,9 @@ impl ChangeWalk<'_> {
         Ok(())
     }
 
-    /// Whether a commit must leave this alone, without a look at what the original holds: a guest
-    /// that guesses right must not be told so. What leads to a kept path stays a directory, or else
-    /// the path would lead to something of the guest's.
+    /// Whether a commit must leave this alone, whatever the original holds: the answer must not
+    /// reveal whether a guest guessed a protected content. A directory above a protected path must
+    /// stay one, or else the path would lead to a file of the guest.
     fn is_protected(&self, path: &Path, now: &Stat, before: Option<&Stat>) -> bool {
         let is_directory = |stat: &Stat| EntryKind::of(stat) == EntryKind::Directory;
         let leads_on = is_directory(now) && before.is_none_or(is_directory);
@@ -377,8 +378,8 @@ impl ChangeWalk<'_> {
         self.changes.list.push(change);
     }
 
-    /// What a directory is listed as that is executed whatever its name is: as its changes would leave
-    /// it, it has the entries of such a one.
+    /// The listed name of a directory that the host would execute for its entries, as they are
+    /// after the changes.
     fn executed_by_contents(&self, here: &CurrentDirectory, names: &[OsString]) -> ExecutedName {
         let kind = self.left.protected.executed_directory()?;
         let lower = here.lower.as_ref().filter(|_| here.shows == LowerLayer::Visible);
@@ -403,7 +404,7 @@ impl ChangeWalk<'_> {
         let (began, budget) = (self.left.began, &mut self.left.removed);
         match remember(lower, &change.path, stat, began, budget) {
             Ok(before) => {
-                // With the directory would go what is only changed on request.
+                // Removing the directory would remove names that are only changed on request.
                 let mut gone = before.contents.iter().filter_map(|(path, _)| path.file_name());
                 let executed = gone.find_map(|name| self.left.protected.executed(name));
                 change.withheld = change.withheld.take().or(executed.map(WithheldReason::Executed));

@@ -30,9 +30,9 @@ struct Snippet {
 
 /// How a snippet ends.
 enum End {
-    /// With this value.
+    /// The script succeeds with this value.
     Value(&'static str),
-    /// With one of these codes.
+    /// The script fails with one of these codes.
     Code(&'static [&'static str]),
     /// Refused as A4 says: this code, a hint, and an entry in the log.
     Refused(&'static str),
@@ -192,12 +192,12 @@ fn run<'a>(
     if ended.len() == expected { Ok(ended) } else { Err(format!("{ended:?}")) }
 }
 
-/// The `__javascript` role.
+/// The role of the zygote whose guests run JavaScript.
 pub(crate) fn become_zygote() -> ! {
     belljar_worker::become_zygote(|| QuickJs::warm().map_err(|error| error.to_string()))
 }
 
-/// The `__scripts` role.
+/// The role of a host that runs scripts and prints how each ended.
 pub(crate) fn main(scripts: &str) -> io::Result<()> {
     let scripts: Scripts = serde_json::from_str(scripts)?;
     let zygote = vec!["__javascript".to_owned()];

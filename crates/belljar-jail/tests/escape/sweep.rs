@@ -102,7 +102,7 @@ fn sweep(who: Who, guests: Guests) -> Result<(), Failed> {
 
 /// Why a failing call did no harm.
 enum Harmless {
-    /// Nothing ran.
+    /// The cell was refused, and no guest code ran.
     Refused,
     /// The cell is like any other: the call did not matter.
     AsConfined,
@@ -119,9 +119,9 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Programs make many calls on their way, most of them the loader's. Those that confine are tried
-    /// one by one; of the others, some, but for the one after which memory is taken elsewhere: limits
-    /// come on top of what there is, so they would be other numbers.
+    /// Programs make many calls on their way, most of them the loader's. Those that confine are
+    /// tried one by one; of the others, some, but for the one after which memory is taken
+    /// elsewhere: limits come on top of what there is, so they would be other numbers.
     fn is_worth_it(&self, call: usize, number: i32) -> bool {
         let is_sampled = call.is_multiple_of(12) && i64::from(number) != libc::SYS_brk;
         self.home.is_none() || faults::confines(number) || is_sampled

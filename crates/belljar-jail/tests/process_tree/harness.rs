@@ -1,4 +1,4 @@
-//! Starting commands under keepers, as whoever is wanted, and finding their processes.
+//! Starting commands under supervisors, as root or an ordinary user, and finding their processes.
 #![expect(clippy::disallowed_methods, reason = "the suite starts its own roles")]
 
 use std::{
@@ -41,7 +41,8 @@ pub(crate) enum Who {
 }
 
 impl Who {
-    /// Whether the runner can be that. Where it must, by `BELLJAR_REQUIRE_SANDBOX`, it fails if not.
+    /// Whether the runner can be that. Where it must, by `BELLJAR_REQUIRE_SANDBOX`, it fails if
+    /// not.
     pub(crate) fn is_possible(self) -> Result<bool, Failed> {
         if self == Self::Ordinary || is_root() {
             return Ok(true);
@@ -117,7 +118,7 @@ impl Owner {
         Ok(Self { mark, process })
     }
 
-    /// The process between it and the keeper.
+    /// The process between it and the supervisor.
     pub(crate) fn outer(&self) -> Result<Pid, Failed> {
         let children = marked(&self.mark).into_iter();
         let own = i32::try_from(self.process.id())?;
@@ -126,7 +127,7 @@ impl Owner {
     }
 }
 
-/// A command under its keeper, held by this process.
+/// A command under its supervisor, held by this process.
 #[derive(Debug)]
 pub(crate) struct SupervisedCommand {
     pub(crate) process: Child,
@@ -145,7 +146,7 @@ impl SupervisedCommand {
         Self::start_program(Who::Root, name, "/proc/self/exe", arguments)
     }
 
-    /// Any program.
+    /// The same for any program of the machine.
     pub(crate) fn start_program(
         who: Who,
         name: &str,

@@ -167,7 +167,10 @@ fn reports_a_refusal(_: Who) -> Result<(), Failed> {
     let mut command = SupervisedCommand::start_where_it_is_forbidden()?;
     match command.report()? {
         Some(ProcessTreeReport::Refused { message, remedy }) => {
-            assert!(message.starts_with("no pid namespace for the command: "), "{message}");
+            assert!(
+                message.starts_with("cannot create a pid namespace for the command: "),
+                "{message}"
+            );
             assert!(remedy.contains("user.max_user_namespaces"), "{remedy}");
         }
         other => return Err(format!("{other:?}").into()),

@@ -1,15 +1,15 @@
 //! JSON text, token by token. The text is known to be valid; on any other it ends early.
 
-/// What a token is.
+/// The kinds of tokens of a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonTokenKind {
-    /// `{` or `[`.
+    /// The start of an object or an array: `{` or `[`.
     Open,
-    /// `}` or `]`.
+    /// The end of an object or an array: `}` or `]`.
     Close,
-    /// `,`
+    /// A comma between two items.
     Comma,
-    /// `:`
+    /// The colon after a key.
     Colon,
     /// A key or a text, with its quotes and escapes.
     String,
@@ -22,9 +22,9 @@ pub enum JsonTokenKind {
 /// One token, as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonToken<'a> {
-    /// What it is.
+    /// The kind that its first byte shows.
     pub kind: JsonTokenKind,
-    /// Its text.
+    /// The text as it is written, quotes and escapes included.
     pub text: &'a str,
 }
 

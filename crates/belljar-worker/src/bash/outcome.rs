@@ -178,7 +178,7 @@ impl ShellOutcome<'_> {
         number.and_then(|number| number.parse().ok()) >= Some(self.run.limits.open_files)
     }
 
-    /// Any other end.
+    /// The error for any other exit status.
     fn exited(&self, code: i32) -> GuestError {
         let mut message = format!("bash exited with status {code}");
         if let Some(signal) = code.checked_sub(SIGNALLED).filter(|signal| (1..=64).contains(signal))

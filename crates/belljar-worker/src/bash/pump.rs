@@ -144,9 +144,9 @@ fn open_process(id: u32) -> io::Result<OwnedFd> {
 /// What came of one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PumpStep {
-    /// Something was read.
+    /// Bytes were read from at least one source.
     Read,
-    /// Nothing was there to read for a while.
+    /// Nothing arrived before the timeout.
     Silence,
     /// The process has ended.
     Ended,

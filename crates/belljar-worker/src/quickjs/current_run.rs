@@ -16,11 +16,12 @@ use belljar_wire::{Command, Durable, Event, GuestGrants, GuestLimits, ToolCall, 
 use super::{random::Generator, sources::Sources, transpile::NameScope};
 use crate::HostLink;
 
-/// What the host said while the code waited.
+/// What the host sent while the code waited.
 #[derive(Debug)]
 pub(super) enum HostInput {
+    /// The outcome of a tool call.
     Reply(ToolReply),
-    /// Time has passed.
+    /// The time that the code waits for has come; only in durable runs.
     Timer,
 }
 

@@ -1,4 +1,4 @@
-//! From what went wrong to what the agent is told: code, message, place, and what to do.
+//! From a failed run to the error the agent gets: code, message, place, and what to do.
 
 use belljar_wire::{ErrorCode, Event, GuestError, GuestLimits};
 use rquickjs::{Ctx, Error, Persistent, Type, Value};
@@ -18,46 +18,46 @@ const MAX_CALLEE_BYTES: usize = 100;
 /// Why a run ended without a value. The values live in the runtime.
 #[derive(Debug)]
 pub(super) enum RunFailure {
-    /// This was thrown.
+    /// The code threw this value and did not catch it.
     Thrown(Occasion, Persistent<Value<'static>>),
-    /// The deadline passed.
+    /// The deadline of the run has passed.
     Overdue(TimeoutPoint),
-    /// The body waits for something that cannot happen.
+    /// The code waits for a promise that can no longer settle.
     Stalled,
-    /// There was no memory to go on with.
+    /// There is too little memory left to continue.
     Exhausted,
-    /// It is in words already.
+    /// The error is already described.
     Reported(GuestError),
     /// The engine itself failed.
     Engine(Error),
 }
 
-/// What went on when the deadline passed.
+/// What the code was doing when the deadline passed.
 #[derive(Debug)]
 pub(super) enum TimeoutPoint {
     /// The code ran, and this was thrown to interrupt it.
     Running(Persistent<Value<'static>>),
-    /// It was between one job of a promise and the next.
+    /// The engine was between two promise jobs.
     BetweenJobs,
-    /// It waited.
+    /// The code waited for timers or tool calls.
     Waiting,
 }
 
-/// When something was thrown.
+/// What was going on when a value was thrown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occasion {
     /// The caller's context was parsed.
     Context,
     /// QuickJS compiled what the transpiler made.
     Compiling,
-    /// Guest code ran.
+    /// The guest code was running.
     Running,
-    /// A promise was rejected, and nobody handled it.
+    /// A promise was rejected without a handler.
     Unhandled,
 }
 
 impl RunFailure {
-    /// What is behind an error of the bindings, taken out of the context.
+    /// The failure behind an error of the bindings; takes the exception out of the context.
     pub(super) fn caught(
         ctx: &Ctx<'_>,
         error: Error,
@@ -76,7 +76,7 @@ impl RunFailure {
     }
 }
 
-/// Tells failures of one run.
+/// Describes the failures of one run.
 pub(super) struct Reporter<'a, 'js> {
     pub(super) reader: ErrorReader<'a, 'js>,
     pub(super) current: &'a CurrentRun,
@@ -174,7 +174,7 @@ impl<'js> Reporter<'_, 'js> {
         self.placed(error, &trace.frames, self.reader.related(object))
     }
 
-    /// A value that is no error: all there is to say is what it looks like.
+    /// A thrown value that is not an error: the message is how the console would print it.
     fn thrown_value(&self, value: &Value<'js>, code: ErrorCode) -> GuestError {
         if self.stands_for_no_memory(value) {
             return self.out_of_memory("out of memory");

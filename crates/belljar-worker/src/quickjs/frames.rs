@@ -16,12 +16,12 @@ pub(super) struct Frame {
     pub(super) origin: Origin,
 }
 
-/// When the code of a frame came.
+/// Which run's code a frame is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// With this run.
+    /// The code of this run.
     Current,
-    /// With an earlier one of the session.
+    /// The code of an earlier run of the session.
     Earlier,
 }
 

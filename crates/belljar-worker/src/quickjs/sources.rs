@@ -16,7 +16,7 @@ const MAX_EARLIER_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Sources {
     current: Rc<Locator>,
-    /// The latest first.
+    /// The sources of earlier runs, the latest first.
     earlier: Vec<Rc<Locator>>,
 }
 

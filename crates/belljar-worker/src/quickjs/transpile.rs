@@ -76,11 +76,11 @@ impl SourceCode {
     }
 }
 
-/// Why there is no script.
+/// The error of code that cannot be transpiled.
 #[derive(Debug)]
 pub(super) struct TranspileError {
     pub(super) error: Box<GuestError>,
-    /// What the code reached for, if it was that.
+    /// What the code reached for, if it was refused for that.
     pub(super) attempt: Option<String>,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Script {
     pub(super) ahead: PredeclaredNames,
 }
 
-/// Makes the script.
+/// Turns the agent's code into the script that QuickJS evaluates.
 pub(super) fn transpile(source: &SourceCode) -> Result<Script, TranspileError> {
     nesting::check(source)?;
     let allocator = Allocator::default();

@@ -21,7 +21,7 @@ use error::PathStep;
 pub(super) use error::{EncodeError, describe};
 use write::JsonWriter;
 
-/// Containers within containers.
+/// The most levels of objects and arrays within each other.
 const MAX_DEPTH: usize = 100;
 /// Keys whose JSON is remembered: rows of a table share a few.
 const MAX_KNOWN_KEYS: usize = 512;

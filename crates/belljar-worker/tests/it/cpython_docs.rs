@@ -8,9 +8,8 @@ use crate::{
     documents::examples,
 };
 
-/// A2, A8, A11, D1.
 #[test]
-fn examples_give_what_they_promise() {
+fn a2_a8_a11_d1_examples_give_what_they_promise() {
     let examples = examples(include_str!("../../../../docs/python.md"), "python", "# =>");
     assert!(examples.len() > 11, "only {} examples were found", examples.len());
     for (code, promise) in examples {

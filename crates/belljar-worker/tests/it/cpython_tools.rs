@@ -29,13 +29,13 @@ pub(crate) enum GuestFrame {
     Call(Value, Value),
     /// It wants to be told when it is this late.
     TimerWanted(f64),
-    /// A printed text.
+    /// The text of a print.
     Print(String),
-    /// The value.
+    /// The value of a run that succeeded.
     Done(Value),
-    /// The error.
+    /// The error of a run that failed.
     Failed(Value),
-    /// Any other frame.
+    /// The kind and head of any other frame.
     Other(u8, Value),
 }
 
@@ -129,7 +129,7 @@ impl Cell {
         }
     }
 
-    /// Answers a call.
+    /// Answers a call with a value.
     pub(crate) fn reply(&mut self, call: u64, value: &Value) {
         self.reply_bytes(call, value.to_string().as_bytes());
     }

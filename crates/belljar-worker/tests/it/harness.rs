@@ -99,7 +99,7 @@ pub(crate) fn command(code: &str) -> RunCommand {
     }
 }
 
-/// Runs TypeScript.
+/// Runs TypeScript code with the standard limits and no grants.
 pub(crate) fn run(code: &str) -> Outcome {
     run_command(command(code))
 }
@@ -239,7 +239,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes one.
+    /// Makes an empty directory with a name of its own.
     pub(crate) fn new() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -249,7 +249,7 @@ impl Place {
         Self { path }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

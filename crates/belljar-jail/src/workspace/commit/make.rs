@@ -164,8 +164,8 @@ impl Committer<'_> {
         if !as_seen {
             return Err(NotCommitted::Conflict);
         }
-        // Whoever may write to a directory may replace any file in it. To take over a file that
-        // one may not even write to is another matter.
+        // Write access to a directory is enough to replace any file in it. But a file that this
+        // user may not write to is left alone.
         if let Some(seen) = seen
             && self.user != 0
             && seen.owner != self.user
@@ -202,7 +202,7 @@ impl Committer<'_> {
                 let (owner, group) = (Uid::from_raw(seen.owner), Gid::from_raw(seen.group));
                 fchown(file, Some(owner), Some(group))?;
             }
-            // A group of one's own may be kept; where it is not, there is nothing to be done.
+            // A process may give a file to its own groups only; a failure is no reason to stop.
             Some(seen) => {
                 let _ = fchown(file, None, Some(Gid::from_raw(seen.group)));
             }

@@ -66,7 +66,7 @@ pub(crate) struct Cell {
     zygote: Rc<Zygote>,
 }
 
-/// One branch's guest.
+/// The host's connection to one branch's guest.
 #[derive(Debug)]
 pub(crate) struct Branch {
     pub(crate) socket: UnixStream,

@@ -106,7 +106,7 @@ fn read_report(answer: &mut ZygoteReply) -> Result<Report, String> {
     serde_json::from_str(&line).map_err(|_| "ended without a report".to_owned())
 }
 
-/// The role itself.
+/// The role that makes one attempt outside of a cell, and prints its outcome.
 pub(crate) fn main(role: &str, name: &str, setting: &str, bait: &str) -> io::Result<()> {
     let attempt = attempt::find(name).ok_or(io::ErrorKind::NotFound)?;
     let bait: Bait = serde_json::from_str(bait)?;

@@ -95,7 +95,7 @@ struct Depth<'a> {
     after_newline: bool,
 }
 
-/// One open bracket.
+/// The depth within one open bracket.
 #[derive(Debug, Default)]
 struct BracketLevel {
     /// Words of statement heads; a comma does not end those.

@@ -22,7 +22,7 @@ use super::{IMPORT_PARAMETER, SourceCode, syntax::error_at};
 pub(super) enum Returns {
     /// Some `return` stands outside every function.
     TopLevel,
-    /// None does.
+    /// No `return` stands outside every function.
     None,
 }
 

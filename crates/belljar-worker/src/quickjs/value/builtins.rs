@@ -10,8 +10,8 @@ use crate::quickjs::text::text_and_loss;
 /// A chain longer than this is made to annoy.
 const MAX_PROTOTYPES: usize = 1000;
 
-/// The untouched context's prototypes and openers, each read when it is first asked for: most values
-/// need few of them or none, and to touch one is to make its page the cell's own.
+/// The untouched context's prototypes and openers, each read when it is first asked for: most
+/// values need few of them or none, and to touch one is to make its page the cell's own.
 #[derive(Debug)]
 pub(super) struct Builtins<'js> {
     /// The guest library's `values`.
@@ -64,7 +64,7 @@ pub(super) struct Entries<'js> {
 }
 
 impl<'js> Builtins<'js> {
-    /// Reads nothing yet.
+    /// Prototypes are read later, when they are first needed.
     pub(super) fn new(library: &Object<'js>) -> Self {
         Self { library: library.clone(), plain: None, prototypes: None }
     }

@@ -8,7 +8,7 @@ use crate::quickjs::{hints, text::text_of};
 /// Paths longer than this are cut in the middle of nowhere; nobody reads them.
 const MAX_PATH_BYTES: usize = 400;
 
-/// Why encoding stopped.
+/// Why a value could not be encoded as JSON.
 #[derive(Debug)]
 pub(in crate::quickjs) enum EncodeError {
     /// There is something JSON has no place for.

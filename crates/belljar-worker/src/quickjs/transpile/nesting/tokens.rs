@@ -3,7 +3,7 @@
 /// A token, as far as nesting is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NestingToken<'a> {
-    /// `(`
+    /// An opening parenthesis: `(`.
     Paren,
     /// `[`, `{` or `${`.
     Open,
@@ -15,11 +15,11 @@ pub(super) enum NestingToken<'a> {
     Literal,
     Comma,
     Semicolon,
-    /// `<`
+    /// Less-than, or the start of type arguments: `<`.
     Less,
-    /// `>`
+    /// Greater-than, or the end of type arguments: `>`.
     Greater,
-    /// Any other character.
+    /// Any other character that is not a space.
     Operator,
     /// The end of a line.
     Newline,
