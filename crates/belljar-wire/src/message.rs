@@ -92,8 +92,7 @@ pub struct GuestGrants {
     /// Nothing is refused at the level of the language.
     #[serde(default)]
     pub permissive: bool,
-    /// Some of the host's paths that were granted, to say where a file is that is looked for
-    /// elsewhere.
+    /// Some of the host's paths that were granted, to say where a file is that is looked for elsewhere.
     #[serde(default)]
     pub paths: Vec<String>,
 }

@@ -108,12 +108,12 @@ impl Bash {
 impl CodeRunner for Bash {
     fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<RunValue, GuestError> {
         if run.code.contains('\0') {
-            let message = "the code holds a NUL byte, which no shell script can";
+            let message = "the code contains a NUL byte, which bash cannot run";
             return Err(GuestError::new(ErrorCode::SyntaxInvalid, message));
         }
         let running = launch::launch(&self.setup, &run, &self.state)?;
         let mut ended = pump::pump(running, &run, host).map_err(|error| {
-            let message = format!("could not follow what bash does: {error}");
+            let message = format!("could not read the output of bash: {error}");
             GuestError::new(ErrorCode::SandboxEngine, message)
         })?;
         name_output(host);

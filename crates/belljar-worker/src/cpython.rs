@@ -2,7 +2,7 @@
 //!
 //! The zygote is a Python process. It is confined before it starts, imports what agents use, loads
 //! the jail as a library, and hands itself over to it: its cells are cloned and confined by the same
-//! code as those of any other engine, and go on in Python. What runs there is in `guest/`.
+//! code as those of any other engine, and then run Python. What runs there is in `guest/`.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -38,9 +38,9 @@ impl Engine for CPythonEngine {
 /// The Python of this machine, as the host found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PythonSetup {
-    /// The interpreter itself, no link and no script.
+    /// The path of the interpreter itself, not of a link or a script.
     pub program: PathBuf,
-    /// Where it finds modules.
+    /// The directories in which it finds modules.
     pub paths: Vec<PathBuf>,
     /// Whether numpy and pandas are imported in the zygote.
     pub data: bool,

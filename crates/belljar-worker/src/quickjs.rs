@@ -71,7 +71,7 @@ const REHEARSAL_MS: u64 = 1000;
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// QuickJS did not start.
-    #[error("quickjs did not start")]
+    #[error("could not start quickjs")]
     Start(#[from] rquickjs::Error),
     /// A file of the guest library threw.
     #[error("the guest library threw: {0}")]
@@ -212,7 +212,7 @@ impl QuickJs {
                 move |error| RunFailure::caught(ctx, error, occasion, current)
             };
             if context.contains(&0) {
-                let message = "context is not JSON: it holds a NUL byte";
+                let message = "context is not valid JSON: it contains a NUL byte";
                 return Err(RunFailure::Reported(GuestError::new(
                     ErrorCode::RequestInvalid,
                     message,
@@ -276,7 +276,8 @@ impl CodeRunner for QuickJs {
         let RunCommand { language, file_name, limits, grants, code, context, durable, session } =
             run;
         if session && durable.is_some() {
-            let message = "a run in a session cannot be durable: its state is not in the record";
+            let message =
+                "a run in a session cannot be durable: the journal does not record session state";
             return Err(GuestError::new(ErrorCode::RequestInvalid, message));
         }
         let scope = match session {
@@ -288,7 +289,10 @@ impl CodeRunner for QuickJs {
         let sources = self.history.with(SourceCode { language, file_name, text: code, scope });
         let begun = self.current.begin(host, &limits, grants, &sources, durable.as_ref());
         begun.map_err(|error| {
-            GuestError::new(ErrorCode::SandboxEngine, format!("no randomness to be had: {error}"))
+            GuestError::new(
+                ErrorCode::SandboxEngine,
+                format!("cannot get random bytes from the system: {error}"),
+            )
         })?;
         let done = self.run_source(&sources, &limits, context);
         name_output(host);

@@ -57,7 +57,7 @@ pub(super) fn launch(
     state: &ShellState,
 ) -> Result<RunningShell, GuestError> {
     put_context(setup, run).map_err(|error| {
-        let message = format!("could not put the context into context.json: {error}");
+        let message = format!("could not write context.json: {error}");
         GuestError::new(disk_or_engine(&error), message)
     })?;
     let started = match run.session {

@@ -108,7 +108,7 @@ impl ShellOutcome<'_> {
         let last = u32::try_from(self.run.code.lines().count()).unwrap_or(u32::MAX);
         error.line = Some(line.min(last.max(1)));
         if what.contains("end of file") || what.contains("EOF") {
-            let hint = "Close what is open: a quote, a parenthesis, fi, done, esac or }.";
+            let hint = "Something is not closed: check quotes, parentheses, fi, done, esac and }.";
             error = error.with_hint(hint);
         }
         Some(error)
@@ -124,7 +124,7 @@ impl ShellOutcome<'_> {
             Some(("/bin" | "/sbin" | "/usr/bin" | "/usr/sbin" | "/usr/local/bin", name)) => {
                 commands::hint_for(name)
             }
-            Some(_) => format!("Files cannot be executed. A script can be read: bash {name}"),
+            Some(_) => format!("Files cannot be executed directly. Run a script with: bash {name}"),
             None => commands::hint_for(name),
         }))
     }
@@ -152,18 +152,20 @@ impl ShellOutcome<'_> {
         ]) {
             let limit = disk::exhausted_limit();
             let is_table = limit == ErrorCode::LimitInodes;
-            let message = if is_table { "no more files can be made" } else { "the disk is full" };
-            GuestError::new(limit, message).with_hint("Write less, or delete what is done with.")
+            let message =
+                if is_table { "the limit on files is reached" } else { "the disk is full" };
+            GuestError::new(limit, message)
+                .with_hint("Write less, or delete files that are no longer needed.")
         } else if said(&["Too many open files"]) || self.is_descriptor_beyond_limit() {
             GuestError::new(ErrorCode::LimitOpenFiles, "too many open files")
-                .with_hint("Close descriptors that are done with: exec 3>&-")
+                .with_hint("Close descriptors that are no longer needed: exec 3>&-")
         } else if said(&["Cannot allocate memory", "memory exhausted", "cannot allocate"]) {
             let mib = self.run.limits.memory_bytes >> 20;
             GuestError::new(
                 ErrorCode::LimitMemory,
                 format!("out of memory: the limit is {mib} MiB"),
             )
-            .with_hint("Handle the data in smaller pieces, or raise --memory.")
+            .with_hint("Process the data in smaller pieces, or raise --memory.")
         } else {
             return None;
         };
@@ -183,7 +185,7 @@ impl ShellOutcome<'_> {
         let mut message = format!("bash exited with status {code}");
         if let Some(signal) = code.checked_sub(SIGNALLED).filter(|signal| (1..=64).contains(signal))
         {
-            message.push_str(&format!(" (a command was ended by {})", signal_name(signal)));
+            message.push_str(&format!(" (a command was killed by {})", signal_name(signal)));
         }
         if let Some(last) = self.ended.tail.last() {
             message.push_str(&format!(": {last}"));
@@ -208,7 +210,7 @@ impl ShellOutcome<'_> {
             return Some(hint.to_owned());
         }
         if let Some(RefusedCommand { name, .. }) = self.ended.refusals.last() {
-            return Some(format!("{name} was refused on the way. {}", commands::hint_for(name)));
+            return Some(format!("{name} was refused earlier. {}", commands::hint_for(name)));
         }
         (code == NOT_FOUND).then(|| {
             "The command does not exist here, or was not granted (--command NAME).".to_owned()
@@ -223,9 +225,10 @@ impl ShellOutcome<'_> {
             return Some(format!("{hint} {path}"));
         }
         if let Some(found) = paths::granted_at(path, granted) {
-            return Some(format!("It was granted, and is where it is on the host: {found}"));
+            return Some(format!("It is granted under its host path: {found}"));
         }
-        let hint = "/tmp is the run's own: a file of the host is here once granted with --read";
+        let hint =
+            "/tmp belongs to this run; to see a file of the host's /tmp, grant it with --read";
         path.starts_with("/tmp/").then(|| format!("{hint} {path}"))
     }
 

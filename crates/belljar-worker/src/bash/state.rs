@@ -124,8 +124,8 @@ fn is_name(name: &str) -> bool {
 pub(super) fn too_large() -> GuestError {
     let kibibytes = MAX_STATE_BYTES >> 10;
     let message = format!(
-        "the variables and functions of the session are larger than {kibibytes} KiB: those of this \
-         run are not kept"
+        "the session's variables and functions are larger than {kibibytes} KiB: the changes of this run \
+         were not saved"
     );
     GuestError::new(ErrorCode::LimitMemory, message)
         .with_hint("Keep data in files in /work, and unset what is no longer needed.")

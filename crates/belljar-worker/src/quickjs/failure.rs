@@ -93,7 +93,7 @@ impl<'js> Reporter<'_, 'js> {
             },
             RunFailure::Overdue(when) => self.overdue(when),
             RunFailure::Stalled => {
-                let message = "the code waits for a promise that nothing can settle any more";
+                let message = "the code awaits a promise that can no longer settle";
                 GuestError::new(ErrorCode::RuntimeStalled, message).with_hint(hints::STALLED)
             }
             RunFailure::Exhausted => self.out_of_memory("out of memory"),
@@ -120,7 +120,7 @@ impl<'js> Reporter<'_, 'js> {
                 if error.code != ErrorCode::RequestInvalid {
                     return error;
                 }
-                GuestError::new(error.code, format!("context is not JSON: {}", error.message))
+                GuestError::new(error.code, format!("context is not valid JSON: {}", error.message))
             }
         }
     }

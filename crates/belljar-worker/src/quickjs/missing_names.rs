@@ -15,7 +15,7 @@ pub(super) struct MissingName {
     pub(super) hint: &'static str,
 }
 
-const NO_BROWSER: &str = "This is no browser: there is no page, no storage and no user to ask. \
+const NO_BROWSER: &str = "This is not a browser: there is no page, no storage and no user to ask. \
     Input is in `context`, output is console.log and `return`.";
 const NO_DIRECTORY: &str = "The code is not in a file. Relative paths begin at /work.";
 const NO_EXPORTS: &str = "Nothing can import from this code. Use `return value`.";

@@ -93,8 +93,9 @@ fn install_random<'js>(
         if generator.is_durable() {
             generator.random.fill(&mut bytes);
         } else {
-            random::fill(&mut bytes)
-                .map_err(|_| Exception::throw_message(&ctx, "no randomness to be had"))?;
+            random::fill(&mut bytes).map_err(|_| {
+                Exception::throw_message(&ctx, "cannot get random bytes from the system")
+            })?;
         }
         let fresh = TypedArray::<u8>::new_copy(ctx, bytes)?;
         let set: Function = array.as_object().get("set")?;

@@ -38,7 +38,7 @@ pub(super) fn install<'js>(
                 return value::describe(what, "result", &path).message.into_js(&ctx);
             }
             Err(EncodeError::TooLarge) => {
-                let message = "the arguments are over 16 MiB of JSON";
+                let message = "the arguments are larger than 16 MiB of JSON";
                 return Err(Exception::throw_message(&ctx, message));
             }
         };
@@ -64,7 +64,7 @@ pub(super) fn settle<'js>(ctx: &Ctx<'js>, native: &Object<'js>, reply: ToolReply
     };
     let settle: Function = native.get("settle")?;
     if json.contains(&0) {
-        // The parser ends at a NUL byte, which JSON has no place for.
+        // The parser ends at a NUL byte, which JSON cannot represent.
         return Err(Error::Unknown);
     }
     let value: Value = ctx.json_parse(json)?;

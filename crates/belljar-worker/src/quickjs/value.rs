@@ -97,7 +97,7 @@ impl<'js> Encoder<'js> {
             }
             Type::Symbol => return Err(EncodeError::unsupported("a symbol")),
             Type::Module | Type::Uninitialized | Type::Unknown => {
-                return Err(EncodeError::unsupported("a value of the engine's own"));
+                return Err(EncodeError::unsupported("an internal value of the engine"));
             }
         }
         Ok(WriteOutcome::Something)

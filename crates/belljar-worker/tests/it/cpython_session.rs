@@ -421,7 +421,7 @@ ask(1)";
     let _ = late;
     answer(&mut cell);
     answer(&mut cell);
-    let ended = "the run that this belongs to is over; call the tool again";
+    let ended = "the run that made this call has ended; call the tool again";
     assert_eq!(cell.value(), json!([ended, 4, 6]));
     // A call nobody awaited, in a run that fails.
     cell.run("async def go(): pass\nleft = [ask(7)]\nawait go()\n1 / 0", &more);

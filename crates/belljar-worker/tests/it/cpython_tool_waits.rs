@@ -191,7 +191,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 [os.read(reader, 1000).decode(), mcp.a.b(i=1)]";
-    let refusal = "tools can be called by the process of the run only, not by a child it forked; use threads or asyncio.gather to call several at a time";
+    let refusal = "only the run's own process can call tools, not a child it forked; use threads or asyncio.gather to call several at a time";
     assert_eq!(echo(child).last(), Some(&GuestFrame::Done(json!([refusal, {"i": 1}]))));
 
     let mut nested = Cell::start(

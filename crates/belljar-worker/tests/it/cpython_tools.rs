@@ -285,7 +285,7 @@ fn misspelt_calls_say_how() {
             "tools.call('a__b', [1])",
             "TypeError: tools.call() takes its arguments by name, tools.call('a__b', name=value), or as one dict; it was given list",
         ),
-        ("tools.call(1)", "TypeError: the name of a tool is a text, not int"),
+        ("tools.call(1)", "TypeError: the name of a tool must be a string, not int"),
         ("mcp.a()", "TypeError: mcp.a is a server; call one of its tools: mcp.a.TOOL(name=value)"),
         (
             "mcp.a.b.c()",
@@ -311,7 +311,7 @@ except SerializationError as error:
 caught.append(mcp.a.b(rows=[1, {'f': 'print'}])['rows'])
 mcp.a.b(x=mcp)";
     let said = echo(code);
-    let path = "args.rows[1].f is a function, which JSON has no place for";
+    let path = "args.rows[1].f is a function, which JSON cannot represent";
     let control = json!({"rows": [1, {"f": "print"}]});
     assert_eq!(said.len(), 2, "{said:?}");
     assert_eq!(
@@ -322,7 +322,7 @@ mcp.a.b(x=mcp)";
     assert_eq!(error["code"], "serialization.unsupported");
     assert_eq!(
         error["message"],
-        "SerializationError: args.x is a tool, which JSON has no place for"
+        "SerializationError: args.x is a tool, which JSON cannot represent"
     );
     assert_eq!(error["line"], 6);
     let caught = echo(&code.replace("\nmcp.a.b(x=mcp)", "\ncaught"));

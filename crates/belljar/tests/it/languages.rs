@@ -73,7 +73,7 @@ fn a11_data_works_in_runs_of_python() {
     assert_eq!(result["result"], json!([[2], "2024-03-01", true]), "{result:#}");
     let unknown = python("data.nothing", &[]);
     let message = unknown["error"]["message"].as_str().unwrap();
-    assert!(message.contains("data has no 'nothing'; there is: "), "{message}");
+    assert!(message.contains("data has no 'nothing'; it has: "), "{message}");
 }
 
 /// What is asked for is refused, and with the grant it is had: the control.

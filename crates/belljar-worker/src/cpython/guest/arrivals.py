@@ -138,14 +138,14 @@ class Arrivals:
 
 def refuse_over() -> None:
     """A thread, or a call, has outlived its run."""
-    raise RuntimeError("the run that this belongs to is over; call the tool again")
+    raise RuntimeError("the run that made this call has ended; call the tool again")
 
 
 def refuse_child(link) -> None:
     """A forked child has no socket to the host."""
     if link.is_child:
         raise RuntimeError(
-            "tools can be called by the process of the run only, not by a child it forked; "
+            "only the run's own process can call tools, not a child it forked; "
             "use threads or asyncio.gather to call several at a time"
         )
 

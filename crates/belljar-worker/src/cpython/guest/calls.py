@@ -27,7 +27,7 @@ scan = json.JSONDecoder().scan_once
 _frame_at = sys._getframe
 
 
-class Pending:
+class PendingCall:
     """A call whose reply is awaited."""
 
     __slots__ = ("number", "line", "is_done", "waiters", "_is_ok", "_is_over", "_body")
@@ -107,7 +107,7 @@ class Calls:
         self._arrivals.attend(loop, self)
         return ToolCall(self, pending)
 
-    def _start(self, server, tool: str, arguments: dict) -> Pending:
+    def _start(self, server, tool: str, arguments: dict) -> PendingCall:
         self._arrivals.check(self._link)
         for name in (server, tool):
             if name is not None and len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
@@ -117,7 +117,7 @@ class Calls:
             body = encode(arguments, self._max_bytes, "args").json
         except ValueProblem as problem:
             raise of_problem(problem) from None
-        pending = Pending(self._line())
+        pending = PendingCall(self._line())
         quoted = _quote(server) if server is not None else "null"
         named = f'"server":{quoted},"tool":{_quote(tool)}'
 
@@ -156,17 +156,17 @@ class Calls:
                 self._open_seconds += monotonic() - self._opened_at
             pending.settle(is_ok, body)
 
-    def use(self, pending: Pending) -> None:
+    def use(self, pending: PendingCall) -> None:
         """Somebody wants the reply, or does not want it any more."""
         self._unused.pop(pending.number, None)
 
-    def wait(self, pending: Pending) -> None:
+    def wait(self, pending: PendingCall) -> None:
         """Returns when the reply is there."""
         self.use(pending)
         if not pending.is_done:
             self._arrivals.wait(pending, self)
 
-    def arrival(self, pending: Pending, loop):
+    def arrival(self, pending: PendingCall, loop):
         """For a task of the loop: is over when the reply is there."""
         self.use(pending)
         if pending.is_done:

@@ -124,7 +124,7 @@ class Reporter:
 
     def _of_tool(self, error, cause) -> dict:
         """A tool call failed and nobody caught it; the error is the cause, or a group with it."""
-        code, hint, tool_name, line = toolerrors.told(cause)
+        code, hint, tool_name, line = toolerrors.details(cause)
         message = trace.headline(error)
         if cause is not error:
             message = f"{message}: {trace.headline(cause)}"

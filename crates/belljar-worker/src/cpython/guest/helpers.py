@@ -44,7 +44,7 @@ def make_helpers(link, work: str) -> dict:
         if not full.startswith(f"{os.path.realpath(work)}/"):
             raise ValueError(f"artifact() takes a file under {work}, not {full}")
         if not os.path.isfile(full):
-            raise ValueError(f"artifact() takes a file, and {full} is none")
+            raise ValueError(f"artifact() takes a file, but {full} is not a regular file")
         link.artifact(full)
         return full
 

@@ -55,7 +55,7 @@ _DONE_HEADS = {
 }
 
 
-class Ended(Exception):
+class HostGone(Exception):
     """The host closed its end."""
 
 
@@ -266,7 +266,7 @@ class Link:
         while size > 0:
             part = _os_read(self.fd, min(size, 1 << 20))
             if not part:
-                raise Ended
+                raise HostGone
             parts.append(part)
             size -= len(part)
         return parts[1] if len(parts) == 2 else b"".join(parts)

@@ -108,14 +108,15 @@ pub(in crate::quickjs) fn describe(what: Misfit, root: &str, path: &[String]) ->
     }
     match what {
         Misfit::Unsupported(kind) => {
-            let message = format!("{place} is {kind}, which JSON has no place for");
+            let message = format!("{place} is {kind}, which JSON cannot represent");
             GuestError::new(ErrorCode::SerializationUnsupported, message)
                 .with_hint(hints::for_unsupported(kind))
         }
         Misfit::Cycle => {
-            let message = format!("{place} refers back to an object that contains it");
-            GuestError::new(ErrorCode::SerializationUnsupported, message)
-                .with_hint("Return only the fields that are needed, without the reference back.")
+            let message = format!("{place} contains itself");
+            GuestError::new(ErrorCode::SerializationUnsupported, message).with_hint(
+                "Return only the fields that are needed, without the circular reference.",
+            )
         }
         Misfit::Depth => {
             let message = format!("{place} is nested more than {} levels deep", super::MAX_DEPTH);
