@@ -21,7 +21,7 @@ pub use together::{ForkedProcess, held_together, kernel_bytes};
 
 use self::{
     ledger::{LivingCpu, ProcessCpu},
-    process::{ProcessMemory, counted, field},
+    process::{MemoryReading, counted, field},
 };
 use crate::{
     Guests,
@@ -118,7 +118,7 @@ impl CellProcesses {
     /// The memory that every cell inherits from the zygote.
     pub fn inherited_bytes(&self) -> u64 {
         let zygote = Stat::of(self.keeper).map(|stat| stat.parent);
-        zygote.and_then(|zygote| ProcessMemory::of(zygote).bytes()).unwrap_or_default()
+        zygote.and_then(|zygote| MemoryReading::of(zygote).bytes()).unwrap_or_default()
     }
 
     /// Children of the keeper, and how many forks they are away from a guest, where that is known.
@@ -135,7 +135,7 @@ impl CellProcesses {
 
     /// The most memory the guest was ever resident with; `None` when it is gone.
     pub fn peak_memory_bytes(&self) -> Option<u64> {
-        Some(ProcessMemory::of(self.guest).resident()?.peak_bytes)
+        Some(MemoryReading::of(self.guest).resident()?.peak_bytes)
     }
 }
 
@@ -184,7 +184,7 @@ impl BranchProcesses {
 
     /// What the guest holds in memory; `None` when it is gone.
     pub fn resident(&self) -> Option<Resident> {
-        ProcessMemory::of(self.guest).resident()
+        MemoryReading::of(self.guest).resident()
     }
 
     /// How often a page was made or copied for the guest in its life: no more pages than that
@@ -310,7 +310,7 @@ impl ProcessWalk {
         let own = sys::process::cpu_time(pid).unwrap_or(stat.own_cpu);
         let cpu = ProcessCpu { own, waited_for: stat.children_cpu };
         self.cpu.processes.push(((pid, stat.start), cpu));
-        match ProcessMemory::of(pid).bytes() {
+        match MemoryReading::of(pid).bytes() {
             Some(bytes) => {
                 self.memory_bytes = self.memory_bytes.saturating_add(bytes);
                 self.largest_bytes = self.largest_bytes.max(bytes);

@@ -207,7 +207,7 @@ pub fn read_to_string(path: &Path, purpose: Purpose) -> Result<String, Untrusted
     Ok(text)
 }
 
-/// Whether a directory is this user's and closed to everybody else.
+/// Whether a directory belongs to this user and is closed to all others.
 pub fn is_private_directory(path: &Path) -> bool {
     check(path, Purpose::State).is_ok_and(|found| found.is_dir() && found.mode() & 0o077 == 0)
 }

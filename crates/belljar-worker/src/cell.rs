@@ -1,5 +1,5 @@
-//! A cell's main: say ready, take one run, answer, and wait to be ended; in a session's cell, take
-//! run after run, and become two between them.
+//! A cell's main, for engines in Rust: say ready, take one run, answer, and wait to be ended; in a
+//! session's cell, take run after run, and branch between them.
 
 use std::{os::unix::net::UnixStream, time::Duration};
 
@@ -26,7 +26,7 @@ impl<R: CodeRunner> CellMain<R> {
 }
 
 impl<R: CodeRunner> CellMain<R> {
-    /// One run, and no more.
+    /// Serves one run, and no more.
     fn run_once(&mut self, host: &HostLink, limits: &OwnLimits) {
         // Only a cell that is parked rehearses: for one that is wanted at once, the run itself is
         // the quickest way to touch what it touches.
@@ -48,8 +48,8 @@ impl<R: CodeRunner> CellMain<R> {
         }
     }
 
-    /// Run after run, until the host lets go. The limits of the process are those of the session,
-    /// which it was made with; a run's own are for the host to watch.
+    /// Serves run after run, until the host closes the socket. The limits of the process are those
+    /// of the session; the host watches the limits of each run.
     fn run_on(&mut self, host: &HostLink, brancher: Brancher) {
         while let Ok(command) = host.receive() {
             let answer = match command {

@@ -1,8 +1,8 @@
 //! The `cpython` engine: the machine's own Python, warmed inside the jail.
 //!
 //! The zygote is a Python process. It is confined before it starts, imports what agents use, loads
-//! the jail as a library, and hands itself over to it: its cells are cloned and confined by the same
-//! code as those of any other engine, and then run Python. What runs there is in `guest/`.
+//! the jail as a library, and hands itself over to it: its cells are cloned and confined by the
+//! same code as those of any other engine, and then run Python. What runs there is in `guest/`.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -69,8 +69,8 @@ fn successor(setup: &str) -> Result<Successor, String> {
     Ok(Successor {
         path: program,
         arguments: arguments.into_iter().map(OsString::from).collect(),
-        // Sets of texts have one order, so that a run can be replayed. A guest that knows it can slow
-        // down nobody but itself.
+        // Sets of strings have one order, so that a run can be replayed. A guest that exploits the
+        // known seed slows down only itself.
         environment: vec![("PYTHONHASHSEED", "0")],
         files: modules.chain([library]).collect(),
     })

@@ -18,7 +18,7 @@ pub struct HostLink {
 }
 
 impl HostLink {
-    /// Speaks over this socket.
+    /// Sends and receives frames over this socket.
     pub fn new(socket: UnixStream) -> Self {
         Self { socket: Arc::new(socket) }
     }
@@ -32,17 +32,17 @@ impl HostLink {
     pub(crate) fn has_input_within(&self, time: Duration) -> bool {
         let mut ready = [PollFd::new(&*self.socket, PollFlags::IN)];
         let time = Timespec::try_from(time).ok();
-        // A failure is no reason to wait: the next receive tells what is the matter.
+        // A failure is no reason to wait: the next receive reports it.
         poll(&mut ready, time.as_ref()).map_or(true, |ready| ready > 0)
     }
 
-    /// Becomes two, having been told so. In the copy this link and all its clones lead to the host
-    /// by the copy's own socket.
+    /// Branches, after the host's order. In the copy this link and all its clones use the copy's
+    /// own socket.
     pub(crate) fn branch(&self, brancher: Brancher) -> io::Result<BranchSide> {
         brancher.branch(&*self.socket, |_| {})
     }
 
-    /// Goes on in another tree of files, having been told so.
+    /// Moves to another tree of files, after the host's order.
     pub(crate) fn reroot(&self, brancher: Brancher) -> io::Result<()> {
         brancher.reroot(&*self.socket)
     }

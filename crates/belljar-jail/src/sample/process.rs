@@ -7,7 +7,7 @@ use crate::numbers::{MemorySource, memory_of_other_threads};
 
 /// The memory of a process, as far as it can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ProcessMemory {
+pub(super) enum MemoryReading {
     /// The text of its `/proc/PID/status`.
     Status(String),
     /// The process has ended, or is about to.
@@ -16,7 +16,7 @@ pub(super) enum ProcessMemory {
     Unknown,
 }
 
-impl ProcessMemory {
+impl MemoryReading {
     /// Reads the memory of a process.
     pub(super) fn of(pid: u32) -> Self {
         let of_first_thread = read(&format!("/proc/{pid}"), "status");

@@ -126,7 +126,7 @@ fn a6_whatever_a_process_is_called() {
     let gauge = Gauge::of(&child.pidfd(), Guests::Programs).expect("a gauge");
     // It has its name from the moment it is another program.
     while !fs::read(format!("/proc/{}/comm", child.id())).expect("there").contains(&0xff) {}
-    let measured = (gauge.resident(), gauge.cpu_time(), ProcessMemory::of(child.id()).bytes());
+    let measured = (gauge.resident(), gauge.cpu_time(), MemoryReading::of(child.id()).bytes());
     let is_told = Stat::of(child.id()).is_some_and(|stat| !stat.has_ended());
     child.0.kill().expect("it is ended");
     child.0.wait().expect("it has ended");
@@ -146,5 +146,5 @@ fn s20_page_tables_and_what_is_swapped_out_are_memory_too() {
     let swapped = format!("{pages}VmPTE:\t  40 kB\nVmSwap:\t  60 kB\n");
     assert_eq!(counted(&swapped), Some(200 * 1024));
     assert_eq!(counted(pages), None);
-    assert!(ProcessMemory::of(std::process::id()).bytes().is_some_and(|bytes| bytes > 0));
+    assert!(MemoryReading::of(std::process::id()).bytes().is_some_and(|bytes| bytes > 0));
 }

@@ -1,6 +1,6 @@
 //! The memory of several processes together: measurements that are too slow for every sample.
 
-use super::process::{ProcessGone, ProcessMemory, field, of_any_thread};
+use super::process::{MemoryReading, ProcessGone, field, of_any_thread};
 
 /// What the kernel needs for one mapping and its first owner of pages.
 const MAPPING_BYTES: u64 = 448;
@@ -29,13 +29,13 @@ fn share(pid: u32) -> u64 {
         Ok(told) => told,
         Err(ProcessGone) => return 0,
     };
-    let held = ProcessMemory::of(pid);
+    let held = MemoryReading::of(pid);
     let share = told.and_then(|told| {
         let parts = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
         parts.iter().map(|name| field(&told, name)).sum::<Option<u64>>()
     });
     match (share, &held) {
-        (Some(share), ProcessMemory::Status(status)) => {
+        (Some(share), MemoryReading::Status(status)) => {
             share.saturating_add(field(status, "VmPTE:").unwrap_or_default())
         }
         _ => held.bytes().unwrap_or(u64::MAX >> 16),
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn bug_11_what_one_process_holds_is_about_what_is_counted_for_it() {
         let pid = std::process::id();
-        let counted = ProcessMemory::of(pid).bytes().expect("this process tells");
+        let counted = MemoryReading::of(pid).bytes().expect("this process tells");
         let together = held_together(&[ForkedProcess { pid, forks: 0 }]);
         assert!(together > 0 && together <= counted * 2, "{together} of {counted}");
         assert_eq!(held_together(&[ForkedProcess { pid: 1 << 22, forks: 0 }]), 0);

@@ -32,8 +32,8 @@ const MAX_ARGUMENT_BYTES: usize = 100 << 10;
 /// The descriptor refusals are written to is out of the way of those scripts like to use.
 const MARKER_AT_LEAST: [i32; 2] = [100, 10];
 
-/// What precedes the code: children are not to inherit the handler, which they could not explain,
-/// and `REPLY` is how large code arrives.
+/// What precedes the code: children must not inherit the handler, and `REPLY` is how large code
+/// arrives.
 pub(super) const PREFIX: &str = "export -nf command_not_found_handle;unset -v REPLY;";
 
 /// The same in a session, where the code is evaluated after the state, and the options come last.
@@ -44,9 +44,9 @@ pub(super) const SESSION_PREFIX: &str =
 #[derive(Debug)]
 pub(super) struct RunningShell {
     pub(super) child: Child,
-    /// Where refused commands are told.
+    /// The reading end of the pipe on which refused commands are reported.
     pub(super) refused: OwnedFd,
-    /// Where a session's shell writes its state when it ends.
+    /// The reading end of the pipe to which a session's shell writes its state when it ends.
     pub(super) state: Option<OwnedFd>,
 }
 
@@ -85,8 +85,8 @@ fn inherited_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, marker))
 }
 
-/// Starts a shell that begins with the state, and leaves its own. It leads a group of processes, so
-/// that what it leaves running can be ended.
+/// Starts a shell that restores the session's state and saves its own at the end. It leads a
+/// process group, so that what it leaves running can be ended.
 fn spawn_in_session(
     setup: &BashSetup,
     run: &RunCommand,
@@ -155,8 +155,9 @@ fn set_environment(command: &mut Command, setup: &BashSetup, run: &RunCommand) {
     command.env("PATH", &setup.default_path);
 }
 
-/// The variable that says that text is UTF-8. One category of a locale is one file to read, the whole of
-/// it is twelve; but where there is no such locale, bash complains of the one and not of the other.
+/// The variable that says that text is UTF-8. One category of a locale is one file to read, the
+/// whole of it is twelve; but where there is no such locale, bash complains of the one and not of
+/// the other.
 fn encoding_variable() -> &'static str {
     if Path::new("/usr/lib/locale/C.utf8/LC_CTYPE").exists() { "LC_CTYPE" } else { "LANG" }
 }
@@ -189,7 +190,7 @@ fn put_context(setup: &BashSetup, run: &RunCommand) -> io::Result<()> {
     Ok(())
 }
 
-/// An open file with this text that nobody else can open.
+/// An open file with this text and without a name, so that no other process can open it.
 fn nameless(setup: &BashSetup, text: &str) -> io::Result<fs::File> {
     let path: &Path = &setup.tmp.join(format!(".code-{}", std::process::id()));
     let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;

@@ -1,4 +1,4 @@
-//! What a script's end means: a value, or an error that says what to do.
+//! From the end of a script to a value, or an error that says what to do.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{RunValue, disk};
 
-/// A shell says with these that a command may not be executed, or is not there.
+/// The statuses of a shell for a command that may not be executed, or does not exist.
 const REFUSED: [i32; 2] = [126, NOT_FOUND];
 const NOT_FOUND: i32 = 127;
 /// bash ends with this when the code does not parse.
@@ -137,7 +137,7 @@ impl ShellOutcome<'_> {
         Some(self.placed(error).with_hint(NO_NETWORK))
     }
 
-    /// A limit the last words of the script tell of.
+    /// The limit that the last messages of the script are about.
     fn limit(&self) -> Option<GuestError> {
         let said = |words: &[&str]| {
             self.ended.tail.recent().any(|line| words.iter().any(|word| line.contains(word)))
@@ -217,7 +217,7 @@ impl ShellOutcome<'_> {
         })
     }
 
-    /// What to do about a path that is not there.
+    /// A hint for a path that does not exist.
     fn hint_for_missing(&self, path: &str) -> Option<String> {
         let granted = &self.run.grants.paths;
         if paths::is_outside(path, granted) {

@@ -1,8 +1,8 @@
-//! Following a running bash to its end: what it prints goes to the host as it is read, and
-//! nothing is kept but the last lines.
+//! Following a running bash to its end: output goes to the host as it is read, and only the last
+//! lines are kept.
 //!
-//! The run ends with bash itself. What its children in the background still print is read while
-//! it keeps coming, for a moment; then it is no longer part of the run.
+//! The run ends with bash itself. Output of its children in the background is read for a moment,
+//! while it keeps coming; after that it is no longer part of the run.
 
 use std::{
     io,
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::HostLink;
 
-/// Read at once; the pipe holds as much.
+/// Bytes that are read at once; the pipe holds as many.
 const CHUNK_BYTES: usize = 64 << 10;
 /// The beginning of a line waits this long for its end.
 const FLUSH_AFTER: Duration = Duration::from_millis(20);
@@ -37,16 +37,16 @@ const SILENCE: Duration = Duration::from_millis(20);
 /// and this is the end in any case.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// A shell of a session whose time is up has so long to end by itself.
-const LAST_WORDS: Duration = Duration::from_millis(30);
+/// How long a session's shell has to end by itself when its time is up.
+const KILL_DELAY: Duration = Duration::from_millis(30);
 
-/// All that is known of a bash that has ended.
+/// A bash that has ended: its status, and what its output says about it.
 #[derive(Debug)]
 pub(super) struct ShellExit {
     pub(super) status: ExitStatus,
-    /// It was ended, because its time was up. In a single run that is the host's business.
+    /// It was ended because its time was up; only in a session. In a single run the host does that.
     pub(super) is_overdue: bool,
-    /// What a session's shell has written for the next one.
+    /// The state that a session's shell has written for the next one.
     pub(super) left: Option<Vec<u8>>,
     pub(super) last_line: LastLine,
     pub(super) tail: StderrTail,
@@ -108,21 +108,21 @@ impl TimeLimit {
         Self { end, group, is_overdue: false }
     }
 
-    /// Asks all of them to end when the time is up, and makes them a moment later. Gives the time
-    /// until then.
+    /// Asks all processes to end when the time is up, and kills them a moment later. Returns the
+    /// time until the next step.
     fn enforce(&mut self) -> Option<Duration> {
         let now = Instant::now();
         if self.end? <= now {
             self.signal(if self.is_overdue { Signal::KILL } else { Signal::TERM });
             self.is_overdue = true;
-            self.end = now.checked_add(LAST_WORDS);
+            self.end = now.checked_add(KILL_DELAY);
         }
         Some(self.end?.saturating_duration_since(now))
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // None may be left.
+            // It fails if no process is left.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -190,7 +190,7 @@ impl Pump<'_> {
         Ok(if process { PumpStep::Ended } else { PumpStep::Read })
     }
 
-    /// The run is over: what is left of it ends.
+    /// The run is over: kills what is left of it.
     fn finish(mut self, status: ExitStatus, limit: Option<TimeLimit>) -> io::Result<ShellExit> {
         if let Some(limit) = &limit {
             limit.signal(Signal::KILL);
@@ -202,7 +202,7 @@ impl Pump<'_> {
         Ok(self.forward.finish(status, limit.is_some_and(|limit| limit.is_overdue)))
     }
 
-    /// Which of stdout, stderr, refusals, the state and the process has something to say.
+    /// Which of stdout, stderr, refusals, the state and the process has something to read.
     fn wait(&self, timeout: Option<Duration>, has_ended: bool) -> io::Result<[bool; 5]> {
         let process = (!has_ended).then_some(&self.process);
         let [stdout, stderr] = [self.stdout.as_ref(), self.stderr.as_ref()];
@@ -240,7 +240,7 @@ fn read_from(
     Ok(())
 }
 
-/// Sends what was read, and remembers what the end of the run will want to know.
+/// Sends what was read to the host, and keeps what the end of the run needs.
 struct Forwarder<'a> {
     host: &'a HostLink,
     rewriter: StderrRewriter<'a>,
@@ -266,7 +266,7 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// The state of a session's shell; of more than is kept, only that it was more.
+    /// The state of a session's shell, cut one byte after the most that is kept.
     fn left(&mut self, bytes: &[u8]) -> io::Result<()> {
         let left = self.left.get_or_insert_default();
         let room = (MAX_STATE_BYTES + 1).saturating_sub(left.len());

@@ -1,8 +1,8 @@
-//! Commands that were refused: told by the handler through its descriptor, or, where bash was not
-//! the one who looked for the command (`xargs rm`, `exec rm`, `/usr/bin/rm`), read from what was
-//! said about it.
+//! Commands that were refused: reported by the handler through its descriptor, or, where another
+//! program than bash looked for the command (`xargs rm`, `exec rm`, `/usr/bin/rm`), read from that
+//! program's message.
 //!
-//! The code could write to that descriptor too. All it wins is a false line in the log.
+//! The code could write to that descriptor too, but that only adds a false line to its own log.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use super::{
     stderr::{StderrRewriter, complaint},
 };
 
-/// The host need not hear of more.
+/// No more attempts are reported to the host.
 const MAX_REPORTED: usize = 100;
-/// What the handler may write without a NUL before it is forgotten.
+/// The most the handler may write without a NUL before it is dropped.
 const MAX_UNREAD_BYTES: usize = 4096;
 
 /// One command that was refused.
@@ -35,7 +35,7 @@ pub(super) struct RefusedCommands {
 }
 
 impl RefusedCommands {
-    /// Takes what the handler wrote; gives what the host is to hear of.
+    /// Takes what the handler wrote; returns the attempts to report to the host.
     pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<String> {
         self.unread.extend_from_slice(bytes);
         let mut attempts = Vec::new();
@@ -49,8 +49,8 @@ impl RefusedCommands {
         attempts
     }
 
-    /// Looks whether a line of standard error tells of a refusal, or of something that was reached
-    /// for in vain.
+    /// Returns the attempt that a line of standard error is about, if it is about a refused
+    /// command, a path that was not granted or the network.
     pub(super) fn scan_line(
         &mut self,
         line: &[u8],
@@ -87,7 +87,7 @@ fn first_record(bytes: &[u8]) -> Option<(String, String, usize)> {
     Some((text(name), text(attempt), bytes.len() - rest.len()))
 }
 
-/// Who says of a command that it is not there, and in which words.
+/// The messages of programs about a command that does not exist: what comes before and after it.
 const TELLERS: &[(&str, &str)] = &[
     ("xargs: ", ": No such file or directory"),
     ("xargs: ", ": Permission denied"),
@@ -105,7 +105,7 @@ const TELLERS: &[(&str, &str)] = &[
     ("sh: 1: ", ": not found"),
 ];
 
-/// The command a line says was not found or not allowed.
+/// The command that a line says was not found or not allowed.
 fn refused_in(line: &str, file_name: &str) -> Option<String> {
     let what = complaint(line, file_name).map(|complaint| complaint.what);
     let said = what.unwrap_or(line);

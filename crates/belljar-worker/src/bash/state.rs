@@ -1,4 +1,4 @@
-//! What a shell leaves to the next one of its session: text that bash itself writes and reads.
+//! The state that a shell hands to the next one of its session: text that bash writes and reads.
 //!
 //! No process lives between two runs. At the end of each, however the script ends, the shell
 //! writes its options, variables, functions and aliases to a descriptor (`save.sh`); the next one
@@ -11,7 +11,7 @@ use belljar_wire::{ErrorCode, GuestError, RunCommand};
 
 use super::commands;
 
-/// As much is kept; the kernel takes arguments of two megabytes in all.
+/// The most that is kept; the kernel takes arguments of two megabytes in all.
 pub(super) const MAX_STATE_BYTES: usize = 1 << 20;
 /// An argument may have 128 KiB.
 const ARGUMENT_BYTES: usize = 100 << 10;
@@ -25,7 +25,7 @@ const NOT_KEPT: [&str; 4] = ["noexec", "onecmd", "privileged", "history"];
 /// Variables every run is given.
 const GIVEN: [&str; 5] = ["HOME", "TMPDIR", "LANG", "LC_CTYPE", "PATH"];
 
-/// What one run has left.
+/// The state at the end of one run.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct ShellState {
     options: String,
@@ -120,7 +120,7 @@ fn is_name(name: &str) -> bool {
     name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty()
 }
 
-/// The script has made more than is kept.
+/// The error of a script whose state is larger than what is kept.
 pub(super) fn too_large() -> GuestError {
     let kibibytes = MAX_STATE_BYTES >> 10;
     let message = format!(

@@ -53,7 +53,7 @@ struct Calls {
 struct DurableClock {
     began: f64,
     now: f64,
-    /// The time the host has been asked to tell of.
+    /// The time at which the host was asked to send a timer.
     wanted: f64,
 }
 
@@ -107,14 +107,14 @@ impl CurrentRun {
         Ok(())
     }
 
-    /// The run is over; whatever guest code is still called has no host.
+    /// The run is over; guest code that still runs has no host.
     pub(super) fn end(&self) {
         self.host.replace(None);
         self.sources.replace(None);
         self.deadline.set(None);
     }
 
-    /// Tells the host. A host that is gone cannot be told, and ends the cell anyway.
+    /// Sends an event. If the host is gone, it ends the cell anyway.
     pub(super) fn send(&self, event: &Event) {
         if let Some(host) = self.host.borrow().as_ref() {
             let _ = host.send(event);
@@ -131,7 +131,7 @@ impl CurrentRun {
         self.env.borrow().keys().cloned().collect()
     }
 
-    /// Paths that were granted, as many as the host tells of.
+    /// The granted paths that the host has listed.
     pub(super) fn paths(&self) -> Vec<String> {
         self.paths.borrow().clone()
     }

@@ -1,7 +1,7 @@
-//! What a thrown error says about itself.
+//! Reading a thrown error: its name, message, frames, cause and code.
 //!
-//! Reading it may run guest code (a getter, a proxy); whatever that throws is swallowed, and the
-//! error is told without it.
+//! Reading may run guest code (a getter, a proxy); what that throws is ignored, and the error is
+//! reported without the part.
 
 use belljar_wire::{ErrorCode, ErrorKind};
 use rquickjs::{Ctx, IntoAtom, Object, Value, atom::PredefinedAtom};
@@ -13,7 +13,7 @@ use super::{
     text::text_of,
 };
 
-/// Errors behind an error: as many causes, and as many parts of an `AggregateError`, are told.
+/// The most causes, and the most parts of an `AggregateError`, that are reported.
 const MAX_RELATED: u32 = 8;
 
 /// Reads errors of one run.
@@ -24,7 +24,7 @@ pub(super) struct ErrorReader<'a, 'js> {
     pub(super) sources: &'a Sources,
 }
 
-/// What an error of the library's says of itself.
+/// The fields of an error of the guest library.
 #[derive(Debug)]
 pub(super) struct LibraryErrorInfo {
     pub(super) code: ErrorCode,
@@ -70,7 +70,7 @@ impl<'js> ErrorReader<'_, 'js> {
         self.sources.trace(&stack, &self.class_name(error).unwrap_or_default())
     }
 
-    /// What an error of the library's own says of itself: a `PermissionError` or a `ToolError`.
+    /// The fields of an error of the guest library: a `PermissionError` or a `ToolError`.
     pub(super) fn library_error(&self, error: &Object<'js>) -> Option<LibraryErrorInfo> {
         let library = self.library.values(self.ctx).ok()?;
         let permission: Value = library.get("permissionPrototype").ok()?;
@@ -91,7 +91,7 @@ impl<'js> ErrorReader<'_, 'js> {
         is_own.then_some(LibraryErrorInfo { code, hint, tool_name })
     }
 
-    /// Name and hint of an error of `fs`, which says itself what to do about it.
+    /// Name and hint of an error of `fs`.
     pub(super) fn file_error(&self, error: &Object<'js>) -> Option<(String, String)> {
         self.text(error, "syscall")?;
         Some((self.text(error, "code")?, self.text(error, "hint")?))

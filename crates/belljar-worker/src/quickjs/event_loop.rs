@@ -18,12 +18,12 @@ use super::{
     rejections::RejectionTracker,
 };
 
-/// Jobs between two looks at the clock. Seldom: the engine looks itself while it runs bytecode,
-/// and then knows the line.
+/// Promise jobs between two checks of the deadline. The engine checks it too while it runs
+/// bytecode, and then knows the line.
 const JOBS_PER_CHECK: u32 = 1 << 17;
 /// Callbacks after which a durable run takes an input, if it waits for one.
 const BUSY_ROUNDS: u32 = 1000;
-/// With less memory than this left, code cannot be expected to go on.
+/// With less free memory than this, code cannot continue.
 static PROBE: [u8; 64 << 10] = [0; 64 << 10];
 
 /// What one run's loop works with.
@@ -35,10 +35,10 @@ pub(super) struct EventLoop<'a> {
     pub(super) current: &'a CurrentRun,
 }
 
-/// Where the body stands.
+/// How far the body of the code is.
 enum BodyState {
     Pending,
-    /// Over, with nothing to say; timers may still be waiting.
+    /// Over without a value; timers may still be waiting.
     Done,
     /// Over, with a value.
     Value(Persistent<Value<'static>>),
@@ -54,7 +54,7 @@ impl EventLoop<'_> {
         loop {
             self.run_jobs()?;
             let is_done = match self.context.with(|ctx| self.look_at(&ctx, body))? {
-                // A call that nobody waits for is made all the same: it has left already.
+                // A call that is not awaited is finished all the same: it was already sent.
                 BodyState::Value(value) if self.current.waiting_calls() == 0 => {
                     return Ok(Some(value));
                 }
@@ -71,7 +71,7 @@ impl EventLoop<'_> {
             let delay = self.try_with(|ctx| self.library.delay(ctx, is_done))?;
             match (Duration::try_from_secs_f64(delay / 1e3).ok(), self.current.waiting_calls()) {
                 (None, 0) if is_done => return Ok(None),
-                // A job that was interrupted leaves nobody to settle what it was about to.
+                // An interrupted job cannot settle its promise any more.
                 (None, 0) if self.current.is_overdue() => {
                     return Err(RunFailure::Overdue(TimeoutPoint::BetweenJobs));
                 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::disk;
 
-/// Longer callees are expressions nobody would recognise.
+/// Longer callees are expressions, not names that help a reader.
 const MAX_CALLEE_BYTES: usize = 100;
 
 /// Why a run ended without a value. The values live in the runtime.

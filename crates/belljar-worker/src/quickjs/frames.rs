@@ -78,7 +78,7 @@ pub(super) struct StackTrace {
 }
 
 impl StackTrace {
-    /// The innermost frame of the code of this run: lines that are told are lines of that.
+    /// The innermost frame of the code of this run: reported lines are lines of that code.
     pub(super) fn current(&self) -> Option<&Frame> {
         current(&self.frames)
     }

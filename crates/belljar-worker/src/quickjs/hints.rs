@@ -60,7 +60,7 @@ pub(super) fn for_message(message: &str) -> Option<&'static str> {
     None
 }
 
-/// What to do about a value JSON has no place for.
+/// What to do about a value that JSON cannot represent.
 pub(super) fn for_unsupported(kind: &str) -> &'static str {
     match kind {
         "a promise" => "Add `await` before it, or `await Promise.all(...)` for several.",

@@ -55,7 +55,7 @@ impl GuestLibrary {
         self.forget.clone().restore(ctx)?.call::<_, ()>(())?;
         let native = self.native.clone().restore(ctx)?;
         for part in ["forgetCalls", "forgetGroups"] {
-            // A part nobody has touched has nothing to forget.
+            // A part of the library that was never loaded has nothing to forget.
             if let Some(forget) = native.get::<_, Option<Function>>(part)? {
                 forget.call::<_, ()>(())?;
             }

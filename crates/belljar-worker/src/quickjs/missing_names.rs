@@ -1,7 +1,7 @@
 //! Names agents know from elsewhere that do not exist here, and what to use instead.
 //!
-//! They stay undefined, so that `typeof` tells the truth; code that uses one regardless ends in
-//! a ReferenceError, and this is what the agent is told about it.
+//! They stay undefined, so that `typeof` is right; code that uses one anyway ends in a
+//! ReferenceError, whose code and hint are here.
 
 use belljar_wire::ErrorCode;
 

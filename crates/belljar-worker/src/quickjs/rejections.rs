@@ -1,4 +1,4 @@
-//! Promises that were rejected while nobody was looking.
+//! Promises that were rejected without a handler.
 //!
 //! As in Node, a rejection is an error when it is still unhandled once the job queue is empty.
 
@@ -19,7 +19,7 @@ struct UnhandledRejection {
 }
 
 impl RejectionTracker {
-    /// Has the runtime report here.
+    /// Makes the runtime report rejections to a new tracker.
     pub(super) fn watch(runtime: &Runtime) -> Rc<Self> {
         let rejections = Rc::new(Self::default());
         let tracker = rejections.clone();
@@ -51,7 +51,7 @@ impl RejectionTracker {
         reason.map(|reason| reason.restore(ctx)).transpose()
     }
 
-    /// Forgets all of them.
+    /// Forgets all rejections so far.
     pub(super) fn clear(&self) {
         let forgotten = self.unhandled.take();
         drop(forgotten);

@@ -232,7 +232,7 @@ impl<'js> Encoder<'js> {
         Ok(())
     }
 
-    /// Errors are told by name and message; their stack is no data.
+    /// Writes an error as its name and message, without its stack.
     fn error(&mut self, error: &Object<'js>) -> Result<(), EncodeError> {
         let entries = [("name", PredefinedAtom::Name), ("message", PredefinedAtom::Message)];
         let mut flat = Vec::new();

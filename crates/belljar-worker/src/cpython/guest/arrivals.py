@@ -117,12 +117,12 @@ class Arrivals:
         return self._reader == get_ident()
 
     def refuse_more(self) -> None:
-        """Nobody begins to read any more. For when nobody reads, and nobody else is there."""
+        """No thread starts to read from here on. There must be one thread, which does not read."""
         self._is_closed = True
 
     def close(self) -> None:
-        """Ends the reading for good: returns when nobody reads. What is left of a frame is read
-        past before the next command."""
+        """Ends the reading for good: returns when no thread reads. The rest of a frame is skipped
+        before the next command."""
         with self._turn:
             self._is_closed = True
             if self._bell is not None:

@@ -59,7 +59,7 @@ class PendingCall:
                 try:
                     loop.call_soon_threadsafe(_arrived, future)
                 except RuntimeError:
-                    # The loop is closed, and nobody waits there any more.
+                    # The loop is closed, and nothing waits there any more.
                     pass
 
     def take(self):
@@ -91,7 +91,7 @@ class Calls:
         self._arrivals = arrivals
         self._count = 0
         self._open = {}
-        # Calls nobody has asked for the reply of.
+        # Calls whose reply the code has not asked for.
         self._unused = {}
         self._opened_at = 0.0
         self._open_seconds = 0.0
@@ -142,7 +142,7 @@ class Calls:
         return None
 
     def deliver(self, frames) -> None:
-        """Hands replies to their calls. Those of calls nobody made are dropped."""
+        """Hands replies to their calls. Replies to unknown calls are dropped."""
         for kind, head, body in frames:
             if kind == TOOL_REPLY:
                 head, _ = scan(str(head, "utf-8"), 0)
@@ -157,7 +157,7 @@ class Calls:
             pending.settle(is_ok, body)
 
     def use(self, pending: PendingCall) -> None:
-        """Somebody wants the reply, or does not want it any more."""
+        """The code asks for the reply, or has given it up."""
         self._unused.pop(pending.number, None)
 
     def wait(self, pending: PendingCall) -> None:
@@ -179,7 +179,7 @@ class Calls:
         yield from future
 
     def finish(self) -> None:
-        """Waits for calls whose reply nobody asked for, and raises the first failure."""
+        """Waits for calls whose reply the code has not asked for, and raises the first failure."""
         for pending in list(self._unused.values()):
             self.wait(pending)
             if pending.has_failed():
@@ -194,7 +194,7 @@ class Calls:
         self._arrivals.refuse_more()
 
     def close(self) -> None:
-        """The run of a session is over: nobody reads any more, and no call is made or answered."""
+        """The run of a session is over: no thread reads, and no call is made or answered."""
         self._arrivals.close()
         for pending in [*self._open.values()]:
             pending.abandon()

@@ -1,5 +1,5 @@
-"""A Python cell's main, as `cell.rs` is that of the engines in Rust: say ready, take one run, answer,
-and wait to be ended; in a session, take run after run, and branch between them."""
+"""A Python cell's main, as `cell.rs` is that of the engines in Rust: say ready, take one run,
+answer, and wait to be ended; in a session, take run after run, and branch between them."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ PARKED_SECONDS = 0.001
 
 # As little as shows the way: what a parked cell has touched is memory of its own.
 _REHEARSAL_CODE = b"[1]"
-# No time means that no clock is set: whoever is slow in here is not to be interrupted.
+# A limit of 0 sets no timer: a slow rehearsal must not be interrupted.
 _REHEARSAL_HEAD = b"""{"file_name":"main.py","grants":{},"code_bytes":3,"limits":{"wall_ms":0,\
 "cpu_ms":1000,"memory_bytes":536870912,"result_bytes":1048576,"processes":1,"open_files":16}}"""
 # More than any cell has.

@@ -55,7 +55,7 @@ class LimitError(_CodedError, Exception):
 
 
 class SerializationError(_CodedError, TypeError):
-    """An argument JSON has no place for."""
+    """An argument that JSON cannot represent."""
 
     _codes = _SERIALIZATION_CODES
 

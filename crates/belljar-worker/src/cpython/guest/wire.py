@@ -94,7 +94,7 @@ class Link:
         self._is_over = False
         self._overdue = None
         self.is_child = False
-        # Threads that have outlived their run: nobody listens to them.
+        # Threads that have outlived their run: their output is dropped.
         self.muted = None
         self._inbox = None
 
@@ -147,7 +147,7 @@ class Link:
                 while written < len(data):
                     written += _os_write(self.fd, rest[written:])
         except OSError:
-            # The host is gone, and with it anybody who could be told.
+            # The host is gone, so nothing can be reported.
             self._is_over = True
 
     def ready(self) -> None:

@@ -1,9 +1,10 @@
 //! Names that outlive a run: in a session, what the top level declares becomes global.
 //!
-//! A declaration becomes an assignment to a name nobody declares, which in sloppy code is a
-//! property of the global object: so it is there in the next run, may be declared again as
-//! anything, and functions of earlier runs see what it is now. Functions are assigned first, as
-//! they are hoisted; what `var` declares must exist from the start, and is told to the caller.
+//! A declaration becomes an assignment to an undeclared name, which in sloppy code is a property of
+//! the global object: so it exists in the next run, may be declared again as anything, and
+//! functions of earlier runs see its present value. Functions are assigned first, as they are
+//! hoisted; names that `var` declares must exist from the start, and are returned to the caller
+//! ([`PredeclaredNames`]).
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "only declarations are rewritten here")]
 
@@ -39,12 +40,12 @@ pub(in crate::quickjs) struct PredeclaredNames {
     pub(in crate::quickjs) renewed: BTreeSet<String>,
 }
 
-/// What has to be known about names before types are stripped.
+/// What must be known about top-level names before types are stripped.
 #[derive(Debug, Default)]
 pub(super) struct TopLevelNames {
     /// Enumerations: stripped of its type, one adds to what has its name already.
     enums: BTreeSet<String>,
-    /// Constants the code assigns to. They stay what they are, so that it is told.
+    /// Constants the code assigns to. They stay constants, so that the assignment is an error.
     violated: BTreeSet<String>,
 }
 
@@ -210,7 +211,7 @@ impl<'a> GlobalRewriter<'a, '_> {
                 (None, VariableDeclarationKind::Var) => continue,
                 (None, _) => Expression::new_void_0(declarator.span, self.builder),
             };
-            // What does not fit a pattern is told of the declaration.
+            // An error about a value that does not fit a pattern points to the declaration.
             let is_told = declarator.id.is_destructuring_pattern() && assignments.is_empty();
             let mut left = target(declarator.id, self.builder);
             let place = if is_told { span } else { declarator.span };

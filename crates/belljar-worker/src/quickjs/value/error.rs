@@ -1,17 +1,17 @@
-//! Why a value has no JSON, and where in it.
+//! Why a value cannot be encoded as JSON, and where in it.
 
 use belljar_wire::{ErrorCode, GuestError};
 use rquickjs::{Atom, Error};
 
 use crate::quickjs::{hints, text::text_of};
 
-/// Paths longer than this are cut in the middle of nowhere; nobody reads them.
+/// Longer paths are cut.
 const MAX_PATH_BYTES: usize = 400;
 
 /// Why a value could not be encoded as JSON.
 #[derive(Debug)]
 pub(in crate::quickjs) enum EncodeError {
-    /// There is something JSON has no place for.
+    /// The value contains something that JSON cannot represent.
     Misfit {
         /// What is wrong there.
         what: Misfit,
@@ -27,11 +27,11 @@ pub(in crate::quickjs) enum EncodeError {
 /// What is wrong with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::quickjs) enum Misfit {
-    /// It is of a kind JSON has no place for.
+    /// It is of a kind that JSON cannot represent.
     Unsupported(&'static str),
-    /// It is one of the containers it is in.
+    /// It contains itself.
     Cycle,
-    /// It is in too many containers.
+    /// It is nested too deeply.
     Depth,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum PathStep<'a, 'js> {
 }
 
 impl PathStep<'_, '_> {
-    /// What `toJSON` is told.
+    /// The argument of `toJSON`.
     pub(super) fn key(&self) -> Result<String, Error> {
         match self {
             Self::Top => Ok(String::new()),
@@ -98,7 +98,7 @@ impl From<Error> for EncodeError {
     }
 }
 
-/// The error as the agent is told; `root` is what the value is called.
+/// The error for the agent; `root` is the name of the value.
 pub(in crate::quickjs) fn describe(what: Misfit, root: &str, path: &[String]) -> GuestError {
     let mut place = String::from(root);
     path.iter().rev().for_each(|step| place.push_str(step));
