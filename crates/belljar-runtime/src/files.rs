@@ -3,31 +3,21 @@
 //! All of it happens once every process of the cell is dead: nobody is left to race with.
 
 use std::{
-    collections::HashMap,
-    ffi::{OsStr, OsString},
-    fmt, io,
-    os::fd::{AsFd, OwnedFd},
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::SystemTime,
+    collections::HashMap, ffi::OsStr, ffi::OsString, fmt, io, os::fd::AsFd, os::fd::OwnedFd,
+    path::Path, sync::Arc, sync::atomic::AtomicBool, sync::atomic::Ordering, time::SystemTime,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use belljar_contract::{
     Artifact, Change, ChangeKind, CommitExecutable, EntryKind, ErrorCode, Limits, RunError,
 };
-use belljar_jail::workspace::{
-    self, ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, ExecutedDirectory, Kept,
-    NotCommitted, Obeyed,
+use belljar_jail::{
+    workspace, workspace::ArtifactCaps, workspace::ChangeCaps, workspace::CommitOptions,
+    workspace::CommitReport, workspace::ExecutedDirectory, workspace::NameUse,
+    workspace::NotCommitted, workspace::ProtectedPaths,
 };
-use belljar_paths::names::{self, GIT};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    io::Errno,
-};
+use belljar_paths::{names, names::GIT};
+use rustix::{event::PollFd, event::PollFlags, event::Timespec, event::poll, io::Errno};
 
 use crate::{grants::OpenWorkspace, run};
 
@@ -98,11 +88,11 @@ impl Leftovers {
         let lower = self.workspace.as_ref().map(|workspace| workspace.directory.as_fd());
         let bytes = self.limits.result_bytes;
         let kept = self.workspace.as_ref().map(|workspace| workspace.kept.iter().cloned());
-        let kept = Kept::new(kept.into_iter().flatten());
+        let kept = ProtectedPaths::new(kept.into_iter().flatten());
         let caps = ArtifactCaps {
             bytes_each: bytes,
             bytes_total: bytes,
-            kept: kept.clone(),
+            protected: kept.clone(),
             ..ArtifactCaps::default()
         };
         let named: Vec<String> =
@@ -117,7 +107,7 @@ impl Leftovers {
             return Ok(());
         };
         let kept = obeying(kept, self.reserved_names.clone(), executable);
-        let caps = ChangeCaps { began: Some(self.began), kept, ..ChangeCaps::default() };
+        let caps = ChangeCaps { began: Some(self.began), protected: kept, ..ChangeCaps::default() };
         let changes = workspace::changes(self.work.as_fd(), lower, &caps)?;
         let mut report = None;
         if *commit && self.success {
@@ -148,13 +138,17 @@ impl Settled {
 }
 
 /// With the names that no commit brings, and those that this one was not told to bring.
-fn obeying(kept: Kept, reserved: Arc<[OsString]>, executable: &CommitExecutable) -> Kept {
+fn obeying(
+    kept: ProtectedPaths,
+    reserved: Arc<[OsString]>,
+    executable: &CommitExecutable,
+) -> ProtectedPaths {
     let released = executable.clone();
     let kept = kept.with_names(move |name| {
         if reserved.iter().any(|reserved| is_reserved(name, reserved)) {
-            return Some(Obeyed::Reserved);
+            return Some(NameUse::Reserved);
         }
-        names::executed(name).filter(|listed| !released.has(listed)).map(Obeyed::Executed)
+        names::executed(name).filter(|listed| !released.has(listed)).map(NameUse::Executed)
     });
     match executable.has(GIT) {
         true => kept,
@@ -195,20 +189,20 @@ fn entry_kind(kind: workspace::EntryKind) -> EntryKind {
     }
 }
 
-fn artifact(found: workspace::Artifact) -> Artifact {
-    let workspace::Artifact { path, bytes, media_type, data } = found;
+fn artifact(found: workspace::ArtifactFile) -> Artifact {
+    let workspace::ArtifactFile { path, bytes, media_type, data } = found;
     Artifact { path, media_type: media_type.into(), bytes, data: BASE64.encode(data) }
 }
 
 /// The change list as it is told, with what became of each.
-fn told(changes: &workspace::Changes, report: Option<&CommitReport>) -> Vec<Change> {
+fn told(changes: &workspace::ChangeList, report: Option<&CommitReport>) -> Vec<Change> {
     let skipped: HashMap<&Path, &NotCommitted> = report
         .iter()
         .flat_map(|report| &report.skipped)
         .map(|skipped| (skipped.path.as_path(), &skipped.reason))
         .collect();
     let list = changes.list.iter().take(MAX_LISTED);
-    let tell = |found: &workspace::Change| {
+    let tell = |found: &workspace::PathChange| {
         let skipped = skipped.get(found.path.as_path());
         Change {
             path: found.shown_path(),
@@ -228,7 +222,7 @@ fn incomplete(report: &CommitReport) -> Option<RunError> {
     let mut failed = report.skipped.iter().filter_map(|skipped| {
         let code = match &skipped.reason {
             // Listed, explained, and never meant to be committed.
-            NotCommitted::Withheld(workspace::Withheld::ChangedMeanwhile)
+            NotCommitted::Withheld(workspace::WithheldReason::ChangedMeanwhile)
             | NotCommitted::Conflict => ErrorCode::WorkspaceConflict,
             NotCommitted::Withheld(_) => return None,
             NotCommitted::Refused(error) if error.kind() == io::ErrorKind::PermissionDenied => {

@@ -4,13 +4,11 @@
 mod tests;
 
 use std::{
-    fmt, fs,
-    io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
-    path::Path,
+    fmt, fs, io, io::Read as _, io::Write as _, os::unix::fs::DirBuilderExt as _,
+    os::unix::fs::OpenOptionsExt as _, os::unix::fs::PermissionsExt as _, path::Path,
 };
 
-use belljar_paths::owner::{self, Purpose, Untrusted};
+use belljar_paths::{owner, owner::Purpose, owner::UntrustedPath};
 use sha2::{Digest, Sha256};
 
 /// A secret that lets its bearer use the server. `Debug` does not show it.
@@ -22,7 +20,7 @@ pub struct BearerToken(String);
 pub enum TokenError {
     /// Another user could have written the file or its directory.
     #[error("cannot use the token file: {0}")]
-    Untrusted(#[from] Untrusted),
+    Untrusted(#[from] UntrustedPath),
     /// The file cannot be read or written.
     #[error("cannot read or create token file {path}")]
     File {

@@ -1,16 +1,12 @@
 //! How a sandbox is set up, and the guard against a program that never called [`init`].
 
 use std::{
-    ffi::{OsStr, OsString},
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    ffi::OsStr, ffi::OsString, path::PathBuf, sync::Arc, sync::atomic::AtomicBool,
+    sync::atomic::Ordering,
 };
 
 use belljar_contract::{EngineName, Language, Limits};
-use belljar_jail::brood::{self, BROOD_ARGUMENT};
+use belljar_jail::{process_tree, process_tree::PROCESS_TREE_ARGUMENT};
 use belljar_runtime::{Host, HostConfig, LaunchError, ZygotePlan, maximum_limits_here};
 use belljar_worker::{ZYGOTE_ARGUMENT, become_zygote_if_asked};
 use thiserror::Error;
@@ -33,7 +29,7 @@ static INITIALISED: AtomicBool = AtomicBool::new(false);
 /// In those it never returns. In every other process it does nothing but take note that a
 /// [`Sandbox`] may be made.
 pub fn init() {
-    brood::serve_if_asked();
+    process_tree::serve_if_asked();
     become_zygote_if_asked();
     INITIALISED.store(true, Ordering::Relaxed);
 }
@@ -170,7 +166,7 @@ fn check(
     first_argument: Option<&OsStr>,
     initialised: bool,
 ) -> Result<(), BuildError> {
-    let roles = [ZYGOTE_ARGUMENT, BROOD_ARGUMENT];
+    let roles = [ZYGOTE_ARGUMENT, PROCESS_TREE_ARGUMENT];
     if roles.iter().any(|role| first_argument == Some(OsStr::new(role))) {
         return Err(BuildError::InsideZygote);
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use belljar_contract::CommitExecutable;
-use belljar_jail::workspace::Withheld;
+use belljar_jail::workspace::WithheldReason;
 use belljar_paths::{
     names::GIT, names::executed_in, names::is_repository, names::is_same,
     owner::is_private_directory,
@@ -232,7 +232,7 @@ impl Hands {
         let all = gone.map(|path| (path, None)).chain(changed.map(|(path, e)| (path, Some(e))));
         for (path, entry) in all {
             if let Some(name) = executed.by(path) {
-                exported.withheld.push((path.clone(), Withheld::Executed(name).to_string()));
+                exported.withheld.push((path.clone(), WithheldReason::Executed(name).to_string()));
                 continue;
             }
             let done = match self.options.hidden.is(to, Path::new(path)) {
