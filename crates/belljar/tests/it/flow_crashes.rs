@@ -19,8 +19,7 @@ use belljar_store::{Approvals, Verdict};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{Outcome, no_sandbox, outcome},
-    executor_support::block_on,
+    command::{Outcome, block_on, no_sandbox, outcome},
     flow_support::{Watched, has_ended},
     ledger_support::{LedgerProject, Transport},
 };

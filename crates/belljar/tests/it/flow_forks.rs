@@ -14,8 +14,7 @@ use belljar_store::RecordKind;
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, no_sandbox},
-    executor_support::block_on,
+    command::{BELLJAR, block_on, no_sandbox},
     flow_support::Watched,
     ledger_support::{LedgerProject, Transport},
     mcp_support::{serve_in, within},

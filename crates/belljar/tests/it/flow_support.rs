@@ -8,7 +8,7 @@ use belljar_flow::{
 use belljar_project::{new_command_id, now_ms};
 use belljar_store::Store;
 
-use crate::executor_support::block_on;
+use crate::command::block_on;
 
 /// Events that are fetched in one go; more than any workflow here has.
 const ALL: u32 = 100_000;

@@ -12,10 +12,7 @@ use belljar_store::{AuditFilter, AuditRow, Lease, NewRun, RecordKind, Store};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    command::{Outcome, Place, no_sandbox},
-    executor_support::block_on,
-};
+use crate::command::{Outcome, Place, block_on, no_sandbox};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{BELLJAR, Outcome, Place, no_sandbox, outcome},
-    host_support::descendants,
+    descendants::descendants,
 };
 
 /// A host over HTTP, and the place it serves.

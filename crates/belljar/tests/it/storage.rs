@@ -16,10 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::{
-    command::{BELLJAR, Place, no_sandbox, outcome},
-    executor_support::block_on,
+    command::{BELLJAR, Place, block_on, no_sandbox, outcome},
+    descendants::descendants,
     flow_support::Watched,
-    host_support::descendants,
     ledger_support::{LedgerProject, Transport},
     mcp_support::{Project, serve_in, within},
 };

@@ -19,7 +19,7 @@ use belljar_tools::{
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-use crate::command::BELLJAR;
+use crate::zygote::zygote;
 
 /// What the server did, as it happened.
 #[derive(Debug, Default)]
@@ -151,7 +151,7 @@ impl Project {
     async fn at(directory: tempfile::TempDir, policy: Value, effects: Arc<Effects>) -> Self {
         let store = Store::open(directory.path()).unwrap();
         let bridge = bridge(directory.path(), policy, &store, effects.clone());
-        let sandbox = Sandbox::builder().program(BELLJAR).pool(1).build().await.unwrap();
+        let sandbox = Sandbox::builder().program(zygote()).pool(1).build().await.unwrap();
         let executor = Executor::new(sandbox, Some(bridge), Some(store.clone()));
         Self { executor, store, effects, directory }
     }
@@ -182,7 +182,7 @@ fn bridge(directory: &Path, policy: Value, store: &Store, effects: Arc<Effects>)
     let policy: Policy = serde_json::from_value(policy).unwrap();
     let server: Arc<dyn LocalServer> = Arc::new(TestServer::new(effects));
     Bridge::new(BridgeConfig {
-        upstreams: Upstreams::new([], directory, BELLJAR),
+        upstreams: Upstreams::new([], directory, zygote()),
         local: BTreeMap::from([("test".to_owned(), server)]),
         policy,
         store: Some(store.clone()),

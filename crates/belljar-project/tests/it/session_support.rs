@@ -1,13 +1,13 @@
-//! Sessions whose zygotes are the real program.
+//! Sessions whose zygotes are a real program.
 
 use belljar_project::{Language, RunResult, Sandbox, Session};
 use serde_json::Value;
 
-use crate::command::BELLJAR;
+use crate::zygote::zygote;
 
 /// A sandbox with nothing parked, of the program under test.
 pub(crate) async fn sandbox() -> Sandbox {
-    let builder = Sandbox::builder().program(BELLJAR).pool(0).ready([]);
+    let builder = Sandbox::builder().program(zygote()).pool(0).ready([]);
     builder.build().await.expect("this machine can confine a zygote")
 }
 

@@ -5,9 +5,10 @@ use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
 use crate::{
-    command::no_sandbox,
-    host_support::{descendants, eventually},
+    descendants::descendants,
+    host_support::eventually,
     session_support::{ALL, PYTHON, TYPESCRIPT, sandbox, session, value},
+    zygote::no_sandbox,
 };
 
 /// As `belljar-bench sessions` does with 300, with fewer.

@@ -12,8 +12,9 @@ use belljar_project::{Language, RunResult, Sandbox};
 use serde_json::json;
 
 use crate::{
-    command::{BELLJAR, no_sandbox},
-    host_support::{at_rest, descendants, eventually, footprint},
+    descendants::descendants,
+    host_support::{at_rest, eventually, footprint},
+    zygote::{no_sandbox, zygote},
 };
 
 const RUNS: usize = 1000;
@@ -54,7 +55,7 @@ async fn a10_a_thousand_mixed_runs_are_all_right_and_leave_nothing_behind() {
     }
     let place = Arc::new(Place::new());
     let languages = [Language::TypeScript, Language::Python, Language::Bash];
-    let builder = Sandbox::builder().program(BELLJAR).pool(4).ready(languages);
+    let builder = Sandbox::builder().program(zygote()).pool(4).ready(languages);
     let sandbox = builder.build().await.expect("this machine can confine a zygote");
     for number in 0..KINDS.len() {
         one(&sandbox, &place, number).await;

@@ -18,7 +18,7 @@ use std::{
 use belljar_project::{ErrorKind, Grants, Language, Run, RunError, RunResult, Sandbox};
 use serde::Deserialize;
 
-use crate::command::{BELLJAR, no_sandbox};
+use crate::zygote::{no_sandbox, zygote};
 
 const PACKAGES: &str = "\
 algorithms==1.0.1 --hash=sha256:f45568f40011b264195e7879ef42b043ea1be744479e7b3292a895edef167f64
@@ -202,7 +202,7 @@ impl Corpus {
 
     /// Every program in a cell of its own.
     async fn inside(&self, programs: &Arc<Vec<Program>>) -> BTreeMap<String, Outcome> {
-        let builder = Sandbox::builder().program(BELLJAR).pool(AT_ONCE).ready([Language::Python]);
+        let builder = Sandbox::builder().program(zygote()).pool(AT_ONCE).ready([Language::Python]);
         let sandbox = builder.build().await.expect("this machine can confine a zygote");
         let lanes: Vec<_> = (0..AT_ONCE)
             .map(|lane| {

@@ -5,9 +5,10 @@ use belljar_project::{ErrorCode, Grants, Sandbox, Session};
 use serde_json::json;
 
 use crate::{
-    command::no_sandbox,
-    host_support::{descendants, eventually},
+    descendants::descendants,
+    host_support::eventually,
     session_support::{PYTHON, sandbox, session, value},
+    zygote::no_sandbox,
 };
 
 /// A zygote and its warden, and a keeper.

@@ -6,7 +6,10 @@ use std::time::Duration;
 use belljar_runtime::{ErrorCode, ErrorKind, RunRequest, Status};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
-use crate::host_support::{at_rest, descendants, eventually, host, run};
+use crate::{
+    descendants::descendants,
+    host_support::{at_rest, eventually, host, run},
+};
 
 fn kill(pid: u32) {
     signal(pid, Signal::KILL);

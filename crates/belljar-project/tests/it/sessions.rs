@@ -6,9 +6,10 @@ use belljar_project::{ErrorCode, Limits, RunRequest, SessionPhase, Status};
 use serde_json::json;
 
 use crate::{
-    command::no_sandbox,
-    host_support::{descendants, eventually},
+    descendants::descendants,
+    host_support::eventually,
     session_support::{ALL, BASH, PYTHON, TYPESCRIPT, failure, sandbox, session, value},
+    zygote::no_sandbox,
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! A host whose zygotes are the real binary.
+//! A host whose zygotes are a real program.
 
 use std::sync::Arc;
 
@@ -6,13 +6,12 @@ use belljar_runtime::{
     Host, HostConfig, Language, Limits, RunRequest, RunResult, ZygotePlan, ZygoteProgram,
 };
 
+use crate::{descendants::descendants, zygote::zygote};
+
 /// Starts a host with this many parked cells.
 pub(crate) async fn host(pool_size: usize) -> Host {
     Host::start(HostConfig {
-        engines: Arc::new(ZygoteProgram {
-            path: env!("CARGO_BIN_EXE_belljar").into(),
-            arguments: vec!["__zygote".to_owned()],
-        }),
+        engines: Arc::new(ZygoteProgram { path: zygote(), arguments: vec!["__zygote".to_owned()] }),
         ready: vec![Language::TypeScript],
         plan: ZygotePlan::full(),
         pool_size,
@@ -46,22 +45,6 @@ pub(crate) fn footprint() -> Footprint {
         mounts: mounts.lines().count(),
         processes: descendants(std::process::id()).len(),
     }
-}
-
-/// Every process below this one, as numbers.
-pub(crate) fn descendants(pid: u32) -> Vec<u32> {
-    let mut found = Vec::new();
-    let mut pending = vec![pid];
-    while let Some(pid) = pending.pop() {
-        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
-        for task in tasks.flatten() {
-            let children = std::fs::read_to_string(task.path().join("children"));
-            let children = children.unwrap_or_default();
-            let children = children.split_whitespace().filter_map(|child| child.parse().ok());
-            pending.extend(children.inspect(|child| found.push(*child)));
-        }
-    }
-    found
 }
 
 /// Waits until a condition holds; fails after ten seconds.

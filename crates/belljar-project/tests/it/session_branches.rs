@@ -4,9 +4,10 @@ use belljar_project::{ErrorCode, Grants, Language, Sandbox, Session, SessionPhas
 use serde_json::json;
 
 use crate::{
-    command::no_sandbox,
-    host_support::{descendants, eventually},
+    descendants::descendants,
+    host_support::eventually,
     session_support::{ALL, PYTHON, TYPESCRIPT, failure, sandbox, session, value},
+    zygote::no_sandbox,
 };
 
 #[expect(clippy::print_stderr, reason = "a skip is said aloud")]
