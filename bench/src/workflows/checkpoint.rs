@@ -7,11 +7,11 @@
 use std::{fs::File, path::Path, time::Instant};
 
 use anyhow::Context as _;
-use belljar_flow::{
-    DurableEngine as _, Embedded,
-    engine::{Batch, EventRow, InputRow, IntentChange, Lease, LeaseRequest, NewFlow, Why},
-};
 use belljar_store::Store;
+use belljar_workflow::{
+    SqliteWorkflowStore, WorkflowStore as _,
+    workflow_store::{Batch, EventRow, InputRow, IntentChange, Lease, LeaseRequest, NewFlow, Why},
+};
 use tokio::runtime::Runtime;
 
 use super::{
@@ -39,7 +39,7 @@ pub(super) fn measure(
     peer: Option<&LangGraph>,
 ) -> anyhow::Result<Vec<Row>> {
     let runtime = runtime()?;
-    let engine = Embedded::new(Store::open(&project.join("checkpoints"))?);
+    let engine = SqliteWorkflowStore::new(Store::open(&project.join("checkpoints"))?);
     let mut small = vec![ours(&runtime, &engine, "small", None, Often::Always)?];
     let mut large = vec![ours(&runtime, &engine, "large", Some(LARGE), Often::Seldom)?];
     if let Some(peer) = peer {
@@ -59,7 +59,7 @@ pub(super) fn measure(
 
 fn ours<'a>(
     runtime: &'a Runtime,
-    engine: &'a Embedded,
+    engine: &'a SqliteWorkflowStore,
     flow: &str,
     snapshot: Option<usize>,
     often: Often,
@@ -75,7 +75,7 @@ fn ours<'a>(
     }))
 }
 
-async fn claimed(engine: &Embedded, flow: &str) -> anyhow::Result<Lease> {
+async fn claimed(engine: &SqliteWorkflowStore, flow: &str) -> anyhow::Result<Lease> {
     let (id, name, caller) = (flow.to_owned(), flow.to_owned(), "bench".to_owned());
     engine.create(NewFlow { id, name, caller, snapshot: vec![0], created_ms: 1 }).await?;
     let owner = "bench".to_owned();

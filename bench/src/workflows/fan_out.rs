@@ -8,11 +8,11 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_flow::{
-    Dag, Driver, DriverOptions, Embedded, Job, NewWorkflow, Outcome, Performer, Start, Status,
-    Workflows,
-};
 use belljar_store::Store;
+use belljar_workflow::{
+    Dag, Driver, DriverOptions, Job, NewWorkflow, Performer, SqliteWorkflowStore, TaskOutcome,
+    TaskStart, WorkflowStatus, Workflows,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +38,7 @@ pub(super) fn measure(
     peer: Option<&LangGraph>,
 ) -> anyhow::Result<Vec<Row>> {
     let runtime = runtime()?;
-    let engine = Arc::new(Embedded::new(Store::open(&project.join("fan-out"))?));
+    let engine = Arc::new(SqliteWorkflowStore::new(Store::open(&project.join("fan-out"))?));
     let mut rows = Vec::new();
     for at_once in AT_ONCE {
         let mut cases = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn measure(
 }
 
 /// One workflow, from nothing to its end.
-async fn once(engine: &Arc<Embedded>, dag: Dag, id: String) -> anyhow::Result<Duration> {
+async fn once(engine: &Arc<SqliteWorkflowStore>, dag: Dag, id: String) -> anyhow::Result<Duration> {
     let new = NewWorkflow {
         id: id.clone(),
         caller: "bench".to_owned(),
@@ -75,7 +75,12 @@ async fn once(engine: &Arc<Embedded>, dag: Dag, id: String) -> anyhow::Result<Du
     let driver = Driver::new(Arc::clone(engine), Arc::new(Nothing), DriverOptions::new("bench"));
     let driven = driver.run(&id, &CancellationToken::new()).await?;
     let time = began.elapsed();
-    ensure!(driven.status == Status::Completed, "it {:?}: {:?}", driven.status, driven.failure);
+    ensure!(
+        driven.status == WorkflowStatus::Completed,
+        "it {:?}: {:?}",
+        driven.status,
+        driven.failure
+    );
     Ok(time)
 }
 
@@ -102,11 +107,11 @@ fn independent(at_once: u32) -> Value {
 struct Nothing;
 
 impl Performer for Nothing {
-    async fn perform(&self, job: Job) -> Outcome {
-        Outcome::done(json!({"did": job.start.instance}))
+    async fn perform(&self, job: Job) -> TaskOutcome {
+        TaskOutcome::done(json!({"did": job.start.instance}))
     }
 
-    fn is_repeatable(&self, _start: &Start) -> bool {
+    fn is_repeatable(&self, _start: &TaskStart) -> bool {
         true
     }
 }

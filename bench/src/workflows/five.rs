@@ -9,12 +9,10 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_flow::{
-    Command, Dag, Happened,
-    formats::{self, CodeExecution, Options},
-};
 use belljar_project::{FlowOptions, FlowTerms, Flows, Language, Limits, NewFlow, SessionRegistry};
 use belljar_store::Store;
+use belljar_workflow::{Dag, WorkflowCommand, WorkflowEventKind};
+use belljar_workflow_formats::{self as formats, CodeExecution, FormatOptions};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +40,7 @@ pub(super) fn measure(
     project: &Path,
     python: &Path,
 ) -> anyhow::Result<Vec<Row>> {
-    let options = Options { code: CodeExecution::WithShell };
+    let options = FormatOptions { code: CodeExecution::WithShell };
     let read = formats::read("five-tasks.yaml", FILE, &options);
     let dag = read.map_err(|faults| anyhow::anyhow!("{faults:?}"))?.dag;
     let server = Counting::put(project, python)?;
@@ -103,12 +101,13 @@ async fn say_yes(flows: &Flows, id: &str) -> anyhow::Result<()> {
         let events = flows.events(id, after, PAGE, PATIENCE).await?;
         for event in &events {
             after = event.seq;
-            if let Happened::DecisionRequired { decision } = &event.happened {
-                let command = Command::Approve { decision: decision.id.clone(), value: None };
+            if let WorkflowEventKind::DecisionRequired { decision } = &event.happened {
+                let command =
+                    WorkflowCommand::Approve { decision: decision.id.clone(), value: None };
                 flows.send(id, None, "bench", &command).await?;
                 return Ok(());
             }
-            let is_over = matches!(event.happened, Happened::WorkflowEnded { .. });
+            let is_over = matches!(event.happened, WorkflowEventKind::WorkflowEnded { .. });
             ensure!(!is_over, "it ended without a question");
         }
         ensure!(!events.is_empty(), "nothing happened");

@@ -16,9 +16,9 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use belljar_flow::{Embedded, Happened, Workflows};
 use belljar_project::now_ms;
 use belljar_store::Store;
+use belljar_workflow::{SqliteWorkflowStore, WorkflowEventKind, Workflows};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{CWD, Mode, OFlags, mkfifoat},
@@ -142,10 +142,11 @@ impl Interrupted {
     /// When it was taken up again.
     fn taken_up_ms(&self, id: &str) -> anyhow::Result<i64> {
         let store = Store::open(&self.directory.join(".belljar"))?;
-        let workflows = Workflows::new(Arc::new(Embedded::new(store)));
+        let workflows = Workflows::new(Arc::new(SqliteWorkflowStore::new(store)));
         let events = runtime()?.block_on(workflows.events(id, 0, PAGE, Duration::ZERO))?;
-        let mut resumed =
-            events.iter().filter(|event| matches!(event.happened, Happened::WorkflowResumed));
+        let mut resumed = events
+            .iter()
+            .filter(|event| matches!(event.happened, WorkflowEventKind::WorkflowResumed));
         let (first, more) = (resumed.next().context("it was not resumed")?, resumed.count());
         ensure!(more == 0, "it was resumed {more} times more");
         Ok(i64::try_from(first.at_ms)?)

@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::Embedded;
 use belljar_store::{Prune, RecordKind, Removed, Shrinking, Store, StoreError};
+use belljar_workflow::SqliteWorkflowStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -257,7 +257,7 @@ impl Collector {
     }
 
     async fn forget_workflows(&self, before_ms: i64) -> Result<Removed, StoreError> {
-        let engine = Embedded::new(self.store.clone());
+        let engine = SqliteWorkflowStore::new(self.store.clone());
         let mut records = 0;
         for id in self.store.flows_over_since(before_ms, STEP_RECORDS).await? {
             // One that somebody is at is left for another time.

@@ -1,6 +1,6 @@
 //! Workflows of a project: made, driven, commanded, watched.
 //!
-//! The machine and its driver are in `belljar-flow`; here they meet the project's store, its tools and
+//! The machine and its driver are in `belljar-workflow`; here they meet the project's store, its tools and
 //! its cells. Every surface, the command line, MCP and HTTP, goes through [`Flows`]. What a workflow
 //! may do is what the operator allowed when it was made: it is kept with it, and no file and no command
 //! changes it.
@@ -29,14 +29,13 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{
-    Command, Dag, DriveError, Driven, DurableEngine as _, Embedded, Event, Machine, NewWorkflow,
-    WorkflowError, Workflows,
-    engine::{CheckpointRow, Filter, FlowRow, Why},
-    is_agent,
-};
 use belljar_runtime::{CommitExecutable, Limits};
 use belljar_tools::{NoObserver, Observer};
+use belljar_workflow::{
+    Dag, DriveError, DriveResult, Machine, NewWorkflow, SqliteWorkflowStore, WorkflowCommand,
+    WorkflowError, WorkflowEvent, WorkflowStore as _, Workflows, is_agent,
+    workflow_store::{CheckpointRow, Filter, FlowRow, Why},
+};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -71,7 +70,7 @@ pub struct Flows {
 
 #[derive(Debug)]
 struct Shared {
-    workflows: Workflows<Embedded>,
+    workflows: Workflows<SqliteWorkflowStore>,
     hands: Arc<Hands>,
     terms: FlowTerms,
     under_way: ActiveIds,
@@ -181,7 +180,7 @@ impl Flows {
         options: FlowOptions,
     ) -> Result<Self, FlowsError> {
         let store = executor.store().cloned().ok_or(FlowsError::NoStore)?;
-        let engine = Arc::new(Embedded::new(store));
+        let engine = Arc::new(SqliteWorkflowStore::new(store));
         let terms = options.terms.clone();
         let queue = Queue::new(options.max_running);
         let max_queued = usize::try_from(options.max_queued).unwrap_or(usize::MAX);
@@ -232,7 +231,7 @@ impl Flows {
 
     /// Drives a workflow here until it has ended or `stop` is cancelled, from wherever it is. One that
     /// another host has is refused.
-    pub async fn run(&self, id: &str, stop: &CancellationToken) -> Result<Driven, DriveError> {
+    pub async fn run(&self, id: &str, stop: &CancellationToken) -> Result<DriveResult, DriveError> {
         driving::run(&self.shared, id, stop, (driving::Until::Ended, Why::Asked)).await
     }
 
@@ -241,7 +240,7 @@ impl Flows {
         &self,
         id: &str,
         stop: &CancellationToken,
-    ) -> Result<Driven, DriveError> {
+    ) -> Result<DriveResult, DriveError> {
         driving::run(&self.shared, id, stop, (driving::Until::Idle, Why::Asked)).await
     }
 
@@ -294,7 +293,7 @@ impl Flows {
         id: &str,
         command_id: Option<String>,
         by: &str,
-        command: Command,
+        command: WorkflowCommand,
         patience: Duration,
     ) -> Result<CommandAnswer, FlowsError> {
         let command_id = self.send(id, command_id, by, &command).await?;
@@ -317,7 +316,7 @@ impl Flows {
         id: &str,
         command_id: Option<String>,
         by: &str,
-        command: &Command,
+        command: &WorkflowCommand,
     ) -> Result<String, FlowsError> {
         let command_id = command_id.unwrap_or_else(new_command_id);
         check_command(&self.shared.workflows, id, command).await?;
@@ -352,13 +351,15 @@ impl Flows {
 
     /// The calls inside its tasks' code that wait for a person.
     pub async fn task_questions(&self, machine: &Machine) -> Result<Vec<TaskQuestion>, FlowsError> {
-        let asked = task_questions(self.shared.hands.engine.store(), machine).await;
-        Ok(asked.map_err(belljar_flow::EngineError::from).map_err(WorkflowError::from)?)
+        let asked = task_questions(self.shared.hands.engine.project_store(), machine).await;
+        Ok(asked
+            .map_err(belljar_workflow::WorkflowStoreError::from)
+            .map_err(WorkflowError::from)?)
     }
 
     /// What is known of a workflow without what it did.
     pub async fn find(&self, id: &str) -> Result<Option<FlowRow>, FlowsError> {
-        let found = self.shared.workflows.engine().find(id).await;
+        let found = self.shared.workflows.store().find(id).await;
         Ok(found.map_err(WorkflowError::from)?)
     }
 
@@ -369,7 +370,7 @@ impl Flows {
         before: Option<&str>,
         limit: u32,
     ) -> Result<Vec<FlowRow>, FlowsError> {
-        let rows = self.shared.workflows.engine().list(filter, before, limit).await;
+        let rows = self.shared.workflows.store().list(filter, before, limit).await;
         Ok(rows.map_err(WorkflowError::from)?)
     }
 
@@ -380,7 +381,7 @@ impl Flows {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<CheckpointRow>, FlowsError> {
-        let rows = self.shared.workflows.engine().checkpoints(id, before, limit).await;
+        let rows = self.shared.workflows.store().checkpoints(id, before, limit).await;
         Ok(rows.map_err(WorkflowError::from)?)
     }
 
@@ -391,7 +392,7 @@ impl Flows {
         after: u64,
         limit: u32,
         patience: Duration,
-    ) -> Result<Vec<Event>, FlowsError> {
+    ) -> Result<Vec<WorkflowEvent>, FlowsError> {
         Ok(self.shared.workflows.events(id, after, limit, patience).await?)
     }
 
@@ -442,11 +443,12 @@ impl Flows {
 /// Refuses a command that brings code which the workflow's own terms do not allow. Nobody could run it,
 /// and a task that cannot run fails the workflow.
 pub async fn check_command(
-    workflows: &Workflows<Embedded>,
+    workflows: &Workflows<SqliteWorkflowStore>,
     id: &str,
-    command: &Command,
+    command: &WorkflowCommand,
 ) -> Result<(), FlowsError> {
-    let (Command::InjectTasks { tasks } | Command::Replan { tasks, .. }) = command else {
+    let (WorkflowCommand::InjectTasks { tasks } | WorkflowCommand::Replan { tasks, .. }) = command
+    else {
         return Ok(());
     };
     let machine = workflows.look(id, None).await?;

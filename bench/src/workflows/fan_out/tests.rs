@@ -1,6 +1,6 @@
 //! K1: both shapes are workflows, and of a thousand tasks.
 
-use belljar_flow::{Action, Dag};
+use belljar_workflow::{Action, Dag};
 use serde_json::Value;
 
 use super::{TASKS, foreach, independent};

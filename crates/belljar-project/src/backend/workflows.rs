@@ -10,15 +10,15 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{
-    EngineError, WorkflowError as FlowError,
-    engine::{Filter, FlowRow},
-    formats::CodeExecution,
-};
 use belljar_server::{
     By, CommandAnswer, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowFork, WorkflowInfo,
     WorkflowReport, WorkflowRequest, Workflows,
 };
+use belljar_workflow::{
+    WorkflowError as FlowError, WorkflowStoreError,
+    workflow_store::{Filter, FlowRow},
+};
+use belljar_workflow_formats::CodeExecution;
 use tokio_util::sync::CancellationToken;
 
 pub use report::{task_question, with_task};
@@ -263,13 +263,13 @@ fn told(error: FlowsError) -> WorkflowError {
         error @ (FlowsError::CodeOff { .. }
         | FlowsError::ShellOff { .. }
         | FlowsError::BadId(_)) => WorkflowError::Faulty { faults: vec![error.to_string()] },
-        FlowsError::Workflow(FlowError::Engine(EngineError::Conflict(why))) => {
+        FlowsError::Workflow(FlowError::Store(WorkflowStoreError::Conflict(why))) => {
             WorkflowError::BadCommand { why }
         }
-        FlowsError::Workflow(FlowError::Engine(error @ EngineError::NoCheckpoint { .. })) => {
+        FlowsError::Workflow(FlowError::Store(error @ WorkflowStoreError::NoCheckpoint { .. })) => {
             WorkflowError::BadCommand { why: error.to_string() }
         }
-        FlowsError::Workflow(FlowError::Engine(EngineError::Held { flow, .. })) => {
+        FlowsError::Workflow(FlowError::Store(WorkflowStoreError::Held { flow, .. })) => {
             WorkflowError::NotOver { id: flow }
         }
         error @ (FlowsError::Files { .. } | FlowsError::Workflow(_)) => {

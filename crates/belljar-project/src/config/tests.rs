@@ -3,9 +3,9 @@
 use std::{path::Path, time::Duration};
 
 use crate::Limits;
-use belljar_flow::formats::CodeExecution;
 use belljar_store::RecordKind;
 use belljar_tools::{AuditTiming, Rule};
+use belljar_workflow_formats::CodeExecution;
 
 use super::{DefaultsFrom, Files, LimitKey, RawConfig, Settings};
 

@@ -2,7 +2,7 @@
 //! may have code.
 
 use crate::{MAX_QUEUED, MAX_RUNNING};
-use belljar_flow::formats::CodeExecution;
+use belljar_workflow_formats::CodeExecution;
 
 use super::{ConfigError, Files, RawConfig};
 

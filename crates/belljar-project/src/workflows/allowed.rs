@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{Failure, Task, WriteAccess};
 use belljar_runtime::{Grants, Limits};
+use belljar_workflow::{Task, TaskFailure, WriteAccess};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ impl FlowTerms {
     }
 
     /// What a code task asks for, if every bit of it is allowed.
-    pub(super) fn grants(&self, asked: &belljar_flow::Grants) -> Result<Grants, Failure> {
+    pub(super) fn grants(&self, asked: &belljar_workflow::Grants) -> Result<Grants, TaskFailure> {
         let read = asked.read.iter().map(|path| self.readable(path)).collect::<Result<_, _>>()?;
         let env = asked.env.iter().map(|name| self.variable(name)).collect::<Result<_, _>>()?;
         Ok(Grants {
@@ -78,11 +78,11 @@ impl FlowTerms {
         })
     }
 
-    fn readable(&self, asked: &str) -> Result<PathBuf, Failure> {
+    fn readable(&self, asked: &str) -> Result<PathBuf, TaskFailure> {
         within(asked, &self.readable, "reading", READ)
     }
 
-    fn writable(&self, asked: &WriteAccess) -> Result<Vec<PathBuf>, Failure> {
+    fn writable(&self, asked: &WriteAccess) -> Result<Vec<PathBuf>, TaskFailure> {
         match asked {
             WriteAccess::Said(false) => Ok(Vec::new()),
             WriteAccess::Said(true) if self.writable.is_empty() => {
@@ -95,7 +95,7 @@ impl FlowTerms {
         }
     }
 
-    fn variable(&self, name: &str) -> Result<(String, String), Failure> {
+    fn variable(&self, name: &str) -> Result<(String, String), TaskFailure> {
         match self.env.get(name) {
             Some(value) => Ok((name.to_owned(), value.clone())),
             None => Err(beyond(format!("the variable {name} is not given here"), ENV)),
@@ -104,7 +104,12 @@ impl FlowTerms {
 }
 
 /// A path that is one of those allowed, or beneath one.
-fn within(asked: &str, allowed: &[PathBuf], what: &str, flag: &str) -> Result<PathBuf, Failure> {
+fn within(
+    asked: &str,
+    allowed: &[PathBuf],
+    what: &str,
+    flag: &str,
+) -> Result<PathBuf, TaskFailure> {
     let path = Path::new(asked);
     let leads_up = path.components().any(|part| part == Component::ParentDir);
     if !leads_up && allowed.iter().any(|root| path.starts_with(root)) {
@@ -113,15 +118,15 @@ fn within(asked: &str, allowed: &[PathBuf], what: &str, flag: &str) -> Result<Pa
     Err(beyond(format!("{what} {asked} is not allowed here"), flag))
 }
 
-fn beyond(message: String, flag: &str) -> Failure {
+fn beyond(message: String, flag: &str) -> TaskFailure {
     let message =
         format!("{message}; the operator allows it when the workflow is made, with {flag}");
-    Failure { lasting: true, ..Failure::new("permission.denied", message) }
+    TaskFailure { lasting: true, ..TaskFailure::new("permission.denied", message) }
 }
 
 /// The limits of a code task: what it asks for, else the usual. The host refuses what is above its
 /// maxima.
-pub(super) fn limits(usual: Limits, asked: &belljar_flow::Limits) -> Limits {
+pub(super) fn limits(usual: Limits, asked: &belljar_workflow::Limits) -> Limits {
     const MIB: u64 = 1 << 20;
     let mut limits = usual;
     if let Some(ms) = asked.timeout_ms {

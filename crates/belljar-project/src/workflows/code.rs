@@ -7,10 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_flow::{Code, Failure, Job, Outcome, Start, Work};
 use belljar_runtime::{CommitExecutable, Grants, Language, Limits, RunRequest, Workspace};
 use belljar_store::{Approval, Approvals, Verdict};
 use belljar_tools::{ApprovalNotice, Glob, LISTING_PATIENCE, Reach, ToolGrants, crash_point};
+use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, TaskStart, TaskWork};
 use serde_json::value::to_raw_value;
 
 use super::{
@@ -40,10 +40,10 @@ pub(super) struct Asked<'a> {
 }
 
 impl Hands {
-    pub(super) async fn run_code(&self, job: &Job, driven: &Driven, code: &Code) -> Outcome {
+    pub(super) async fn run_code(&self, job: &Job, driven: &Driven, code: &Code) -> TaskOutcome {
         let grants = match driven.terms.grants(&code.grants) {
             Ok(grants) => grants,
-            Err(failure) => return Outcome { read_only: true, ..Outcome::failed(failure) },
+            Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
         let mut limits = allowed::limits(self.options.limits, &code.limits);
         if code.no_room {
@@ -55,16 +55,23 @@ impl Hands {
     }
 
     /// Runs code, or goes on with it, to its end.
-    pub(super) async fn run_asked(&self, job: &Job, driven: &Driven, asked: Asked<'_>) -> Outcome {
+    pub(super) async fn run_asked(
+        &self,
+        job: &Job,
+        driven: &Driven,
+        asked: Asked<'_>,
+    ) -> TaskOutcome {
         let id = run_id(&job.start);
         let Some(store) = self.executor.store() else { return cancelled(false) };
         let record = match store.run(&id).await {
             Ok(record) => record,
-            Err(error) => return Outcome::failed(Failure::new("store.failed", error.to_string())),
+            Err(error) => {
+                return TaskOutcome::failed(TaskFailure::new("store.failed", error.to_string()));
+            }
         };
         let directory = match self.lay_out(job, &id, record.as_ref()).await {
             Ok(directory) => directory,
-            Err(failure) => return Outcome { read_only: true, ..Outcome::failed(failure) },
+            Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let (code, shape) = (asked.code, asked.code.shape);
@@ -74,7 +81,7 @@ impl Hands {
                 let request = match self.request(job, asked, directory.as_deref()) {
                     Ok(execution) => execution,
                     Err(failure) => {
-                        return Outcome { read_only: true, ..Outcome::failed(failure) };
+                        return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) };
                     }
                 };
                 let execution =
@@ -90,7 +97,7 @@ impl Hands {
         };
         let ran = match (ran, &job.start.work) {
             // What became of a tool task is asked by the workflow, which takes a result for an answer.
-            (Ok(ran), Work::McpTool(_)) if ran.is_in_doubt() => {
+            (Ok(ran), TaskWork::McpTool(_)) if ran.is_in_doubt() => {
                 return self.in_doubt(&id).await;
             }
             (Ok(ran), _) => self.until_decided(&id, ran, job, &watch).await,
@@ -100,7 +107,7 @@ impl Hands {
             Ok(ran) if node::is_shifted(code) => ran.a_line_up(),
             Ok(ran) => ran,
             // Nobody knows what it has done.
-            Err(failure) => return Outcome::failed(failure),
+            Err(failure) => return TaskOutcome::failed(failure),
         };
         crash_point("flow_ran");
         let mut outcome = ran.outcome(shape, &watch, job.start.again);
@@ -115,11 +122,14 @@ impl Hands {
         job: &Job,
         asked: Asked<'_>,
         directory: Option<&std::path::Path>,
-    ) -> Result<Execution, Failure> {
+    ) -> Result<Execution, TaskFailure> {
         let Asked { code, tools, limits, grants } = asked;
         let Some(language) = language(&code.language) else {
             let message = format!("there is no engine for `{}`", code.language);
-            return Err(Failure { lasting: true, ..Failure::new("language.unsupported", message) });
+            return Err(TaskFailure {
+                lasting: true,
+                ..TaskFailure::new("language.unsupported", message)
+            });
         };
         let mut request = RunRequest::new(language, node::wrapped(code, language));
         request.file_name = file_name(&job.start.instance, language);
@@ -162,7 +172,7 @@ impl Hands {
     }
 
     /// Goes on with a run that was begun before, once nobody else is at it.
-    async fn go_on(&self, id: &str, job: &Job, watch: &Arc<Watch>) -> Result<Ran, Failure> {
+    async fn go_on(&self, id: &str, job: &Job, watch: &Arc<Watch>) -> Result<Ran, TaskFailure> {
         loop {
             let cancel = job.cancel.clone();
             let began = Instant::now();
@@ -176,10 +186,10 @@ impl Hands {
             };
             let is_busy = matches!(error, ResumeError::StillRunning { .. });
             if !is_busy || job.cancel.is_cancelled() {
-                return Err(Failure {
+                return Err(TaskFailure {
                     may_have_acted: true,
                     lasting: true,
-                    ..Failure::new("run.lost", error.to_string())
+                    ..TaskFailure::new("run.lost", error.to_string())
                 });
             }
             tokio::select! {
@@ -190,7 +200,7 @@ impl Hands {
     }
 
     /// A call of which nobody knows whether it happened: the workflow asks, so the run need not.
-    pub(super) async fn in_doubt(&self, id: &str) -> Outcome {
+    pub(super) async fn in_doubt(&self, id: &str) -> TaskOutcome {
         if let Some(store) = self.executor.store() {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
             for approval in pending.into_iter().filter(|one| one.asked.run_id == id) {
@@ -198,7 +208,7 @@ impl Hands {
                 let _ = store.decide(asked, Verdict::Deny, "workflow", now_ms()).await;
             }
         }
-        Outcome::failed(in_doubt("nobody knows whether the call happened"))
+        TaskOutcome::failed(in_doubt("nobody knows whether the call happened"))
     }
 
     /// A run that stopped for a person goes on when they have decided.
@@ -208,7 +218,7 @@ impl Hands {
         mut ran: Ran,
         job: &Job,
         watch: &Arc<Watch>,
-    ) -> Result<Ran, Failure> {
+    ) -> Result<Ran, TaskFailure> {
         let Some(store) = self.executor.store() else { return Ok(ran) };
         let (mut told, mut in_vain) = (Vec::new(), 0);
         while matches!(ran.status.as_str(), "in_doubt" | "approval_required") {
@@ -244,13 +254,13 @@ impl Hands {
 }
 
 /// The failure of what may have happened or not.
-pub(super) fn in_doubt(message: &str) -> Failure {
-    let failure = Failure::new("tool.in_doubt", message);
-    Failure { in_doubt: true, may_have_acted: true, ..failure }
+pub(super) fn in_doubt(message: &str) -> TaskFailure {
+    let failure = TaskFailure::new("tool.in_doubt", message);
+    TaskFailure { in_doubt: true, may_have_acted: true, ..failure }
 }
 
 /// The run of an attempt. Whoever performs the attempt again finds it by this.
-pub(super) fn run_id(start: &Start) -> String {
+pub(super) fn run_id(start: &TaskStart) -> String {
     let ahead = if start.speculative { "_ahead" } else { "" };
     format!("{}{ahead}", run_of(&start.key, &start.attempt))
 }

@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_flow::{
-    Clock as _, DriveError, Driven, Driver, DriverOptions, DurableEngine as _, Embedded,
-    EngineError, SystemClock, WhenIdle, WorkflowError,
-    engine::{Filter, FlowRow, GiveBack, Lease, LeftAlone, Why},
+use belljar_workflow::{
+    DriveError, DriveResult, Driver, DriverClock as _, DriverOptions, SqliteWorkflowStore,
+    SystemClock, WhenIdle, WorkflowError, WorkflowStore as _, WorkflowStoreError,
+    workflow_store::{Filter, FlowRow, GiveBack, Lease, LeftAlone, Why},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -51,13 +51,13 @@ pub(super) async fn run(
     id: &str,
     stop: &CancellationToken,
     (until, why): (Until, Why),
-) -> Result<Driven, DriveError> {
+) -> Result<DriveResult, DriveError> {
     let Some(_entered) = shared.under_way.enter(id) else {
         let (flow, owner) = (id.to_owned(), this_process());
-        return Err(EngineError::Held { flow, owner, until_ms: i64::MAX }.into());
+        return Err(WorkflowStoreError::Held { flow, owner, until_ms: i64::MAX }.into());
     };
-    let engine = shared.workflows.engine();
-    let row = engine.find(id).await?.ok_or_else(|| EngineError::Unknown(id.to_owned()))?;
+    let engine = shared.workflows.store();
+    let row = engine.find(id).await?.ok_or_else(|| WorkflowStoreError::Unknown(id.to_owned()))?;
     free(engine, &row).await;
     let mut options = DriverOptions { why, ..DriverOptions::new(this_process()) };
     options.idle = match until {
@@ -128,7 +128,7 @@ async fn prepare(shared: &Shared, row: &FlowRow) -> Result<(), DriveError> {
 
 fn drive_error(error: WorkflowError) -> DriveError {
     match error {
-        WorkflowError::Engine(error) => error.into(),
+        WorkflowError::Store(error) => error.into(),
         WorkflowError::Unreadable(error) => error,
         WorkflowError::Faulty(faults) => {
             DriveError::Damaged { flow: String::new(), reason: faults.to_string() }
@@ -145,7 +145,7 @@ pub(super) fn is_held(row: &FlowRow, here: &ActiveIds) -> bool {
 
 /// Voids the claim of an owner who is gone. The fence decides between several that do so at once: one
 /// of them claims the workflow after it, the others find it taken.
-async fn free(engine: &Embedded, row: &FlowRow) {
+async fn free(engine: &SqliteWorkflowStore, row: &FlowRow) {
     let is_gone = !row.owner.is_empty() && !is_owner_alive(&row.owner);
     if is_gone && row.lease_until_ms > now_ms() {
         let lease = Lease { flow_id: row.id.clone(), fence: row.fence };
@@ -204,7 +204,7 @@ pub(super) enum Look {
 
 /// Drives what hosts have left behind, and what rests here and is due.
 pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
-    let engine = shared.workflows.engine();
+    let engine = shared.workflows.store();
     // What rests here is due by the time that its driver went by.
     let now = SystemClock.now_ms();
     // Those that need attention are looked at now and then, for it to be said.

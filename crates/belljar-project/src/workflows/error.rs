@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use belljar_flow::{EngineError, Faults, WorkflowError};
+use belljar_workflow::{DagFaults, WorkflowError, WorkflowStoreError};
 use thiserror::Error;
 
 /// Why something could not be done with a workflow. Nothing was changed.
@@ -13,7 +13,7 @@ pub enum FlowsError {
     NoStore,
     /// It is not well formed.
     #[error("{0}")]
-    Faulty(#[source] Faults),
+    Faulty(#[source] DagFaults),
     /// It has code, and the operator has not allowed any.
     #[error(
         "task {task} runs code, and code execution is off here: the operator turns it on when a workflow \
@@ -64,9 +64,9 @@ impl From<WorkflowError> for FlowsError {
     fn from(error: WorkflowError) -> Self {
         match error {
             WorkflowError::Faulty(faults) => Self::Faulty(faults),
-            WorkflowError::Engine(EngineError::Unknown(id)) => Self::Unknown(id),
-            WorkflowError::Engine(EngineError::Exists(id)) => Self::Exists(id),
-            other @ (WorkflowError::Engine(_) | WorkflowError::Unreadable(_)) => {
+            WorkflowError::Store(WorkflowStoreError::Unknown(id)) => Self::Unknown(id),
+            WorkflowError::Store(WorkflowStoreError::Exists(id)) => Self::Exists(id),
+            other @ (WorkflowError::Store(_) | WorkflowError::Unreadable(_)) => {
                 Self::Workflow(other)
             }
         }

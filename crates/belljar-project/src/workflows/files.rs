@@ -8,8 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_flow::{
-    DurableEngine as _, Ending, Entry, Failure, Files, Job, Outcome, WorkflowError,
+use belljar_workflow::{
+    FileEntry, Job, TaskEnding, TaskFailure, TaskOutcome, WorkflowError, WorkflowFiles,
+    WorkflowStore as _,
 };
 
 use belljar_jail::workspace::Withheld;
@@ -34,7 +35,7 @@ const MAX_TEXT_BYTES: usize = 4 << 20;
 const COLLECTED: &str = "files_collected";
 
 /// Changes of files.
-type Delta = BTreeMap<String, Option<Entry>>;
+type Delta = BTreeMap<String, Option<FileEntry>>;
 
 impl Hands {
     /// Makes the directory a code task works on. One whose run has ended is left as the run left it.
@@ -43,7 +44,7 @@ impl Hands {
         job: &Job,
         run: &str,
         begun: Option<&RunRecord>,
-    ) -> Result<Option<PathBuf>, Failure> {
+    ) -> Result<Option<PathBuf>, TaskFailure> {
         let Some(files) = &job.files else { return Ok(None) };
         // A run that goes on finds its files where they were.
         let directory = begun.and_then(workspace_of);
@@ -51,7 +52,7 @@ impl Hands {
         let root = directory.parent().unwrap_or(&directory).to_owned();
         let has_ended = begun.is_some_and(|record| record.result_json.is_some());
         let failed = |error: io::Error| {
-            Failure::new("files.failed", format!("the files could not be laid out: {error}"))
+            TaskFailure::new("files.failed", format!("the files could not be laid out: {error}"))
         };
         private(&root).map_err(failed)?;
         if has_ended {
@@ -65,16 +66,18 @@ impl Hands {
     }
 
     /// Links last: nothing is written through them.
-    async fn write_all(&self, tree: &Tree, files: &Files) -> io::Result<()> {
+    async fn write_all(&self, tree: &Tree, files: &WorkflowFiles) -> io::Result<()> {
         for (path, entry) in files {
             match entry {
-                Entry::File { blob, mode } => tree.write(path, &self.blob(blob).await?, *mode)?,
-                Entry::Directory { mode } => tree.directory(path, *mode)?,
-                Entry::Link { .. } => {}
+                FileEntry::File { blob, mode } => {
+                    tree.write(path, &self.blob(blob).await?, *mode)?
+                }
+                FileEntry::Directory { mode } => tree.directory(path, *mode)?,
+                FileEntry::Link { .. } => {}
             }
         }
         for (path, entry) in files {
-            if let Entry::Link { to } = entry {
+            if let FileEntry::Link { to } = entry {
                 tree.link(path, to)?;
             }
         }
@@ -93,16 +96,19 @@ impl Hands {
         &self,
         (flow, run): (&str, &str),
         directory: &Path,
-        before: &Files,
-        mut outcome: Outcome,
-    ) -> Outcome {
-        if matches!(outcome.ending, Ending::Done { .. }) {
+        before: &WorkflowFiles,
+        mut outcome: TaskOutcome,
+    ) -> TaskOutcome {
+        if matches!(outcome.ending, TaskEnding::Done { .. }) {
             match self.collected(flow, run, directory, before).await {
                 Ok(delta) => outcome.files = delta,
                 Err(error) => {
                     let message = format!("its files could not be collected: {error}");
-                    let failure = Failure::new("files.failed", message);
-                    outcome = Outcome { read_only: outcome.read_only, ..Outcome::failed(failure) };
+                    let failure = TaskFailure::new("files.failed", message);
+                    outcome = TaskOutcome {
+                        read_only: outcome.read_only,
+                        ..TaskOutcome::failed(failure)
+                    };
                 }
             }
         }
@@ -114,9 +120,9 @@ impl Hands {
         flow: &str,
         run: &str,
         directory: &Path,
-        before: &Files,
+        before: &WorkflowFiles,
     ) -> io::Result<Delta> {
-        let store = self.engine.store();
+        let store = self.engine.project_store();
         let events = store.events(0, u32::MAX, Some(run)).await.map_err(io::Error::other)?;
         if let Some(noted) = events.iter().find(|event| event.name == COLLECTED) {
             return Ok(serde_json::from_str(&noted.data_json)?);
@@ -128,7 +134,12 @@ impl Hands {
         Ok(delta)
     }
 
-    async fn changes(&self, flow: &str, directory: &Path, before: &Files) -> io::Result<Delta> {
+    async fn changes(
+        &self,
+        flow: &str,
+        directory: &Path,
+        before: &WorkflowFiles,
+    ) -> io::Result<Delta> {
         let tree = Tree::open(directory)?;
         let mut delta = Delta::new();
         let now = self.manifest(&tree, &|_| false, Some(flow)).await?;
@@ -149,27 +160,27 @@ impl Hands {
         tree: &Tree,
         skip: &(dyn Fn(&Path) -> bool + Send + Sync),
         flow: Option<&str>,
-    ) -> io::Result<Files> {
+    ) -> io::Result<WorkflowFiles> {
         let limits = self.options.limits;
         let most = usize::try_from(limits.inodes).unwrap_or(usize::MAX);
         let found = tree.walk(&|path| skip(path), most)?;
         let (mut room, mut text) = (limits.disk, MAX_TEXT_BYTES);
-        let mut files = Files::new();
+        let mut files = WorkflowFiles::new();
         for (path, there) in found {
             let target = if let There::Link { to } = &there { to.len() } else { 0 };
             text = text.checked_sub(path.len() + target).ok_or_else(|| {
                 io::Error::other(format!("their names are longer than {MAX_TEXT_BYTES} bytes"))
             })?;
             let entry = match there {
-                There::Link { to } => Entry::Link { to },
-                There::Directory { mode, is_empty: true } => Entry::Directory { mode },
+                There::Link { to } => FileEntry::Link { to },
+                There::Directory { mode, is_empty: true } => FileEntry::Directory { mode },
                 There::Directory { is_empty: false, .. } => continue,
                 There::File { mode, bytes } => {
                     room = room.checked_sub(bytes).ok_or_else(|| {
                         io::Error::other(format!("there are more than {} bytes", limits.disk))
                     })?;
                     let blob = self.put(flow, tree.read(&path)?).await?;
-                    Entry::File { blob, mode }
+                    FileEntry::File { blob, mode }
                 }
             };
             files.insert(path, entry);
@@ -184,14 +195,14 @@ impl Hands {
             }
             None => {
                 let kind = "application/octet-stream";
-                let put = self.engine.store().put_blob(bytes, kind, now_ms()).await;
+                let put = self.engine.project_store().put_blob(bytes, kind, now_ms()).await;
                 put.map_err(io::Error::other)
             }
         }
     }
 
     /// The files of a directory, but for what is the host's own there.
-    pub(super) async fn import(&self, path: &Path) -> Result<Files, FlowsError> {
+    pub(super) async fn import(&self, path: &Path) -> Result<WorkflowFiles, FlowsError> {
         let failed = |source| FlowsError::Files { path: path.to_owned(), source };
         let tree = Tree::open(path).map_err(failed)?;
         let hidden = self.options.hidden.clone();
@@ -251,17 +262,19 @@ impl Hands {
         &self,
         tree: &Tree,
         path: &str,
-        before: Option<&Entry>,
-        entry: Option<&Entry>,
+        before: Option<&FileEntry>,
+        entry: Option<&FileEntry>,
     ) -> io::Result<()> {
         if !self.is_as_before(tree, path, before).await? {
             return Err(io::Error::other("it was changed meanwhile"));
         }
         match entry {
             None => tree.remove(path),
-            Some(Entry::File { blob, mode }) => tree.write(path, &self.blob(blob).await?, *mode),
-            Some(Entry::Directory { mode }) => tree.directory(path, *mode),
-            Some(Entry::Link { to }) => tree.link(path, to),
+            Some(FileEntry::File { blob, mode }) => {
+                tree.write(path, &self.blob(blob).await?, *mode)
+            }
+            Some(FileEntry::Directory { mode }) => tree.directory(path, *mode),
+            Some(FileEntry::Link { to }) => tree.link(path, to),
         }
     }
 
@@ -269,13 +282,13 @@ impl Hands {
         &self,
         tree: &Tree,
         path: &str,
-        before: Option<&Entry>,
+        before: Option<&FileEntry>,
     ) -> io::Result<bool> {
         Ok(match (tree.look(path)?, before) {
-            (None, None | Some(Entry::Directory { .. })) => true,
-            (Some(There::Directory { .. }), None | Some(Entry::Directory { .. })) => true,
-            (Some(There::Link { to }), Some(Entry::Link { to: was })) => to == *was,
-            (Some(There::File { .. }), Some(Entry::File { blob, .. })) => {
+            (None, None | Some(FileEntry::Directory { .. })) => true,
+            (Some(There::Directory { .. }), None | Some(FileEntry::Directory { .. })) => true,
+            (Some(There::Link { to }), Some(FileEntry::Link { to: was })) => to == *was,
+            (Some(There::File { .. }), Some(FileEntry::File { blob, .. })) => {
                 tree.read(path)? == self.blob(blob).await?
             }
             (Some(_) | None, _) => false,
@@ -290,18 +303,18 @@ fn workspace_of(record: &RunRecord) -> Option<PathBuf> {
 }
 
 /// The blobs of files.
-pub(super) fn blobs(files: &Files) -> Vec<String> {
+pub(super) fn blobs(files: &WorkflowFiles) -> Vec<String> {
     let blobs = files.values().filter_map(|entry| match entry {
-        Entry::File { blob, .. } => Some(blob.clone()),
-        Entry::Link { .. } | Entry::Directory { .. } => None,
+        FileEntry::File { blob, .. } => Some(blob.clone()),
+        FileEntry::Link { .. } | FileEntry::Directory { .. } => None,
     });
     blobs.collect()
 }
 
 /// Whether an entry is a link that could lead out of the directory it is brought to: by itself, or
 /// through another link on its way.
-fn leads_astray(files: &Files, path: &str, entry: &Entry) -> bool {
-    let Entry::Link { to } = entry else { return false };
+fn leads_astray(files: &WorkflowFiles, path: &str, entry: &FileEntry) -> bool {
+    let FileEntry::Link { to } = entry else { return false };
     if to.starts_with('/') {
         return true;
     }
@@ -315,7 +328,7 @@ fn leads_astray(files: &Files, path: &str, entry: &Entry) -> bool {
             return true;
         }
         let is_on_the_way = parts.peek().is_some();
-        if is_on_the_way && matches!(files.get(&at.join("/")), Some(Entry::Link { .. })) {
+        if is_on_the_way && matches!(files.get(&at.join("/")), Some(FileEntry::Link { .. })) {
             return true;
         }
     }
@@ -335,8 +348,8 @@ fn private(path: &Path) -> io::Result<()> {
 /// The files of a workflow when it began, and now.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Versions<'a> {
-    pub(super) before: &'a Files,
-    pub(super) after: &'a Files,
+    pub(super) before: &'a WorkflowFiles,
+    pub(super) after: &'a WorkflowFiles,
 }
 
 /// What of a workflow's files the host would execute, and what of it was released.
@@ -357,7 +370,7 @@ impl Executed<'_> {
 }
 
 /// Directories that git takes for repositories by what is in them.
-fn repositories(files: &Files) -> Vec<PathBuf> {
+fn repositories(files: &WorkflowFiles) -> Vec<PathBuf> {
     let mut entries: BTreeMap<&Path, BTreeSet<&OsStr>> = BTreeMap::new();
     for path in files.keys().flat_map(|path| Path::new(path).ancestors()) {
         if let (Some(directory), Some(name)) = (path.parent(), path.file_name()) {
@@ -392,12 +405,13 @@ mod tests {
 
     #[test]
     fn s4_a_repository_is_known_by_what_is_in_it() {
-        let file = || Entry::File { blob: String::new(), mode: 0o644 };
-        let files: Files = ["a/HEAD", "a/config", "a/objects/x", "a/refs/y", "b/HEAD", "b/refs/y"]
-            .into_iter()
-            .chain(["c/d/Head", "c/d/CommonDir", "c/x", "e/head", "e/Objects/x", "e/REFS/y"])
-            .map(|path| (path.to_owned(), file()))
-            .collect();
+        let file = || FileEntry::File { blob: String::new(), mode: 0o644 };
+        let files: WorkflowFiles =
+            ["a/HEAD", "a/config", "a/objects/x", "a/refs/y", "b/HEAD", "b/refs/y"]
+                .into_iter()
+                .chain(["c/d/Head", "c/d/CommonDir", "c/x", "e/head", "e/Objects/x", "e/REFS/y"])
+                .map(|path| (path.to_owned(), file()))
+                .collect();
         assert_eq!(repositories(&files), ["a", "c/d", "e"].map(PathBuf::from));
         let withheld = CommitExecutable::default();
         let executed = Executed { repositories: repositories(&files), released: &withheld };
@@ -413,9 +427,9 @@ mod tests {
 
     #[test]
     fn f6_links_lead_out_by_themselves_or_through_others() {
-        let link = |to: &str| Entry::Link { to: to.to_owned() };
-        let file = Entry::File { blob: String::new(), mode: 0o644 };
-        let files: Files = [("d/up", link("..")), ("d/f", file)]
+        let link = |to: &str| FileEntry::Link { to: to.to_owned() };
+        let file = FileEntry::File { blob: String::new(), mode: 0o644 };
+        let files: WorkflowFiles = [("d/up", link("..")), ("d/f", file)]
             .map(|(path, entry)| (path.to_owned(), entry))
             .into_iter()
             .collect();

@@ -8,8 +8,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use belljar_flow::{Dag, Faults, check};
 use belljar_tools::{Bridge, Glob, Reach, ResolveError, Tool, ToolGrants};
+use belljar_workflow::{Dag, DagFaults, check};
 use tokio::task::JoinSet;
 
 use super::walk;
@@ -71,7 +71,7 @@ impl Known {
 }
 
 /// Finds everything that is wrong with a workflow, with the tools of a project if they are given.
-pub async fn check_workflow(dag: &Dag, bridge: Option<&Bridge>) -> Result<(), Faults> {
+pub async fn check_workflow(dag: &Dag, bridge: Option<&Bridge>) -> Result<(), DagFaults> {
     let found = match bridge {
         Some(bridge) => Known::default().learn(bridge, &walk::tools(dag)).await,
         None => Found::new(),
@@ -80,7 +80,7 @@ pub async fn check_workflow(dag: &Dag, bridge: Option<&Bridge>) -> Result<(), Fa
 }
 
 /// The same, with what is known of its tools.
-pub(super) fn check_with(dag: &Dag, found: &Found) -> Result<(), Faults> {
+pub(super) fn check_with(dag: &Dag, found: &Found) -> Result<(), DagFaults> {
     let known = |name: &str| match found.get(name) {
         Some(Err(near)) => Err(near.clone()),
         Some(Ok(())) | None => Ok(()),

@@ -1,7 +1,7 @@
 //! The body of an agent's node: code that finds the keys of its context as names.
 
-use belljar_flow::{Code, Shape};
 use belljar_runtime::Language;
+use belljar_workflow::{Code, ResultShape};
 
 use super::code::language;
 
@@ -14,11 +14,11 @@ const FIRST: [&str; 12] =
 /// name the lines their author sees; where nothing can stand before it there, it is a line of its own.
 pub(super) fn wrapped(code: &Code, language: Language) -> String {
     let before = match (code.shape, language) {
-        (Shape::Node, Language::Python) => "__belljar_node__()",
-        (Shape::Node, Language::TypeScript | Language::JavaScript) => {
+        (ResultShape::Node, Language::Python) => "__belljar_node__()",
+        (ResultShape::Node, Language::TypeScript | Language::JavaScript) => {
             "Object.assign(globalThis, context)"
         }
-        (Shape::Node, Language::Bash) | (Shape::Value | Shape::Report, _) => {
+        (ResultShape::Node, Language::Bash) | (ResultShape::Value | ResultShape::Report, _) => {
             return code.code.clone();
         }
     };
@@ -34,7 +34,7 @@ pub(super) fn is_shifted(code: &Code) -> bool {
     let body = code.code.trim_start();
     let word: String = body.chars().take_while(char::is_ascii_alphabetic).collect();
     let first = if word.is_empty() { body.get(..1).unwrap_or_default() } else { &word };
-    code.shape == Shape::Node && is_python && FIRST.contains(&first)
+    code.shape == ResultShape::Node && is_python && FIRST.contains(&first)
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
             ("@cache\ndef f(): pass", "__belljar_node__()", true),
             ("fork = 1", "__belljar_node__(); fork = 1", false),
         ] {
-            let (shape, language) = (Shape::Node, "python".to_owned());
+            let (shape, language) = (ResultShape::Node, "python".to_owned());
             let code = Code { code: body.to_owned(), shape, language, ..Code::default() };
             assert_eq!(wrapped(&code, Language::Python).lines().next(), Some(line), "{body}");
             assert_eq!(is_shifted(&code), is_down, "{body}");

@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_flow::{
-    Command, Embedded, Ending, Failure, Job, Outcome, Performer, Place, Sandbox as SandboxAction,
-    Start, Work,
-};
 use belljar_runtime::RunResult;
 use belljar_server::TaskMeasured;
 use belljar_tools::crash_point;
+use belljar_workflow::{
+    CommitPoint, Job, Performer, SandboxAction, SqliteWorkflowStore, TaskEnding, TaskFailure,
+    TaskOutcome, TaskStart, TaskWork, WorkflowCommand,
+};
 use serde_json::Value;
 
 use super::{
@@ -29,7 +29,7 @@ pub(super) struct Hands {
     pub(super) executor: Executor,
     pub(super) sessions: SessionRegistry,
     pub(super) options: FlowOptions,
-    pub(super) engine: Arc<Embedded>,
+    pub(super) engine: Arc<SqliteWorkflowStore>,
     pub(super) known: Known,
     /// The workflows that are driven here.
     flows: Mutex<HashMap<String, Arc<Driven>>>,
@@ -51,7 +51,7 @@ impl Hands {
         executor: Executor,
         sessions: SessionRegistry,
         options: FlowOptions,
-        engine: Arc<Embedded>,
+        engine: Arc<SqliteWorkflowStore>,
     ) -> Self {
         let (known, flows) = (Known::default(), Mutex::default());
         Self { executor, sessions, options, engine, known, flows }
@@ -96,18 +96,18 @@ impl Hands {
         }
     }
 
-    async fn perform_work(&self, job: &Job) -> Outcome {
+    async fn perform_work(&self, job: &Job) -> TaskOutcome {
         let driven = self.driven(&job.flow);
         if let Some(language) = language_of(&job.start.work)
             && !(driven.terms.code && driven.terms.allows(language))
         {
-            return Outcome::failed(code_is_off());
+            return TaskOutcome::failed(code_is_off());
         }
         match &job.start.work {
-            Work::McpTool(call) => self.call_tool(job, &driven, call).await,
-            Work::CodeExecution(code) => self.run_code(job, &driven, code).await,
-            Work::Sandbox { action } => self.sandbox(job, &driven, action).await,
-            Work::RestoreSandbox { sandbox_id, checkpoint } => {
+            TaskWork::McpTool(call) => self.call_tool(job, &driven, call).await,
+            TaskWork::CodeExecution(code) => self.run_code(job, &driven, code).await,
+            TaskWork::Sandbox { action } => self.sandbox(job, &driven, action).await,
+            TaskWork::RestoreSandbox { sandbox_id, checkpoint } => {
                 self.restore_sandbox(&driven, sandbox_id, checkpoint).await
             }
         }
@@ -121,22 +121,24 @@ impl Hands {
     }
 
     /// Looks up the tools that a command brings.
-    pub(super) async fn expect(&self, command: &Command) {
-        if let Command::InjectTasks { tasks } | Command::Replan { tasks, .. } = command {
+    pub(super) async fn expect(&self, command: &WorkflowCommand) {
+        if let WorkflowCommand::InjectTasks { tasks } | WorkflowCommand::Replan { tasks, .. } =
+            command
+        {
             self.look_up(&walk::tools_of(tasks)).await;
         }
     }
 }
 
 impl Performer for Hands {
-    async fn perform(&self, job: Job) -> Outcome {
+    async fn perform(&self, job: Job) -> TaskOutcome {
         let began = Instant::now();
         let outcome = self.perform_work(&job).await;
         if let Some(meter) = self.executor.meter() {
-            let Start { instance, attempt, work, .. } = &job.start;
+            let TaskStart { instance, attempt, work, .. } = &job.start;
             let failure = match &outcome.ending {
-                Ending::Done { .. } => None,
-                Ending::Failed { failure } => Some(failure.code.as_str()),
+                TaskEnding::Done { .. } => None,
+                TaskEnding::Failed { failure } => Some(failure.code.as_str()),
             };
             meter.performed(TaskMeasured {
                 workflow: &job.flow,
@@ -156,10 +158,10 @@ impl Performer for Hands {
         }
     }
 
-    fn at(&self, place: Place) {
+    fn at(&self, place: CommitPoint) {
         crash_point(match place {
-            Place::Committing => "flow_committing",
-            Place::Committed => "flow_committed",
+            CommitPoint::Committing => "flow_committing",
+            CommitPoint::Committed => "flow_committed",
         });
     }
 
@@ -167,56 +169,56 @@ impl Performer for Hands {
         !self.driven(flow).owned().is_empty()
     }
 
-    fn is_repeatable(&self, start: &Start) -> bool {
+    fn is_repeatable(&self, start: &TaskStart) -> bool {
         match &start.work {
             // One that may wait for a person has a journal of its own.
-            Work::McpTool(call) => {
+            TaskWork::McpTool(call) => {
                 self.known.get(&call.tool).is_some_and(|fact| fact.repeatable || fact.may_ask)
             }
             // A run has a journal of its own; a session is gone, which is then told.
-            Work::CodeExecution(_) => true,
-            Work::Sandbox { action } => match action {
+            TaskWork::CodeExecution(_) => true,
+            TaskWork::Sandbox { action } => match action {
                 SandboxAction::Create { .. }
                 | SandboxAction::Execute { .. }
                 | SandboxAction::Destroy { .. }
                 | SandboxAction::List => true,
             },
-            Work::RestoreSandbox { .. } => true,
+            TaskWork::RestoreSandbox { .. } => true,
         }
     }
 }
 
-fn kind(work: &Work) -> &'static str {
+fn kind(work: &TaskWork) -> &'static str {
     match work {
-        Work::McpTool(_) => "mcp_tool",
-        Work::CodeExecution(_) => "code_execution",
-        Work::Sandbox { .. } | Work::RestoreSandbox { .. } => "sandbox",
+        TaskWork::McpTool(_) => "mcp_tool",
+        TaskWork::CodeExecution(_) => "code_execution",
+        TaskWork::Sandbox { .. } | TaskWork::RestoreSandbox { .. } => "sandbox",
     }
 }
 
 /// The language of work that is code, if it says one.
-fn language_of(work: &Work) -> Option<&str> {
+fn language_of(work: &TaskWork) -> Option<&str> {
     match work {
-        Work::McpTool(_) => None,
-        Work::CodeExecution(code) => Some(&code.language),
-        Work::Sandbox { action: SandboxAction::Create { language, .. } } => Some(language),
-        Work::Sandbox { .. } | Work::RestoreSandbox { .. } => Some(""),
+        TaskWork::McpTool(_) => None,
+        TaskWork::CodeExecution(code) => Some(&code.language),
+        TaskWork::Sandbox { action: SandboxAction::Create { language, .. } } => Some(language),
+        TaskWork::Sandbox { .. } | TaskWork::RestoreSandbox { .. } => Some(""),
     }
 }
 
-fn code_is_off() -> Failure {
+fn code_is_off() -> TaskFailure {
     let message = "code execution was not enabled when this workflow was made";
-    Failure { lasting: true, ..Failure::new("code.off", message) }
+    TaskFailure { lasting: true, ..TaskFailure::new("code.off", message) }
 }
 
 /// A failure that another attempt would not change.
-pub(super) fn lasting(code: &str, message: impl Into<String>) -> Outcome {
-    let failure = Failure { lasting: true, ..Failure::new(code, message) };
-    Outcome { read_only: true, ..Outcome::failed(failure) }
+pub(super) fn lasting(code: &str, message: impl Into<String>) -> TaskOutcome {
+    let failure = TaskFailure { lasting: true, ..TaskFailure::new(code, message) };
+    TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) }
 }
 
 /// The outcome of what was stopped.
-pub(super) fn cancelled(may_have_acted: bool) -> Outcome {
-    let failure = Failure { may_have_acted, ..Failure::new("cancelled", "it was stopped") };
-    Outcome { read_only: !may_have_acted, ..Outcome::failed(failure) }
+pub(super) fn cancelled(may_have_acted: bool) -> TaskOutcome {
+    let failure = TaskFailure { may_have_acted, ..TaskFailure::new("cancelled", "it was stopped") };
+    TaskOutcome { read_only: !may_have_acted, ..TaskOutcome::failed(failure) }
 }

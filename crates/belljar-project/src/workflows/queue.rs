@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use belljar_flow::engine::Why;
+use belljar_workflow::workflow_store::Why;
 
 /// Workflows that are driven in the background, and those that wait for that.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! What a run gave, whether it ended here or before, and what that is to a task.
 
-use belljar_flow::{Failure, Outcome, Shape};
 use belljar_runtime::RunResult;
+use belljar_workflow::{ResultShape, TaskFailure, TaskOutcome};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -88,7 +88,12 @@ impl Ran {
     }
 
     /// What it is to the task. `was_begun`: calls may have been made before this host.
-    pub(super) fn outcome(mut self, shape: Shape, watch: &Watch, was_begun: bool) -> Outcome {
+    pub(super) fn outcome(
+        mut self,
+        shape: ResultShape,
+        watch: &Watch,
+        was_begun: bool,
+    ) -> TaskOutcome {
         // Calls that were made before are not seen being made again.
         let has_acted = watch.has_acted() || (was_begun && self.metrics.tool_calls > 0);
         let logs = self.logs.iter().take(LINES);
@@ -96,24 +101,24 @@ impl Ran {
         let read_only = !has_acted;
         // The `state` of a node is the workflow's own, and its changes are in what it gives.
         let state = match shape {
-            Shape::Value | Shape::Report => std::mem::take(&mut self.state),
-            Shape::Node => Map::new(),
+            ResultShape::Value | ResultShape::Report => std::mem::take(&mut self.state),
+            ResultShape::Node => Map::new(),
         };
         match self.status.as_str() {
             "aborted" | "interrupted" | "in_doubt" | "approval_required" => {
-                Outcome { logs, ..cancelled(has_acted) }
+                TaskOutcome { logs, ..cancelled(has_acted) }
             }
-            _ if shape == Shape::Report && !self.is_ours() => {
-                Outcome { logs, read_only, state, ..Outcome::done(self.report()) }
+            _ if shape == ResultShape::Report && !self.is_ours() => {
+                TaskOutcome { logs, read_only, state, ..TaskOutcome::done(self.report()) }
             }
-            "completed" => Outcome { logs, read_only, state, ..Outcome::done(self.result) },
+            "completed" => TaskOutcome { logs, read_only, state, ..TaskOutcome::done(self.result) },
             _ => {
-                let failure = Failure {
+                let failure = TaskFailure {
                     details: Some(self.details()),
                     may_have_acted: has_acted,
-                    ..Failure::new(self.text("code").unwrap_or("run.failed"), self.message())
+                    ..TaskFailure::new(self.text("code").unwrap_or("run.failed"), self.message())
                 };
-                Outcome { logs, read_only, ..Outcome::failed(failure) }
+                TaskOutcome { logs, read_only, ..TaskOutcome::failed(failure) }
             }
         }
     }

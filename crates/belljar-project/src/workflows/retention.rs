@@ -8,9 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_flow::{Embedded, EngineError};
 use belljar_paths::owner::is_private_directory;
 use belljar_store::RunSummary;
+use belljar_workflow::{SqliteWorkflowStore, WorkflowStoreError};
 
 use super::{Flows, FlowsError, code};
 use crate::{executor::is_owner_this_process, is_owner_alive, now_ms};
@@ -25,9 +25,9 @@ impl Flows {
     pub async fn forget(&self, id: &str) -> Result<(), FlowsError> {
         let hands = &self.shared.hands;
         let forgotten = forget_workflow(&hands.engine, id, &hands.options.scratch).await;
-        forgotten.map_err(belljar_flow::WorkflowError::from)?;
+        forgotten.map_err(belljar_workflow::WorkflowError::from)?;
         // What it had is not in the log either then, unless somebody is reading it just now.
-        let _ = hands.engine.store().empty_log().await;
+        let _ = hands.engine.project_store().empty_log().await;
         Ok(())
     }
 }
@@ -35,12 +35,12 @@ impl Flows {
 /// Forgets a workflow that has ended, with the runs of its code and the values nothing else refers to,
 /// and removes what its tasks left in the directory for that.
 pub async fn forget_workflow(
-    engine: &Embedded,
+    engine: &SqliteWorkflowStore,
     id: &str,
     scratch: &Path,
-) -> Result<(), EngineError> {
+) -> Result<(), WorkflowStoreError> {
     let left = left_behind(engine, id, scratch).await?;
-    let store = engine.store();
+    let store = engine.project_store();
     let keys = store.flow_intents(id).await?;
     let named = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
     let is_under_way = |run: &RunSummary| {
@@ -56,7 +56,7 @@ pub async fn forget_workflow(
 }
 
 /// Removes what tasks of a workflow that have ended left behind.
-pub(super) async fn sweep(engine: &Embedded, id: &str, scratch: &Path) {
+pub(super) async fn sweep(engine: &SqliteWorkflowStore, id: &str, scratch: &Path) {
     match left_behind(engine, id, scratch).await {
         Ok(left) => remove(left).await,
         Err(error) => tracing::warn!(%error, id, "files of ended tasks are not removed"),
@@ -65,10 +65,10 @@ pub(super) async fn sweep(engine: &Embedded, id: &str, scratch: &Path) {
 
 /// The directories of tasks whose outcome is durable: nobody looks into them again.
 async fn left_behind(
-    engine: &Embedded,
+    engine: &SqliteWorkflowStore,
     id: &str,
     scratch: &Path,
-) -> Result<Vec<PathBuf>, EngineError> {
+) -> Result<Vec<PathBuf>, WorkflowStoreError> {
     // One that is not ours alone may have anything in it.
     if !is_private_directory(scratch) {
         return Ok(Vec::new());
@@ -81,7 +81,7 @@ async fn left_behind(
     if there.is_empty() {
         return Ok(Vec::new());
     }
-    let keys = engine.store().settled_flow_intents(id).await?;
+    let keys = engine.project_store().settled_flow_intents(id).await?;
     let runs: BTreeSet<String> = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
     let mine = there.into_iter().filter(|name| runs.contains(name));
     Ok(mine.map(|name| scratch.join(name)).collect())

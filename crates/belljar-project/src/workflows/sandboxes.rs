@@ -9,8 +9,10 @@ use std::{
     time::Instant,
 };
 
-use belljar_flow::{Failure, Job, Outcome, Sandbox as Action, Undo, Work};
 use belljar_runtime::{RunRequest, SessionRequest, Status, run_id};
+use belljar_workflow::{
+    Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskOutcome, TaskWork,
+};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as Turn;
 
@@ -43,7 +45,7 @@ struct Gone {
 }
 
 impl Hands {
-    pub(super) async fn sandbox(&self, job: &Job, driven: &Driven, action: &Action) -> Outcome {
+    pub(super) async fn sandbox(&self, job: &Job, driven: &Driven, action: &Action) -> TaskOutcome {
         if job.start.speculative {
             return lasting("speculation.refused", "a sandbox is not used ahead of a decision");
         }
@@ -63,15 +65,15 @@ impl Hands {
         &self,
         driven: &Driven,
         language: &str,
-        (limits, grants): (&belljar_flow::Limits, &belljar_flow::Grants),
-    ) -> Outcome {
+        (limits, grants): (&belljar_workflow::Limits, &belljar_workflow::Grants),
+    ) -> TaskOutcome {
         let Some(known) = code_language(language) else {
             let message = format!("there is no engine for `{language}`");
             return lasting("language.unsupported", message);
         };
         let grants = match driven.terms.grants(grants) {
             Ok(grants) => grants,
-            Err(failure) => return Outcome { read_only: true, ..Outcome::failed(failure) },
+            Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
         let request = SessionRequest {
             limits: allowed::limits(self.options.limits, limits),
@@ -89,13 +91,13 @@ impl Hands {
                 });
                 let sandbox_id = Value::from(id.clone());
                 let action = Action::Destroy { sandbox_id };
-                let undo = Some(Box::new(Undo::By(Work::Sandbox { action })));
+                let undo = Some(Box::new(SessionUndo::By(TaskWork::Sandbox { action })));
                 let made = json!({ "sandbox_id": id, "language": known.as_str() });
-                Outcome { read_only: true, undo, ..Outcome::done(made) }
+                TaskOutcome { read_only: true, undo, ..TaskOutcome::done(made) }
             }
             Err(error) => {
-                let failure = Failure::new(error.code.as_str(), error.message);
-                Outcome { read_only: true, ..Outcome::failed(failure) }
+                let failure = TaskFailure::new(error.code.as_str(), error.message);
+                TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) }
             }
         }
     }
@@ -105,8 +107,8 @@ impl Hands {
         job: &Job,
         driven: &Driven,
         (id, code): (&str, &str),
-        limits: &belljar_flow::Limits,
-    ) -> Outcome {
+        limits: &belljar_workflow::Limits,
+    ) -> TaskOutcome {
         if job.start.again {
             let message = format!("sandbox {id} is gone: the host went away while it ran code");
             return unusable(Gone { code: "session.lost", message }, true);
@@ -130,25 +132,30 @@ impl Hands {
         let ran = self.executor.execute_in(&kept.session, run_id(), execution, aborted).await;
         self.measure(job, &ran, began.elapsed());
         if ran.status == Status::Aborted {
-            return Outcome { undo, ..cancelled(watch.has_acted()) };
+            return TaskOutcome { undo, ..cancelled(watch.has_acted()) };
         }
         let ran = Ran::of(&ran);
         let state = ran.state.clone();
-        Outcome { read_only: !watch.has_acted(), undo, state, ..Outcome::done(ran.report()) }
+        TaskOutcome {
+            read_only: !watch.has_acted(),
+            undo,
+            state,
+            ..TaskOutcome::done(ran.report())
+        }
     }
 
-    async fn end_sandbox(&self, driven: &Driven, id: &str) -> Outcome {
+    async fn end_sandbox(&self, driven: &Driven, id: &str) -> TaskOutcome {
         let was_there = driven.disown(id);
         let destroyed = was_there && self.sessions.destroy(id).await.is_ok();
         let told = json!({ "destroyed": destroyed, "sandbox_id": id });
         let undo = destroyed.then(|| {
             let message = format!("sandbox {id} was destroyed, and is not brought back");
-            Box::new(Undo::Not(Failure::new("sandbox.destroyed", message)))
+            Box::new(SessionUndo::Not(TaskFailure::new("sandbox.destroyed", message)))
         });
-        Outcome { read_only: true, undo, ..Outcome::done(told) }
+        TaskOutcome { read_only: true, undo, ..TaskOutcome::done(told) }
     }
 
-    async fn list_sandboxes(&self, driven: &Driven) -> Outcome {
+    async fn list_sandboxes(&self, driven: &Driven) -> TaskOutcome {
         let mut all = Vec::new();
         for own in driven.owned() {
             let Ok(kept) = self.sessions.get(&own.id).await else { continue };
@@ -161,7 +168,7 @@ impl Hands {
                 "expires_ms": kept.expires_ms(),
             }));
         }
-        Outcome { read_only: true, ..Outcome::done(json!({ "sandboxes": all })) }
+        TaskOutcome { read_only: true, ..TaskOutcome::done(json!({ "sandboxes": all })) }
     }
 
     /// Takes a session back to what it was before a task used it.
@@ -170,14 +177,14 @@ impl Hands {
         driven: &Driven,
         id: &str,
         checkpoint: &str,
-    ) -> Outcome {
+    ) -> TaskOutcome {
         let (kept, own) = match self.usable(driven, id).await {
             Ok(usable) => usable,
             Err(Gone { code, message }) => return lasting(code, message),
         };
         let _turn = own.turn.lock().await;
         match kept.session.rollback(checkpoint).await {
-            Ok(()) => Outcome { read_only: true, ..Outcome::done(Value::Null) },
+            Ok(()) => TaskOutcome { read_only: true, ..TaskOutcome::done(Value::Null) },
             Err(error) => {
                 let message = format!("sandbox {id} is not what it was: {}", error.message);
                 lasting(error.code.as_str(), message)
@@ -246,16 +253,16 @@ impl Driven {
 }
 
 /// What takes back whatever is done in a session next.
-async fn before_use(id: &str, kept: &KeptSession) -> Undo {
+async fn before_use(id: &str, kept: &KeptSession) -> SessionUndo {
     match kept.session.checkpoint().await {
         Ok(point) => {
             let (sandbox_id, checkpoint) = (id.to_owned(), point.id);
-            Undo::By(Work::RestoreSandbox { sandbox_id, checkpoint })
+            SessionUndo::By(TaskWork::RestoreSandbox { sandbox_id, checkpoint })
         }
         Err(error) => {
             let message =
                 format!("sandbox {id} could not be kept as it was before: {}", error.message);
-            Undo::Not(Failure::new("sandbox.not_kept", message))
+            SessionUndo::Not(TaskFailure::new("sandbox.not_kept", message))
         }
     }
 }
@@ -265,8 +272,8 @@ fn text(id: &Value) -> String {
 }
 
 /// The report of a use of a sandbox that is not there: the workflow may look at it and go on.
-fn unusable(Gone { code, message }: Gone, may_have_acted: bool) -> Outcome {
+fn unusable(Gone { code, message }: Gone, may_have_acted: bool) -> TaskOutcome {
     let message = format!("{message}; make it anew, and keep what must last in files");
     let report = Ran::failed_with("SandboxError", code, message).report();
-    Outcome { read_only: !may_have_acted, ..Outcome::done(report) }
+    TaskOutcome { read_only: !may_have_acted, ..TaskOutcome::done(report) }
 }

@@ -13,9 +13,9 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{Code, Failure, Job, Outcome, ToolCall};
 use belljar_runtime::{ErrorCode, Grants, ToolFault};
 use belljar_tools::{ApprovalNotice, Observer, Reach, RunContext, Tool, ToolGrants, crash_point};
+use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, ToolAction};
 use serde_json::json;
 
 use super::{
@@ -29,7 +29,12 @@ use crate::{
 };
 
 impl Hands {
-    pub(super) async fn call_tool(&self, job: &Job, driven: &Driven, call: &ToolCall) -> Outcome {
+    pub(super) async fn call_tool(
+        &self,
+        job: &Job,
+        driven: &Driven,
+        call: &ToolAction,
+    ) -> TaskOutcome {
         let Some(bridge) = self.executor.bridge() else {
             return lasting("tool.unknown", "this project has no tools");
         };
@@ -65,10 +70,10 @@ impl Hands {
         &self,
         job: &Job,
         driven: &Driven,
-        call: &ToolCall,
+        call: &ToolAction,
         name: &str,
         fact: Option<&Fact>,
-    ) -> Outcome {
+    ) -> TaskOutcome {
         let Some(bridge) = self.executor.bridge() else { return cancelled(false) };
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let context = RunContext {
@@ -94,7 +99,7 @@ impl Hands {
             Ok(bytes) => {
                 let value = serde_json::from_slice(&bytes).unwrap_or_default();
                 let read_only = fact.is_some_and(|fact| fact.read_only);
-                Outcome { read_only, ..Outcome::done(value) }
+                TaskOutcome { read_only, ..TaskOutcome::done(value) }
             }
             Err(fault) => {
                 let is_harmless = fact.is_some_and(|fact| fact.repeatable) || !watch.has_left();
@@ -108,9 +113,9 @@ impl Hands {
         &self,
         job: &Job,
         driven: &Driven,
-        call: &ToolCall,
+        call: &ToolAction,
         (name, fact): (&str, Option<&Fact>),
-    ) -> Outcome {
+    ) -> TaskOutcome {
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let id = run_id(&job.start);
         let one_call = OneCall {
@@ -134,22 +139,22 @@ impl Hands {
             OneCallEnd::Answered(Ok(bytes)) => {
                 let value = serde_json::from_slice(&bytes).unwrap_or_default();
                 let read_only = fact.is_some_and(|fact| fact.read_only);
-                Outcome { read_only, ..Outcome::done(value) }
+                TaskOutcome { read_only, ..TaskOutcome::done(value) }
             }
             OneCallEnd::Answered(Err(fault)) => {
                 failed(fault, is_repeatable || !(watch.has_left() || job.start.again))
             }
             OneCallEnd::InDoubt => self.in_doubt(&id).await,
-            OneCallEnd::Lost(why) => Outcome::failed(Failure {
+            OneCallEnd::Lost(why) => TaskOutcome::failed(TaskFailure {
                 may_have_acted: !is_repeatable,
                 lasting: true,
-                ..Failure::new("run.lost", why)
+                ..TaskFailure::new("run.lost", why)
             }),
         }
     }
 
     /// A call that a version before this one made by a run of code.
-    async fn go_on_as_code(&self, job: &Job, driven: &Driven, is_read_only: bool) -> Outcome {
+    async fn go_on_as_code(&self, job: &Job, driven: &Driven, is_read_only: bool) -> TaskOutcome {
         let (limits, grants) = (self.options.limits, Grants::default());
         let code = Code::default();
         let asked = Asked { code: &code, tools: ToolGrants::default(), limits, grants };
@@ -180,7 +185,7 @@ enum Begun {
 }
 
 /// A fault of the bridge, as a failure of a task.
-fn failed(fault: ToolFault, is_harmless: bool) -> Outcome {
+fn failed(fault: ToolFault, is_harmless: bool) -> TaskOutcome {
     let code = fault.code;
     let is_lasting = matches!(
         code,
@@ -191,14 +196,14 @@ fn failed(fault: ToolFault, is_harmless: bool) -> Outcome {
     );
     let is_open = matches!(code, ErrorCode::ToolTimeout | ErrorCode::ToolInDoubt);
     let ToolFault { message, hint, tool_name, .. } = fault;
-    let failure = Failure {
+    let failure = TaskFailure {
         details: Some(json!({ "tool": tool_name, "hint": hint })),
         lasting: is_lasting,
         may_have_acted: is_open && !is_harmless,
         in_doubt: code == ErrorCode::ToolInDoubt && !is_harmless,
-        ..Failure::new(code.as_str(), message)
+        ..TaskFailure::new(code.as_str(), message)
     };
-    Outcome { read_only: is_harmless, ..Outcome::failed(failure) }
+    TaskOutcome { read_only: is_harmless, ..TaskOutcome::failed(failure) }
 }
 
 /// Knows whether anything was called that may change something.

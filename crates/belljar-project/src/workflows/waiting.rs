@@ -3,8 +3,8 @@
 //! The workflow itself does not wait for them: its task runs. They are questions of the task's run, and
 //! are answered as such; whoever looks at the workflow has to see why it does not go on.
 
-use belljar_flow::Machine;
 use belljar_store::{Approvals, Store, StoreError};
+use belljar_workflow::Machine;
 
 use super::code::run_of;
 use crate::now_ms;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use belljar_flow::{Action, Compensation, Dag, OnError, Sandbox, Task};
+use belljar_workflow::{Action, Compensation, Dag, OnError, SandboxAction, Task};
 
 /// How deep containers are looked into; `check` refuses what is deeper.
 const DEPTH: usize = 32;
@@ -60,7 +60,9 @@ fn one<'d>(task: &'d Task, look: &mut dyn FnMut(&'d str, Does<'d>), depth: usize
     match &task.action {
         Action::McpTool(call) => look(&task.id, Does::Tool(&call.tool)),
         Action::CodeExecution(code) => look(&task.id, Does::Code(&code.language)),
-        Action::Sandbox(Sandbox::Create { language, .. }) => look(&task.id, Does::Code(language)),
+        Action::Sandbox(SandboxAction::Create { language, .. }) => {
+            look(&task.id, Does::Code(language))
+        }
         Action::Sandbox(_) => look(&task.id, Does::Code("")),
         Action::Foreach(each) => deep(std::slice::from_ref(&*each.each), look, depth + 1),
         Action::Loop(rounds) => deep(&rounds.body, look, depth + 1),

@@ -1,6 +1,6 @@
 //! Workflows: what a batch leaves behind, also after `kill -9`, and what blobs it holds.
 //!
-//! What an engine must do is tested by its suite, in `belljar-flow`; here is what is peculiar to the
+//! What an engine must do is tested by its suite, in `belljar-workflow`; here is what is peculiar to the
 //! file.
 
 use std::{

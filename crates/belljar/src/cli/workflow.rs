@@ -15,9 +15,11 @@ mod show;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use belljar_flow::{DurableEngine as _, Embedded, Workflows, engine::Filter};
 use belljar_project::config::{Places, Settings};
 use belljar_store::Store;
+use belljar_workflow::{
+    SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::Filter,
+};
 
 use super::{arguments::WorkflowCommand, project::Project, runtime};
 
@@ -51,16 +53,16 @@ pub(crate) fn workflow(
 }
 
 /// The workflows that are kept here.
-fn kept(project: &Project) -> anyhow::Result<Workflows<Embedded>> {
+fn kept(project: &Project) -> anyhow::Result<Workflows<SqliteWorkflowStore>> {
     let store: Option<Store> = project.existing_store()?;
     let store =
         store.context("no workflow was run in this project yet: belljar workflow run FILE")?;
-    Ok(Workflows::new(std::sync::Arc::new(Embedded::new(store))))
+    Ok(Workflows::new(std::sync::Arc::new(SqliteWorkflowStore::new(store))))
 }
 
 /// The workflow that is meant by an id or its beginning.
-async fn find(workflows: &Workflows<Embedded>, given: &str) -> anyhow::Result<String> {
-    let engine = workflows.engine();
+async fn find(workflows: &Workflows<SqliteWorkflowStore>, given: &str) -> anyhow::Result<String> {
+    let engine = workflows.store();
     if engine.find(given).await?.is_some() {
         return Ok(given.to_owned());
     }

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Child};
 
-use belljar_flow::{Command, Happened, Status};
+use belljar_workflow::{WorkflowCommand, WorkflowEventKind, WorkflowStatus};
 use serde_json::{Value, json};
 
 use crate::{
@@ -77,14 +77,14 @@ impl Ahead {
     fn is(&self, task: &str, fate: Fate) -> bool {
         let task = task.to_owned();
         let happened = match fate {
-            Fate::Adopted => Happened::SpeculationAdopted { task },
-            Fate::Dropped => Happened::SpeculationDropped { task },
+            Fate::Adopted => WorkflowEventKind::SpeculationAdopted { task },
+            Fate::Dropped => WorkflowEventKind::SpeculationDropped { task },
         };
         self.watched.events("ahead").iter().any(|event| event.happened == happened)
     }
 
     /// How the workflow ended after this.
-    fn decided(&self, host: Child, command: impl Fn(String) -> Command) -> Value {
+    fn decided(&self, host: Child, command: impl Fn(String) -> WorkflowCommand) -> Value {
         let decision = self.watched.decisions("ahead").pop().expect("it is open");
         self.watched.send("ahead", &command(decision.id));
         outcome(host.wait_with_output().unwrap()).json()
@@ -106,7 +106,7 @@ fn f7_what_ran_ahead_is_adopted_without_a_second_call() {
     // Nothing of it is to be seen before somebody has said yes.
     assert_eq!(ahead.watched.file("ahead", "a.txt"), None);
     assert_eq!(ahead.project.count("asked effect act"), 0, "it is not a tool that only reads");
-    let ended = ahead.decided(host, |decision| Command::Approve { decision, value: None });
+    let ended = ahead.decided(host, |decision| WorkflowCommand::Approve { decision, value: None });
     assert_eq!(ended["status"], json!("completed"), "{ended}");
     for task in ["look", "calls", "file"] {
         assert!(ahead.is(task, Fate::Adopted), "{task}");
@@ -132,14 +132,14 @@ fn f7_what_ran_ahead_in_vain_vanishes() {
         return;
     }
     let (ahead, host) = Ahead::start();
-    let ended = ahead.decided(host, |decision| Command::Reject { decision, reason: None });
+    let ended = ahead.decided(host, |decision| WorkflowCommand::Reject { decision, reason: None });
     assert_eq!(ended["status"], json!("failed"), "{ended}");
     for task in ["look", "act", "calls", "file"] {
         assert!(ahead.is(task, Fate::Dropped), "{task}");
         assert!(ended["results"].get(task).is_none_or(Value::is_null), "{task}: {ended}");
     }
     let machine = ahead.watched.machine("ahead");
-    assert_eq!((machine.status(), machine.files().len()), (Status::Failed, 0));
+    assert_eq!((machine.status(), machine.files().len()), (WorkflowStatus::Failed, 0));
     for key in ["act", "sneak"] {
         assert_eq!(ahead.project.count(&format!("asked effect {key}")), 0, "{key}");
     }

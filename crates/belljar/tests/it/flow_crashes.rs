@@ -10,12 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_flow::{
-    DurableEngine as _, Happened, Resolution, Status,
-    engine::{LeaseRequest, Why},
-};
 use belljar_project::now_ms;
 use belljar_store::{Approvals, Verdict};
+use belljar_workflow::{
+    DoubtResolution, WorkflowEventKind, WorkflowStatus, WorkflowStore as _,
+    workflow_store::{LeaseRequest, Why},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -149,7 +149,7 @@ impl Flow {
 
     /// Says yes to what policy asks about; of a call in doubt, what the ledger knows.
     fn approve(&self, watched: &Watched) {
-        let store = watched.engine().store();
+        let store = watched.store().project_store();
         let pending = block_on(store.approvals(Approvals::Pending, now_ms())).unwrap();
         for approval in pending {
             let asked = approval.asked;
@@ -170,7 +170,7 @@ impl Flow {
     }
 
     /// What the ledger knows of a task in doubt.
-    fn look(&self, task: &str) -> Resolution {
+    fn look(&self, task: &str) -> DoubtResolution {
         let key = match task {
             "b1" => "b-i1".to_owned(),
             task if task.starts_with("each[") => {
@@ -180,8 +180,8 @@ impl Flow {
         };
         let tool = if key == "asked" { "guarded" } else { "effect" };
         match self.happened(&format!("{tool} {key}")) {
-            true => Resolution::Use { value: json!({ "done": key }) },
-            false => Resolution::Retry,
+            true => DoubtResolution::Use { value: json!({ "done": key }) },
+            false => DoubtResolution::Retry,
         }
     }
 
@@ -191,7 +191,7 @@ impl Flow {
         let machine = watched.machine(FLOW);
         let failure = machine.failure();
         let lines = self.project.lines();
-        assert_eq!(machine.status(), Status::Completed, "{about}: {failure:?} {lines:?}");
+        assert_eq!(machine.status(), WorkflowStatus::Completed, "{about}: {failure:?} {lines:?}");
         let done = |key: &str| json!({ "done": key });
         assert_eq!(
             machine.output(),
@@ -214,10 +214,12 @@ impl Flow {
         assert_eq!(watched.file(FLOW, "one.txt").as_deref(), Some("one\n"), "{about}");
         assert_eq!(watched.file(FLOW, "two.txt").as_deref(), Some("one\none\n"), "{about}");
         let events = watched.check_events(FLOW);
-        let ended = |happened: &Happened| matches!(happened, Happened::WorkflowEnded { .. });
+        let ended = |happened: &WorkflowEventKind| {
+            matches!(happened, WorkflowEventKind::WorkflowEnded { .. })
+        };
         assert_eq!(events.iter().filter(|event| ended(&event.happened)).count(), 1, "{about}");
         let completed = |task: &str| {
-            let is_it = |happened: &Happened| matches!(happened, Happened::TaskCompleted { task: it, .. } if it == task);
+            let is_it = |happened: &WorkflowEventKind| matches!(happened, WorkflowEventKind::TaskCompleted { task: it, .. } if it == task);
             events.iter().filter(|event| is_it(&event.happened)).count()
         };
         for task in machine.tasks() {
@@ -236,7 +238,7 @@ fn kill_at(n: u32) -> bool {
         flow.project.until_quiet();
         let is_made = flow
             .watched()
-            .is_some_and(|watched| block_on(watched.engine().find(FLOW)).unwrap().is_some());
+            .is_some_and(|watched| block_on(watched.store().find(FLOW)).unwrap().is_some());
         let second = match is_made {
             true => flow.attend(flow.resume(None)),
             false => flow.attend(flow.run(None)),
@@ -351,7 +353,7 @@ fn f3_a_host_that_was_superseded_writes_nothing_and_says_so() {
         take_over: true,
         why: Why::Asked,
     };
-    block_on(watched.engine().claim(FLOW, request)).unwrap();
+    block_on(watched.store().claim(FLOW, request)).unwrap();
     let before = watched.machine(FLOW).taken();
     flow.project.release("after", "a1");
     let ended = outcome(host.wait_with_output().unwrap());

@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use belljar_flow::{DurableEngine as _, engine::NewFlow};
 use belljar_project::{
     Collector, FlowOptions, Flows, Limits, Retention, SessionRegistry, Sweep, now_ms,
 };
 use belljar_store::RecordKind;
+use belljar_workflow::{WorkflowStore as _, workflow_store::NewFlow};
 use serde_json::{Value, json};
 
 use crate::{
@@ -205,9 +205,9 @@ fn f3_workflows_that_ended_long_ago_are_forgotten() {
     }
     let project = ran();
     project.place.belljar(&["workflow", "fork", "first", "--id", "open"]);
-    let engine = Watched::of(&project.state()).engine().clone();
+    let engine = Watched::of(&project.state()).store().clone();
     block_on(async {
-        let (store, scratch) = (engine.store(), project.place.path().join("scratch"));
+        let (store, scratch) = (engine.project_store(), project.place.path().join("scratch"));
         for (keep, forgotten) in
             [(None, 0), (Some(Duration::from_hours(1)), 0), (Some(Duration::ZERO), 1)]
         {

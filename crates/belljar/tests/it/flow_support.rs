@@ -2,11 +2,12 @@
 
 use std::{path::Path, process::Child, sync::Arc, time::Duration};
 
-use belljar_flow::{
-    Command, Decision, DecisionKind, Embedded, Event, Machine, Resolution, Workflows,
-};
 use belljar_project::{new_command_id, now_ms};
 use belljar_store::Store;
+use belljar_workflow::{
+    DecisionKind, DoubtResolution, Machine, SqliteWorkflowStore, WorkflowCommand, WorkflowDecision,
+    WorkflowEvent, Workflows,
+};
 
 use crate::command::block_on;
 
@@ -14,55 +15,60 @@ use crate::command::block_on;
 const ALL: u32 = 100_000;
 
 /// The workflows of a project that others run.
-pub(crate) struct Watched(Workflows<Embedded>);
+pub(crate) struct Watched(Workflows<SqliteWorkflowStore>);
 
 impl Watched {
     /// Those kept in this `.belljar`.
     pub(crate) fn of(state: &Path) -> Self {
         let store = Store::open(state).unwrap();
-        Self(Workflows::new(Arc::new(Embedded::new(store))))
+        Self(Workflows::new(Arc::new(SqliteWorkflowStore::new(store))))
     }
 
-    pub(crate) fn engine(&self) -> &Arc<Embedded> {
-        self.0.engine()
+    pub(crate) fn store(&self) -> &Arc<SqliteWorkflowStore> {
+        self.0.store()
     }
 
     pub(crate) fn machine(&self, id: &str) -> Machine {
         block_on(self.0.look(id, None)).unwrap()
     }
 
-    pub(crate) fn events(&self, id: &str) -> Vec<Event> {
+    pub(crate) fn events(&self, id: &str) -> Vec<WorkflowEvent> {
         block_on(self.0.events(id, 0, ALL, Duration::ZERO)).unwrap()
     }
 
-    pub(crate) fn send(&self, id: &str, command: &Command) {
+    pub(crate) fn send(&self, id: &str, command: &WorkflowCommand) {
         block_on(self.0.send(id, &new_command_id(), "test", command, now_ms())).unwrap();
     }
 
     /// The decisions of a workflow that is there already.
-    pub(crate) fn decisions(&self, id: &str) -> Vec<Decision> {
+    pub(crate) fn decisions(&self, id: &str) -> Vec<WorkflowDecision> {
         block_on(self.0.look(id, None)).map(|machine| machine.decisions()).unwrap_or_default()
     }
 
     /// Answers a decision: yes, or what `look` knows of a task in doubt.
-    pub(crate) fn answer(&self, id: &str, decision: &Decision, look: impl Fn(&str) -> Resolution) {
+    pub(crate) fn answer(
+        &self,
+        id: &str,
+        decision: &WorkflowDecision,
+        look: impl Fn(&str) -> DoubtResolution,
+    ) {
         let command = match decision.kind {
             DecisionKind::InDoubt => {
                 let (task, how) = (decision.instance.clone(), look(&decision.instance));
-                Command::Resolve { task, how }
+                WorkflowCommand::Resolve { task, how }
             }
             DecisionKind::Approval
             | DecisionKind::Before
             | DecisionKind::After
             | DecisionKind::OnError => {
-                Command::Approve { decision: decision.id.clone(), value: None }
+                WorkflowCommand::Approve { decision: decision.id.clone(), value: None }
             }
         };
         self.send(id, &command);
     }
 
     /// Numbers of events follow each other from 1 on.
-    pub(crate) fn check_events(&self, id: &str) -> Vec<Event> {
+    pub(crate) fn check_events(&self, id: &str) -> Vec<WorkflowEvent> {
         let events = self.events(id);
         let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
         let expected: Vec<u64> = (1..=events.len() as u64).collect();
@@ -73,10 +79,10 @@ impl Watched {
     /// What is in a file of a workflow.
     pub(crate) fn file(&self, id: &str, path: &str) -> Option<String> {
         let machine = self.machine(id);
-        let belljar_flow::Entry::File { blob, .. } = machine.files().get(path)? else {
+        let belljar_workflow::FileEntry::File { blob, .. } = machine.files().get(path)? else {
             return None;
         };
-        let bytes = block_on(self.engine().store().blob(blob)).unwrap()?;
+        let bytes = block_on(self.store().project_store().blob(blob)).unwrap()?;
         Some(String::from_utf8(bytes).unwrap())
     }
 }

@@ -7,11 +7,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use belljar_flow::{
-    DurableEngine as _,
-    engine::{LeaseRequest, Why},
-};
 use belljar_store::Store;
+use belljar_workflow::{
+    WorkflowStore as _,
+    workflow_store::{LeaseRequest, Why},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -247,12 +247,12 @@ fn reliability_14_the_workflows_of_a_frozen_host_are_taken_over() {
         let owner = format!("{id}:{started}");
         let (until_ms, why) = (now_ms - lapsed_ms, Why::Asked);
         let request = LeaseRequest { owner, now_ms, until_ms, take_over: true, why };
-        block_on(watched.engine().claim("frozen", request)).unwrap();
+        block_on(watched.store().claim("frozen", request)).unwrap();
     };
     claim(20_000);
     let serving = serve_in(&project.place, &[]);
     within("the workflow's end", || {
-        let row = block_on(watched.engine().find("frozen")).unwrap()?;
+        let row = block_on(watched.store().find("frozen")).unwrap()?;
         (row.status == "completed").then_some(())
     });
     assert_eq!(project.count("did safe then"), 1);

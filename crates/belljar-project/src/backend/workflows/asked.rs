@@ -1,10 +1,8 @@
 //! What clients send, made into workflows and commands.
 
-use belljar_flow::{
-    Command, Dag, Task,
-    formats::{self, CodeExecution, Options},
-};
 use belljar_server::{WorkflowError, Written};
+use belljar_workflow::{Dag, Task, WorkflowCommand};
+use belljar_workflow_formats::{self as formats, CodeExecution, FormatOptions};
 use serde_json::{Map, Value, json};
 
 /// What faults call a workflow that has no file.
@@ -22,8 +20,8 @@ pub(super) fn workflow(
             (text, is_json)
         }
     };
-    let read = formats::read(NAME, &text, &Options { code }).map_err(|faults| {
-        let told = |fault: &formats::Fault| in_words(fault, is_json);
+    let read = formats::read(NAME, &text, &FormatOptions { code }).map_err(|faults| {
+        let told = |fault: &formats::FileFault| in_words(fault, is_json);
         WorkflowError::Faulty { faults: faults.iter().map(told).collect() }
     })?;
     let warnings = read.warnings.iter().map(|warning| in_words(&warning.0, is_json)).collect();
@@ -31,7 +29,7 @@ pub(super) fn workflow(
 }
 
 /// Lines of what was sent as an object are nobody's.
-fn in_words(fault: &formats::Fault, is_json: bool) -> String {
+fn in_words(fault: &formats::FileFault, is_json: bool) -> String {
     if !is_json {
         return fault.to_string();
     }
@@ -41,7 +39,7 @@ fn in_words(fault: &formats::Fault, is_json: bool) -> String {
 }
 
 /// Reads a command; a field that it does not take is refused.
-pub(super) fn command(mut given: Map<String, Value>) -> Result<Command, WorkflowError> {
+pub(super) fn command(mut given: Map<String, Value>) -> Result<WorkflowCommand, WorkflowError> {
     let bad = |why: String| WorkflowError::BadCommand { why };
     let name = given.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
     let takes_tasks = matches!(name.as_str(), "inject_tasks" | "replan");
@@ -51,7 +49,7 @@ pub(super) fn command(mut given: Map<String, Value>) -> Result<Command, Workflow
         given.insert("tasks".to_owned(), tasks);
     }
     let names: Vec<String> = given.keys().cloned().collect();
-    let command: Command = serde_json::from_value(Value::Object(given))
+    let command: WorkflowCommand = serde_json::from_value(Value::Object(given))
         .map_err(|error| bad(format!("{name}: {error}")))?;
     let taken = serde_json::to_value(&command).map_err(|error| bad(error.to_string()))?;
     match names.iter().find(|field| taken.get(field.as_str()).is_none()) {
@@ -64,9 +62,9 @@ pub(super) fn command(mut given: Map<String, Value>) -> Result<Command, Workflow
 fn read_tasks(given: &[Value]) -> Result<Vec<Task>, WorkflowError> {
     let text = json!({"tasks": given}).to_string();
     // Whether code may be among them is in the workflow's own terms.
-    let options = Options { code: CodeExecution::WithShell };
+    let options = FormatOptions { code: CodeExecution::WithShell };
     formats::read_tasks(NAME, &text, &options).map_err(|faults| {
-        let told = |fault: &formats::Fault| in_words(fault, true);
+        let told = |fault: &formats::FileFault| in_words(fault, true);
         WorkflowError::Faulty { faults: faults.iter().map(told).collect() }
     })
 }

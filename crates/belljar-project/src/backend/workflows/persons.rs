@@ -3,32 +3,35 @@
 //! A decision that is not open when the model asks is refused here, not passed on: it may be open, and
 //! a person's, by the time the command is taken.
 
-use belljar_flow::{
-    Action, Asked, Command, Dag, Decide, DecisionKind, Machine, OnError, Settings, Task,
-};
 use belljar_server::WorkflowError;
+use belljar_workflow::{
+    Action, Dag, DagSettings, Decider, DecisionKind, DecisionPoints, Machine, OnError, Task,
+    WorkflowCommand,
+};
 
 /// How deep containers are looked into; `check` refuses what is deeper.
 const DEPTH: usize = 32;
 
 /// Refuses what is a person's.
-pub(super) fn check(machine: &Machine, command: &Command) -> Result<(), WorkflowError> {
+pub(super) fn check(machine: &Machine, command: &WorkflowCommand) -> Result<(), WorkflowError> {
     match command {
-        Command::Approve { decision, .. }
-        | Command::Reject { decision, .. }
-        | Command::Modify { decision, .. } => decides(machine, decision),
-        Command::Resolve { task, .. } => Err(persons(
+        WorkflowCommand::Approve { decision, .. }
+        | WorkflowCommand::Reject { decision, .. }
+        | WorkflowCommand::Modify { decision, .. } => decides(machine, decision),
+        WorkflowCommand::Resolve { task, .. } => Err(persons(
             machine,
             format!("a person says what became of {task}"),
             &format!("resolve {task} --retry"),
         )),
-        Command::Skip { task } => around(machine, "skip", task),
-        Command::ModifyArgs { task, .. } => around(machine, "modify-args", task),
-        Command::Replan { .. } => around(machine, "replan", "FILE"),
+        WorkflowCommand::Skip { task } => around(machine, "skip", task),
+        WorkflowCommand::ModifyArgs { task, .. } => around(machine, "modify-args", task),
+        WorkflowCommand::Replan { .. } => around(machine, "replan", "FILE"),
         // What is added may change what was decided about; what is gone back to may be done again.
-        Command::InjectTasks { .. } => around(machine, "inject-tasks", "FILE"),
-        Command::RollBack { to } => around(machine, "rollback --to", &to.to_string()),
-        Command::Abort { .. } | Command::Pause | Command::Continue => Ok(()),
+        WorkflowCommand::InjectTasks { .. } => around(machine, "inject-tasks", "FILE"),
+        WorkflowCommand::RollBack { to } => around(machine, "rollback --to", &to.to_string()),
+        WorkflowCommand::Abort { .. } | WorkflowCommand::Pause | WorkflowCommand::Continue => {
+            Ok(())
+        }
     }
 }
 
@@ -39,13 +42,13 @@ fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowError> {
         return Err(WorkflowError::BadCommand { why });
     };
     match open.by {
-        Asked::Agent => Ok(()),
-        Asked::Human if open.kind == DecisionKind::InDoubt => {
+        Decider::Agent => Ok(()),
+        Decider::Human if open.kind == DecisionKind::InDoubt => {
             let task = &open.instance;
             let why = format!("a person says what became of {task}");
             Err(persons(machine, why, &format!("resolve {task} --retry")))
         }
-        Asked::Human => {
+        Decider::Human => {
             let why = format!("a person decides {decision}: {}", open.message);
             Err(persons(machine, why, &format!("approve {decision}")))
         }
@@ -54,7 +57,7 @@ fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowError> {
 
 /// Changing what runs would leave a person's decision behind, or what they decided about.
 fn around(machine: &Machine, what: &str, task: &str) -> Result<(), WorkflowError> {
-    let is_open = machine.decisions().iter().any(|one| one.by == Asked::Human);
+    let is_open = machine.decisions().iter().any(|one| one.by == Decider::Human);
     if !is_open && !asks_a_person(&machine.dag(), 0) {
         return Ok(());
     }
@@ -71,10 +74,10 @@ fn persons(machine: &Machine, why: String, how: &str) -> WorkflowError {
 }
 
 fn asks_a_person(dag: &Dag, depth: usize) -> bool {
-    let Settings { decisions, decided_by, .. } = &dag.settings;
-    let Decide { per_task, on_error, before, after } = decisions;
+    let DagSettings { decisions, decided_by, .. } = &dag.settings;
+    let DecisionPoints { per_task, on_error, before, after } = decisions;
     let asks = *per_task || *on_error || !before.is_empty() || !after.is_empty();
-    (asks && *decided_by == Asked::Human) || any(&dag.tasks, depth)
+    (asks && *decided_by == Decider::Human) || any(&dag.tasks, depth)
 }
 
 fn any(tasks: &[Task], depth: usize) -> bool {
@@ -84,7 +87,7 @@ fn any(tasks: &[Task], depth: usize) -> bool {
 
 fn one(task: &Task, depth: usize) -> bool {
     let itself = match &task.action {
-        Action::Approval { by, .. } => *by != Some(Asked::Agent),
+        Action::Approval { by, .. } => *by != Some(Decider::Agent),
         Action::Foreach(each) => one(&each.each, depth + 1),
         Action::Loop(rounds) => any(&rounds.body, depth + 1),
         Action::Workflow { workflow, .. } => asks_a_person(workflow, depth + 1),

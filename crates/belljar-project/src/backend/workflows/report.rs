@@ -1,7 +1,12 @@
 //! How a workflow stands and what happens to it, as clients are told.
 
-use belljar_flow::{Asked, Decision, DecisionKind, Event, Happened, Machine, Status, TaskView};
-use belljar_server::{ApprovalKind, News, Question, WorkflowEvent, WorkflowReport};
+use belljar_server::{
+    ApprovalKind, News, Question, WorkflowEvent as WorkflowEventInfo, WorkflowReport,
+};
+use belljar_workflow::{
+    Decider, DecisionKind, Machine, TaskView, WorkflowDecision, WorkflowEvent, WorkflowEventKind,
+    WorkflowStatus,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{NEEDS_ATTENTION, QUEUED, TaskQuestion};
@@ -32,7 +37,7 @@ pub(super) fn of(
         if let Some(place) = place {
             fields.insert("queue".to_owned(), json!(place));
         }
-        if machine.status() == Status::New {
+        if machine.status() == WorkflowStatus::New {
             fields.insert("status".to_owned(), json!(QUEUED));
         }
         if let Some(attention) = attention {
@@ -48,7 +53,7 @@ pub(super) fn of(
     }
     let asked = decisions
         .into_iter()
-        .filter(|decision| decision.by == Asked::Human && decision.kind != DecisionKind::InDoubt);
+        .filter(|decision| decision.by == Decider::Human && decision.kind != DecisionKind::InDoubt);
     WorkflowReport {
         value,
         told: machine.told(),
@@ -64,7 +69,7 @@ pub fn task_question(question: &TaskQuestion) -> Value {
     json!({ "task": task, "id": id, "kind": kind, "tool": tool, "message": kind.message() })
 }
 
-fn decision(decision: &Decision) -> Value {
+fn decision(decision: &WorkflowDecision) -> Value {
     with_task(json!(decision))
 }
 
@@ -87,13 +92,13 @@ pub fn with_task(mut value: Value) -> Value {
     value
 }
 
-fn question(decision: Decision) -> Question {
+fn question(decision: WorkflowDecision) -> Question {
     Question { decision: decision.id, message: decision.message, expires_ms: decision.deadline_ms }
 }
 
 /// Something that happened.
-pub(super) fn event(event: &Event) -> WorkflowEvent {
-    let Event { seq, at_ms, branch, happened } = event;
+pub(super) fn event(event: &WorkflowEvent) -> WorkflowEventInfo {
+    let WorkflowEvent { seq, at_ms, branch, happened } = event;
     let mut data = match json!(happened) {
         Value::Object(fields) => fields,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
@@ -109,25 +114,25 @@ pub(super) fn event(event: &Event) -> WorkflowEvent {
     }
     data.insert("branch".to_owned(), json!(branch));
     let line = line(&name, &data);
-    let news = if matches!(happened, Happened::WorkflowEnded { .. }) {
+    let news = if matches!(happened, WorkflowEventKind::WorkflowEnded { .. }) {
         News::End
-    } else if matches!(happened, Happened::RollbackStarted { .. }) {
+    } else if matches!(happened, WorkflowEventKind::RollbackStarted { .. }) {
         News::Again
     } else if is_turn(happened) {
         News::Turn
     } else {
         News::Step
     };
-    WorkflowEvent { seq: *seq, name, at_ms: *at_ms, data: Value::Object(data), line, news }
+    WorkflowEventInfo { seq: *seq, name, at_ms: *at_ms, data: Value::Object(data), line, news }
 }
 
-fn is_turn(happened: &Happened) -> bool {
+fn is_turn(happened: &WorkflowEventKind) -> bool {
     matches!(
         happened,
-        Happened::DecisionRequired { .. }
-            | Happened::WorkflowPaused
-            | Happened::RolledBack { .. }
-            | Happened::TaskInDoubt { .. }
+        WorkflowEventKind::DecisionRequired { .. }
+            | WorkflowEventKind::WorkflowPaused
+            | WorkflowEventKind::RolledBack { .. }
+            | WorkflowEventKind::TaskInDoubt { .. }
     )
 }
 

@@ -8,8 +8,11 @@ use std::{
     io::{self, BufRead as _, IsTerminal as _, Write as _},
 };
 
-use belljar_flow::{Asked, Command, Decision, DecisionKind, Event, Happened, Resolution};
 use belljar_project::Flows;
+use belljar_workflow::{
+    Decider, DecisionKind, DoubtResolution, WorkflowCommand, WorkflowDecision, WorkflowEvent,
+    WorkflowEventKind,
+};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 
@@ -22,7 +25,7 @@ use super::line::shown;
 /// Asks, one question after the other.
 #[derive(Debug)]
 pub(super) struct Asker {
-    waiting: VecDeque<Decision>,
+    waiting: VecDeque<WorkflowDecision>,
     /// The question somebody is reading an answer to; the reading cannot be called off.
     open: Option<String>,
     typed: mpsc::UnboundedSender<(String, Option<String>)>,
@@ -45,18 +48,18 @@ impl Asker {
     }
 
     /// Decisions that were open before anybody watched.
-    pub(super) fn know(&mut self, decisions: Vec<Decision>) {
+    pub(super) fn know(&mut self, decisions: Vec<WorkflowDecision>) {
         self.waiting.extend(decisions);
     }
 
     /// Takes note of decisions that open and close.
-    pub(super) fn hear(&mut self, event: &Event) {
-        if let Happened::DecisionRequired { decision } = &event.happened
+    pub(super) fn hear(&mut self, event: &WorkflowEvent) {
+        if let WorkflowEventKind::DecisionRequired { decision } = &event.happened
             && self.waiting.iter().all(|known| known.id != decision.id)
         {
             self.waiting.push_back(decision.clone());
         }
-        if let Happened::DecisionMade { decision, .. } = &event.happened {
+        if let WorkflowEventKind::DecisionMade { decision, .. } = &event.happened {
             self.waiting.retain(|known| known.id != *decision);
             if self.open.as_ref() == Some(decision) {
                 let _ = writeln!(io::stderr(), "it was decided elsewhere; press Enter to go on");
@@ -95,13 +98,13 @@ impl Asker {
     }
 }
 
-fn put(decision: &Decision) {
+fn put(decision: &WorkflowDecision) {
     let look = Look::of_stderr();
     // What was typed before the question could be read is no answer to it.
     let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     let whom = match decision.by {
-        Asked::Human => "a person has to decide",
-        Asked::Agent => "somebody has to decide",
+        Decider::Human => "a person has to decide",
+        Decider::Agent => "somebody has to decide",
     };
     let choices = match decision.kind {
         DecisionKind::InDoubt => "did it happen? [retry / fail / its result as JSON] ",
@@ -123,22 +126,22 @@ fn put(decision: &Decision) {
 }
 
 /// What a line says to a decision; nothing if that is not clear.
-fn read(decision: &Decision, line: Option<&str>) -> Option<Command> {
+fn read(decision: &WorkflowDecision, line: Option<&str>) -> Option<WorkflowCommand> {
     // Whoever is gone has decided nothing.
     let line = line?.trim();
     let id = decision.id.clone();
     if decision.kind == DecisionKind::InDoubt {
         let task = decision.instance.clone();
         let how = match line {
-            "retry" => Resolution::Retry,
-            "fail" => Resolution::Fail { reason: None },
-            json => Resolution::Use { value: serde_json::from_str(json).ok()? },
+            "retry" => DoubtResolution::Retry,
+            "fail" => DoubtResolution::Fail { reason: None },
+            json => DoubtResolution::Use { value: serde_json::from_str(json).ok()? },
         };
-        return Some(Command::Resolve { task, how });
+        return Some(WorkflowCommand::Resolve { task, how });
     }
     match line.to_lowercase().as_str() {
-        "y" | "yes" => Some(Command::Approve { decision: id, value: None }),
-        "" | "n" | "no" => Some(Command::Reject { decision: id, reason: None }),
+        "y" | "yes" => Some(WorkflowCommand::Approve { decision: id, value: None }),
+        "" | "n" | "no" => Some(WorkflowCommand::Reject { decision: id, reason: None }),
         _ => None,
     }
 }

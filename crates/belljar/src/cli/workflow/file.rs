@@ -8,11 +8,11 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar_flow::{
-    Action, Fault as CheckFault, Faults, Task,
-    formats::{self, CodeExecution, Fault, Options, Read},
-};
 use belljar_project::check_workflow;
+use belljar_workflow::{Action, DagFault as CheckFault, DagFaults, Task};
+use belljar_workflow_formats::{
+    self as formats, CodeExecution, FileFault, FormatOptions, ParsedWorkflow,
+};
 use serde_json::json;
 
 use super::super::{
@@ -28,13 +28,13 @@ const MOST_BYTES: u64 = 16 << 20;
 
 /// A file and what it says.
 pub(super) struct WorkflowFile {
-    pub(super) read: Read,
+    pub(super) read: ParsedWorkflow,
     name: String,
     text: String,
 }
 
 /// What is wrong with a file.
-pub(super) struct Wrong(Vec<Fault>);
+pub(super) struct Wrong(Vec<FileFault>);
 
 impl WorkflowFile {
     /// Reads a file. Faults are for who wrote it, errors for who named it.
@@ -44,7 +44,7 @@ impl WorkflowFile {
         let size = fs::metadata(path).with_context(about)?.len();
         anyhow::ensure!(size <= MOST_BYTES, "{name} is too large for a workflow: {size} bytes");
         let text = fs::read_to_string(path).with_context(about)?;
-        let options = Options { code };
+        let options = FormatOptions { code };
         Ok(match formats::read(&name, &text, &options) {
             Ok(read) => Ok(Self { read, name, text }),
             Err(faults) => Err(Wrong(faults)),
@@ -52,18 +52,18 @@ impl WorkflowFile {
     }
 
     /// Faults of the workflow, at the lines of the tasks they are in.
-    pub(super) fn located(&self, faults: &Faults) -> Wrong {
+    pub(super) fn located(&self, faults: &DagFaults) -> Wrong {
         Wrong(faults.0.iter().map(|fault| self.locate(fault)).collect())
     }
 
-    fn locate(&self, fault: &CheckFault) -> Fault {
+    fn locate(&self, fault: &CheckFault) -> FileFault {
         let found = match &fault.task {
             Some(path) => place(&self.text, path),
             None => position(&self.text, &fault.part).map(|at| (None, at)),
         };
         let (node, (line, column)) = found.unwrap_or_else(|| (fault.task.clone(), (1, 1)));
         let near = fault.near.join("` or `");
-        Fault {
+        FileFault {
             file: self.name.clone(),
             line,
             column,

@@ -6,8 +6,8 @@ use std::{
 };
 
 use anyhow::bail;
-use belljar_flow::{EngineError, WorkflowError};
 use belljar_project::{check_flow_id, new_flow_id, now_ms};
+use belljar_workflow::{WorkflowError, WorkflowStoreError};
 use serde_json::json;
 
 use super::super::{
@@ -29,8 +29,8 @@ pub(super) async fn fork(
     let forked = workflows.fork(&id, arguments.at, &new_id, now_ms(), None).await;
     let at = match forked {
         Ok(at) => at,
-        Err(WorkflowError::Engine(
-            error @ (EngineError::Conflict(_) | EngineError::NoCheckpoint { .. }),
+        Err(WorkflowError::Store(
+            error @ (WorkflowStoreError::Conflict(_) | WorkflowStoreError::NoCheckpoint { .. }),
         )) => bail!("{error}; its checkpoints: belljar workflow show {id}"),
         Err(error) => return Err(error.into()),
     };
@@ -52,12 +52,12 @@ pub(super) async fn delete(
     host: Host<'_>,
 ) -> anyhow::Result<ExitCode> {
     let workflows = kept(host.project)?;
-    let engine = workflows.engine();
+    let engine = workflows.store();
     for given in &arguments.ids {
         let id = find(&workflows, given).await?;
         match belljar_project::forget_workflow(engine, &id, &host.places.scratch()).await {
             Ok(()) => writeln!(io::stderr(), "{id} is gone")?,
-            Err(EngineError::Held { .. }) => bail!(
+            Err(WorkflowStoreError::Held { .. }) => bail!(
                 "workflow {id} has not ended, or somebody is at it: \
                  belljar workflow command {id} abort, then belljar workflow resume {id}"
             ),
@@ -65,6 +65,6 @@ pub(super) async fn delete(
         }
     }
     // What they had is not in the log either then, unless somebody is reading it just now.
-    let _ = engine.store().empty_log().await;
+    let _ = engine.project_store().empty_log().await;
     Ok(ExitCode::SUCCESS)
 }

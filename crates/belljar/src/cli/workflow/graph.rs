@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use belljar_flow::{Machine, TaskStatus};
+use belljar_workflow::{Machine, TaskStatus};
 
 /// The tasks a workflow has now, and what depends on what.
 pub(super) fn dot(machine: &Machine) -> String {
@@ -51,7 +51,7 @@ fn colour(status: TaskStatus) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use belljar_flow::{Action, Dag, Machine, Task};
+    use belljar_workflow::{Action, Dag, Machine, Task};
     use serde_json::{Map, Value};
 
     #[test]

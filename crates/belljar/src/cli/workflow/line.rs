@@ -1,7 +1,10 @@
 //! What happened in a workflow, a line each.
 
-use belljar_flow::{Decision, DecisionKind, Event, Failure, Happened, RollbackReport, WhyNot};
 use belljar_project::TaskQuestion;
+use belljar_workflow::{
+    DecisionKind, RollbackReport, TaskFailure, WhyNot, WorkflowDecision, WorkflowEvent,
+    WorkflowEventKind,
+};
 
 use super::super::{
     look::{Look, Role},
@@ -10,84 +13,100 @@ use super::super::{
 
 /// An event as a line, without its time; nothing for what is of no interest to a person watching.
 #[expect(clippy::too_many_lines, reason = "a table: an arm for each thing that can happen")]
-pub(super) fn told(flow: &str, event: &Event, look: Look) -> Option<String> {
+pub(super) fn told(flow: &str, event: &WorkflowEvent, look: Look) -> Option<String> {
     let good = |text: String| Some(look.paint(Role::Good, &text));
     let bad = |text: String| Some(look.paint(Role::Bad, &text));
     let dim = |text: String| Some(look.paint(Role::Dim, &text));
     let caution = |text: String| Some(look.paint(Role::Caution, &text));
     match &event.happened {
-        Happened::WorkflowStarted { name } => dim(format!("workflow {} began", visible(name))),
-        Happened::WorkflowResumed => dim("taken up again".to_owned()),
-        Happened::WorkflowPaused => caution("paused".to_owned()),
-        Happened::WorkflowContinued => dim("continued".to_owned()),
-        Happened::WorkflowEnded { status, failure } => {
+        WorkflowEventKind::WorkflowStarted { name } => {
+            dim(format!("workflow {} began", visible(name)))
+        }
+        WorkflowEventKind::WorkflowResumed => dim("taken up again".to_owned()),
+        WorkflowEventKind::WorkflowPaused => caution("paused".to_owned()),
+        WorkflowEventKind::WorkflowContinued => dim("continued".to_owned()),
+        WorkflowEventKind::WorkflowEnded { status, failure } => {
             let status = word(status);
             match failure {
                 None => good(format!("workflow {status}")),
                 Some(failure) => bad(format!("workflow {status}: {}", shown(failure))),
             }
         }
-        Happened::TaskStarted { task, attempt, speculative, .. } => {
+        WorkflowEventKind::TaskStarted { task, attempt, speculative, .. } => {
             let ahead = if *speculative { " ahead of a decision" } else { "" };
             let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
             dim(format!("{} started{again}{ahead}", visible(task)))
         }
-        Happened::TaskCompleted { task, ms } => {
+        WorkflowEventKind::TaskCompleted { task, ms } => {
             good(format!("{} completed in {ms} ms", visible(task)))
         }
-        Happened::TaskFailed { task, failure, continued } => {
+        WorkflowEventKind::TaskFailed { task, failure, continued } => {
             let on = if *continued { ", and the workflow goes on" } else { "" };
             bad(format!("{} failed{on}: {}", visible(task), shown(failure)))
         }
-        Happened::TaskSkipped { task, why } => dim(format!("{} skipped ({why})", visible(task))),
-        Happened::TaskCancelled { task } => dim(format!("{} cancelled", visible(task))),
-        Happened::TaskRetrying { task, attempt, failure, .. } => {
+        WorkflowEventKind::TaskSkipped { task, why } => {
+            dim(format!("{} skipped ({why})", visible(task)))
+        }
+        WorkflowEventKind::TaskCancelled { task } => dim(format!("{} cancelled", visible(task))),
+        WorkflowEventKind::TaskRetrying { task, attempt, failure, .. } => {
             caution(format!("{}: attempt {attempt} failed: {}", visible(task), shown(failure)))
         }
-        Happened::TaskFallback { task, failure } => {
+        WorkflowEventKind::TaskFallback { task, failure } => {
             caution(format!("{} falls back: {}", visible(task), shown(failure)))
         }
-        Happened::TaskInDoubt { task, .. } => {
+        WorkflowEventKind::TaskInDoubt { task, .. } => {
             caution(format!("{}: nobody knows whether it happened", visible(task)))
         }
-        Happened::TaskLogged { task, lines } => {
+        WorkflowEventKind::TaskLogged { task, lines } => {
             let lines: Vec<String> =
                 lines.iter().map(|line| format!("{} | {}", visible(task), visible(line))).collect();
             dim(lines.join("\n"))
         }
-        Happened::DecisionRequired { decision } => caution(question(flow, decision)),
-        Happened::DecisionMade { decision, task, choice, by } => {
+        WorkflowEventKind::DecisionRequired { decision } => caution(question(flow, decision)),
+        WorkflowEventKind::DecisionMade { decision, task, choice, by } => {
             dim(format!("decision {decision} of {}: {choice}, by {by}", visible(task)))
         }
-        Happened::RollbackStarted { to, .. } => caution(format!("going back to checkpoint {to}")),
-        Happened::RolledBack { report } => Some(rolled_back(report, look)),
-        Happened::TaskUndone { task } => dim(format!("{} undone", visible(task))),
-        Happened::FilesConflict { task, paths } => {
+        WorkflowEventKind::RollbackStarted { to, .. } => {
+            caution(format!("going back to checkpoint {to}"))
+        }
+        WorkflowEventKind::RolledBack { report } => Some(rolled_back(report, look)),
+        WorkflowEventKind::TaskUndone { task } => dim(format!("{} undone", visible(task))),
+        WorkflowEventKind::FilesConflict { task, paths } => {
             caution(format!("{} and another changed {}", visible(task), paths.join(", ")))
         }
-        Happened::RoundStarted { task, round } => dim(format!("{}: round {round}", visible(task))),
-        Happened::TasksInjected { tasks } => dim(format!("tasks added: {}", tasks.join(", "))),
-        Happened::Replanned { tasks, dropped, .. } => {
+        WorkflowEventKind::RoundStarted { task, round } => {
+            dim(format!("{}: round {round}", visible(task)))
+        }
+        WorkflowEventKind::TasksInjected { tasks } => {
+            dim(format!("tasks added: {}", tasks.join(", ")))
+        }
+        WorkflowEventKind::Replanned { tasks, dropped, .. } => {
             dim(format!("replanned: {} in place of {}", tasks.join(", "), dropped.join(", ")))
         }
-        Happened::ArgumentsModified { task } => dim(format!("{}: new arguments", visible(task))),
-        Happened::SpeculationAdopted { task } => dim(format!("{}: it was right", visible(task))),
-        Happened::SpeculationDropped { task } => dim(format!("{}: forgotten", visible(task))),
-        Happened::CodeExecutionStarted { .. }
-        | Happened::CodeExecutionCompleted { .. }
-        | Happened::CodeExecutionFailed { .. }
-        | Happened::CheckpointSaved { .. } => None,
+        WorkflowEventKind::ArgumentsModified { task } => {
+            dim(format!("{}: new arguments", visible(task)))
+        }
+        WorkflowEventKind::SpeculationAdopted { task } => {
+            dim(format!("{}: it was right", visible(task)))
+        }
+        WorkflowEventKind::SpeculationDropped { task } => {
+            dim(format!("{}: forgotten", visible(task)))
+        }
+        WorkflowEventKind::CodeExecutionStarted { .. }
+        | WorkflowEventKind::CodeExecutionCompleted { .. }
+        | WorkflowEventKind::CodeExecutionFailed { .. }
+        | WorkflowEventKind::CheckpointSaved { .. } => None,
     }
 }
 
 /// A failure as people read it.
-pub(super) fn shown(failure: &Failure) -> String {
+pub(super) fn shown(failure: &TaskFailure) -> String {
     format!("{} [{}]", visible(&failure.message), failure.code)
 }
 
 /// A decision and the commands that answer it.
-pub(super) fn question(flow: &str, decision: &Decision) -> String {
-    let Decision { id, message, instance, kind, failure, .. } = decision;
+pub(super) fn question(flow: &str, decision: &WorkflowDecision) -> String {
+    let WorkflowDecision { id, message, instance, kind, failure, .. } = decision;
     let why = failure.as_ref().map(|failure| format!(" ({})", shown(failure))).unwrap_or_default();
     let about = format!("decision {id} of {}: {}{why}", visible(instance), visible(message));
     let command = format!("belljar workflow command {flow}");

@@ -7,14 +7,14 @@ use std::{
 };
 
 use anyhow::bail;
-use belljar_flow::{
-    Command, DurableEngine as _, Embedded, Resolution, Task, Workflows,
-    formats::{self, CodeExecution, Options},
-};
 use belljar_project::{
     Answered, CommandAnswer, FlowTerms, Flows, check_command, is_looked_after, new_command_id,
     now_ms,
 };
+use belljar_workflow::{
+    DoubtResolution, SqliteWorkflowStore, Task, WorkflowCommand, WorkflowStore as _, Workflows,
+};
+use belljar_workflow_formats::{self as formats, CodeExecution, FormatOptions};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -69,38 +69,40 @@ pub(super) async fn order(
 }
 
 /// What is asked for.
-fn read(order: &WorkflowOrder) -> anyhow::Result<Command> {
+fn read(order: &WorkflowOrder) -> anyhow::Result<WorkflowCommand> {
     let json = |what, given: &Option<String>| -> anyhow::Result<Option<Value>> {
         given.as_ref().map(|given| json_or_file(what, given)).transpose()
     };
     Ok(match order {
-        WorkflowOrder::Abort { reason } => Command::Abort { reason: reason.clone() },
-        WorkflowOrder::Pause => Command::Pause,
-        WorkflowOrder::Continue => Command::Continue,
-        WorkflowOrder::Skip { task } => Command::Skip { task: task.clone() },
+        WorkflowOrder::Abort { reason } => WorkflowCommand::Abort { reason: reason.clone() },
+        WorkflowOrder::Pause => WorkflowCommand::Pause,
+        WorkflowOrder::Continue => WorkflowCommand::Continue,
+        WorkflowOrder::Skip { task } => WorkflowCommand::Skip { task: task.clone() },
         WorkflowOrder::ModifyArgs { task, arguments } => {
             let Value::Object(arguments) = json_or_file("modify-args", arguments)? else {
                 bail!("modify-args: arguments are a JSON object");
             };
-            Command::ModifyArgs { task: task.clone(), arguments }
+            WorkflowCommand::ModifyArgs { task: task.clone(), arguments }
         }
         WorkflowOrder::Approve { decision, value } => {
-            Command::Approve { decision: decision.clone(), value: json("--value", value)? }
+            WorkflowCommand::Approve { decision: decision.clone(), value: json("--value", value)? }
         }
         WorkflowOrder::Reject { decision, reason } => {
-            Command::Reject { decision: decision.clone(), reason: reason.clone() }
+            WorkflowCommand::Reject { decision: decision.clone(), reason: reason.clone() }
         }
         WorkflowOrder::Resolve { task, retry, use_value, .. } => {
             let how = match (retry, json("--use", use_value)?) {
-                (true, _) => Resolution::Retry,
-                (false, Some(value)) => Resolution::Use { value },
-                (false, None) => Resolution::Fail { reason: None },
+                (true, _) => DoubtResolution::Retry,
+                (false, Some(value)) => DoubtResolution::Use { value },
+                (false, None) => DoubtResolution::Fail { reason: None },
             };
-            Command::Resolve { task: task.clone(), how }
+            WorkflowCommand::Resolve { task: task.clone(), how }
         }
-        WorkflowOrder::InjectTasks { tasks } => Command::InjectTasks { tasks: read_tasks(tasks)? },
+        WorkflowOrder::InjectTasks { tasks } => {
+            WorkflowCommand::InjectTasks { tasks: read_tasks(tasks)? }
+        }
         WorkflowOrder::Replan { tasks, reason } => {
-            Command::Replan { tasks: read_tasks(tasks)?, reason: reason.clone() }
+            WorkflowCommand::Replan { tasks: read_tasks(tasks)?, reason: reason.clone() }
         }
     })
 }
@@ -111,7 +113,7 @@ fn read_tasks(given: &str) -> anyhow::Result<Vec<Task>> {
         None => ("tasks", given.to_owned()),
         Some(path) => (path, std::fs::read_to_string(path)?),
     };
-    let options = Options { code: CodeExecution::WithShell };
+    let options = FormatOptions { code: CodeExecution::WithShell };
     formats::read_tasks(name, &text, &options).map_err(|faults| {
         let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("{}", all.join("\n"))
@@ -142,8 +144,8 @@ fn tell(id: &str, answer: &CommandAnswer, as_json: bool) -> anyhow::Result<ExitC
 }
 
 /// Whether somebody who lives drives a workflow, or looks after it while it rests.
-async fn is_driven(workflows: &Workflows<Embedded>, id: &str) -> anyhow::Result<bool> {
-    let row = workflows.engine().find(id).await?;
+async fn is_driven(workflows: &Workflows<SqliteWorkflowStore>, id: &str) -> anyhow::Result<bool> {
+    let row = workflows.store().find(id).await?;
     Ok(row.is_some_and(|row| is_looked_after(&row)))
 }
 
@@ -193,7 +195,7 @@ pub(super) async fn rollback(
     let id = find(&workflows, &arguments.id).await?;
     let before = workflows.look(&id, None).await?.branch();
     let command_id = new_command_id();
-    let command = Command::RollBack { to: arguments.to };
+    let command = WorkflowCommand::RollBack { to: arguments.to };
     workflows.send(&id, &command_id, CALLER, &command, now_ms()).await?;
     let is_elsewhere = is_driven(&workflows, &id).await?;
     if !is_elsewhere && let Some(code) = answered_here(host, &id).await? {

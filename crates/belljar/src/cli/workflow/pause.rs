@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_flow::{Event, Happened, Machine, Status};
+use belljar_workflow::{Machine, WorkflowEvent, WorkflowEventKind, WorkflowStatus};
 
 /// How long a pause lasts before it is told: a `continue` that was sent before is taken first.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -26,17 +26,23 @@ pub(super) struct Pause {
 impl Pause {
     /// As a workflow is now.
     pub(super) fn of(machine: &Machine) -> Self {
-        let is_paused = machine.status() == Status::Paused;
+        let is_paused = machine.status() == WorkflowStatus::Paused;
         Self { untold_since: is_paused.then(Instant::now) }
     }
 
     /// Hears what happens.
-    pub(super) fn hear(&mut self, event: &Event) {
+    pub(super) fn hear(&mut self, event: &WorkflowEvent) {
         let happened = &event.happened;
-        if matches!(happened, Happened::WorkflowPaused | Happened::RolledBack { .. }) {
+        if matches!(
+            happened,
+            WorkflowEventKind::WorkflowPaused | WorkflowEventKind::RolledBack { .. }
+        ) {
             self.untold_since = Some(Instant::now());
         }
-        if matches!(happened, Happened::WorkflowContinued | Happened::WorkflowEnded { .. }) {
+        if matches!(
+            happened,
+            WorkflowEventKind::WorkflowContinued | WorkflowEventKind::WorkflowEnded { .. }
+        ) {
             self.untold_since = None;
         }
     }

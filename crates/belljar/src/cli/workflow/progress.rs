@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use belljar_flow::{Event, Happened, TaskStatus, TaskView};
+use belljar_workflow::{TaskStatus, TaskView, WorkflowEvent, WorkflowEventKind};
 
 use super::super::{
     columns::cut,
@@ -57,60 +57,65 @@ impl Board {
     }
 
     /// Takes an event.
-    pub(super) fn take(&mut self, event: &Event) {
+    pub(super) fn take(&mut self, event: &WorkflowEvent) {
         let at_ms = event.at_ms;
         match &event.happened {
-            Happened::TaskStarted { task, .. } => {
+            WorkflowEventKind::TaskStarted { task, .. } => {
                 let row = self.row(task);
                 (row.status, row.started_ms) = (TaskStatus::Running, Some(at_ms));
             }
-            Happened::TaskCompleted { task, ms } => {
+            WorkflowEventKind::TaskCompleted { task, ms } => {
                 let row = self.row(task);
                 (row.status, row.took_ms) = (TaskStatus::Completed, Some(*ms));
                 row.note.clear();
             }
-            Happened::TaskFailed { task, failure, continued } => {
+            WorkflowEventKind::TaskFailed { task, failure, continued } => {
                 let status = if *continued { TaskStatus::Continued } else { TaskStatus::Failed };
                 self.note(task, status, &failure.message);
             }
-            Happened::TaskSkipped { task, why } => self.note(task, TaskStatus::Skipped, why),
-            Happened::TaskCancelled { task } => self.note(task, TaskStatus::Cancelled, ""),
-            Happened::TaskRetrying { task, failure, .. } => {
+            WorkflowEventKind::TaskSkipped { task, why } => {
+                self.note(task, TaskStatus::Skipped, why)
+            }
+            WorkflowEventKind::TaskCancelled { task } => self.note(task, TaskStatus::Cancelled, ""),
+            WorkflowEventKind::TaskRetrying { task, failure, .. } => {
                 self.note(task, TaskStatus::Retrying, &failure.message);
             }
-            Happened::TaskInDoubt { task, .. } => {
+            WorkflowEventKind::TaskInDoubt { task, .. } => {
                 self.note(task, TaskStatus::InDoubt, "nobody knows whether it happened");
             }
-            Happened::DecisionRequired { decision } => {
+            WorkflowEventKind::DecisionRequired { decision } => {
                 self.note(&decision.instance, TaskStatus::Deciding, &decision.message);
             }
-            Happened::DecisionMade { task, .. } => self.note(task, TaskStatus::Running, ""),
-            Happened::RoundStarted { task, round } => {
+            WorkflowEventKind::DecisionMade { task, .. } => {
+                self.note(task, TaskStatus::Running, "")
+            }
+            WorkflowEventKind::RoundStarted { task, round } => {
                 self.note(task, TaskStatus::Running, &format!("round {round}"));
             }
-            Happened::TasksInjected { tasks } | Happened::Replanned { tasks, .. } => {
+            WorkflowEventKind::TasksInjected { tasks }
+            | WorkflowEventKind::Replanned { tasks, .. } => {
                 tasks.iter().for_each(|task| {
                     self.row(task);
                 });
             }
-            Happened::WorkflowStarted { .. }
-            | Happened::WorkflowResumed
-            | Happened::WorkflowPaused
-            | Happened::WorkflowContinued
-            | Happened::WorkflowEnded { .. }
-            | Happened::TaskFallback { .. }
-            | Happened::TaskLogged { .. }
-            | Happened::CodeExecutionStarted { .. }
-            | Happened::CodeExecutionCompleted { .. }
-            | Happened::CodeExecutionFailed { .. }
-            | Happened::SpeculationAdopted { .. }
-            | Happened::SpeculationDropped { .. }
-            | Happened::ArgumentsModified { .. }
-            | Happened::FilesConflict { .. }
-            | Happened::CheckpointSaved { .. }
-            | Happened::RollbackStarted { .. }
-            | Happened::TaskUndone { .. }
-            | Happened::RolledBack { .. } => {}
+            WorkflowEventKind::WorkflowStarted { .. }
+            | WorkflowEventKind::WorkflowResumed
+            | WorkflowEventKind::WorkflowPaused
+            | WorkflowEventKind::WorkflowContinued
+            | WorkflowEventKind::WorkflowEnded { .. }
+            | WorkflowEventKind::TaskFallback { .. }
+            | WorkflowEventKind::TaskLogged { .. }
+            | WorkflowEventKind::CodeExecutionStarted { .. }
+            | WorkflowEventKind::CodeExecutionCompleted { .. }
+            | WorkflowEventKind::CodeExecutionFailed { .. }
+            | WorkflowEventKind::SpeculationAdopted { .. }
+            | WorkflowEventKind::SpeculationDropped { .. }
+            | WorkflowEventKind::ArgumentsModified { .. }
+            | WorkflowEventKind::FilesConflict { .. }
+            | WorkflowEventKind::CheckpointSaved { .. }
+            | WorkflowEventKind::RollbackStarted { .. }
+            | WorkflowEventKind::TaskUndone { .. }
+            | WorkflowEventKind::RolledBack { .. } => {}
         }
     }
 
@@ -226,18 +231,18 @@ pub(super) fn span(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use belljar_flow::{Event, Happened};
+    use belljar_workflow::{WorkflowEvent, WorkflowEventKind};
 
     use super::{Board, Look, parent, span};
 
-    fn happened(seq: u64, happened: Happened) -> Event {
-        Event { seq, at_ms: 1000, branch: 0, happened }
+    fn happened(seq: u64, happened: WorkflowEventKind) -> WorkflowEvent {
+        WorkflowEvent { seq, at_ms: 1000, branch: 0, happened }
     }
 
     #[test]
     fn f4_a_tree_shows_what_runs_and_counts_what_is_over() {
         let mut board = Board::default();
-        let started = |task: &str| Happened::TaskStarted {
+        let started = |task: &str| WorkflowEventKind::TaskStarted {
             task: task.to_owned(),
             kind: "foreach".to_owned(),
             attempt: 1,
@@ -246,7 +251,7 @@ mod tests {
         board.take(&happened(1, started("each")));
         board.take(&happened(2, started("each[0]")));
         board.take(&happened(3, started("each[1]")));
-        let done = Happened::TaskCompleted { task: "each[0]".to_owned(), ms: 7 };
+        let done = WorkflowEventKind::TaskCompleted { task: "each[0]".to_owned(), ms: 7 };
         board.take(&happened(4, done));
         let lines = board.lines(3500, Look::PLAIN, 80);
         assert_eq!(lines, ["▸ each 1/2 2.5 s", "  ▸ each[1] 2.5 s"]);

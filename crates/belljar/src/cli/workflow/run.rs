@@ -13,10 +13,11 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow, bail};
-use belljar_flow::{DriveError, Driven, EngineError, Left, Status, formats::CodeExecution};
 use belljar_project::{CommitExecutable, FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
 use belljar_tools::{ApprovalNotice, Observer};
 use belljar_wire::json::{JsonFlaw, check_keys};
+use belljar_workflow::{DriveError, DriveResult, LeaveReason, WorkflowStatus, WorkflowStoreError};
+use belljar_workflow_formats::CodeExecution;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -208,7 +209,7 @@ async fn drive(
 async fn tell(
     flows: &Flows,
     id: &str,
-    driven: Option<Result<Driven, DriveError>>,
+    driven: Option<Result<DriveResult, DriveError>>,
     how: &How,
 ) -> anyhow::Result<ExitCode> {
     let driven = match driven {
@@ -216,7 +217,7 @@ async fn tell(
         Some(Err(error)) => return Err(explained(id, error)),
         Some(Ok(driven)) => driven,
     };
-    if driven.left != Left::Ended {
+    if driven.reason != LeaveReason::Ended {
         return stopped(id, Some(driven.status));
     }
     let completed = driven.failure.is_none();
@@ -255,8 +256,8 @@ async fn commit(
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn stopped(id: &str, status: Option<Status>) -> anyhow::Result<ExitCode> {
-    let how = match status == Some(Status::Paused) {
+fn stopped(id: &str, status: Option<WorkflowStatus>) -> anyhow::Result<ExitCode> {
+    let how = match status == Some(WorkflowStatus::Paused) {
         true => paused_and_left(id),
         false => format!("go on from here: belljar workflow resume {id}"),
     };
@@ -266,7 +267,7 @@ fn stopped(id: &str, status: Option<Status>) -> anyhow::Result<ExitCode> {
 
 /// Why a workflow could not be driven, for people.
 pub(super) fn explained(id: &str, error: DriveError) -> anyhow::Error {
-    if let DriveError::Engine(EngineError::Held { owner, .. }) = &error {
+    if let DriveError::Store(WorkflowStoreError::Held { owner, .. }) = &error {
         let process = owner.split(':').next().unwrap_or_default();
         return anyhow::anyhow!(
             "workflow {id} is being run by process {process}; watch it: \
@@ -323,12 +324,12 @@ impl Watcher {
     }
 
     /// Says what it is called, and what waits for an answer.
-    fn begin(&self, machine: Option<&belljar_flow::Machine>) {
+    fn begin(&self, machine: Option<&belljar_workflow::Machine>) {
         let look = Look::of_stderr();
         let _ =
             writeln!(io::stderr(), "{}", look.paint(Role::Dim, &format!("workflow {}", self.id)));
         if self.asker.is_none() {
-            for decision in machine.into_iter().flat_map(belljar_flow::Machine::decisions) {
+            for decision in machine.into_iter().flat_map(belljar_workflow::Machine::decisions) {
                 let _ = writeln!(io::stderr(), "{}", super::line::question(&self.id, &decision));
             }
         }
@@ -352,7 +353,7 @@ impl Watcher {
         self.draw();
     }
 
-    fn show(&mut self, events: &[belljar_flow::Event]) {
+    fn show(&mut self, events: &[belljar_workflow::WorkflowEvent]) {
         let look = Look::of_stderr();
         for event in events {
             self.after = event.seq;

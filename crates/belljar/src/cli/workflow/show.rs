@@ -8,13 +8,13 @@ use std::{
 };
 
 use anyhow::Context as _;
-use belljar_flow::{
-    DurableEngine as _, Embedded, Machine, Workflows,
-    engine::{CheckpointRow, Filter, FlowRow},
-};
 use belljar_project::{
     Flows, NEEDS_ATTENTION, QUEUED, TaskQuestion, is_looked_after, needs_attention, now_ms,
     status_of, task_question, task_questions, with_task,
+};
+use belljar_workflow::{
+    Machine, SqliteWorkflowStore, WorkflowStore as _, Workflows,
+    workflow_store::{CheckpointRow, Filter, FlowRow},
 };
 use serde_json::{Value, json};
 
@@ -55,11 +55,11 @@ pub(super) async fn show(
         io::stdout().write_all(graph::dot(&machine).as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let engine = workflows.engine();
+    let engine = workflows.store();
     let row = engine.find(&id).await?.context("it was forgotten meanwhile")?;
     let mut checkpoints = engine.checkpoints(&id, None, MANY).await?;
     keep_reachable(&mut checkpoints, &workflows.look(&id, None).await?);
-    let inside = task_questions(engine.store(), &machine).await?;
+    let inside = task_questions(engine.project_store(), &machine).await?;
     if arguments.json {
         print_json(&as_json(&row, &machine, &inside, &checkpoints))?;
     } else {
@@ -224,8 +224,12 @@ pub(super) async fn events(
     }
 }
 
-async fn has_ended(workflows: &Workflows<Embedded>, id: &str, after: u64) -> anyhow::Result<bool> {
-    let engine: &Arc<Embedded> = workflows.engine();
+async fn has_ended(
+    workflows: &Workflows<SqliteWorkflowStore>,
+    id: &str,
+    after: u64,
+) -> anyhow::Result<bool> {
+    let engine: &Arc<SqliteWorkflowStore> = workflows.store();
     let row = engine.find(id).await?;
     let is_over = row.is_none_or(|row| row.finished_ms.is_some());
     // What was told between the two looks is not left out.
@@ -241,7 +245,7 @@ pub(super) async fn list(
         None => Vec::new(),
         Some(store) => {
             let filter = Filter { status: arguments.status.clone(), ..Filter::default() };
-            Embedded::new(store).list(filter, None, arguments.limit).await?
+            SqliteWorkflowStore::new(store).list(filter, None, arguments.limit).await?
         }
     };
     if arguments.json {

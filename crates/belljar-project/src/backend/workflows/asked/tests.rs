@@ -34,10 +34,10 @@ fn f8_faults_say_where() {
 #[test]
 fn f5_commands_are_read_strictly() {
     let read = |given: Value| command(given.as_object().cloned().unwrap_or_default());
-    assert_eq!(read(json!({"command": "pause"})).unwrap(), Command::Pause);
+    assert_eq!(read(json!({"command": "pause"})).unwrap(), WorkflowCommand::Pause);
     let tasks = json!([{"id": "n", "tool": "s__t", "arguments": {}, "dependsOn": ["old"]}]);
     let injected = read(json!({"command": "inject_tasks", "tasks": tasks})).unwrap();
-    let Command::InjectTasks { tasks } = injected else { panic!("{injected:?}") };
+    let WorkflowCommand::InjectTasks { tasks } = injected else { panic!("{injected:?}") };
     assert_eq!(tasks[0].depends_on, ["old"]);
     for (given, wanted) in [
         (json!({"command": "pause", "task": "x"}), "pause takes no `task`"),

@@ -1,19 +1,21 @@
 //! A model neither decides for a person nor goes around them.
 
-use belljar_flow::{Input, What, formats};
+use belljar_workflow::{InputKind, MachineInput};
+use belljar_workflow_formats as formats;
 use serde_json::{Map, Value, json};
 
 use super::*;
 
 /// A workflow that has begun.
 fn begun(workflow: &Value) -> Machine {
-    let read = formats::read("test", &workflow.to_string(), &formats::Options::default()).unwrap();
+    let read =
+        formats::read("test", &workflow.to_string(), &formats::FormatOptions::default()).unwrap();
     let mut machine = Machine::begin("flow_1", read.dag, Map::new()).unwrap();
-    machine.apply(Input { now_ms: 1, what: What::Begin }).unwrap();
+    machine.apply(MachineInput { now_ms: 1, what: InputKind::Begin }).unwrap();
     machine
 }
 
-fn command(given: Value) -> Command {
+fn command(given: Value) -> WorkflowCommand {
     serde_json::from_value(given).unwrap()
 }
 

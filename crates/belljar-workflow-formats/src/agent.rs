@@ -1,0 +1,295 @@
+//! YAML agents: nodes over one state, in the order written unless `goto` or `edges` say otherwise.
+//!
+//! Each node becomes a task. A choice between nodes becomes a `pass` task that records which was
+//! taken, so that a later change of the state cannot take both. Nodes that lead back to each other
+//! become one loop, whose every round does one node ([`region`]).
+//!
+//! What differs from the tools such agents were written for:
+//! - Inputs go into the state (`__start__`); the result is the state.
+//! - Parallel branches share the state; of each `parallel_results` has what the state would be had
+//!   there been no other ([`branches`]). A `dynamic_parallel` has a state for each item ([`repeat`]).
+//! - What code in Python changes in `state` counts, but for keys it takes away; the names that code
+//!   without `return` leaves behind do not.
+//! - When no rule of a `goto` holds, the next node follows. A file with `edges` that are not
+//!   parallel has no next nodes: a node without an edge ends its branch.
+//! - `while_loop` ends quietly after `max_iterations`; a loop made by `goto` fails after 1,000 nodes.
+//! - Actions that are not `code.*` are MCP tools; secrets, other files and other agents are refused.
+
+mod action;
+mod branches;
+mod code_node;
+mod graph;
+mod region;
+mod repeat;
+mod routes;
+mod step;
+
+use serde_json::{Value, json};
+
+use super::expression::{NameMap, uses};
+use super::fault::{Diagnostics, near, shortened};
+use super::fields::{FieldReader, expected};
+use super::tasks::reducer;
+use super::tree::{FileNode, FileTree, Position};
+use super::{FormatOptions, code};
+use action::CodeSettings;
+use belljar_workflow::{Action, Dag, DagSettings, Decider, Reducer, Task};
+use belljar_workflow::{check_fits, reducer_of};
+use routes::{InterruptPoint, Spot};
+use step::Steps;
+
+/// The task that puts the inputs of an agent into its state.
+const START: &str = "__start__";
+
+/// The first of steps, when some of them may be skipped.
+const BEGIN: &str = "__begin__";
+
+/// Where an agent ends.
+const END: &str = "__end__";
+
+/// How many parts of a state may have a reducer: each branch of a `dynamic_parallel` has them all.
+const MAX_REDUCERS: usize = 200;
+
+/// Sections that agents of other tools have and that mean nothing here.
+const FOREIGN: [&str; 22] = [
+    "secrets",
+    "observability",
+    "memory",
+    "ltm",
+    "llm",
+    "models",
+    "cache",
+    "checkpoint",
+    "checkpointer",
+    "opik",
+    "logging",
+    "rate_limiters",
+    "firebase",
+    "data",
+    "session",
+    "tracing",
+    "test",
+    "tests",
+    "requirements",
+    "validation_constraints",
+    "extraction_schema",
+    "endpoint",
+];
+
+/// Reads an agent.
+pub(super) fn read(
+    root: &FileNode,
+    options: &FormatOptions,
+    notes: &mut Diagnostics<'_>,
+) -> Option<Dag> {
+    let mut fields = FieldReader::of(root, "an agent", notes)?;
+    code::self_enabled(&mut fields, notes);
+    let mut dag = Dag {
+        name: fields.text(&["name"], notes).unwrap_or_default(),
+        description: fields.text(&["description"], notes),
+        output: Some(json!("{{ state }}")),
+        ..Dag::default()
+    };
+    if let Some(node) = fields.take(&["state_schema"], notes) {
+        state_schema(node, &mut dag, notes);
+    }
+    dag.state.extend(fields.object(&["initial_state", "state"], notes).unwrap_or_default());
+    for (part, value) in &dag.state {
+        if check_fits(&dag.state, reducer_of(&dag.reducers, part), part, value).is_err() {
+            dag.reducers.entry(part.clone()).or_insert(Reducer::Last);
+        }
+    }
+    let variables = fields.object(&["variables"], notes);
+    let mut names = NameMap::default();
+    if let Some(variables) = variables {
+        dag.state.insert("variables".into(), Value::Object(variables));
+        names = names.with("variables", "state.variables");
+    }
+    let settings = fields.take(&["settings"], notes);
+    let shown = settings.filter(|_| mentions(root, "settings"));
+    if let Some(values) = shown.filter(|node| !from_environment(node)) {
+        dag.state.insert("settings".into(), values.json());
+        names = names.with("settings", "state.settings");
+    }
+    let code = settings.and_then(|node| code_settings(node, shown.is_some(), notes));
+    let code = code.unwrap_or_default();
+    let config = fields.take(&["config"], notes);
+    let nodes = fields.list(&["nodes"], notes).unwrap_or_default();
+    let edges = fields.list(&["edges"], notes).unwrap_or_default();
+    fields.refuse(
+        &["imports", "extends", "include"],
+        "other files are not followed: write what is needed here, or offer it as an MCP tool",
+        notes,
+    );
+    fields.ignore(&["version", "metadata", "author", "tags", "$schema", "license", "id"]);
+    fields.tolerate(&FOREIGN, "it belongs to another tool", notes);
+    fields.done(notes);
+
+    if dag.reducers.len() > MAX_REDUCERS {
+        notes.fault(root.at, format!("more than {MAX_REDUCERS} reducers"), "declare fewer");
+        return None;
+    }
+    let constants = constants(&names);
+    let mut steps = Steps { options, notes, code: &code, names, reducers: &dag.reducers };
+    let spots = steps.nodes(nodes, root.at);
+    let spots = routes::lay(spots, edges, &mut steps);
+    if let Some(config) = config {
+        dag.settings = settings_of(config, &spots, notes).unwrap_or_default();
+    }
+    interrupts(&spots, &mut dag.settings);
+    dag.settings.lenient = true;
+    dag.settings.constants = constants;
+    dag.tasks = graph::tasks(spots, notes);
+    Some(dag)
+}
+
+/// Where nodes say themselves that they stop and ask.
+fn interrupts(spots: &[Spot], settings: &mut DagSettings) {
+    for spot in spots {
+        let decisions = &mut settings.decisions;
+        let list = match spot.interrupt {
+            Some(InterruptPoint::Before) => &mut decisions.before,
+            Some(InterruptPoint::After) => &mut decisions.after,
+            None => continue,
+        };
+        if !list.contains(&spot.task.id) {
+            list.push(spot.task.id.clone());
+        }
+        settings.decided_by = Decider::Human;
+    }
+}
+
+/// The parts of the state that are written in the file, and that templates read as such.
+fn constants(names: &NameMap) -> Vec<String> {
+    let known = ["settings", "variables"].into_iter().filter(|name| names.has(name));
+    known.map(str::to_owned).collect()
+}
+
+fn start() -> Task {
+    Task { merge_result: true, ..task(START, pass(json!("{{ inputs }}"))) }
+}
+
+fn task(id: &str, action: Action) -> Task {
+    Task::new(id, action)
+}
+
+/// What the task of a node is called: `end` is no name of a task.
+fn task_name(node: &str) -> &str {
+    if node == "end" { "end_" } else { node }
+}
+
+fn pass(value: Value) -> Action {
+    Action::Pass { value }
+}
+
+/// `state_schema`: a type for each key, or a mapping with `type`, `default` and `reducer`.
+fn state_schema(node: &FileNode, dag: &mut Dag, notes: &mut Diagnostics<'_>) {
+    let FileTree::Map(entries) = &node.tree else {
+        expected(node, "a mapping of names to types", notes);
+        return;
+    };
+    for entry in entries {
+        // What is declared is set and not added to, whatever it is called, unless it says so.
+        if reducer_of(&dag.reducers, &entry.key) != Reducer::Last {
+            dag.reducers.insert(entry.key.clone(), Reducer::Last);
+        }
+        match &entry.value.tree {
+            FileTree::Map(_) => {
+                if let Some(default) = entry.value.get("default") {
+                    dag.state.insert(entry.key.clone(), default.json());
+                }
+                if let Some(node) = entry.value.get("reducer") {
+                    dag.reducers.extend(reducer(node, notes).map(|how| (entry.key.clone(), how)));
+                }
+            }
+            FileTree::Null | FileTree::Text(_) | FileTree::List(_) => {}
+            FileTree::Bool(_) | FileTree::Number(_) => {
+                expected(&entry.value, "the name of a type", notes);
+            }
+        }
+    }
+}
+
+/// Whether a template of a file names this at its root.
+fn mentions(node: &FileNode, name: &str) -> bool {
+    match &node.tree {
+        FileTree::Text(text) => uses(text, name),
+        FileTree::List(items) => items.iter().any(|item| mentions(item, name)),
+        FileTree::Map(entries) => entries.iter().any(|entry| mentions(&entry.value, name)),
+        FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) => false,
+    }
+}
+
+/// Whether a value is to be taken from the environment, which no file sees.
+fn from_environment(node: &FileNode) -> bool {
+    match &node.tree {
+        FileTree::Text(text) => text.contains("${"),
+        FileTree::List(items) => items.iter().any(from_environment),
+        FileTree::Map(entries) => entries.iter().any(|entry| from_environment(&entry.value)),
+        FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) => false,
+    }
+}
+
+/// `settings`, of which only `code` means something here, unless templates read the others.
+fn code_settings(
+    node: &FileNode,
+    is_read: bool,
+    notes: &mut Diagnostics<'_>,
+) -> Option<CodeSettings> {
+    let FileTree::Map(entries) = &node.tree else {
+        expected(node, "`settings`: a mapping", notes);
+        return None;
+    };
+    let mut settings = None;
+    for entry in entries {
+        if entry.key == "code" {
+            settings = CodeSettings::read(&entry.value, notes);
+        } else if !is_read {
+            let why = "of `settings` only `code` is known";
+            notes.warn(entry.at, format!("`{}` is not used", shortened(&entry.key)), why);
+        }
+    }
+    settings
+}
+
+/// `config`: where to stop and ask, and how much runs at once.
+fn settings_of(
+    node: &FileNode,
+    spots: &[Spot],
+    notes: &mut Diagnostics<'_>,
+) -> Option<DagSettings> {
+    let mut fields = FieldReader::of(node, "`config`", notes)?;
+    let mut settings = DagSettings::default();
+    let before = fields.texts(&["interrupt_before"], notes);
+    let after = fields.texts(&["interrupt_after"], notes);
+    for (name, at) in before.iter().chain(&after) {
+        known(name, *at, spots, notes);
+    }
+    if !before.is_empty() || !after.is_empty() {
+        settings.decided_by = Decider::Human;
+    }
+    let names = |list: Vec<(String, Position)>| {
+        list.into_iter().map(|(name, _)| task_name(&name).to_owned()).collect()
+    };
+    settings.decisions.before = names(before);
+    settings.decisions.after = names(after);
+    let workers = fields.number(&["max_workers", "max_concurrency"], 1..=10_000, notes);
+    if let Some(workers) = workers.and_then(|n| n.try_into().ok()) {
+        settings.concurrency = workers;
+    }
+    fields.ignore(&["raise_exceptions", "strict_mode"]);
+    fields.tolerate(
+        &["timeout", "max_iterations", "checkpoint", "checkpoint_dir", "debug", "parallel"],
+        "of `config` only `interrupt_before`, `interrupt_after` and `max_workers` are known",
+        notes,
+    );
+    fields.done(notes);
+    Some(settings)
+}
+
+fn known(name: &str, at: Position, spots: &[Spot], notes: &mut Diagnostics<'_>) {
+    if !spots.iter().any(|spot| spot.task.id == task_name(name)) {
+        let help = near(name, spots.iter().map(|spot| spot.task.id.as_str()));
+        notes.fault(at, format!("`{}` is no node", shortened(name)), help);
+    }
+}

@@ -1,0 +1,184 @@
+//! Code in a file: its language, what it may use up and reach.
+
+use super::fault::{Diagnostics, near, shortened};
+use super::fields::FieldReader;
+use super::tree::{FileTree, Position};
+use super::{CodeExecution, FormatOptions};
+use belljar_workflow::{Grants, Limits, WriteAccess};
+
+/// How many modules may be named: every code task has the list.
+const MAX_MODULES: usize = 256;
+
+/// A language as it is called here; a fault when there is no engine for it.
+pub(super) fn language(
+    name: &str,
+    at: Position,
+    options: &FormatOptions,
+    notes: &mut Diagnostics<'_>,
+) -> Option<String> {
+    let known = match name.to_ascii_lowercase().as_str() {
+        "python" | "python3" | "py" => "python",
+        "typescript" | "ts" => "typescript",
+        "javascript" | "js" => "javascript",
+        "bash" | "sh" | "shell" => "bash",
+        other => {
+            let near = near(other, ["python", "typescript", "javascript", "bash"]);
+            let can = "languages are python, typescript, javascript and bash";
+            let help = if near.is_empty() { can.to_owned() } else { near };
+            notes.fault(at, format!("the language `{}` is not supported", shortened(name)), help);
+            return None;
+        }
+    };
+    // Where there is no code at all, a fault says so already.
+    if known == "bash" && options.code == CodeExecution::On {
+        notes.fault(
+            at,
+            "the shell is off",
+            "the operator turns it on with `--enable-shell`, or for `belljar serve` with `enable_shell` \
+             in `[workflows]`; a file cannot",
+        );
+        return None;
+    }
+    Some(known.to_owned())
+}
+
+/// Notes a fault when the operator has not allowed code.
+pub(super) fn allowed(at: Position, options: &FormatOptions, notes: &mut Diagnostics<'_>) -> bool {
+    let on = options.code != CodeExecution::Off;
+    if !on {
+        notes.fault(
+            at,
+            "code execution is off",
+            "the operator turns it on with `--enable-code-execution`, or for `belljar serve` with \
+             `enable_code_execution` in `[workflows]`; a file cannot",
+        );
+    }
+    on
+}
+
+/// Reads the operator's switches in a file, where they have no effect.
+pub(super) fn self_enabled(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) {
+    let at = fields.at;
+    for (name, what) in [("enable_code_execution", "code execution"), ("enable_shell", "the shell")]
+    {
+        if fields.flag(&[name], notes) == Some(true) {
+            let why = format!("only the operator can turn {what} on");
+            notes.warn(at, format!("`{name}` in a file has no effect"), why);
+        }
+    }
+}
+
+/// `limits` as they are called here.
+pub(super) fn limits(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Limits {
+    let all = 1..=u64::MAX;
+    Limits {
+        timeout_ms: fields.number(&["timeout_ms", "timeoutMs", "timeoutMS"], all.clone(), notes),
+        memory_mb: fields.number(
+            &[
+                "memory_mb",
+                "max_memory_mb",
+                "maxMemoryMb",
+                "memory_limit",
+                "memoryLimit",
+                "memoryLimitMb",
+                "memoryLimitMB",
+                "heap_limit_mb",
+                "heapLimitMb",
+                "heapLimitMB",
+            ],
+            all.clone(),
+            notes,
+        ),
+        output_bytes: fields.number(
+            &["output_bytes", "max_output_bytes", "maxOutputBytes"],
+            all,
+            notes,
+        ),
+        tool_calls: fields.number(
+            &["tool_calls", "max_tool_calls", "maxToolCalls"],
+            0..=u64::MAX,
+            notes,
+        ),
+    }
+}
+
+/// `grants` as they are called here.
+pub(super) fn grants(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Grants {
+    let only = |names: Vec<(String, Position)>| names.into_iter().map(|(name, _)| name).collect();
+    let given = fields.has("tools").then_some(());
+    let tools = only(fields.texts(&["tools"], notes));
+    Grants {
+        tools: given.map(|()| tools),
+        read: only(fields.texts(&["read", "allowed_read_paths", "allowedReadPaths"], notes)),
+        write: write_access(fields, &["write", "allowed_write_paths", "allowedWritePaths"], notes),
+        env: only(fields.texts(&["env"], notes)),
+        modules: modules(fields, notes),
+        commands: only(fields.texts(&["commands"], notes)),
+        permissive: fields.flag(&["permissive"], notes).unwrap_or(false),
+    }
+}
+
+/// What of the host code may write to: true, false, or paths.
+pub(super) fn write_access(
+    fields: &mut FieldReader<'_>,
+    names: &[&'static str],
+    notes: &mut Diagnostics<'_>,
+) -> WriteAccess {
+    let is_said =
+        |name: &&&str| fields.value(name).is_some_and(|tree| matches!(tree, FileTree::Bool(_)));
+    if names.iter().find(is_said).is_some() {
+        return WriteAccess::Said(fields.flag(names, notes).unwrap_or(false));
+    }
+    let paths = fields.texts(names, notes);
+    match paths.is_empty() {
+        true => WriteAccess::default(),
+        false => WriteAccess::Paths(paths.into_iter().map(|(path, _)| path).collect()),
+    }
+}
+
+/// The modules code may import; not saying is not the same as none.
+pub(super) fn modules(
+    fields: &mut FieldReader<'_>,
+    notes: &mut Diagnostics<'_>,
+) -> Option<Vec<String>> {
+    let names = ["modules", "allowed_modules", "allowedModules"];
+    let given = names.iter().any(|name| fields.has(name));
+    let listed = fields.texts(&names, notes);
+    if listed.len() > MAX_MODULES {
+        notes.fault(fields.at, format!("more than {MAX_MODULES} modules"), "name fewer, or none");
+        return None;
+    }
+    given.then(|| listed.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Wishes that a cell cannot grant: each says what to do instead.
+pub(super) fn wishes(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) {
+    // Hosts in a list are a wish as well.
+    let network = fields.take(&["allow_network", "allowNetwork"], notes);
+    let wished = network.filter(|node| node.tree != FileTree::Bool(false)).map(|node| node.at);
+    if let Some(at) = wished {
+        notes.fault(
+            at,
+            "`allow_network` is not supported: code has no network",
+            "call a tool for what the code would fetch, and remove this",
+        );
+    }
+}
+
+/// `allow_filesystem`: whether code sees the files of the workflow. Said to be false, it has no room for
+/// files of its own either.
+pub(super) fn filesystem(
+    fields: &mut FieldReader<'_>,
+    notes: &mut Diagnostics<'_>,
+) -> Option<bool> {
+    let at = fields.at;
+    let is_allowed = fields.flag(&["allow_filesystem", "allowFilesystem"], notes)?;
+    if is_allowed {
+        notes.warn(
+            at,
+            "`allow_filesystem` gives the files of the workflow, not those of the host",
+            "put what the code needs there, or grant paths with `read`",
+        );
+    }
+    Some(is_allowed)
+}

@@ -1,0 +1,154 @@
+//! Workflow files: YAML agents and DAGs in YAML or JSON, all read into one [`Dag`].
+//!
+//! Reading decides nothing that needs a catalogue of tools and runs nothing. Whatever is wrong is
+//! told with its line, several faults at once; whatever was understood otherwise than its author
+//! may have meant is a [`Warning`]. Work and memory are bounded by the length of the text.
+//!
+//! Two shapes are known. A file with `nodes` is an agent ([`Format::Agent`]): its nodes run in the
+//! order written unless `goto` or `edges` say otherwise. A file with `tasks` is a DAG
+//! ([`Format::Dag`]): its tasks run as soon as what they depend on has ended.
+//!
+//! Code runs only when the caller says so with [`CodeExecution`], and bash only when that says so too.
+//! That is the operator's word: a file that says `enable_code_execution: true` or `enable_shell: true`
+//! about itself is told that this does not help.
+
+mod agent;
+mod code;
+mod expression;
+mod fault;
+mod fields;
+mod scalar;
+mod schema;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use fault::{FileFault, Warning};
+pub use schema::schema;
+
+use belljar_workflow::{Dag, Task};
+use fault::Diagnostics;
+use tree::{FileNode, FileTree, Position};
+
+/// What the operator allows a file to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FormatOptions {
+    /// Whether a file may hold code.
+    pub code: CodeExecution,
+}
+
+/// Whether a file may hold code: the operator's `enable_code_execution` and `enable_shell`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CodeExecution {
+    /// Code is a fault.
+    #[default]
+    Off,
+    /// Python, TypeScript and JavaScript become code tasks, each in a cell of its own.
+    On,
+    /// Bash as well.
+    WithShell,
+}
+
+impl CodeExecution {
+    /// What the two switches of the operator come to: without code there is no shell.
+    pub fn of(is_enabled: bool, has_shell: bool) -> Self {
+        match (is_enabled, has_shell) {
+            (false, _) => Self::Off,
+            (true, false) => Self::On,
+            (true, true) => Self::WithShell,
+        }
+    }
+}
+
+/// Which shape a file had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Nodes that run one after another.
+    Agent,
+    /// Tasks that depend on each other.
+    Dag,
+}
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParsedWorkflow {
+    /// The workflow.
+    pub dag: Dag,
+    /// Which shape it had.
+    pub format: Format,
+    /// What was tolerated.
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads a workflow file. `name` is only for the messages.
+///
+/// # Errors
+/// Everything found wrong, in the order of the file.
+pub fn read(
+    name: &str,
+    text: &str,
+    options: &FormatOptions,
+) -> Result<ParsedWorkflow, Vec<FileFault>> {
+    let mut notes = Diagnostics::new(name);
+    let read = tree::parse(text, &mut notes).and_then(|root| dispatch(&root, options, &mut notes));
+    let failed = notes.any();
+    let (faults, warnings) = notes.end();
+    match read {
+        Some((dag, format)) if !failed => Ok(ParsedWorkflow { dag, format, warnings }),
+        Some(_) | None => Err(faults),
+    }
+}
+
+/// Reads tasks that are to be added to a workflow: a list of them, or a mapping with `tasks`. They may
+/// depend on tasks that are there already, which is looked at when they are added.
+///
+/// # Errors
+/// Everything found wrong, in the order of the text.
+pub fn read_tasks(
+    name: &str,
+    text: &str,
+    options: &FormatOptions,
+) -> Result<Vec<Task>, Vec<FileFault>> {
+    let mut notes = Diagnostics::new(name);
+    let read = tree::parse(text, &mut notes).and_then(|root| {
+        if root.get("nodes").is_some() && root.get("tasks").is_none() {
+            notes.fault(root.at, "these are nodes of an agent, not tasks", "write a list of tasks");
+            return None;
+        }
+        tasks::read_more(&root, options, &mut notes)
+    });
+    let failed = notes.any();
+    let (faults, _) = notes.end();
+    match read {
+        Some(dag) if !failed => Ok(dag.tasks),
+        Some(_) | None => Err(faults),
+    }
+}
+
+fn dispatch(
+    root: &FileNode,
+    options: &FormatOptions,
+    notes: &mut Diagnostics<'_>,
+) -> Option<(Dag, Format)> {
+    if root.get("nodes").is_some() && root.get("tasks").is_none() {
+        return agent::read(root, options, notes).map(|dag| (dag, Format::Agent));
+    }
+    let wrapped = ["workflow", "dag"]
+        .into_iter()
+        .filter_map(|key| root.get(key))
+        .find(|inner| inner.get("tasks").is_some() && root.get("tasks").is_none());
+    let inner = wrapped.unwrap_or(root);
+    let bare_list = matches!(&inner.tree, FileTree::List(_));
+    if bare_list || inner.get("tasks").is_some() {
+        return tasks::read(inner, options, notes).map(|dag| (dag, Format::Dag));
+    }
+    let at = if matches!(root.tree, FileTree::Map(_)) { root.at } else { Position::TOP };
+    notes.fault(
+        at,
+        "not a workflow: there is neither `nodes` nor `tasks`",
+        "write `nodes:` for an agent or `tasks:` for a DAG",
+    );
+    None
+}

@@ -1,0 +1,149 @@
+//! What one workflow, one input and one value may amount to at most.
+//!
+//! Whatever is beyond is refused, or fails with a code of its own, before it is journalled: what was
+//! journalled can always be read back, and no input takes all memory or all time of its host.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::effect::{InputKind, MachineInput, TaskEnding, TaskFailure, TaskOutcome};
+
+/// How deep a value may be. What is read back is bounded at 128, and is wrapped when it is written.
+pub(crate) const DEEPEST: usize = 64;
+/// Bytes of one value: a result, what a template gives, a command. About those of its JSON.
+pub(crate) const VALUE_BYTES: usize = 16 * 1024 * 1024;
+/// Values within one value that a template gives.
+pub(crate) const ITEMS: usize = 1_000_000;
+/// Bytes of all values of one workflow, and of one workflow as written.
+pub(crate) const STATE_BYTES: usize = 64 * 1024 * 1024;
+/// After how many new bytes they are counted again.
+pub(crate) const GROWTH_BYTES: usize = 4 * 1024 * 1024;
+/// Task instances of one workflow at a time, and definitions of tasks in all.
+pub(crate) const INSTANCES: usize = 200_000;
+/// Tasks that may begin because of one input.
+pub(crate) const STEPS: usize = 200_000;
+
+/// Whether a value is too deep.
+pub(crate) fn is_deep(value: &Value) -> bool {
+    fn within(value: &Value, left: usize) -> bool {
+        match value {
+            Value::Array(items) => left > 0 && items.iter().all(|item| within(item, left - 1)),
+            Value::Object(map) => left > 0 && map.values().all(|item| within(item, left - 1)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        }
+    }
+    !within(value, DEEPEST)
+}
+
+/// About how many bytes a value has as JSON.
+pub(crate) fn bytes_of(value: &Value) -> usize {
+    let mut bytes = 0_usize;
+    let mut todo = vec![value];
+    while let Some(value) = todo.pop() {
+        bytes += match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+            Value::String(text) => text.len() + 3,
+            Value::Array(items) => {
+                todo.extend(items);
+                2
+            }
+            Value::Object(map) => {
+                todo.extend(map.values());
+                map.keys().map(|key| key.len() + 4).sum::<usize>() + 2
+            }
+        };
+    }
+    bytes
+}
+
+/// Why a value cannot be a result.
+pub(crate) fn unfit(value: &Value) -> Option<TaskFailure> {
+    if is_deep(value) {
+        let message = format!("the result is nested more than {DEEPEST} deep");
+        return Some(TaskFailure { lasting: true, ..TaskFailure::new("result.too_deep", message) });
+    }
+    if bytes_of(value) > VALUE_BYTES {
+        let message = format!("the result has more than {VALUE_BYTES} bytes");
+        return Some(TaskFailure {
+            lasting: true,
+            ..TaskFailure::new("result.too_large", message)
+        });
+    }
+    None
+}
+
+/// Why something cannot be kept: it is too deep, or has more than so many bytes.
+pub(crate) fn unwritable(value: &impl Serialize, most: usize) -> Option<String> {
+    let text = match serde_json::to_vec(value) {
+        Ok(text) => text,
+        Err(error) => return Some(format!("it cannot be written: {error}")),
+    };
+    if text.len() > most {
+        return Some(format!("it has {} bytes; {most} are allowed", text.len()));
+    }
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    (deepest > DEEPEST).then(|| format!("it is nested more than {DEEPEST} deep"))
+}
+
+/// An input whose outcome can be kept: one that cannot be is a failure.
+pub(crate) fn bounded(input: MachineInput) -> MachineInput {
+    let MachineInput { now_ms, what } = input;
+    let what = match what {
+        InputKind::Ended { instance, attempt, outcome } => {
+            InputKind::Ended { instance, attempt, outcome: bounded_outcome(outcome) }
+        }
+        other @ (InputKind::Begin
+        | InputKind::Fired { .. }
+        | InputKind::Command { .. }
+        | InputKind::Resumed { .. }
+        | InputKind::RollBack { .. }) => other,
+    };
+    MachineInput { now_ms, what }
+}
+
+fn bounded_outcome(mut outcome: TaskOutcome) -> TaskOutcome {
+    let state = Value::Object(std::mem::take(&mut outcome.state));
+    let unfit_state = unfit(&state);
+    if let (None, Value::Object(state)) = (&unfit_state, state) {
+        outcome.state = state;
+    }
+    outcome.ending = match outcome.ending {
+        TaskEnding::Done { value } => match unfit(&value).or(unfit_state) {
+            // It has happened, whatever it gave.
+            Some(failure) => TaskEnding::Failed {
+                failure: TaskFailure { may_have_acted: !outcome.read_only, ..failure },
+            },
+            None => TaskEnding::Done { value },
+        },
+        TaskEnding::Failed { failure } => TaskEnding::Failed { failure: bounded_failure(failure) },
+    };
+    let mut left = VALUE_BYTES;
+    outcome.logs.retain(|line| {
+        let fits = line.len() <= left;
+        left = left.saturating_sub(line.len());
+        fits
+    });
+    outcome
+}
+
+/// A failure without details that cannot be kept.
+pub(crate) fn bounded_failure(mut failure: TaskFailure) -> TaskFailure {
+    failure.details = failure.details.filter(|details| unfit(details).is_none());
+    if failure.message.len() > VALUE_BYTES {
+        failure.message = "its message was too long".to_owned();
+    }
+    failure
+}

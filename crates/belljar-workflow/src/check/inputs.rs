@@ -1,0 +1,46 @@
+//! Inputs that are given to a workflow that does not have them: most likely misspelled.
+//!
+//! A workflow that declares no inputs takes any: an agent's are its first state. One that declares some
+//! also has those that its tasks read by name, which are the ones without a default.
+
+use serde_json::{Map, Value};
+
+use super::{DagFault, DagFaults};
+use crate::dag::Dag;
+use crate::template::near;
+
+/// How a template or code gets at one input, as it is written in JSON.
+const READS: [&str; 6] = [".", "?.", "['", "[\\\"", ".get('", ".get(\\\""];
+
+/// Refuses inputs that a workflow neither declares nor reads.
+pub(crate) fn check_inputs(dag: &Dag, given: &Map<String, Value>) -> Result<(), DagFaults> {
+    let is_declared = |name: &String| dag.inputs.contains_key(name);
+    if dag.inputs.is_empty() || given.keys().all(is_declared) {
+        return Ok(());
+    }
+    let text = serde_json::to_string(&(&dag.tasks, &dag.output)).unwrap_or_default();
+    let declared: Vec<String> = dag.inputs.keys().cloned().collect();
+    let unknown = given.keys().filter(|name| !is_declared(name) && !reads(&text, name));
+    let faults = unknown.map(|name| DagFault {
+        task: None,
+        part: "inputs".to_owned(),
+        what: format!(
+            "the workflow has no input `{name}`; it declares `{}`",
+            declared.join("`, `")
+        ),
+        near: near(name, &declared),
+    });
+    let faults: Vec<DagFault> = faults.collect();
+    if faults.is_empty() { Ok(()) } else { Err(DagFaults(faults)) }
+}
+
+/// Whether an input is read by its name somewhere.
+fn reads(text: &str, name: &str) -> bool {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let found = text.match_indices("inputs");
+    let mut after = found.filter_map(|(at, word)| text.get(at + word.len()..));
+    after.any(|rest| {
+        let mut named = READS.iter().filter_map(|read| rest.strip_prefix(read)?.strip_prefix(name));
+        named.any(|after| !after.starts_with(is_word))
+    })
+}

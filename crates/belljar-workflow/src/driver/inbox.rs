@@ -1,0 +1,73 @@
+//! Commands on their way from the store's queue to the driver.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::mpsc, task::JoinHandle};
+
+use crate::workflow_store::{QueuedCommand, WorkflowStore, WorkflowStoreError};
+
+/// How long one request for commands waits; the next follows at once.
+const POLL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Commands that are fetched at once.
+const PAGE: u32 = 64;
+
+/// Fetches commands while it lives.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    received: mpsc::Receiver<Result<QueuedCommand, WorkflowStoreError>>,
+    fetching: JoinHandle<()>,
+}
+
+impl Inbox {
+    /// Fetches those after a number which nobody took.
+    pub(super) fn open<S: WorkflowStore + 'static>(
+        store: Arc<S>,
+        flow: String,
+        after: u64,
+    ) -> Self {
+        let (sender, received) = mpsc::channel(PAGE as usize);
+        let fetching = tokio::spawn(async move { fetch(&*store, &flow, after, &sender).await });
+        Self { received, fetching }
+    }
+
+    /// The next one. `None`: there will be none.
+    pub(super) async fn next(&mut self) -> Option<Result<QueuedCommand, WorkflowStoreError>> {
+        self.received.recv().await
+    }
+
+    /// One that is there already.
+    pub(super) fn try_next(&mut self) -> Option<Result<QueuedCommand, WorkflowStoreError>> {
+        self.received.try_recv().ok()
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.fetching.abort();
+    }
+}
+
+async fn fetch(
+    store: &impl WorkflowStore,
+    flow: &str,
+    mut after: u64,
+    sender: &mpsc::Sender<Result<QueuedCommand, WorkflowStoreError>>,
+) {
+    loop {
+        match store.commands(flow, after, PAGE, POLL_TIMEOUT).await {
+            Ok(rows) => {
+                for row in rows {
+                    after = after.max(row.command.seq);
+                    if row.taken.is_none() && sender.send(Ok(row.command)).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Err(error) => {
+                // The driver ends with it, or has ended.
+                let _ = sender.send(Err(error)).await;
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One step of a workflow: inputs, and what the machine said to them, to be committed at once.
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    bounds,
+    command::Acknowledgement,
+    driver::DriveError,
+    effect::{Effect, InputKind, MachineInput, OpenIntent, Repeatability, TaskStart},
+    machine::{InputRefusal, Machine},
+    workflow_store::{Batch, EventRow, InputRow, IntentChange},
+};
+
+/// What is collected until the commit.
+#[derive(Debug)]
+pub(super) struct Round {
+    /// What the machine is told of the time.
+    pub(super) now_ms: i64,
+    pub(super) batch: Batch,
+    /// To be performed after the commit, in order.
+    pub(super) effects: Vec<Effect>,
+    /// Bytes of the inputs.
+    pub(super) bytes: usize,
+    /// Something could not be written as JSON: nothing of this may be committed.
+    pub(super) broken: Option<serde_json::Error>,
+}
+
+impl Round {
+    pub(super) fn new(now_ms: i64, wall_ms: i64) -> Self {
+        let batch = Batch { now_ms: wall_ms, ..Batch::default() };
+        Self { now_ms, batch, effects: Vec::new(), bytes: 0, broken: None }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let Batch { inputs, taken, intents, .. } = &self.batch;
+        inputs.is_empty() && taken.is_empty() && intents.is_empty()
+    }
+
+    /// Gives the machine an input. `again` says of a start whether it may be performed twice.
+    pub(super) fn apply(
+        &mut self,
+        machine: &mut Machine,
+        input: MachineInput,
+        again: impl Fn(&TaskStart) -> Repeatability,
+    ) -> Result<(), InputRefusal> {
+        let input = bounds::bounded(input);
+        let (name, body) = (name(&input.what), self.written(journalled(&input)));
+        let has_ended = matches!(input.what, InputKind::Ended { .. });
+        let effects = machine.apply(input)?;
+        let seq = machine.taken();
+        self.bytes += body.len();
+        let mut row = InputRow { seq, checkpoint: None, body };
+        for effect in effects {
+            match effect {
+                Effect::Event(event) => {
+                    let body = self.written(encode(&event));
+                    self.batch.events.push(EventRow { seq: event.seq, cause: seq, body });
+                }
+                Effect::Acknowledge(answer) => self.answer(&answer),
+                Effect::Checkpoint { .. } => row.checkpoint = Some(name.clone()),
+                Effect::Start(start) => {
+                    self.open(&start, seq, again(&start));
+                    self.effects.push(Effect::Start(start));
+                }
+                other @ (Effect::Cancel { .. }
+                | Effect::Timer { .. }
+                | Effect::Forget { .. }
+                | Effect::Ask(_)
+                | Effect::Withdraw { .. }
+                | Effect::Finish(_)) => self.effects.push(other),
+            }
+        }
+        self.batch.progress |= has_ended || row.checkpoint.is_some();
+        self.batch.inputs.push(row);
+        Ok(())
+    }
+
+    /// Nothing of what the machine wants done is done, or begun; what it wanted begun.
+    pub(super) fn forget_what_is_to_be_done(&mut self) -> Vec<TaskStart> {
+        self.batch.intents.retain(|change| matches!(change, IntentChange::Close { .. }));
+        let effects = std::mem::take(&mut self.effects).into_iter();
+        let starts = effects.filter_map(|effect| {
+            let Effect::Start(start) = effect else { return None };
+            Some(start)
+        });
+        starts.collect()
+    }
+
+    /// What became of a command.
+    pub(super) fn answer(&mut self, answer: &Acknowledgement) {
+        let body = self.written(encode(answer));
+        self.batch.answers.push((answer.command.clone(), body));
+    }
+
+    /// The outcome of something is known.
+    pub(super) fn close(&mut self, key: String, at: u64) {
+        self.batch.intents.push(IntentChange::Close { key, at });
+    }
+
+    fn written(&mut self, body: serde_json::Result<Vec<u8>>) -> Vec<u8> {
+        body.unwrap_or_else(|error| {
+            self.broken = Some(error);
+            Vec::new()
+        })
+    }
+
+    fn open(&mut self, start: &TaskStart, at: u64, again: Repeatability) {
+        let (instance, attempt) = (start.instance.clone(), start.attempt);
+        let body = self.written(encode(&OpenIntent { instance, attempt, again }));
+        self.batch.intents.push(IntentChange::Open { key: intent_key(start), at, body });
+    }
+}
+
+/// What an intent is called: each attempt has its own.
+pub(super) fn intent_key(start: &TaskStart) -> String {
+    format!("{}#{}", start.key, start.attempt)
+}
+
+/// What was under way, as the intents tell it.
+pub(super) fn read_open(flow: &str, body: &[u8]) -> Result<OpenIntent, DriveError> {
+    serde_json::from_slice(body).map_err(|error| DriveError::Damaged {
+        flow: flow.to_owned(),
+        reason: format!("an open intent: {error}"),
+    })
+}
+
+/// The one encoding of everything the store holds.
+pub(crate) fn encode(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(value)
+}
+
+/// A rollback is journalled without the machine it goes back to: its commit has a snapshot, and
+/// nobody replays it.
+fn journalled(input: &MachineInput) -> serde_json::Result<Vec<u8>> {
+    match &input.what {
+        InputKind::RollBack { id, by, to, .. } => {
+            let now_ms = input.now_ms;
+            encode(&json!({"now_ms": now_ms, "input": "roll_back", "id": id, "by": by, "to": to}))
+        }
+        InputKind::Begin
+        | InputKind::Ended { .. }
+        | InputKind::Fired { .. }
+        | InputKind::Command { .. }
+        | InputKind::Resumed { .. } => encode(input),
+    }
+}
+
+/// What a checkpoint after an input is called.
+fn name(what: &InputKind) -> String {
+    match what {
+        InputKind::Begin => "begin".to_owned(),
+        InputKind::Ended { instance, .. } => instance.clone(),
+        InputKind::Fired { timer } => format!("timer {timer}"),
+        InputKind::Command { id, .. } => format!("command {id}"),
+        InputKind::Resumed { .. } => "resumed".to_owned(),
+        InputKind::RollBack { to, .. } => format!("back to {to}"),
+    }
+}

@@ -1,0 +1,478 @@
+//! How attempts, tasks and scopes end.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::Machine;
+use super::names::NameLookup;
+use super::parts::{
+    Home, NodeEnd, NodeId, NodePhase, NodeStop, ScopeId, ScopeKind, SideEffect, SideEffectKind,
+    TaskNode, TimerPurpose,
+};
+use super::size::bytes_of_work;
+use super::work::template_failure;
+use crate::bounds;
+use crate::dag::{Action, CONTEXT, LOOP_POSITION_PREFIX, OnError, Task};
+use crate::effect::{SessionUndo, TaskEnding, TaskFailure, TaskOutcome, WorkflowStatus};
+use crate::event::WorkflowEventKind;
+use crate::state::{StateError, check_fits, join, kind, reducer_of};
+use crate::template::render;
+
+impl Machine {
+    /// Whether an attempt is under way.
+    pub(super) fn awaits(&self, instance: &str, attempt: u32) -> bool {
+        if self.strays.contains(&(instance.to_owned(), attempt))
+            || self.undoing().is_some_and(|undo| undo == (instance.to_owned(), attempt))
+        {
+            return true;
+        }
+        let node = self.nodes.named(instance).and_then(|id| self.nodes.get(id));
+        node.is_some_and(|node| self.running.contains(&node.id) && node.attempt == attempt)
+    }
+
+    /// Something that was started has ended.
+    pub(super) fn ended(&mut self, instance: &str, attempt: u32, outcome: TaskOutcome) {
+        if self.strays.remove(&(instance.to_owned(), attempt)) {
+            return self.after_stopping();
+        }
+        if self.undoing().is_some_and(|(undo, _)| undo == instance) {
+            return self.undo_ended(outcome);
+        }
+        let Some(id) = self.nodes.named(instance) else { return };
+        if self.nodes.get(id).is_some_and(|node| node.ahead.is_some()) {
+            return self.ahead_ended(id, outcome);
+        }
+        self.running.remove(&id);
+        // In a journal of an older version it may have gone on while the workflow was paused.
+        self.parked.remove(&id);
+        if self.status == WorkflowStatus::RollingBack {
+            self.note_outcome(id, &outcome);
+        } else {
+            self.take_outcome(id, outcome);
+        }
+        self.after_stopping();
+    }
+
+    /// What ended while the workflow goes back: nothing follows from it but what it left behind.
+    fn note_outcome(&mut self, id: NodeId, outcome: &TaskOutcome) {
+        self.leave_undo(id, outcome.undo.clone());
+        match &outcome.ending {
+            TaskEnding::Done { value } => self.leave_trace(id, value, outcome.read_only),
+            TaskEnding::Failed { failure } if failure.may_have_acted && !outcome.read_only => {
+                self.leave_doubt(id, Some(failure.clone()));
+            }
+            TaskEnding::Failed { .. } => {}
+        }
+    }
+
+    /// What a node gave that is no longer running.
+    pub(super) fn take_outcome(&mut self, id: NodeId, outcome: TaskOutcome) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        let (timer, seen) = (node.timer.take(), node.files.take());
+        let task = node.name.clone();
+        self.forget(timer);
+        if let Some(seen) = seen {
+            self.files.release(seen);
+        }
+        self.leave_undo(id, outcome.undo);
+        if !outcome.logs.is_empty() {
+            self.tell(WorkflowEventKind::TaskLogged { task: task.clone(), lines: outcome.logs });
+        }
+        match outcome.ending {
+            TaskEnding::Done { value } => {
+                self.tell_code(id, None);
+                let paths = self.files.merge(seen, outcome.files);
+                if !paths.is_empty() {
+                    self.tell(WorkflowEventKind::FilesConflict { task, paths });
+                }
+                self.leave_trace(id, &value, outcome.read_only);
+                self.clear_work(id);
+                if let Err(failure) = self.merge_context(id, outcome.state) {
+                    return self.fail_for_good(id, failure);
+                }
+                self.done(id, value);
+            }
+            TaskEnding::Failed { failure } if failure.in_doubt && self.may_doubt(id) => {
+                self.set_phase(id, NodePhase::InDoubt);
+                self.doubt(id);
+            }
+            TaskEnding::Failed { failure } => {
+                self.tell_code(id, Some(&failure));
+                self.attempt_failed(id, failure, outcome.read_only);
+            }
+        }
+    }
+
+    /// Whether it matters if a node's work happened: it was not stopped, and must not happen twice.
+    fn may_doubt(&self, id: NodeId) -> bool {
+        let found = self.node(id);
+        found.is_some_and(|(node, def)| node.stop.is_none() && def.idempotent != Some(true))
+    }
+
+    fn tell_code(&mut self, id: NodeId, failure: Option<&TaskFailure>) {
+        let Some((node, def)) = self.node(id) else { return };
+        if !matches!(def.action, Action::CodeExecution(_)) {
+            return;
+        }
+        let (task, attempt) = (node.name.clone(), node.attempt);
+        let ms = self.now_ms.saturating_sub(node.started_ms.unwrap_or(self.now_ms));
+        self.tell(match failure {
+            None => WorkflowEventKind::CodeExecutionCompleted { task, attempt, ms },
+            Some(failure) => {
+                WorkflowEventKind::CodeExecutionFailed { task, attempt, failure: failure.clone() }
+            }
+        });
+    }
+
+    fn clear_work(&mut self, id: NodeId) {
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.work = None;
+        }
+    }
+
+    /// Remembers what was done, for a rollback.
+    pub(super) fn leave_trace(&mut self, id: NodeId, result: &Value, read_only: bool) {
+        let Some((node, def)) = self.node(id) else { return };
+        let kind = match self.undo_of(node, &def, result) {
+            Ok(Some(undo)) => SideEffectKind::Undo(undo),
+            Ok(None) if read_only => return,
+            Ok(None) => SideEffectKind::Lasting,
+            Err(error) => SideEffectKind::Broken(template_failure(&error)),
+        };
+        let instance = node.name.clone();
+        if let SideEffectKind::Undo(work) = &kind {
+            self.grow(bytes_of_work(work));
+        }
+        self.traces.push(SideEffect { instance, at: self.taken, kind });
+    }
+
+    /// Remembers what a node changed in a session. It is taken back after what the task's own
+    /// compensation does, which may use the session.
+    fn leave_undo(&mut self, id: NodeId, undo: Option<Box<SessionUndo>>) {
+        let (Some(node), Some(undo)) = (self.nodes.get(id), undo) else { return };
+        let kind = match *undo {
+            SessionUndo::By(work) => SideEffectKind::Undo(work),
+            SessionUndo::Not(failure) => SideEffectKind::Broken(failure),
+        };
+        self.traces.push(SideEffect { instance: node.name.clone(), at: self.taken, kind });
+    }
+
+    /// What code put into `state` is merged into the part `context` of the workflow's state.
+    fn merge_context(&mut self, id: NodeId, state: Map<String, Value>) -> Result<(), TaskFailure> {
+        let wanted = |node: &&TaskNode| !state.is_empty() && node.stop.is_none();
+        let Some(node) = self.nodes.get(id).filter(wanted) else { return Ok(()) };
+        let scope = node.scope;
+        let parts = vec![(CONTEXT.to_owned(), Value::Object(state))];
+        let parts = self.free_parts(scope, parts);
+        self.put_into_state(scope, parts)
+    }
+
+    pub(super) fn leave_doubt(&mut self, id: NodeId, failure: Option<TaskFailure>) {
+        let Some(node) = self.nodes.get(id) else { return };
+        let kind = SideEffectKind::Doubt(failure);
+        self.traces.push(SideEffect { instance: node.name.clone(), at: self.taken, kind });
+    }
+
+    /// An attempt failed: another, or the end.
+    pub(super) fn attempt_failed(&mut self, id: NodeId, failure: TaskFailure, harmless: bool) {
+        let Some((node, def)) = self.node(id) else { return };
+        let (stop, tries, attempt, task) = (node.stop, node.tries, node.attempt, node.name.clone());
+        if failure.may_have_acted && !harmless {
+            self.leave_doubt(id, Some(failure.clone()));
+        }
+        self.clear_work(id);
+        let failure = match stop {
+            Some(NodeStop::Skip) => return self.skip(id, NodeEnd::Skipped, "command"),
+            Some(NodeStop::Scope) => return self.end(id, NodeEnd::Cancelled),
+            Some(NodeStop::Timeout) => timeout(&def, &failure),
+            None => failure,
+        };
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.stop = None;
+        }
+        let repeatable = harmless || def.idempotent == Some(true);
+        let retry = def.retry.as_ref().filter(|retry| {
+            let may = repeatable || retry.even_if_not_idempotent;
+            may && !failure.lasting && tries < retry.attempts
+        });
+        let Some(retry) = retry else { return self.fail_for_good(id, failure) };
+        let timer = self.set_timer(pause_before(&retry.backoff, tries), TimerPurpose::Retry(id));
+        let next_ms = self.timers.get(&timer).map_or(self.now_ms, |timer| timer.at_ms);
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.phase = NodePhase::Backoff;
+            node.timer = Some(timer);
+        }
+        self.tell(WorkflowEventKind::TaskRetrying { task, attempt, failure, next_ms });
+    }
+
+    /// A task has a result: it may be asked about, and is then taken over.
+    pub(super) fn done(&mut self, id: NodeId, value: Value) {
+        let Some(stop) = self.nodes.get(id).map(|node| node.stop) else { return };
+        match stop {
+            Some(NodeStop::Skip) => return self.skip(id, NodeEnd::Skipped, "command"),
+            Some(NodeStop::Scope | NodeStop::Timeout) => {}
+            None if self.asks_after(id, &value) => return,
+            None => {}
+        }
+        self.complete(id, value);
+    }
+
+    /// A task has ended well, once its changes of the state are made.
+    pub(super) fn complete(&mut self, id: NodeId, value: Value) {
+        self.complete_with(id, value, Vec::new());
+    }
+
+    /// The same, with further parts of the state, set after its own.
+    pub(super) fn complete_with(&mut self, id: NodeId, value: Value, more: Vec<(String, Value)>) {
+        let fits = bounds::unfit(&value).map_or(Ok(()), Err);
+        if let Err(failure) = fits.and_then(|()| self.change_state(id, &value, more)) {
+            return self.fail_for_good(id, failure);
+        }
+        self.grow(bounds::bytes_of(&value));
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.result = value;
+            node.failure = None;
+        }
+        self.end(id, NodeEnd::Completed);
+    }
+
+    fn change_state(
+        &mut self,
+        id: NodeId,
+        value: &Value,
+        more: Vec<(String, Value)>,
+    ) -> Result<(), TaskFailure> {
+        let Some((node, def)) = self.node(id) else { return Ok(()) };
+        let mut changes = match def.merge_result {
+            true => self.free_parts(node.scope, keys_of(value, def.result_key.as_deref())?),
+            false => Vec::new(),
+        };
+        let place = NameLookup { result: Some(value), ..NameLookup::of(self, node) };
+        for (part, template) in &def.output {
+            let value = render(template, &place).map_err(|error| template_failure(&error))?;
+            changes.push((part.clone(), value));
+        }
+        changes.extend(more);
+        let scope = node.scope;
+        self.put_into_state(scope, changes)
+    }
+
+    /// Without those that are constants of the workflow.
+    pub(super) fn free_parts(
+        &self,
+        scope: ScopeId,
+        mut parts: Vec<(String, Value)>,
+    ) -> Vec<(String, Value)> {
+        if let Some(Home { settings, state, .. }) = self.home(scope) {
+            parts.retain(|(key, _)| !(settings.constants.contains(key) && state.contains_key(key)));
+        }
+        parts
+    }
+
+    /// Sets parts of the state, through the reducers.
+    pub(super) fn put_into_state(
+        &mut self,
+        scope: ScopeId,
+        changes: Vec<(String, Value)>,
+    ) -> Result<(), TaskFailure> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let bytes: usize = changes.iter().map(|(_, value)| bounds::bytes_of(value)).sum();
+        self.grow(bytes);
+        let Some(home) = self.home_mut(scope) else { return Ok(()) };
+        let Home { state, reducers, .. } = home;
+        // All of it or nothing: a task that fails leaves the state as it was.
+        for (part, value) in &changes {
+            check_fits(state, reducer_of(reducers, part), part, value)
+                .map_err(|error| unfit(&error))?;
+        }
+        for (part, value) in changes {
+            join(state, reducer_of(reducers, &part), &part, value)
+                .map_err(|error| unfit(&error))?;
+        }
+        Ok(())
+    }
+
+    /// A task failed and no attempt is left.
+    pub(super) fn fail_for_good(&mut self, id: NodeId, failure: TaskFailure) {
+        self.fail(id, failure, true);
+    }
+
+    /// The same, with or without asking what becomes of it.
+    pub(super) fn fail(&mut self, id: NodeId, failure: TaskFailure, ask: bool) {
+        let Some((node, def)) = self.node(id) else { return };
+        let failure = bounds::bounded_failure(failure);
+        let (task, fell_back, stopped) = (node.name.clone(), node.fell_back, node.stop);
+        self.withdraw(id);
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.failure = Some(failure.clone());
+            let timer = node.timer.take();
+            self.forget(timer);
+        }
+        match &def.on_error {
+            _ if stopped == Some(NodeStop::Scope) => self.end(id, NodeEnd::Cancelled),
+            OnError::Fallback(fallback) if !fell_back => {
+                self.tell(WorkflowEventKind::TaskFallback { task, failure });
+                self.fall_back(id, fallback);
+            }
+            OnError::Continue => self.continue_without(id),
+            OnError::Fail | OnError::Fallback(_) => {
+                if !(ask && self.asks_on_error(id, &failure)) {
+                    self.end(id, NodeEnd::Failed);
+                }
+            }
+        }
+    }
+
+    /// The workflow goes on without the result of a task, or with what there is of it.
+    pub(super) fn continue_without(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        let details = node.failure.as_ref().and_then(|failure| failure.details.as_ref());
+        let partial = details.and_then(|details| details.get("results")).cloned();
+        node.result = partial.unwrap_or_default();
+        self.end(id, NodeEnd::Continued);
+    }
+
+    /// A task is left out.
+    pub(super) fn skip(&mut self, id: NodeId, end: NodeEnd, why: &str) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        node.failure = None;
+        let task = node.name.clone();
+        self.tell(WorkflowEventKind::TaskSkipped { task, why: why.to_owned() });
+        self.end(id, end);
+    }
+
+    /// A task has ended: whatever waited for that may go on.
+    pub(super) fn end(&mut self, id: NodeId, end: NodeEnd) {
+        let now = self.now_ms;
+        self.withdraw(id);
+        self.drop_ahead(id);
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        node.phase = NodePhase::Ended(end);
+        node.ended_ms = Some(now);
+        node.work = None;
+        let (timer, scope, counted) = (node.timer.take(), node.scope, node.counted);
+        let dependants = std::mem::take(&mut node.dependants);
+        self.forget(timer);
+        self.ready.remove(&id);
+        self.queue.remove(&id);
+        self.worth_keeping = true;
+        self.tell_end(id, end);
+        if let Some(scope) = self.scopes.get_mut(&scope) {
+            scope.open.remove(&id);
+            scope.room.remove(&id);
+            scope.busy -= usize::from(counted);
+            let next = if counted { scope.room.pop_first() } else { None };
+            self.ready.extend(next);
+        }
+        for dependant in dependants {
+            self.release(dependant, end);
+        }
+        self.member_ended(scope, id, end);
+        self.end_if_empty(scope);
+    }
+
+    fn release(&mut self, id: NodeId, end: NodeEnd) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        node.waiting = node.waiting.saturating_sub(1);
+        node.unmet += u32::from(end.spreads());
+        if node.waiting == 0 && node.phase == NodePhase::Waiting {
+            self.make_ready(id);
+        }
+    }
+
+    fn tell_end(&mut self, id: NodeId, end: NodeEnd) {
+        let Some(node) = self.nodes.get(id) else { return };
+        let task = node.name.clone();
+        let ms = self.now_ms.saturating_sub(node.started_ms.unwrap_or(self.now_ms));
+        let failure = node.failure.clone().unwrap_or_default();
+        match end {
+            NodeEnd::Completed => self.tell(WorkflowEventKind::TaskCompleted { task, ms }),
+            NodeEnd::Failed => {
+                self.tell(WorkflowEventKind::TaskFailed { task, failure, continued: false });
+            }
+            NodeEnd::Continued => {
+                self.tell(WorkflowEventKind::TaskFailed { task, failure, continued: true });
+            }
+            NodeEnd::Cancelled => self.tell(WorkflowEventKind::TaskCancelled { task }),
+            NodeEnd::Unmet | NodeEnd::Skipped => {}
+        }
+    }
+
+    /// What the end of a member means for its scope.
+    fn member_ended(&mut self, scope: ScopeId, id: NodeId, end: NodeEnd) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        let failure = (end == NodeEnd::Failed).then(|| node.failure.clone().unwrap_or_default());
+        let name = node.name.clone();
+        let Some(place) = self.scopes.get_mut(&scope) else { return };
+        if let ScopeKind::Each(each) = &mut place.kind {
+            let index = node.item.as_ref().map_or(0, |(index, _)| *index);
+            if let Some(slot) = each.results.get_mut(index) {
+                *slot = std::mem::take(&mut node.result);
+            }
+            if let Some(failure) = &failure {
+                each.failures.push((index, failure.clone()));
+            }
+            if failure.is_none() || !each.fail_fast {
+                return self.next_item(scope);
+            }
+        }
+        let Some(mut failure) = failure else { return };
+        if failure.details.is_none() {
+            failure.details = Some(json!({"task": name}));
+        }
+        self.stop_scope(scope, Some(failure));
+    }
+}
+
+/// The parts of the state that a result sets as a whole; `other` is that of one that has no keys.
+fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, TaskFailure> {
+    match (result, other) {
+        (Value::Object(map), _) => Ok(parts_of(map)),
+        (Value::Null, _) => Ok(Vec::new()),
+        (_, Some(key)) => Ok(vec![(key.to_owned(), result.clone())]),
+        (_, None) => {
+            let given = kind(result);
+            let message =
+                format!("its result goes into the state and must be an object, not {given}");
+            Err(TaskFailure { lasting: true, ..TaskFailure::new("state", message) })
+        }
+    }
+}
+
+/// The keys of a mapping that may go into the state: where a loop stands is not for others to say.
+pub(super) fn parts_of(map: &Map<String, Value>) -> Vec<(String, Value)> {
+    let free = map.iter().filter(|(key, _)| !key.starts_with(LOOP_POSITION_PREFIX));
+    free.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn unfit(error: &StateError) -> TaskFailure {
+    TaskFailure::new("state", error.to_string())
+}
+
+pub(super) fn timeout(def: &Arc<Task>, failure: &TaskFailure) -> TaskFailure {
+    let limit = def.timeout_ms.map(|ms| format!(" of {ms} ms")).unwrap_or_default();
+    TaskFailure {
+        code: "timeout".to_owned(),
+        message: format!("task {} went over its time{limit}", def.id),
+        lasting: false,
+        ..failure.clone()
+    }
+}
+
+/// How long to wait after the attempt of that number.
+fn pause_before(backoff: &crate::dag::Backoff, tries: u32) -> u64 {
+    let mut pause = backoff.first_ms.min(backoff.max_ms);
+    for _ in 1..tries.min(64) {
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds of a pause are few")]
+        let next = pause as f64 * backoff.factor.max(1.0);
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds of a pause are few")]
+        let most = backoff.max_ms as f64;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded")]
+        let next = next.min(most) as u64;
+        pause = next;
+    }
+    pause
+}

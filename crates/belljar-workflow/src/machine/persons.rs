@@ -1,0 +1,217 @@
+//! What an agent may not do, because it is for a person to do.
+//!
+//! It is decided here, where the command is taken, and not where it is sent: between the two a rollback
+//! may open a decision again. Three things are kept: a person's decision is answered by a person; what
+//! was asked about does not change while it is open; and one answer is used once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::Machine;
+use super::parts::{NodeId, ScopeKind, SideEffectKind, TaskScope};
+use crate::command::{WorkflowCommand, is_agent};
+use crate::dag::{Action, Dag, DagSettings, Decider, OnError, Task};
+
+/// An answer a person gave.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PersonAnswer {
+    /// The input it came with.
+    at: u64,
+    /// The task it was about and the containers around it, innermost first.
+    path: Vec<NodeId>,
+}
+
+impl Machine {
+    /// Why a command is not an agent's to give. A person may give all.
+    pub(super) fn is_free_to(&self, by: &str, command: &WorkflowCommand) -> Result<(), String> {
+        if !is_agent(by) {
+            return Ok(());
+        }
+        match command {
+            WorkflowCommand::Abort { .. }
+            | WorkflowCommand::Pause
+            | WorkflowCommand::RollBack { .. } => Ok(()),
+            WorkflowCommand::Continue if self.held => {
+                Err("a person paused the workflow, or rolled it back: a person continues it".into())
+            }
+            WorkflowCommand::Continue => Ok(()),
+            WorkflowCommand::Skip { .. } if self.goes_back_for_a_person() => {
+                Err("a person rolls the workflow back: an agent does not leave out a part".into())
+            }
+            WorkflowCommand::InjectTasks { .. } | WorkflowCommand::ModifyArgs { .. } => {
+                self.nobody_is_asked()
+            }
+            WorkflowCommand::Skip { task } => {
+                self.nobody_is_asked()?;
+                self.nobody_will_be_asked(self.nodes.named(task))
+            }
+            WorkflowCommand::Replan { .. } => {
+                self.nobody_is_asked()?;
+                self.nobody_will_be_asked(self.fresh())
+            }
+            WorkflowCommand::Approve { decision, value: None }
+            | WorkflowCommand::Reject { decision, .. } => self.is_an_agents(decision),
+            // What comes with an answer may go into the state a person is shown.
+            WorkflowCommand::Approve { decision, .. }
+            | WorkflowCommand::Modify { decision, .. } => {
+                self.is_an_agents(decision)?;
+                self.nobody_is_asked()
+            }
+            WorkflowCommand::Resolve { task, .. } => {
+                Err(format!("whether {task} happened is for a person to say, not for an agent"))
+            }
+        }
+    }
+
+    fn is_an_agents(&self, decision: &str) -> Result<(), String> {
+        let open = self.decisions.values().find(|pending| pending.decision.id == decision);
+        match open.map(|pending| pending.decision.by) {
+            Some(Decider::Human) => {
+                Err(format!("decision {decision} is a person's: an agent does not answer it"))
+            }
+            Some(Decider::Agent) | None => Ok(()),
+        }
+    }
+
+    /// What a person is asked about does not change meanwhile.
+    fn nobody_is_asked(&self) -> Result<(), String> {
+        let open = self.decisions.values().map(|pending| &pending.decision);
+        match open.into_iter().find(|decision| decision.by == Decider::Human) {
+            Some(decision) => Err(format!(
+                "a person is asked about {} (decision {}): an agent changes nothing meanwhile",
+                decision.instance, decision.id
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// None of these is a task that a person is asked about.
+    fn nobody_will_be_asked(&self, ids: impl IntoIterator<Item = NodeId>) -> Result<(), String> {
+        for id in ids {
+            let Some((node, def)) = self.node(id) else { continue };
+            let settings = self.home(node.scope).map(|home| &home.settings);
+            if settings.is_none_or(|settings| asks_a_person(&def, settings)) {
+                let task = &node.name;
+                return Err(format!("a person is asked about {task}: an agent does not drop it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers an answer, if a person gave it to a question for a person.
+    pub(super) fn note_answer(&mut self, number: u64, by: &str) {
+        let Some(pending) = self.decisions.get(&number) else { return };
+        if is_agent(by) || pending.decision.by != Decider::Human {
+            return;
+        }
+        let path = std::iter::successors(Some(pending.node), |id| {
+            self.scopes.get(&self.nodes.get(*id)?.scope)?.node
+        });
+        let path = path.collect();
+        self.answers.push(PersonAnswer { at: self.taken, path });
+    }
+
+    /// Why a rollback is not an agent's to ask for: it would go around a person's decision, or have
+    /// what a person agreed to once done twice.
+    pub(super) fn is_free_to_go_back(&self, by: &str, to: u64, base: &Self) -> Result<(), String> {
+        if !is_agent(by) {
+            return Ok(());
+        }
+        self.nobody_is_asked()?;
+        if self.answers.iter().any(|given| given.at > to) {
+            return Err(format!("a person has decided after checkpoint {to}: a person goes back"));
+        }
+        let after = self.traces.iter().filter(|trace| trace.at > to);
+        if let Some(trace) =
+            after.into_iter().find(|t| matches!(t.kind, SideEffectKind::Doubt(None)))
+        {
+            let task = &trace.instance;
+            return Err(format!("nobody knows whether {task} happened: a person goes back"));
+        }
+        match self.answers.iter().find_map(|given| self.used_since(given, base)) {
+            Some(task) => {
+                Err(format!("{task} was begun because a person agreed: a person goes back"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A task that follows from an answer, was begun, and had not ended in `base`.
+    fn used_since(&self, given: &PersonAnswer, base: &Self) -> Option<&String> {
+        // Of a loop, old rounds are forgotten: then it is about the loop.
+        let mut id = *given.path.iter().find(|id| self.nodes.get(**id).is_some())?;
+        let mut itself = true;
+        loop {
+            let place = self.scopes.get(&self.nodes.get(id)?.scope)?;
+            let used = self.follow(place, id, itself).into_iter().find_map(|id| {
+                let begun = self.nodes.get(id).filter(|node| node.attempt > 0)?;
+                let ended = base.nodes.get(id).is_some_and(super::parts::TaskNode::has_ended);
+                (!ended).then_some(&begun.name)
+            });
+            if used.is_some() {
+                return used;
+            }
+            // The next round follows from this one; what follows a workflow depends on it.
+            itself = matches!(place.kind, ScopeKind::Round(_));
+            id = place.node?;
+        }
+    }
+
+    /// All in a scope that depends on a node, and the node itself if so said.
+    fn follow(&self, scope: &TaskScope, from: NodeId, itself: bool) -> BTreeSet<NodeId> {
+        let after = self.dependants_in(scope);
+        let mut found = BTreeSet::new();
+        let mut todo = vec![from];
+        while let Some(id) = todo.pop() {
+            if found.insert(id) {
+                todo.extend(after.get(&id).into_iter().flatten());
+            }
+        }
+        if !itself {
+            found.remove(&from);
+        }
+        found
+    }
+
+    /// Who depends on whom in a scope, ended or not.
+    fn dependants_in(&self, scope: &TaskScope) -> BTreeMap<NodeId, Vec<NodeId>> {
+        let mut after: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+        for id in scope.names.values() {
+            let Some((_, def)) = self.node(*id) else { continue };
+            for dep in def.depends_on.iter().filter_map(|dep| scope.names.get(dep)) {
+                after.entry(*dep).or_default().push(*id);
+            }
+        }
+        after
+    }
+}
+
+/// Whether a person is asked about a task, or about something in it.
+fn asks_a_person(task: &Task, settings: &DagSettings) -> bool {
+    let decide = &settings.decisions;
+    let listed =
+        decide.per_task || decide.before.contains(&task.id) || decide.after.contains(&task.id);
+    if listed && settings.decided_by == Decider::Human {
+        return true;
+    }
+    if let OnError::Fallback(fallback) = &task.on_error
+        && asks_a_person(fallback, settings)
+    {
+        return true;
+    }
+    match &task.action {
+        Action::Approval { by, .. } => *by != Some(Decider::Agent),
+        Action::Foreach(foreach) => asks_a_person(&foreach.each, settings),
+        Action::Loop(rounds) => rounds.body.iter().any(|task| asks_a_person(task, settings)),
+        Action::Workflow { workflow, .. } => {
+            let Dag { tasks, settings, .. } = workflow.as_ref();
+            tasks.iter().any(|task| asks_a_person(task, settings))
+        }
+        Action::McpTool(_)
+        | Action::CodeExecution(_)
+        | Action::Sandbox(_)
+        | Action::Wait(_)
+        | Action::Pass { .. } => false,
+    }
+}

@@ -1,0 +1,175 @@
+//! After a crash: what was under way is known from its intents only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Machine;
+use super::parts::{NodeId, NodePhase, NodeStop};
+use crate::dag::{Action, Task};
+use crate::effect::{Effect, OpenIntent, Repeatability, TaskFailure, WorkflowStatus};
+use crate::event::WorkflowEventKind;
+
+impl Machine {
+    /// Makes it the workflow of this id, made at this time: a fork has the state of another at a
+    /// checkpoint, and keys of its own.
+    pub(crate) fn adopt(&mut self, flow: &str, made_ms: i64, forked_at: Option<u64>) {
+        // A fork may have the id of a workflow that it once came from.
+        if self.flow != flow || forked_at.is_some() {
+            flow.clone_into(&mut self.flow);
+            self.made_ms = made_ms;
+        }
+        self.forked_at = forked_at.unwrap_or_default();
+    }
+
+    /// A host took the workflow over. What may be repeated is started again under its key, or when a
+    /// pause is over; what may not is in doubt; timers and questions are given anew.
+    pub(super) fn resumed(&mut self, open: &[OpenIntent]) {
+        if self.status.is_over() {
+            return;
+        }
+        self.tell(WorkflowEventKind::WorkflowResumed);
+        let told: BTreeMap<(&str, u32), Repeatability> =
+            open.iter().map(|open| ((open.instance.as_str(), open.attempt), open.again)).collect();
+        let again = |instance: &str, attempt: u32| {
+            told.get(&(instance, attempt)).copied().unwrap_or(Repeatability::Unknown)
+        };
+        self.strays.clear();
+        self.ask_and_wait_anew();
+        if self.rollback.is_some() {
+            return self.resume_rollback(again);
+        }
+        let running: Vec<NodeId> = self.running.iter().copied().collect();
+        for id in running {
+            let Some(node) = self.nodes.get(id) else { continue };
+            let told = again(&node.name, node.attempt);
+            // What was parked has no intent, and what is known of it was known before.
+            let again = self.parked.remove(&id).unwrap_or(told);
+            self.take_up(id, again);
+        }
+        self.cancel_only_what_runs();
+        self.after_stopping();
+    }
+
+    /// One that is not taken up may stop others before their turn has come: those do not run.
+    fn cancel_only_what_runs(&mut self) {
+        let started: BTreeSet<(String, u32)> = self
+            .out
+            .iter()
+            .filter_map(|effect| {
+                let Effect::Start(start) = effect else { return None };
+                Some((start.instance.clone(), start.attempt))
+            })
+            .collect();
+        self.out.retain(|effect| {
+            let Effect::Cancel { instance, attempt } = effect else { return true };
+            started.contains(&(instance.clone(), *attempt))
+        });
+        // Nobody will say how these ended: their host is gone.
+        self.strays.retain(|stray| started.contains(stray));
+    }
+
+    /// Timers and decisions that are open, said once more.
+    pub(super) fn ask_and_wait_anew(&mut self) {
+        for (timer, set) in &self.timers {
+            self.out.push(Effect::Timer { timer: *timer, at_ms: set.at_ms });
+        }
+        for pending in self.decisions.values() {
+            self.out.push(Effect::Ask(pending.decision.clone()));
+        }
+    }
+
+    fn take_up(&mut self, id: NodeId, again: Repeatability) {
+        let Some((node, def)) = self.node(id) else { return };
+        if node.ahead.is_some() {
+            self.running.remove(&id);
+            return self.drop_ahead(id);
+        }
+        let harmless = is_harmless(&def, again);
+        let stopping = node.stop.is_some();
+        let timer = self.nodes.get_mut(id).and_then(|node| node.timer.take());
+        self.forget(timer);
+        if stopping {
+            self.stopped_away(id, again);
+        } else if again == Repeatability::NotBegun && self.status == WorkflowStatus::Paused {
+            // Commands may still change it, or replan it away.
+            self.running.remove(&id);
+            self.take_back_start(id);
+            self.enqueue(id);
+        } else if harmless && self.status == WorkflowStatus::Paused {
+            self.parked.insert(id, again);
+        } else if harmless {
+            self.send(id, again != Repeatability::NotBegun);
+        } else {
+            self.running.remove(&id);
+            self.release_files(id);
+            self.set_phase(id, NodePhase::InDoubt);
+            self.doubt(id);
+        }
+    }
+
+    /// Makes a node that was started, and certainly not performed, what it was before that start. One
+    /// that was started never before has not begun.
+    pub(super) fn take_back_start(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        let (timer, seen, ahead) = (node.timer.take(), node.files.take(), node.ahead.take());
+        node.attempt = node.attempt.saturating_sub(1);
+        if ahead.is_none() {
+            node.tries = node.tries.saturating_sub(1);
+        }
+        if node.attempt == 0 {
+            node.started_ms = None;
+        }
+        node.work = None;
+        if let Some(seen) = seen.or(ahead.and_then(|ahead| ahead.files)) {
+            self.files.release(seen);
+        }
+        self.timers.retain(|id, _| Some(*id) != timer);
+    }
+
+    /// Ends what is to be stopped and is performed by nobody.
+    fn stopped_away(&mut self, id: NodeId, again: Repeatability) {
+        let Some((_, def)) = self.node(id) else { return };
+        let own_journal = matches!(def.action, Action::CodeExecution(_));
+        let harmless = is_harmless(&def, again);
+        self.running.remove(&id);
+        self.release_files(id);
+        let failure = TaskFailure {
+            may_have_acted: again != Repeatability::NotBegun,
+            ..TaskFailure::new("cancelled", "it was being stopped when the host went away")
+        };
+        self.attempt_failed(id, failure, harmless && !own_journal);
+    }
+
+    /// Stops a node that is parked; whether it was.
+    pub(super) fn stop_parked(&mut self, id: NodeId, why: NodeStop) -> bool {
+        let Some(again) = self.parked.remove(&id) else { return false };
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.stop = Some(why);
+        }
+        self.stopped_away(id, again);
+        true
+    }
+
+    /// A pause is over: what was parked goes on.
+    pub(super) fn unpark(&mut self) {
+        for (id, again) in std::mem::take(&mut self.parked) {
+            self.send(id, again != Repeatability::NotBegun);
+        }
+    }
+
+    fn release_files(&mut self, id: NodeId) {
+        let seen = self.nodes.get_mut(id).and_then(|node| node.files.take());
+        if let Some(seen) = seen {
+            self.files.release(seen);
+        }
+    }
+}
+
+/// Whether a task whose host went away may be performed again.
+fn is_harmless(def: &Task, again: Repeatability) -> bool {
+    let own_journal = matches!(def.action, Action::CodeExecution(_));
+    match (again, def.idempotent) {
+        (Repeatability::NotBegun, _) | (_, Some(true)) => true,
+        (Repeatability::Harmless, declared) => declared != Some(false) || own_journal,
+        (Repeatability::Unknown, _) => own_journal,
+    }
+}

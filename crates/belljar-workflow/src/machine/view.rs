@@ -1,0 +1,211 @@
+//! What can be seen of a machine.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::parts::{NodeEnd, NodePhase, ROOT, ScopeKind, TaskNode};
+use super::{Machine, TaskStatus, TaskView, WorkflowFiles};
+use crate::command::Acknowledgement;
+use crate::dag::{Action, Dag};
+use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision, WorkflowStatus};
+
+static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+impl Machine {
+    /// The id it was given.
+    pub fn flow(&self) -> &str {
+        &self.flow
+    }
+
+    /// Where it is.
+    pub fn status(&self) -> WorkflowStatus {
+        self.status
+    }
+
+    /// Inputs taken so far: the number of the newest, and of the checkpoint after it.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The number of the newest event.
+    pub fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// Grows with every rollback.
+    pub fn branch(&self) -> u32 {
+        self.branch
+    }
+
+    /// The workflow as it is now, with all that was injected, replanned and modified. Made anew.
+    pub fn dag(&self) -> Dag {
+        let mut dag = Dag { name: self.name.clone(), ..Dag::default() };
+        dag.description.clone_from(&self.description);
+        let Some(root) = self.scopes.get(&ROOT) else { return dag };
+        if let ScopeKind::Flow(home) = &root.kind {
+            dag.inputs.clone_from(&home.inputs);
+            dag.reducers.clone_from(&home.reducers);
+            dag.state.clone_from(&home.state);
+            dag.settings = home.settings.clone();
+            dag.output.clone_from(&home.output);
+        }
+        let mut ids: Vec<_> = root.names.values().copied().collect();
+        ids.sort_unstable();
+        let nodes = ids.into_iter().filter_map(|id| self.node(id));
+        dag.tasks = nodes.map(|(_, def)| (*def).clone()).collect();
+        dag
+    }
+
+    /// What it was given, with what it has by default.
+    pub fn inputs(&self) -> &Map<String, Value> {
+        self.home(ROOT).map_or(&NONE, |home| &home.inputs)
+    }
+
+    /// Its state.
+    pub fn state(&self) -> &Map<String, Value> {
+        self.home(ROOT).map_or(&NONE, |home| &home.state)
+    }
+
+    /// Results of tasks that have ended, by id. Made anew.
+    pub fn results(&self) -> Map<String, Value> {
+        let Some(root) = self.scopes.get(&ROOT) else { return Map::new() };
+        let nodes = root.names.iter().filter_map(|(name, id)| Some((name, self.nodes.get(*id)?)));
+        let ended = nodes.filter(|(_, node)| node.has_ended());
+        ended.map(|(name, node)| (name.clone(), node.result.clone())).collect()
+    }
+
+    /// What it gave; null until it has ended well.
+    pub fn output(&self) -> &Value {
+        &self.output
+    }
+
+    /// Why it failed or was aborted.
+    pub fn failure(&self) -> Option<&TaskFailure> {
+        self.failure.as_ref()
+    }
+
+    /// Every task instance there is, in the order they came to be. Of a loop, the last two rounds.
+    pub fn tasks(&self) -> Vec<TaskView> {
+        self.nodes.iter().filter_map(|node| self.view(node)).collect()
+    }
+
+    /// One task instance.
+    pub fn task(&self, instance: &str) -> Option<TaskView> {
+        self.view(self.nodes.get(self.nodes.named(instance)?)?)
+    }
+
+    /// The result of one task instance that has ended.
+    pub fn result_of(&self, instance: &str) -> Option<&Value> {
+        let node = self.nodes.get(self.nodes.named(instance)?)?;
+        node.has_ended().then_some(&node.result)
+    }
+
+    fn view(&self, node: &TaskNode) -> Option<TaskView> {
+        let def = self.def(node.def)?;
+        let parent = self.scopes.get(&node.scope)?.node;
+        Some(TaskView {
+            instance: node.name.clone(),
+            parent: parent.and_then(|id| Some(self.nodes.get(id)?.name.clone())),
+            kind: kind(&def.action).to_owned(),
+            status: status(node),
+            attempt: node.attempt,
+            started_ms: node.started_ms,
+            ended_ms: node.ended_ms,
+            failure: node.failure.clone(),
+            depends_on: def.depends_on.clone(),
+        })
+    }
+
+    /// The attempts that are being performed: the task instance, the key of its work, the attempt.
+    pub fn under_way(&self) -> Vec<(String, String, u32)> {
+        let running = self.running.iter().filter_map(|id| self.nodes.get(*id));
+        let keyed = running.filter_map(|node| {
+            Some((node.name.clone(), self.key(&node.name, node.work.as_ref()?), node.attempt))
+        });
+        keyed.collect()
+    }
+
+    /// Decisions that are open, oldest first.
+    pub fn decisions(&self) -> Vec<WorkflowDecision> {
+        self.decisions.values().map(|pending| pending.decision.clone()).collect()
+    }
+
+    /// What it was allowed when it was made, in its performer's words.
+    pub fn terms(&self) -> &Value {
+        &self.terms
+    }
+
+    /// The newest version of its files.
+    pub fn files(&self) -> &WorkflowFiles {
+        self.files.now()
+    }
+
+    /// A version that a task which is under way sees.
+    pub fn files_at(&self, version: u64) -> Option<&WorkflowFiles> {
+        self.files.at(version)
+    }
+
+    /// Timers that are set: id and when.
+    pub fn timers(&self) -> Vec<(u64, u64)> {
+        self.timers.iter().map(|(id, timer)| (*id, timer.at_ms)).collect()
+    }
+
+    /// What is being performed: instance and attempt.
+    pub fn running(&self) -> Vec<(String, u32)> {
+        let performed = self.running.iter().filter(|id| !self.parked.contains_key(id));
+        let nodes = performed.filter_map(|id| self.nodes.get(*id));
+        let mut all: Vec<_> = nodes
+            .map(|node| {
+                let ahead = node.ahead.as_ref().map(|ahead| ahead.attempt);
+                (node.name.clone(), ahead.unwrap_or(node.attempt))
+            })
+            .collect();
+        all.extend(self.strays.iter().cloned());
+        all.extend(self.undoing());
+        all
+    }
+
+    /// What came of the last rollback.
+    pub fn last_rollback(&self) -> Option<&RollbackReport> {
+        self.last_rollback.as_ref()
+    }
+
+    /// What became of a command.
+    pub fn acknowledgement(&self, command: &str) -> Option<&Acknowledgement> {
+        self.commands.get(command)
+    }
+}
+
+/// Where a node is, for people.
+pub(crate) fn status(node: &TaskNode) -> TaskStatus {
+    match node.phase {
+        NodePhase::Waiting => TaskStatus::Waiting,
+        NodePhase::Ready | NodePhase::Queued => TaskStatus::Ready,
+        NodePhase::Running | NodePhase::Inside => TaskStatus::Running,
+        NodePhase::Backoff => TaskStatus::Retrying,
+        NodePhase::Deciding => TaskStatus::Deciding,
+        NodePhase::Sleeping => TaskStatus::Sleeping,
+        NodePhase::InDoubt => TaskStatus::InDoubt,
+        NodePhase::Ended(NodeEnd::Completed) => TaskStatus::Completed,
+        NodePhase::Ended(NodeEnd::Failed) => TaskStatus::Failed,
+        NodePhase::Ended(NodeEnd::Continued) => TaskStatus::Continued,
+        NodePhase::Ended(NodeEnd::Unmet | NodeEnd::Skipped) => TaskStatus::Skipped,
+        NodePhase::Ended(NodeEnd::Cancelled) => TaskStatus::Cancelled,
+    }
+}
+
+/// The word for a kind of task.
+pub(crate) fn kind(action: &Action) -> &'static str {
+    match action {
+        Action::McpTool(_) => "mcp_tool",
+        Action::CodeExecution(_) => "code_execution",
+        Action::Sandbox(_) => "sandbox",
+        Action::Approval { .. } => "approval",
+        Action::Foreach(_) => "foreach",
+        Action::Loop(_) => "loop",
+        Action::Workflow { .. } => "workflow",
+        Action::Wait(_) => "wait",
+        Action::Pass { .. } => "pass",
+    }
+}

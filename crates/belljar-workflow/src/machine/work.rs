@@ -1,0 +1,199 @@
+//! From a task to work that can be performed: templates resolved, and a key.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Machine;
+use super::names::NameLookup;
+use super::parts::{NodeId, TaskNode};
+use crate::dag::{Action, Code, Compensation, SandboxAction, Task, ToolAction};
+use crate::effect::{TaskFailure, TaskWork};
+use crate::template::{TemplateError, TemplateNames, render, render_map, render_text};
+
+impl Machine {
+    /// What a node is to perform; nothing for tasks that perform nothing.
+    pub(super) fn work_of(
+        &self,
+        node: &TaskNode,
+        def: &Task,
+        assume: Option<(NodeId, &Value)>,
+    ) -> Result<Option<TaskWork>, TemplateError> {
+        let place = NameLookup { assume, ..NameLookup::of(self, node) };
+        Ok(match &def.action {
+            Action::McpTool(call) => Some(TaskWork::McpTool(tool(call, &place)?)),
+            Action::CodeExecution(code) => {
+                Some(TaskWork::CodeExecution(Box::new(rendered_code(code, &place)?)))
+            }
+            Action::Sandbox(action) => {
+                Some(TaskWork::Sandbox { action: rendered_sandbox(action, &place)? })
+            }
+            Action::Approval { .. }
+            | Action::Foreach(_)
+            | Action::Loop(_)
+            | Action::Workflow { .. }
+            | Action::Wait(_)
+            | Action::Pass { .. } => None,
+        })
+    }
+
+    /// What undoes a node that has ended with `result`.
+    pub(super) fn undo_of(
+        &self,
+        node: &TaskNode,
+        def: &Task,
+        result: &Value,
+    ) -> Result<Option<TaskWork>, TemplateError> {
+        let args = node.work.as_ref().map_or(Value::Null, arguments);
+        let place =
+            NameLookup { result: Some(result), args: Some(&args), ..NameLookup::of(self, node) };
+        Ok(match &def.compensate {
+            None => None,
+            Some(Compensation::Tool(call)) => Some(TaskWork::McpTool(tool(call, &place)?)),
+            Some(Compensation::Code(code)) => {
+                let mut code = rendered_code(code, &place)?;
+                code.context.insert("result".to_owned(), result.clone());
+                code.context.insert("args".to_owned(), args.clone());
+                Some(TaskWork::CodeExecution(Box::new(code)))
+            }
+        })
+    }
+
+    /// What tells an effect from all others: workflow, branch, instance and what is done.
+    pub(super) fn key(&self, instance: &str, work: &TaskWork) -> String {
+        let work = serde_json::to_value(work).unwrap_or_default();
+        let mut text = String::new();
+        let effect = match self.made_ms {
+            0 => json!([self.flow, self.branch, instance, work]),
+            made_ms => json!([self.flow, made_ms, self.branch, instance, work]),
+        };
+        canonical(&effect, &mut text);
+        let digest = Sha256::digest(text.as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether a node's code sees the workflow's files.
+    pub(super) fn wants_files(&self, node: &TaskNode, work: &TaskWork) -> bool {
+        let shared = self.home(node.scope).is_some_and(|home| home.settings.files);
+        match work {
+            TaskWork::CodeExecution(code) => (code.files || shared) && !code.no_room,
+            TaskWork::McpTool(_) | TaskWork::Sandbox { .. } | TaskWork::RestoreSandbox { .. } => {
+                false
+            }
+        }
+    }
+}
+
+fn tool(call: &ToolAction, names: &dyn TemplateNames) -> Result<ToolAction, TemplateError> {
+    Ok(ToolAction { tool: call.tool.clone(), arguments: render_map(&call.arguments, names)? })
+}
+
+fn rendered_code(code: &Code, place: &NameLookup<'_>) -> Result<Code, TemplateError> {
+    let mut context = render_map(&code.context, place)?;
+    let deps = place.deps().unwrap_or_default();
+    if !deps.is_empty() || !context.contains_key("deps") {
+        context.insert("deps".to_owned(), Value::Object(deps));
+    }
+    for name in ["item", "index"] {
+        if let Some(value) = place.whole(name)
+            && !context.contains_key(name)
+        {
+            context.insert(name.to_owned(), value);
+        }
+    }
+    let mut rendered = Code { context, ..code.clone() };
+    if code.template {
+        rendered.code = as_text(render_text(&code.code, place)?);
+    }
+    Ok(rendered)
+}
+
+fn rendered_sandbox(
+    action: &SandboxAction,
+    names: &dyn TemplateNames,
+) -> Result<SandboxAction, TemplateError> {
+    Ok(match action {
+        SandboxAction::Create { .. } | SandboxAction::List => action.clone(),
+        SandboxAction::Execute { sandbox_id, code, limits } => {
+            let code = as_text(render_text(code, names)?);
+            SandboxAction::Execute {
+                sandbox_id: render(sandbox_id, names)?,
+                code,
+                limits: limits.clone(),
+            }
+        }
+        SandboxAction::Destroy { sandbox_id } => {
+            SandboxAction::Destroy { sandbox_id: render(sandbox_id, names)? }
+        }
+    })
+}
+
+/// A value as text: text is itself, anything else is JSON.
+pub(super) fn as_text(value: Value) -> String {
+    if let Value::String(text) = value {
+        return text;
+    }
+    value.to_string()
+}
+
+/// What a compensation sees as `args`.
+fn arguments(work: &TaskWork) -> Value {
+    match work {
+        TaskWork::McpTool(call) => Value::Object(call.arguments.clone()),
+        TaskWork::CodeExecution(code) => Value::Object(code.context.clone()),
+        TaskWork::Sandbox { action } => serde_json::to_value(action).unwrap_or_default(),
+        // It undoes, and nothing undoes it.
+        TaskWork::RestoreSandbox { .. } => Value::Null,
+    }
+}
+
+/// A task with other arguments: those named change, the others stay.
+pub(super) fn with_arguments(def: &Task, given: &Map<String, Value>) -> Result<Task, String> {
+    let mut task = def.clone();
+    let arguments = match &mut task.action {
+        Action::McpTool(call) => &mut call.arguments,
+        Action::CodeExecution(code) => &mut code.context,
+        Action::Workflow { inputs, .. } => inputs,
+        Action::Sandbox(_)
+        | Action::Approval { .. }
+        | Action::Foreach(_)
+        | Action::Loop(_)
+        | Action::Wait(_)
+        | Action::Pass { .. } => return Err(format!("task {} takes no arguments", def.id)),
+    };
+    arguments.extend(given.clone());
+    Ok(task)
+}
+
+/// JSON with sorted keys and no spaces, whatever order the keys came in.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            out.push('{');
+            for key in keys {
+                out.push_str(&Value::String(key.clone()).to_string());
+                out.push(':');
+                canonical(map.get(key).unwrap_or(&Value::Null), out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            out.push_str(&value.to_string());
+        }
+    }
+}
+
+/// A template that gave nothing, as a failure of the task.
+pub(super) fn template_failure(error: &TemplateError) -> TaskFailure {
+    TaskFailure { lasting: true, ..TaskFailure::new("template", error.to_string()) }
+}
