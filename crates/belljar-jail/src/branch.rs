@@ -1,9 +1,9 @@
-//! Becoming two, and going on in another tree of files: what the guest of a session does between
-//! runs, when its host says so.
+//! Branching, and moving to another tree of files: what the guest of a session does between runs,
+//! when its host orders it.
 //!
-//! All of this happens in a process that belongs to guest code. It keeps an honest guest's branches
-//! apart from the first moment; what a hostile one may do instead is bounded by what it is given: no
-//! new tree, for either of the two, before there is the copy and the old tree is frozen.
+//! All of this happens in a process that belongs to guest code. It keeps the branches of an honest
+//! guest apart from the start. A hostile guest is bounded by what it is given: neither branch gets
+//! a new tree before the copy exists and the old tree is frozen.
 
 use std::{
     io::{self, IoSliceMut},
@@ -25,67 +25,70 @@ use crate::{
     },
 };
 
-/// Where a branch goes on if it cannot do so where it was.
+/// The directories a branch tries when its old one is missing from its new tree.
 const FALLBACK: [&str; 2] = ["/work", "/"];
 
-/// The power to branch, which the guest of a session's cell has.
+/// Makes branches of the calling process. Only the guest of a session's cell has one.
 #[derive(Debug, Clone, Copy)]
-pub struct Branching {
+pub struct Brancher {
     guests: Guests,
 }
 
-/// Which of the two this is.
+/// Which of the two processes this is, after branching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Branched {
-    /// The one that was told to branch. It stays in its tree, frozen as that is, until it is told
-    /// where to go on.
+pub enum BranchSide {
+    /// The process that was ordered to branch. It stays in its frozen tree until it gets a new one.
     Parent,
-    /// The copy: in a tree of its own, with a socket of its own in the place of the other one.
+    /// The copy: in a tree of its own, with its own socket under the number of the parent's.
     Child,
 }
 
-/// When an engine has something to do about being copied.
+/// The points of branching at which an engine may have something to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
-    /// Just before.
+pub enum BranchStep {
+    /// Before the process is cloned.
     Before,
-    /// Just after, in the one that was copied.
+    /// After the clone, in the process that was cloned.
     InParent,
-    /// Just after, if there is no copy after all.
-    InVain,
-    /// In the copy, once it is apart.
+    /// After the clone has failed: there is still one process.
+    Failed,
+    /// In the copy, once it has its own socket and tree.
     InChild,
 }
 
-impl Branching {
+impl Brancher {
     pub(crate) fn new(guests: Guests) -> Self {
         Self { guests }
     }
 
-    /// Takes the byte that follows [`Command::Branch`] off the socket, and becomes two.
+    /// Takes the byte that follows [`Command::Branch`] off the socket, and clones the process.
     ///
-    /// An error means that there is still only one; the host has to be told. The copy greets the host
-    /// on the socket that came with the byte, and waits there for its tree. Of its descriptors only
-    /// that socket is left, beside standard streams of its own, and those of programs that had others
-    /// find them dead rather than somebody else's.
+    /// An error means that there is still only one process; the caller reports it to the host. The
+    /// copy greets the host on the socket that came with the byte, and waits there for its tree. It
+    /// keeps that socket and standard streams of its own; every other descriptor is closed, or
+    /// replaced by one that does nothing.
     ///
     /// [`Command::Branch`]: https://docs.rs/belljar-wire
-    pub fn branch(self, socket: impl AsFd, mut around: impl FnMut(Moment)) -> io::Result<Branched> {
+    pub fn branch(
+        self,
+        socket: impl AsFd,
+        mut around: impl FnMut(BranchStep),
+    ) -> io::Result<BranchSide> {
         let socket = socket.as_fd();
         let own = take_one(socket)?.ok_or(io::ErrorKind::InvalidData)?;
         self.refuse_company()?;
-        around(Moment::Before);
+        around(BranchStep::Before);
         let cloned = clone_beside();
         match cloned {
-            Ok(Branched::Child) => {}
-            Ok(Branched::Parent) => {
-                // It is the copy's alone, whose end is the end of the stream.
+            Ok(BranchSide::Child) => {}
+            Ok(BranchSide::Parent) => {
+                // Only the copy may hold it: the stream must end when the copy does.
                 drop(own);
-                around(Moment::InParent);
+                around(BranchStep::InParent);
                 return cloned;
             }
             Err(_) => {
-                around(Moment::InVain);
+                around(BranchStep::Failed);
                 return cloned;
             }
         }
@@ -93,37 +96,39 @@ impl Branching {
             // The end of its socket tells the host, unless that had no use for the copy.
             exit_now(1);
         }
-        around(Moment::InChild);
-        Ok(Branched::Child)
+        around(BranchStep::InChild);
+        Ok(BranchSide::Child)
     }
 
-    /// Takes the byte that follows [`Command::Reroot`] off the socket, and goes on in the tree that
-    /// comes with it; where it is if none does.
+    /// Takes the byte that follows [`Command::Reroot`] off the socket, and moves to the tree that
+    /// comes with it; stays where it is if none does.
     ///
     /// [`Command::Reroot`]: https://docs.rs/belljar-wire
     pub fn reroot(self, socket: impl AsFd) -> io::Result<()> {
         take_one(socket.as_fd())?.map_or(Ok(()), |tree| enter_tree(&tree))
     }
 
-    /// A copy has one thread and no children: whoever has more could not go on as what it was.
+    /// A copy has one thread and no children, so a guest that has more cannot be copied faithfully.
     fn refuse_company(self) -> io::Result<()> {
         if self.guests == Guests::Script {
             return Ok(());
         }
         assert_single_threaded().map_err(|error| {
-            io::Error::other(format!("{error} are running: end all but one first"))
+            io::Error::other(format!("{error} are running; end all but one before branching"))
         })?;
         if has_children()? {
-            return Err(io::Error::other("a child process is running: wait for its end first"));
+            return Err(io::Error::other(
+                "a child process is running; wait for it to end before branching",
+            ));
         }
         Ok(())
     }
 
-    /// In the copy.
+    /// Separates the copy from its parent: socket, session, tree and descriptors of its own.
     fn be_apart(self, socket: BorrowedFd<'_>, own: OwnedFd) -> io::Result<()> {
         put_in_place(&own, socket.as_raw_fd())?;
         drop(own);
-        // The host takes this process for the copy by who has sent that.
+        // The kernel tells the host who sent this byte: so it knows the copy.
         rustix::io::write(socket, &[0])?;
         setsid()?;
         let others = match self.guests {
@@ -147,8 +152,8 @@ impl Branching {
     }
 }
 
-/// Makes a tree the root of the calling process, which goes on in the same directory of it if there
-/// is one.
+/// Makes a tree the root of the calling process, which stays in the directory of the same path if
+/// there is one.
 pub(crate) fn enter_tree(tree: &OwnedFd) -> io::Result<()> {
     let here = getcwd(Vec::new()).ok().filter(|here| here.as_bytes().starts_with(b"/"));
     fchdir(tree)?;
@@ -166,13 +171,13 @@ fn others_than(socket: RawFd) -> io::Result<Vec<RawFd>> {
     for entry in std::fs::read_dir("/proc/self/fd")? {
         numbers.extend(entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()));
     }
-    // That of the listing was among them.
+    // The descriptor of the listing itself is closed by now.
     numbers.retain(|number| ![0, 1, 2, socket].contains(number) && is_open(*number));
     Ok(numbers)
 }
 
-/// Puts a descriptor that can do nothing in the place of these. What the program thinks to have there
-/// fails as it should, and closing it closes nothing else.
+/// Replaces these by a descriptor that can do nothing. The program's use of them fails, and closing
+/// one closes nothing else.
 fn kill_descriptors(numbers: &[RawFd]) -> io::Result<()> {
     let dead = openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     numbers.iter().try_for_each(|number| put_in_place(&dead, *number))

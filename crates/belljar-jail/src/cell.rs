@@ -19,57 +19,58 @@ use rustix::{
 
 use crate::{
     CellGrants, CellKind, CellLimits, ConfineError, Guests, Mechanism, TreeAccess, ZygotePlan,
-    branch::{Branching, enter_tree},
+    branch::{Brancher, enter_tree},
     control,
-    error::During,
+    error::MechanismContext,
     identity::OuterIds,
-    keeper::{self, Files, Kept},
-    landlock::{self, Place, Reach},
+    keeper::{self, CellFiles, GuestProcess},
+    landlock::{self, AllowedPath, PathAccess},
     mounts::{self, MAX_BRANCHES, SessionRoot},
-    rlimits::{self, Inherited},
-    seccomp::Program,
+    rlimits::{self, InheritedMemory},
+    seccomp::SeccompProgram,
     sys::{
         self,
-        process::{Cloned, close_between, close_from, exit_now},
+        process::{CloneSide, close_between, close_from, exit_now},
         signals::{EndedChildren, child_signal_descriptor, ended_children_are, unblock_all},
     },
 };
 
 /// What a cell's guest process does.
 pub trait Guest {
-    /// Every layer is in force: talk to the host, run the code. The process ends on return.
-    fn confined(&mut self, cell: Confined);
+    /// Called with every layer in force: talks to the host, runs the code. The process ends on
+    /// return.
+    fn confined(&mut self, cell: ConfinedCell);
 
-    /// A layer could not be put in force: tell the host. The process ends on return.
+    /// Called when a layer could not be put in force: tells the host. The process ends on return.
     fn refused(&mut self, socket: UnixStream, error: &ConfineError);
 
-    /// In the zygote, before each clone of a cell.
+    /// Called in the zygote, before each clone of a cell.
     fn before_clone(&mut self) {}
 
-    /// In the zygote, after each.
+    /// Called in the zygote, after each clone, whether it succeeded or not.
     fn after_clone(&mut self) {}
 
-    /// In the zygote, once, after its first cell: prepares what the first cell could do without,
-    /// for the benefit of all later ones.
+    /// Called in the zygote, once, after its first cell: prepares what the first cell can do
+    /// without and later ones benefit from.
     fn warm_further(&mut self) {}
 }
 
-/// A guest process inside its cell.
+/// A confined cell, as its guest process gets it.
 #[derive(Debug)]
-pub struct Confined {
-    /// The one way out.
+pub struct ConfinedCell {
+    /// The only connection out of the cell.
     pub socket: UnixStream,
-    /// The process's own limits.
+    /// Lets the process lower its own limits.
     pub limits: OwnLimits,
-    /// What the guest of a session's cell can do besides.
-    pub branching: Option<Branching>,
+    /// Present in a session's cell: its guest may branch between runs.
+    pub brancher: Option<Brancher>,
 }
 
 /// The limits of the process that holds it.
 #[derive(Debug)]
 pub struct OwnLimits {
     /// `None` when the plan leaves limits out.
-    inherited: Option<Inherited>,
+    inherited: Option<InheritedMemory>,
 }
 
 impl OwnLimits {
@@ -83,18 +84,18 @@ impl OwnLimits {
 #[derive(Debug)]
 pub(crate) struct CellTemplate {
     pub(crate) plan: ZygotePlan,
-    pub(crate) inherited: Inherited,
+    pub(crate) inherited: InheritedMemory,
     pub(crate) filters: Filters,
     pub(crate) session_filters: Filters,
     /// Where guests may read and execute the host's software.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<AllowedPath>,
 }
 
 /// The filters of a cell.
 #[derive(Debug)]
 pub(crate) struct Filters {
-    pub(crate) guest: Program,
-    pub(crate) keeper: Program,
+    pub(crate) guest: SeccompProgram,
+    pub(crate) keeper: SeccompProgram,
 }
 
 /// What one cell is to be.
@@ -107,12 +108,12 @@ pub(crate) struct CellOrder {
     pub(crate) kind: CellKind,
 }
 
-/// What a keeper has when its cell is prepared.
-struct Prepared {
+/// What a keeper holds once it has mounted its cell, before it starts the guest.
+struct PreparedKeeper {
     ended_children: OwnedFd,
-    keeper_is_confined: OwnedFd,
-    tell_guest: OwnedFd,
-    files: Files,
+    from_keeper: OwnedFd,
+    to_guest: OwnedFd,
+    files: CellFiles,
 }
 
 /// The host's ends of a new cell.
@@ -123,8 +124,8 @@ pub(crate) struct CellHandles {
     pub(crate) pidfd: OwnedFd,
 }
 
-/// The cell's own ends.
-struct Ends {
+/// The cell's ends of the two sockets.
+struct CellEnds {
     guest: UnixStream,
     keeper: OwnedFd,
 }
@@ -141,18 +142,18 @@ impl CellTemplate {
         let ids = OuterIds::current();
         guest.before_clone();
         let cloned = sys::process::clone(self.namespaces());
-        if !matches!(cloned, Ok(Cloned::Child)) {
+        if !matches!(cloned, Ok(CloneSide::Child)) {
             guest.after_clone();
         }
         match cloned? {
-            Cloned::Parent { pidfd, .. } => {
+            CloneSide::Parent { pidfd, .. } => {
                 Ok(CellHandles { guest: guest_host.into(), keeper: keeper_host, pidfd })
             }
-            Cloned::Child => {
+            CloneSide::Child => {
                 drop((guest_host, keeper_host));
-                let ends = Ends { guest: guest_cell, keeper: keeper_cell };
+                let ends = CellEnds { guest: guest_cell, keeper: keeper_cell };
                 // Unwinding must not reach the zygote's loop, which this process is a copy of.
-                let _ = catch_unwind(AssertUnwindSafe(|| self.keep(order, ids, ends, guest)));
+                let _ = catch_unwind(AssertUnwindSafe(|| self.run_keeper(order, ids, ends, guest)));
                 exit_now(0)
             }
         }
@@ -167,21 +168,21 @@ impl CellTemplate {
     }
 
     /// Pid 1: prepares the cell, starts the guest, watches.
-    fn keep(&self, order: &CellOrder, ids: OuterIds, ends: Ends, guest: &mut impl Guest) {
+    fn run_keeper(&self, order: &CellOrder, ids: OuterIds, ends: CellEnds, guest: &mut impl Guest) {
         let prepared = match self.prepare(order, ids, &ends) {
             Ok(prepared) => prepared,
             Err(error) => return guest.refused(ends.guest, &error),
         };
-        let Prepared { ended_children, keeper_is_confined, tell_guest, files } = prepared;
+        let PreparedKeeper { ended_children, from_keeper, to_guest, files } = prepared;
         match sys::process::clone(0).during(Mechanism::PidNamespace) {
             Err(error) => guest.refused(ends.guest, &error),
-            Ok(Cloned::Child) => {
-                drop((ends.keeper, ended_children, tell_guest));
-                self.become_guest(order, ends.guest, &keeper_is_confined, files, guest);
+            Ok(CloneSide::Child) => {
+                drop((ends.keeper, ended_children, to_guest));
+                self.become_guest(order, ends.guest, &from_keeper, files, guest);
                 exit_now(0)
             }
-            Ok(Cloned::Parent { pid, pidfd }) => {
-                drop(keeper_is_confined);
+            Ok(CloneSide::Parent { pid, pidfd }) => {
+                drop(from_keeper);
                 let filter = &self.filters(order.kind).keeper;
                 if let Err(error) = keeper::confine(&self.plan, order.kind, filter) {
                     return guest.refused(ends.guest, &error);
@@ -189,10 +190,10 @@ impl CellTemplate {
                 // The guest has its own copy. Of the two, only it may hold its socket: the host
                 // must see the end of the stream when the guest ends.
                 drop(ends.guest);
-                let _ = rustix::io::write(&tell_guest, &[CONFINED]);
-                drop(tell_guest);
-                let kept = Kept { pid, pidfd };
-                let _ = keeper::watch(&ends.keeper, &ended_children, &kept, files);
+                let _ = rustix::io::write(&to_guest, &[CONFINED]);
+                drop(to_guest);
+                let started = GuestProcess { pid, pidfd };
+                let _ = keeper::watch(&ends.keeper, &ended_children, &started, files);
             }
         }
     }
@@ -201,8 +202,8 @@ impl CellTemplate {
         &self,
         order: &CellOrder,
         ids: OuterIds,
-        ends: &Ends,
-    ) -> Result<Prepared, ConfineError> {
+        ends: &CellEnds,
+    ) -> Result<PreparedKeeper, ConfineError> {
         ids.map_inside().during(Mechanism::UserNamespace)?;
         if self.plan.asks_for(Mechanism::ClosedDescriptors) {
             let mut keep = vec![ends.guest.as_raw_fd(), ends.keeper.as_raw_fd()];
@@ -214,14 +215,13 @@ impl CellTemplate {
         let files = self.mount_own(order)?;
         ended_children_are(EndedChildren::WaitedFor).during(Mechanism::PidNamespace)?;
         let ended_children = child_signal_descriptor().during(Mechanism::PidNamespace)?;
-        let (keeper_is_confined, tell_guest) =
-            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-                .during(Mechanism::PidNamespace)?;
-        Ok(Prepared { ended_children, keeper_is_confined, tell_guest, files })
+        let (from_keeper, to_guest) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+            .during(Mechanism::PidNamespace)?;
+        Ok(PreparedKeeper { ended_children, from_keeper, to_guest, files })
     }
 
     /// The cell's own mounts.
-    fn mount_own(&self, order: &CellOrder) -> Result<Files, ConfineError> {
+    fn mount_own(&self, order: &CellOrder) -> Result<CellFiles, ConfineError> {
         let CellOrder { limits, grants, trees, .. } = order;
         let mount_proc = |at| match self.plan.asks_for(Mechanism::PrivateProc) {
             true => mounts::mount_private_proc(self.plan.guests(), at),
@@ -229,43 +229,43 @@ impl CellTemplate {
         };
         if order.kind == CellKind::Session {
             let finish = || match self.plan.guests() {
-                // Nothing in there is of use to one, and a rule about files cannot tell it from its
-                // own.
+                // A script has no use for it, and Landlock cannot tell it from the cell's own
+                // files.
                 Guests::Script => Ok(()),
                 Guests::Programs => mounts::mount_session_proc("proc"),
             };
             let root = SessionRoot::make(&self.plan, limits, grants, trees, finish);
-            return Ok(Files::Session(Box::new(root.during(Mechanism::ReadOnlyRoot)?)));
+            return Ok(CellFiles::Session(Box::new(root.during(Mechanism::ReadOnlyRoot)?)));
         }
         if !grants.is_empty() {
             let layered = mounts::enter_granted_root(limits, grants, trees, || mount_proc("proc"))
                 .during(Mechanism::ReadOnlyRoot)?;
-            return Ok(layered.map_or(Files::Plain, Files::Layered));
+            return Ok(layered.map_or(CellFiles::Plain, CellFiles::Layered));
         }
         if self.plan.asks_for(Mechanism::PrivateTmp) {
             mounts::mount_scratch(limits.disk_bytes, limits.inodes)
                 .during(Mechanism::PrivateTmp)?;
         }
         mount_proc("/proc").during(Mechanism::PrivateProc)?;
-        Ok(Files::Plain)
+        Ok(CellFiles::Plain)
     }
 
-    /// Pid 2: locks itself down, waits for the keeper to have done so too, and is handed over.
+    /// Pid 2: confines itself, waits until the keeper is confined too, and hands over to the guest.
     fn become_guest(
         &self,
         order: &CellOrder,
         socket: UnixStream,
-        keeper_is_confined: &impl AsFd,
-        files: Files,
+        from_keeper: &impl AsFd,
+        files: CellFiles,
         guest: &mut impl Guest,
     ) {
-        match self.confine_guest(order, &socket, keeper_is_confined, files) {
+        match self.confine_guest(order, &socket, from_keeper, files) {
             Ok(()) => {
                 let asked = self.plan.asks_for(Mechanism::ResourceLimits);
                 let limits = OwnLimits { inherited: asked.then_some(self.inherited) };
-                let branching =
-                    (order.kind == CellKind::Session).then(|| Branching::new(self.plan.guests()));
-                guest.confined(Confined { socket, limits, branching });
+                let brancher =
+                    (order.kind == CellKind::Session).then(|| Brancher::new(self.plan.guests()));
+                guest.confined(ConfinedCell { socket, limits, brancher });
             }
             Err(error) => guest.refused(socket, &error),
         }
@@ -275,16 +275,17 @@ impl CellTemplate {
         &self,
         order: &CellOrder,
         socket: &UnixStream,
-        keeper_is_confined: &impl AsFd,
-        files: Files,
+        from_keeper: &impl AsFd,
+        files: CellFiles,
     ) -> Result<(), ConfineError> {
-        if let Files::Session(root) = &files {
+        if let CellFiles::Session(root) = &files {
             let tree = root.tree(SessionRoot::FIRST).during(Mechanism::ReadOnlyRoot)?;
             enter_tree(tree).during(Mechanism::ReadOnlyRoot)?;
         }
         drop(files);
         unblock_all().during(Mechanism::PidNamespace)?;
-        // A cell is born into its zygote's process group, and a signal to a group knows no namespace.
+        // A cell is born into its zygote's process group, and a signal to a group knows no
+        // namespace.
         setsid().during(Mechanism::PidNamespace)?;
         let plan = &self.plan;
         if plan.asks_for(Mechanism::Capabilities) {
@@ -304,7 +305,7 @@ impl CellTemplate {
         if plan.asks_for(Mechanism::Landlock) {
             self.restrict_files(order).during(Mechanism::Landlock)?;
         }
-        wait_until_told(keeper_is_confined).during(Mechanism::PidNamespace)?;
+        wait_until_confined(from_keeper).during(Mechanism::PidNamespace)?;
         if plan.asks_for(Mechanism::ClosedDescriptors) {
             close_all_but(vec![socket.as_raw_fd()]).during(Mechanism::ClosedDescriptors)?;
         }
@@ -327,36 +328,39 @@ impl CellTemplate {
             CellKind::Single => self.own_places(&order.grants)?,
             // Of the trees of later branches only the root is known now, by the file it is. What is
             // read-only in there is so by its mount, and nothing of the guest's can be executed.
-            CellKind::Session => vec![Place::at("/", Reach::Own)?],
+            CellKind::Session => vec![AllowedPath::at("/", PathAccess::Own)?],
         };
         for (_, program) in &order.grants.commands {
-            own.push(Place::at(program, Reach::Execute)?);
+            own.push(AllowedPath::at(program, PathAccess::Execute)?);
         }
-        let places: Vec<&Place> = self.places.iter().chain(&own).collect();
+        let places: Vec<&AllowedPath> = self.places.iter().chain(&own).collect();
         landlock::restrict(&places).map(drop)
     }
 
-    fn own_places(&self, grants: &CellGrants) -> io::Result<Vec<Place>> {
-        let mut own = vec![Place::at("/tmp", Reach::Own)?, Place::at("/work", Reach::Own)?];
+    fn own_places(&self, grants: &CellGrants) -> io::Result<Vec<AllowedPath>> {
+        let mut own = vec![
+            AllowedPath::at("/tmp", PathAccess::Own)?,
+            AllowedPath::at("/work", PathAccess::Own)?,
+        ];
         if self.plan.guests() == Guests::Programs && !grants.is_empty() {
             // A root of the cell's own, to be listed like the zygote's.
-            own.push(Place::at("/", Reach::List)?);
+            own.push(AllowedPath::at("/", PathAccess::List)?);
         }
         for tree in &grants.trees {
             let reach = match (tree.access, tree.is_directory) {
-                (TreeAccess::Read, _) => Reach::Read,
-                (TreeAccess::Workspace, _) | (TreeAccess::Write, true) => Reach::Own,
-                (TreeAccess::Write, false) => Reach::OwnFile,
+                (TreeAccess::Read, _) => PathAccess::Read,
+                (TreeAccess::Workspace, _) | (TreeAccess::Write, true) => PathAccess::Own,
+                (TreeAccess::Write, false) => PathAccess::OwnFile,
             };
-            own.push(Place::at(tree.target(), reach)?);
+            own.push(AllowedPath::at(tree.target(), reach)?);
         }
         Ok(own)
     }
 }
 
 impl CellOrder {
-    /// What the guest's process may use. The branches of a session are counted together, so there is
-    /// room for all of them.
+    /// What the guest's process may use. The branches of a session are counted together, so there
+    /// is room for all of them.
     fn process_limits(&self) -> CellLimits {
         let branches = match self.kind {
             CellKind::Single => 0,
@@ -379,11 +383,11 @@ fn keep_capabilities(kept: CapabilitySet) -> io::Result<()> {
     Ok(set_capabilities(None, sets)?)
 }
 
-/// What a process says down a pipe once it is confined itself.
+/// The byte a process writes to a pipe once it is confined itself.
 pub(crate) const CONFINED: u8 = 1;
 
-/// Waits until the process at the other end of a pipe has said that it is confined.
-pub(crate) fn wait_until_told(pipe: &impl AsFd) -> io::Result<()> {
+/// Waits until the process at the other end of a pipe reports that it is confined.
+pub(crate) fn wait_until_confined(pipe: &impl AsFd) -> io::Result<()> {
     let mut said = [0];
     rustix::io::read(pipe, &mut said)?;
     if said == [CONFINED] { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }

@@ -1,8 +1,8 @@
 //! A control group per cell, where the system has delegated a subtree to this host.
 //!
-//! cgroup v2 bounds memory and processes of a whole cell at once and says when it has killed for
-//! memory. It is there only if the host's own group is its alone and has both controllers; the
-//! reason why not is kept, for `doctor` and for results.
+//! cgroup v2 bounds memory and processes of a whole cell at once, and reports when it has killed
+//! for memory. A host can use it only if it is alone in its own group and the group has both
+//! controllers; the reason why not is for `doctor` and for results.
 
 use std::{
     fs, io,
@@ -13,9 +13,9 @@ use std::{
 
 use crate::CellLimits;
 
-/// What a cell's group must be able to bound.
+/// The controllers a cell's group needs.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
-/// How groups of ours begin, so that those of a host that was killed can be found.
+/// The prefix of our groups' names, so that those of a killed host can be found.
 const CELL_PREFIX: &str = "belljar-cell-";
 const HOST_PREFIX: &str = "belljar-host-";
 
@@ -24,7 +24,7 @@ const HOST_PREFIX: &str = "belljar-host-";
 pub struct Delegation {
     root: PathBuf,
     host: u32,
-    /// Groups whose cells were still dying when they were let go of.
+    /// Groups that could not be removed yet, because their cells were still dying.
     emptying: Arc<Mutex<Vec<PathBuf>>>,
 }
 
@@ -72,11 +72,11 @@ impl Delegation {
         let delegation = Self { root: root.to_owned(), host: pid, emptying: Arc::default() };
         if !CONTROLLERS.into_iter().all(|name| has(&enabled, name)) {
             if others > 0 {
-                return Err(format!("{others} other processes share this group"));
+                return Err(format!("{others} other processes are in this group"));
             }
             delegation.divide().map_err(|error| format!("the group is not writable: {error}"))?;
         }
-        let unwritable = |error| format!("no group can be made beneath this one: {error}");
+        let unwritable = |error| format!("cannot create a group beneath this one: {error}");
         delegation.try_making_a_group().map_err(unwritable)?;
         delegation.remove_orphans();
         Ok(delegation)
@@ -91,7 +91,7 @@ impl Delegation {
         fs::write(self.root.join("cgroup.subtree_control"), enable)
     }
 
-    /// The group may be somebody else's, however its controllers are set.
+    /// The group may belong to another user, however its controllers are set.
     fn try_making_a_group(&self) -> io::Result<()> {
         let probe = self.root.join(format!("{CELL_PREFIX}{}-probe", self.host));
         fs::create_dir(&probe)?;
@@ -131,7 +131,7 @@ impl Delegation {
 }
 
 impl Leaf {
-    /// Changes the limits.
+    /// Changes the limits of the group, also while its cell runs.
     pub fn limit(&self, limits: &CellLimits) -> io::Result<()> {
         // Keeper and guest are there before any guest code, and what lies in /tmp counts too.
         let memory = limits.memory_bytes.saturating_add(limits.disk_bytes).saturating_add(64 << 20);
@@ -143,14 +143,14 @@ impl Leaf {
         fs::write(self.path.join("pids.max"), (limits.processes + 2).to_string())
     }
 
-    /// CPU time of all processes that were ever in this group, those that nobody waited for included.
+    /// CPU time of all processes that were ever in this group, unwaited children included.
     pub fn cpu_time(&self) -> Option<Duration> {
         let stat = fs::read_to_string(self.path.join("cpu.stat")).ok()?;
         let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
         used.trim().parse().ok().map(Duration::from_micros)
     }
 
-    /// Whether the kernel has killed in this group for want of memory.
+    /// Whether the kernel has killed a process of this group because memory ran out.
     pub fn ran_out_of_memory(&self) -> bool {
         let events = fs::read_to_string(self.path.join("memory.events")).unwrap_or_default();
         let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));

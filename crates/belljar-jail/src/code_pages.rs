@@ -1,16 +1,16 @@
 //! The code a cell runs, in huge pages of its zygote's own.
 //!
-//! Pages of a program's file are not handed on to a copy of the process: each cell finds them one by
-//! one, in some seventy faults, and has them taken away again when it ends. Huge pages of memory are
-//! handed on, a few entries of a table, and a cell has its code from the start.
+//! A clone does not inherit the page-table entries of a program's file: each cell maps those pages
+//! again, in some seventy faults, and unmaps them when it ends. It does inherit huge pages of
+//! anonymous memory, a few entries, so that a cell has its code mapped from the start.
 //!
-//! Nothing depends on it: where it cannot be had, the code stays where it is.
+//! This is an optimisation only: where it is not possible, the code stays where it is.
 
 use std::{fs, io, ops::Range};
 
 use crate::sys::{memory::CodeCopy, process::assert_single_threaded};
 
-/// More than an engine and what it stands on: a program with so much code is no release build.
+/// More code than this means a debug build, which is not worth copying.
 const MOST_BYTES: usize = 12 << 20;
 
 /// Puts the code from this address on, to the end of the program's code, into huge pages.
@@ -29,22 +29,22 @@ pub(crate) fn gather_from(address: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Code of the program that runs, as the kernel tells where it is: whole huge pages of it.
+/// The range of the running program's code, in whole huge pages, as the kernel reports it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OwnCode {
     range: Range<usize>,
 }
 
 impl OwnCode {
-    /// What the processor maps as one, beside pages of 4 KiB.
+    /// The size of a huge page; an ordinary one has 4 KiB.
     pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
     /// `None` if there is too little to be worth it, or too much.
     fn from(address: usize) -> io::Result<Option<Self>> {
-        Ok(Self::told_by(&fs::read_to_string("/proc/self/maps")?, address))
+        Ok(Self::from_maps(&fs::read_to_string("/proc/self/maps")?, address))
     }
 
-    fn told_by(maps: &str, address: usize) -> Option<Self> {
+    fn from_maps(maps: &str, address: usize) -> Option<Self> {
         let own = maps.lines().find_map(|line| {
             let (range, access) = mapping(line)?;
             (range.contains(&address) && access.starts_with("r-x")).then_some(range)
@@ -64,13 +64,13 @@ impl OwnCode {
         self.range.start
     }
 
-    /// How much it is.
+    /// The length of the range.
     pub(crate) fn bytes(&self) -> usize {
         self.range.len()
     }
 }
 
-/// Where a line of `/proc/PID/maps` says something is, and what may be done with it.
+/// The range of a line of `/proc/PID/maps`, and the rest of the line, which begins with its access.
 fn mapping(line: &str) -> Option<(Range<usize>, &str)> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;

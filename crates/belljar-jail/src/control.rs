@@ -1,4 +1,4 @@
-//! What host and zygote say to each other, one packet each, descriptors attached.
+//! The messages between host and zygote: one packet each, with descriptors attached.
 //!
 //! The zygote runs no guest code, so this is plumbing between trusted ends; packets are small and
 //! decoded strictly all the same.
@@ -19,79 +19,79 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{CellGrants, CellKind, CellLimits, GrantedTree, Mechanism, ZygotePlan};
 
-/// No answer or report is larger.
+/// No reply or report is larger.
 const MAX_PACKET_BYTES: usize = 8192;
 /// No order is larger: it may have a whole plan in it, or the paths of many grants.
 const MAX_ORDER_BYTES: usize = 64 * 1024;
 /// The most trees a cell can be granted, and more than the descriptors a cell comes with.
 pub const MAX_DESCRIPTORS: usize = 16;
 
-/// Host → zygote.
+/// What the host orders a zygote to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum Order {
-    /// First of all: how to be confined.
+pub enum ZygoteOrder {
+    /// The first order: how the zygote is to be confined.
     Confine(ZygotePlan),
-    /// Instead of being confined: detach these trees for cells of these ids, and end.
+    /// The only order of a process that is not to be confined: detach trees for a cell, and end.
     Detach {
-        /// Which.
+        /// In the order in which they are attached to the reply.
         trees: Vec<GrantedTree>,
-        /// Whom their owner is to appear as.
+        /// The user and group that the owner of the trees appears as in the cell.
         cells: Ids,
     },
     /// Clone a cell. The trees it is granted are attached.
     MakeCell {
-        /// Comes back with the answer.
+        /// Chosen by the host; comes back with the reply.
         serial: u64,
-        /// What it may use.
+        /// How much it may use.
         limits: CellLimits,
-        /// What it is granted.
+        /// The trees and commands it may reach.
         #[serde(default, skip_serializing_if = "CellGrants::is_empty")]
         grants: CellGrants,
-        /// How long it is to live.
+        /// Whether it is for one run or for a session.
         #[serde(default)]
         kind: CellKind,
     },
 }
 
-/// Zygote → host.
+/// What a zygote answers to an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum Answer {
-    /// Confined and warm.
+pub enum ZygoteReply {
+    /// The zygote is confined and warm, and can clone cells.
     Ready {
-        /// Whom its cells run as.
+        /// The user and group its cells run as, as the host numbers them.
         ids: Ids,
     },
     /// The trees are attached.
     Trees,
     /// A tree could not be detached.
     NoTree {
-        /// Which.
+        /// The path of the tree on the host.
         path: PathBuf,
         /// What the system said.
         message: String,
     },
     /// A layer could not be put in force; the zygote ends.
     Refused {
-        /// Which one.
+        /// The layer that failed.
         mechanism: Mechanism,
         /// What the system said.
         message: String,
     },
     /// The engine could not be warmed; the zygote ends.
     NotWarm {
-        /// Why.
+        /// What went wrong, for the operator.
         message: String,
     },
     /// A cell is under way: its socket, its keeper's socket and its pidfd are attached.
     Cell {
-        /// Of the order.
+        /// The serial of the order.
         serial: u64,
     },
     /// No cell could be cloned.
     NoCell {
-        /// Of the order.
+        /// The serial of the order.
         serial: u64,
         /// What the system said.
         message: String,
@@ -102,9 +102,9 @@ pub enum Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ids {
-    /// The user.
+    /// The user id, outside of all namespaces.
     pub uid: u32,
-    /// The group.
+    /// The group id, outside of all namespaces.
     pub gid: u32,
 }
 
@@ -128,19 +128,19 @@ pub fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>])
     Ok(())
 }
 
-/// Receives one packet; `None` when the other end is gone. Where this process can have no more
-/// descriptors, those that came with it are lost, all of them.
+/// Receives one packet; `None` when the other end is gone. If this process has too many descriptors
+/// open already, all those that came with the packet are lost.
 pub fn receive<M: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
     receive_into(socket, &mut [0; MAX_PACKET_BYTES])
 }
 
-/// The same for orders, which may be larger. Only as much memory is touched as the order takes: what
-/// a zygote writes to between two cells it has to copy first, page by page.
-pub(crate) fn receive_order(socket: impl AsFd) -> io::Result<Option<(Order, Vec<OwnedFd>)>> {
+/// Receives one order, which may be larger. It touches only as much memory as the order takes: a
+/// zygote copies each page that it writes to between two cells.
+pub(crate) fn receive_order(socket: impl AsFd) -> io::Result<Option<(ZygoteOrder, Vec<OwnedFd>)>> {
     receive_large(socket)
 }
 
-/// The same for anything of an order's size.
+/// Receives any message of an order's size.
 pub(crate) fn receive_large<M: DeserializeOwned>(
     socket: impl AsFd,
 ) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
@@ -169,7 +169,7 @@ fn receive_into<M: DeserializeOwned>(
     let bytes = packet.get(..received.bytes).filter(|_| is_whole);
     let message = serde_json::from_slice(bytes.ok_or(io::ErrorKind::InvalidData)?)?;
     if received.flags.contains(ReturnFlags::CTRUNC) {
-        // There is room for all that are ever sent: this process may have no more.
+        // There is room for all that are ever sent: this process has too many open.
         fds.clear();
     }
     Ok(Some((message, fds)))

@@ -8,21 +8,21 @@ use crate::Mechanism;
 
 /// A mechanism could not be put in force, so nothing may run.
 #[derive(Debug, Error)]
-#[error("could not put {mechanism} in force: {source}")]
+#[error("could not enforce {mechanism}: {source}")]
 pub struct ConfineError {
-    /// What failed.
+    /// The layer that is not in force.
     pub mechanism: Mechanism,
     /// What the system said.
     pub source: io::Error,
 }
 
-/// Names the mechanism an error belongs to.
-pub(crate) trait During<T> {
-    /// Wraps the error, if there is one.
+/// Adds the mechanism to the error of an operation.
+pub(crate) trait MechanismContext<T> {
+    /// Wraps the error, if there is one, in a [`ConfineError`].
     fn during(self, mechanism: Mechanism) -> Result<T, ConfineError>;
 }
 
-impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> MechanismContext<T> for Result<T, E> {
     fn during(self, mechanism: Mechanism) -> Result<T, ConfineError> {
         self.map_err(|source| ConfineError { mechanism, source: source.into() })
     }

@@ -1,4 +1,4 @@
-//! What this machine can enforce, found out by trying each layer in a process of its own (I3).
+//! What this machine can enforce: each layer is tried in a process of its own (I3).
 
 use std::{
     fs::File,
@@ -15,41 +15,41 @@ use crate::{
     identity,
     identity::OuterIds,
     landlock,
-    mounts::{self, Furniture},
+    mounts::{self, RootContents},
     rlimits,
-    seccomp::{Policy, Program},
+    seccomp::{SeccompPolicy, SeccompProgram},
     sys::{
         self,
-        process::{Cloned, exit_now},
+        process::{CloneSide, exit_now},
     },
 };
 
 /// The hidden first argument that makes a program examine the machine.
 pub const EXAMINE_ARGUMENT: &str = "__examine";
 
-/// One layer, and whether it holds here.
+/// One layer, and whether this machine can enforce it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// The layer's name.
+    /// The name of the layer, as in [`Mechanism::as_str`].
     pub layer: String,
-    /// Whether it works.
+    /// Whether the layer works on this machine.
     pub state: FindingState,
-    /// What was found, e.g. `ABI 7`, or the system's error.
+    /// What the trial found, e.g. `ABI 7`, or the system's error.
     pub detail: String,
-    /// What to do when it does not work.
+    /// What the operator can do when it does not work.
     pub remedy: Option<String>,
 }
 
-/// Whether a layer holds.
+/// What became of the trial of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingState {
-    /// Tried, and it held.
+    /// The trial of the layer succeeded.
     Works,
     /// Not available; `detail` names the substitute in force.
     Substituted,
-    /// Tried, and it failed: runs are refused.
+    /// The trial failed: runs are refused on this machine.
     Missing,
 }
 
@@ -106,10 +106,10 @@ pub fn memory_cgroup(delegation: &Result<Delegation, String>) -> Finding {
         Ok(_) => (FindingState::Works, "cgroup v2, delegated".to_owned(), None),
         Err(reason) => (
             FindingState::Substituted,
-            format!("{reason}; rlimits and sampling by the host take its place"),
+            format!("{reason}; rlimits and sampling by the host are used instead"),
             Some(
-                "recommended where strangers' code runs, for the kernel's own memory is bounded by it \
-                 alone: start belljar with `systemd-run --user --scope -p Delegate=yes`"
+                "recommended for untrusted code, because only a control group bounds the kernel's \
+                 own memory: start belljar with `systemd-run --user --scope -p Delegate=yes`"
                     .into(),
             ),
         ),
@@ -122,7 +122,7 @@ fn in_child(trial: Trial) -> Result<String, String> {
     let say = |error: io::Error| error.to_string();
     let (read, write) = rustix::pipe::pipe().map_err(|errno| errno.to_string())?;
     match sys::process::clone(0).map_err(say)? {
-        Cloned::Child => {
+        CloneSide::Child => {
             drop(read);
             let text = match trial() {
                 Ok(detail) => format!("+{detail}"),
@@ -131,7 +131,7 @@ fn in_child(trial: Trial) -> Result<String, String> {
             let _ = File::from(write).write_all(text.as_bytes());
             exit_now(0)
         }
-        Cloned::Parent { pid, .. } => {
+        CloneSide::Parent { pid, .. } => {
             drop(write);
             let mut text = String::new();
             File::from(read).read_to_string(&mut text).map_err(say)?;
@@ -139,7 +139,7 @@ fn in_child(trial: Trial) -> Result<String, String> {
             match text.split_at_checked(1) {
                 Some(("+", detail)) => Ok(detail.to_owned()),
                 Some((_, error)) => Err(error.to_owned()),
-                None => Err("the trial died".to_owned()),
+                None => Err("the trial process died".to_owned()),
             }
         }
     }
@@ -173,7 +173,7 @@ fn in_new_root(then: fn() -> io::Result<String>) -> io::Result<String> {
     enter_user_namespace()?;
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID;
     in_namespaces(flags, move || {
-        mounts::pivot_to_minimal_root(Guests::Script, &Furniture::default())?;
+        mounts::pivot_to_minimal_root(Guests::Script, &RootContents::default())?;
         then()
     })
 }
@@ -184,12 +184,12 @@ fn in_namespaces(
 ) -> io::Result<String> {
     let (read, write) = rustix::pipe::pipe()?;
     match sys::process::clone(flags)? {
-        Cloned::Child => {
+        CloneSide::Child => {
             let code = then().map_or_else(|error| error.raw_os_error().unwrap_or(-1), |_| 0);
             let _ = File::from(write).write_all(&code.to_le_bytes());
             exit_now(0)
         }
-        Cloned::Parent { pid, .. } => {
+        CloneSide::Parent { pid, .. } => {
             drop(write);
             let mut code = [0; 4];
             File::from(read).read_exact(&mut code)?;
@@ -209,7 +209,7 @@ fn try_undumpable() -> io::Result<String> {
 
 fn try_seccomp() -> io::Result<String> {
     set_no_new_privs(true)?;
-    let program = Program::compile(&Policy::zygote(Guests::Script));
+    let program = SeccompProgram::compile(&SeccompPolicy::zygote(Guests::Script));
     sys::seccomp::load(&program)?;
     Ok(format!("{} instructions", program.instructions().len()))
 }
@@ -244,7 +244,7 @@ pub(crate) fn remedy(mechanism: Mechanism) -> &'static str {
         }
         Mechanism::Seccomp => "the kernel needs CONFIG_SECCOMP_FILTER",
         Mechanism::UnprivilegedUser => {
-            "this root has no other user to become, as in a rootless container: map a range of ids \
+            "root cannot become another user here, as in a rootless container: map a range of ids \
              into it, or start belljar as an ordinary user"
         }
         Mechanism::Capabilities

@@ -1,8 +1,8 @@
-//! Who a process is: dropping root, and the id maps of user namespaces.
+//! The ids of a process: dropping root, and the id maps of user namespaces.
 //!
-//! Inside, everybody is uid 1000. Outside, a root host's cells run under an id nobody else has:
-//! RLIMIT_NPROC is not enforced for uid 0, and two hosts must not be able to signal each other's
-//! cells.
+//! Inside a namespace, every process is uid 1000. Outside, the cells of a root host run under an id
+//! that no other process has: RLIMIT_NPROC is not enforced for uid 0, and two hosts must not be
+//! able to signal each other's cells.
 
 use std::{fs, io};
 
@@ -17,10 +17,10 @@ use crate::control::Ids;
 const INSIDE_ID: u32 = 1000;
 /// Start of a range no distribution, systemd or container runtime hands out.
 const FIRST_PRIVATE_ID: u32 = 1_900_000_000;
-/// Where ids are scarce (a container with a small id map) there is still `nobody`.
+/// The fallback where ids are scarce, as in a container with a small id map: `nobody`.
 const NOBODY: u32 = 65534;
 
-/// Whom [`drop_root`] is going to make of this process first, if it is root.
+/// The ids that [`drop_root`] tries first, if this process is root.
 pub(crate) fn private_ids() -> Option<Ids> {
     let id = FIRST_PRIVATE_ID + getpid().as_raw_pid().unsigned_abs();
     getuid().is_root().then_some(Ids { uid: id, gid: id })
@@ -43,8 +43,8 @@ fn become_user(id: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The ids of the calling process as the machine numbers them, told by a process that was outside
-/// of all namespaces when it asked.
+/// The ids of the calling process as the machine numbers them. Call it before any user namespace is
+/// entered.
 pub(crate) fn own_ids() -> Ids {
     Ids { uid: getuid().as_raw(), gid: getgid().as_raw() }
 }
@@ -57,7 +57,7 @@ pub(crate) struct OuterIds {
 }
 
 impl OuterIds {
-    /// Those of the calling process.
+    /// The ids of the calling process.
     pub(crate) fn current() -> Self {
         Self { uid: getuid().as_raw(), gid: getgid().as_raw() }
     }
@@ -67,7 +67,7 @@ impl OuterIds {
         self.map_to(Self { uid: INSIDE_ID, gid: INSIDE_ID })
     }
 
-    /// The same for a process that is to remain who it is.
+    /// Maps them to themselves, for a process that keeps its ids.
     pub(crate) fn map_to_themselves(self) -> io::Result<()> {
         self.map_to(self)
     }

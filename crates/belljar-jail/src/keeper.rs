@@ -19,66 +19,67 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     CellKind, ConfineError, Mechanism, ZygotePlan, control,
-    error::During,
+    error::MechanismContext,
     mounts::{self, LayeredWork, NewBranch, SessionRoot},
-    seccomp::Program,
+    seccomp::SeccompProgram,
     sys,
 };
 
-/// What a session's keeper mounts overlays with later on: they do everything in their layers in its
-/// name, as those of other cells do in the name of a keeper that is not confined yet.
+/// The capabilities that a session's keeper needs to mount overlays later: an overlay works in its
+/// layers with the credentials it was mounted with.
 const OVERLAYS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::CHOWN);
 
-/// Longer than two guests take to go on in their trees: what is cleared away before that, they wait for.
-const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+/// How long tidying waits after branching: longer than two guests take to enter their new trees,
+/// which tidying would delay.
+const TIDY_DELAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Host → keeper.
+/// What the host asks of a keeper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-enum Request {
-    /// Another size of `/work` and `/tmp`.
+enum KeeperRequest {
+    /// Changes the size of `/work` and `/tmp`.
     Resize { bytes: u64, inodes: u64 },
-    /// A handle on what the guest has written to `/work`.
+    /// Asks for a handle on what the guest has written to `/work`.
     Work,
-    /// The rest is for sessions only. A handle on the first branch's guest.
+    /// Asks for a handle on the first branch's guest. This and the rest are for sessions only.
     FirstGuest,
-    /// Two trees for one branch.
+    /// Splits one branch's tree into two.
     Branch { branch: u64 },
-    /// The guest of a branch is dead: forget its files.
+    /// Drops the files of a branch whose guest is dead.
     DropBranch { branch: u64 },
-    /// A handle on a branch's `/work`, as it sees it.
+    /// Asks for a handle on a branch's `/work`, as the branch sees it.
     BranchFiles { branch: u64 },
 }
 
-/// Keeper → host.
+/// What a keeper reports to the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum KeeperReport {
     /// A handle on what the guest has written to `/work` is attached.
     Work,
-    /// There is no such handle.
+    /// The handle on `/work` could not be opened.
     NoWork {
         /// What the system said.
         message: String,
     },
     /// A handle on the first branch's guest is attached.
     FirstGuest,
-    /// The branch is frozen, and there are two trees instead: that of the new branch, and the one the
-    /// old branch is to go on in, are attached in this order.
+    /// The branch's tree is frozen, and two new ones replace it. They are attached: first that of
+    /// the new branch, then the one the old branch moves to.
     Branched {
         /// The number of the new branch.
         child: u64,
     },
-    /// The branch is what it was.
+    /// The branch was not split, and is unchanged.
     NotBranched {
-        /// Why.
+        /// The reason, for the person or code that asked for the branch.
         message: String,
     },
-    /// The branch is forgotten.
+    /// The files of the branch are dropped.
     Dropped,
     /// `/work` and `/tmp` have the size that was asked for.
     Resized,
@@ -89,7 +90,7 @@ pub enum KeeperReport {
     },
     /// The guest has ended.
     Ended {
-        /// How.
+        /// Its exit status or the signal that killed it.
         end: GuestEnd,
         /// CPU time it used in its life, in microseconds.
         cpu_us: u64,
@@ -102,25 +103,25 @@ pub enum KeeperReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum GuestEnd {
-    /// By itself, with this status.
+    /// It ended itself with this exit status.
     Exited(i32),
-    /// By this signal.
+    /// A signal of this number killed it.
     Killed(i32),
 }
 
 /// Asks a keeper, from the host, for another size of `/work` and `/tmp`; the answer is a report.
 pub fn request_resize(keeper: impl AsFd, bytes: u64, inodes: u64) -> io::Result<()> {
-    send_packet(keeper, &Request::Resize { bytes, inodes })
+    send_packet(keeper, &KeeperRequest::Resize { bytes, inodes })
 }
 
 /// Asks a keeper, from the host, for a handle on what the guest has written to `/work`.
 pub fn request_work(keeper: impl AsFd) -> io::Result<()> {
-    send_packet(keeper, &Request::Work)
+    send_packet(keeper, &KeeperRequest::Work)
 }
 
 /// Asks a session's keeper for a pidfd of the first branch's guest.
 pub fn request_first_guest(keeper: impl AsFd) -> io::Result<()> {
-    send_packet(keeper, &Request::FirstGuest)
+    send_packet(keeper, &KeeperRequest::FirstGuest)
 }
 
 /// Asks a session's keeper to make two trees of one branch. The answer is
@@ -129,19 +130,19 @@ pub fn request_first_guest(keeper: impl AsFd) -> io::Result<()> {
 /// From the answer on until the branch's guest has said that it goes on in its new tree, no other
 /// request may be made.
 pub fn request_branch(keeper: impl AsFd, branch: u64) -> io::Result<()> {
-    send_packet(keeper, &Request::Branch { branch })
+    send_packet(keeper, &KeeperRequest::Branch { branch })
 }
 
 /// Tells a session's keeper that the guest of a branch is dead. The answer is
 /// [`KeeperReport::Dropped`].
 pub fn request_drop(keeper: impl AsFd, branch: u64) -> io::Result<()> {
-    send_packet(keeper, &Request::DropBranch { branch })
+    send_packet(keeper, &KeeperRequest::DropBranch { branch })
 }
 
 /// Asks a session's keeper for a handle on a branch's `/work`, as the branch sees it; for
 /// [`BranchFiles`](crate::workspace::BranchFiles). The answer is [`KeeperReport::Work`].
 pub fn request_branch_files(keeper: impl AsFd, branch: u64) -> io::Result<()> {
-    send_packet(keeper, &Request::BranchFiles { branch })
+    send_packet(keeper, &KeeperRequest::BranchFiles { branch })
 }
 
 /// A keeper's next report, and all handles that come with it; `None` when it is gone.
@@ -155,12 +156,12 @@ pub fn receive_report(keeper: impl AsFd) -> io::Result<Option<(KeeperReport, Opt
     Ok(received.map(|(report, fds)| (report, fds.into_iter().next())))
 }
 
-/// Confines the keeper itself: one capability, over its own mounts, and a filter. A session's keeper
-/// has those over its own files as well.
+/// Confines the keeper itself: it keeps one capability, over its own mounts, and gets a filter. A
+/// session's keeper keeps those over its own files as well.
 pub(crate) fn confine(
     plan: &ZygotePlan,
     kind: CellKind,
-    filter: &Program,
+    filter: &SeccompProgram,
 ) -> Result<(), ConfineError> {
     let mounting = match kind {
         CellKind::Single => CapabilitySet::SYS_ADMIN,
@@ -179,9 +180,9 @@ pub(crate) fn confine(
     Ok(())
 }
 
-/// Where a guest's files are.
+/// How a cell keeps its guest's files.
 #[derive(Debug)]
-pub(crate) enum Files {
+pub(crate) enum CellFiles {
     /// In the cell's own `/work`.
     Plain,
     /// In a layer over its workspace.
@@ -190,22 +191,22 @@ pub(crate) enum Files {
     Session(Box<SessionRoot>),
 }
 
-/// The guest a keeper has started.
+/// The guest process that a keeper has started.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct GuestProcess {
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
 }
 
-/// Serves the cell until the host lets go of it. What the guest left can still be asked for when it
-/// has ended.
+/// Serves the cell until the host closes its socket. The guest's files can still be asked for after
+/// the guest has ended.
 pub(crate) fn watch(
     socket: &OwnedFd,
     ended_children: &OwnedFd,
-    guest: &Kept,
-    mut files: Files,
+    guest: &GuestProcess,
+    mut files: CellFiles,
 ) -> io::Result<()> {
-    // When there is something to tidy: for how long a request is waited for before that.
+    // When there is something to tidy: how long to wait for a request before that.
     let mut untidy = None;
     loop {
         let mut ready =
@@ -220,60 +221,69 @@ pub(crate) fn watch(
         }
         let mut is_branching = false;
         if from_host {
-            let Some(request) = receive_packet::<Request>(socket)? else { return Ok(()) };
+            let Some(request) = receive_packet::<KeeperRequest>(socket)? else { return Ok(()) };
             answer(socket, &request, guest, &mut files)?;
-            is_branching = matches!(request, Request::Branch { .. });
+            is_branching = matches!(request, KeeperRequest::Branch { .. });
         }
-        if let Files::Session(root) = &mut files
+        if let CellFiles::Session(root) = &mut files
             && (from_host || untidy.is_some())
         {
             let is_put_off = is_branching && untidy.is_none();
-            untidy = if is_put_off { Some(REST) } else { root.tidy().then_some(AT_ONCE) };
+            untidy = if is_put_off { Some(TIDY_DELAY) } else { root.tidy().then_some(AT_ONCE) };
         }
     }
 }
 
-fn answer(socket: &OwnedFd, request: &Request, guest: &Kept, files: &mut Files) -> io::Result<()> {
+fn answer(
+    socket: &OwnedFd,
+    request: &KeeperRequest,
+    guest: &GuestProcess,
+    files: &mut CellFiles,
+) -> io::Result<()> {
     match (request, files) {
-        (&Request::Resize { bytes, inodes }, _) => {
+        (&KeeperRequest::Resize { bytes, inodes }, _) => {
             let report = match mounts::resize_scratch(bytes, inodes) {
                 Ok(()) => KeeperReport::Resized,
                 Err(error) => KeeperReport::NotResized { message: error.to_string() },
             };
             send_packet(socket, &report)
         }
-        (Request::Work, Files::Layered(LayeredWork { changes })) => {
+        (KeeperRequest::Work, CellFiles::Layered(LayeredWork { changes })) => {
             control::send(socket, &KeeperReport::Work, &[changes.as_fd()])
         }
-        (Request::Work, Files::Plain) => hand_over(socket, mounts::open_work()),
-        (Request::FirstGuest, _) => {
+        (KeeperRequest::Work, CellFiles::Plain) => hand_over(socket, mounts::open_work()),
+        (KeeperRequest::FirstGuest, _) => {
             control::send(socket, &KeeperReport::FirstGuest, &[guest.pidfd.as_fd()])
         }
-        (request, Files::Session(root)) => answer_session(socket, request, root),
-        (_, Files::Plain | Files::Layered(_)) => {
+        (request, CellFiles::Session(root)) => answer_session(socket, request, root),
+        (_, CellFiles::Plain | CellFiles::Layered(_)) => {
             let message = "this cell has no branches".to_owned();
             send_packet(socket, &KeeperReport::NotBranched { message })
         }
     }
 }
 
-fn answer_session(socket: &OwnedFd, request: &Request, root: &mut SessionRoot) -> io::Result<()> {
+fn answer_session(
+    socket: &OwnedFd,
+    request: &KeeperRequest,
+    root: &mut SessionRoot,
+) -> io::Result<()> {
     match *request {
-        Request::Branch { branch } => match root.branch(branch) {
+        KeeperRequest::Branch { branch } => match root.branch(branch) {
             Ok(NewBranch { child, child_tree, parent_tree }) => {
                 let trees = [child_tree.as_fd(), parent_tree.as_fd()];
                 control::send(socket, &KeeperReport::Branched { child }, &trees)
             }
             Err(error) => not_branched(socket, &error),
         },
-        Request::DropBranch { branch } => match root.drop_branch(branch) {
+        KeeperRequest::DropBranch { branch } => match root.drop_branch(branch) {
             Ok(()) => send_packet(socket, &KeeperReport::Dropped),
             Err(error) => not_branched(socket, &error),
         },
-        Request::BranchFiles { branch } => hand_over(socket, root.work(branch)),
-        // Its files are those of its branches.
-        Request::Work => hand_over(socket, Err(io::ErrorKind::Unsupported.into())),
-        Request::Resize { .. } | Request::FirstGuest => Ok(()),
+        KeeperRequest::BranchFiles { branch } => hand_over(socket, root.work(branch)),
+        // The files of a session belong to its branches.
+        KeeperRequest::Work => hand_over(socket, Err(io::ErrorKind::Unsupported.into())),
+        KeeperRequest::Resize { .. } | KeeperRequest::FirstGuest => Ok(()),
     }
 }
 

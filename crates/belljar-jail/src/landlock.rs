@@ -1,9 +1,9 @@
-//! File access by rule: the second net, under mounts and descriptors.
+//! Landlock: file access by rule, a second layer under mounts and descriptors.
 //!
-//! Files are opened beneath the cell's own directories, what it was granted and what its engine
-//! needs, and nowhere else: not in `/proc`, which would tell the host path of the program, and not
-//! through a descriptor that leaked in from somewhere. Where the kernel knows how, TCP, abstract
-//! sockets and signals to the outside are refused too.
+//! Files can be opened beneath the cell's own directories, its grants and what its engine needs,
+//! and nowhere else: not in `/proc`, which would reveal the host path of the program, and not
+//! through a leaked descriptor. Where the kernel supports it, TCP, abstract sockets and signals to
+//! the outside are refused too.
 
 use std::{
     io,
@@ -19,74 +19,74 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::{View, mounts};
 
-/// Debian 12's kernel 6.1 has ABI 2; what later ABIs add is used where it is there.
+/// Debian 12's kernel 6.1 has ABI 2; later ABIs are used where the kernel has them.
 const REQUIRED: ABI = ABI::V2;
 const WANTED: ABI = ABI::V6;
 
 /// What may be done beneath a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// Directories are listed.
+pub(crate) enum PathAccess {
+    /// Directories can be listed.
     List,
-    /// Files and directories are read.
+    /// Files and directories can be read.
     Read,
-    /// Programs are started.
+    /// Programs can be read and executed.
     Execute,
-    /// A device is read and written.
+    /// A device can be read and written.
     Device,
-    /// Everything that is done with ordinary files and directories.
+    /// Everything can be done with ordinary files and directories.
     Own,
-    /// An ordinary file, by itself, is read and written.
+    /// A single ordinary file can be read and written.
     OwnFile,
 }
 
-/// One rule: a place, and what may be done there.
+/// One rule: a path by its handle, and what may be done beneath it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct AllowedPath {
     handle: OwnedFd,
-    reach: Reach,
+    reach: PathAccess,
 }
 
-impl Place {
-    /// The place a path leads to now.
-    pub(crate) fn at(path: impl AsRef<Path>, reach: Reach) -> io::Result<Self> {
+impl AllowedPath {
+    /// A rule for what is at a path now.
+    pub(crate) fn at(path: impl AsRef<Path>, reach: PathAccess) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let handle = openat(CWD, path.as_ref(), flags, Mode::empty())?;
         Ok(Self { handle, reach })
     }
 
-    /// What a view lets guests read and execute; what is not there needs no rule.
+    /// The rules for what a view lets guests read and execute; missing paths need none.
     pub(crate) fn of_view(view: &View) -> Vec<Self> {
-        let read = view.readable.iter().map(|path| (path, Reach::Read));
-        let execute = view.executable.iter().map(|path| (path, Reach::Execute));
+        let read = view.readable.iter().map(|path| (path, PathAccess::Read));
+        let execute = view.executable.iter().map(|path| (path, PathAccess::Execute));
         let of_view = read.chain(execute).filter_map(|(path, reach)| Self::at(path, reach).ok());
         let devices = mounts::DEVICES.iter();
-        let devices = devices.filter_map(|(path, _)| Self::at(path, Reach::Device).ok());
+        let devices = devices.filter_map(|(path, _)| Self::at(path, PathAccess::Device).ok());
         // The root itself holds nothing but what is listed here, and a cell's own directories.
-        let root = Self::at("/", Reach::List).ok();
+        let root = Self::at("/", PathAccess::List).ok();
         of_view.chain(devices).chain(root).collect()
     }
 }
 
-impl AsFd for Place {
+impl AsFd for AllowedPath {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.handle.as_fd()
     }
 }
 
-/// Restricts the calling process and all it will ever start to these places; returns the kernel's
+/// Restricts the calling process and all it will ever start to these paths; returns the kernel's
 /// ABI.
-pub(crate) fn restrict(places: &[&Place]) -> io::Result<i32> {
+pub(crate) fn restrict(places: &[&AllowedPath]) -> io::Result<i32> {
     let abi = apply(places).map_err(io::Error::other)?;
     abi.ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
 /// Restricts the calling process to `/tmp`, if it can be done at all.
 pub(crate) fn restrict_to_tmp() -> io::Result<i32> {
-    restrict(&[&Place::at("/tmp", Reach::Own)?])
+    restrict(&[&AllowedPath::at("/tmp", PathAccess::Own)?])
 }
 
-fn apply(places: &[&Place]) -> Result<Option<i32>, RulesetError> {
+fn apply(places: &[&AllowedPath]) -> Result<Option<i32>, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(REQUIRED))?
@@ -110,14 +110,14 @@ fn apply(places: &[&Place]) -> Result<Option<i32>, RulesetError> {
     })
 }
 
-fn access(reach: Reach) -> BitFlags<AccessFs> {
+fn access(reach: PathAccess) -> BitFlags<AccessFs> {
     match reach {
-        Reach::List => AccessFs::ReadDir.into(),
-        Reach::Read => AccessFs::ReadFile | AccessFs::ReadDir,
-        Reach::Execute => AccessFs::ReadFile | AccessFs::Execute,
-        Reach::Device => AccessFs::ReadFile | AccessFs::WriteFile,
-        Reach::OwnFile => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate,
-        Reach::Own => {
+        PathAccess::List => AccessFs::ReadDir.into(),
+        PathAccess::Read => AccessFs::ReadFile | AccessFs::ReadDir,
+        PathAccess::Execute => AccessFs::ReadFile | AccessFs::Execute,
+        PathAccess::Device => AccessFs::ReadFile | AccessFs::WriteFile,
+        PathAccess::OwnFile => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate,
+        PathAccess::Own => {
             AccessFs::ReadFile
                 | AccessFs::ReadDir
                 | AccessFs::MakeReg

@@ -7,7 +7,6 @@
 //! This is the only crate with `unsafe`. It knows no engine, no tool and nothing asynchronous.
 
 mod branch;
-pub mod brood;
 mod cell;
 pub mod cgroup;
 mod code_pages;
@@ -23,6 +22,7 @@ mod mechanism;
 mod mounts;
 mod numbers;
 mod plan;
+pub mod process_tree;
 mod rlimits;
 pub mod sample;
 pub mod seccomp;
@@ -33,8 +33,8 @@ mod trees;
 pub mod workspace;
 pub mod zygote;
 
-pub use branch::{Branched, Branching, Moment};
-pub use cell::{Confined, Guest, OwnLimits};
+pub use branch::{BranchSide, BranchStep, Brancher};
+pub use cell::{ConfinedCell, Guest, OwnLimits};
 pub use error::ConfineError;
 pub use keeper::{
     GuestEnd, KeeperReport, receive_answer, receive_report, request_branch, request_branch_files,

@@ -1,8 +1,10 @@
 //! The jail as a shared library, for a zygote that is a program of another language.
 //!
-//! The program is started by [`serve_by`](crate::zygote::serve_by), gets warm, and hands itself over
-//! with [`belljar_resume`]; cells are cloned and confined by the same code as any other's, and go on
-//! in the program's own language.
+//! The program is started by [`serve_by`](crate::zygote::serve_by), warms up, and hands itself over
+//! with [`belljar_resume`]. Its cells are cloned and confined by the same code as those of any
+//! other engine, and then run in the program's own language. The jail does not know frames: those
+//! that have to be sent while the process is being cloned are handed to it as bytes,
+//! [`BranchFrames`].
 #![expect(unsafe_code, reason = "the functions of a C library")]
 
 use std::{
@@ -22,7 +24,8 @@ use rustix::{
 };
 
 use crate::{
-    Branched, Branching, CellLimits, ConfineError, Confined, Guest, Moment, OwnLimits, zygote,
+    BranchSide, BranchStep, Brancher, CellLimits, ConfineError, ConfinedCell, Guest, OwnLimits,
+    zygote,
 };
 
 /// What the program does around the cloning of cells. Plain functions without a context.
@@ -31,7 +34,7 @@ use crate::{
 pub struct Hooks {
     /// In the zygote, before each clone.
     pub before_clone: extern "C" fn(),
-    /// In the zygote, after each.
+    /// In the zygote, after each clone.
     pub after_clone: extern "C" fn(),
     /// In a clone, before it does anything else in the program's language.
     pub in_clone: extern "C" fn(),
@@ -41,18 +44,18 @@ pub struct Hooks {
     /// A layer could not be put in force: the cell's socket, the layer, what the system said. The
     /// process ends on return.
     pub refused: extern "C" fn(c_int, *const c_char, *const c_char),
-    /// In the zygote, once, after its first cell.
+    /// In the zygote, once, after its first cell: see [`Guest::warm_further`].
     pub warm_further: extern "C" fn(),
 }
 
 impl Guest for Hooks {
-    fn confined(&mut self, cell: Confined) {
-        let Confined { socket, limits, branching } = cell;
+    fn confined(&mut self, cell: ConfinedCell) {
+        let ConfinedCell { socket, limits, brancher } = cell;
         *OWN_LIMITS.lock().unwrap_or_else(PoisonError::into_inner) = Some(limits);
         (self.in_clone)();
-        let is_session = c_int::from(branching.is_some());
-        *BRANCHING.lock().unwrap_or_else(PoisonError::into_inner) =
-            branching.map(|branching| (branching, *self));
+        let is_session = c_int::from(brancher.is_some());
+        *BRANCHER.lock().unwrap_or_else(PoisonError::into_inner) =
+            brancher.map(|brancher| (brancher, *self));
         (self.confined)(socket.into_raw_fd(), is_session);
     }
 
@@ -76,13 +79,13 @@ impl Guest for Hooks {
     }
 }
 
-/// Of the cell this process is in.
+/// The limits of the cell this process is in.
 static OWN_LIMITS: Mutex<Option<OwnLimits>> = Mutex::new(None);
 
-/// Of the session's cell this process is in, if it is one.
-static BRANCHING: Mutex<Option<(Branching, Hooks)>> = Mutex::new(None);
+/// Set if this process is in a session's cell.
+static BRANCHER: Mutex<Option<(Brancher, Hooks)>> = Mutex::new(None);
 
-/// Goes on as the zygote; never returns.
+/// Continues as the zygote; never returns.
 ///
 /// # Safety
 /// `handover` is the last argument the program was started with, as a C string; `hooks` points at
@@ -120,82 +123,90 @@ pub extern "C" fn belljar_lower_limits(
     }
 }
 
-/// What a guest and its host say to each other when it has become two. That comes before anything
-/// else: whatever the guest touches from then on is copied page by page, and the host does not wait
-/// for that.
+/// The frames that a guest and its host exchange right after the guest has branched. They come
+/// before anything else: every page the guest touches from then on is copied first, and the host
+/// does not wait for that.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Words {
-    in_parent: Word,
-    in_child: Word,
-    /// The frame `Reroot`, which the host sends when it has heard both.
-    reroot: Word,
-    rerooted: Word,
+pub struct BranchFrames {
+    /// Sent by the parent: `Branched`.
+    in_parent: FrameBytes,
+    /// Sent by the copy on its own socket: `Ready`.
+    in_child: FrameBytes,
+    /// Received by the parent: `Reroot`, which the host sends when it has both of the above.
+    reroot: FrameBytes,
+    /// Sent by the parent in its new tree: `Rerooted`.
+    rerooted: FrameBytes,
 }
 
-/// Some bytes.
+/// One encoded frame, in memory of the caller.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-struct Word {
+struct FrameBytes {
     start: *const u8,
     bytes: usize,
 }
 
-impl Word {
+impl FrameBytes {
     /// # Safety
-    /// It points to so many bytes that can be read, and stay as they are for `'a`.
+    /// `start` points to `bytes` bytes that can be read and do not change for `'a`.
     unsafe fn read<'a>(self) -> &'a [u8] {
         // SAFETY: the caller vouches for it.
         unsafe { slice::from_raw_parts(self.start, self.bytes) }
     }
 }
 
-/// Takes the byte that follows the frame `Branch` off the cell's socket, and becomes two: 0 in the
-/// one that was told to, 1 in the copy, whose socket has the same number. Both have said their words
-/// then, and the first one has gone on in the tree that the host sends next. Anything below is an error
-/// number, negative, and [`belljar_why`] has more to say: there is no copy, or no tree to go on in.
+/// Takes the byte that follows the frame `Branch` off the cell's socket, and clones the process.
+/// Returns 0 in the parent and 1 in the copy, whose socket has the same number. Both have sent
+/// their frames then, and the parent has moved to the tree that the host sent. A negative result is
+/// an error number, which [`belljar_why`] explains: there is no copy, or no tree to move to.
 ///
 /// # Safety
-/// `socket` is the descriptor that the cell was given, and open. `words` and what it points to can be
-/// read.
+/// `socket` is the descriptor that the cell was given, and open. `frames` and what it points to can
+/// be read.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn belljar_branch(socket: c_int, words: *const Words) -> c_int {
+pub unsafe extern "C" fn belljar_branch(socket: c_int, frames: *const BranchFrames) -> c_int {
     // SAFETY: the caller vouches for the descriptor.
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };
     // SAFETY: the caller vouches for the pointer.
-    let words = unsafe { *words };
+    let frames = unsafe { *frames };
     // SAFETY: the caller vouches for what it points to.
     let [in_parent, in_child, reroot, rerooted] = unsafe {
-        [words.in_parent.read(), words.in_child.read(), words.reroot.read(), words.rerooted.read()]
+        [
+            frames.in_parent.read(),
+            frames.in_child.read(),
+            frames.reroot.read(),
+            frames.rerooted.read(),
+        ]
     };
-    told(own_branching().and_then(|(branching, hooks)| {
+    to_status(own_brancher().and_then(|(brancher, hooks)| {
         let mut moved = Ok(());
-        let branched = branching.branch(socket, |moment| match moment {
-            Moment::Before => (hooks.before_clone)(),
-            Moment::InParent => {
-                say(socket, in_parent);
-                moved = hear(socket, reroot).and_then(|()| branching.reroot(socket));
+        let branched = brancher.branch(socket, |moment| match moment {
+            BranchStep::Before => (hooks.before_clone)(),
+            BranchStep::InParent => {
+                send_all(socket, in_parent);
+                moved = receive_exactly(socket, reroot).and_then(|()| brancher.reroot(socket));
                 if moved.is_ok() {
-                    say(socket, rerooted);
+                    send_all(socket, rerooted);
                 }
                 (hooks.after_clone)();
             }
-            Moment::InVain => (hooks.after_clone)(),
-            Moment::InChild => {
-                say(socket, in_child);
+            BranchStep::Failed => (hooks.after_clone)(),
+            BranchStep::InChild => {
+                send_all(socket, in_child);
                 (hooks.in_clone)();
             }
         })?;
-        moved.map(|()| c_int::from(branched == Branched::Child))
+        moved.map(|()| c_int::from(branched == BranchSide::Child))
     }))
 }
 
-/// Takes these words off the socket, and nothing after them. The host says nothing else here.
-fn hear(socket: BorrowedFd<'_>, words: &[u8]) -> io::Result<()> {
+/// Reads these bytes off the socket, and nothing after them. Anything else is an error.
+fn receive_exactly(socket: BorrowedFd<'_>, frames: &[u8]) -> io::Result<()> {
     let mut room = [0; 64];
-    let heard = room.get_mut(..words.len()).ok_or(io::ErrorKind::InvalidInput)?;
+    let received = room.get_mut(..frames.len()).ok_or(io::ErrorKind::InvalidInput)?;
     let mut bytes = 0;
-    while let Some(rest) = heard.get_mut(bytes..).filter(|rest| !rest.is_empty()) {
+    while let Some(rest) = received.get_mut(bytes..).filter(|rest| !rest.is_empty()) {
         match recv(socket, rest, RecvFlags::empty()) {
             Ok((_, 0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok((_, more)) => bytes += more,
@@ -203,21 +214,21 @@ fn hear(socket: BorrowedFd<'_>, words: &[u8]) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
-    if heard == words { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+    if received == frames { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// Sends it whole. A host that is gone needs no telling.
-fn say(socket: BorrowedFd<'_>, mut words: &[u8]) {
-    while !words.is_empty() {
-        match send(socket, words, SendFlags::NOSIGNAL) {
-            Ok(sent) => words = words.get(sent..).unwrap_or_default(),
+/// Sends all of the bytes. If the host is gone, nothing is left to do.
+fn send_all(socket: BorrowedFd<'_>, mut frames: &[u8]) {
+    while !frames.is_empty() {
+        match send(socket, frames, SendFlags::NOSIGNAL) {
+            Ok(sent) => frames = frames.get(sent..).unwrap_or_default(),
             Err(Errno::INTR) => {}
             Err(_) => return,
         }
     }
 }
 
-/// Takes the byte that follows the frame `Reroot` off the cell's socket, and goes on in the tree that
+/// Takes the byte that follows the frame `Reroot` off the cell's socket, and moves to the tree that
 /// comes with it: 0, or a negative error number.
 ///
 /// # Safety
@@ -226,10 +237,10 @@ fn say(socket: BorrowedFd<'_>, mut words: &[u8]) {
 pub unsafe extern "C" fn belljar_reroot(socket: c_int) -> c_int {
     // SAFETY: the caller vouches for the descriptor.
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };
-    told(own_branching().and_then(|(branching, _)| branching.reroot(socket).map(|()| 0)))
+    to_status(own_brancher().and_then(|(brancher, _)| brancher.reroot(socket).map(|()| 0)))
 }
 
-/// What the last call that failed had to say: a C string that stays until the next one fails.
+/// The message of the last call that failed: a C string that stays until the next one fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn belljar_why() -> *const c_char {
     WHY.lock().unwrap_or_else(PoisonError::into_inner).as_ptr()
@@ -237,12 +248,12 @@ pub extern "C" fn belljar_why() -> *const c_char {
 
 static WHY: LazyLock<Mutex<CString>> = LazyLock::new(Mutex::default);
 
-fn own_branching() -> io::Result<(Branching, Hooks)> {
-    let own = *BRANCHING.lock().unwrap_or_else(PoisonError::into_inner);
+fn own_brancher() -> io::Result<(Brancher, Hooks)> {
+    let own = *BRANCHER.lock().unwrap_or_else(PoisonError::into_inner);
     own.ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
-fn told(result: io::Result<c_int>) -> c_int {
+fn to_status(result: io::Result<c_int>) -> c_int {
     result.unwrap_or_else(|error| {
         let why = CString::new(error.to_string()).unwrap_or_default();
         *WHY.lock().unwrap_or_else(PoisonError::into_inner) = why;

@@ -1,4 +1,4 @@
-//! The layers, by name.
+//! The layers of confinement, by the names that results and messages use.
 
 use std::fmt;
 
@@ -26,21 +26,21 @@ macro_rules! mechanisms {
 }
 
 mechanisms! {
-    /// A root host becomes an ordinary user first.
+    /// A host that runs as root becomes an ordinary user first.
     UnprivilegedUser = "unprivileged-user",
-    /// Own user namespace, for the zygote and again for each cell.
+    /// A user namespace for the zygote, and one for each cell.
     UserNamespace = "userns",
-    /// Own mount namespace.
+    /// A mount namespace for the zygote, and one for each cell.
     MountNamespace = "mountns",
-    /// Own process ids.
+    /// A pid namespace for the zygote, and one for each cell.
     PidNamespace = "pidns",
     /// A network namespace with nothing in it.
     NetworkNamespace = "netns",
-    /// Own System V and POSIX IPC.
+    /// System V and POSIX IPC of the cell's own.
     IpcNamespace = "ipcns",
-    /// Own host name.
+    /// A host name that is not the machine's.
     UtsNamespace = "utsns",
-    /// Own view of control groups.
+    /// A view of control groups that ends at the zygote's own.
     CgroupNamespace = "cgroupns",
     /// A minimal read-only root by `pivot_root`.
     ReadOnlyRoot = "read-only-root",
@@ -48,7 +48,7 @@ mechanisms! {
     PrivateTmp = "private-tmp",
     /// A `/proc` that shows the cell only.
     PrivateProc = "private-proc",
-    /// No capability, and none to be had.
+    /// No capability, and no way to gain one.
     Capabilities = "no-capabilities",
     /// `execve` never adds privilege.
     NoNewPrivileges = "no-new-privs",
@@ -58,9 +58,9 @@ mechanisms! {
     Undumpable = "undumpable",
     /// No inherited descriptor but the cell's own socket.
     ClosedDescriptors = "closed-fds",
-    /// File access by rule, a second net under the mounts.
+    /// File access by rule, a second layer under the mounts.
     Landlock = "landlock",
-    /// The system-call filter, last.
+    /// The system-call filter, which is loaded last.
     Seccomp = "seccomp",
 }
 

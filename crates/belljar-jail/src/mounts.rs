@@ -36,20 +36,20 @@ pub(crate) use session::{MAX_BRANCHES, NewBranch, SessionRoot};
 
 use crate::{Guests, sys};
 
-/// Nothing on any mount of ours is executable, a device, or setuid.
+/// No mount of ours has anything executable, setuid or a device on it, except as below.
 const INERT: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NODEV)
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
-/// The host's software is read and executed, and that is all.
+/// The host's software can be read and executed, not written.
 pub(crate) const SOFTWARE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NODEV)
     .union(MountAttrFlags::MOUNT_ATTR_RDONLY);
-/// A device file has to be one, but nothing else.
+/// A device file must work as one, and as nothing else.
 pub(crate) const DEVICE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC)
     .union(MountAttrFlags::MOUNT_ATTR_RDONLY);
 
-/// Devices programs cannot do without, and which of the host's each is; none of them leads anywhere.
+/// Devices that programs need, each with the host's device that it is. None leads out of the cell.
 ///
 /// A shared mapping of `/dev/zero` is memory that no limit counts once it is all but unmapped.
 /// `/dev/full` gives zeros as well and cannot be mapped.
@@ -75,19 +75,19 @@ const STAGING: [&str; 2] = ["/tmp", "/proc"];
 
 const DIRECTORY: Mode = Mode::from_raw_mode(0o755);
 
-/// What goes into a zygote's root beside its mount points.
+/// What a zygote's root contains besides its mount points.
 #[derive(Debug, Default)]
-pub(crate) struct Furniture {
+pub(crate) struct RootContents {
     /// Detached trees, and where they go.
     pub(crate) trees: Vec<(PathBuf, OwnedFd)>,
     /// Symbolic links, as `(path, what it leads to)`.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
-    /// Files, by path.
+    /// Files to write, by their path in the root.
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
 }
 
 /// Replaces the root of this mount namespace by a minimal, read-only one.
-pub(crate) fn pivot_to_minimal_root(guests: Guests, furniture: &Furniture) -> io::Result<()> {
+pub(crate) fn pivot_to_minimal_root(guests: Guests, contents: &RootContents) -> io::Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let attributes = match guests {
         Guests::Script => INERT,
@@ -108,7 +108,7 @@ pub(crate) fn pivot_to_minimal_root(guests: Guests, furniture: &Furniture) -> io
         mkdirat(CWD, directory, DIRECTORY)?;
     }
     attach("proc", &[("subset", "pid")], "proc")?;
-    furnish(furniture)?;
+    fill_root(contents)?;
     become_root()
 }
 
@@ -122,22 +122,22 @@ fn become_root() -> io::Result<()> {
     sys::mount::add_attributes_here(&root, MountAttrFlags::MOUNT_ATTR_RDONLY)
 }
 
-/// Puts furniture into the current directory, the root to be.
-fn furnish(furniture: &Furniture) -> io::Result<()> {
-    for (path, tree) in &furniture.trees {
+/// Fills the current directory, which is to become the root.
+fn fill_root(contents: &RootContents) -> io::Result<()> {
+    for (path, tree) in &contents.trees {
         place_tree(tree, path)?;
     }
-    for (path, bytes) in &furniture.files {
+    for (path, bytes) in &contents.files {
         let path = inside(path);
         make_parents(path)?;
         fs::write(path, bytes)?;
     }
-    for (path, to) in &furniture.links {
+    for (path, to) in &contents.links {
         let path = inside(path);
         make_parents(path)?;
         symlinkat(to, CWD, path)?;
     }
-    if furniture
+    if contents
         .trees
         .iter()
         .any(|(path, _)| DEVICES.iter().any(|(device, _)| path.as_os_str() == *device))
@@ -200,7 +200,7 @@ fn attach_as(
     move_mount(&mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-/// The same, without a place yet.
+/// Makes a new file system that is mounted nowhere yet.
 fn make_mount(
     kind: &str,
     options: &[(&str, &str)],

@@ -1,11 +1,11 @@
-//! Processes by their numbers, as the kernel tells of them in `/proc`.
+//! Processes by their numbers, as `/proc` shows them.
 //!
-//! A number is somebody else's once its process has ended and been waited for. So it is good for
-//! looking, and nothing is ended by it: that takes a pidfd ([`strays`](crate::strays)).
+//! A number may belong to another process once its own has ended and been waited for. So it is good
+//! for reading, and nothing is ended by it: that takes a pidfd ([`strays`](crate::strays)).
 //!
 //! A process is all of its threads. The first of them may end before the others: then the files of
-//! the process tell of that one, which has no memory any more, and each other thread has files of its
-//! own.
+//! the process describe that one, which has no memory any more, and each other thread has files of
+//! its own.
 
 use std::{
     fs, io,
@@ -14,9 +14,9 @@ use std::{
     time::Duration,
 };
 
-/// Ancestors that are looked at: no chain of them is longer than there are processes in a cell.
+/// The most ancestors that are followed: no chain is longer than a cell has processes.
 const MAX_ANCESTORS: usize = 4096;
-/// How often the threads of a process are listed anew because one ended while they were looked at.
+/// How often the threads of a process are listed again because one ended meanwhile.
 const LISTINGS: usize = 8;
 /// The kernel's flag of a thread that is on its way out, and may have let go of its memory.
 const EXITING: u64 = 4;
@@ -24,14 +24,14 @@ const EXITING: u64 = 4;
 /// The process behind a pidfd, as the host numbers it; an error once it has been waited for.
 pub(crate) fn number_of(pidfd: &impl AsFd) -> io::Result<u32> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_fd().as_raw_fd()))?;
-    Ok(told_number(&info).ok_or(io::ErrorKind::NotFound)?)
+    Ok(parse_pid(&info).ok_or(io::ErrorKind::NotFound)?)
 }
 
-fn told_number(fdinfo: &str) -> Option<u32> {
+fn parse_pid(fdinfo: &str) -> Option<u32> {
     fdinfo.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }
 
-/// The children of all of a process's threads. What a thread leaves behind when it ends is another's
+/// The children of all of a process's threads. When a thread ends, its children get another parent
 /// at once, so the threads are listed again as long as one of them ended meanwhile.
 pub(crate) fn children(pid: u32) -> io::Result<Vec<u32>> {
     let mut children = Vec::new();
@@ -57,7 +57,7 @@ fn tasks(pid: u32) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(format!("/proc/{pid}/task"))?.map(|task| Ok(task?.path())).collect()
 }
 
-/// All that is beneath a process and has not ended; whoever started another comes before it.
+/// All descendants of a process that have not ended; parents come before their children.
 pub(crate) fn beneath(pid: u32) -> Vec<u32> {
     let (mut found, mut pending) = (Vec::new(), vec![pid]);
     while let Some(pid) = pending.pop() {
@@ -70,7 +70,7 @@ pub(crate) fn beneath(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Whether a process is somewhere beneath another at this moment.
+/// Whether a process is a descendant of another at this moment.
 pub(crate) fn is_beneath(mut pid: u32, above: u32) -> bool {
     for _ in 0..MAX_ANCESTORS {
         match Stat::of(pid).map(|stat| stat.parent) {
@@ -82,47 +82,47 @@ pub(crate) fn is_beneath(mut pid: u32, above: u32) -> bool {
     false
 }
 
-/// Whether a process has ended, and its parent may only not have taken note yet.
+/// Whether a process has ended, waited for or not.
 pub(crate) fn has_ended(pid: u32) -> bool {
     Stat::of(pid).is_none_or(|stat| stat.has_ended())
 }
 
-/// Where the kernel tells of a process's memory.
+/// Where the memory of a process can be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
-    /// In the files of this directory: that of the process, or of a thread that still runs.
+pub(crate) enum MemorySource {
+    /// In this directory of `/proc`: that of the process, or of a thread that still runs.
     In(PathBuf),
-    /// Nowhere: it has ended, or is about to, and has none.
+    /// The process has ended, or is about to, and has no memory.
     Gone,
-    /// It is there, and no thread of it could be looked at.
+    /// The process exists, but none of its threads could be read.
     Unknown,
 }
 
-/// Finds out where a process's memory is told of, when the process itself does not tell.
-pub(crate) fn memory_of_other_threads(pid: u32) -> Memory {
+/// Finds where the memory of a process can be read when its first thread has ended.
+pub(crate) fn memory_of_other_threads(pid: u32) -> MemorySource {
     for _ in 0..LISTINGS {
-        let Ok(tasks) = tasks(pid) else { return Memory::Gone };
+        let Ok(tasks) = tasks(pid) else { return MemorySource::Gone };
         let mut is_complete = true;
         for task in tasks {
             match Stat::in_directory(&task) {
-                Some(stat) if !stat.is_exiting => return Memory::In(task),
+                Some(stat) if !stat.is_exiting => return MemorySource::In(task),
                 Some(_) => {}
                 None => is_complete = false,
             }
         }
         if is_complete {
-            return Memory::Gone;
+            return MemorySource::Gone;
         }
     }
-    Memory::Unknown
+    MemorySource::Unknown
 }
 
-/// What the kernel tells of a process, or of a thread, in one line.
+/// The fields of a process's, or a thread's, line in `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// Whoever started it, or has taken it over.
+    /// The process that started it, or has adopted it.
     pub(crate) parent: u32,
-    /// It has ended, and somebody has to take note.
+    /// It has ended and not been waited for.
     is_zombie: bool,
     /// It is about to end, or has: no memory of its own is certain to be there.
     is_exiting: bool,
@@ -139,18 +139,18 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// That of a process.
+    /// The line of a process; `None` if there is no such process.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         Self::in_directory(Path::new(&format!("/proc/{pid}")))
     }
 
     fn in_directory(directory: &Path) -> Option<Self> {
         let stat = fs::read(directory.join("stat")).ok()?;
-        Self::told(&String::from_utf8_lossy(&stat))
+        Self::parse(&String::from_utf8_lossy(&stat))
     }
 
-    /// The line, understood.
-    pub(crate) fn told(stat: &str) -> Option<Self> {
+    /// Parses the line; `None` if it is not one.
+    pub(crate) fn parse(stat: &str) -> Option<Self> {
         // The name of the program comes first, in brackets, and may hold anything.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -172,7 +172,7 @@ impl Stat {
         })
     }
 
-    /// Whether all threads of the process have ended. Its first alone may have, with others going on.
+    /// Whether all threads of the process have ended, not only its first.
     pub(crate) fn has_ended(&self) -> bool {
         self.is_zombie && self.threads <= 1
     }
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn b1_a_guest_that_is_gone_has_no_number() {
         let info = "pos:\t0\nflags:\t02\nPid:\t4711\nNSpid:\t4711\t90\t3\n";
-        assert_eq!(told_number(info), Some(4711));
-        assert_eq!(told_number("Pid:\t-1\nNSpid:\t0\n"), None);
+        assert_eq!(parse_pid(info), Some(4711));
+        assert_eq!(parse_pid("Pid:\t-1\nNSpid:\t0\n"), None);
     }
 
     /// A zombie with other threads is a process that goes on.
@@ -196,7 +196,7 @@ mod tests {
             let stat = format!(
                 "7 (a) Z) {state} 3 7 7 0 -1 {flags} 11 0 0 0 150 50 20 30 20 0 {threads} 0 99 0 0"
             );
-            Stat::told(&stat).expect("a line")
+            Stat::parse(&stat).expect("a line")
         };
         assert!(line("Z", 4, 1).has_ended() && line("X", 4, 0).has_ended());
         assert!(!line("Z", 4, 2).has_ended());
@@ -205,14 +205,14 @@ mod tests {
         assert!(stat.is_exiting && !stat.has_ended());
         assert_eq!((stat.parent, stat.faults, stat.start), (3, 11, 99));
         assert_eq!(stat.own_cpu, stat.children_cpu * 4);
-        assert_eq!(Stat::told("7 (a) S 3"), None);
+        assert_eq!(Stat::parse("7 (a) S 3"), None);
     }
 
     #[test]
     fn s1_of_a_process_that_is_gone_there_is_no_memory() {
         // No process has so high a number.
-        assert_eq!(memory_of_other_threads(1 << 22), Memory::Gone);
+        assert_eq!(memory_of_other_threads(1 << 22), MemorySource::Gone);
         let own = memory_of_other_threads(std::process::id());
-        assert!(matches!(own, Memory::In(_)), "{own:?}");
+        assert!(matches!(own, MemorySource::In(_)), "{own:?}");
     }
 }

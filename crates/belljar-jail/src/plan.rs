@@ -1,4 +1,4 @@
-//! Plans: what is to be in force, as values.
+//! Plans: which layers, limits and grants are to be in force, as values.
 
 use std::{
     collections::BTreeSet,
@@ -23,7 +23,7 @@ pub struct ZygotePlan {
     view: View,
 }
 
-/// What the guests of a zygote are; it decides what they may ask of the kernel.
+/// The kind of guest a zygote has; it decides which system calls they may make.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Guests {
@@ -52,7 +52,7 @@ pub struct View {
 }
 
 impl ZygotePlan {
-    /// Every layer, for guests that are scripts.
+    /// A plan with every layer, for guests that are scripts.
     pub fn full() -> Self {
         Self::default()
     }
@@ -65,7 +65,7 @@ impl ZygotePlan {
         self
     }
 
-    /// The same plan with one layer less. For tests that show the layer matters.
+    /// The same plan without one layer. For tests that show that the layer matters.
     #[must_use]
     pub fn without(mut self, mechanism: Mechanism) -> Self {
         self.without.insert(mechanism);
@@ -88,7 +88,7 @@ impl ZygotePlan {
         asked.map(|mechanism| mechanism.as_str()).collect()
     }
 
-    /// What its guests are.
+    /// The kind of guest the plan is for.
     pub fn guests(&self) -> Guests {
         self.guests
     }
@@ -103,18 +103,18 @@ impl ZygotePlan {
     }
 }
 
-/// How long a cell lives.
+/// Whether a cell is for one run or for many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CellKind {
-    /// For one run.
+    /// A cell for one run.
     #[default]
     Single,
-    /// For the runs of a session, and of those that branch off from it.
+    /// A cell for the runs of a session, and of sessions that branch off it.
     Session,
 }
 
-/// What one cell may use, as far as the kernel can say so.
+/// How much one cell may use, as far as the kernel enforces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellLimits {
@@ -124,7 +124,7 @@ pub struct CellLimits {
     pub cpu_seconds: u64,
     /// Processes and threads of the guest.
     pub processes: u64,
-    /// Open files.
+    /// Files that one process of the cell may have open.
     pub open_files: u64,
     /// Bytes in `/work` and `/tmp` together.
     pub disk_bytes: u64,
@@ -137,14 +137,14 @@ pub struct CellLimits {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellGrants {
-    /// Granted trees.
+    /// The granted files and directories.
     pub trees: Vec<GrantedTree>,
     /// Granted commands, as `(name, program)`.
     pub commands: Vec<(String, PathBuf)>,
 }
 
 impl CellGrants {
-    /// Whether there is nothing in it.
+    /// Whether nothing is granted.
     pub fn is_empty(&self) -> bool {
         self.trees.is_empty() && self.commands.is_empty()
     }
@@ -154,39 +154,39 @@ impl CellGrants {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrantedTree {
-    /// Where it is on the host, and in the cell; a workspace is at `/work`.
+    /// Its path on the host and in the cell, except that a workspace is at `/work`.
     pub path: PathBuf,
-    /// What may be done with it.
+    /// Whether the cell may write to it.
     pub access: TreeAccess,
-    /// A directory, or a single file.
+    /// Whether it is a directory; otherwise it is a single file.
     pub is_directory: bool,
-    /// Which one, as the host saw it when the run was admitted: device and inode. A path that leads
-    /// to another one by the time the cell is made is refused.
+    /// Its device and inode, as the host saw them when the run was admitted. A path that leads to
+    /// another file by the time the cell is made is refused.
     pub identity: (u64, u64),
-    /// What of it the cell must not see, whether it is there or not: paths relative to it, of plain
-    /// names only, none of them beneath another. Never of a tree that is written to.
+    /// Paths that the cell must not see, whether anything is there or not: relative to the tree, of
+    /// plain names only, none beneath another. Empty for a tree with [`TreeAccess::Write`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub covered: Vec<PathBuf>,
-    /// What of a tree that is written to is only read: paths relative to it, of plain names only, of
-    /// files and directories that are there.
+    /// Paths of a writable tree that the cell may only read: relative to the tree, of plain names
+    /// only, of files and directories that exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed: Vec<PathBuf>,
 }
 
-/// What may be done with a granted tree.
+/// What a cell may do with a granted tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TreeAccess {
-    /// Read it.
+    /// The cell may read it.
     Read,
-    /// Read it and write to it.
+    /// The cell may read it and write to it.
     Write,
-    /// Read it; writes go to a layer of the cell's own.
+    /// The cell may read it; its writes go to a layer of its own.
     Workspace,
 }
 
 impl GrantedTree {
-    /// Where it appears in the cell.
+    /// The path where it appears in the cell.
     pub fn target(&self) -> &Path {
         match self.access {
             TreeAccess::Workspace => Path::new("/work"),

@@ -9,9 +9,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{CellLimits, Guests};
 
-/// What a cell already has when it is cloned; limits on memory come on top.
+/// The memory a cell has when it is cloned; limits on memory come on top of it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Inherited {
+pub(crate) struct InheritedMemory {
     guests: Guests,
     address_space: u64,
     data: u64,
@@ -19,19 +19,19 @@ pub(crate) struct Inherited {
 
 /// A script's stack: deep enough for a parser that recurses, small enough to bound.
 const STACK_BYTES: u64 = 64 << 20;
-/// A program's: every thread gets as much.
+/// A program's stack: every thread gets as much.
 const PROGRAM_STACK_BYTES: u64 = 8 << 20;
 /// Room for allocator overhead, so that a script engine's own, friendlier limit is reached first.
 const SCRIPT_SLACK: u64 = 32 << 20;
 /// What an interpreter needs to begin with, so that all of its limit is the code's.
 const PROGRAM_SLACK: u64 = 8 << 20;
 
-/// A dump of one byte is none. With 0 the kernel would still start the program that `core_pattern` names
-/// to take dumps, outside of the cell; 1 is its word for "not that either" (`coredump_pipe`).
+/// A dump of one byte is no dump. With 0 the kernel would still start the program that
+/// `core_pattern` names, outside of the cell; 1 prevents that too (`coredump_pipe`).
 const NO_CORE_DUMP: u64 = 1;
 
-impl Inherited {
-    /// That of the calling process.
+impl InheritedMemory {
+    /// The memory of the calling process.
     pub(crate) fn current(guests: Guests) -> io::Result<Self> {
         let statm = fs::read_to_string("/proc/self/statm")?;
         let page = rustix::param::page_size() as u64;
@@ -57,7 +57,7 @@ pub(crate) fn forbid_core_dumps() -> io::Result<()> {
 }
 
 /// Puts every limit in force for the calling process, soft and hard.
-pub(crate) fn apply(limits: &CellLimits, inherited: Inherited) -> io::Result<()> {
+pub(crate) fn apply(limits: &CellLimits, inherited: InheritedMemory) -> io::Result<()> {
     let memory = limits.memory_bytes;
     let stack = stack_bytes(inherited.guests);
     let slack = match inherited.guests {

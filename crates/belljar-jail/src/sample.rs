@@ -1,8 +1,8 @@
 //! What a cell uses, measured from outside.
 //!
-//! A sample is quick and counts every page of every process. What is slow, and tells pages that
-//! processes share from pages they do not, is in [`held_together`]. A process that is there and cannot
-//! be measured is told of as such: it never counts as nothing.
+//! A sample is quick and counts every page of every process. [`held_together`] is slow and counts
+//! shared pages once. A process that exists and cannot be measured is reported as such: it never
+//! counts as zero.
 
 mod ledger;
 mod process;
@@ -17,11 +17,11 @@ use std::{
 };
 
 pub use ledger::CpuLedger;
-pub use together::{Forked, held_together, kernel_bytes};
+pub use together::{ForkedProcess, held_together, kernel_bytes};
 
 use self::{
     ledger::{LivingCpu, ProcessCpu},
-    process::{Held, counted, field},
+    process::{MemoryReading, counted, field},
 };
 use crate::{
     Guests,
@@ -29,10 +29,10 @@ use crate::{
     sys,
 };
 
-/// More than the kernel tells of a process that is in few groups.
-const TOLD_BYTES: usize = 4096;
-/// How often a cell is looked at again because a process ended while it was looked at: what that one
-/// had started has got another parent meanwhile.
+/// Longer than `/proc/PID/status` of a process that is in few groups.
+const STATUS_BYTES: usize = 4096;
+/// How often a cell is listed again because a process ended meanwhile and its children got another
+/// parent.
 const ROUNDS: usize = 4;
 
 /// The processes of a cell, as the host numbers them.
@@ -42,7 +42,7 @@ pub struct CellProcesses {
     pub keeper: u32,
     /// Pid 2 of the cell.
     pub guest: u32,
-    /// What the guest is: a script starts no others.
+    /// The kind of guest: a script starts no other processes.
     pub guests: Guests,
 }
 
@@ -55,21 +55,21 @@ pub struct Usage {
     pub memory_bytes: u64,
 }
 
-/// One look at the processes of a run, or of a whole cell.
+/// One measurement of the processes of a run, or of a whole cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sample {
     /// What all of them use; a page that several share counts for each.
     pub usage: Usage,
-    /// The memory of the one that holds most.
+    /// The memory of the largest process.
     pub largest_bytes: u64,
-    /// Whether a process is there that could not be measured.
+    /// Whether a process exists that could not be measured.
     pub has_unmeasured: bool,
-    /// All of them.
-    pub processes: Vec<Forked>,
+    /// Every process that was measured.
+    pub processes: Vec<ForkedProcess>,
 }
 
 impl CellProcesses {
-    /// Finds them by the keeper's pidfd. The guest must have been started.
+    /// Finds keeper and guest by the keeper's pidfd. The guest must have been started.
     pub fn find(keeper: &impl AsFd, guests: Guests) -> io::Result<Self> {
         let keeper = number_of(keeper)?;
         // A keeper has one thread, and the guest is its first child.
@@ -79,26 +79,26 @@ impl CellProcesses {
 
     /// Everything in a session's cell.
     pub fn whole_sample(&self) -> Sample {
-        Walk::all(|| self.beneath_keeper(|_| true)).sample(&mut CpuLedger::default())
+        ProcessWalk::all(|| self.beneath_keeper(|_| true)).sample(&mut CpuLedger::default())
     }
 
     /// The guest and everything it started, those included whose parent has ended: they are the
     /// keeper's then. What was seen of processes that are gone by now is in the ledger.
     pub fn sample(&self, ledger: &mut CpuLedger) -> Sample {
         match self.guests {
-            Guests::Script => Walk::one(self.guest).sample(ledger),
+            Guests::Script => ProcessWalk::one(self.guest).sample(ledger),
             Guests::Programs => {
                 // The keeper has waited for those whose parent had ended.
                 let waited_for = children_cpu(self.keeper);
-                let mut walk = Walk::all(|| self.beneath_keeper(|_| true));
+                let mut walk = ProcessWalk::all(|| self.beneath_keeper(|_| true));
                 walk.cpu.waited_for_by_keeper = waited_for;
                 walk.sample(ledger)
             }
         }
     }
 
-    /// A guest of a session and what is beneath it, and whatever else in the cell is nobody's: only a
-    /// run can have started that. Who is somebody's is asked of each child of the keeper.
+    /// A guest of a session and its descendants, and all strays in the cell: only a run can have
+    /// started those. `is_anothers` tells whether a child of the keeper belongs to another guest.
     pub fn branch_sample(
         &self,
         branch: BranchProcesses,
@@ -106,19 +106,19 @@ impl CellProcesses {
         is_anothers: impl Fn(u32) -> bool,
     ) -> Sample {
         let is_wanted = |pid| pid == branch.guest || !is_anothers(pid);
-        Walk::all(|| {
+        ProcessWalk::all(|| {
             let mut found = self.beneath_keeper(is_wanted);
-            // In any case, also when the keeper could not be asked.
+            // Also when the keeper's children could not be read.
             found.push((branch.guest, Some(0)));
             found
         })
         .sample(ledger)
     }
 
-    /// What the zygote has handed on to the cell, and every cell has without doing anything.
+    /// The memory that every cell inherits from the zygote.
     pub fn inherited_bytes(&self) -> u64 {
         let zygote = Stat::of(self.keeper).map(|stat| stat.parent);
-        zygote.and_then(|zygote| Held::by(zygote).bytes()).unwrap_or_default()
+        zygote.and_then(|zygote| MemoryReading::of(zygote).bytes()).unwrap_or_default()
     }
 
     /// Children of the keeper, and how many forks they are away from a guest, where that is known.
@@ -135,22 +135,22 @@ impl CellProcesses {
 
     /// The most memory the guest was ever resident with; `None` when it is gone.
     pub fn peak_memory_bytes(&self) -> Option<u64> {
-        Some(Held::by(self.guest).resident()?.peak_bytes)
+        Some(MemoryReading::of(self.guest).resident()?.peak_bytes)
     }
 }
 
-/// A guest of a cell that is kept, and what it has started itself, as the host numbers them.
+/// A guest of a session's cell, by its pid on the host.
 ///
-/// Several may be in one cell; what they have in common is not told apart.
+/// Several may be in one cell; memory that they share counts for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BranchProcesses {
-    /// The guest.
+    /// The pid of the guest on the host.
     pub guest: u32,
-    /// What it is: a script starts no others.
+    /// The kind of guest: a script starts no other processes.
     pub guests: Guests,
 }
 
-/// What a guest holds in memory.
+/// The resident memory of a guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resident {
     /// Everything it has resident now.
@@ -170,7 +170,7 @@ impl BranchProcesses {
     /// The guest alone. What it started is found from its keeper: see
     /// [`CellProcesses::branch_sample`].
     pub fn sample(&self, ledger: &mut CpuLedger) -> Sample {
-        Walk::one(self.guest).sample(ledger)
+        ProcessWalk::one(self.guest).sample(ledger)
     }
 
     /// CPU time of the guest and of what it started and has seen end; `None` when it is gone.
@@ -184,18 +184,18 @@ impl BranchProcesses {
 
     /// What the guest holds in memory; `None` when it is gone.
     pub fn resident(&self) -> Option<Resident> {
-        Held::by(self.guest).resident()
+        MemoryReading::of(self.guest).resident()
     }
 
-    /// How often a page was made or copied for the guest in its life: no more pages than that differ
-    /// from those of a guest it was cloned from, or that was cloned from it.
+    /// How often a page was made or copied for the guest in its life: no more pages than that
+    /// differ from those of a guest it was cloned from, or that was cloned from it.
     pub fn faults(&self) -> Option<u64> {
         Some(Stat::of(self.guest)?.faults)
     }
 }
 
-/// The same guest, to be measured time and again: its files in `/proc` are opened once, which is half
-/// the work, and never are somebody else's.
+/// Measures one guest repeatedly: its files in `/proc` are opened once, which saves half the work,
+/// and never become those of another process.
 #[derive(Debug)]
 pub struct Gauge {
     processes: BranchProcesses,
@@ -220,7 +220,7 @@ impl Gauge {
         Some(match self.processes.guests {
             Guests::Script => own,
             Guests::Programs => {
-                let stat = told_again(&self.stat, Stat::told);
+                let stat = read_again(&self.stat, Stat::parse);
                 own + stat.map(|stat| stat.children_cpu).unwrap_or_default()
             }
         })
@@ -228,29 +228,29 @@ impl Gauge {
 
     /// What the guest holds in memory; `None` when it is gone.
     pub fn resident(&self) -> Option<Resident> {
-        told_again(&self.status, Resident::told).or_else(|| {
-            // Its first thread may have ended alone. As long as this file tells of it, its number is
-            // its own.
-            let stat = told_again(&self.stat, Stat::told)?;
+        read_again(&self.status, Resident::parse).or_else(|| {
+            // Its first thread may have ended alone. As long as this file can be read, its number
+            // is its own.
+            let stat = read_again(&self.stat, Stat::parse)?;
             if stat.has_ended() { None } else { self.processes.resident() }
         })
     }
 }
 
-/// What a file says now.
-fn told_again<T>(file: &File, understand: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-    let mut room = [0; TOLD_BYTES];
+/// Reads a file of `/proc` again from its start, and parses it.
+fn read_again<T>(file: &File, understand: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    let mut room = [0; STATUS_BYTES];
     let bytes = file.read_at(&mut room, 0).ok()?;
     if bytes < room.len() {
         return understand(&String::from_utf8_lossy(room.get(..bytes)?));
     }
-    let mut all = vec![0; TOLD_BYTES * 64];
+    let mut all = vec![0; STATUS_BYTES * 64];
     let bytes = file.read_at(&mut all, 0).ok()?;
     understand(&String::from_utf8_lossy(all.get(..bytes)?))
 }
 
 impl Resident {
-    fn told(status: &str) -> Option<Self> {
+    fn parse(status: &str) -> Option<Self> {
         Some(Self {
             now_bytes: field(status, "VmRSS:")?,
             peak_bytes: field(status, "VmHWM:")?,
@@ -259,18 +259,18 @@ impl Resident {
     }
 }
 
-/// The processes that are found from some roots, each looked at once.
+/// The processes that are found from some roots, each measured once.
 #[derive(Debug, Default)]
-struct Walk {
+struct ProcessWalk {
     cpu: LivingCpu,
     memory_bytes: u64,
     largest_bytes: u64,
     has_unmeasured: bool,
-    /// With the number of forks between it and a guest; `None` for what had another parent once.
+    /// With the number of forks between it and a guest; `None` for a process that was adopted.
     found: Vec<(u32, Option<u32>)>,
 }
 
-impl Walk {
+impl ProcessWalk {
     /// One process, without those it started.
     fn one(pid: u32) -> Self {
         let mut walk = Self::default();
@@ -304,13 +304,13 @@ impl Walk {
         walk
     }
 
-    /// Adds what a process uses; whether it is there.
+    /// Adds what a process uses; returns whether it exists.
     fn look_at(&mut self, pid: u32) -> bool {
         let Some(stat) = Stat::of(pid) else { return false };
         let own = sys::process::cpu_time(pid).unwrap_or(stat.own_cpu);
         let cpu = ProcessCpu { own, waited_for: stat.children_cpu };
         self.cpu.processes.push(((pid, stat.start), cpu));
-        match Held::by(pid).bytes() {
+        match MemoryReading::of(pid).bytes() {
             Some(bytes) => {
                 self.memory_bytes = self.memory_bytes.saturating_add(bytes);
                 self.largest_bytes = self.largest_bytes.max(bytes);
@@ -320,10 +320,11 @@ impl Walk {
         !stat.has_ended()
     }
 
-    /// What was found, and the time of those that are gone.
+    /// The sample: what was found, and the CPU time of processes that are gone.
     fn sample(self, ledger: &mut CpuLedger) -> Sample {
         let all = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
-        let forked = |(pid, forks): (u32, Option<u32>)| Forked { pid, forks: forks.unwrap_or(all) };
+        let forked =
+            |(pid, forks): (u32, Option<u32>)| ForkedProcess { pid, forks: forks.unwrap_or(all) };
         Sample {
             usage: Usage { cpu: ledger.add(self.cpu), memory_bytes: self.memory_bytes },
             largest_bytes: self.largest_bytes,

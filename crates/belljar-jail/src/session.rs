@@ -1,13 +1,15 @@
-//! The host's side of a session's branches: sockets for them, descriptors to them, handles on them.
+//! The host's side of a session's branches: their sockets, descriptors and pidfds.
 //!
-//! For a branch whose guest waits for a command, side by side: [`request_branch`]; and, with a pair of
-//! sockets by [`branch_sockets`], the frame `Branch` and [`send_descriptors`] with the copy's socket,
-//! `Branched` from the guest and [`receive_greeting`] from the copy. When both have come about:
-//! [`send_descriptors`] to the copy with its tree, and `Ready` from it; the frame `Reroot` and
-//! [`send_descriptors`] to the guest with the other tree, and `Rerooted` from it.
+//! To branch, while the guest waits for a command:
 //!
-//! If there are no trees, the copy is killed by its pidfd, and the guest is sent `Reroot` with no tree.
-//! If there is no copy, the guest goes on in its new tree, and the copy's is forgotten.
+//! 1. In parallel, ask the keeper for two trees ([`request_branch`]) and the guest for a copy: send
+//!    it the frame `Branch` and, with [`send_descriptors`], the copy's end of [`branch_sockets`];
+//!    the guest answers `Branched`, and the copy greets ([`receive_greeting`]).
+//! 2. Send the copy its tree ([`send_descriptors`]); it answers `Ready`.
+//! 3. Send the guest the frame `Reroot` and the other tree; it answers `Rerooted`.
+//!
+//! If there are no trees, kill the copy by its pidfd and send the guest `Reroot` without a tree. If
+//! there is no copy, the guest moves to its new tree, and the copy's tree is dropped.
 //!
 //! [`request_branch`]: crate::request_branch
 
@@ -32,7 +34,7 @@ pub const FIRST_BRANCH: u64 = crate::mounts::SessionRoot::FIRST;
 /// The most branches a session's cell has at a time.
 pub const MAX_BRANCHES: usize = crate::mounts::MAX_BRANCHES;
 
-/// The host's end and the guest's end for a branch to be.
+/// The host's end and the guest's end of a new branch's socket.
 pub fn branch_sockets() -> io::Result<(UnixStream, UnixStream)> {
     let (host, guest) = UnixStream::pair()?;
     sys::socket::pass_pidfds(&host, true)?;
@@ -52,8 +54,8 @@ pub fn send_descriptors(socket: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io
 
 /// The byte that a branch greets with: a pidfd of the process that sent it.
 ///
-/// The kernel vouches for the pidfd: it is a process of the cell, whichever that is. Only to be used
-/// for what comes first.
+/// The kernel vouches for the pidfd: it is a process of the cell, whichever that is. Only to be
+/// used for what comes first.
 pub fn receive_greeting(socket: impl AsFd) -> io::Result<OwnedFd> {
     let Greeting { bytes, sender } = sys::socket::receive_with_pidfd(&socket, &mut [0])?;
     sys::socket::pass_pidfds(&socket, false)?;
@@ -65,8 +67,8 @@ pub fn receive_greeting(socket: impl AsFd) -> io::Result<OwnedFd> {
 
 /// How the process behind a pidfd ended; `None` while it lives, or if the kernel does not say.
 ///
-/// It says so once the keeper has seen the end, which is a moment after the pidfd has become readable:
-/// the pidfd is hung up then (`POLLHUP`).
+/// It says so once the keeper has seen the end, which is a moment after the pidfd has become
+/// readable: the pidfd is hung up then (`POLLHUP`).
 pub fn guest_end(pidfd: impl AsFd) -> io::Result<Option<GuestEnd>> {
     let status = sys::process::exit_status(pidfd)?;
     Ok(status.map(|status| {

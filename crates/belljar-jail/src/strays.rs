@@ -1,8 +1,10 @@
-//! Ending processes of a cell from outside: what a guest has started, and what is nobody's.
+//! Ending processes of a cell from outside: the descendants of a guest, and strays, which belong to
+//! no guest because their parent has ended.
 //!
-//! They are found by their numbers, and a number may be a stranger's by the time a signal is sent. So
-//! a pidfd is opened first; then it is looked again, with the pidfd in hand, whether that process is
-//! beneath one that is known by a pidfd of its own and has not ended; and only the pidfd is signalled.
+//! Processes are found by number, and a number may belong to another process by the time a signal
+//! is sent. So a pidfd is opened first; then, with the pidfd open, it is checked again that the
+//! process descends from one that is known by a pidfd and has not ended; and only the pidfd is
+//! signalled.
 
 use std::{
     collections::BTreeSet,
@@ -21,20 +23,20 @@ use crate::{
     sys::process::kill_by_pidfd,
 };
 
-/// How often processes are looked for before that is given up: each round ends all that are found, and
-/// who starts others faster than that is held by a limit on processes.
+/// How often processes are looked for before giving up: each round ends all that are found, and a
+/// limit on processes bounds a guest that starts others faster than that.
 const ROUNDS: usize = 32;
-/// How long a process may take to end that was killed.
+/// How long to wait for a killed process to end.
 const ENDING: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Why there may be strays left.
+/// Why strays may be left.
 #[derive(Debug, Error)]
 pub enum StraysLeft {
-    /// There are always new ones.
-    #[error("processes were started in it as fast as they were ended")]
+    /// New processes were found in every round.
+    #[error("the cell starts processes as fast as they are killed")]
     Unending,
-    /// The system does not tell.
-    #[error("its processes could not be looked at: {0}")]
+    /// The keeper's children could not be read.
+    #[error("cannot list the processes of the cell: {0}")]
     Unseen(io::Error),
 }
 
@@ -44,10 +46,11 @@ pub fn has_ended(pidfd: &impl AsFd) -> io::Result<bool> {
     Ok(poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? > 0)
 }
 
-/// Ends a guest and all that is beneath it, given its pidfd.
+/// Ends a guest and all its descendants, given its pidfd.
 ///
-/// All of them are stopped first, from the outside in, so that none starts more or ends by itself; then
-/// they end from the inside out, for what is beneath one that has ended is the keeper's: a stray.
+/// All of them are stopped first, parents before children, so that none starts more or ends by
+/// itself. Then they are killed, children before parents: a child whose parent has ended would be a
+/// stray.
 pub fn end_with_all_beneath(guest: &impl AsFd) -> io::Result<()> {
     let _ = pidfd_send_signal(guest, Signal::STOP);
     if let Ok(number) = number_of(guest) {
@@ -82,11 +85,11 @@ fn stop_beneath(guest: &impl AsFd, number: u32) {
     }
 }
 
-/// Ends children of a keeper, given its pidfd, that are strays. What is beneath those becomes the
-/// keeper's, and is ended in the next round.
+/// Ends those children of a keeper, given its pidfd, that are strays. Their own children become the
+/// keeper's, and are ended in the next round.
 ///
-/// What is a stray is asked twice of each, the second time with a pidfd in hand: whoever becomes a
-/// known guest or may be one from now on is left alone. If it is none by then, it is not ended.
+/// `is_stray` is asked twice about each process, the second time with its pidfd open: a process
+/// that has become a guest in between is not ended.
 pub fn end_strays(keeper: &impl AsFd, is_stray: impl Fn(u32) -> bool) -> Result<(), StraysLeft> {
     for _ in 0..ROUNDS {
         let found = number_of(keeper).and_then(|number| Ok((number, children(number)?)));
@@ -105,7 +108,7 @@ pub fn end_strays(keeper: &impl AsFd, is_stray: impl Fn(u32) -> bool) -> Result<
     Err(StraysLeft::Unending)
 }
 
-/// Ends a process, and waits for that, if it is beneath another at this moment.
+/// Kills a process, and waits for its end, if it descends from another at this moment.
 fn end_below(pid: u32, above: &impl AsFd, number: u32, may_end: impl Fn(u32) -> bool) {
     let Some(process) = find_below(pid, above, number, may_end) else { return };
     if kill_by_pidfd(&process).is_ok() {
@@ -114,7 +117,7 @@ fn end_below(pid: u32, above: &impl AsFd, number: u32, may_end: impl Fn(u32) -> 
     }
 }
 
-/// A pidfd of a process that is beneath another at this moment.
+/// A pidfd of a process that descends from another at this moment.
 fn find_below(
     pid: u32,
     above: &impl AsFd,
@@ -122,8 +125,8 @@ fn find_below(
     may_end: impl Fn(u32) -> bool,
 ) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
-    // Only now is it certain whose number it is; that of the other one is its own as long as it is
-    // there, so that is looked at last.
+    // Only now does the number certainly belong to the pidfd. The number of the other process is
+    // its own as long as it lives, so that is checked last.
     (may_end(pid) && is_beneath(pid, number) && is_there(above)).then_some(pidfd)
 }
 

@@ -1,4 +1,4 @@
-//! Detached trees: parts of the host's file tree on their way into a cell.
+//! Detached trees: parts of the host's file tree that are handed to a cell.
 //!
 //! A pivoted zygote cannot see the host's files, and a directory's descriptor from outside cannot
 //! be mounted inside. A detached copy of its mount can: it is made where the host's tree is still
@@ -21,11 +21,11 @@ use rustix::{
 
 use crate::{
     GrantedTree, TreeAccess,
-    control::{self, Answer, Ids},
+    control::{self, Ids, ZygoteReply},
     identity::OuterIds,
     sys::{
         self,
-        process::{Cloned, exit_now},
+        process::{CloneSide, exit_now},
     },
 };
 
@@ -34,9 +34,10 @@ const GRANTED: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NODEV)
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
 
-/// What `EINVAL` means for a tree whose owner is to appear as another.
-const NOT_MAPPED: &str = "its file system cannot show its owner as another user, which a host that runs as \
-     root needs: ext4, XFS and Btrfs can, tmpfs from Linux 6.3 on; elsewhere belljar has to run as the owner";
+/// The meaning of `EINVAL` for a tree whose owner is to appear as another user.
+const NOT_MAPPED: &str = "its file system does not support id-mapped mounts, which a host that runs \
+     as root needs (ext4, XFS and Btrfs do, tmpfs from Linux 6.3 on): run belljar as the owner of \
+     the files instead";
 
 /// Detaches a copy of the mounts at a path and beneath, with attributes added.
 ///
@@ -65,12 +66,12 @@ fn id_map(tree: &OwnedFd, shown: Ids) -> io::Result<OwnedFd> {
     let real = fs::metadata(format!("/proc/self/fd/{}", tree.as_raw_fd()))?;
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match sys::process::clone(libc::CLONE_NEWUSER)? {
-        Cloned::Child => {
+        CloneSide::Child => {
             drop(write);
             let _ = rustix::io::read(&read, &mut [0; 1]);
             exit_now(0)
         }
-        Cloned::Parent { pid, .. } => {
+        CloneSide::Parent { pid, .. } => {
             let map = map_ids(pid, (real.uid(), real.gid()), shown);
             drop(write);
             waitid(WaitId::Pid(pid), WaitIdOptions::EXITED)?;
@@ -108,12 +109,12 @@ pub(crate) fn hand_over(control: &OwnedFd, trees: &[GrantedTree], cells: Ids) ->
             Ok(tree) => detached.push(tree),
             Err(error) => {
                 let (path, message) = (tree.path.clone(), error.to_string());
-                return control::send(control, &Answer::NoTree { path, message }, &[]);
+                return control::send(control, &ZygoteReply::NoTree { path, message }, &[]);
             }
         }
     }
     let fds: Vec<_> = detached.iter().map(AsFd::as_fd).collect();
-    control::send(control, &Answer::Trees, &fds)
+    control::send(control, &ZygoteReply::Trees, &fds)
 }
 
 /// The tree, if it is the one that was granted.
@@ -122,7 +123,7 @@ fn same(tree: OwnedFd, identity: (u64, u64)) -> io::Result<OwnedFd> {
     if (found.st_dev, found.st_ino) == identity {
         return Ok(tree);
     }
-    Err(io::Error::other("it was replaced by another one while the run was being prepared"))
+    Err(io::Error::other("it was replaced while the run was being prepared"))
 }
 
 fn enter_own_namespaces() -> io::Result<()> {

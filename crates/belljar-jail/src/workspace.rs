@@ -4,9 +4,10 @@
 //! Everything in an upper directory was written by hostile code, and the real directory may be
 //! changed by others meanwhile. So every path is opened beneath a directory handle without
 //! following any link, walks are iterative and bounded in depth, entries and descriptors, and
-//! nothing in the real directory is replaced or removed unless it still is what the change list saw.
+//! nothing in the real directory is replaced or removed unless it still is what the change list
+//! saw.
 //!
-//! Mounting the overlay, and making sure that its cell is dead, is left to others.
+//! Mounting the overlay, and making sure that its cell is dead, is the caller's duty.
 
 mod artifacts;
 mod attributes;
@@ -15,17 +16,19 @@ mod change;
 mod commit;
 mod compare;
 mod files;
-mod kept;
 mod links;
 mod media;
+mod protected;
 mod remove;
 mod stage;
 mod upper;
 mod walk;
 
-pub use artifacts::{Artifact, ArtifactCaps, Artifacts, LeftOut, SkippedArtifact, collect};
-pub use change::{Change, ChangeCaps, ChangeKind, Changes, EntryKind, Withheld};
-pub use commit::{CommitOptions, CommitReport, Durability, NotCommitted, Skipped, commit};
-pub use files::{BranchFiles, Listed};
-pub use kept::{ExecutedDirectory, Kept, Obeyed};
+pub use artifacts::{ArtifactCaps, ArtifactFile, Artifacts, LeftOut, SkippedArtifact, collect};
+pub use change::{ChangeCaps, ChangeKind, ChangeList, EntryKind, PathChange, WithheldReason};
+pub use commit::{
+    CommitDurability, CommitOptions, CommitReport, NotCommitted, SkippedChange, commit,
+};
+pub use files::{BranchEntry, BranchFiles};
+pub use protected::{ExecutedDirectory, NameUse, ProtectedPaths};
 pub use walk::changes;

@@ -1,6 +1,6 @@
 //! The zygote: a confined, warm process that only ever clones cells.
 //!
-//! Two processes come of the one that calls [`serve`]. The *warden* stays outside the new
+//! The process that calls [`serve`] becomes two. The *warden* stays outside the new
 //! namespaces and does nothing but end the zygote when the host goes away. The zygote proper is
 //! pid 1 of its own pid namespace, so whatever ends it ends every cell.
 
@@ -32,28 +32,28 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ConfineError, Confined, Guest, Guests, Mechanism, ZygotePlan,
+    ConfineError, ConfinedCell, Guest, Guests, Mechanism, ZygotePlan,
     cell::{
         CONFINED, CellOrder, CellTemplate, Filters, close_all_but, drop_capabilities,
-        wait_until_told,
+        wait_until_confined,
     },
     code_pages,
-    control::{self, Answer, Ids, Order},
-    error::During,
+    control::{self, Ids, ZygoteOrder, ZygoteReply},
+    error::MechanismContext,
     identity::{self, OuterIds},
-    landlock::Place,
-    mounts::{self, Furniture},
-    rlimits::{self, Inherited},
-    seccomp::{Policy, Program},
+    landlock::AllowedPath,
+    mounts::{self, RootContents},
+    rlimits::{self, InheritedMemory},
+    seccomp::{SeccompPolicy, SeccompProgram},
     sys::{
         self,
-        process::{Cloned, assert_single_threaded, exit_now, inherited_descriptor},
+        process::{CloneSide, assert_single_threaded, exit_now, inherited_descriptor},
         signals::{EndedChildren, ended_children_are},
     },
     trees,
 };
 
-/// Directories whose files everybody may read anyway.
+/// Directories whose files every user may read anyway.
 const PUBLIC: [&str; 6] = ["/usr", "/lib", "/lib64", "/bin", "/etc", "/opt"];
 
 /// Becomes a zygote that takes orders from standard input, a packet socket.
@@ -68,18 +68,18 @@ pub fn serve<G: Guest>(warm: impl FnOnce() -> Result<G, String>) -> ! {
 /// A program of the view that takes over a confined zygote, and calls [`resume`].
 #[derive(Debug)]
 pub struct Successor {
-    /// Its path on the host, which is part of the view.
+    /// The path of the program on the host; it is added to the view.
     pub path: PathBuf,
     /// Its arguments. One more is added, for [`resume`].
     pub arguments: Vec<OsString>,
-    /// All of its environment.
+    /// The whole environment of the program.
     pub environment: Vec<(&'static str, &'static str)>,
-    /// Files it finds in its root.
+    /// Files to put into its root, by path.
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// The same as [`serve`] for cells whose guests are programs: once confined, the process becomes
-/// another program, which was found within its root, and goes on there.
+/// Becomes a zygote whose guests are programs: once confined, the process executes another program,
+/// which is found within its root and continues as the zygote.
 pub fn serve_by(successor: impl FnOnce() -> Result<Successor, String>) -> ! {
     let found = Cell::new(None);
     let _ = begin(
@@ -97,7 +97,7 @@ pub fn serve_by(successor: impl FnOnce() -> Result<Successor, String>) -> ! {
     exit_now(0)
 }
 
-/// Goes on as the zygote in the program that [`serve_by`] handed to, given its last argument.
+/// Continues as the zygote in the program that [`serve_by`] has executed, given its last argument.
 pub fn resume<G: Guest>(argument: &str, warm: impl FnOnce() -> Result<G, String>) -> ! {
     let _ = try_resume(argument, warm);
     exit_now(0)
@@ -111,20 +111,20 @@ fn try_resume<G: Guest>(
     let control = inherited_descriptor(control).ok_or(io::ErrorKind::NotFound)?;
     let guest = match warm() {
         Ok(guest) => guest,
-        Err(message) => return control::send(&control, &Answer::NotWarm { message }, &[]),
+        Err(message) => return control::send(&control, &ZygoteReply::NotWarm { message }, &[]),
     };
-    Stage { plan, ids, control }.make_cells(|| Ok(guest))
+    ConfinedZygote { plan, ids, control }.make_cells(|| Ok(guest))
 }
 
-/// What a zygote goes on with once it is confined but for its filter.
+/// A zygote that is confined except for its filter.
 #[derive(Debug)]
-struct Stage {
+struct ConfinedZygote {
     plan: ZygotePlan,
     ids: Ids,
     control: OwnedFd,
 }
 
-/// A [`Stage`] as it goes to a [`Successor`].
+/// A [`ConfinedZygote`] as it goes to a [`Successor`].
 #[derive(Debug, Serialize, Deserialize)]
 struct Handover {
     plan: ZygotePlan,
@@ -134,25 +134,25 @@ struct Handover {
 
 fn begin(
     files: impl FnOnce(&mut ZygotePlan) -> Result<Vec<(PathBuf, Vec<u8>)>, String>,
-    proceed: impl FnOnce(Stage) -> io::Result<()>,
+    proceed: impl FnOnce(ConfinedZygote) -> io::Result<()>,
 ) -> io::Result<()> {
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let mut plan = match control::receive_order(&control)? {
-        Some((Order::Confine(plan), _)) => plan,
-        Some((Order::Detach { trees, cells }, _)) => {
+        Some((ZygoteOrder::Confine(plan), _)) => plan,
+        Some((ZygoteOrder::Detach { trees, cells }, _)) => {
             return trees::hand_over(&control, &trees, cells);
         }
-        Some((Order::MakeCell { .. }, _)) | None => return Ok(()),
+        Some((ZygoteOrder::MakeCell { .. }, _)) | None => return Ok(()),
     };
     let files = match files(&mut plan) {
         Ok(files) => files,
-        Err(message) => return control::send(&control, &Answer::NotWarm { message }, &[]),
+        Err(message) => return control::send(&control, &ZygoteReply::NotWarm { message }, &[]),
     };
-    let mut furniture = Furniture { files, links: plan.view().links.clone(), trees: Vec::new() };
-    match confine(&plan, &control, &mut furniture) {
+    let mut contents = RootContents { files, links: plan.view().links.clone(), trees: Vec::new() };
+    match confine(&plan, &control, &mut contents) {
         Err(error) => refuse(&control, &error),
         Ok(None) => Ok(()),
-        Ok(Some(ids)) => proceed(Stage { plan, ids, control }),
+        Ok(Some(ids)) => proceed(ConfinedZygote { plan, ids, control }),
     }
 }
 
@@ -160,27 +160,26 @@ fn begin(
 fn confine(
     plan: &ZygotePlan,
     control: &OwnedFd,
-    furniture: &mut Furniture,
+    contents: &mut RootContents,
 ) -> Result<Option<Ids>, ConfineError> {
-    let (told_by_warden, tell_zygote) =
-        pipe_with(PipeFlags::CLOEXEC).during(Mechanism::PidNamespace)?;
-    let keep = [control, &told_by_warden, &tell_zygote];
-    let (cloned, ids) = enter_namespaces(plan, keep, furniture)?;
+    let (from_warden, to_zygote) = pipe_with(PipeFlags::CLOEXEC).during(Mechanism::PidNamespace)?;
+    let keep = [control, &from_warden, &to_zygote];
+    let (cloned, ids) = enter_namespaces(plan, keep, contents)?;
     match cloned {
-        Cloned::Parent { pidfd, pid } => {
-            drop(told_by_warden);
-            let _ = watch_over(plan, control, &pidfd, pid, tell_zygote);
+        CloneSide::Parent { pidfd, pid } => {
+            drop(from_warden);
+            let _ = watch_over(plan, control, &pidfd, pid, to_zygote);
             Ok(None)
         }
-        Cloned::Child => {
-            drop(tell_zygote);
-            confine_zygote(plan, told_by_warden, furniture)?;
+        CloneSide::Child => {
+            drop(to_zygote);
+            confine_zygote(plan, from_warden, contents)?;
             Ok(Some(ids))
         }
     }
 }
 
-impl Stage {
+impl ConfinedZygote {
     fn hand_to(self, successor: Option<Successor>) -> io::Result<()> {
         let Self { plan, ids, control } = self;
         let Some(Successor { path, arguments, environment, .. }) = successor else { return Ok(()) };
@@ -191,20 +190,20 @@ impl Stage {
         let error =
             Command::new(&path).args(arguments).arg(handover).env_clear().envs(environment).exec();
         let message = format!("could not start {}: {error}", path.display());
-        control::send(&control, &Answer::NotWarm { message }, &[])
+        control::send(&control, &ZygoteReply::NotWarm { message }, &[])
     }
 
     fn make_cells<G: Guest>(self, warm: impl FnOnce() -> Result<G, String>) -> io::Result<()> {
         let Self { plan, ids, control } = self;
         let guests = plan.guests();
         if plan.asks_for(Mechanism::Seccomp) {
-            let filter = Program::compile(&Policy::zygote(guests));
+            let filter = SeccompProgram::compile(&SeccompPolicy::zygote(guests));
             if let Err(error) = sys::seccomp::load(&filter).during(Mechanism::Seccomp) {
                 return refuse(&control, &error);
             }
         }
         match warm() {
-            Err(message) => control::send(&control, &Answer::NotWarm { message }, &[]),
+            Err(message) => control::send(&control, &ZygoteReply::NotWarm { message }, &[]),
             Ok(guest) => make_cells(&control, plan, ids, guest),
         }
     }
@@ -221,20 +220,20 @@ pub(crate) fn silence_standard_streams() -> io::Result<()> {
 
 fn refuse(control: &OwnedFd, error: &ConfineError) -> io::Result<()> {
     let message = error.source.to_string();
-    control::send(control, &Answer::Refused { mechanism: error.mechanism, message }, &[])
+    control::send(control, &ZygoteReply::Refused { mechanism: error.mechanism, message }, &[])
 }
 
 fn enter_namespaces(
     plan: &ZygotePlan,
     keep: [&OwnedFd; 3],
-    furniture: &mut Furniture,
-) -> Result<(Cloned, Ids), ConfineError> {
+    contents: &mut RootContents,
+) -> Result<(CloneSide, Ids), ConfineError> {
     assert_single_threaded().during(Mechanism::PidNamespace)?;
     silence_standard_streams().during(Mechanism::ClosedDescriptors)?;
     close_all_but(keep.map(AsRawFd::as_raw_fd).to_vec()).during(Mechanism::ClosedDescriptors)?;
     if let Some(ids) = identity::private_ids() {
         // Root sees the whole tree only as long as it is root.
-        furniture.trees = detach_view(plan, Some(ids)).during(Mechanism::ReadOnlyRoot)?;
+        contents.trees = detach_view(plan, Some(ids)).during(Mechanism::ReadOnlyRoot)?;
     }
     identity::drop_root().during(Mechanism::UnprivilegedUser)?;
     rlimits::size_stack(plan.guests()).during(Mechanism::ResourceLimits)?;
@@ -265,7 +264,8 @@ fn detach_view(plan: &ZygotePlan, owner: Option<Ids>) -> io::Result<Vec<(PathBuf
     let in_place = plan.view().trees.iter().map(|path| (path, path));
     let moved = plan.view().moved.iter().map(|(from, to)| (from, to));
     for (path, target) in in_place.chain(moved) {
-        // What everybody may read anyway needs no map; a private home does, where it can be had.
+        // What every user may read anyway needs no id map; a private home does, if the file system
+        // supports it.
         let owner = owner.filter(|_| !PUBLIC.iter().any(|public| path.starts_with(public)));
         let mapped = owner.map(|owner| trees::detach(path, mounts::SOFTWARE, Some(owner)));
         let tree = match mapped {
@@ -288,8 +288,8 @@ fn detach_view(plan: &ZygotePlan, owner: Option<Ids>) -> io::Result<Vec<(PathBuf
 
 fn confine_zygote(
     plan: &ZygotePlan,
-    told_by_warden: OwnedFd,
-    furniture: &mut Furniture,
+    from_warden: OwnedFd,
+    contents: &mut RootContents,
 ) -> Result<(), ConfineError> {
     // Belt to the warden's braces: should the warden be killed, so is this.
     set_parent_process_death_signal(Some(Signal::KILL)).during(Mechanism::PidNamespace)?;
@@ -301,18 +301,18 @@ fn confine_zygote(
         rustix::system::sethostname(b"belljar").during(Mechanism::UtsNamespace)?;
     }
     if plan.asks_for(Mechanism::ReadOnlyRoot) {
-        if furniture.trees.is_empty() {
-            furniture.trees = detach_view(plan, None).during(Mechanism::ReadOnlyRoot)?;
+        if contents.trees.is_empty() {
+            contents.trees = detach_view(plan, None).during(Mechanism::ReadOnlyRoot)?;
         }
-        mounts::pivot_to_minimal_root(plan.guests(), furniture).during(Mechanism::ReadOnlyRoot)?;
-        furniture.trees.clear();
+        mounts::pivot_to_minimal_root(plan.guests(), contents).during(Mechanism::ReadOnlyRoot)?;
+        contents.trees.clear();
     }
     ended_children_are(EndedChildren::Reaped).during(Mechanism::PidNamespace)?;
     if plan.asks_for(Mechanism::Capabilities) {
         drop_bounding_set().during(Mechanism::Capabilities)?;
         drop_capabilities().during(Mechanism::Capabilities)?;
     }
-    wait_until_told(&told_by_warden).during(Mechanism::PidNamespace)
+    wait_until_confined(&from_warden).during(Mechanism::PidNamespace)
 }
 
 fn drop_bounding_set() -> io::Result<()> {
@@ -336,37 +336,37 @@ fn make_cells<G: Guest>(
 ) -> io::Result<()> {
     let guests = plan.guests();
     let mut template = CellTemplate {
-        inherited: Inherited::current(guests)?,
+        inherited: InheritedMemory::current(guests)?,
         filters: Filters {
-            guest: Program::compile(&Policy::guest(guests)),
-            keeper: Program::compile(&Policy::keeper()),
+            guest: SeccompProgram::compile(&SeccompPolicy::guest(guests)),
+            keeper: SeccompProgram::compile(&SeccompPolicy::keeper()),
         },
         session_filters: Filters {
-            guest: Program::compile(&Policy::session_guest(guests)),
-            keeper: Program::compile(&Policy::session_keeper()),
+            guest: SeccompProgram::compile(&SeccompPolicy::session_guest(guests)),
+            keeper: SeccompProgram::compile(&SeccompPolicy::session_keeper()),
         },
         places: match guests {
             Guests::Script => Vec::new(),
-            Guests::Programs => Place::of_view(plan.view()),
+            Guests::Programs => AllowedPath::of_view(plan.view()),
         },
         plan,
     };
     assert_single_threaded()?;
-    control::send(control, &Answer::Ready { ids }, &[])?;
+    control::send(control, &ZygoteReply::Ready { ids }, &[])?;
     let mut is_first = true;
     while let Some((order, trees)) = control::receive_order(control)? {
-        let Order::MakeCell { serial, limits, grants, kind } = order else {
+        let ZygoteOrder::MakeCell { serial, limits, grants, kind } = order else {
             return Err(io::ErrorKind::InvalidData.into());
         };
         let order = CellOrder { limits, grants, trees, kind };
         match template.make(&order, &mut guest) {
             Ok(cell) => {
                 let fds = [cell.guest.as_fd(), cell.keeper.as_fd(), cell.pidfd.as_fd()];
-                control::send(control, &Answer::Cell { serial }, &fds)?;
+                control::send(control, &ZygoteReply::Cell { serial }, &fds)?;
             }
             Err(error) => {
                 let message = error.to_string();
-                control::send(control, &Answer::NoCell { serial, message }, &[])?;
+                control::send(control, &ZygoteReply::NoCell { serial, message }, &[])?;
             }
         }
         if is_first {
@@ -375,9 +375,9 @@ fn make_cells<G: Guest>(
             assert_single_threaded()?;
             if guests == Guests::Script {
                 // Only faster, if it can be had.
-                let _ = code_pages::gather_from(G::confined as fn(&mut G, Confined) as usize);
+                let _ = code_pages::gather_from(G::confined as fn(&mut G, ConfinedCell) as usize);
             }
-            template.inherited = Inherited::current(guests)?;
+            template.inherited = InheritedMemory::current(guests)?;
         }
     }
     Ok(())
@@ -389,7 +389,7 @@ fn watch_over(
     control: &OwnedFd,
     zygote: &OwnedFd,
     pid: Pid,
-    tell_zygote: OwnedFd,
+    to_zygote: OwnedFd,
 ) -> io::Result<()> {
     if let Err(error) = confine_warden(plan) {
         sys::process::kill_by_pidfd(zygote)?;
@@ -397,8 +397,8 @@ fn watch_over(
     }
     // The zygote goes on only once its warden is confined.
     // One that is just saying why it cannot has closed its end; let it finish.
-    let _ = rustix::io::write(&tell_zygote, &[CONFINED]);
-    drop(tell_zygote);
+    let _ = rustix::io::write(&to_zygote, &[CONFINED]);
+    drop(to_zygote);
     loop {
         // Asking for nothing still reports a hang-up, and leaves the orders to the zygote.
         let mut ready =
@@ -416,7 +416,8 @@ fn watch_over(
 fn confine_warden(plan: &ZygotePlan) -> Result<(), ConfineError> {
     drop_capabilities().during(Mechanism::Capabilities)?;
     if plan.asks_for(Mechanism::Seccomp) {
-        sys::seccomp::load(&Program::compile(&Policy::warden())).during(Mechanism::Seccomp)?;
+        sys::seccomp::load(&SeccompProgram::compile(&SeccompPolicy::warden()))
+            .during(Mechanism::Seccomp)?;
     }
     Ok(())
 }

@@ -1,17 +1,18 @@
 //! Names of files that the host, or a tool its user runs, takes up by itself.
 //!
 //! [`EXECUTED`] is the one list of what the host would execute. A name is on it if a tool executes
-//! what is in such a file or directory, or obeys settings there that name programs, when its user only
-//! *looks*: asks git for the status, enters the directory, opens it in an editor, starts an agent in
-//! it, logs in. What is executed when somebody asks to build, test or run the project (`Makefile`,
-//! `package.json`, `.npmrc`, `.cargo`, `conftest.py`) is not on it: that is the code itself. Nor is
-//! what is executed elsewhere (`.github`), and what only names or describes (`.gitmodules`, whose
-//! commands git refuses to run; `.gitattributes`; `.env`; `AGENTS.md`).
+//! what is in such a file or directory, or obeys settings there that name programs, when its user
+//! only *looks*: asks git for the status, enters the directory, opens it in an editor, starts an
+//! agent in it, logs in. What is executed when somebody asks to build, test or run the project
+//! (`Makefile`, `package.json`, `.npmrc`, `.cargo`, `conftest.py`) is not on it: that is the code
+//! itself. Nor is what is executed elsewhere (`.github`), and what only names or describes
+//! (`.gitmodules`, whose commands git refuses to run; `.gitattributes`; `.env`; `AGENTS.md`).
 //!
 //! Some file systems see one name in several spellings. Here all of them are that name: upper and
 //! lower case (APFS, NTFS, ext4 with case folding), code points HFS+ ignores, compatibility forms
-//! (NFKC), letters that are two in the other case (`ß`), and of NTFS trailing dots and spaces, streams and short names. A name that is wrongly taken
-//! for another costs its owner a flag; the other way round it is an attack (CVE-2014-9390).
+//! (NFKC), letters that are two in the other case (`ß`), and of NTFS trailing dots and spaces,
+//! streams and short names. A name that is wrongly taken for another costs its owner a flag; the
+//! other way round it is an attack (CVE-2014-9390).
 
 use std::{
     borrow::Cow,
@@ -23,8 +24,8 @@ use std::{
 use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
 
-/// What the host would execute, by who executes it. Names in lower case, sorted within a line; one that
-/// begins with `*` stands for all names that end so.
+/// What the host would execute, by who executes it. Names in lower case, sorted within a line; one
+/// that begins with `*` stands for all names that end so.
 pub const EXECUTED: &[(&str, &[&str])] = &[
     ("version control", &[".bzr", ".git", ".hg", ".jj", ".sl", "_darcs"]),
     (
@@ -151,8 +152,8 @@ pub const GIT: &str = ".git";
 /// What git takes a directory for a repository by, if it has all of one line. `commondir` names
 /// another directory, which then has the objects, the refs and the settings.
 const REPOSITORY: [&[&str]; 2] = [&["HEAD", "commondir"], &["HEAD", "objects", "refs"]];
-/// Files of a repository that count as [`GIT`] wherever they are: one makes a directory with a `HEAD`
-/// a repository, the other has settings that name programs. In lower case.
+/// Files of a repository that count as [`GIT`] wherever they are: one makes a directory with a
+/// `HEAD` a repository, the other has settings that name programs. In lower case.
 const OF_REPOSITORY: [&str; 2] = ["commondir", "config.worktree"];
 
 /// All names of [`EXECUTED`].
@@ -162,19 +163,19 @@ pub fn all_executed() -> impl Iterator<Item = &'static str> {
 
 /// Which name of the list this one is to some file system.
 pub fn executed(name: &OsStr) -> Option<&'static str> {
-    let shape = Shape::of(name);
+    let shape = FoldedName::of(name);
     let of_repository = || OF_REPOSITORY.iter().any(|listed| shape.is(listed)).then_some(GIT);
     shape.listed().or_else(of_repository)
 }
 
-/// The name of the list that this one is a spelling of. Unlike [`executed`] it does not take a file of
-/// a repository for the whole of it.
+/// The name of the list that this one is a spelling of. Unlike [`executed`] it does not take a file
+/// of a repository for the whole of it.
 pub fn listed(name: &OsStr) -> Option<&'static str> {
-    Shape::of(name).listed()
+    FoldedName::of(name).listed()
 }
 
-/// Whether git takes a directory for a repository, whatever its name is. `has` tells whether there is
-/// an entry of that name, in upper or lower case.
+/// Whether git takes a directory for a repository, whatever its name is. `has` tells whether there
+/// is an entry of that name, in upper or lower case.
 pub fn is_repository(has: &dyn Fn(&str) -> bool) -> bool {
     REPOSITORY.iter().any(|entries| entries.iter().all(|entry| has(entry)))
 }
@@ -191,15 +192,15 @@ pub fn executed_in(path: &Path) -> Option<&'static str> {
 
 /// Whether two names are one to some file system. `listed` is in lower case.
 pub fn is_same(name: &OsStr, listed: &str) -> bool {
-    Shape::of(name).is(listed)
+    FoldedName::of(name).is(listed)
 }
 
-/// A name as the most forgiving file system would compare it.
-struct Shape<'a> {
+/// A name as the most permissive file system would compare it.
+struct FoldedName<'a> {
     folded: Cow<'a, str>,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> FoldedName<'a> {
     fn of(name: &'a OsStr) -> Self {
         let text = name.to_string_lossy();
         if !text.is_ascii() {
@@ -248,8 +249,8 @@ fn end_cut(name: &str) -> &str {
     name.trim_end_matches(['.', ' '])
 }
 
-/// Without code points that are ignored, in the compatibility form, in lower case, with the one letter
-/// that is two plain ones in the other case (`ß`) spelt as those.
+/// Without code points that are ignored, in the compatibility form, in lower case, with the one
+/// letter that is two plain ones in the other case (`ß`) spelt as those.
 fn fold(name: &str) -> String {
     let ignored = CodePointSetData::new::<DefaultIgnorableCodePoint>();
     let is_seen = |character: &char| !ignored.contains(*character) && *character != '\u{fffd}';

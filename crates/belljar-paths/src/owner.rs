@@ -1,10 +1,10 @@
 //! Whether a file may be used as state or configuration of the user this process runs as.
 //!
-//! Whoever can write such a file decides what Belljar does: it names servers that are started, and
-//! holds the token and the approvals. So it must belong to the user, be no link (whose maker chooses
-//! where it leads), and nobody else may be able to write to it. What is read is checked by its handle:
-//! what is behind a path can be swapped between a look and a read. For the same reason nobody else may
-//! be able to exchange a directory of state in the directory it is in.
+//! A user who can write such a file decides what Belljar does: it names servers that are started,
+//! and holds the token and the approvals. So it must belong to the user and not be a link (whose
+//! maker chooses where it leads), and no other user may be able to write to it. Files are checked
+//! by their open handle, because the file at a path can be swapped between check and read. For the
+//! same reason no other user may be able to replace a directory of state in the directory it is in.
 
 use std::{
     fs::{self, Metadata},
@@ -26,19 +26,19 @@ const MAX_DEPTH: usize = 8;
 
 /// Why a file of the host is not used. The message says what to do about it.
 #[derive(Debug, Error)]
-pub enum Untrusted {
+pub enum UntrustedPath {
     /// It belongs to another user.
     #[error(
-        "{path} belongs to user {owner}, and this is user {user}: it is not used, because its owner \
-         decides what is in it; work in a directory of your own, or have {path} removed or given to \
-         user {user} (chown)", path = .path.display()
+        "{path} belongs to user {owner}, but belljar runs as user {user}: it is not used, because its \
+         owner decides what is in it; work in a directory of your own, or have {path} removed or \
+         given to user {user} (chown)", path = .path.display()
     )]
     Stranger {
-        /// Where it is.
+        /// The file or directory that is not used.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of its owner.
         owner: u32,
-        /// Who asks.
+        /// The user id of this process.
         user: u32,
     },
     /// It is a symbolic link.
@@ -47,59 +47,58 @@ pub enum Untrusted {
          place", path = .path.display()
     )]
     Link {
-        /// Where it is.
+        /// The file or directory that is not used.
         path: PathBuf,
     },
     /// Its permissions let others write to it.
-    #[error("{path} can be written to by others; run: chmod go-w {path}", path = .path.display())]
+    #[error("{path} is writable by other users; run: chmod go-w {path}", path = .path.display())]
     Writable {
-        /// Where it is.
+        /// The file or directory that is not used.
         path: PathBuf,
     },
     /// The directory that state is in belongs to another user.
     #[error(
-        "{path} belongs to user {owner}, and this is user {user}: state in it is not used, because its \
-         owner can exchange what is in it; work in a directory of your own, or have {path} given to user \
-         {user} (chown)", path = .path.display()
+        "{path} belongs to user {owner}, but belljar runs as user {user}: state in it is not used, \
+         because its owner can exchange what is in it; work in a directory of your own, or have \
+         {path} given to user {user} (chown)", path = .path.display()
     )]
     PlaceOfStranger {
-        /// The directory.
+        /// The directory that holds the state.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of its owner.
         owner: u32,
-        /// Who asks.
+        /// The user id of this process.
         user: u32,
     },
     /// The permissions of the directory that state is in let others exchange the state.
     #[error(
-        "{path} can be written to by others, who could exchange the state in it, so that is not used; \
-         run: chmod go-w {path}", path = .path.display()
+        "{path} is writable by other users, who could replace the state in it; run: chmod go-w {path}", path = .path.display()
     )]
     PlaceWritable {
-        /// The directory.
+        /// The directory that holds the state.
         path: PathBuf,
     },
     /// It is a device, a fifo or a socket, or nested too deeply for anything Belljar makes.
     #[error(
-        "{path} is not something Belljar has made: remove it, or move it elsewhere",
+        "{path} was not created by belljar: remove it, or move it elsewhere",
         path = .path.display()
     )]
     Unexpected {
-        /// Where it is.
+        /// The file or directory that is not used.
         path: PathBuf,
     },
-    /// It cannot be looked at.
-    #[error("could not look at {path}", path = .path.display())]
+    /// It cannot be read.
+    #[error("cannot read {path}", path = .path.display())]
     Unreadable {
-        /// Where it is.
+        /// The file or directory that is not used.
         path: PathBuf,
-        /// Why not.
+        /// What the operating system reported.
         source: io::Error,
     },
 }
 
-impl Untrusted {
-    /// Whether there is simply nothing.
+impl UntrustedPath {
+    /// Whether nothing is there at all.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
@@ -114,46 +113,46 @@ impl Untrusted {
 pub enum Purpose {
     /// State, which only Belljar itself writes: it is the user's.
     State,
-    /// Configuration of a project. It may be root's too, who can change every file anyway and may have
-    /// put it there for all users of a machine or an image.
+    /// Configuration of a project. It may be root's too, who can change every file anyway and may
+    /// have put it there for all users of a machine or an image.
     Configuration,
-    /// The user's own configuration. As before, and it may be a link of theirs: many keep such files
-    /// together elsewhere.
+    /// The user's own configuration. As before, and it may be a link of theirs: many keep such
+    /// files together elsewhere.
     OwnConfiguration,
 }
 
 /// Checks a file or directory; its metadata if it may be used.
 ///
 /// # Errors
-/// If it may not, or is not there: see [`Untrusted::is_missing`].
-pub fn check(path: &Path, purpose: Purpose) -> Result<Metadata, Untrusted> {
-    let found = fs::symlink_metadata(path).map_err(Untrusted::unreadable(path))?;
+/// If it may not, or is not there: see [`UntrustedPath::is_missing`].
+pub fn check(path: &Path, purpose: Purpose) -> Result<Metadata, UntrustedPath> {
+    let found = fs::symlink_metadata(path).map_err(UntrustedPath::unreadable(path))?;
     judge(path, &found, purpose, user())?;
     Ok(found)
 }
 
-/// Checks a directory of state, everything in it, and the directory it is in. Whether it is there: if
-/// not, nothing was checked, and what appears there later is not to be used.
+/// Checks a directory of state, everything in it, and the directory it is in. Returns whether it
+/// exists: if not, nothing was checked, and what appears there later must not be used.
 ///
 /// # Errors
 /// If anything in it may not be used.
-pub fn check_state(directory: &Path) -> Result<bool, Untrusted> {
+pub fn check_state(directory: &Path) -> Result<bool, UntrustedPath> {
     let found = match check(directory, Purpose::State) {
         Err(error) if error.is_missing() => return Ok(false),
         found => found?,
     };
     if !found.is_dir() {
-        return Err(Untrusted::Unexpected { path: directory.to_owned() });
+        return Err(UntrustedPath::Unexpected { path: directory.to_owned() });
     }
     check_place(directory)?;
     let mut pending = vec![(directory.to_owned(), 0)];
     while let Some((directory, depth)) = pending.pop() {
         if depth == MAX_DEPTH {
-            return Err(Untrusted::Unexpected { path: directory });
+            return Err(UntrustedPath::Unexpected { path: directory });
         }
-        let entries = fs::read_dir(&directory).map_err(Untrusted::unreadable(&directory))?;
+        let entries = fs::read_dir(&directory).map_err(UntrustedPath::unreadable(&directory))?;
         for entry in entries {
-            let path = entry.map_err(Untrusted::unreadable(&directory))?.path();
+            let path = entry.map_err(UntrustedPath::unreadable(&directory))?.path();
             match check(&path, Purpose::State) {
                 Ok(found) if found.is_dir() => pending.push((path, depth + 1)),
                 Ok(_) => {}
@@ -169,11 +168,11 @@ pub fn check_state(directory: &Path) -> Result<bool, Untrusted> {
 /// Checks the directory that a directory of state is in, or is to be made in.
 ///
 /// # Errors
-/// If somebody else could exchange there what is the user's.
-pub fn check_place(directory: &Path) -> Result<(), Untrusted> {
+/// If another user could replace the user's files there.
+pub fn check_place(directory: &Path) -> Result<(), UntrustedPath> {
     let place = directory.parent().filter(|place| !place.as_os_str().is_empty());
     let place = place.unwrap_or(Path::new("."));
-    let found = fs::metadata(place).map_err(Untrusted::unreadable(place))?;
+    let found = fs::metadata(place).map_err(UntrustedPath::unreadable(place))?;
     let user = User { id: user(), group: rustix::process::getgid().as_raw() };
     judge_place(place, &found, user)
 }
@@ -182,19 +181,19 @@ pub fn check_place(directory: &Path) -> Result<(), Untrusted> {
 ///
 /// # Errors
 /// If it may not be used, or is not there.
-pub fn open(path: &Path, purpose: Purpose) -> Result<fs::File, Untrusted> {
+pub fn open(path: &Path, purpose: Purpose) -> Result<fs::File, UntrustedPath> {
     let is_link = check(path, purpose)?.is_symlink();
     // Without waiting for a writer, should it be a fifo by now.
     let mut flags = rustix::fs::OFlags::NONBLOCK;
     flags.set(rustix::fs::OFlags::NOFOLLOW, !is_link);
     let mut options = fs::OpenOptions::new();
     let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(path);
-    let file = file.map_err(Untrusted::unreadable(path))?;
-    let found = file.metadata().map_err(Untrusted::unreadable(path))?;
+    let file = file.map_err(UntrustedPath::unreadable(path))?;
+    let found = file.metadata().map_err(UntrustedPath::unreadable(path))?;
     judge(path, &found, purpose, user())?;
     match found.is_file() {
         true => Ok(file),
-        false => Err(Untrusted::Unexpected { path: path.to_owned() }),
+        false => Err(UntrustedPath::Unexpected { path: path.to_owned() }),
     }
 }
 
@@ -202,13 +201,13 @@ pub fn open(path: &Path, purpose: Purpose) -> Result<fs::File, Untrusted> {
 ///
 /// # Errors
 /// As [`open`], or if it holds no text.
-pub fn read_to_string(path: &Path, purpose: Purpose) -> Result<String, Untrusted> {
+pub fn read_to_string(path: &Path, purpose: Purpose) -> Result<String, UntrustedPath> {
     let mut text = String::new();
-    open(path, purpose)?.read_to_string(&mut text).map_err(Untrusted::unreadable(path))?;
+    open(path, purpose)?.read_to_string(&mut text).map_err(UntrustedPath::unreadable(path))?;
     Ok(text)
 }
 
-/// Whether a directory is this user's and closed to everybody else.
+/// Whether a directory belongs to this user and is closed to all others.
 pub fn is_private_directory(path: &Path) -> bool {
     check(path, Purpose::State).is_ok_and(|found| found.is_dir() && found.mode() & 0o077 == 0)
 }
@@ -225,12 +224,13 @@ struct User {
     group: u32,
 }
 
-/// Decides whether others could exchange what is the user's in a directory. A group with the number of
-/// the user is that user's alone: many systems give everybody one, and let it write to all they make.
-fn judge_place(path: &Path, found: &Metadata, user: User) -> Result<(), Untrusted> {
+/// Decides whether others could exchange what is the user's in a directory. A group with the number
+/// of the user is that user's alone: many systems give everybody one, and let it write to all they
+/// make.
+fn judge_place(path: &Path, found: &Metadata, user: User) -> Result<(), UntrustedPath> {
     let (path, owner) = (path.to_owned(), found.uid());
     if owner != user.id && owner != 0 {
-        return Err(Untrusted::PlaceOfStranger { path, owner, user: user.id });
+        return Err(UntrustedPath::PlaceOfStranger { path, owner, user: user.id });
     }
     let is_own_group = found.gid() == user.group && user.group == user.id;
     let harmless = if is_own_group { WRITABLE_BY_GROUP } else { 0 };
@@ -238,31 +238,31 @@ fn judge_place(path: &Path, found: &Metadata, user: User) -> Result<(), Untruste
     match found.mode() & WRITABLE_BY_OTHERS & !harmless {
         0 => Ok(()),
         _ if is_sticky => Ok(()),
-        _ => Err(Untrusted::PlaceWritable { path }),
+        _ => Err(UntrustedPath::PlaceWritable { path }),
     }
 }
 
 /// Decides by what was found at a path, or behind a handle of it.
-fn judge(path: &Path, found: &Metadata, purpose: Purpose, user: u32) -> Result<(), Untrusted> {
+fn judge(path: &Path, found: &Metadata, purpose: Purpose, user: u32) -> Result<(), UntrustedPath> {
     let path = || path.to_owned();
     let is_owned = found.uid() == user || (purpose != Purpose::State && found.uid() == 0);
     if !is_owned {
-        return Err(Untrusted::Stranger { path: path(), owner: found.uid(), user });
+        return Err(UntrustedPath::Stranger { path: path(), owner: found.uid(), user });
     }
     match (found.is_symlink(), purpose) {
         (false, _) => {}
         // The permissions of a link mean nothing.
         (true, Purpose::OwnConfiguration) => return Ok(()),
         (true, Purpose::State | Purpose::Configuration) => {
-            return Err(Untrusted::Link { path: path() });
+            return Err(UntrustedPath::Link { path: path() });
         }
     }
     if !found.is_dir() && !found.is_file() {
-        return Err(Untrusted::Unexpected { path: path() });
+        return Err(UntrustedPath::Unexpected { path: path() });
     }
     match found.mode() & WRITABLE_BY_OTHERS {
         0 => Ok(()),
-        _ => Err(Untrusted::Writable { path: path() }),
+        _ => Err(UntrustedPath::Writable { path: path() }),
     }
 }
 

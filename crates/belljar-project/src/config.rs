@@ -20,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_paths::owner::{Purpose, Untrusted, read_to_string};
+use belljar_paths::owner::{Purpose, UntrustedPath, read_to_string};
 use belljar_tools::ServerConfigError;
 use thiserror::Error;
 
@@ -38,7 +38,7 @@ use raw::{RawConfig, Stated};
 pub enum LoadError {
     /// A file belongs to somebody else, or others could have changed it.
     #[error(transparent)]
-    Untrusted(#[from] Untrusted),
+    Untrusted(#[from] UntrustedPath),
     /// A `belljar.toml` could not be read.
     #[error("could not read the configuration {path}", path = .path.display())]
     Unreadable {
@@ -64,7 +64,7 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
         /// Why it could not.
-        source: Untrusted,
+        source: UntrustedPath,
     },
     /// A `.mcp.json` is not what such a file has to be.
     #[error("{path}: {fault}", path = .path.display())]

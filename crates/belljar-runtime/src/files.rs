@@ -17,8 +17,8 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use belljar_jail::workspace::{
-    self, ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, ExecutedDirectory, Kept,
-    NotCommitted, Obeyed,
+    self, ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, ExecutedDirectory, NameUse,
+    NotCommitted, ProtectedPaths,
 };
 use belljar_paths::names::{self, GIT};
 use belljar_wire::ErrorCode;
@@ -96,11 +96,11 @@ impl Leftovers {
         let lower = self.workspace.as_ref().map(|workspace| workspace.directory.as_fd());
         let bytes = self.limits.result_bytes;
         let kept = self.workspace.as_ref().map(|workspace| workspace.kept.iter().cloned());
-        let kept = Kept::new(kept.into_iter().flatten());
+        let kept = ProtectedPaths::new(kept.into_iter().flatten());
         let caps = ArtifactCaps {
             bytes_each: bytes,
             bytes_total: bytes,
-            kept: kept.clone(),
+            protected: kept.clone(),
             ..ArtifactCaps::default()
         };
         let named: Vec<String> =
@@ -115,7 +115,7 @@ impl Leftovers {
             return Ok(());
         };
         let kept = obeying(kept, self.reserved_names.clone(), executable);
-        let caps = ChangeCaps { began: Some(self.began), kept, ..ChangeCaps::default() };
+        let caps = ChangeCaps { began: Some(self.began), protected: kept, ..ChangeCaps::default() };
         let changes = workspace::changes(self.work.as_fd(), lower, &caps)?;
         let mut report = None;
         if *commit && self.success {
@@ -146,13 +146,17 @@ impl Settled {
 }
 
 /// With the names that no commit brings, and those that this one was not told to bring.
-fn obeying(kept: Kept, reserved: Arc<[OsString]>, executable: &CommitExecutable) -> Kept {
+fn obeying(
+    kept: ProtectedPaths,
+    reserved: Arc<[OsString]>,
+    executable: &CommitExecutable,
+) -> ProtectedPaths {
     let released = executable.clone();
     let kept = kept.with_names(move |name| {
         if reserved.iter().any(|reserved| is_reserved(name, reserved)) {
-            return Some(Obeyed::Reserved);
+            return Some(NameUse::Reserved);
         }
-        names::executed(name).filter(|listed| !released.has(listed)).map(Obeyed::Executed)
+        names::executed(name).filter(|listed| !released.has(listed)).map(NameUse::Executed)
     });
     match executable.has(GIT) {
         true => kept,
@@ -176,20 +180,20 @@ pub(crate) fn wait_until_dead(keeper: &OwnedFd) -> io::Result<()> {
     }
 }
 
-fn artifact(found: workspace::Artifact) -> Artifact {
-    let workspace::Artifact { path, bytes, media_type, data } = found;
+fn artifact(found: workspace::ArtifactFile) -> Artifact {
+    let workspace::ArtifactFile { path, bytes, media_type, data } = found;
     Artifact { path, media_type, bytes, data: BASE64.encode(data) }
 }
 
 /// The change list as it is told, with what became of each.
-fn told(changes: &workspace::Changes, report: Option<&CommitReport>) -> Vec<Change> {
+fn told(changes: &workspace::ChangeList, report: Option<&CommitReport>) -> Vec<Change> {
     let skipped: HashMap<&Path, &NotCommitted> = report
         .iter()
         .flat_map(|report| &report.skipped)
         .map(|skipped| (skipped.path.as_path(), &skipped.reason))
         .collect();
     let list = changes.list.iter().take(MAX_LISTED);
-    let tell = |found: &workspace::Change| {
+    let tell = |found: &workspace::PathChange| {
         let skipped = skipped.get(found.path.as_path());
         Change {
             path: found.shown_path(),
@@ -209,7 +213,7 @@ fn incomplete(report: &CommitReport) -> Option<RunError> {
     let mut failed = report.skipped.iter().filter_map(|skipped| {
         let code = match &skipped.reason {
             // Listed, explained, and never meant to be committed.
-            NotCommitted::Withheld(workspace::Withheld::ChangedMeanwhile)
+            NotCommitted::Withheld(workspace::WithheldReason::ChangedMeanwhile)
             | NotCommitted::Conflict => ErrorCode::WorkspaceConflict,
             NotCommitted::Withheld(_) => return None,
             NotCommitted::Refused(error) if error.kind() == io::ErrorKind::PermissionDenied => {

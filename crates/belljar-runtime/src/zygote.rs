@@ -18,7 +18,7 @@ use std::{
 
 use belljar_jail::{
     CellGrants, CellKind, CellLimits, GrantedTree, Guests, ZygotePlan,
-    control::{self, Answer, Ids, Order},
+    control::{self, Ids, ZygoteOrder, ZygoteReply},
 };
 use thiserror::Error;
 use tokio::{
@@ -64,15 +64,17 @@ pub(crate) async fn detach_trees(
     let control = packet_socket(ours)?;
     let reaper = tokio::spawn(reap(spawn(program, theirs)?));
     let exchange = async {
-        send(&control, &Order::Detach { trees, cells }, &[]).await?;
+        send(&control, &ZygoteOrder::Detach { trees, cells }, &[]).await?;
         receive(&control).await
     };
     let answer = timeout(CELL_MADE, exchange).await;
     drop(control);
     let _ = reaper.await;
     match answer.map_err(io::Error::from)?? {
-        Some((Answer::Trees, fds)) => Ok(fds),
-        Some((Answer::NoTree { path, message }, _)) => Err(DetachError::Tree { path, message }),
+        Some((ZygoteReply::Trees, fds)) => Ok(fds),
+        Some((ZygoteReply::NoTree { path, message }, _)) => {
+            Err(DetachError::Tree { path, message })
+        }
         _ => Err(DetachError::Io(io::ErrorKind::InvalidData.into())),
     }
 }
@@ -196,7 +198,7 @@ impl Zygote {
             return Err(LaunchError::NoHandshake);
         };
         let Granted { grants, trees } = granted;
-        let order = Order::MakeCell { serial, limits, grants, kind };
+        let order = ZygoteOrder::MakeCell { serial, limits, grants, kind };
         send(&self.control, &order, &trees).await.map_err(|_| LaunchError::NoHandshake)?;
         let Ok(answer) = timeout(ANSWERED, answer).await else {
             self.is_stuck.store(true, Ordering::Relaxed);
@@ -235,19 +237,22 @@ impl Drop for Zygote {
 
 /// Tells the zygote its plan and waits until it is confined and warm.
 async fn handshake(control: &UnixDatagram, plan: &ZygotePlan) -> Result<Ids, LaunchError> {
-    let order = Order::Confine(plan.clone());
+    let order = ZygoteOrder::Confine(plan.clone());
     send(control, &order, &[]).await.map_err(|_| LaunchError::NoHandshake)?;
     let answer = timeout(HANDSHAKE, receive(control)).await;
     let answer = answer.map_err(|_| LaunchError::TooSlow { seconds: HANDSHAKE.as_secs() })?;
     match answer.map_err(|_| LaunchError::Protocol)? {
         None => Err(LaunchError::NoHandshake),
-        Some((Answer::Ready { ids }, _)) => Ok(ids),
-        Some((Answer::Refused { mechanism, message }, _)) => {
+        Some((ZygoteReply::Ready { ids }, _)) => Ok(ids),
+        Some((ZygoteReply::Refused { mechanism, message }, _)) => {
             Err(LaunchError::refused(mechanism.to_string(), message))
         }
-        Some((Answer::NotWarm { message }, _)) => Err(LaunchError::NotWarm { message }),
+        Some((ZygoteReply::NotWarm { message }, _)) => Err(LaunchError::NotWarm { message }),
         Some((
-            Answer::Cell { .. } | Answer::NoCell { .. } | Answer::Trees | Answer::NoTree { .. },
+            ZygoteReply::Cell { .. }
+            | ZygoteReply::NoCell { .. }
+            | ZygoteReply::Trees
+            | ZygoteReply::NoTree { .. },
             _,
         )) => Err(LaunchError::Protocol),
     }
@@ -284,11 +289,11 @@ pub(crate) fn packet_socket(socket: OwnedFd) -> io::Result<UnixDatagram> {
     UnixDatagram::from_std(socket)
 }
 
-async fn receive(control: &UnixDatagram) -> io::Result<Option<(Answer, Vec<OwnedFd>)>> {
+async fn receive(control: &UnixDatagram) -> io::Result<Option<(ZygoteReply, Vec<OwnedFd>)>> {
     control.async_io(Interest::READABLE, || control::receive(control)).await
 }
 
-async fn send(control: &UnixDatagram, order: &Order, fds: &[OwnedFd]) -> io::Result<()> {
+async fn send(control: &UnixDatagram, order: &ZygoteOrder, fds: &[OwnedFd]) -> io::Result<()> {
     let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
     control.async_io(Interest::WRITABLE, || control::send(control, order, &fds)).await
 }
@@ -297,13 +302,13 @@ async fn send(control: &UnixDatagram, order: &Order, fds: &[OwnedFd]) -> io::Res
 async fn read_answers(control: &UnixDatagram, orders: &Mutex<Orders>) {
     while let Ok(Some((answer, fds))) = receive(control).await {
         let (serial, result) = match answer {
-            Answer::Cell { serial } => (serial, Ok(fds)),
-            Answer::NoCell { serial, message } => (serial, Err(message)),
-            Answer::Ready { .. }
-            | Answer::Refused { .. }
-            | Answer::NotWarm { .. }
-            | Answer::Trees
-            | Answer::NoTree { .. } => break,
+            ZygoteReply::Cell { serial } => (serial, Ok(fds)),
+            ZygoteReply::NoCell { serial, message } => (serial, Err(message)),
+            ZygoteReply::Ready { .. }
+            | ZygoteReply::Refused { .. }
+            | ZygoteReply::NotWarm { .. }
+            | ZygoteReply::Trees
+            | ZygoteReply::NoTree { .. } => break,
         };
         let waiting = lock(orders).as_mut().and_then(|orders| orders.remove(&serial));
         // Nobody waits any more: the descriptors close and the cell ends.

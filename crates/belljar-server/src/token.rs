@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-use belljar_paths::owner::{self, Purpose, Untrusted};
+use belljar_paths::owner::{self, Purpose, UntrustedPath};
 use sha2::{Digest, Sha256};
 
 /// Who knows it may use the server. `Debug` does not show it.
@@ -22,7 +22,7 @@ pub struct Token(String);
 pub enum TokenError {
     /// It is not this user's alone.
     #[error("the token is not used: {0}")]
-    Untrusted(#[from] Untrusted),
+    Untrusted(#[from] UntrustedPath),
     /// The file cannot be read or written.
     #[error("token file {path}")]
     File {

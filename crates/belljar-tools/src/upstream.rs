@@ -72,7 +72,7 @@ impl Upstreams {
     ///
     /// What is known of servers is kept in `cache_directory`. `launcher` is the program that is
     /// started as `launcher __upstream NAME` to look after a server: `belljar` itself, whose `main`
-    /// begins with [`belljar_jail::brood::serve_if_asked`].
+    /// begins with [`belljar_jail::process_tree::serve_if_asked`].
     pub fn new(
         specs: impl IntoIterator<Item = ServerSpec>,
         cache_directory: &Path,

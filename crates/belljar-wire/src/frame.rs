@@ -50,17 +50,17 @@ pub enum DecodeError {
     BodyTooLarge {
         /// What the header says.
         bytes: u32,
-        /// What the reader takes.
+        /// The most the reader accepts.
         cap: u32,
     },
     /// The head is not the JSON this kind wants.
     #[error("head does not decode")]
     Head(#[from] serde_json::Error),
-    /// An error code that is the host's to give.
+    /// The error code is one that only the host may report.
     #[error("a cell cannot fail with {0:?}")]
     ForeignCode(ErrorCode),
-    /// A name that is longer than any name.
-    #[error("a name of {0} bytes")]
+    /// The name of a tool or server is too long.
+    #[error("a name of {0} bytes is too long")]
     Name(usize),
     /// Head and body do not fit each other.
     #[error("body does not fit its head")]

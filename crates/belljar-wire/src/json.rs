@@ -1,7 +1,7 @@
-//! JSON text looked at as it is written, without a tree being made of it.
+//! Checking JSON text as it is written, without building a tree of it.
 //!
-//! RFC 8259 leaves open what an object means that has a key twice: readers take the first, the
-//! last, or both. Whoever checks such a text may have checked another than the one that is used.
+//! RFC 8259 leaves open what an object with a repeated key means: readers take the first, the last,
+//! or both. So a check of such a text may have checked another value than the one that is used.
 
 mod tokens;
 
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-pub use tokens::{Token, TokenKind, Tokens};
+pub use tokens::{JsonToken, JsonTokenKind, JsonTokens};
 
 /// What is wrong with a JSON text.
 #[derive(Debug, thiserror::Error)]
@@ -20,8 +20,8 @@ pub enum JsonFlaw {
     /// Two readers may see two different values.
     #[error("the key {0} is written twice in one object")]
     RepeatedKey(String),
-    /// The JSON library of this program takes the text beneath the key for JSON, in some places and not
-    /// in others.
+    /// The JSON library of this program takes the text beneath the key for JSON, in some places and
+    /// not in others.
     #[error("the key {0} is reserved; use another name")]
     ReservedKey(String),
 }
@@ -29,8 +29,8 @@ pub enum JsonFlaw {
 /// What keys begin with that `serde_json` gives a meaning of its own.
 pub const RESERVED_PREFIX: &str = "$serde_json::private::";
 
-/// Whether the text is JSON in which no object, at any level, has a key twice or one that is reserved.
-/// Escapes make no difference: `"a"` and `"\u0061"` are one key.
+/// Whether the text is JSON in which no object, at any level, has a key twice or one that is
+/// reserved. Escapes make no difference: `"a"` and `"\u0061"` are one key.
 ///
 /// # Errors
 /// Says what is wrong, with the key as JSON if one is written twice or reserved.
@@ -38,16 +38,19 @@ pub fn check_keys(json: &[u8]) -> Result<(), JsonFlaw> {
     check_tokens(json, |_| ())
 }
 
-/// The same for who wants to look at each token as well: once is enough for a large text.
+/// The same, and calls `see` with each token: a large text is read only once.
 ///
 /// # Errors
 /// As for [`check_keys`].
-pub fn check_tokens<'a>(json: &'a [u8], mut see: impl FnMut(Token<'a>)) -> Result<(), JsonFlaw> {
+pub fn check_tokens<'a>(
+    json: &'a [u8],
+    mut see: impl FnMut(JsonToken<'a>),
+) -> Result<(), JsonFlaw> {
     let json: &RawValue = serde_json::from_slice(json)?;
     // The keys of all objects that are open, and where those of each begin. Two lists rather than a
     // set per object: hostile text opens millions.
     let (mut keys, mut begins): (Vec<Cow<'_, str>>, Vec<usize>) = (Vec::new(), Vec::new());
-    let mut tokens = Tokens::new(json.get()).peekable();
+    let mut tokens = JsonTokens::new(json.get()).peekable();
     while let Some(token) = tokens.next() {
         see(token);
         match token.text {
@@ -58,8 +61,8 @@ pub fn check_tokens<'a>(json: &'a [u8], mut see: impl FnMut(Token<'a>)) -> Resul
                     return Err(JsonFlaw::RepeatedKey(repeated));
                 }
             }
-            text if token.kind == TokenKind::String
-                && tokens.peek().is_some_and(|next| next.kind == TokenKind::Colon) =>
+            text if token.kind == JsonTokenKind::String
+                && tokens.peek().is_some_and(|next| next.kind == JsonTokenKind::Colon) =>
             {
                 let key = key(text)?;
                 if key.starts_with(RESERVED_PREFIX) {

@@ -108,14 +108,14 @@ pub struct RunCommand {
     pub limits: GuestLimits,
     /// What it was granted.
     pub grants: GuestGrants,
-    /// The code.
+    /// The code as it was submitted, not yet transpiled.
     pub code: String,
     /// The global `context`, as JSON; empty means an empty object.
     pub context: Vec<u8>,
     /// What makes the run repeatable, if it is to be.
     pub durable: Option<Durable>,
-    /// The run is one of a session: what it leaves behind is there for the next one, and the cell
-    /// waits for its next command when it has answered.
+    /// The run belongs to a session: its state stays for the next run, and the cell waits for its
+    /// next command when it has answered.
     pub session: bool,
 }
 
@@ -132,7 +132,7 @@ struct RunHead {
     session: bool,
 }
 
-/// Host → cell.
+/// What the host sends to a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Run this; a cell gets it once, unless it is a session's.
@@ -144,11 +144,12 @@ pub enum Command {
         /// What the guest's clock shows from here on, in milliseconds since 1970.
         now_ms: f64,
     },
-    /// Become two. Only in session cells, between runs. One byte follows the frame, and with it
-    /// comes the copy's socket. On that, the copy sends one byte, and gets one with its tree of files.
+    /// Branch: clone the guest. Only in session cells, between runs. One byte follows the frame,
+    /// with the copy's socket attached. On that socket the copy sends one byte, and receives one
+    /// with its tree of files attached.
     Branch,
-    /// Go on in another tree of files, which comes with the one byte that follows the frame; where
-    /// the guest is, if none does. Only in session cells, between runs.
+    /// Move to another tree of files, which is attached to the one byte that follows the frame;
+    /// stay if none is. Only in session cells, between runs.
     Reroot,
 }
 
@@ -164,7 +165,7 @@ pub enum Stream {
     Log,
 }
 
-/// Cell → host.
+/// What a cell sends to the host. Nothing in it is trusted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// Every layer of the plan is in force; the cell waits for code.
@@ -178,7 +179,7 @@ pub enum Event {
     },
     /// The code printed a text.
     Print {
-        /// Where to.
+        /// Which stream of the run's output it belongs to.
         stream: Stream,
         /// The bytes, without any guarantee of encoding. One print is one log line.
         text: Vec<u8>,
@@ -193,16 +194,16 @@ pub enum Event {
         /// Where it is, in the cell.
         path: String,
     },
-    /// The code calls a tool, and goes on meanwhile.
+    /// The code calls a tool, and continues to run meanwhile.
     ToolCall(ToolCall),
     /// The code waits for a time and for nothing else. Only in durable runs.
     TimerWanted {
         /// By the guest's clock, in milliseconds since 1970.
         at_ms: f64,
     },
-    /// What the code left in `state`; comes before [`Event::Done`], if there is anything to hand on.
+    /// What the code left in `state`; sent before [`Event::Done`], if there is anything.
     State {
-        /// It was too large or no JSON, and is left out.
+        /// It was too large or not JSON, and is left out.
         cut: bool,
         /// An object, as JSON; empty when it is left out.
         value: Vec<u8>,
@@ -218,20 +219,21 @@ pub enum Event {
     },
     /// The run ended with an error.
     Failed(GuestError),
-    /// There are two now. The copy says [`Event::Ready`] on a socket of its own, once it has its files.
+    /// The guest has branched. The copy sends [`Event::Ready`] on its own socket once it has its
+    /// files.
     Branched,
-    /// The cell goes on in the tree it was given.
+    /// The guest has moved to the tree it was given.
     Rerooted,
-    /// It was asked to become two, or to go on in another tree, and has not.
+    /// The guest could not branch, or could not move to another tree.
     NotBranched {
-        /// Why.
+        /// The reason, for the person or code that asked for the branch.
         message: String,
     },
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct EmptyHead {}
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -274,7 +276,7 @@ struct DoneHead {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TimerHead {
+struct TimerCommandHead {
     now_ms: f64,
 }
 
@@ -327,9 +329,9 @@ impl Message for Command {
                 let (head, body) = reply.parts();
                 frame(TOOL_REPLY, &head, vec![body])
             }
-            Self::Timer { now_ms } => frame(TIMER, &TimerHead { now_ms: *now_ms }, vec![]),
-            Self::Branch => frame(BRANCH, &Nothing {}, vec![]),
-            Self::Reroot => frame(REROOT, &Nothing {}, vec![]),
+            Self::Timer { now_ms } => frame(TIMER, &TimerCommandHead { now_ms: *now_ms }, vec![]),
+            Self::Branch => frame(BRANCH, &EmptyHead {}, vec![]),
+            Self::Reroot => frame(REROOT, &EmptyHead {}, vec![]),
         }
     }
 
@@ -341,15 +343,15 @@ impl Message for Command {
                 Ok(Self::ToolReply(ToolReply::from_parts(head, body)))
             }
             TIMER if body.is_empty() => {
-                let TimerHead { now_ms } = serde_json::from_slice(head)?;
+                let TimerCommandHead { now_ms } = serde_json::from_slice(head)?;
                 Ok(Self::Timer { now_ms })
             }
             BRANCH if body.is_empty() => {
-                let Nothing {} = serde_json::from_slice(head)?;
+                let EmptyHead {} = serde_json::from_slice(head)?;
                 Ok(Self::Branch)
             }
             REROOT if body.is_empty() => {
-                let Nothing {} = serde_json::from_slice(head)?;
+                let EmptyHead {} = serde_json::from_slice(head)?;
                 Ok(Self::Reroot)
             }
             TIMER | BRANCH | REROOT => Err(DecodeError::Body),
@@ -374,7 +376,7 @@ fn decode_run(head: &[u8], body: Vec<u8>) -> Result<RunCommand, DecodeError> {
 impl Message for Event {
     fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)> {
         match self {
-            Self::Ready => frame(READY, &Nothing {}, vec![]),
+            Self::Ready => frame(READY, &EmptyHead {}, vec![]),
             Self::Refused { mechanism, message } => {
                 let (mechanism, message) = (mechanism.clone(), message.clone());
                 frame(REFUSED, &RefusedHead { mechanism, message }, vec![])
@@ -400,8 +402,8 @@ impl Message for Event {
                 frame(DONE, &DoneHead { lossy: *lossy, cut: *cut }, vec![value])
             }
             Self::Failed(error) => frame(FAILED, error, vec![]),
-            Self::Branched => frame(BRANCHED, &Nothing {}, vec![]),
-            Self::Rerooted => frame(REROOTED, &Nothing {}, vec![]),
+            Self::Branched => frame(BRANCHED, &EmptyHead {}, vec![]),
+            Self::Rerooted => frame(REROOTED, &EmptyHead {}, vec![]),
             Self::NotBranched { message } => {
                 frame(NOT_BRANCHED, &NotBranchedHead { message: message.clone() }, vec![])
             }
@@ -437,7 +439,7 @@ fn event_without_body(kind: u8, head: &[u8]) -> Result<Event, DecodeError> {
             Event::TimerWanted { at_ms }
         }
         READY => {
-            let Nothing {} = serde_json::from_slice(head)?;
+            let EmptyHead {} = serde_json::from_slice(head)?;
             Event::Ready
         }
         REFUSED => {
@@ -460,11 +462,11 @@ fn event_without_body(kind: u8, head: &[u8]) -> Result<Event, DecodeError> {
             Event::Failed(error)
         }
         BRANCHED => {
-            let Nothing {} = serde_json::from_slice(head)?;
+            let EmptyHead {} = serde_json::from_slice(head)?;
             Event::Branched
         }
         REROOTED => {
-            let Nothing {} = serde_json::from_slice(head)?;
+            let EmptyHead {} = serde_json::from_slice(head)?;
             Event::Rerooted
         }
         NOT_BRANCHED => {

@@ -20,7 +20,7 @@ pub enum ReadError {
     Decode(#[from] DecodeError),
 }
 
-/// Reads one message.
+/// Reads one message; the caps are checked before the body is read.
 pub fn read_message<M: Message>(stream: &mut impl Read, caps: Caps) -> Result<M, ReadError> {
     let mut header = [0; Header::SIZE];
     let first = loop {

@@ -1,5 +1,5 @@
-//! Characters that a reader does not see. Whoever shows text of a model, a server or code asks here,
-//! so that one text is the same to everybody who decides by it.
+//! Characters that a reader does not see. Everything that shows text of a model, a server or code
+//! uses this one list, so that a person decides about the same text everywhere.
 
 /// Whether a character is not shown, or changes how the text around it is read.
 ///

@@ -22,11 +22,11 @@ pub struct ToolCall {
     pub call: u32,
     /// The server, in `mcp.server.tool()`; `None` when the name says it all.
     pub server: Option<String>,
-    /// The tool.
+    /// The name of the tool, as the code wrote it.
     pub tool: String,
     /// 1-based line of the call in the source as written.
     pub line: Option<u32>,
-    /// The arguments, as JSON that nobody has checked.
+    /// The arguments, as JSON that is not checked yet.
     pub arguments: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct CallHead {
     line: Option<u32>,
 }
 
-/// Longer names are nobody's.
+/// No tool or server has a longer name.
 const MAX_NAME_BYTES: usize = 1024;
 
 impl ToolCall {
@@ -62,7 +62,7 @@ impl ToolCall {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolReply {
-    /// Which call.
+    /// The number of the call that ended.
     pub call: u32,
     /// What the guest's clock shows from here on; only in durable runs.
     pub now_ms: Option<f64>,
@@ -97,9 +97,9 @@ impl ToolReply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolFault {
-    /// Stable code.
+    /// The stable code, which the code can branch on.
     pub code: ErrorCode,
-    /// What happened.
+    /// What happened, in the words of the tool or of Belljar.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
@@ -120,17 +120,20 @@ impl ToolFault {
         self
     }
 
-    /// Adds the tool.
+    /// Adds the name of the tool that failed.
     #[must_use]
     pub fn of_tool(mut self, name: impl Into<String>) -> Self {
         self.tool_name = Some(name.into());
         self
     }
 
-    /// What a reply's body says; one that says nothing of the kind is a fault as well.
+    /// Parses the body of a reply; a body that does not parse is a fault as well.
     pub fn from_json(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_else(|_| {
-            Self::new(ErrorCode::ToolFailed, "the call failed in a way that cannot be read")
+            Self::new(
+                ErrorCode::ToolFailed,
+                "the tool call failed, and its error could not be read",
+            )
         })
     }
 

@@ -13,18 +13,29 @@ mod outcome;
 mod paths;
 mod pump;
 mod refusals;
-mod said;
 mod state;
+mod stderr;
 
 use std::path::PathBuf;
 
 use belljar_wire::{ErrorCode, GuestError, GuestGrants, GuestLimits, Language, RunCommand};
 
-use crate::{Done, Engine, HostLink, engine::name_output};
-use outcome::Outcome;
-use state::{MAX_STATE_BYTES, State};
+use crate::{
+    CodeRunner, Engine, HostLink, RunValue,
+    engine::name_output,
+    zygote::{RESUME_ARGUMENT, become_zygote_of_programs, resume_zygote},
+};
+use outcome::ShellOutcome;
+use state::{MAX_STATE_BYTES, ShellState};
 
 pub use commands::DEFAULT_COMMANDS;
+
+/// The name of the engine. The argument after it is the path of bash.
+pub const BASH_ARGUMENT: &str = "bash";
+/// The directory of the commands a cell has, if it was granted nothing.
+pub const COMMANDS_DIRECTORY: &str = "/belljar/bin";
+/// The directory of commands that were granted to one cell.
+const GRANTED_COMMANDS_DIRECTORY: &str = "/commands";
 
 /// Where no program is.
 const NOWHERE: &str = "/nowhere";
@@ -32,7 +43,7 @@ const NOWHERE: &str = "/nowhere";
 /// Where things are in the cell.
 #[derive(Debug, Clone)]
 pub struct BashSetup {
-    /// The program.
+    /// The path of bash, as the cell sees it.
     pub bash: PathBuf,
     /// `PATH`: the directory of the granted commands.
     pub default_path: String,
@@ -54,42 +65,67 @@ impl BashSetup {
     }
 }
 
-/// The engine. There is nothing to warm: bash starts when the code is there.
+/// Shell scripts, by the machine's own bash.
+#[derive(Debug)]
+pub(crate) struct BashEngine;
+
+impl Engine for BashEngine {
+    fn name(&self) -> &'static str {
+        BASH_ARGUMENT
+    }
+
+    fn languages(&self) -> &'static [Language] {
+        &[Language::Bash]
+    }
+
+    fn start(&self, bash: &str) -> ! {
+        become_zygote_of_programs(&[RESUME_ARGUMENT, BASH_ARGUMENT, bash])
+    }
+
+    fn resume(&self, bash: &str, handover: &str) {
+        resume_zygote(handover, || {
+            let path = format!("{GRANTED_COMMANDS_DIRECTORY}:{COMMANDS_DIRECTORY}");
+            Ok(Bash::new(BashSetup::new(bash, path)))
+        })
+    }
+}
+
+/// Runs bash in a cell. There is nothing to warm: bash starts when the code is there.
 #[derive(Debug)]
 pub struct Bash {
     setup: BashSetup,
     /// What the last run of the session has left.
-    state: State,
+    state: ShellState,
 }
 
 impl Bash {
-    /// An engine that will run this bash.
+    /// For the bash of this set-up.
     pub fn new(setup: BashSetup) -> Self {
-        Self { setup, state: State::default() }
+        Self { setup, state: ShellState::default() }
     }
 }
 
-impl Engine for Bash {
-    fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError> {
+impl CodeRunner for Bash {
+    fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<RunValue, GuestError> {
         if run.code.contains('\0') {
-            let message = "the code holds a NUL byte, which no shell script can";
+            let message = "the code contains a NUL byte, which bash cannot run";
             return Err(GuestError::new(ErrorCode::SyntaxInvalid, message));
         }
         let running = launch::launch(&self.setup, &run, &self.state)?;
         let mut ended = pump::pump(running, &run, host).map_err(|error| {
-            let message = format!("could not follow what bash does: {error}");
+            let message = format!("could not read the output of bash: {error}");
             GuestError::new(ErrorCode::SandboxEngine, message)
         })?;
         name_output(host);
         let left = ended.left.take();
         let is_too_large = left.as_ref().is_some_and(|left| left.len() > MAX_STATE_BYTES);
-        if let Some(state) = left.as_deref().and_then(State::read) {
+        if let Some(state) = left.as_deref().and_then(ShellState::read) {
             pump::end_groups(state.jobs());
             if !is_too_large {
                 self.state = state;
             }
         }
-        let concluded = Outcome { run: &run, ended }.conclude();
+        let concluded = ShellOutcome { run: &run, ended }.conclude();
         if is_too_large { concluded.and_then(|_| Err(state::too_large())) } else { concluded }
     }
 

@@ -1,35 +1,37 @@
-//! A cell's main: say ready, take one run, answer, and wait to be ended; in a session's cell, take
-//! run after run, and become two between them.
+//! A cell's main, for engines in Rust: say ready, take one run, answer, and wait to be ended; in a
+//! session's cell, take run after run, and branch between them.
 
 use std::{os::unix::net::UnixStream, time::Duration};
 
-use belljar_jail::{Branched, Branching, CellLimits, ConfineError, Confined, Guest, OwnLimits};
+use belljar_jail::{
+    BranchSide, Brancher, CellLimits, ConfineError, ConfinedCell, Guest, OwnLimits,
+};
 use belljar_wire::{Command, ErrorCode, Event, GuestError, GuestLimits, RunCommand};
 
-use crate::{Done, Engine, HostLink};
+use crate::{CodeRunner, HostLink, RunValue};
 
 /// A cell that has waited this long for its code is parked.
 const PARKED: Duration = Duration::from_millis(1);
 
-/// What a guest process does with its engine.
+/// What a guest process does with its code runner.
 #[derive(Debug)]
-pub(crate) struct CellMain<E> {
-    engine: E,
+pub(crate) struct CellMain<R> {
+    runner: R,
 }
 
-impl<E: Engine> CellMain<E> {
-    pub(crate) fn new(engine: E) -> Self {
-        Self { engine }
+impl<R: CodeRunner> CellMain<R> {
+    pub(crate) fn new(runner: R) -> Self {
+        Self { runner }
     }
 }
 
-impl<E: Engine> CellMain<E> {
-    /// One run, and no more.
+impl<R: CodeRunner> CellMain<R> {
+    /// Serves one run, and no more.
     fn run_once(&mut self, host: &HostLink, limits: &OwnLimits) {
         // Only a cell that is parked rehearses: for one that is wanted at once, the run itself is
         // the quickest way to touch what it touches.
-        if !host.hears_within(PARKED) {
-            self.engine.rehearse(host);
+        if !host.has_input_within(PARKED) {
+            self.runner.rehearse(host);
         }
         // No command means that the host is gone, or let go of a cell it never used.
         let Ok(Command::Run(run)) = host.receive() else { return };
@@ -46,18 +48,18 @@ impl<E: Engine> CellMain<E> {
         }
     }
 
-    /// Run after run, until the host lets go. The limits of the process are those of the session,
-    /// which it was made with; a run's own are for the host to watch.
-    fn run_on(&mut self, host: &HostLink, branching: Branching) {
+    /// Serves run after run, until the host closes the socket. The limits of the process are those
+    /// of the session; the host watches the limits of each run.
+    fn run_on(&mut self, host: &HostLink, brancher: Brancher) {
         while let Ok(command) = host.receive() {
             let answer = match command {
                 Command::Run(run) => self.run(run, host),
-                Command::Branch => match host.branch(branching) {
-                    Ok(Branched::Parent) => Event::Branched,
-                    Ok(Branched::Child) => Event::Ready,
+                Command::Branch => match host.branch(brancher) {
+                    Ok(BranchSide::Parent) => Event::Branched,
+                    Ok(BranchSide::Child) => Event::Ready,
                     Err(error) => Event::NotBranched { message: error.to_string() },
                 },
-                Command::Reroot => match host.reroot(branching) {
+                Command::Reroot => match host.reroot(brancher) {
                     Ok(()) => Event::Rerooted,
                     Err(error) => Event::NotBranched { message: error.to_string() },
                 },
@@ -71,28 +73,28 @@ impl<E: Engine> CellMain<E> {
     }
 
     fn run(&mut self, run: RunCommand, host: &HostLink) -> Event {
-        match self.engine.run(run, host) {
-            Ok(Done { lossy, cut, value }) => Event::Done { lossy, cut, value },
+        match self.runner.run(run, host) {
+            Ok(RunValue { lossy, cut, value }) => Event::Done { lossy, cut, value },
             Err(error) => Event::Failed(error),
         }
     }
 }
 
-impl<E: Engine> Guest for CellMain<E> {
-    fn confined(&mut self, cell: Confined) {
-        let Confined { socket, limits, branching } = cell;
+impl<R: CodeRunner> Guest for CellMain<R> {
+    fn confined(&mut self, cell: ConfinedCell) {
+        let ConfinedCell { socket, limits, brancher } = cell;
         let host = HostLink::new(socket);
         if host.send(&Event::Ready).is_err() {
             return;
         }
-        match branching {
+        match brancher {
             None => self.run_once(&host, &limits),
-            Some(branching) => self.run_on(&host, branching),
+            Some(brancher) => self.run_on(&host, brancher),
         }
     }
 
     fn warm_further(&mut self) {
-        self.engine.warm_further();
+        self.runner.warm_further();
     }
 
     fn refused(&mut self, socket: UnixStream, error: &ConfineError) {

@@ -1,4 +1,4 @@
-//! Which of the two limits on files a full disk is about.
+//! Finding out which of the two limits on files a full disk has reached.
 
 use std::{fs, io};
 

@@ -2,7 +2,7 @@
 
 use std::{io, os::unix::net::UnixStream, sync::Arc, time::Duration};
 
-use belljar_jail::{Branched, Branching};
+use belljar_jail::{BranchSide, Brancher};
 use belljar_wire::{Caps, Command, Event, ReadError, read_message, write_message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -18,7 +18,7 @@ pub struct HostLink {
 }
 
 impl HostLink {
-    /// Speaks over this socket.
+    /// Sends and receives frames over this socket.
     pub fn new(socket: UnixStream) -> Self {
         Self { socket: Arc::new(socket) }
     }
@@ -29,22 +29,22 @@ impl HostLink {
     }
 
     /// Whether something arrives within this time.
-    pub(crate) fn hears_within(&self, time: Duration) -> bool {
+    pub(crate) fn has_input_within(&self, time: Duration) -> bool {
         let mut ready = [PollFd::new(&*self.socket, PollFlags::IN)];
         let time = Timespec::try_from(time).ok();
-        // A failure is no reason to wait: the next receive tells what is the matter.
+        // A failure is no reason to wait: the next receive reports it.
         poll(&mut ready, time.as_ref()).map_or(true, |ready| ready > 0)
     }
 
-    /// Becomes two, having been told so. In the copy this link and all its clones lead to the host
-    /// by the copy's own socket.
-    pub(crate) fn branch(&self, branching: Branching) -> io::Result<Branched> {
-        branching.branch(&*self.socket, |_| {})
+    /// Branches, after the host's order. In the copy this link and all its clones use the copy's
+    /// own socket.
+    pub(crate) fn branch(&self, brancher: Brancher) -> io::Result<BranchSide> {
+        brancher.branch(&*self.socket, |_| {})
     }
 
-    /// Goes on in another tree of files, having been told so.
-    pub(crate) fn reroot(&self, branching: Branching) -> io::Result<()> {
-        branching.reroot(&*self.socket)
+    /// Moves to another tree of files, after the host's order.
+    pub(crate) fn reroot(&self, brancher: Brancher) -> io::Result<()> {
+        brancher.reroot(&*self.socket)
     }
 
     /// Waits for the next command. Not a byte more is read: the next may have descriptors with it.

@@ -4,8 +4,9 @@
 //! the code, runs it to its end and encodes its value. What the code may use is limited here for
 //! the sake of good messages; the boundary is the jail.
 
-mod current;
+mod current_run;
 mod encoding;
+mod error_reader;
 mod event_loop;
 mod failure;
 mod files;
@@ -13,7 +14,7 @@ mod frames;
 mod hints;
 mod holes;
 mod library;
-mod missing;
+mod missing_names;
 mod modules;
 mod natives;
 mod peek;
@@ -23,7 +24,6 @@ mod rejections;
 mod sources;
 mod state;
 mod text;
-mod thrown;
 mod tools;
 mod transpile;
 mod url;
@@ -38,16 +38,16 @@ use rquickjs::{
     context::EvalOptions, object::Property,
 };
 
-use crate::{Done, Engine, HostLink, engine::name_output};
-use current::Current;
+use crate::{CodeRunner, Engine, HostLink, RunValue, engine::name_output, zygote::become_zygote};
+use current_run::CurrentRun;
+use error_reader::ErrorReader;
 use event_loop::EventLoop;
-use failure::{Failure, Occasion, Reporter};
-use library::Library;
-use rejections::Rejections;
+use failure::{Occasion, Reporter, RunFailure};
+use library::GuestLibrary;
+use rejections::RejectionTracker;
 use sources::{History, Sources};
-use thrown::Thrown;
-use transpile::{Ahead, Refusal, Scope, Script, Source};
-use value::{EncodeError, Encoded};
+use transpile::{NameScope, PredeclaredNames, Script, SourceCode, TranspileError};
+use value::{EncodeError, EncodedValue};
 
 /// The jail gives the main thread 64 MiB of stack; the engine stops far below.
 const STACK_BYTES: usize = 16 << 20;
@@ -71,21 +71,39 @@ const REHEARSAL_MS: u64 = 1000;
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// QuickJS did not start.
-    #[error("quickjs did not start")]
+    #[error("could not start quickjs")]
     Start(#[from] rquickjs::Error),
     /// A file of the guest library threw.
     #[error("the guest library threw: {0}")]
     Library(String),
 }
 
-/// A warmed engine. A cell uses it once, or for all the runs of one session.
+/// TypeScript and JavaScript, in this program itself.
+#[derive(Debug)]
+pub(crate) struct QuickJsEngine;
+
+impl Engine for QuickJsEngine {
+    fn name(&self) -> &'static str {
+        "quickjs"
+    }
+
+    fn languages(&self) -> &'static [Language] {
+        &[Language::TypeScript, Language::JavaScript]
+    }
+
+    fn start(&self, _setup: &str) -> ! {
+        become_zygote(|| QuickJs::warm().map_err(|error| error.to_string()))
+    }
+}
+
+/// A warmed QuickJS. A cell uses it once, or for all the runs of one session.
 pub struct QuickJs {
     // Handles into the runtime come first, so that they are dropped before it.
-    library: Library,
-    rejections: Rc<Rejections>,
+    library: GuestLibrary,
+    rejections: Rc<RejectionTracker>,
     context: Context,
     runtime: Runtime,
-    current: Rc<Current>,
+    current: Rc<CurrentRun>,
     history: History,
     /// The last run of the session used up its memory, and may have left it so.
     is_full: bool,
@@ -102,11 +120,11 @@ impl QuickJs {
     pub fn warm() -> Result<Self, EngineError> {
         let runtime = Runtime::new()?;
         runtime.set_max_stack_size(STACK_BYTES);
-        let current = Current::new();
+        let current = CurrentRun::new();
         let clock = current.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || clock.is_overdue())));
         modules::refuse_all(&runtime, &current);
-        let rejections = Rejections::watch(&runtime);
+        let rejections = RejectionTracker::watch(&runtime);
         let context = Context::full(&runtime)?;
         let library = context.with(|ctx| {
             let caught = warm_library(&ctx, &current).catch(&ctx);
@@ -122,9 +140,9 @@ impl QuickJs {
         sources: &Sources,
         limits: &GuestLimits,
         context: Vec<u8>,
-    ) -> Result<Done, GuestError> {
+    ) -> Result<RunValue, GuestError> {
         let script = transpile::transpile(sources.current()).map_err(|refusal| {
-            let Refusal { error, attempt } = refusal;
+            let TranspileError { error, attempt } = refusal;
             if let Some(attempt) = attempt {
                 self.current.send(&Event::Denied { attempt });
             }
@@ -140,14 +158,14 @@ impl QuickJs {
             .and_then(|value| self.encode(value, limits))
             .and_then(|done| {
                 let lossy = self.send_state(limits)?;
-                Ok(Done { lossy: done.lossy || lossy, ..done })
+                Ok(RunValue { lossy: done.lossy || lossy, ..done })
             });
         done.map_err(|failure| {
             let roomy = limits.memory_bytes.saturating_add(SPARE_BYTES);
             self.runtime.set_memory_limit(to_usize(roomy));
             self.context.with(|ctx| {
-                let thrown = Thrown { ctx: &ctx, library: &self.library, sources };
-                Reporter { thrown, current: &self.current, limits }.report(failure)
+                let reader = ErrorReader { ctx: &ctx, library: &self.library, sources };
+                Reporter { reader, current: &self.current, limits }.report(failure)
             })
         })
     }
@@ -186,18 +204,21 @@ impl QuickJs {
         &self,
         script: Script,
         context: Vec<u8>,
-        source: &Source,
-    ) -> Result<Persistent<Promise<'static>>, Failure> {
+        source: &SourceCode,
+    ) -> Result<Persistent<Promise<'static>>, RunFailure> {
         self.context.with(|ctx| {
             let caught = |occasion| {
                 let (ctx, current) = (&ctx, &self.current);
-                move |error| Failure::caught(ctx, error, occasion, current)
+                move |error| RunFailure::caught(ctx, error, occasion, current)
             };
             if context.contains(&0) {
-                let message = "context is not JSON: it holds a NUL byte";
-                return Err(Failure::Told(GuestError::new(ErrorCode::RequestInvalid, message)));
+                let message = "context is not valid JSON: it contains a NUL byte";
+                return Err(RunFailure::Reported(GuestError::new(
+                    ErrorCode::RequestInvalid,
+                    message,
+                )));
             }
-            if source.scope != Scope::Run {
+            if source.scope != NameScope::Run {
                 self.library.forget(&ctx).map_err(caught(Occasion::Running))?;
             }
             if self.current.is_durable() {
@@ -230,51 +251,55 @@ impl QuickJs {
         &self,
         value: Option<Persistent<Value<'static>>>,
         limits: &GuestLimits,
-    ) -> Result<Done, Failure> {
+    ) -> Result<RunValue, RunFailure> {
         let Some(value) = value else {
-            return Ok(Done { lossy: false, cut: false, value: b"null".to_vec() });
+            return Ok(RunValue { lossy: false, cut: false, value: b"null".to_vec() });
         };
         self.context.with(|ctx| {
-            let failed = |error| Failure::caught(&ctx, error, Occasion::Running, &self.current);
+            let failed = |error| RunFailure::caught(&ctx, error, Occasion::Running, &self.current);
             let value = value.restore(&ctx).map_err(failed)?;
             let library = self.library.values(&ctx).map_err(failed)?;
             match value::encode(&value, &library, limits.result_bytes as usize) {
-                Ok(Encoded { json, lossy }) => Ok(Done { lossy, cut: false, value: json }),
+                Ok(EncodedValue { json, lossy }) => Ok(RunValue { lossy, cut: false, value: json }),
                 Err(EncodeError::Engine(error)) => Err(failed(error)),
                 Err(EncodeError::Misfit { what, path }) => {
-                    Err(Failure::Told(value::describe(what, "result", &path)))
+                    Err(RunFailure::Reported(value::describe(what, "result", &path)))
                 }
-                Err(EncodeError::TooLarge) => Err(Failure::Told(too_large(limits))),
+                Err(EncodeError::TooLarge) => Err(RunFailure::Reported(too_large(limits))),
             }
         })
     }
 }
 
-impl Engine for QuickJs {
-    fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError> {
+impl CodeRunner for QuickJs {
+    fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<RunValue, GuestError> {
         let RunCommand { language, file_name, limits, grants, code, context, durable, session } =
             run;
         if session && durable.is_some() {
-            let message = "a run in a session cannot be durable: its state is not in the record";
+            let message =
+                "a run in a session cannot be durable: the journal does not record session state";
             return Err(GuestError::new(ErrorCode::RequestInvalid, message));
         }
         let scope = match session {
-            true => Scope::Session { run: self.history.next_run() },
-            false => Scope::Run,
+            true => NameScope::Session { run: self.history.next_run() },
+            false => NameScope::Run,
         };
         // QuickJS takes the name as a C string.
         let file_name = file_name.replace('\0', "");
-        let sources = self.history.with(Source { language, file_name, text: code, scope });
+        let sources = self.history.with(SourceCode { language, file_name, text: code, scope });
         let begun = self.current.begin(host, &limits, grants, &sources, durable.as_ref());
         begun.map_err(|error| {
-            GuestError::new(ErrorCode::SandboxEngine, format!("no randomness to be had: {error}"))
+            GuestError::new(
+                ErrorCode::SandboxEngine,
+                format!("cannot get random bytes from the system: {error}"),
+            )
         })?;
         let done = self.run_source(&sources, &limits, context);
         name_output(host);
         self.current.end();
         if session {
             self.drop_jobs();
-            self.history.keep(&sources);
+            self.history.remember(&sources);
             let code = done.as_ref().err().map(|error| error.code);
             self.is_full = code == Some(ErrorCode::LimitMemory);
         }
@@ -315,7 +340,7 @@ impl Engine for QuickJs {
     }
 }
 
-fn warm_library<'js>(ctx: &Ctx<'js>, current: &Rc<Current>) -> rquickjs::Result<Library> {
+fn warm_library<'js>(ctx: &Ctx<'js>, current: &Rc<CurrentRun>) -> rquickjs::Result<GuestLibrary> {
     let native = Object::new(ctx.clone())?;
     natives::install(ctx, &native, current)?;
     peek::install(ctx, &native)?;
@@ -325,7 +350,7 @@ fn warm_library<'js>(ctx: &Ctx<'js>, current: &Rc<Current>) -> rquickjs::Result<
     files::install(ctx, &native, current)?;
     tools::install(ctx, &native, current)?;
     prelude::evaluate(ctx, &native)?;
-    Library::save(&native)
+    GuestLibrary::save(&native)
 }
 
 /// Makes the caller's data the global `context`.
@@ -338,7 +363,7 @@ fn set_context(ctx: &Ctx<'_>, json: Vec<u8>) -> rquickjs::Result<()> {
 }
 
 /// Makes the names that must be there before the code runs.
-fn declare(ctx: &Ctx<'_>, ahead: &Ahead) -> rquickjs::Result<()> {
+fn declare(ctx: &Ctx<'_>, ahead: &PredeclaredNames) -> rquickjs::Result<()> {
     let globals = ctx.globals();
     for name in &ahead.renewed {
         globals.set(name.as_str(), Undefined)?;

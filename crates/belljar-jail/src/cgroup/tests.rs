@@ -37,7 +37,7 @@ fn a_group_without_the_memory_controller_is_not_taken() {
 fn a_group_shared_with_others_is_not_taken() {
     let root = group("memory pids\n", "7\n8\n9\n", "");
     let error = Delegation::take_over(root.path(), 7).unwrap_err();
-    assert_eq!(error, "2 other processes share this group");
+    assert_eq!(error, "2 other processes are in this group");
 }
 
 #[test]
@@ -104,5 +104,5 @@ fn a_group_nothing_can_be_made_in_is_not_taken() {
     // A file in the probe's place stands for a directory that is not ours to write.
     fs::write(root.path().join("belljar-cell-7-probe"), "").unwrap();
     let error = Delegation::take_over(root.path(), 7).unwrap_err();
-    assert_eq!(error, "no group can be made beneath this one: File exists (os error 17)");
+    assert_eq!(error, "cannot create a group beneath this one: File exists (os error 17)");
 }

@@ -10,7 +10,7 @@ c8d000-2ce9000 r-xp 0088d000 fe:00 5311156                   /usr/bin/belljar
 ";
 
 fn told(maps: &str, address: usize) -> Option<(usize, usize)> {
-    OwnCode::told_by(maps, address).map(|code| (code.start(), code.start() + code.bytes()))
+    OwnCode::from_maps(maps, address).map(|code| (code.start(), code.start() + code.bytes()))
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What each cell gets: room for files, bounded as a whole, and a `/proc`.
+//! The mounts of each cell: `/tmp` and `/work` with one common bound, and a `/proc`.
 
 use std::{io, os::fd::OwnedFd};
 
@@ -11,7 +11,7 @@ use rustix::{
 use super::{INERT, attach, attach_as, bind};
 use crate::Guests;
 
-/// More files than a cell has before its code begins.
+/// More inodes than a cell uses before its code begins.
 const MOST_AT_FIRST: u64 = 32;
 const PRIVATE: Mode = Mode::from_raw_mode(0o700);
 
@@ -23,7 +23,7 @@ pub(crate) fn mount_scratch(bytes: u64, inodes: u64) -> io::Result<()> {
     hide_base()
 }
 
-/// The file system itself, on `/tmp`, with nothing in it but the `/tmp` to be.
+/// Mounts the file system itself on `/tmp`; in it is only the directory that will be `/tmp`.
 pub(super) fn mount_scratch_base(bytes: u64, inodes: u64) -> io::Result<()> {
     let (bytes, inodes) = (bytes.to_string(), inodes.to_string());
     let options = [("size", &*bytes), ("nr_inodes", &*inodes), ("mode", "0700")];
@@ -31,23 +31,23 @@ pub(super) fn mount_scratch_base(bytes: u64, inodes: u64) -> io::Result<()> {
     Ok(mkdirat(CWD, "/tmp/tmp", PRIVATE)?)
 }
 
-/// Leaves of the file system on `/tmp` only its own `/tmp` in sight.
+/// Hides everything on the file system at `/tmp` except its own `/tmp`.
 pub(super) fn hide_base() -> io::Result<()> {
     Ok(bind("/tmp/tmp", "/tmp")?)
 }
 
-/// A scratch file system, to see whether one can be had.
+/// Mounts a small scratch file system, to find out whether that works.
 pub(crate) fn scratch_for_trial() -> io::Result<()> {
     mount_scratch(1 << 20, 64)
 }
 
-/// Changes the bounds of what [`mount_scratch`] made. There may be fewer files than there are already:
-/// then none can be added.
+/// Changes the bounds of what [`mount_scratch`] made. A bound below the present number of files
+/// means that none can be added.
 pub(crate) fn resize_scratch(bytes: u64, inodes: u64) -> io::Result<()> {
     let most_there = inodes.max(MOST_AT_FIRST);
     let mut inodes = inodes;
     loop {
-        // One that was refused takes no further options.
+        // A context that was refused takes no further options, so each attempt needs a new one.
         let tmp = fspick(CWD, "/tmp", FsPickFlags::FSPICK_CLOEXEC)?;
         fsconfig_set_string(&tmp, "size", bytes.to_string())?;
         fsconfig_set_string(&tmp, "nr_inodes", inodes.to_string())?;
@@ -77,9 +77,9 @@ pub(crate) fn mount_private_proc(guests: Guests, at: &str) -> io::Result<()> {
     Ok(attach_as("proc", &[("subset", "pid")], at, attributes)?)
 }
 
-/// The same for a session's programs. No rule about files tells it from the cell's own, so nothing in
-/// it can be written, and it shows of other processes only those that its reader could look into
-/// anyway: neither the keeper nor the guests of other branches.
+/// Mounts the `/proc` of a session's programs. Landlock cannot tell it from the cell's own files,
+/// so it is read-only, and it shows only processes that its reader could trace anyway: neither the
+/// keeper nor the guests of other branches.
 pub(crate) fn mount_session_proc(at: &str) -> io::Result<()> {
     let attributes = INERT | MountAttrFlags::MOUNT_ATTR_RDONLY;
     let options = [("subset", "pid"), ("hidepid", "ptraceable")];

@@ -1,7 +1,7 @@
-//! Parts of a granted tree that its cell must not see: a layer of whiteouts over it.
+//! Hiding parts of a granted tree from its cell: a layer of whiteouts over the tree.
 //!
-//! A whiteout hides a name, not what has it now: whoever replaces the file during the run, or makes
-//! it then, shows the guest nothing. A mount on top of the file would be gone with the file.
+//! A whiteout hides a name, whatever has that name: a file that is replaced or created during the
+//! run stays hidden. A mount on top of the file would disappear with the file.
 
 use std::{
     ffi::OsStr,
@@ -23,8 +23,8 @@ use crate::{GrantedTree, TreeAccess};
 /// Where layers and covered trees are, on the cell's scratch file system but out of its sight.
 const BASE: &str = "/tmp/covers";
 const PRIVATE: Mode = Mode::from_raw_mode(0o700);
-const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
-/// What of a directory's mode a new one can have.
+const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+/// The bits of a directory's mode that a copy of it gets.
 const COPIED: u32 = 0o1777;
 
 /// The layer that covers parts of one tree.
@@ -61,7 +61,7 @@ impl Cover {
     }
 
     fn make_layer(&self, tree: &GrantedTree, handle: &OwnedFd) -> io::Result<()> {
-        let root = openat(handle, ".", LOOK | OFlags::DIRECTORY, Mode::empty())?;
+        let root = openat(handle, ".", PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?;
         repeat_directory(&root, CWD, OsStr::new(&self.layer), TreeAccess::Read)?;
         tree.covered.iter().try_for_each(|path| self.hide(path, &root, tree.access))
     }
@@ -74,9 +74,9 @@ impl Cover {
             return Err(Errno::INVAL.into());
         }
         let mut original = root.try_clone()?;
-        let mut layer = openat(CWD, &self.layer, LOOK | OFlags::DIRECTORY, Mode::empty())?;
+        let mut layer = openat(CWD, &self.layer, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?;
         for part in parent.iter() {
-            original = match openat(&original, part, LOOK, Mode::empty()) {
+            original = match openat(&original, part, PATH_ONLY, Mode::empty()) {
                 Ok(found) => found,
                 Err(Errno::NOENT | Errno::ACCESS) => return whiteout(&layer, part),
                 Err(errno) => return Err(errno.into()),
@@ -108,14 +108,14 @@ pub(super) fn covered_view(cover: &Cover, handle: &OwnedFd) -> io::Result<OwnedF
 fn whiteout(layer: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match mknodat(layer, name, FileType::CharacterDevice, Mode::empty(), 0) {
         Ok(()) => Ok(()),
-        // What two paths lead through need be hidden only once.
+        // Two hidden paths may share this name, which needs one whiteout.
         Err(Errno::EXIST) if is_whiteout(layer, name)? => Ok(()),
         Err(errno) => Err(errno.into()),
     }
 }
 
 fn is_whiteout(layer: &OwnedFd, name: &OsStr) -> io::Result<bool> {
-    let found = fstat(openat(layer, name, LOOK, Mode::empty())?)?;
+    let found = fstat(openat(layer, name, PATH_ONLY, Mode::empty())?)?;
     Ok(FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice)
 }
 
@@ -129,23 +129,22 @@ fn repeat_directory(
 ) -> io::Result<OwnedFd> {
     let found = fstat(original)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
-        return Err(io::Error::other("a link or file is in the way to a protected path"));
+        return Err(io::Error::other("a link or file stands in the path of a protected file"));
     }
     let is_own = found.st_uid == rustix::process::getuid().as_raw();
     if !is_own && access == TreeAccess::Workspace {
-        return Err(io::Error::other(
-            "a directory on the way to a protected path belongs to somebody else",
-        ));
+        return Err(io::Error::other("a directory above a protected path belongs to another user"));
     }
     let mode = if is_own { found.st_mode & COPIED } else { allowed(original) };
     match mkdirat(&layer, name, Mode::from_raw_mode(mode)) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(errno.into()),
     }
-    Ok(openat(&layer, name, LOOK | OFlags::DIRECTORY, Mode::empty())?)
+    Ok(openat(&layer, name, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?)
 }
 
-/// What this process may do with a directory of somebody else's, where no capability helps it.
+/// The mode bits that say what this process may do with another user's directory, without
+/// capabilities.
 fn allowed(directory: &OwnedFd) -> u32 {
     let may = |what| accessat(directory, ".", what, AtFlags::empty()).is_ok();
     let bits = if may(Access::READ_OK) { 4 } else { 0 } | if may(Access::EXEC_OK) { 1 } else { 0 };

@@ -1,4 +1,4 @@
-//! The root of a cell that was granted something: the zygote's, with the grants in it.
+//! The root of a cell that was granted something: the zygote's root, with the grants in it.
 
 use std::{
     fs, io,
@@ -26,17 +26,17 @@ const GRANTED_COMMANDS: &str = "/commands";
 /// The layer that holds what a cell changed in its workspace.
 #[derive(Debug)]
 pub(crate) struct LayeredWork {
-    /// The upper directory.
+    /// A handle on the overlay's upper directory.
     pub(crate) changes: OwnedFd,
 }
 
 /// Which granted trees get a layer over them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Covers {
-    /// Those that have something to hide.
+    /// Only trees that have something to hide.
     WhereNeeded,
-    /// All directories that are only read, too. Where no rule about files says so, a read-only mount
-    /// alone lets guests write to fifos; those beneath a layer are not the host's.
+    /// Read-only directories too. Without a Landlock rule, a read-only mount still lets guests
+    /// write to the host's fifos; beneath a layer, they reach copies only.
     AllThatIsRead,
 }
 
@@ -71,8 +71,8 @@ pub(crate) fn enter_granted_root(
     Ok(layered)
 }
 
-/// Mounts room for files on `/tmp`, and on `/work`, which becomes the current directory, the root to
-/// be, with nothing in it yet.
+/// Mounts room for files on `/tmp`, and on `/work`, which becomes the current directory, the root
+/// to be, with nothing in it yet.
 pub(super) fn begin_root(
     limits: &CellLimits,
     grants: &CellGrants,
@@ -121,8 +121,8 @@ pub(super) fn place_grants(
     Ok(())
 }
 
-/// Lays a read-only mount of a part of a placed tree over it. A guest can neither write to it nor move
-/// or remove it; what leads there it can move, and the mount with it.
+/// Lays a read-only mount of a part of a placed tree over it. A guest can neither write to it nor
+/// move or remove it; what leads there it can move, and the mount with it.
 fn fix(target: &Path, path: &Path) -> io::Result<()> {
     if !path.components().all(|part| matches!(part, Component::Normal(_))) {
         return Err(io::ErrorKind::InvalidInput.into());

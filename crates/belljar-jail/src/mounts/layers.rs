@@ -1,7 +1,8 @@
-//! Layers of a session's files, on the cell's scratch file system and out of every guest's sight.
+//! Layers of a session's files, on the cell's scratch file system, where no guest sees them.
 //!
-//! A layer is written to as the upper directory of one branch's overlay. Once frozen it is only read,
-//! as a lower directory of whatever branched off there, until no branch is left that needs it.
+//! A layer is written to as the upper directory of one branch's overlay. Once frozen it is only
+//! read, as a lower directory of whatever branched off there, until no branch is left that needs
+//! it.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +21,7 @@ use rustix::{
 
 const LAYERS: &str = "/tmp/layers";
 const PRIVATE: Mode = Mode::from_raw_mode(0o700);
-/// Names that are read before what has them is removed.
+/// Names that are read at once when a directory is emptied.
 const AT_ONCE: usize = 1024;
 const LIST: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -40,7 +41,7 @@ impl Layer {
         format!("{LAYERS}/{}/staging", self.0)
     }
 
-    /// Whether there is nothing in it. One that cannot be looked at counts as one with files.
+    /// Whether it has no files. A layer that cannot be read counts as one with files.
     pub(super) fn is_empty(self) -> bool {
         let entries = openat(CWD, self.files(), LIST, Mode::empty()).and_then(Dir::new);
         entries.is_ok_and(|mut entries| !entries.any(|entry| !entry.is_ok_and(is_itself_or_parent)))
@@ -60,7 +61,7 @@ fn is_itself_or_parent(entry: rustix::fs::DirEntry) -> bool {
 pub(super) struct Layers {
     next: u64,
     all: BTreeSet<Layer>,
-    /// Directories that had to move to be removed.
+    /// Directories that were moved before they were removed, so far; it gives them new names.
     moved: u64,
 }
 
@@ -70,8 +71,8 @@ impl Layers {
         Ok(Self { next: 0, all: BTreeSet::new(), moved: 0 })
     }
 
-    /// A new one. Its directory shows in place of those it is laid over, so it is as accessible as
-    /// the topmost of them.
+    /// Adds a layer. Its directory shows in place of those below it, so it gets the mode of the
+    /// topmost of them.
     pub(super) fn add(&mut self, over: Option<Layer>) -> io::Result<Layer> {
         let mode = match over {
             Some(layer) => {
@@ -90,8 +91,8 @@ impl Layers {
         Ok(layer)
     }
 
-    /// Removes all but these, or as much of them as `room` has entries; whether there is more. What
-    /// cannot be removed now is tried again another time.
+    /// Removes all layers but these, up to `room` entries; returns whether more are left. What
+    /// cannot be removed now is tried again next time.
     pub(super) fn keep_only(&mut self, needed: &BTreeSet<Layer>, mut room: usize) -> bool {
         let mut is_left = false;
         let moved = &mut self.moved;
@@ -108,8 +109,8 @@ impl Layers {
 }
 
 /// Removes a directory and everything in it, however deep, or as much of it as there is room for;
-/// whether it is gone. What is below its directories is moved up before they go, so that no path gets
-/// longer and no more than two directories are open.
+/// whether it is gone. What is below its directories is moved up before they go, so that no path
+/// gets longer and no more than two directories are open.
 fn remove_some(path: &str, room: &mut usize, moved: &mut u64) -> io::Result<bool> {
     let top = match openat(CWD, path, LIST, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(true),
@@ -182,7 +183,7 @@ fn move_up(
     }
 }
 
-/// The names in a directory, or as many of them.
+/// The names in a directory, at most so many.
 fn names(directory: impl std::os::fd::AsFd, most: usize) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in Dir::new(openat(directory, ".", LIST, Mode::empty())?)? {

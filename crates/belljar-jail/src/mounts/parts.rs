@@ -1,8 +1,8 @@
-//! The root of a session of programs: of the zygote's, what its guests may read or execute, and
-//! nothing beside it.
+//! The root of a session of programs: those parts of the zygote's root that its guests may read or
+//! execute, and nothing else.
 //!
-//! In cells for one run a rule about files says which parts of the host's software are read. A session
-//! has one rule for all of its tree, so what is not to be read is not in it.
+//! In a cell for one run, Landlock says which parts of the host's software can be read. A session
+//! has one Landlock rule for its whole tree, so the tree contains only what may be read.
 
 use std::{
     collections::BTreeSet,
@@ -42,8 +42,8 @@ pub(super) fn copy_parts(view: &View, grants: &CellGrants) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats what a directory of the zygote's root has that is the root's own: what is mounted there, or
-/// will be, is left out, and what leads there is made anew.
+/// Repeats what a directory of the zygote's root has that is the root's own: what is mounted there,
+/// or will be, is left out, and what leads there is made anew.
 fn copy_own(directory: &Path, own: u64, mounted: &BTreeSet<&Path>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -71,7 +71,8 @@ fn real(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok()
 }
 
-/// Puts a copy of what is at a path of the zygote's root there; whether there is something.
+/// Mounts what is at a path of the zygote's root at the same path of the new one; returns whether
+/// anything is there.
 fn place(path: &Path) -> io::Result<bool> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC

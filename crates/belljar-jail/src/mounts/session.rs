@@ -1,11 +1,12 @@
-//! The roots of a session: for every branch a tree of its own, attached nowhere.
+//! The roots of a session: each branch has a tree of its own, attached nowhere.
 //!
-//! A tree is a copy of the skeleton, the root with software and grants in it, with two overlays that
-//! are the branch's own on `work` and `tmp`. It has no parent mount, so `..` ends at its root however
-//! it is reached. The skeleton, and the layers of the overlays, are where only the keeper is.
+//! A tree is a copy of the skeleton, the root with software and grants in it, with two overlays
+//! that are the branch's own on `work` and `tmp`. It has no parent mount, so `..` ends at its root
+//! however it is reached. The skeleton, and the layers of the overlays, are where only the keeper
+//! is.
 //!
-//! Branching freezes both overlays first: from then on nothing can be written through whatever leads
-//! there, and what they held is shared by both branches as layers that are only read.
+//! Branching freezes both overlays first: from then on nothing can be written through whatever
+//! leads there, and what they held is shared by both branches as layers that are only read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,17 +38,17 @@ use crate::{CellGrants, CellLimits, Guests, TreeAccess, ZygotePlan, sys};
 pub(crate) const MAX_BRANCHES: usize = 64;
 /// The most layers one branch's files are spread over.
 const MAX_LAYERS: usize = 128;
-/// Files that are removed before the next request is looked for.
+/// Files that are removed before the next request is served.
 const TIDIED_AT_ONCE: usize = 2_000;
 
 const SKELETON: &str = "/work";
-/// What is beneath all layers where there is no workspace.
+/// The empty directory beneath all layers where there is no workspace.
 const NOTHING: &str = "/tmp/nothing";
 const WORKSPACE: &str = "/tmp/workspace";
-/// The two places of a tree that are written to.
+/// The two directories of a tree that a branch can write to.
 const PLACES: [&str; 2] = ["work", "tmp"];
 const PRIVATE: Mode = Mode::from_raw_mode(0o700);
-const LOOK: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The files of a session's cell, as its keeper has them.
 #[derive(Debug)]
@@ -55,36 +56,36 @@ pub(crate) struct SessionRoot {
     layers: Layers,
     /// What is beneath the layers of `work`, from the top; of `tmp` it is nothing.
     workspace: Vec<String>,
-    branches: BTreeMap<u64, Branch>,
+    branches: BTreeMap<u64, BranchTree>,
     next: u64,
-    /// The tree a guest may still be in, having been told to leave it.
-    left: Option<Branch>,
-    /// Those that nobody is in any more. Letting go of one takes as long as making it.
-    gone: Vec<Branch>,
+    /// The tree a guest may still be in, although it was ordered to leave it.
+    left: Option<BranchTree>,
+    /// Trees that no guest is in any more. Dropping one takes as long as making it.
+    gone: Vec<BranchTree>,
 }
 
 /// A branch's tree, and what its two places are made of.
 #[derive(Debug)]
-struct Branch {
+struct BranchTree {
     tree: OwnedFd,
-    stacks: [Stack; 2],
+    stacks: [OverlayStack; 2],
 }
 
-/// An overlay.
+/// The layers of one overlay.
 #[derive(Debug, Clone)]
-struct Stack {
+struct OverlayStack {
     upper: Layer,
-    /// Frozen ones, from the top.
+    /// The frozen layers below it, from the top.
     lowers: Vec<Layer>,
 }
 
-/// What has become of a branch that is two now.
+/// The two trees of a branch that was split.
 #[derive(Debug)]
 pub(crate) struct NewBranch<'a> {
-    /// The number of the new one.
+    /// The number of the new branch.
     pub(crate) child: u64,
     pub(crate) child_tree: &'a OwnedFd,
-    /// Where the other one goes on.
+    /// The tree the old branch moves to.
     pub(crate) parent_tree: &'a OwnedFd,
 }
 
@@ -132,19 +133,21 @@ impl SessionRoot {
 
     /// A handle on a branch's `/work`, as the branch sees it.
     pub(crate) fn work(&self, branch: u64) -> io::Result<OwnedFd> {
-        Ok(openat(self.tree(branch)?, "work", LOOK, Mode::empty())?)
+        Ok(openat(self.tree(branch)?, "work", PATH_ONLY, Mode::empty())?)
     }
 
-    /// Makes two branches of one. Nothing has changed when it fails.
+    /// Splits a branch into two. Nothing has changed when it fails.
     pub(crate) fn branch(&mut self, number: u64) -> io::Result<NewBranch<'_>> {
         self.gone.extend(self.left.take());
         if self.branches.len() >= MAX_BRANCHES {
-            return Err(io::Error::other(format!("there are {MAX_BRANCHES} branches already")));
+            return Err(io::Error::other(format!(
+                "the session already has {MAX_BRANCHES} branches, the most there can be"
+            )));
         }
         let branch = self.find(number)?;
         let uppers = branch.stacks.clone().map(|stack| Some(stack.upper));
         freeze(&branch.tree)?;
-        let frozen = branch.stacks.clone().map(Stack::frozen);
+        let frozen = branch.stacks.clone().map(OverlayStack::frozen);
         let made = self.make_two(&frozen, uppers);
         let (child, parent) = match made {
             Ok(made) => made,
@@ -163,15 +166,15 @@ impl SessionRoot {
         Ok(NewBranch { child: number_of_child, child_tree, parent_tree: self.tree(number)? })
     }
 
-    /// Forgets a branch whose guest is dead, and its files unless others need them.
+    /// Drops a branch whose guest is dead, and its files unless other branches need them.
     pub(crate) fn drop_branch(&mut self, number: u64) -> io::Result<()> {
         let dropped = self.branches.remove(&number).ok_or_else(|| no_branch(number))?;
         self.gone.extend([dropped].into_iter().chain(self.left.take()));
         Ok(())
     }
 
-    /// Lets go of trees no branch needs any more, and of their files, some of them at a time; whether
-    /// there are more. Not part of any request: it may take a while, and a guest says how long.
+    /// Drops trees that no branch needs any more, and some of their files; returns whether more are
+    /// left. It is not part of any request, because a guest decides how long it takes.
     pub(crate) fn tidy(&mut self) -> bool {
         self.gone.clear();
         let branches = self.branches.values().chain(&self.left);
@@ -181,7 +184,7 @@ impl SessionRoot {
         self.layers.keep_only(&needed, TIDIED_AT_ONCE)
     }
 
-    fn find(&self, branch: u64) -> io::Result<&Branch> {
+    fn find(&self, branch: u64) -> io::Result<&BranchTree> {
         self.branches.get(&branch).ok_or_else(|| no_branch(branch))
     }
 
@@ -189,9 +192,10 @@ impl SessionRoot {
         &mut self,
         frozen: &[Vec<Layer>; 2],
         uppers: [Option<Layer>; 2],
-    ) -> io::Result<(Branch, Branch)> {
+    ) -> io::Result<(BranchTree, BranchTree)> {
         if frozen.iter().any(|layers| layers.len() > MAX_LAYERS) {
-            let message = format!("the files are spread over {MAX_LAYERS} layers already");
+            let message =
+                format!("its files already span {MAX_LAYERS} layers, the most there can be");
             return Err(io::Error::other(message));
         }
         let child = self.make_branch(frozen.clone(), uppers)?;
@@ -203,15 +207,15 @@ impl SessionRoot {
         &mut self,
         frozen: [Vec<Layer>; 2],
         like: [Option<Layer>; 2],
-    ) -> io::Result<Branch> {
+    ) -> io::Result<BranchTree> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_RECURSIVE;
         let tree = open_tree(CWD, SKELETON, flags)?;
         let [work, tmp] = frozen;
         let [like_work, like_tmp] = like;
-        let work = Stack { upper: self.layers.add(like_work)?, lowers: work };
-        let tmp = Stack { upper: self.layers.add(like_tmp)?, lowers: tmp };
+        let work = OverlayStack { upper: self.layers.add(like_work)?, lowers: work };
+        let tmp = OverlayStack { upper: self.layers.add(like_tmp)?, lowers: tmp };
         let stacks = [work, tmp];
         for (stack, place) in stacks.iter().zip(PLACES) {
             let beneath: &[String] = if place == "work" { &self.workspace } else { &[] };
@@ -219,12 +223,12 @@ impl SessionRoot {
             let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
             move_mount(&overlay, "", &tree, place, flags)?;
         }
-        Ok(Branch { tree, stacks })
+        Ok(BranchTree { tree, stacks })
     }
 }
 
-impl Stack {
-    /// What those who branch off here have beneath: an empty layer is not worth stacking.
+impl OverlayStack {
+    /// The layers beneath branches that start here, without the top one if it is empty.
     fn frozen(self) -> Vec<Layer> {
         let mut lowers = self.lowers;
         if !self.upper.is_empty() {
@@ -269,8 +273,8 @@ fn lay_workspace(grants: &CellGrants, trees: &[OwnedFd]) -> io::Result<Vec<Strin
     Ok(cover.into_iter().chain([WORKSPACE.to_owned()]).collect())
 }
 
-/// Makes both places of a tree read-only, whoever has them; fails if a file in there is open for
-/// writing, or was removed and is still open.
+/// Makes both directories of a tree read-only, also for open handles; fails if a file in them is
+/// open for writing, or was deleted and is still open.
 fn freeze(tree: &OwnedFd) -> io::Result<()> {
     let [work, tmp] = PLACES;
     remount(tree, work, "ro")?;
@@ -285,12 +289,12 @@ fn remount(tree: impl AsFd, place: &str, how: &str) -> io::Result<()> {
     fsconfig_set_flag(&overlay, how)?;
     match fsconfig_reconfigure(&overlay) {
         Err(Errno::BUSY) => Err(io::Error::other(format!(
-            "a file in /{place} is open for writing, or open and removed: close it first"
+            "a file in /{place} is open for writing, or deleted and still open: close it first"
         ))),
         other => Ok(other?),
     }
 }
 
 fn no_branch(number: u64) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, format!("there is no branch {number}"))
+    io::Error::new(io::ErrorKind::NotFound, format!("no branch {number}"))
 }

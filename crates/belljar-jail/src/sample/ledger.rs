@@ -1,8 +1,8 @@
 //! CPU time of processes that are gone.
 //!
-//! The kernel adds the time of a child to that of whoever waits for it. A parent that ignores its
-//! children's ends has them cleared away unwaited for, and their time is nobody's. So what was last
-//! seen of each process is kept here.
+//! The kernel adds the time of a child to that of the process that waits for it. Children of a
+//! parent that ignores their ends are reaped without a wait, and their time is added to no process.
+//! So the time that was last seen of each process is recorded here.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,36 +14,37 @@ use rustix::time::{ClockId, clock_gettime};
 /// What the kernel counts the starts of processes in (`USER_HZ`).
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Which process: a number is given out again, but not with the same start.
-type Identity = (u32, u64);
+/// A process by number and start: a number is reused, but not with the same start.
+type ProcessIdentity = (u32, u64);
 
 /// What the processes of one run have used, kept from sample to sample.
 #[derive(Debug, Default)]
 pub struct CpuLedger {
     samples: u64,
-    known: HashMap<Identity, LastSeen>,
+    known: HashMap<ProcessIdentity, LastSeen>,
     /// Time of processes that are certainly gone.
     gone: Duration,
-    /// By how much that was above what the living have waited for, in the last sample.
+    /// By how much that exceeded what the living have waited for, in the last sample.
     deficit: Duration,
-    /// The most by which it was in two samples in a row: a process that is waited for while a sample is
-    /// taken is in nobody's time for that one sample.
+    /// The most by which it exceeded that in two samples in a row: a process that is waited for
+    /// while a sample is taken is missing from that one sample.
     lost: Duration,
-    /// Time that processes had waited for which are gone, and which nobody has waited for.
+    /// Time that processes had waited for which are gone and were not waited for themselves.
     lost_with_parents: Duration,
     /// What the last two samples gave, the older one first.
     totals: [Duration; 2],
-    inherited: Inherited,
+    inherited: EarlierProcesses,
 }
 
-/// What was there before the run began, and what it had used when it was first seen. That is not the run's.
+/// Processes that were there before the run began, and the time they had used when they were first
+/// seen. That time is not the run's.
 #[derive(Debug, Default)]
-struct Inherited {
-    /// The guest, whose time before is known to whoever measures it.
+struct EarlierProcesses {
+    /// The guest, whose earlier time its meter subtracts.
     guest: u32,
-    /// Processes that started earlier were there before.
+    /// When the run began: processes that started earlier were there before.
     began_ticks: u64,
-    known: HashSet<Identity>,
+    known: HashSet<ProcessIdentity>,
     used: Duration,
 }
 
@@ -61,29 +62,33 @@ pub(super) struct ProcessCpu {
     pub(super) waited_for: Duration,
 }
 
-/// What one sample saw of the CPU time of living processes.
+/// The CPU time of living processes in one sample.
 #[derive(Debug, Default)]
 pub(super) struct LivingCpu {
-    pub(super) processes: Vec<(Identity, ProcessCpu)>,
-    /// What the keeper has waited for. It has to be looked at before the processes: one that ends between
-    /// the two looks is then missed once, and not counted twice.
+    pub(super) processes: Vec<(ProcessIdentity, ProcessCpu)>,
+    /// What the keeper has waited for. It must be read before the processes: one that ends in
+    /// between is then missed once, and not counted twice.
     pub(super) waited_for_by_keeper: Duration,
 }
 
 impl CpuLedger {
-    /// For a run that begins now in a guest that has run others before: what those have left running had
-    /// used its time before.
+    /// For a run that begins now in a guest that has had earlier runs: the time of processes they
+    /// left running does not count.
     pub fn of_later_run(guest: u32) -> Self {
         let now = clock_gettime(ClockId::Boottime);
         let ticks = u64::try_from(now.tv_sec).unwrap_or_default() * TICKS_PER_SECOND
             + u64::try_from(now.tv_nsec).unwrap_or_default() / (1_000_000_000 / TICKS_PER_SECOND);
         Self {
-            inherited: Inherited { guest, began_ticks: ticks, ..Inherited::default() },
+            inherited: EarlierProcesses {
+                guest,
+                began_ticks: ticks,
+                ..EarlierProcesses::default()
+            },
             ..Self::default()
         }
     }
 
-    /// Takes a sample; all CPU time known of by then.
+    /// Adds a sample; returns all CPU time known by then.
     pub(super) fn add(&mut self, living: LivingCpu) -> Duration {
         self.samples += 1;
         let (mut own, mut waited_for) = (Duration::ZERO, living.waited_for_by_keeper);
@@ -93,15 +98,15 @@ impl CpuLedger {
             waited_for += cpu.waited_for;
             self.known.insert(identity, LastSeen { cpu, sample: self.samples });
         }
-        let Absent { missed, parents } = self.part_from_absent();
+        let AbsentCpu { missed, parents } = self.forget_absent();
         // What was waited for is in the parents' time already, and is not counted twice.
         let deficit = self.gone.saturating_sub(waited_for);
         self.lost = self.lost.max(deficit.min(self.deficit));
         self.deficit = deficit;
         let unseen = (self.gone + missed).saturating_sub(waited_for);
         let total = own + waited_for + self.lost.max(unseen);
-        // A total that falls when parents go: they had waited for children so short-lived that no sample
-        // saw them, and nobody has waited for the parents.
+        // A total that falls when parents go: they had waited for children so short-lived that no
+        // sample saw them, and the parents were not waited for.
         let [when_parents_were_seen, last] = self.totals;
         let fallen = when_parents_were_seen.saturating_sub(total + self.lost_with_parents);
         self.lost_with_parents += fallen.min(parents);
@@ -111,13 +116,13 @@ impl CpuLedger {
     }
 
     /// Forgets the processes that two samples in a row have not seen.
-    fn part_from_absent(&mut self) -> Absent {
-        let mut absent = Absent::default();
+    fn forget_absent(&mut self) -> AbsentCpu {
+        let mut absent = AbsentCpu::default();
         let (sample, gone) = (self.samples, &mut self.gone);
         self.known.retain(|_, seen| {
             match sample - seen.sample {
                 0 => {}
-                // It is not gone for that: it may just have got another parent.
+                // It may not be gone: it may just have got another parent.
                 1 => absent.missed += seen.cpu.own,
                 _ => {
                     *gone += seen.cpu.own;
@@ -129,15 +134,15 @@ impl CpuLedger {
         absent
     }
 
-    /// CPU time of processes that are gone and were waited for by nobody.
+    /// CPU time of processes that are gone and were not waited for.
     pub fn lost(&self) -> Duration {
         let lost = self.lost.max(self.deficit) + self.lost_with_parents;
         lost.saturating_sub(self.inherited.used)
     }
 }
 
-impl Inherited {
-    fn note(&mut self, identity: Identity, cpu: ProcessCpu) {
+impl EarlierProcesses {
+    fn note(&mut self, identity: ProcessIdentity, cpu: ProcessCpu) {
         let (pid, start) = identity;
         if start < self.began_ticks && pid != self.guest && self.known.insert(identity) {
             self.used += cpu.own + cpu.waited_for;
@@ -145,12 +150,12 @@ impl Inherited {
     }
 }
 
-/// Time of processes that a sample has not seen.
+/// CPU time of processes that a sample has not seen.
 #[derive(Debug, Default)]
-struct Absent {
-    /// Own time of those that were there one sample ago.
+struct AbsentCpu {
+    /// Own time of processes that were there one sample ago.
     missed: Duration,
-    /// What those had waited for that are now known to be gone.
+    /// Time that processes had waited for which are now known to be gone.
     parents: Duration,
 }
 
@@ -162,7 +167,7 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    fn process(pid: u32, own: u64, waited_for: u64) -> (Identity, ProcessCpu) {
+    fn process(pid: u32, own: u64, waited_for: u64) -> (ProcessIdentity, ProcessCpu) {
         ((pid, 1), ProcessCpu { own: ms(own), waited_for: ms(waited_for) })
     }
 
@@ -223,8 +228,8 @@ mod tests {
         assert_eq!(ledger.add(living(&[(1, 0)], 300)), ms(800));
     }
 
-    /// Children that no sample saw are in their parent's time. It stays counted if nobody waits for the
-    /// parent, for one such parent after the other.
+    /// Children that no sample saw are in their parent's time. It stays counted if nobody waits for
+    /// the parent, for one such parent after the other.
     #[test]
     fn s7_what_an_unwaited_parent_had_waited_for_stays_counted() {
         let mut ledger = CpuLedger::default();
@@ -272,8 +277,8 @@ mod tests {
         assert_eq!(ledger.lost(), ms(0));
     }
 
-    /// One that is waited for between the looks at its parent and at itself is nowhere in that sample, nor
-    /// is what it had waited for.
+    /// One that is waited for between the looks at its parent and at itself is nowhere in that
+    /// sample, nor is what it had waited for.
     #[test]
     fn s7_what_is_waited_for_during_a_sample_is_counted_once() {
         let mut ledger = CpuLedger::default();

@@ -1,24 +1,24 @@
-//! What one process holds in memory, whichever of its threads are still there.
+//! The memory of one process, whichever of its threads still run.
 
 use std::fs;
 
 use super::Resident;
-use crate::numbers::{Memory, memory_of_other_threads};
+use crate::numbers::{MemorySource, memory_of_other_threads};
 
-/// What is known of a process's memory.
+/// The memory of a process, as far as it can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Held {
-    /// What the kernel says of it.
+pub(super) enum MemoryReading {
+    /// The text of its `/proc/PID/status`.
     Status(String),
-    /// It has ended, or is about to.
+    /// The process has ended, or is about to.
     Nothing,
-    /// It is there, and does not let itself be looked at.
+    /// The process exists, but cannot be read.
     Unknown,
 }
 
-impl Held {
-    /// What a process holds.
-    pub(super) fn by(pid: u32) -> Self {
+impl MemoryReading {
+    /// Reads the memory of a process.
+    pub(super) fn of(pid: u32) -> Self {
         let of_first_thread = read(&format!("/proc/{pid}"), "status");
         if let Some(status) = of_first_thread.filter(|status| counted(status).is_some()) {
             return Self::Status(status);
@@ -27,10 +27,10 @@ impl Held {
             Ok(Some(status)) if counted(&status).is_some() => Self::Status(status),
             // It may have ended just now.
             Ok(_) => match memory_of_other_threads(pid) {
-                Memory::Gone => Self::Nothing,
-                Memory::In(_) | Memory::Unknown => Self::Unknown,
+                MemorySource::Gone => Self::Nothing,
+                MemorySource::In(_) | MemorySource::Unknown => Self::Unknown,
             },
-            Err(Ended) => Self::Nothing,
+            Err(ProcessGone) => Self::Nothing,
         }
     }
 
@@ -43,20 +43,20 @@ impl Held {
         }
     }
 
-    /// All that is told, unless there is nothing.
+    /// The resident memory; `None` when there is none or it is not known.
     pub(super) fn resident(&self) -> Option<Resident> {
         match self {
-            Self::Status(status) => Resident::told(status),
+            Self::Status(status) => Resident::parse(status),
             Self::Nothing | Self::Unknown => None,
         }
     }
 }
 
-/// No thread of a process has memory any more.
-pub(super) struct Ended;
+/// No thread of the process has memory any more.
+pub(super) struct ProcessGone;
 
-/// What a file of a process says, of whichever thread still runs: `None` if it cannot be read.
-pub(super) fn of_any_thread(pid: u32, name: &str) -> Result<Option<String>, Ended> {
+/// Reads a file of a process, by any thread that still runs: `None` if it cannot be read.
+pub(super) fn of_any_thread(pid: u32, name: &str) -> Result<Option<String>, ProcessGone> {
     let of_first = read(&format!("/proc/{pid}"), name);
     if of_first.as_ref().is_some_and(|text| !text.is_empty()) {
         return Ok(of_first);
@@ -64,24 +64,24 @@ pub(super) fn of_any_thread(pid: u32, name: &str) -> Result<Option<String>, Ende
     in_living_thread(pid, name)
 }
 
-fn in_living_thread(pid: u32, name: &str) -> Result<Option<String>, Ended> {
+fn in_living_thread(pid: u32, name: &str) -> Result<Option<String>, ProcessGone> {
     match memory_of_other_threads(pid) {
-        Memory::In(directory) => Ok(read(&directory.display().to_string(), name)),
-        Memory::Unknown => Ok(None),
-        Memory::Gone => Err(Ended),
+        MemorySource::In(directory) => Ok(read(&directory.display().to_string(), name)),
+        MemorySource::Unknown => Ok(None),
+        MemorySource::Gone => Err(ProcessGone),
     }
 }
 
 fn read(directory: &str, name: &str) -> Option<String> {
-    // A process names itself as it likes.
+    // A process can give itself a name that is not UTF-8.
     let text = fs::read(format!("{directory}/{name}")).ok()?;
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Pages of the process's own, in memory or swapped out, and the tables that map them: a sparse mapping
-/// is small in the one and large in the other. Pages of programs and libraries are there once for the
-/// whole machine; the few megabytes of code that a zygote hands on as memory are counted, though cells
-/// share them.
+/// Private pages, in memory or swapped out, and the page tables that map them: a sparse mapping has
+/// few pages and large tables. Pages of programs and libraries do not count, because the whole
+/// machine shares them; the few megabytes of code that a zygote hands on as memory count, though
+/// cells share them.
 pub(super) fn counted(status: &str) -> Option<u64> {
     let parts = ["RssAnon:", "RssShmem:", "VmPTE:"];
     let here = parts.iter().map(|name| field(status, name)).sum::<Option<u64>>()?;
@@ -89,7 +89,7 @@ pub(super) fn counted(status: &str) -> Option<u64> {
     Some(here.saturating_add(field(status, "VmSwap:").unwrap_or_default()))
 }
 
-/// A size that is told by its name, in bytes.
+/// The size in the line of this name, in bytes.
 pub(super) fn field(status: &str, name: &str) -> Option<u64> {
     let value = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = value.trim().trim_end_matches("kB").trim().parse().ok()?;

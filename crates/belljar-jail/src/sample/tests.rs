@@ -14,9 +14,9 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::*;
 
 /// A program that is killed and waited for when it is dropped.
-struct Started(Child);
+struct StartedProcess(Child);
 
-impl Started {
+impl StartedProcess {
     /// Python that has said that it is ready.
     fn python(code: &str) -> Self {
         let mut python = Command::new("python3");
@@ -38,7 +38,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -62,14 +62,14 @@ ctypes.CDLL(None).syscall(60, 0)
 /// The memory and the time of a process count that looks like one that has ended.
 #[test]
 fn s1_a_process_without_its_first_thread_is_measured() {
-    let whole = Started::python(
+    let whole = StartedProcess::python(
         "import time; keep = b'x' * (100 << 20); print('ready', flush=True); time.sleep(60)",
     );
-    let other = Started::python(WITHOUT_ITS_FIRST_THREAD);
+    let other = StartedProcess::python(WITHOUT_ITS_FIRST_THREAD);
     let status = fs::read_to_string(format!("/proc/{}/status", other.id())).expect("told");
     assert!(status.contains("zombie") && counted(&status).is_none(), "{status}");
     for process in [&whole, &other] {
-        let sample = Walk::one(process.id()).sample(&mut CpuLedger::default());
+        let sample = ProcessWalk::one(process.id()).sample(&mut CpuLedger::default());
         assert!(sample.usage.memory_bytes > 100 << 20, "{sample:?}");
         assert!(!sample.has_unmeasured);
         assert_eq!(sample.processes.len(), 1);
@@ -81,19 +81,19 @@ fn s1_a_process_without_its_first_thread_is_measured() {
         assert!(resident.own_bytes > 100 << 20 && resident.peak_bytes > 100 << 20, "{resident:?}");
         assert!(gauge.cpu_time().is_some());
     }
-    let sample = Walk::one(other.id()).sample(&mut CpuLedger::default());
+    let sample = ProcessWalk::one(other.id()).sample(&mut CpuLedger::default());
     assert!(sample.usage.cpu >= Duration::from_millis(150), "{sample:?}");
     assert!(!crate::numbers::has_ended(other.id()));
     // Control: one that has ended altogether holds nothing.
-    let mut gone = Started::python("print('ready', flush=True)");
+    let mut gone = StartedProcess::python("print('ready', flush=True)");
     let gauge = Gauge::of(&gone.pidfd(), Guests::Programs).expect("a gauge");
     let id = gone.id();
     while !crate::numbers::has_ended(id) {}
-    let sample = Walk::one(id).sample(&mut CpuLedger::default());
+    let sample = ProcessWalk::one(id).sample(&mut CpuLedger::default());
     assert_eq!((sample.usage.memory_bytes, sample.has_unmeasured), (0, false));
     assert_eq!(gauge.resident(), None);
     gone.0.wait().expect("it has ended");
-    assert_eq!(Walk::one(id).sample(&mut CpuLedger::default()), Sample::default());
+    assert_eq!(ProcessWalk::one(id).sample(&mut CpuLedger::default()), Sample::default());
 }
 
 /// What is beneath a process without its first thread is found too.
@@ -101,8 +101,8 @@ fn s1_a_process_without_its_first_thread_is_measured() {
 fn s1_children_of_a_process_without_its_first_thread_are_found() {
     let code = WITHOUT_ITS_FIRST_THREAD
         .replace("    keep", "    import subprocess; subprocess.Popen(['sleep', '60'])\n    keep");
-    let process = Started::python(&code);
-    let walk = Walk::all(|| vec![(process.id(), Some(0))]);
+    let process = StartedProcess::python(&code);
+    let walk = ProcessWalk::all(|| vec![(process.id(), Some(0))]);
     let sample = walk.sample(&mut CpuLedger::default());
     let child = *children(process.id()).expect("told").first().expect("one child");
     rustix::process::kill_process(
@@ -122,11 +122,11 @@ fn a6_whatever_a_process_is_called() {
     let program = directory.path().join(name);
     std::os::unix::fs::symlink("/bin/sleep", &program).expect("a link");
     let child = Command::new(&program).arg0("sleep").arg("60").spawn();
-    let mut child = Started(child.expect("a program"));
+    let mut child = StartedProcess(child.expect("a program"));
     let gauge = Gauge::of(&child.pidfd(), Guests::Programs).expect("a gauge");
     // It has its name from the moment it is another program.
     while !fs::read(format!("/proc/{}/comm", child.id())).expect("there").contains(&0xff) {}
-    let measured = (gauge.resident(), gauge.cpu_time(), Held::by(child.id()).bytes());
+    let measured = (gauge.resident(), gauge.cpu_time(), MemoryReading::of(child.id()).bytes());
     let is_told = Stat::of(child.id()).is_some_and(|stat| !stat.has_ended());
     child.0.kill().expect("it is ended");
     child.0.wait().expect("it has ended");
@@ -146,5 +146,5 @@ fn s20_page_tables_and_what_is_swapped_out_are_memory_too() {
     let swapped = format!("{pages}VmPTE:\t  40 kB\nVmSwap:\t  60 kB\n");
     assert_eq!(counted(&swapped), Some(200 * 1024));
     assert_eq!(counted(pages), None);
-    assert!(Held::by(std::process::id()).bytes().is_some_and(|bytes| bytes > 0));
+    assert!(MemoryReading::of(std::process::id()).bytes().is_some_and(|bytes| bytes > 0));
 }

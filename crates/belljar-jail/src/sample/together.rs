@@ -1,54 +1,53 @@
-//! What processes hold together: looks that are too slow to be taken with every sample.
+//! The memory of several processes together: measurements that are too slow for every sample.
 
-use super::process::{Ended, Held, field, of_any_thread};
+use super::process::{MemoryReading, ProcessGone, field, of_any_thread};
 
 /// What the kernel needs for one mapping and its first owner of pages.
 const MAPPING_BYTES: u64 = 448;
 /// What it needs besides for each process that this one was forked from, and those before it.
 const ANCESTOR_BYTES: u64 = 64;
-/// Mappings a process can have at most, unless the machine's operator has allowed more: what one that
-/// does not tell is taken to have.
+/// The kernel's default limit on mappings: a process that cannot be read is taken to have so many.
 const MOST_MAPPINGS: u64 = 65_530;
 
 /// A process, and how many forks it may be away from the cell's guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Forked {
-    /// Its number.
+pub struct ForkedProcess {
+    /// Its pid on the host.
     pub pid: u32,
-    /// At most so many.
+    /// The most forks there may be between the guest and it.
     pub forks: u32,
 }
 
-/// What these processes hold together, in bytes: a page that several have counts once. One that does
-/// not tell what it shares is taken to share nothing.
-pub fn held_together(processes: &[Forked]) -> u64 {
+/// The memory of these processes together, in bytes: a shared page counts once. A process whose
+/// sharing cannot be read is taken to share nothing.
+pub fn held_together(processes: &[ForkedProcess]) -> u64 {
     processes.iter().map(|process| share(process.pid)).sum()
 }
 
 fn share(pid: u32) -> u64 {
     let told = match of_any_thread(pid, "smaps_rollup") {
         Ok(told) => told,
-        Err(Ended) => return 0,
+        Err(ProcessGone) => return 0,
     };
-    let held = Held::by(pid);
+    let held = MemoryReading::of(pid);
     let share = told.and_then(|told| {
         let parts = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
         parts.iter().map(|name| field(&told, name)).sum::<Option<u64>>()
     });
     match (share, &held) {
-        (Some(share), Held::Status(status)) => {
+        (Some(share), MemoryReading::Status(status)) => {
             share.saturating_add(field(status, "VmPTE:").unwrap_or_default())
         }
         _ => held.bytes().unwrap_or(u64::MAX >> 16),
     }
 }
 
-/// What the kernel itself holds for the mappings of these processes, in bytes, more or less.
+/// An estimate of the kernel's own memory for the mappings of these processes, in bytes.
 ///
-/// Each mapping of a process refers to all the processes it was forked from: a chain of forks costs
-/// with the square of its length, and is seen in no other number.
-pub fn kernel_bytes(processes: &[Forked]) -> u64 {
-    let of_one = |process: &Forked| {
+/// Each mapping of a process refers to all the processes it was forked from: the cost of a chain of
+/// forks grows with the square of its length, and no other number shows it.
+pub fn kernel_bytes(processes: &[ForkedProcess]) -> u64 {
+    let of_one = |process: &ForkedProcess| {
         let each = MAPPING_BYTES + ANCESTOR_BYTES * u64::from(process.forks);
         mappings(process.pid).saturating_mul(each)
     };
@@ -59,7 +58,7 @@ fn mappings(pid: u32) -> u64 {
     match of_any_thread(pid, "maps") {
         Ok(Some(maps)) => maps.lines().count() as u64,
         Ok(None) => MOST_MAPPINGS,
-        Err(Ended) => 0,
+        Err(ProcessGone) => 0,
     }
 }
 
@@ -69,20 +68,20 @@ mod tests {
 
     #[test]
     fn s8_what_the_kernel_holds_for_mappings_grows_with_each_fork() {
-        let own = |forks| [Forked { pid: std::process::id(), forks }];
+        let own = |forks| [ForkedProcess { pid: std::process::id(), forks }];
         let (none, many) = (kernel_bytes(&own(0)), kernel_bytes(&own(28)));
         assert!(none >= 10 * MAPPING_BYTES, "{none}");
         assert!(many > 4 * none, "{many}");
         // Nobody has so high a number.
-        assert_eq!(kernel_bytes(&[Forked { pid: 1 << 22, forks: 9 }]), 0);
+        assert_eq!(kernel_bytes(&[ForkedProcess { pid: 1 << 22, forks: 9 }]), 0);
     }
 
     #[test]
     fn bug_11_what_one_process_holds_is_about_what_is_counted_for_it() {
         let pid = std::process::id();
-        let counted = Held::by(pid).bytes().expect("this process tells");
-        let together = held_together(&[Forked { pid, forks: 0 }]);
+        let counted = MemoryReading::of(pid).bytes().expect("this process tells");
+        let together = held_together(&[ForkedProcess { pid, forks: 0 }]);
         assert!(together > 0 && together <= counted * 2, "{together} of {counted}");
-        assert_eq!(held_together(&[Forked { pid: 1 << 22, forks: 0 }]), 0);
+        assert_eq!(held_together(&[ForkedProcess { pid: 1 << 22, forks: 0 }]), 0);
     }
 }

@@ -6,19 +6,19 @@ use crate::Guests;
 
 /// What happens to one system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// It goes through.
+pub enum SeccompRule {
+    /// The call is made.
     Allow,
-    /// It fails with this errno.
+    /// The call fails with this errno.
     Refuse(u16),
-    /// It goes through if every one of these arguments, counted from 0, passes its test on its
-    /// low 32 bits (all of them are ints or small flags), and fails with EPERM otherwise.
-    AllowIf(&'static [(u8, Test)]),
+    /// The call is made if each of these arguments, counted from 0, passes its test on its low 32
+    /// bits (all of them are ints or small flags), and fails with EPERM otherwise.
+    AllowIf(&'static [(u8, ArgumentTest)]),
 }
 
 /// A test on an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Test {
+pub enum ArgumentTest {
     /// None of these bits is set.
     NoneOf(u32),
     /// At least one of these bits is not set.
@@ -29,15 +29,15 @@ pub enum Test {
 
 /// A whole filter, as data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
-    rules: BTreeMap<u32, Rule>,
+pub struct SeccompPolicy {
+    rules: BTreeMap<u32, SeccompRule>,
 }
 
 macro_rules! numbers {
     ($($name:ident)*) => { &[$(libc::$name as u32,)*] };
 }
 
-/// Memory, threads' own state, clocks, randomness: what any engine does between two thoughts.
+/// Memory, a thread's own state, clocks, randomness: what any engine needs to compute.
 const COMPUTE: &[u32] = numbers! {
     SYS_brk SYS_munmap SYS_mremap SYS_futex SYS_sched_yield SYS_sched_getaffinity
     SYS_rseq SYS_set_robust_list SYS_restart_syscall
@@ -47,14 +47,14 @@ const COMPUTE: &[u32] = numbers! {
     SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_sigaltstack
 };
 
-/// The cell's socket.
+/// Reading and writing the cell's socket.
 const TALK: &[u32] = numbers! {
     SYS_read SYS_write SYS_readv SYS_writev SYS_close SYS_ppoll
 };
 
 /// Files, which mounts and Landlock bound: nothing but the cell's own tree is reachable. No links,
-/// modes or times: Landlock knows no rule for them, and `/proc` has links that lead out of the tree.
-/// No locks: they are kernel memory that nothing counts.
+/// modes or times: Landlock knows no rule for them, and `/proc` has links that lead out of the
+/// tree. No locks: they are kernel memory that nothing counts.
 const FILES: &[u32] = numbers! {
     SYS_openat SYS_pread64 SYS_pwrite64 SYS_lseek SYS_fstat SYS_newfstatat SYS_statx SYS_getdents64
     SYS_ftruncate SYS_fsync SYS_fdatasync SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_faccessat2
@@ -77,8 +77,8 @@ const REPLACE: &[u32] = numbers! { SYS_dup2 };
 const REPLACE: &[u32] = numbers! { SYS_dup3 };
 
 /// Links, modes and times of files, and other ways of copying them. Programs were started from
-/// read-only mounts, so their `/proc` leads to nothing that could be changed. No `readahead`: what is in
-/// the page cache is seen by all cells that read the same software, and must not carry bits.
+/// read-only mounts, so their `/proc` leads to nothing that could be changed. No `readahead`: what
+/// is in the page cache is seen by all cells that read the same software, and must not carry bits.
 const MORE_FILES: &[u32] = numbers! {
     SYS_symlinkat SYS_readlinkat SYS_linkat SYS_utimensat SYS_renameat SYS_truncate SYS_statfs
     SYS_fstatfs SYS_copy_file_range SYS_sendfile SYS_preadv SYS_pwritev SYS_sync_file_range
@@ -163,46 +163,47 @@ const FADVISE_ADVICE: &[u32] = &[
     libc::POSIX_FADV_WILLNEED as u32,
 ];
 /// Among the flags is one that says whether a page is in that cache.
-const NO_FLAGS: (u8, Test) = (5, Test::OneOf(&[0]));
+const NO_FLAGS: (u8, ArgumentTest) = (5, ArgumentTest::OneOf(&[0]));
 /// No out-of-band bytes, no ancillary tricks.
 const SEND_FLAGS: &[u32] = &[0, libc::MSG_NOSIGNAL as u32];
 const RECEIVE_FLAGS: &[u32] = &[0];
 
-const NO_EXEC: (u8, Test) = (2, Test::NoneOf(libc::PROT_EXEC as u32));
-/// A shared mapping keeps its pages when it is all but unmapped, and then no limit counts them; huge
-/// pages are counted elsewhere.
-const PRIVATE: (u8, Test) = (3, Test::NoneOf((libc::MAP_SHARED | libc::MAP_HUGETLB) as u32));
+const NO_EXEC: (u8, ArgumentTest) = (2, ArgumentTest::NoneOf(libc::PROT_EXEC as u32));
+/// A shared mapping keeps its pages when it is all but unmapped, and then no limit counts them;
+/// huge pages are counted elsewhere.
+const PRIVATE: (u8, ArgumentTest) =
+    (3, ArgumentTest::NoneOf((libc::MAP_SHARED | libc::MAP_HUGETLB) as u32));
 
 /// No file of a guest's is ever setuid or setgid, not even on a granted tree of the host's.
-const PLAIN_MODE: Test = Test::NoneOf(libc::S_ISUID | libc::S_ISGID);
+const PLAIN_MODE: ArgumentTest = ArgumentTest::NoneOf(libc::S_ISUID | libc::S_ISGID);
 
 /// Calls a guest may make with some arguments only.
-const GUARDED: &[(libc::c_long, Rule)] = &[
-    (libc::SYS_mmap, Rule::AllowIf(&[NO_EXEC, PRIVATE])),
-    (libc::SYS_mprotect, Rule::AllowIf(&[NO_EXEC])),
-    (libc::SYS_madvise, Rule::AllowIf(&[(2, Test::OneOf(MADVISE_ADVICE))])),
-    (libc::SYS_fadvise64, Rule::AllowIf(&[(3, Test::OneOf(FADVISE_ADVICE))])),
-    (libc::SYS_fcntl, Rule::AllowIf(&[(1, Test::OneOf(FCNTL_COMMANDS))])),
-    (libc::SYS_sendto, Rule::AllowIf(&[(3, Test::OneOf(SEND_FLAGS))])),
-    (libc::SYS_recvfrom, Rule::AllowIf(&[(3, Test::OneOf(RECEIVE_FLAGS))])),
-    (libc::SYS_openat, Rule::AllowIf(&[(3, PLAIN_MODE)])),
-    (libc::SYS_mkdirat, Rule::AllowIf(&[(2, PLAIN_MODE)])),
+const GUARDED: &[(libc::c_long, SeccompRule)] = &[
+    (libc::SYS_mmap, SeccompRule::AllowIf(&[NO_EXEC, PRIVATE])),
+    (libc::SYS_mprotect, SeccompRule::AllowIf(&[NO_EXEC])),
+    (libc::SYS_madvise, SeccompRule::AllowIf(&[(2, ArgumentTest::OneOf(MADVISE_ADVICE))])),
+    (libc::SYS_fadvise64, SeccompRule::AllowIf(&[(3, ArgumentTest::OneOf(FADVISE_ADVICE))])),
+    (libc::SYS_fcntl, SeccompRule::AllowIf(&[(1, ArgumentTest::OneOf(FCNTL_COMMANDS))])),
+    (libc::SYS_sendto, SeccompRule::AllowIf(&[(3, ArgumentTest::OneOf(SEND_FLAGS))])),
+    (libc::SYS_recvfrom, SeccompRule::AllowIf(&[(3, ArgumentTest::OneOf(RECEIVE_FLAGS))])),
+    (libc::SYS_openat, SeccompRule::AllowIf(&[(3, PLAIN_MODE)])),
+    (libc::SYS_mkdirat, SeccompRule::AllowIf(&[(2, PLAIN_MODE)])),
     // Hard limits can only go down.
-    (libc::SYS_prlimit64, Rule::AllowIf(&[(0, Test::OneOf(OWN_PROCESS))])),
+    (libc::SYS_prlimit64, SeccompRule::AllowIf(&[(0, ArgumentTest::OneOf(OWN_PROCESS))])),
     // ENOSYS makes the C library fall back to `clone`, whose flags a filter can see.
-    (libc::SYS_clone3, Rule::Refuse(libc::ENOSYS as u16)),
+    (libc::SYS_clone3, SeccompRule::Refuse(libc::ENOSYS as u16)),
 ];
 
 /// The same for the older names of these calls.
 #[cfg(target_arch = "x86_64")]
-const GUARDED_BY_OLDER_NAMES: &[(libc::c_long, Rule)] = &[
-    (libc::SYS_open, Rule::AllowIf(&[(2, PLAIN_MODE)])),
-    (libc::SYS_mkdir, Rule::AllowIf(&[(1, PLAIN_MODE)])),
+const GUARDED_BY_OLDER_NAMES: &[(libc::c_long, SeccompRule)] = &[
+    (libc::SYS_open, SeccompRule::AllowIf(&[(2, PLAIN_MODE)])),
+    (libc::SYS_mkdir, SeccompRule::AllowIf(&[(1, PLAIN_MODE)])),
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const GUARDED_BY_OLDER_NAMES: &[(libc::c_long, Rule)] = &[];
+const GUARDED_BY_OLDER_NAMES: &[(libc::c_long, SeccompRule)] = &[];
 
-/// No new namespace, and the caller is nobody's ptracer.
+/// No new namespace, and no ptrace of the child.
 const CLONE_FLAGS_OF_SESSIONS: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWIPC
@@ -220,17 +221,19 @@ const BRANCH_FLAGS: &[u32] = &[(libc::CLONE_PARENT | libc::SIGCHLD) as u32];
 const DESCRIPTOR_FLAGS: &[u32] = &[libc::MSG_CMSG_CLOEXEC as u32];
 
 /// Calls the guest of a session may make with some arguments only.
-const GUARDED_FOR_SESSIONS: &[(libc::c_long, Rule)] =
-    &[(libc::SYS_recvmsg, Rule::AllowIf(&[(2, Test::OneOf(DESCRIPTOR_FLAGS))]))];
-const CLONE_BRANCHES: (libc::c_long, Rule) =
-    (libc::SYS_clone, Rule::AllowIf(&[(0, Test::OneOf(BRANCH_FLAGS))]));
-const CLONE_AND_BRANCH: (libc::c_long, Rule) =
-    (libc::SYS_clone, Rule::AllowIf(&[(0, Test::NoneOf(CLONE_FLAGS_OF_SESSIONS))]));
+const GUARDED_FOR_SESSIONS: &[(libc::c_long, SeccompRule)] =
+    &[(libc::SYS_recvmsg, SeccompRule::AllowIf(&[(2, ArgumentTest::OneOf(DESCRIPTOR_FLAGS))]))];
+const CLONE_BRANCHES: (libc::c_long, SeccompRule) =
+    (libc::SYS_clone, SeccompRule::AllowIf(&[(0, ArgumentTest::OneOf(BRANCH_FLAGS))]));
+const CLONE_AND_BRANCH: (libc::c_long, SeccompRule) =
+    (libc::SYS_clone, SeccompRule::AllowIf(&[(0, ArgumentTest::NoneOf(CLONE_FLAGS_OF_SESSIONS))]));
 /// Memory that is shared and belongs to no file is kept when it is all but unmapped, and then no
 /// limit counts it; huge pages are counted elsewhere.
-const COUNTED: (u8, Test) = (3, Test::NotAllOf((libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32));
+const COUNTED: (u8, ArgumentTest) =
+    (3, ArgumentTest::NotAllOf((libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32));
 /// What grows down is counted as a stack, whose limit only says how far it grows by itself.
-const SMALL_PAGES: (u8, Test) = (3, Test::NoneOf((libc::MAP_HUGETLB | libc::MAP_GROWSDOWN) as u32));
+const SMALL_PAGES: (u8, ArgumentTest) =
+    (3, ArgumentTest::NoneOf((libc::MAP_HUGETLB | libc::MAP_GROWSDOWN) as u32));
 /// What programs ask of their descriptors. No locks and no leases: kernel memory nothing counts.
 const PROGRAM_FCNTL_COMMANDS: &[u32] = &[
     libc::F_DUPFD as u32,
@@ -268,24 +271,24 @@ const MEMBARRIERS: &[u32] = &[
     libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE as u32,
     libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE as u32,
 ];
-const NOT_SUPPORTED: Rule = Rule::Refuse(libc::EOPNOTSUPP as u16);
+const NOT_SUPPORTED: SeccompRule = SeccompRule::Refuse(libc::EOPNOTSUPP as u16);
 const FIFO: u32 = !(libc::S_IFIFO | 0o777);
 
 /// Calls a program may make with some arguments only.
-const GUARDED_FOR_PROGRAMS: &[(libc::c_long, Rule)] = &[
-    (libc::SYS_mmap, Rule::AllowIf(&[COUNTED, SMALL_PAGES])),
-    (libc::SYS_mprotect, Rule::Allow),
-    (libc::SYS_preadv2, Rule::AllowIf(&[NO_FLAGS])),
-    (libc::SYS_pwritev2, Rule::AllowIf(&[NO_FLAGS])),
-    (libc::SYS_madvise, Rule::AllowIf(&[(2, Test::OneOf(MADVISE_ADVICE))])),
-    (libc::SYS_fcntl, Rule::AllowIf(&[(1, Test::OneOf(PROGRAM_FCNTL_COMMANDS))])),
-    (libc::SYS_ioctl, Rule::AllowIf(&[(1, Test::OneOf(IOCTLS))])),
-    (libc::SYS_prctl, Rule::AllowIf(&[(0, Test::OneOf(PRCTLS))])),
-    (libc::SYS_clone, Rule::AllowIf(&[(0, Test::NoneOf(CLONE_FLAGS))])),
-    (libc::SYS_membarrier, Rule::AllowIf(&[(0, Test::OneOf(MEMBARRIERS))])),
-    (libc::SYS_fchmod, Rule::AllowIf(&[(1, PLAIN_MODE)])),
-    (libc::SYS_fchmodat, Rule::AllowIf(&[(2, PLAIN_MODE)])),
-    (libc::SYS_mknodat, Rule::AllowIf(&[(2, Test::NoneOf(FIFO))])),
+const GUARDED_FOR_PROGRAMS: &[(libc::c_long, SeccompRule)] = &[
+    (libc::SYS_mmap, SeccompRule::AllowIf(&[COUNTED, SMALL_PAGES])),
+    (libc::SYS_mprotect, SeccompRule::Allow),
+    (libc::SYS_preadv2, SeccompRule::AllowIf(&[NO_FLAGS])),
+    (libc::SYS_pwritev2, SeccompRule::AllowIf(&[NO_FLAGS])),
+    (libc::SYS_madvise, SeccompRule::AllowIf(&[(2, ArgumentTest::OneOf(MADVISE_ADVICE))])),
+    (libc::SYS_fcntl, SeccompRule::AllowIf(&[(1, ArgumentTest::OneOf(PROGRAM_FCNTL_COMMANDS))])),
+    (libc::SYS_ioctl, SeccompRule::AllowIf(&[(1, ArgumentTest::OneOf(IOCTLS))])),
+    (libc::SYS_prctl, SeccompRule::AllowIf(&[(0, ArgumentTest::OneOf(PRCTLS))])),
+    (libc::SYS_clone, SeccompRule::AllowIf(&[(0, ArgumentTest::NoneOf(CLONE_FLAGS))])),
+    (libc::SYS_membarrier, SeccompRule::AllowIf(&[(0, ArgumentTest::OneOf(MEMBARRIERS))])),
+    (libc::SYS_fchmod, SeccompRule::AllowIf(&[(1, PLAIN_MODE)])),
+    (libc::SYS_fchmodat, SeccompRule::AllowIf(&[(2, PLAIN_MODE)])),
+    (libc::SYS_mknodat, SeccompRule::AllowIf(&[(2, ArgumentTest::NoneOf(FIFO))])),
     // `tar` and `cp -p` do without.
     (libc::SYS_getxattr, NOT_SUPPORTED),
     (libc::SYS_lgetxattr, NOT_SUPPORTED),
@@ -297,22 +300,22 @@ const GUARDED_FOR_PROGRAMS: &[(libc::c_long, Rule)] = &[
     (libc::SYS_lsetxattr, NOT_SUPPORTED),
     (libc::SYS_fsetxattr, NOT_SUPPORTED),
     // Their arguments are in memory, where a filter cannot see them.
-    (libc::SYS_openat2, Rule::Refuse(libc::ENOSYS as u16)),
+    (libc::SYS_openat2, SeccompRule::Refuse(libc::ENOSYS as u16)),
 ];
 /// Where the caller's own thread has its variables: `ARCH_SET_FS` and `ARCH_GET_FS`.
 #[cfg(target_arch = "x86_64")]
 const SEGMENTS: &[u32] = &[0x1002, 0x1003];
 #[cfg(target_arch = "x86_64")]
-const GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES: &[(libc::c_long, Rule)] = &[
-    (libc::SYS_creat, Rule::AllowIf(&[(1, PLAIN_MODE)])),
-    (libc::SYS_arch_prctl, Rule::AllowIf(&[(0, Test::OneOf(SEGMENTS))])),
-    (libc::SYS_chmod, Rule::AllowIf(&[(1, PLAIN_MODE)])),
-    (libc::SYS_mknod, Rule::AllowIf(&[(1, Test::NoneOf(FIFO))])),
+const GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES: &[(libc::c_long, SeccompRule)] = &[
+    (libc::SYS_creat, SeccompRule::AllowIf(&[(1, PLAIN_MODE)])),
+    (libc::SYS_arch_prctl, SeccompRule::AllowIf(&[(0, ArgumentTest::OneOf(SEGMENTS))])),
+    (libc::SYS_chmod, SeccompRule::AllowIf(&[(1, PLAIN_MODE)])),
+    (libc::SYS_mknod, SeccompRule::AllowIf(&[(1, ArgumentTest::NoneOf(FIFO))])),
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES: &[(libc::c_long, Rule)] = &[];
+const GUARDED_FOR_PROGRAMS_BY_OLDER_NAMES: &[(libc::c_long, SeccompRule)] = &[];
 
-impl Policy {
+impl SeccompPolicy {
     /// For a guest of this kind.
     pub fn guest(guests: Guests) -> Self {
         match guests {
@@ -366,7 +369,7 @@ impl Policy {
     /// For the keeper of a session.
     pub fn session_keeper() -> Self {
         let mut policy = Self::of(&[KEEP, KEEP_BRANCHES]);
-        policy.guard(&[(libc::SYS_mmap, Rule::AllowIf(&[NO_EXEC, PRIVATE]))]);
+        policy.guard(&[(libc::SYS_mmap, SeccompRule::AllowIf(&[NO_EXEC, PRIVATE]))]);
         policy
     }
 
@@ -395,12 +398,12 @@ impl Policy {
     }
 
     /// The rule for a system-call number.
-    pub fn rule(&self, number: u32) -> Rule {
-        self.rules.get(&number).copied().unwrap_or(Rule::Refuse(libc::EPERM as u16))
+    pub fn rule(&self, number: u32) -> SeccompRule {
+        self.rules.get(&number).copied().unwrap_or(SeccompRule::Refuse(libc::EPERM as u16))
     }
 
     /// Every number that has a rule of its own, in order.
-    pub(crate) fn rules(&self) -> impl Iterator<Item = (u32, Rule)> + '_ {
+    pub(crate) fn rules(&self) -> impl Iterator<Item = (u32, SeccompRule)> + '_ {
         self.rules.iter().map(|(number, rule)| (*number, *rule))
     }
 
@@ -410,11 +413,11 @@ impl Policy {
         policy
     }
 
-    fn guard(&mut self, rules: &[(libc::c_long, Rule)]) {
+    fn guard(&mut self, rules: &[(libc::c_long, SeccompRule)]) {
         self.rules.extend(rules.iter().map(|(number, rule)| (*number as u32, *rule)));
     }
 
     fn add(&mut self, list: &[u32]) {
-        self.rules.extend(list.iter().map(|number| (*number, Rule::Allow)));
+        self.rules.extend(list.iter().map(|number| (*number, SeccompRule::Allow)));
     }
 }

@@ -1,23 +1,23 @@
 //! From a policy to classic BPF, as a binary search over ranges of numbers.
 
-use super::{Policy, Rule, Test};
+use super::{ArgumentTest, SeccompPolicy, SeccompRule};
 
 /// One BPF instruction, as the kernel takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instruction {
-    /// Operation.
+    /// The operation, in the encoding of classic BPF.
     pub code: u16,
     /// Instructions to skip when a jump's condition holds.
     pub jt: u8,
     /// Instructions to skip when it does not.
     pub jf: u8,
-    /// Operand.
+    /// The operand: a constant, an offset or a distance.
     pub k: u32,
 }
 
-/// A compiled filter.
+/// A filter, compiled to classic BPF.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct SeccompProgram {
     instructions: Vec<Instruction>,
 }
 
@@ -42,9 +42,9 @@ pub(super) const NATIVE_ARCHITECTURE: u32 = 0xc000_00b7;
 /// x32 system calls have this bit; the kernel would take them as 64-bit ones with other layouts.
 pub(super) const FIRST_FOREIGN_NUMBER: u32 = 0x4000_0000;
 
-impl Program {
-    /// Compiles a policy.
-    pub fn compile(policy: &Policy) -> Self {
+impl SeccompProgram {
+    /// Compiles a policy; the same policy always gives the same program.
+    pub fn compile(policy: &SeccompPolicy) -> Self {
         let mut instructions = vec![
             load(ARCHITECTURE_AT),
             jump_if(JUMP_IF_EQUAL, NATIVE_ARCHITECTURE, 1, 0),
@@ -64,9 +64,9 @@ impl Program {
 }
 
 /// Runs of neighbouring numbers that share a rule, as `(first number, rule)`.
-fn ranges(policy: &Policy) -> Vec<(u32, Rule)> {
+fn ranges(policy: &SeccompPolicy) -> Vec<(u32, SeccompRule)> {
     let last = policy.rules().last().map_or(0, |(number, _)| number);
-    let mut ranges: Vec<(u32, Rule)> = Vec::new();
+    let mut ranges: Vec<(u32, SeccompRule)> = Vec::new();
     for number in 0..=last + 1 {
         let rule = policy.rule(number);
         if ranges.last().is_none_or(|(_, previous)| *previous != rule) {
@@ -76,7 +76,7 @@ fn ranges(policy: &Policy) -> Vec<(u32, Rule)> {
     ranges
 }
 
-fn search(ranges: &[(u32, Rule)]) -> Vec<Instruction> {
+fn search(ranges: &[(u32, SeccompRule)]) -> Vec<Instruction> {
     let (low, high) = ranges.split_at(ranges.len() / 2);
     let (Some((pivot, _)), false) = (high.first(), low.is_empty()) else {
         return high.first().map_or_else(Vec::new, |(_, rule)| leaf(*rule));
@@ -96,12 +96,12 @@ fn search(ranges: &[(u32, Rule)]) -> Vec<Instruction> {
     code
 }
 
-fn leaf(rule: Rule) -> Vec<Instruction> {
+fn leaf(rule: SeccompRule) -> Vec<Instruction> {
     let allow = give(libc::SECCOMP_RET_ALLOW);
     match rule {
-        Rule::Allow => vec![allow],
-        Rule::Refuse(errno) => vec![refuse(errno)],
-        Rule::AllowIf(tests) => {
+        SeccompRule::Allow => vec![allow],
+        SeccompRule::Refuse(errno) => vec![refuse(errno)],
+        SeccompRule::AllowIf(tests) => {
             let tests = tests.iter().flat_map(|(argument, test)| check(*argument, *test));
             tests.chain([allow]).collect()
         }
@@ -109,16 +109,16 @@ fn leaf(rule: Rule) -> Vec<Instruction> {
 }
 
 /// Falls through to what follows if the argument passes its test.
-fn check(argument: u8, test: Test) -> Vec<Instruction> {
+fn check(argument: u8, test: ArgumentTest) -> Vec<Instruction> {
     // Little-endian: the low half of a 64-bit argument comes first.
     let mut code = vec![load(ARGUMENTS_AT + 8 * u32::from(argument))];
     match test {
-        Test::NoneOf(bits) => code.push(jump_if(JUMP_IF_BITS, bits, 0, 1)),
-        Test::NotAllOf(bits) => {
+        ArgumentTest::NoneOf(bits) => code.push(jump_if(JUMP_IF_BITS, bits, 0, 1)),
+        ArgumentTest::NotAllOf(bits) => {
             code.push(Instruction { code: KEEP_BITS, jt: 0, jf: 0, k: bits });
             code.push(jump_if(JUMP_IF_EQUAL, bits, 0, 1));
         }
-        Test::OneOf(values) => {
+        ArgumentTest::OneOf(values) => {
             let count = u8::try_from(values.len()).unwrap_or(u8::MAX);
             // On a hit skip the remaining comparisons and the refusal.
             let hits = (1..=count).rev().zip(values);

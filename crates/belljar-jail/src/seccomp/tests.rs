@@ -3,7 +3,7 @@
 use crate::Guests;
 
 use super::{
-    Instruction, Policy, Program, Rule, Test,
+    ArgumentTest, Instruction, SeccompPolicy, SeccompProgram, SeccompRule,
     program::{FIRST_FOREIGN_NUMBER, NATIVE_ARCHITECTURE},
 };
 
@@ -16,7 +16,7 @@ struct Call {
 }
 
 /// A reading of classic BPF that shares nothing with the compiler.
-fn judge(program: &Program, call: Call) -> u32 {
+fn judge(program: &SeccompProgram, call: Call) -> u32 {
     let mut data = Vec::new();
     data.extend_from_slice(&call.number.to_le_bytes());
     data.extend_from_slice(&call.architecture.to_le_bytes());
@@ -54,25 +54,25 @@ const ALLOW: u32 = 0x7fff_0000;
 const KILL: u32 = 0x8000_0000;
 const EPERM: u32 = 0x0005_0001;
 
-fn policies() -> [(&'static str, Policy); 9] {
+fn policies() -> [(&'static str, SeccompPolicy); 9] {
     [
-        ("script", Policy::script()),
-        ("programs", Policy::programs()),
-        ("zygote of programs", Policy::zygote(Guests::Programs)),
-        ("keeper", Policy::keeper()),
-        ("script of a session", Policy::session_guest(Guests::Script)),
-        ("programs of a session", Policy::session_guest(Guests::Programs)),
-        ("keeper of a session", Policy::session_keeper()),
-        ("zygote", Policy::zygote(Guests::Script)),
-        ("warden", Policy::warden()),
+        ("script", SeccompPolicy::script()),
+        ("programs", SeccompPolicy::programs()),
+        ("zygote of programs", SeccompPolicy::zygote(Guests::Programs)),
+        ("keeper", SeccompPolicy::keeper()),
+        ("script of a session", SeccompPolicy::session_guest(Guests::Script)),
+        ("programs of a session", SeccompPolicy::session_guest(Guests::Programs)),
+        ("keeper of a session", SeccompPolicy::session_keeper()),
+        ("zygote", SeccompPolicy::zygote(Guests::Script)),
+        ("warden", SeccompPolicy::warden()),
     ]
 }
 
-fn passes(test: Test, low: u32) -> bool {
+fn passes(test: ArgumentTest, low: u32) -> bool {
     match test {
-        Test::NoneOf(bits) => low & bits == 0,
-        Test::NotAllOf(bits) => low & bits != bits,
-        Test::OneOf(values) => values.contains(&low),
+        ArgumentTest::NoneOf(bits) => low & bits == 0,
+        ArgumentTest::NotAllOf(bits) => low & bits != bits,
+        ArgumentTest::OneOf(values) => values.contains(&low),
     }
 }
 
@@ -83,18 +83,20 @@ fn native(number: u32, arguments: [u64; 6]) -> Call {
 #[test]
 fn every_number_is_judged_as_the_table_says() {
     for (name, policy) in policies() {
-        let program = Program::compile(&policy);
+        let program = SeccompProgram::compile(&policy);
         for number in (0..2048).chain([FIRST_FOREIGN_NUMBER - 1]) {
             for value in [0, 1, 2, 3, 4, 7, 9, 1031, 0xffff_ffff, 0x1_0000_0000, 0x1_0000_0004] {
                 let judged = judge(&program, native(number, [value; 6]));
                 let low = value as u32;
                 let expected = match policy.rule(number) {
-                    Rule::Allow => ALLOW,
-                    Rule::Refuse(errno) => 0x0005_0000 | u32::from(errno),
-                    Rule::AllowIf(tests) if tests.iter().all(|(_, test)| passes(*test, low)) => {
+                    SeccompRule::Allow => ALLOW,
+                    SeccompRule::Refuse(errno) => 0x0005_0000 | u32::from(errno),
+                    SeccompRule::AllowIf(tests)
+                        if tests.iter().all(|(_, test)| passes(*test, low)) =>
+                    {
                         ALLOW
                     }
-                    Rule::AllowIf(_) => EPERM,
+                    SeccompRule::AllowIf(_) => EPERM,
                 };
                 assert_eq!(judged, expected, "{name}: call {number} with {value:#x}");
             }
@@ -105,7 +107,7 @@ fn every_number_is_judged_as_the_table_says() {
 #[test]
 fn foreign_architectures_and_x32_numbers_end_the_process() {
     for (name, policy) in policies() {
-        let program = Program::compile(&policy);
+        let program = SeccompProgram::compile(&policy);
         for number in [0, 1, 59, FIRST_FOREIGN_NUMBER, FIRST_FOREIGN_NUMBER + 1, u32::MAX] {
             let foreign = Call { architecture: 0x4000_0003, ..native(number, [0; 6]) };
             assert_eq!(judge(&program, foreign), KILL, "{name}: i386 call {number}");
@@ -119,7 +121,7 @@ fn foreign_architectures_and_x32_numbers_end_the_process() {
 #[test]
 fn filters_stay_small() {
     let sizes = policies().map(|(name, policy)| {
-        let length = Program::compile(&policy).instructions().len();
+        let length = SeccompProgram::compile(&policy).instructions().len();
         let most = if name.contains("programs") { 400 } else { 300 };
         assert!(length < most, "{name} has {length} instructions");
         length
@@ -132,7 +134,7 @@ fn filters_stay_small() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn what_a_guest_may_call() {
-    let program = Program::compile(&Policy::script());
+    let program = SeccompProgram::compile(&SeccompPolicy::script());
     let judged = |number| judge(&program, native(number, [0; 6]));
     let allowed: Vec<u32> = (0..2048).filter(|number| judged(*number) == ALLOW).collect();
     let golden = include_str!("script.x86_64.golden").lines();
@@ -141,10 +143,10 @@ fn what_a_guest_may_call() {
 }
 
 /// Numbers whose rule differs between two policies, with a rule that lets something through.
-fn added(more: &Policy, less: &Policy) -> Vec<u32> {
+fn added(more: &SeccompPolicy, less: &SeccompPolicy) -> Vec<u32> {
     let is_more = |number: &u32| {
         let rule = more.rule(*number);
-        rule != less.rule(*number) && !matches!(rule, Rule::Refuse(_))
+        rule != less.rule(*number) && !matches!(rule, SeccompRule::Refuse(_))
     };
     (0..2048).filter(is_more).collect()
 }
@@ -161,7 +163,7 @@ fn numbers(names: &[libc::c_long]) -> Vec<u32> {
 #[cfg(target_arch = "x86_64")]
 fn b4_what_sessions_may_call_besides() {
     let [script, programs] = [Guests::Script, Guests::Programs]
-        .map(|guests| (Policy::guest(guests), Policy::session_guest(guests)));
+        .map(|guests| (SeccompPolicy::guest(guests), SeccompPolicy::session_guest(guests)));
     let branch = [libc::SYS_chroot, libc::SYS_clone, libc::SYS_recvmsg, libc::SYS_close_range];
     let of_script = [&branch[..], &[libc::SYS_dup3, libc::SYS_setsid]].concat();
     assert_eq!(added(&script.1, &script.0), numbers(&of_script));
@@ -179,20 +181,20 @@ fn b4_what_sessions_may_call_besides() {
         libc::SYS_lseek,
         libc::SYS_mmap,
     ];
-    assert_eq!(added(&Policy::session_keeper(), &Policy::keeper()), numbers(&keeps));
+    assert_eq!(added(&SeccompPolicy::session_keeper(), &SeccompPolicy::keeper()), numbers(&keeps));
     for (more, less) in [
         (&script.0, &script.1),
         (&programs.0, &programs.1),
-        (&Policy::keeper(), &Policy::session_keeper()),
+        (&SeccompPolicy::keeper(), &SeccompPolicy::session_keeper()),
     ] {
         let less = (0..2048).filter(|number| {
-            matches!(less.rule(*number), Rule::Refuse(_))
+            matches!(less.rule(*number), SeccompRule::Refuse(_))
                 && more.rule(*number) != less.rule(*number)
         });
         assert_eq!(less.collect::<Vec<_>>(), Vec::<u32>::new());
     }
     for policy in [&script.0, &programs.0] {
-        assert_eq!(policy.rule(libc::SYS_chroot as u32), Rule::Refuse(libc::EPERM as u16));
+        assert_eq!(policy.rule(libc::SYS_chroot as u32), SeccompRule::Refuse(libc::EPERM as u16));
     }
 }
 
@@ -200,12 +202,15 @@ fn b4_what_sessions_may_call_besides() {
 #[test]
 fn b4_how_sessions_clone() {
     let beside = (libc::CLONE_PARENT | libc::SIGCHLD) as u64;
-    let clone = |policy: &Policy, flags: u64| {
-        judge(&Program::compile(policy), native(libc::SYS_clone as u32, [flags, 0, 0, 0, 0, 0]))
+    let clone = |policy: &SeccompPolicy, flags: u64| {
+        judge(
+            &SeccompProgram::compile(policy),
+            native(libc::SYS_clone as u32, [flags, 0, 0, 0, 0, 0]),
+        )
     };
     for guests in [Guests::Script, Guests::Programs] {
-        assert_eq!(clone(&Policy::session_guest(guests), beside), ALLOW);
-        assert_eq!(clone(&Policy::guest(guests), beside), EPERM);
+        assert_eq!(clone(&SeccompPolicy::session_guest(guests), beside), ALLOW);
+        assert_eq!(clone(&SeccompPolicy::guest(guests), beside), EPERM);
         let namespaces = [
             libc::CLONE_NEWUSER,
             libc::CLONE_NEWNS,
@@ -218,10 +223,10 @@ fn b4_how_sessions_clone() {
         ];
         for flag in namespaces {
             let flags = beside | u64::from(flag.cast_unsigned());
-            assert_eq!(clone(&Policy::session_guest(guests), flags), EPERM, "{flag:#x}");
+            assert_eq!(clone(&SeccompPolicy::session_guest(guests), flags), EPERM, "{flag:#x}");
         }
     }
-    let script = Policy::session_guest(Guests::Script);
+    let script = SeccompPolicy::session_guest(Guests::Script);
     for flags in [0, libc::SIGCHLD, libc::CLONE_VM | libc::CLONE_PARENT, libc::CLONE_THREAD] {
         assert_eq!(clone(&script, u64::from(flags.cast_unsigned())), EPERM, "{flags:#x}");
     }
@@ -230,7 +235,7 @@ fn b4_how_sessions_clone() {
 /// One argument at a time: each test looks at its own argument and no other.
 #[test]
 fn arguments_are_tested_each_by_itself() {
-    let program = Program::compile(&Policy::script());
+    let program = SeccompProgram::compile(&SeccompPolicy::script());
     let judged =
         |number: libc::c_long, arguments| judge(&program, native(number as u32, arguments));
     let (private, shared) = (libc::MAP_PRIVATE as u64, libc::MAP_SHARED as u64);
@@ -253,7 +258,7 @@ fn arguments_are_tested_each_by_itself() {
 /// Calls that have led out of sandboxes before, by name.
 #[test]
 fn calls_a_guest_never_makes() {
-    let program = Program::compile(&Policy::script());
+    let program = SeccompProgram::compile(&SeccompPolicy::script());
     let never = [
         ("ptrace", libc::SYS_ptrace),
         ("process_vm_readv", libc::SYS_process_vm_readv),

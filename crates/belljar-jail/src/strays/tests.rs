@@ -9,9 +9,9 @@ use std::{
 use super::*;
 
 /// A process, killed and waited for when it is dropped.
-struct Started(Child);
+struct StartedProcess(Child);
 
-impl Started {
+impl StartedProcess {
     fn shell(script: &str) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null());
@@ -37,7 +37,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedProcess {
     fn drop(&mut self) {
         let _ = end_with_all_beneath(&self.pidfd());
         let _ = self.0.wait();
@@ -52,8 +52,8 @@ fn all_ended(pids: &[u32]) -> bool {
 /// or by itself, as this shell does once what it waits for has.
 #[test]
 fn b2_a_guest_ends_with_all_that_is_beneath_it() {
-    let guest = Started::shell("sleep 60 & sh -c 'sleep 60 & sleep 60; :' & wait");
-    let other = Started::shell("sleep 60 & wait");
+    let guest = StartedProcess::shell("sleep 60 & sh -c 'sleep 60 & sleep 60; :' & wait");
+    let other = StartedProcess::shell("sleep 60 & wait");
     let (below, of_other) = (guest.beneath(4), other.beneath(1));
     let pidfd = guest.pidfd();
     assert!(!has_ended(&pidfd).expect("told"));
@@ -69,7 +69,7 @@ fn b2_a_guest_ends_with_all_that_is_beneath_it() {
 
 #[test]
 fn b4_strays_are_ended_and_nobody_else() {
-    let keeper = Started::shell("sleep 60 & sleep 60 & sleep 60 & wait");
+    let keeper = StartedProcess::shell("sleep 60 & sleep 60 & sleep 60 & wait");
     let pidfd = keeper.pidfd();
     let all = keeper.beneath(3);
     let known = children(keeper.0.id()).expect("told")[0];
@@ -93,10 +93,10 @@ fn b4_strays_are_ended_and_nobody_else() {
 /// Once a keeper has ended its number may be anybody's.
 #[test]
 fn b4_nothing_is_ended_by_the_number_of_one_that_is_gone() {
-    let mut keeper = Started::shell("exec sleep 60");
+    let mut keeper = StartedProcess::shell("exec sleep 60");
     let pidfd = keeper.pidfd();
     // As if the number were this process's by now.
-    let child = Started::shell("exec sleep 60");
+    let child = StartedProcess::shell("exec sleep 60");
     keeper.0.kill().expect("killed");
     let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&ENDING));
     end_below(child.0.id(), &pidfd, std::process::id(), |_| true);

@@ -1,4 +1,4 @@
-//! Whom the file system takes this thread for.
+//! The user as whom this thread accesses files.
 
 #![expect(unsafe_code, reason = "the identity is set by system calls without a wrapper elsewhere")]
 
@@ -6,24 +6,24 @@ use std::io;
 
 use crate::control::Ids;
 
-/// Does something with files as another user, on this thread alone.
+/// Runs a function as another user, as far as files are concerned, on this thread alone.
 ///
-/// What is made belongs to that user, and what that user may not do is refused: the thread has no
-/// privilege over files meanwhile.
+/// Files it creates belong to that user, and what that user may not do is refused: the thread has
+/// no privilege over files meanwhile.
 pub(crate) fn as_user<T>(user: Ids, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     // Undone last, however `act` ends.
-    let _before = Before(Ids { uid: set_user(user.uid), gid: set_group(user.gid) });
-    // Neither call says whether it worked; asked for what cannot be, both tell what is.
+    let _before = PreviousUser(Ids { uid: set_user(user.uid), gid: set_group(user.gid) });
+    // Neither call reports failure; called with an invalid id, both return the current one.
     if (set_user(u32::MAX), set_group(u32::MAX)) != (user.uid, user.gid) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     act()
 }
 
-/// Who the thread was.
-struct Before(Ids);
+/// The ids to go back to, when dropped.
+struct PreviousUser(Ids);
 
-impl Drop for Before {
+impl Drop for PreviousUser {
     fn drop(&mut self) {
         set_user(self.0.uid);
         set_group(self.0.gid);

@@ -1,4 +1,4 @@
-//! Memory of the process: a copy of its own code in huge pages, in the place of the code.
+//! Replacing a process's own code by a copy in huge pages.
 #![expect(unsafe_code, reason = "mmap, madvise, mprotect, mremap and munmap have no safe wrapper")]
 
 use std::{
@@ -14,7 +14,7 @@ use crate::code_pages::OwnCode;
 #[derive(Debug)]
 pub(crate) struct CodeCopy {
     code: OwnCode,
-    /// All that was asked for, so that a part of it begins where a huge page may.
+    /// The whole mapping: larger than the copy, so that the copy can start at a huge page.
     mapped: Range<usize>,
     start: NonNull<u8>,
 }
@@ -40,13 +40,15 @@ impl CodeCopy {
 
     fn fill(&self) -> io::Result<()> {
         let (start, bytes) = (self.start.as_ptr(), self.code.bytes());
-        // SAFETY: all of the range is in the mapping just made, and the advice changes no byte of it.
+        // SAFETY: all of the range is in the mapping just made, and the advice changes no byte of
+        // it.
         if unsafe { libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE) } != 0 {
             return Err(io::Error::last_os_error());
         }
         let source = ptr::with_exposed_provenance::<u8>(self.code.start());
         // SAFETY: the source is code of this program, as the kernel tells: mapped, readable, and
-        // nothing writes to it. The destination is as large, ours alone, and new, so they are apart.
+        // nothing writes to it. The destination is as large, ours alone, and new, so they are
+        // apart.
         unsafe { ptr::copy_nonoverlapping(source, start, bytes) };
         let access = libc::PROT_READ | libc::PROT_EXEC;
         // SAFETY: all of the range is ours, and nobody writes to it any more.
@@ -54,10 +56,10 @@ impl CodeCopy {
         if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Moves the copy to where the code is.
+    /// Moves the copy to the address of the code.
     ///
-    /// The kernel takes the code away before it moves the copy. Should it fail then, this process is
-    /// not fit for anything any more, and ends.
+    /// The kernel unmaps the code before it moves the copy. If moving fails then, this process has
+    /// no code any more, and ends.
     pub(crate) fn take_the_place(mut self) {
         let (start, bytes) = (self.start.as_ptr().cast(), self.code.bytes());
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;

@@ -10,8 +10,8 @@ use rustix::mount::MountAttrFlags;
 
 /// Adds attributes to a mount and all mounts beneath it; with a user namespace, also its id map.
 ///
-/// They are cut off from the mounts they are copies of: what is mounted there later does not appear
-/// here without the attributes, and what is mounted here does not appear there.
+/// It also makes the mounts private: what is mounted later on the mounts they were copied from does
+/// not appear here without the attributes, and the other way round.
 pub(crate) fn add_attributes(
     tree: impl AsFd,
     attributes: MountAttrFlags,

@@ -13,14 +13,14 @@ use rustix::{
     process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
 };
 
-use crate::Branched;
+use crate::BranchSide;
 
 /// Which side of a [`clone`] this is.
 #[derive(Debug)]
-pub(crate) enum Cloned {
-    /// The new process.
+pub(crate) enum CloneSide {
+    /// This is the new process.
     Child,
-    /// The caller, with a handle on the new process.
+    /// This is the caller, with a handle on the new process.
     Parent {
         /// The child's number in the caller's pid namespace.
         pid: Pid,
@@ -33,7 +33,7 @@ pub(crate) enum Cloned {
 ///
 /// The caller must be single-threaded: the copy has one thread, and a lock another thread held
 /// would stay locked in it for ever. [`assert_single_threaded`] checks that once per zygote.
-pub(crate) fn clone(namespaces: libc::c_int) -> io::Result<Cloned> {
+pub(crate) fn clone(namespaces: libc::c_int) -> io::Result<CloneSide> {
     let mut pidfd: RawFd = -1;
     let arguments = libc::clone_args {
         flags: u64::from((namespaces | libc::CLONE_PIDFD).cast_unsigned()),
@@ -54,7 +54,7 @@ pub(crate) fn clone(namespaces: libc::c_int) -> io::Result<Cloned> {
     // writes one descriptor to `pidfd`, and both outlive the call.
     let status = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size) };
     if status == 0 {
-        return Ok(Cloned::Child);
+        return Ok(CloneSide::Child);
     }
     let Some(pid) = i32::try_from(status).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw)
     else {
@@ -63,31 +63,31 @@ pub(crate) fn clone(namespaces: libc::c_int) -> io::Result<Cloned> {
     // SAFETY: the call succeeded with CLONE_PIDFD in this, the parent, so `pidfd` is a new
     // descriptor nobody else owns.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-    Ok(Cloned::Parent { pid, pidfd })
+    Ok(CloneSide::Parent { pid, pidfd })
 }
 
-/// Copies the calling process beside itself: the copy is a child of the caller's parent.
+/// Copies the calling process as its sibling: the copy is a child of the caller's parent.
 ///
-/// The same holds for threads as with [`clone`].
-pub(crate) fn clone_beside() -> io::Result<Branched> {
+/// The caller must be single-threaded: see [`clone`].
+pub(crate) fn clone_beside() -> io::Result<BranchSide> {
     let flags = libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);
     // SAFETY: without CLONE_VM the child has its own copy of this memory and continues on the same
     // stack addresses, like after fork; no flag makes the kernel look at the other arguments.
     match unsafe { libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize) } {
-        0 => Ok(Branched::Child),
-        pid if pid > 0 => Ok(Branched::Parent),
+        0 => Ok(BranchSide::Child),
+        pid if pid > 0 => Ok(BranchSide::Parent),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Puts a copy of a descriptor in the place of another, which is closed if it is there.
+/// Duplicates a descriptor to a number; what had that number is closed.
 pub(crate) fn put_in_place(descriptor: impl AsFd, number: RawFd) -> io::Result<()> {
     let descriptor = descriptor.as_fd().as_raw_fd();
     if descriptor == number {
         return Ok(());
     }
-    // SAFETY: the call takes integers and follows no pointer. Whoever owns `number` goes on to own
-    // it: that it stands for something else is what the callers want.
+    // SAFETY: the call takes integers and follows no pointer. The owner of `number` still owns it
+    // afterwards: that it means another file is what the callers want.
     let status = unsafe { libc::dup3(descriptor, number, libc::O_CLOEXEC) };
     if status >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -105,7 +105,7 @@ pub(crate) fn has_children() -> io::Result<bool> {
         Err(Errno::CHILD) => return Ok(false),
         other => other?,
     };
-    // Some of them, or all, may have ended and not been waited for.
+    // Some or all of them may have ended without being waited for.
     let own = rustix::process::getpid().as_raw_pid();
     let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"))?;
     let pids = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
@@ -113,8 +113,8 @@ pub(crate) fn has_children() -> io::Result<bool> {
     Ok(all.any(|ended| !matches!(ended, Ok(Some(_)) | Err(Errno::CHILD))))
 }
 
-/// How the process behind a pidfd ended, as `wait4` would give it; `None` while it lives, or if the
-/// kernel does not say.
+/// The wait status of the process behind a pidfd; `None` while it lives, or if the kernel cannot
+/// report it.
 pub(crate) fn exit_status(pidfd: impl AsFd) -> io::Result<Option<libc::c_int>> {
     const GET_INFO: libc::Ioctl = 0xc0_40_ff_0b_u32 as libc::Ioctl;
     const EXIT: u64 = 1 << 3;
@@ -225,7 +225,7 @@ pub(crate) fn cpu_time(pid: u32) -> io::Result<Duration> {
 
 /// A child that has ended, and what it used in its life.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reaped {
+pub(crate) struct ReapedChild {
     pub(crate) pid: Pid,
     /// As `wait4` gives it.
     pub(crate) status: libc::c_int,
@@ -234,7 +234,7 @@ pub(crate) struct Reaped {
 }
 
 /// Reaps one ended child, if there is one.
-pub(crate) fn reap_ended_child() -> Option<Reaped> {
+pub(crate) fn reap_ended_child() -> Option<ReapedChild> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call writes one int and one rusage to places that outlive it.
@@ -247,7 +247,7 @@ pub(crate) fn reap_ended_child() -> Option<Reaped> {
         Duration::from_secs(seconds) + Duration::from_micros(value.tv_usec.unsigned_abs())
     };
     let peak_memory_bytes = usage.ru_maxrss.unsigned_abs() * 1024;
-    Some(Reaped {
+    Some(ReapedChild {
         pid,
         status,
         cpu: time(usage.ru_utime) + time(usage.ru_stime),

@@ -3,12 +3,12 @@
 
 use std::io;
 
-use crate::seccomp::Program;
+use crate::seccomp::SeccompProgram;
 
 /// Puts the filter in force for this process and all it will ever start.
 ///
 /// Needs `no_new_privs`, or the kernel refuses with EACCES.
-pub(crate) fn load(program: &Program) -> io::Result<()> {
+pub(crate) fn load(program: &SeccompProgram) -> io::Result<()> {
     let mut instructions: Vec<libc::sock_filter> = program
         .instructions()
         .iter()

@@ -10,9 +10,9 @@ use std::{
 /// What becomes of ended children.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EndedChildren {
-    /// The kernel reaps them; nobody learns their status.
+    /// The kernel reaps them, and their status is lost.
     Reaped,
-    /// They wait to be waited for.
+    /// They stay zombies until they are waited for.
     WaitedFor,
 }
 

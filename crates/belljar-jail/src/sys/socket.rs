@@ -1,4 +1,4 @@
-//! Who is at the other end of a socket.
+//! Receiving a message together with a pidfd of its sender.
 #![expect(unsafe_code, reason = "SCM_PIDFD has no safe wrapper")]
 
 use std::{
@@ -11,14 +11,14 @@ use std::{
 const SO_PASSPIDFD: libc::c_int = 76;
 const SCM_PIDFD: libc::c_int = 4;
 
-/// What was received, and from whom.
+/// A received message, and a pidfd of its sender.
 #[derive(Debug)]
 pub(crate) struct Greeting {
     pub(crate) bytes: usize,
     pub(crate) sender: Option<OwnedFd>,
 }
 
-/// Whether a socket's messages are to come with a pidfd of their sender.
+/// Sets whether a socket's messages come with a pidfd of their sender.
 pub(crate) fn pass_pidfds(socket: impl AsFd, on: bool) -> io::Result<()> {
     let value = libc::c_int::from(on);
     let (socket, size) = (socket.as_fd().as_raw_fd(), size_of::<libc::c_int>());
@@ -38,7 +38,7 @@ struct OneDescriptor {
     padding: RawFd,
 }
 
-/// Receives what comes next, and who sent it.
+/// Receives the next message, and a pidfd of its sender.
 pub(crate) fn receive_with_pidfd(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Greeting> {
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let empty = libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 };

@@ -1,7 +1,7 @@
 //! Artifacts: the files a run hands back beside its value.
 //!
-//! Those it named, and all regular files beneath `out/`. Whatever cannot be handed back is said,
-//! with the reason.
+//! They are the files it named, and all regular files beneath `out/`. Files that cannot be handed
+//! back are reported with the reason.
 
 use std::{
     collections::BTreeSet,
@@ -15,39 +15,39 @@ use rustix::{fs::fstat, io::Errno, process::geteuid};
 
 use super::{
     attributes::{Mark, mark},
-    beneath::{Tree, look, names},
+    beneath::{RootedTree, look, names},
     change::{EntryKind, size_of},
-    kept::Kept,
     media::media_type,
+    protected::ProtectedPaths,
     upper::Upper,
 };
 
 /// Where guest code sees its workspace.
 const WORKSPACE: &str = "/work";
-/// The directory whose files all are artifacts.
+/// The directory whose files are all artifacts.
 const OUTPUT: &str = "out";
-/// Entries beneath it that are looked at.
+/// The most entries beneath it that are read.
 const MAX_ENTRIES: usize = 10_000;
-/// Reasons given, so that a flood of bad entries is not a flood of reasons.
+/// The most skipped artifacts that are reported.
 const MAX_REASONS: usize = 100;
 
 /// How much a run may hand back.
 #[derive(Debug, Clone)]
 pub struct ArtifactCaps {
-    /// Files.
+    /// The most files in all.
     pub count: usize,
-    /// Bytes of one file.
+    /// The most bytes of one file.
     pub bytes_each: u64,
-    /// Bytes of all together.
+    /// The most bytes of all files together.
     pub bytes_total: u64,
-    /// What is never handed back, whoever made it.
-    pub kept: Kept,
+    /// Paths that are never handed back.
+    pub protected: ProtectedPaths,
 }
 
 impl Default for ArtifactCaps {
     fn default() -> Self {
-        let kept = Kept::default();
-        Self { count: 100, bytes_each: 16 << 20, bytes_total: 64 << 20, kept }
+        let protected = ProtectedPaths::default();
+        Self { count: 100, bytes_each: 16 << 20, bytes_total: 64 << 20, protected }
     }
 }
 
@@ -55,43 +55,43 @@ impl Default for ArtifactCaps {
 #[derive(Debug, Default)]
 pub struct Artifacts {
     /// The named ones in the order they were named, then those of `out/` by path.
-    pub list: Vec<Artifact>,
+    pub list: Vec<ArtifactFile>,
     /// What was left out, up to a hundred.
     pub skipped: Vec<SkippedArtifact>,
 }
 
-/// One file, read.
+/// One artifact, with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Artifact {
+pub struct ArtifactFile {
     /// Relative to the workspace; bytes that are not UTF-8 are replaced.
     pub path: String,
-    /// Its size.
+    /// The length of `data`.
     pub bytes: u64,
-    /// What its content is, as far as can be told.
+    /// The type of its content, guessed from the first bytes and the name.
     pub media_type: &'static str,
-    /// Its content.
+    /// The whole content, as bytes.
     pub data: Vec<u8>,
 }
 
-/// Something that is not handed back.
+/// An artifact that is not handed back.
 #[derive(Debug)]
 pub struct SkippedArtifact {
-    /// As it was named, or where it is.
+    /// The path as the code named it, or where the file is.
     pub path: String,
-    /// Why.
+    /// For the log of the run.
     pub reason: LeftOut,
 }
 
 /// Why a file is not handed back.
 #[derive(Debug, thiserror::Error)]
 pub enum LeftOut {
-    /// Absolute elsewhere, or with `..`.
+    /// An absolute path outside of the workspace, or one with `..`.
     #[error("not a path in the workspace")]
     OutsideWorkspace,
-    /// One of [`ArtifactCaps::kept`], or beneath one.
-    #[error("protected: guest code may not have it")]
+    /// One of [`ArtifactCaps::protected`], or beneath one.
+    #[error("protected: guest code may not read it")]
     Protected,
-    /// Nothing is there.
+    /// There is no file at this path.
     #[error("no such file")]
     Missing,
     /// A directory, link, device, fifo or socket, or a path through a link.
@@ -100,15 +100,15 @@ pub enum LeftOut {
     /// Over [`ArtifactCaps::bytes_each`], or past what is left of [`ArtifactCaps::bytes_total`].
     #[error("too large: {bytes} bytes, {allowed} allowed")]
     TooLarge {
-        /// Its size.
+        /// The size of the file.
         bytes: u64,
-        /// What would have been accepted.
+        /// The largest size that would have been accepted.
         allowed: u64,
     },
     /// Past [`ArtifactCaps::count`], or too many entries beneath `out/`.
     #[error("too many files")]
     TooMany,
-    /// The system refused.
+    /// The operating system refused to open or read it.
     #[error("{0}")]
     Refused(io::Error),
 }
@@ -117,7 +117,7 @@ impl From<io::Error> for LeftOut {
     fn from(error: io::Error) -> Self {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::NOENT) => Self::Missing,
-            // What opening a link, a socket, a device, or something beneath a file comes to.
+            // The errors for a link, a socket, a device, or a path beneath a file.
             Some(Errno::LOOP | Errno::NXIO | Errno::NODEV | Errno::NOTDIR | Errno::XDEV) => {
                 Self::NotAFile
             }
@@ -138,7 +138,7 @@ pub fn collect(
     caps: &ArtifactCaps,
 ) -> Artifacts {
     let work = Upper::new(work);
-    let lower = lower.map(Tree::new);
+    let lower = lower.map(RootedTree::new);
     let mut collection = Collection {
         work: &work,
         lower: lower.as_ref(),
@@ -156,7 +156,7 @@ pub fn collect(
 
 struct Collection<'a> {
     work: &'a Upper<'a>,
-    lower: Option<&'a Tree<'a>>,
+    lower: Option<&'a RootedTree<'a>>,
     caps: &'a ArtifactCaps,
     bytes_left: u64,
     seen: BTreeSet<PathBuf>,
@@ -168,7 +168,7 @@ impl Collection<'_> {
         let Some(path) = in_workspace(name) else {
             return self.skip(name.to_owned(), LeftOut::OutsideWorkspace);
         };
-        if self.caps.kept.holds(&path) {
+        if self.caps.protected.holds(&path) {
             return self.skip(name.to_owned(), LeftOut::Protected);
         }
         let opened = match self.work.file(&path) {
@@ -202,7 +202,7 @@ impl Collection<'_> {
 
     /// Whether root could pass where the workspace's owner cannot. The guest named the file and may
     /// not have had a way to read it itself.
-    fn is_roots_alone(lower: &Tree<'_>, entry: impl AsFd, needed: u32) -> io::Result<bool> {
+    fn is_roots_alone(lower: &RootedTree<'_>, entry: impl AsFd, needed: u32) -> io::Result<bool> {
         let (entry, root) = (fstat(entry)?, fstat(lower.directory(Path::new(""))?)?);
         Ok(geteuid().is_root() && entry.st_uid != root.st_uid && entry.st_mode & needed == 0)
     }
@@ -230,7 +230,7 @@ impl Collection<'_> {
         }
         files.sort_unstable();
         for path in files {
-            if self.caps.kept.holds(&path) {
+            if self.caps.protected.holds(&path) {
                 self.skip(shown(&path), LeftOut::Protected);
                 continue;
             }
@@ -261,7 +261,7 @@ impl Collection<'_> {
                 let bytes = data.len() as u64;
                 self.bytes_left -= bytes;
                 let media_type = media_type(&name, &data);
-                self.artifacts.list.push(Artifact { path: name, bytes, media_type, data });
+                self.artifacts.list.push(ArtifactFile { path: name, bytes, media_type, data });
             }
             Err(reason) => self.skip(name, reason),
         }

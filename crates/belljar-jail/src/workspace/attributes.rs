@@ -7,12 +7,12 @@ use rustix::{
     io::Errno,
 };
 
-use super::change::Withheld;
+use super::change::WithheldReason;
 
-/// As much as the kernel ever answers.
+/// The longest list of attributes the kernel gives.
 const MAX_LIST: usize = 64 << 10;
 const PREFIXES: [&[u8]; 2] = [b"user.overlay.", b"trusted.overlay."];
-/// Book-keeping of the kernel's that changes nothing about what the merged tree looks like.
+/// Attributes for the kernel's own use, which do not change the merged tree.
 const HARMLESS: [&[u8]; 4] = [b"origin", b"impure", b"nlink", b"uuid"];
 /// How the kernel stores attributes that a guest named like the overlay's own.
 const ESCAPED: &[u8] = b"overlay.";
@@ -20,17 +20,17 @@ const ESCAPED: &[u8] = b"overlay.";
 /// What an overlay says about an entry of its upper directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Nothing of importance.
+    /// No mark that changes what the guest saw.
     None,
     /// A directory that hides the one beneath it.
     Opaque,
 }
 
-/// Reads the marks of an open file or directory. Redirections, files without their content and
-/// whatever else a cell's overlay does not do are refused, for their meaning lies elsewhere.
-pub(super) fn mark(handle: impl AsFd) -> Result<Mark, Withheld> {
+/// Reads the marks of an open file or directory. Redirections, files without content and other
+/// marks that a cell's overlay never sets are refused, because they refer to data elsewhere.
+pub(super) fn mark(handle: impl AsFd) -> Result<Mark, WithheldReason> {
     let mut mark = Mark::None;
-    let names = list(&handle).map_err(|error| Withheld::Unreadable(error.to_string()))?;
+    let names = list(&handle).map_err(|error| WithheldReason::Unreadable(error.to_string()))?;
     for name in names.split(|byte| *byte == 0) {
         let Some(own) = PREFIXES.iter().find_map(|prefix| name.strip_prefix(*prefix)) else {
             continue;
@@ -40,7 +40,9 @@ pub(super) fn mark(handle: impl AsFd) -> Result<Mark, Withheld> {
         }
         let mut value = [0_u8; 2];
         if own != b"opaque" || fgetxattr(&handle, name, &mut value) != Ok(1) || value[0] != b'y' {
-            return Err(Withheld::OverlayAttribute(String::from_utf8_lossy(name).into_owned()));
+            return Err(WithheldReason::OverlayAttribute(
+                String::from_utf8_lossy(name).into_owned(),
+            ));
         }
         mark = Mark::Opaque;
     }

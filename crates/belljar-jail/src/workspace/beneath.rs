@@ -1,7 +1,7 @@
 //! Opening paths beneath a directory handle, through no link of any kind.
 //!
-//! The one way from a path of the guest's to a file of the host's. Paths are relative and of plain
-//! names only; anything else is refused before the kernel sees it.
+//! This is the only way from a guest's path to a host's file. Paths are relative and of plain names
+//! only; anything else is refused before the kernel sees it.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -18,10 +18,10 @@ use rustix::{
     io::Errno,
 };
 
-/// Levels below the workspace that are looked at. Each open costs one lookup a level, so this is
-/// what bounds a walk's time; trees that people make are an order of magnitude flatter.
+/// The most levels below the workspace that are walked. Each open costs one lookup per level, so
+/// this bounds the time of a walk; real trees are an order of magnitude flatter.
 pub(super) const MAX_DEPTH: usize = 256;
-/// Longest path that is looked at: what one system call takes, without its closing zero.
+/// The longest path that is opened: what one system call takes, without the terminating NUL.
 pub(super) const MAX_PATH: usize = 4095;
 
 /// Permissions an owner needs to list, search and change a directory.
@@ -36,27 +36,27 @@ const RESOLVE: ResolveFlags = ResolveFlags::BENEATH
 
 /// A directory, and how paths beneath it are resolved.
 #[derive(Debug)]
-pub(super) struct Tree<'fd> {
+pub(super) struct RootedTree<'fd> {
     root: BorrowedFd<'fd>,
-    resolution: Resolution,
+    resolution: PathResolution,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Resolution {
+enum PathResolution {
     /// One `openat2`, which refuses links, `..` and magic links by itself.
     InKernel,
     /// One `openat` a component, for kernels and containers without `openat2`.
     ByComponent,
 }
 
-impl<'fd> Tree<'fd> {
+impl<'fd> RootedTree<'fd> {
     pub(super) fn new(root: BorrowedFd<'fd>) -> Self {
         let flags = OFlags::PATH | OFlags::DIRECTORY | PLAIN;
         let probe = openat2(root, ".", flags, Mode::empty(), ResolveFlags::BENEATH);
         let resolution = match probe {
             // Some containers answer calls they do not know with EPERM.
-            Err(Errno::NOSYS | Errno::PERM) => Resolution::ByComponent,
-            Ok(_) | Err(_) => Resolution::InKernel,
+            Err(Errno::NOSYS | Errno::PERM) => PathResolution::ByComponent,
+            Ok(_) | Err(_) => PathResolution::InKernel,
         };
         Self { root, resolution }
     }
@@ -86,8 +86,8 @@ impl<'fd> Tree<'fd> {
         check_plain(path)?;
         let flags = flags | PLAIN;
         let opened = match self.resolution {
-            Resolution::InKernel => self.open_in_kernel(path, flags),
-            Resolution::ByComponent => self.open_by_component(path, flags),
+            PathResolution::InKernel => self.open_in_kernel(path, flags),
+            PathResolution::ByComponent => self.open_by_component(path, flags),
         };
         Ok(opened?)
     }
@@ -145,7 +145,7 @@ pub(super) fn names(directory: impl AsFd, most: usize) -> io::Result<Option<Vec<
     Ok(Some(names))
 }
 
-/// What a directory holds under a name, itself and not what a link there leads to.
+/// The status of a directory's entry; a link is not followed. `None` if there is no such entry.
 pub(super) fn look(directory: impl AsFd, name: &OsStr) -> io::Result<Option<Stat>> {
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
@@ -154,7 +154,7 @@ pub(super) fn look(directory: impl AsFd, name: &OsStr) -> io::Result<Option<Stat
     }
 }
 
-/// Changes the permissions of what a handle stands for, even one that is only to look at.
+/// Changes the permissions of the file behind a handle, also one opened with `O_PATH`.
 pub(super) fn change_mode(handle: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     let mode = Mode::from_raw_mode(mode & 0o7777);
     Ok(chmodat(CWD, proc_path(handle), mode, AtFlags::empty())?)

@@ -8,12 +8,12 @@ use std::{
 
 use rustix::fs::{FileType, Stat};
 
-use super::kept::Kept;
+use super::protected::ProtectedPaths;
 
 /// What a change list may cost. The default suits a cell with 50,000 inodes.
 #[derive(Debug, Clone)]
 pub struct ChangeCaps {
-    /// Entries of the upper directory that are looked at; past it the list is cut.
+    /// The most entries of the upper directory that are compared; past it the list is cut.
     pub entries: usize,
     /// Entries beneath removed directories that are remembered, so that a commit removes these
     /// and no others. A directory past it is listed and withheld.
@@ -22,32 +22,32 @@ pub struct ChangeCaps {
     /// counts as modified.
     pub compared_bytes: u64,
     /// When the run was admitted. Originals whose inode changed later are withheld as
-    /// [`Withheld::ChangedMeanwhile`]: the cell may not have seen what is there now.
+    /// [`WithheldReason::ChangedMeanwhile`]: the cell may not have seen what is there now.
     pub began: Option<SystemTime>,
-    /// What is withheld as [`Withheld::Protected`], whatever it holds, or as
-    /// [`Withheld::Executed`].
-    pub kept: Kept,
+    /// Paths and names whose changes are withheld as [`WithheldReason::Protected`] or
+    /// [`WithheldReason::Executed`].
+    pub protected: ProtectedPaths,
 }
 
 impl Default for ChangeCaps {
     fn default() -> Self {
-        let kept = Kept::default();
-        Self { entries: 50_000, removed: 200_000, compared_bytes: 1 << 30, began: None, kept }
+        let protected = ProtectedPaths::default();
+        Self { entries: 50_000, removed: 200_000, compared_bytes: 1 << 30, began: None, protected }
     }
 }
 
 /// What a run changed in its workspace, sorted by path, parents before what they hold.
 #[derive(Debug, Clone, Default)]
-pub struct Changes {
+pub struct ChangeList {
     /// One for each path that differs.
-    pub list: Vec<Change>,
+    pub list: Vec<PathChange>,
     /// Whether a cap cut the list short. A cut list cannot be committed.
     pub cut: bool,
 }
 
 /// One path that differs between the original directory and what the run left.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct PathChange {
     /// Relative to the workspace. May be any bytes; see [`shown_path`](Self::shown_path).
     pub path: PathBuf,
     /// What happened to it.
@@ -57,11 +57,11 @@ pub struct Change {
     /// Size of the new content (for a link, of its target); zero for directories and deletions.
     pub bytes: u64,
     /// Why a commit will leave it alone; `None` if it will be committed.
-    pub withheld: Option<Withheld>,
+    pub withheld: Option<WithheldReason>,
     /// Permissions of the new entry, of which only `rwx` are ever committed.
     pub(super) mode: u32,
     /// What was in the original directory when the list was made.
-    pub(super) before: Option<Before>,
+    pub(super) before: Option<OriginalEntry>,
 }
 
 /// What happened to a path.
@@ -78,11 +78,11 @@ pub enum ChangeKind {
 /// Kinds of entries, as far as a commit tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryKind {
-    /// A regular file.
+    /// A regular file, with or without content.
     File,
-    /// A directory.
+    /// A directory, whatever it holds.
     Directory,
-    /// A symbolic link.
+    /// A symbolic link; its target is its content.
     Link,
     /// A device, fifo or socket.
     Other,
@@ -90,15 +90,15 @@ pub enum EntryKind {
 
 /// Why a change is listed but not committed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Withheld {
+pub enum WithheldReason {
     /// A device, fifo or socket.
     #[error("devices, fifos and sockets are not committed")]
     Special,
     /// A link to an absolute path, or one that leaves the workspace through `..` or another link.
     #[error("the link leads out of the workspace")]
     LinkLeadsOutside,
-    /// Where the link leads took too many steps to find out.
-    #[error("the link is too tangled to tell where it leads")]
+    /// Resolving the link takes more steps than are allowed.
+    #[error("the link passes through too many others to check where it leads")]
     LinkTooTangled,
     /// An overlay attribute that a cell's overlay never sets.
     #[error("unexpected overlay attribute {0}")]
@@ -112,12 +112,12 @@ pub enum Withheld {
     /// The original was changed by someone else during the run.
     #[error("the original changed during the run")]
     ChangedMeanwhile,
-    /// A [kept](ChangeCaps::kept) path or something beneath, or what leads to one and would not do so
-    /// any more. What lies beneath is not listed.
+    /// A [protected](ChangeCaps::protected) path, or an entry beneath it, or a directory above it
+    /// that would no longer be one. What lies beneath is not listed.
     #[error("protected: guest code may not change it")]
     Protected,
-    /// Some tool of the host would execute it, or what is beneath it: see
-    /// [`Obeyed::Executed`](super::Obeyed). Holds the name as it is listed.
+    /// A tool of the host would execute it, or what is beneath it: see
+    /// [`NameUse::Executed`](super::NameUse). Holds the name as it is listed.
     #[error("the host would execute this; --commit-executable {0} commits it")]
     Executed(&'static str),
     /// The entry or its original could not be examined.
@@ -128,7 +128,7 @@ pub enum Withheld {
     SpecialBits,
 }
 
-impl Change {
+impl PathChange {
     /// The path as text, with replacement characters for bytes that are not UTF-8.
     pub fn shown_path(&self) -> String {
         self.path.to_string_lossy().into_owned()
@@ -188,17 +188,18 @@ impl EntryKind {
     }
 }
 
-/// An entry of the original directory, and if it is a directory that has to go, all it holds.
+/// An entry of the original directory, and, if it is a directory that is to be removed, all it
+/// holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Before {
-    pub(super) seen: Seen,
+pub(super) struct OriginalEntry {
+    pub(super) seen: InodeSnapshot,
     /// Paths relative to the workspace, parents first.
-    pub(super) contents: Vec<(PathBuf, Seen)>,
+    pub(super) contents: Vec<(PathBuf, InodeSnapshot)>,
 }
 
-/// Enough of an inode to tell later whether it is the same and unchanged.
+/// The fields of an inode that show later whether it is the same and unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct InodeSnapshot {
     device: u64,
     inode: u64,
     size: u64,
@@ -208,7 +209,7 @@ pub(super) struct Seen {
     pub(super) group: u32,
 }
 
-impl Seen {
+impl InodeSnapshot {
     pub(super) fn of(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev,
@@ -233,8 +234,8 @@ impl Seen {
         FileType::from_raw_mode(self.mode) == FileType::Directory
     }
 
-    /// Whether this is still the same. Of a directory only its identity counts: its times and size
-    /// change with its entries, which are looked at one by one.
+    /// Whether the inode is still the same. Of a directory only its identity counts: its times and
+    /// size change with its entries, which are compared one by one.
     pub(super) fn matches(&self, stat: &Stat) -> bool {
         let now = Self::of(stat);
         if self.is_directory() {
@@ -249,8 +250,8 @@ pub(super) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }
 
-/// Whether the inode changed after a moment. File systems stamp with a coarser clock than the
-/// one `moment` comes from, so a change within some milliseconds of it may go unseen.
+/// Whether the inode changed after a moment. The clock of file systems is coarser than the one
+/// `moment` comes from, so a change within some milliseconds of it may be missed.
 pub(super) fn changed_after(stat: &Stat, moment: Option<SystemTime>) -> bool {
     let Some(moment) = moment.and_then(|it| it.duration_since(SystemTime::UNIX_EPOCH).ok()) else {
         return false;

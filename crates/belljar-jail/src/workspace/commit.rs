@@ -1,8 +1,8 @@
-//! Commit: what a change list says, done to the real directory.
+//! Commit: applies a change list to the real directory.
 //!
-//! Each file appears whole or not at all. What goes wrong with one entry is reported and the rest
-//! goes on. Nothing is replaced or removed that is not what the change list saw, and no attribute
-//! but permissions and the time of the last change is taken from the guest.
+//! Each file appears whole or not at all. An entry that fails is reported, and the others are still
+//! committed. Nothing is replaced or removed unless it is what the change list saw. Of the guest's
+//! attributes, only permissions and the time of the last change are taken over.
 
 use std::{
     fmt, io,
@@ -13,22 +13,22 @@ use std::{
 use rustix::{fs::fsync, io::Errno, process::geteuid};
 
 use super::{
-    beneath::{Tree, change_mode, split},
-    change::{Change, ChangeKind, Changes, EntryKind, Withheld},
-    links::View,
+    beneath::{RootedTree, change_mode, split},
+    change::{ChangeKind, ChangeList, EntryKind, PathChange, WithheldReason},
+    links::LinkChecker,
     remove::remove,
     upper::Upper,
 };
 
 mod make;
 
-use make::Unfinished;
+use make::UnfinishedDirectory;
 
 /// How a commit is made.
 #[derive(Debug, Clone)]
 pub struct CommitOptions {
     /// Whether to wait for the disk.
-    pub durability: Durability,
+    pub durability: CommitDurability,
     /// Bytes of content written at most. Hard links make many files of one, so this may be more
     /// than the upper directory holds.
     pub bytes: u64,
@@ -36,37 +36,37 @@ pub struct CommitOptions {
 
 /// When a committed file counts as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// Once the kernel has it.
+pub enum CommitDurability {
+    /// Once the kernel has it in its cache.
     #[default]
     Cached,
-    /// Once the disk has it.
+    /// Once it is on the disk.
     Synced,
 }
 
 impl Default for CommitOptions {
     fn default() -> Self {
-        Self { durability: Durability::Cached, bytes: 8 << 30 }
+        Self { durability: CommitDurability::Cached, bytes: 8 << 30 }
     }
 }
 
-/// What became of a change list.
+/// The outcome of a commit.
 #[derive(Debug, Default)]
 pub struct CommitReport {
-    /// Changes made.
+    /// The number of changes that were made.
     pub committed: usize,
     /// Bytes of content written.
     pub bytes: u64,
-    /// Changes not made, and why.
-    pub skipped: Vec<Skipped>,
+    /// Changes that were not made, with the reason of each.
+    pub skipped: Vec<SkippedChange>,
 }
 
 /// A change that was not made.
 #[derive(Debug)]
-pub struct Skipped {
+pub struct SkippedChange {
     /// Relative to the workspace; empty if it is about all of it.
     pub path: PathBuf,
-    /// Why.
+    /// What prevented the change from being made.
     pub reason: NotCommitted,
 }
 
@@ -74,22 +74,22 @@ pub struct Skipped {
 /// could only be removed in part, the rest is left.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCommitted {
-    /// The change list said so already.
+    /// The change list withholds it.
     #[error(transparent)]
-    Withheld(#[from] Withheld),
-    /// Someone else has changed it since, or has put something there.
+    Withheld(#[from] WithheldReason),
+    /// Another process has changed or created it since the list was made.
     #[error("conflict: the original is not what it was when the change list was made")]
     Conflict,
     /// The directory it belongs in is missing, or a link or mount is in its place.
     #[error("its directory is missing or not a plain directory")]
     NoDirectory,
-    /// [`CommitOptions::bytes`] are written.
+    /// The commit would write more than [`CommitOptions::bytes`].
     #[error("the commit is too large")]
     TooLarge,
-    /// A cut list says too little to be acted on.
+    /// The list was cut short, so it does not say everything that changed.
     #[error("the change list is incomplete, so nothing is committed")]
     ListCut,
-    /// The system refused.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Refused(#[from] io::Error),
 }
@@ -100,7 +100,7 @@ impl From<Errno> for NotCommitted {
     }
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedChange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.path.display(), self.reason)
     }
@@ -112,16 +112,16 @@ impl fmt::Display for Skipped {
 /// Directories come first and deletions last. As root, new entries get the owner of the directory
 /// they land in, and modified files keep theirs.
 pub fn commit(
-    changes: &Changes,
+    changes: &ChangeList,
     upper: BorrowedFd<'_>,
     lower: BorrowedFd<'_>,
     options: &CommitOptions,
 ) -> CommitReport {
-    let (upper, lower) = (Upper::new(upper), Tree::new(lower));
-    let mut commit = Commit {
+    let (upper, lower) = (Upper::new(upper), RootedTree::new(lower));
+    let mut commit = Committer {
         upper: &upper,
         lower: &lower,
-        view: View::new(None, Some(&lower)),
+        view: LinkChecker::new(None, Some(&lower)),
         options,
         user: geteuid().as_raw(),
         parent: None,
@@ -136,21 +136,21 @@ pub fn commit(
     commit.report
 }
 
-struct Commit<'a> {
+struct Committer<'a> {
     upper: &'a Upper<'a>,
-    lower: &'a Tree<'a>,
-    view: View<'a>,
+    lower: &'a RootedTree<'a>,
+    view: LinkChecker<'a>,
     options: &'a CommitOptions,
     user: u32,
     /// The directory last worked in: siblings follow each other.
     parent: Option<(PathBuf, OwnedFd)>,
     /// Directories whose permissions are still to be set, parents first.
-    unfinished: Vec<Unfinished>,
+    unfinished: Vec<UnfinishedDirectory>,
     report: CommitReport,
 }
 
-impl Commit<'_> {
-    fn run(&mut self, list: &[Change]) {
+impl Committer<'_> {
+    fn run(&mut self, list: &[PathChange]) {
         for change in list {
             if let Some(withheld) = &change.withheld {
                 self.skip(&change.path, withheld.clone().into());
@@ -182,8 +182,8 @@ impl Commit<'_> {
     /// Works in the directory an entry belongs in, opened afresh unless it is the last one's too.
     fn in_parent<T>(
         &mut self,
-        change: &Change,
-        work: impl FnOnce(&mut Self, BorrowedFd<'_>, &Change) -> Result<T, NotCommitted>,
+        change: &PathChange,
+        work: impl FnOnce(&mut Self, BorrowedFd<'_>, &PathChange) -> Result<T, NotCommitted>,
     ) -> Result<T, NotCommitted> {
         let (path, _) = split(&change.path).ok_or(Errno::INVAL)?;
         let parent = match self.parent.take() {
@@ -191,7 +191,7 @@ impl Commit<'_> {
             _ => self.lower.directory(path).map_err(no_directory)?,
         };
         let outcome = work(self, parent.as_fd(), change);
-        let synced = outcome.is_ok() && self.options.durability == Durability::Synced;
+        let synced = outcome.is_ok() && self.options.durability == CommitDurability::Synced;
         if synced && let Ok(listing) = self.lower.listing(path) {
             fsync(listing)?;
         }
@@ -199,7 +199,7 @@ impl Commit<'_> {
         outcome
     }
 
-    fn delete(&mut self, parent: BorrowedFd<'_>, change: &Change) -> Result<(), NotCommitted> {
+    fn delete(&mut self, parent: BorrowedFd<'_>, change: &PathChange) -> Result<(), NotCommitted> {
         let before = change.before.as_ref().ok_or(NotCommitted::Conflict)?;
         remove(self.lower, parent, &change.path, before)
     }
@@ -207,7 +207,7 @@ impl Commit<'_> {
     /// Permissions come last, and to the deepest first: a directory may forbid what was done in it.
     fn finish_directories(&mut self) {
         let unfinished = std::mem::take(&mut self.unfinished);
-        for Unfinished { path, seen, mode, times } in unfinished.into_iter().rev() {
+        for UnfinishedDirectory { path, seen, mode, times } in unfinished.into_iter().rev() {
             let finish = || -> Result<(), NotCommitted> {
                 let directory = self.lower.directory(&path).map_err(no_directory)?;
                 if !seen.matches(&rustix::fs::fstat(&directory)?) {
@@ -225,7 +225,7 @@ impl Commit<'_> {
         }
     }
 
-    fn note(&mut self, change: &Change, outcome: Result<(), NotCommitted>) {
+    fn note(&mut self, change: &PathChange, outcome: Result<(), NotCommitted>) {
         match outcome {
             Ok(()) => self.report.committed += 1,
             Err(reason) => self.skip(&change.path, reason),
@@ -233,11 +233,11 @@ impl Commit<'_> {
     }
 
     fn skip(&mut self, path: &Path, reason: NotCommitted) {
-        self.report.skipped.push(Skipped { path: path.to_owned(), reason });
+        self.report.skipped.push(SkippedChange { path: path.to_owned(), reason });
     }
 }
 
-/// What it means when a directory of the original cannot be opened.
+/// The reason to report when a directory of the original cannot be opened.
 fn no_directory(error: io::Error) -> NotCommitted {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => NotCommitted::NoDirectory,

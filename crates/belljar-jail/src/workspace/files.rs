@@ -1,9 +1,10 @@
-//! A session's `/work` from outside, while its guest is idle: files put in, taken out, listed, removed.
+//! A session's `/work` from outside, while its guest is idle: writing, reading, listing and
+//! removing files.
 //!
-//! The tree belongs to hostile code. Paths are plain and relative, no link is followed, nothing but
-//! regular files is read, and everything is done as the cell's user, also when the host is root: what
-//! is made belongs to that user, and what that user may not do is refused. So a guest that changes its
-//! files meanwhile changes only what it gets.
+//! The tree belongs to hostile code. Paths are plain and relative, no link is followed, only
+//! regular files are read, and everything is done as the cell's user, also when the host is root:
+//! new files belong to that user, and what that user may not do is refused. So a guest that changes
+//! its files meanwhile harms only itself.
 
 use std::{
     ffi::OsStr,
@@ -22,40 +23,40 @@ use rustix::{
 };
 
 use super::{
-    beneath::{Tree, check_plain, look, split},
+    beneath::{RootedTree, check_plain, look, split},
     change::EntryKind,
     stage::temporary_name,
 };
 use crate::{control::Ids, sys::filesystem_user::as_user};
 
-/// Entries that are looked at for one list.
-const MAX_LOOKED_AT: usize = 100_000;
+/// The most entries that are visited for one list.
+const MAX_VISITED: usize = 100_000;
 
-/// A branch's `/work`.
+/// The `/work` of one branch of a session.
 #[derive(Debug)]
 pub struct BranchFiles {
     work: OwnedFd,
     owner: Ids,
 }
 
-/// What there is in a branch's `/work`.
+/// One file, directory or link in a branch's `/work`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct BranchEntry {
     /// Relative to `/work`, any bytes.
     pub path: PathBuf,
-    /// What it is.
+    /// Whether it is a file, a directory or a link.
     pub kind: EntryKind,
-    /// Its size.
+    /// The size that the file system reports.
     pub bytes: u64,
 }
 
 impl BranchFiles {
-    /// By the handle a keeper gives, and whom the zygote's cells run as.
+    /// From the keeper's handle on `/work`, and the ids that the zygote's cells run as.
     pub fn new(work: OwnedFd, owner: Ids) -> Self {
         Self { work, owner }
     }
 
-    /// Opens a regular file to be read; how large it is.
+    /// Opens a regular file for reading; returns its size and the file.
     pub fn open(&self, path: &Path) -> io::Result<(u64, File)> {
         let file = as_user(self.owner, || self.tree().file(path))?;
         let found = fstat(&file)?;
@@ -68,10 +69,10 @@ impl BranchFiles {
         }
     }
 
-    /// Puts a file in, in place of one that is there, and makes the directories that lead there.
-    /// Nobody sees it before it is whole; if it cannot be, it was never there.
+    /// Writes a file, replacing the one that is there, and creates its directories. It appears when
+    /// it is complete; if it cannot be completed, nothing appears.
     ///
-    /// Until it is there the branch cannot be branched.
+    /// Until then the branch cannot be branched.
     pub fn put(&self, path: &Path, content: &mut impl Read) -> io::Result<()> {
         check_plain(path)?;
         let (parent, name) = split(path).ok_or(Errno::INVAL)?;
@@ -89,7 +90,7 @@ impl BranchFiles {
         })
     }
 
-    /// Removes a file or a link, or a directory with nothing in it.
+    /// Removes a file, a link or an empty directory.
     pub fn remove(&self, path: &Path) -> io::Result<()> {
         check_plain(path)?;
         let (parent, name) = split(path).ok_or(Errno::INVAL)?;
@@ -104,22 +105,22 @@ impl BranchFiles {
         })
     }
 
-    /// What there is, sorted by path, and whether there is more than `at_most`. Devices, pipes and
-    /// sockets are nothing to be handed out, and are left out.
-    pub fn list(&self, at_most: usize) -> io::Result<(Vec<Listed>, bool)> {
-        let (mut found, is_cut) = as_user(self.owner, || self.look_around())?;
+    /// The entries, sorted by path, and whether there are more than `at_most`. Devices, pipes and
+    /// sockets are left out.
+    pub fn list(&self, at_most: usize) -> io::Result<(Vec<BranchEntry>, bool)> {
+        let (mut found, is_cut) = as_user(self.owner, || self.visit_all())?;
         found.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
         let is_cut = is_cut || found.len() > at_most;
         found.truncate(at_most);
         Ok((found, is_cut))
     }
 
-    /// Everything, as far as that is looked at, and whether there is more.
-    fn look_around(&self) -> io::Result<(Vec<Listed>, bool)> {
-        let (mut found, mut looked_at) = (Vec::new(), 0);
+    /// All entries up to [`MAX_VISITED`], and whether there are more.
+    fn visit_all(&self) -> io::Result<(Vec<BranchEntry>, bool)> {
+        let (mut found, mut visited) = (Vec::new(), 0);
         let (tree, mut pending) = (self.tree(), vec![PathBuf::new()]);
         while let Some(directory) = pending.pop() {
-            // One that is gone by now, or closed to the guest's own user, shows nothing.
+            // A directory that is gone by now, or closed to the guest's own user, is left out.
             let Ok(open) = tree.listing(&directory) else { continue };
             for entry in Dir::read_from(&open)? {
                 let entry = entry?;
@@ -127,8 +128,8 @@ impl BranchFiles {
                 if name == "." || name == ".." {
                     continue;
                 }
-                looked_at += 1;
-                if looked_at > MAX_LOOKED_AT {
+                visited += 1;
+                if visited > MAX_VISITED {
                     return Ok((found, true));
                 }
                 let Ok(Some(stat)) = look(&open, name) else { continue };
@@ -138,7 +139,7 @@ impl BranchFiles {
                     EntryKind::Directory => pending.push(path.clone()),
                     EntryKind::File | EntryKind::Link => {}
                 }
-                found.push(Listed { path, kind, bytes: stat.st_size.unsigned_abs() });
+                found.push(BranchEntry { path, kind, bytes: stat.st_size.unsigned_abs() });
             }
         }
         Ok((found, false))
@@ -159,8 +160,8 @@ impl BranchFiles {
         tree.directory(path)
     }
 
-    fn tree(&self) -> Tree<'_> {
-        Tree::new(self.work.as_fd())
+    fn tree(&self) -> RootedTree<'_> {
+        RootedTree::new(self.work.as_fd())
     }
 }
 

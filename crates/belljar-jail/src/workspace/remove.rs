@@ -14,40 +14,40 @@ use rustix::{
 };
 
 use super::{
-    beneath::{Tree, WORKABLE, change_mode, look, names, split},
-    change::{Before, Seen, Withheld, changed_after},
+    beneath::{RootedTree, WORKABLE, change_mode, look, names, split},
+    change::{InodeSnapshot, OriginalEntry, WithheldReason, changed_after},
     commit::NotCommitted,
     stage::temporary_name,
 };
 
-/// Remembers an entry of the original tree that has to go, with all it holds.
+/// Records an entry of the original tree that is to be removed, with all it holds.
 ///
 /// `budget` is how many entries may still be remembered.
 pub(super) fn remember(
-    tree: &Tree<'_>,
+    tree: &RootedTree<'_>,
     path: &Path,
     stat: &Stat,
     began: Option<SystemTime>,
     budget: &mut usize,
-) -> Result<Before, Withheld> {
-    let unreadable = |error: io::Error| Withheld::Unreadable(error.to_string());
-    let mut before = Before { seen: Seen::of(stat), contents: Vec::new() };
+) -> Result<OriginalEntry, WithheldReason> {
+    let unreadable = |error: io::Error| WithheldReason::Unreadable(error.to_string());
+    let mut before = OriginalEntry { seen: InodeSnapshot::of(stat), contents: Vec::new() };
     let mut pending = Vec::new();
     if before.seen.is_directory() {
         pending.push(path.to_owned());
     } else if changed_after(stat, began) {
-        return Err(Withheld::ChangedMeanwhile);
+        return Err(WithheldReason::ChangedMeanwhile);
     }
     while let Some(path) = pending.pop() {
         let directory = tree.listing(&path).map_err(unreadable)?;
         let stat = fstat(&directory).map_err(|error| unreadable(error.into()))?;
         let names = names(&directory, *budget).map_err(unreadable)?;
-        let names = names.ok_or(Withheld::TooManyRemoved)?;
+        let names = names.ok_or(WithheldReason::TooManyRemoved)?;
         *budget -= names.len();
         let mut fresh = changed_after(&stat, began);
         for name in names {
             let Some(stat) = look(&directory, &name).map_err(unreadable)? else { continue };
-            let (path, seen) = (path.join(name), Seen::of(&stat));
+            let (path, seen) = (path.join(name), InodeSnapshot::of(&stat));
             if seen.is_directory() {
                 pending.push(path.clone());
             }
@@ -55,20 +55,20 @@ pub(super) fn remember(
             before.contents.push((path, seen));
         }
         if fresh {
-            return Err(Withheld::ChangedMeanwhile);
+            return Err(WithheldReason::ChangedMeanwhile);
         }
     }
     Ok(before)
 }
 
-/// Removes a remembered entry, if it and all it holds are what they were.
+/// Removes a recorded entry, if it and all it holds are unchanged.
 ///
 /// Nothing is removed unless all of it was found unchanged first.
 pub(super) fn remove(
-    tree: &Tree<'_>,
+    tree: &RootedTree<'_>,
     parent: BorrowedFd<'_>,
     path: &Path,
-    before: &Before,
+    before: &OriginalEntry,
 ) -> Result<(), NotCommitted> {
     let (_, name) = split(path).ok_or(Errno::INVAL)?;
     if !before.seen.is_directory() {
@@ -93,8 +93,8 @@ pub(super) fn remove(
     remove_directory(parent, name)
 }
 
-/// Lets the owner into directories that are about to go, whatever their permissions.
-fn unlock(tree: &Tree<'_>, path: &Path, before: &Before) -> Result<(), NotCommitted> {
+/// Gives the owner access to directories that are about to be removed.
+fn unlock(tree: &RootedTree<'_>, path: &Path, before: &OriginalEntry) -> Result<(), NotCommitted> {
     let within = before.contents.iter().map(|(path, seen)| (path.as_path(), seen));
     for (path, seen) in std::iter::once((path, &before.seen)).chain(within) {
         if seen.is_directory() && seen.mode() & WORKABLE != WORKABLE {
@@ -107,7 +107,7 @@ fn unlock(tree: &Tree<'_>, path: &Path, before: &Before) -> Result<(), NotCommit
 fn remove_directory(parent: BorrowedFd<'_>, name: &OsStr) -> Result<(), NotCommitted> {
     match unlinkat(parent, name, AtFlags::REMOVEDIR) {
         Ok(()) => Ok(()),
-        // Someone has put something there, or taken it away.
+        // Another process has added something, or removed the directory.
         Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR | Errno::NOENT) => {
             Err(NotCommitted::Conflict)
         }
@@ -116,7 +116,11 @@ fn remove_directory(parent: BorrowedFd<'_>, name: &OsStr) -> Result<(), NotCommi
 }
 
 /// Whether a directory holds what was remembered of it, all of it and nothing else.
-fn check_contents(tree: &Tree<'_>, path: &Path, before: &Before) -> Result<(), NotCommitted> {
+fn check_contents(
+    tree: &RootedTree<'_>,
+    path: &Path,
+    before: &OriginalEntry,
+) -> Result<(), NotCommitted> {
     let mut directories: Vec<(&Path, usize)> = vec![(path, 0)];
     let seen_directories = before.contents.iter().filter(|(_, seen)| seen.is_directory());
     directories.extend(seen_directories.map(|(path, _)| (path.as_path(), 0)));
@@ -147,9 +151,13 @@ fn check_contents(tree: &Tree<'_>, path: &Path, before: &Before) -> Result<(), N
 
 /// Removes a file, and only if it is the one that was seen.
 ///
-/// It is moved to a name nobody knows before it is looked at, so that no file that someone puts
-/// there at the same moment is lost; such a one is moved back.
-fn take_away(parent: BorrowedFd<'_>, name: &OsStr, seen: &Seen) -> Result<(), NotCommitted> {
+/// It is moved to an unguessable name before it is compared, so that a file that another process
+/// puts there at the same moment is not lost: it is moved back.
+fn take_away(
+    parent: BorrowedFd<'_>,
+    name: &OsStr,
+    seen: &InodeSnapshot,
+) -> Result<(), NotCommitted> {
     if !look(parent, name)?.is_some_and(|now| seen.matches(&now)) {
         return Err(NotCommitted::Conflict);
     }

@@ -1,7 +1,7 @@
 //! New entries of a directory, made out of sight and put in place in one step.
 //!
-//! What is already in that place is never lost: either the step fails because something is there,
-//! or the two change places and the old one goes only after it was recognised.
+//! An entry that is already there is never lost: either the step fails, or the two entries are
+//! exchanged and the old one is removed only after it was recognised.
 
 use std::{
     ffi::OsStr,
@@ -21,25 +21,25 @@ use rustix::{
 
 use super::{
     beneath::{look, proc_path},
-    change::Seen,
+    change::InodeSnapshot,
     commit::NotCommitted,
 };
 
-/// Nobody else's until it is in place.
+/// Only the owner has access until the file is in place.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// A file that nobody sees yet.
+/// A new file that has no visible name yet.
 #[derive(Debug)]
 pub(super) struct StagedFile<'fd> {
     directory: BorrowedFd<'fd>,
     file: OwnedFd,
-    /// Where the file system has no files without a name.
-    temporary: Option<Temporary<'fd>>,
+    /// Set where the file system has no files without a name.
+    temporary: Option<TemporaryEntry<'fd>>,
 }
 
-/// An entry under a name that nobody can guess; removed when dropped.
+/// An entry under an unguessable name; removed when dropped.
 #[derive(Debug)]
-pub(super) struct Temporary<'fd> {
+pub(super) struct TemporaryEntry<'fd> {
     directory: BorrowedFd<'fd>,
     name: String,
 }
@@ -49,7 +49,7 @@ impl<'fd> StagedFile<'fd> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::TMPFILE;
         match openat(directory, ".", flags, PRIVATE) {
             Ok(file) => Ok(Self { directory, file, temporary: None }),
-            // How file systems and kernels say that they have no such thing.
+            // The errors of file systems and kernels without such files.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
                 Self::named(directory)
             }
@@ -61,7 +61,7 @@ impl<'fd> StagedFile<'fd> {
         let name = temporary_name()?;
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = openat(directory, &name, flags | OFlags::CREATE | OFlags::EXCL, PRIVATE)?;
-        Ok(Self { directory, file, temporary: Some(Temporary { directory, name }) })
+        Ok(Self { directory, file, temporary: Some(TemporaryEntry { directory, name }) })
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {
@@ -69,7 +69,11 @@ impl<'fd> StagedFile<'fd> {
     }
 
     /// Puts the file in place of `expected`, or of nothing.
-    pub(super) fn place(self, name: &OsStr, expected: Option<&Seen>) -> Result<(), NotCommitted> {
+    pub(super) fn place(
+        self,
+        name: &OsStr,
+        expected: Option<&InodeSnapshot>,
+    ) -> Result<(), NotCommitted> {
         let Self { directory, file, temporary } = self;
         match (temporary, expected) {
             (Some(temporary), _) => temporary.place(name, expected),
@@ -80,7 +84,7 @@ impl<'fd> StagedFile<'fd> {
             (None, Some(_)) => {
                 let temporary = temporary_name()?;
                 link(&file, directory, OsStr::new(&temporary))?;
-                Temporary { directory, name: temporary }.place(name, expected)
+                TemporaryEntry { directory, name: temporary }.place(name, expected)
             }
         }
     }
@@ -91,7 +95,7 @@ fn link(file: &OwnedFd, directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), E
     linkat(CWD, proc_path(file.as_fd()), directory, name, AtFlags::SYMLINK_FOLLOW)
 }
 
-impl<'fd> Temporary<'fd> {
+impl<'fd> TemporaryEntry<'fd> {
     /// A symbolic link that is not in place yet.
     pub(super) fn symlink(directory: BorrowedFd<'fd>, target: &OsStr) -> io::Result<Self> {
         let name = temporary_name()?;
@@ -99,14 +103,18 @@ impl<'fd> Temporary<'fd> {
         Ok(Self { directory, name })
     }
 
-    /// A handle on it, to look at.
+    /// A handle on the entry itself, not to read it.
     pub(super) fn entry(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(self.directory, &self.name, flags, Mode::empty())?)
     }
 
     /// Puts the entry in place of `expected`, or of nothing.
-    pub(super) fn place(self, name: &OsStr, expected: Option<&Seen>) -> Result<(), NotCommitted> {
+    pub(super) fn place(
+        self,
+        name: &OsStr,
+        expected: Option<&InodeSnapshot>,
+    ) -> Result<(), NotCommitted> {
         match expected {
             None => self.place_new(name),
             Some(seen) => self.place_instead(name, seen),
@@ -128,9 +136,9 @@ impl<'fd> Temporary<'fd> {
         }
     }
 
-    fn place_instead(self, name: &OsStr, seen: &Seen) -> Result<(), NotCommitted> {
+    fn place_instead(self, name: &OsStr, seen: &InodeSnapshot) -> Result<(), NotCommitted> {
         let directory = self.directory;
-        let holds = |wanted: &Seen| {
+        let holds = |wanted: &InodeSnapshot| {
             let found = look(directory, OsStr::new(&self.name));
             found.is_ok_and(|found| found.is_some_and(|found| wanted.matches(&found)))
         };
@@ -149,20 +157,22 @@ impl<'fd> Temporary<'fd> {
             return Ok(());
         }
         let mut undone = exchange();
-        if undone.is_ok() && !holds(&Seen::of(&new)) {
-            // Someone replaced it once more before it was undone, and theirs is the latest.
+        if undone.is_ok() && !holds(&InodeSnapshot::of(&new)) {
+            // Another process replaced it once more before it was undone, and that one is the
+            // latest.
             undone = exchange();
         }
         if let Err(error) = undone {
-            // What someone else put there meanwhile is under our name now: better a stray file.
+            // Another process's file is under our name now: leave it rather than lose it.
             self.forget();
             return Err(error.into());
         }
         Err(NotCommitted::Conflict)
     }
 
-    /// Where entries cannot change places: what is put there between the look and the step is lost.
-    fn place_over(self, name: &OsStr, seen: &Seen) -> Result<(), NotCommitted> {
+    /// For file systems that cannot exchange entries: a file created between check and rename is
+    /// lost.
+    fn place_over(self, name: &OsStr, seen: &InodeSnapshot) -> Result<(), NotCommitted> {
         let directory = self.directory;
         if !look(directory, name)?.is_some_and(|now| seen.matches(&now)) {
             return Err(NotCommitted::Conflict);
@@ -172,13 +182,13 @@ impl<'fd> Temporary<'fd> {
         Ok(())
     }
 
-    /// Leaves what has this name alone.
+    /// Keeps the entry of this name when dropped.
     fn forget(mut self) {
         self.name.clear();
     }
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TemporaryEntry<'_> {
     fn drop(&mut self) {
         if !self.name.is_empty() {
             let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
@@ -190,7 +200,7 @@ fn is_unsupported(outcome: Result<(), Errno>) -> bool {
     matches!(outcome, Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP))
 }
 
-/// A name that nobody can guess.
+/// A new name that cannot be guessed.
 pub(super) fn temporary_name() -> io::Result<String> {
     let mut random = [0_u8; 16];
     getrandom(&mut random, GetRandomFlags::empty())?;

@@ -1,7 +1,8 @@
-//! An upper directory, which its guest may have locked against its owner.
+//! An upper directory, whose files the guest may have made unreadable for their owner.
 //!
-//! A host that is an ordinary user cannot open what the guest gave mode 0. It owns it, though, so
-//! it lets itself in and puts the modes back when done. Nobody else uses the tree by then.
+//! A host that is an ordinary user cannot open what the guest gave mode 0. It owns the file,
+//! though, so it changes the mode and restores it when done. No other process uses the tree by
+//! then.
 
 use std::{
     cell::RefCell,
@@ -13,21 +14,21 @@ use std::{
 
 use rustix::fs::{FileType, Stat, fstat};
 
-use super::beneath::{Tree, WORKABLE, change_mode};
+use super::beneath::{RootedTree, WORKABLE, change_mode};
 
-/// What it takes to read a file.
+/// The permission needed to read a file.
 const READABLE: u32 = 0o400;
 
 #[derive(Debug)]
 pub(super) struct Upper<'fd> {
-    tree: Tree<'fd>,
-    /// Modes to put back; parents sort before what they hold.
+    tree: RootedTree<'fd>,
+    /// Modes to restore; parents sort before what they hold.
     unlocked: RefCell<BTreeMap<PathBuf, u32>>,
 }
 
 impl<'fd> Upper<'fd> {
     pub(super) fn new(root: BorrowedFd<'fd>) -> Self {
-        Self { tree: Tree::new(root), unlocked: RefCell::default() }
+        Self { tree: RootedTree::new(root), unlocked: RefCell::default() }
     }
 
     /// A directory to list.
@@ -40,7 +41,7 @@ impl<'fd> Upper<'fd> {
         self.or_unlock(path, || self.tree.file(path))
     }
 
-    /// Whatever is there, to look at.
+    /// A handle on whatever is there, not to read it.
     pub(super) fn entry(&self, path: &Path) -> io::Result<OwnedFd> {
         self.or_unlock(path, || self.tree.entry(path))
     }

@@ -41,9 +41,9 @@ fn put(files: &BranchFiles, path: &str, text: &str) -> Result<()> {
 }
 
 /// Content that does something when it is read, and says how that goes on.
-struct Meanwhile<F>(F);
+struct ReadHook<F>(F);
 
-impl<F: FnMut() -> io::Result<usize>> Read for Meanwhile<F> {
+impl<F: FnMut() -> io::Result<usize>> Read for ReadHook<F> {
     fn read(&mut self, _buffer: &mut [u8]) -> io::Result<usize> {
         (self.0)()
     }
@@ -86,7 +86,7 @@ fn in_and_out(guests: Guests) -> Result<()> {
     let all = "deep:directory deep/er:directory deep/er/beside:1 own:5 up:7";
     same("listed", list(&outside)?, all.into())?;
     // One that breaks off was never there.
-    let mut broken = Meanwhile(|| Err(io::ErrorKind::BrokenPipe.into()));
+    let mut broken = ReadHook(|| Err(io::ErrorKind::BrokenPipe.into()));
     same("broken off", outside.put(Path::new("half"), &mut broken).is_err(), true)?;
     same("listed", list(&outside)?, all.into())?;
     outside.remove(Path::new("deep/er/beside")).map_err(told)?;
@@ -110,7 +110,7 @@ fn of_one_branch(guests: Guests) -> Result<()> {
     same("from outside", list(&of_live)?, "a:1 live:1".into())?;
     // With a file on its way in there is no branching, and none of its harm afterwards.
     let mut refused = String::new();
-    let mut content = Meanwhile(|| {
+    let mut content = ReadHook(|| {
         refused = cell.branch(&mut live).err().unwrap_or_default();
         Ok(0)
     });

@@ -67,7 +67,7 @@ pub(crate) fn view() -> View {
     view
 }
 
-/// The runner.
+/// Runs the suite; the other roles are processes that it starts.
 pub(crate) fn run_tests() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();

@@ -58,7 +58,7 @@ fn without_a_name(guests: Guests) -> Result<()> {
     live.run("write /work/gone 1")?;
     live.run("hold file read /work/gone")?;
     live.run("remove /work/gone")?;
-    refused(&mut cell, &mut live, "open and removed", "let-go file")
+    refused(&mut cell, &mut live, "deleted and still open", "let-go file")
 }
 
 fn shared_mapping(guests: Guests) -> Result<()> {
@@ -99,7 +99,7 @@ fn too_many(guests: Guests) -> Result<()> {
         parked.push(cell.branch(&mut live)?);
     }
     let told = cell.branch(&mut live).err().unwrap_or_default();
-    same(&told, told.contains("64 branches already"), true)?;
+    same(&told, told.contains("already has 64 branches"), true)?;
     same("the live one goes on", live.run("list /work")?, String::new())?;
     // Control: with one less there is room again.
     let oldest = parked.remove(0);
@@ -111,7 +111,7 @@ fn no_such_branch(guests: Guests) -> Result<()> {
     let (mut cell, mut live) = Cell::start(&setup(guests))?;
     let number = std::mem::replace(&mut live.number, 99);
     let told = cell.branch(&mut live).err().unwrap_or_default();
-    same(&told, told.contains("there is no branch 99"), true)?;
+    same(&told, told.contains("no branch 99"), true)?;
     live.number = number;
     cell.branch(&mut live).map(drop)
 }

@@ -7,7 +7,7 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::{
     harness::{
-        held::{self, Held, Started, When},
+        held::{self, HeldCell, StartOutcome, When},
         home::{Home, MINE, ONE, READ, WRITE},
         host::Spec,
         spawn::{self, Who},
@@ -33,10 +33,10 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials
 }
 
-fn hold(who: Who, spec: Spec, when: When) -> Result<Held, String> {
+fn hold(who: Who, spec: Spec, when: When) -> Result<HeldCell, String> {
     match held::start_at(who, spec, when)? {
-        Started::Held(held) => Ok(held),
-        Started::Ended(verdicts) => Err(format!("no cell: {verdicts:?}")),
+        StartOutcome::Held(held) => Ok(held),
+        StartOutcome::Ended(verdicts) => Err(format!("no cell: {verdicts:?}")),
     }
 }
 

@@ -30,9 +30,9 @@ struct Snippet {
 
 /// How a snippet ends.
 enum End {
-    /// With this value.
+    /// The script succeeds with this value.
     Value(&'static str),
-    /// With one of these codes.
+    /// The script fails with one of these codes.
     Code(&'static [&'static str]),
     /// Refused as A4 says: this code, a hint, and an entry in the log.
     Refused(&'static str),
@@ -48,7 +48,7 @@ struct Scripts {
 
 /// How one of them ended.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Ended {
+struct ScriptEnd {
     value: String,
     code: String,
     message: String,
@@ -103,8 +103,8 @@ impl Snippet {
         }
     }
 
-    fn check(&self, ended: &Ended) -> Result<(), String> {
-        let Ended { value, code, hint, logs, tier, .. } = ended;
+    fn check(&self, ended: &ScriptEnd) -> Result<(), String> {
+        let ScriptEnd { value, code, hint, logs, tier, .. } = ended;
         let as_expected = match self.end {
             End::Value(expected) => code.is_empty() && value == expected,
             End::Code(codes) => codes.contains(&code.as_str()),
@@ -179,7 +179,7 @@ fn run<'a>(
     who: Who,
     pool_size: usize,
     codes: impl IntoIterator<Item = (&'a str, u64)>,
-) -> Result<Vec<Ended>, String> {
+) -> Result<Vec<ScriptEnd>, String> {
     let codes: Vec<_> = codes.into_iter().map(|(code, time)| (code.to_owned(), time)).collect();
     let expected = codes.len();
     let text = serde_json::to_string(&Scripts { pool_size, codes });
@@ -187,17 +187,17 @@ fn run<'a>(
     let output = spawn::this_program(who, &["__scripts", &text])
         .and_then(|mut command| command.stdout(std::process::Stdio::piped()).output())
         .map_err(|error| error.to_string())?;
-    let ended: Vec<Ended> =
+    let ended: Vec<ScriptEnd> =
         serde_json::from_slice(&output.stdout).map_err(|error| format!("no answer: {error}"))?;
     if ended.len() == expected { Ok(ended) } else { Err(format!("{ended:?}")) }
 }
 
-/// The `__javascript` role.
+/// The role of the zygote whose guests run JavaScript.
 pub(crate) fn become_zygote() -> ! {
     belljar_worker::become_zygote(|| QuickJs::warm().map_err(|error| error.to_string()))
 }
 
-/// The `__scripts` role.
+/// The role of a host that runs scripts and prints how each ended.
 pub(crate) fn main(scripts: &str) -> io::Result<()> {
     let scripts: Scripts = serde_json::from_str(scripts)?;
     let zygote = vec!["__javascript".to_owned()];
@@ -216,15 +216,15 @@ pub(crate) fn main(scripts: &str) -> io::Result<()> {
     Ok(())
 }
 
-async fn run_one(host: &Host, code: String, timeout: Duration) -> Ended {
+async fn run_one(host: &Host, code: String, timeout: Duration) -> ScriptEnd {
     let limits = Limits { timeout, cpu: timeout, memory: 64 << 20, ..Limits::DEFAULT };
     let request = RunRequest { limits, ..RunRequest::new(Language::JavaScript, code) };
     let result = host.run(request).await;
     let tier = result.isolation.tier.to_owned();
-    let ended = Ended { logs: result.logs, tier, ..Ended::default() };
+    let ended = ScriptEnd { logs: result.logs, tier, ..ScriptEnd::default() };
     match result.error {
-        None => Ended { value: result.result.get().to_owned(), ..ended },
-        Some(error) => Ended {
+        None => ScriptEnd { value: result.result.get().to_owned(), ..ended },
+        Some(error) => ScriptEnd {
             code: error.code.as_str().to_owned(),
             message: error.message,
             hint: error.hint,

@@ -6,7 +6,7 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::{
     harness::{
-        held::{self, Facts, NAMESPACES, Started},
+        held::{self, Facts, NAMESPACES, StartOutcome},
         host::Spec,
         spawn::{self, Who},
     },
@@ -30,8 +30,8 @@ fn seen_from_outside(who: Who, id: &str) -> Result<(), Failed> {
         return needs_root::<()>("looking into cells").map(|_| ());
     }
     let held = match held::start(who, Spec::full([] as [&str; 0]))? {
-        Started::Held(held) => held,
-        Started::Ended(verdicts) => return Err(format!("no cell: {verdicts:?}").into()),
+        StartOutcome::Held(held) => held,
+        StartOutcome::Ended(verdicts) => return Err(format!("no cell: {verdicts:?}").into()),
     };
     let tree = &held.tree;
     let [(keeper, guest)] = tree.cells[..] else { return Err("not one cell".into()) };

@@ -123,7 +123,7 @@ pub(crate) fn can_sandbox() -> bool {
         || asked().is_ok_and(|status| status.success())
 }
 
-/// The `__can_sandbox` role.
+/// The role that finds out whether this user may make a user namespace.
 pub(crate) fn enter_user_namespace() -> io::Result<()> {
     let entered = call!(SYS_unshare, libc::CLONE_NEWUSER);
     entered.map(drop).map_err(io::Error::from_raw_os_error)

@@ -1,7 +1,7 @@
 //! Every attempt once more, inside a branch of a session's cell.
 //!
-//! The host here is a small one: it watches wall time, CPU and memory as the real one does, and ends
-//! the cell. Each attempt is made in the copy of a guest that was copied just before.
+//! The host here is a small one: it watches wall time, CPU and memory as the real one does, and
+//! ends the cell. Each attempt is made in the copy of a guest that was copied just before.
 
 use std::{
     fs, io,
@@ -148,7 +148,7 @@ impl Verdict {
     }
 }
 
-/// The `__session_host` role.
+/// The role of a host with one session, which makes the attempts of a spec.
 pub(crate) fn main(spec: &str) -> io::Result<()> {
     let spec: Spec = serde_json::from_str(spec)?;
     spawn::privileged_is_at(spec.privileged.clone());

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::{
     harness::{
         bait::Bait,
-        held::{self, Held, Started},
+        held::{self, HeldCell, StartOutcome},
         home::{self, Home},
         host::{self, Spec},
         outcome::Outcome,
@@ -124,7 +124,7 @@ fn process_killed(victim: &str, pool_size: usize) -> Result<(), Failed> {
     let mut failures = Vec::new();
     for who in [Who::Same, Who::Other(VICTIM)] {
         let spec = Spec { pool_size, ..Spec::full(["honest_frame", "honest_frame"]) };
-        let Started::Held(held) = held::start(who, spec)? else {
+        let StartOutcome::Held(held) = held::start(who, spec)? else {
             return Err("no cell to begin with".into());
         };
         kill(victim, &held)?;
@@ -149,7 +149,7 @@ fn process_killed(victim: &str, pool_size: usize) -> Result<(), Failed> {
     report(failures)
 }
 
-fn kill(victim: &str, held: &Held) -> Result<(), String> {
+fn kill(victim: &str, held: &HeldCell) -> Result<(), String> {
     // The cell that holds is the one with the note; parked ones have none.
     let (keeper, guest) = held.cell;
     let pid = match victim {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     faults,
     harness::{
-        held::{self, Facts, Held, Started},
+        held::{self, Facts, HeldCell, StartOutcome},
         home::Home,
         host::{Spec, Verdict},
         processes,
@@ -102,7 +102,7 @@ fn sweep(who: Who, guests: Guests) -> Result<(), Failed> {
 
 /// Why a failing call did no harm.
 enum Harmless {
-    /// Nothing ran.
+    /// The cell was refused, and no guest code ran.
     Refused,
     /// The cell is like any other: the call did not matter.
     AsConfined,
@@ -119,9 +119,9 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Programs make many calls on their way, most of them the loader's. Those that confine are tried
-    /// one by one; of the others, some, but for the one after which memory is taken elsewhere: limits
-    /// come on top of what there is, so they would be other numbers.
+    /// Programs make many calls on their way, most of them the loader's. Those that confine are
+    /// tried one by one; of the others, some, but for the one after which memory is taken
+    /// elsewhere: limits come on top of what there is, so they would be other numbers.
     fn is_worth_it(&self, call: usize, number: i32) -> bool {
         let is_sampled = call.is_multiple_of(12) && i64::from(number) != libc::SYS_brk;
         self.home.is_none() || faults::confines(number) || is_sampled
@@ -130,8 +130,8 @@ impl Target<'_> {
     fn outcome(&self, place: Place, healthy: &Facts) -> Result<Harmless, String> {
         let file = self.directory.join(format!("{}-{}", place.process, place.call));
         match held::start(self.who, self.spec(Some(place), &file))? {
-            Started::Ended(verdicts) => harmless_end(&verdicts),
-            Started::Held(held) => match differences(&held, healthy) {
+            StartOutcome::Ended(verdicts) => harmless_end(&verdicts),
+            StartOutcome::Held(held) => match differences(&held, healthy) {
                 Ok(()) => held.end().map(|()| Harmless::AsConfined),
                 // What was found out inside is from before whatever may have ended it.
                 Err(error) if held.is_whole() || healthy.get(INSIDE) != Some(&held.said) => {
@@ -149,7 +149,7 @@ impl Target<'_> {
     /// A healthy cell, and every call on the way to it that is part of the set-up.
     fn record(&self) -> Result<(Facts, Recording), String> {
         let file = self.directory.join("recording");
-        let Started::Held(held) = held::start(self.who, self.spec(None, &file))? else {
+        let StartOutcome::Held(held) = held::start(self.who, self.spec(None, &file))? else {
             return Err("no cell even without a fault".to_owned());
         };
         let healthy = look(&held)?;
@@ -192,7 +192,7 @@ fn harmless_end(verdicts: &[Verdict]) -> Result<Harmless, String> {
     }
 }
 
-fn differences(held: &Held, healthy: &Facts) -> Result<(), String> {
+fn differences(held: &HeldCell, healthy: &Facts) -> Result<(), String> {
     let seen = look(held)?;
     let differ = seen.iter().filter(|(key, value)| healthy.get(*key) != Some(value));
     let differ: Vec<String> = differ.map(|(key, value)| format!("{key} is {value}")).collect();
@@ -207,7 +207,7 @@ fn waits_for_orders(zygote: i32) -> bool {
 }
 
 /// All four processes, and what the probe found out inside.
-fn look(held: &Held) -> Result<Facts, String> {
+fn look(held: &HeldCell) -> Result<Facts, String> {
     let tree = &held.tree;
     let (keeper, guest) = *tree.cells.first().ok_or("no cell")?;
     let mut all = Facts::from([(INSIDE.to_owned(), held.said.clone())]);

@@ -4,7 +4,7 @@
 use std::{fs, path::Path, time::SystemTime};
 
 use belljar_jail::workspace::{
-    ChangeCaps, CommitOptions, Durability, EntryKind, NotCommitted, Withheld,
+    ChangeCaps, CommitDurability, CommitOptions, EntryKind, NotCommitted, WithheldReason,
 };
 
 use crate::{
@@ -27,7 +27,8 @@ fn changed() -> Workspace {
 #[test]
 fn nothing_in_the_way_is_committed() {
     let workspace = changed();
-    let options = CommitOptions { durability: Durability::Synced, ..CommitOptions::default() };
+    let options =
+        CommitOptions { durability: CommitDurability::Synced, ..CommitOptions::default() };
     let report = workspace.commit_with(&workspace.changes(), &options);
     assert_eq!((report.committed, skipped(&report).len()), (3, 0));
     assert_eq!(report.bytes, 19);
@@ -104,7 +105,7 @@ fn originals_that_changed_during_the_run_are_withheld() {
     let caps = ChangeCaps { began: Some(SystemTime::UNIX_EPOCH), ..ChangeCaps::default() };
     let changes = workspace.changes_within(&caps);
     for path in ["readme.txt", "same.txt", "data"] {
-        assert_eq!(find(&changes, path).withheld, Some(Withheld::ChangedMeanwhile), "{path}");
+        assert_eq!(find(&changes, path).withheld, Some(WithheldReason::ChangedMeanwhile), "{path}");
     }
     assert_eq!(find(&changes, "new.txt").withheld, None);
     let before = listing(&workspace.lower.join("data"));
@@ -138,7 +139,7 @@ fn a_directory_too_large_to_remember_is_not_removed() {
     let workspace = changed();
     let changes = workspace.changes_within(&ChangeCaps { removed: 3, ..ChangeCaps::default() });
     let data = find(&changes, "data");
-    assert_eq!(data.withheld, Some(Withheld::TooManyRemoved));
+    assert_eq!(data.withheld, Some(WithheldReason::TooManyRemoved));
     assert_eq!(data.entry, EntryKind::Directory);
     workspace.commit(&changes);
     assert!(workspace.lower.join("data/more/three.csv").exists());

@@ -27,7 +27,7 @@ pub(crate) fn furnish(lower: &Path) {
 }
 
 /// Makes edits in an overlay and checks list and commit against the oracles.
-pub(crate) fn check(edit: impl FnOnce(&Path)) -> (Workspace, belljar_jail::workspace::Changes) {
+pub(crate) fn check(edit: impl FnOnce(&Path)) -> (Workspace, belljar_jail::workspace::ChangeList) {
     let workspace = Workspace::new();
     furnish(&workspace.lower);
     let overlay = workspace.mount();

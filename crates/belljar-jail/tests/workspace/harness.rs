@@ -15,7 +15,7 @@ use std::{
 };
 
 use belljar_jail::workspace::{
-    Change, ChangeCaps, ChangeKind, Changes, CommitOptions, CommitReport, changes, commit,
+    ChangeCaps, ChangeKind, ChangeList, CommitOptions, CommitReport, PathChange, changes, commit,
 };
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
 
@@ -65,20 +65,24 @@ impl Workspace {
         Self { root: Root::Existing(root.to_owned()), lower, upper }
     }
 
-    pub(crate) fn changes(&self) -> Changes {
+    pub(crate) fn changes(&self) -> ChangeList {
         self.changes_within(&ChangeCaps::default())
     }
 
-    pub(crate) fn changes_within(&self, caps: &ChangeCaps) -> Changes {
+    pub(crate) fn changes_within(&self, caps: &ChangeCaps) -> ChangeList {
         let (upper, lower) = (File::open(&self.upper).unwrap(), File::open(&self.lower).unwrap());
         changes(upper.as_fd(), Some(lower.as_fd()), caps).unwrap()
     }
 
-    pub(crate) fn commit(&self, changes: &Changes) -> CommitReport {
+    pub(crate) fn commit(&self, changes: &ChangeList) -> CommitReport {
         self.commit_with(changes, &CommitOptions::default())
     }
 
-    pub(crate) fn commit_with(&self, changes: &Changes, options: &CommitOptions) -> CommitReport {
+    pub(crate) fn commit_with(
+        &self,
+        changes: &ChangeList,
+        options: &CommitOptions,
+    ) -> CommitReport {
         let (upper, lower) = (File::open(&self.upper).unwrap(), File::open(&self.lower).unwrap());
         commit(changes, upper.as_fd(), lower.as_fd(), options)
     }
@@ -189,7 +193,7 @@ impl Snapshots {
 }
 
 /// What a change list says, in the same form.
-pub(crate) fn said(changes: &Changes) -> BTreeSet<(PathBuf, ChangeKind)> {
+pub(crate) fn said(changes: &ChangeList) -> BTreeSet<(PathBuf, ChangeKind)> {
     let said: BTreeSet<_> = changes.list.iter().map(|it| (it.path.clone(), it.kind)).collect();
     assert_eq!(said.len(), changes.list.len(), "a path is listed twice");
     assert!(changes.list.is_sorted_by(|one, other| one.path < other.path), "not sorted");
@@ -197,7 +201,7 @@ pub(crate) fn said(changes: &Changes) -> BTreeSet<(PathBuf, ChangeKind)> {
 }
 
 /// The entry for a path.
-pub(crate) fn find(changes: &Changes, path: impl AsRef<Path>) -> &Change {
+pub(crate) fn find(changes: &ChangeList, path: impl AsRef<Path>) -> &PathChange {
     let path = path.as_ref();
     let found = changes.list.iter().find(|change| change.path == path);
     found.unwrap_or_else(|| panic!("{} is not in {changes:?}", path.display()))

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_jail::workspace::{CommitOptions, EntryKind, NotCommitted, Withheld};
+use belljar_jail::workspace::{CommitOptions, EntryKind, NotCommitted, WithheldReason};
 use rustix::fs::{
     CWD, FileType, Mode, OFlags, link, llistxattr, makedev, mkdirat, mkfifoat, mknodat, openat,
 };
@@ -77,13 +77,13 @@ fn deep_trees_take_few_descriptors_and_bounded_time() {
     let changes = workspace.changes();
     let report = workspace.commit(&changes);
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
-    let too_deep = changes.list.iter().filter(|it| it.withheld == Some(Withheld::TooDeep));
+    let too_deep = changes.list.iter().filter(|it| it.withheld == Some(WithheldReason::TooDeep));
     let depths: Vec<_> = too_deep.map(|it| it.path.iter().count()).collect();
     // One at the deepest level, one at the longest path.
     assert_eq!(depths, [257, 17]);
     assert_eq!(changes.list.len(), 257 + 17 + 2);
     let withheld = find(&changes, "gone").withheld.clone();
-    assert!(matches!(withheld, Some(Withheld::Unreadable(_))), "{withheld:?}");
+    assert!(matches!(withheld, Some(WithheldReason::Unreadable(_))), "{withheld:?}");
     assert_eq!(report.skipped.len(), 3, "{:?}", report.skipped);
     assert_eq!(fs::read_to_string(workspace.lower.join("d/file")).unwrap(), "near the top");
     let deepest = vec!["d"; 256].join("/");
@@ -150,7 +150,7 @@ fn devices_fifos_and_sockets_are_listed_and_never_committed() {
         skip("making device nodes");
     }
     let changes = workspace.changes();
-    let withheld = changes.list.iter().filter(|it| it.withheld == Some(Withheld::Special));
+    let withheld = changes.list.iter().filter(|it| it.withheld == Some(WithheldReason::Special));
     assert!(withheld.clone().all(|it| it.entry == EntryKind::Other));
     assert_eq!(withheld.map(|it| it.shown_path()).collect::<Vec<_>>(), expected);
     assert_eq!(workspace.commit(&changes).committed, 1);
@@ -192,7 +192,7 @@ fn overlay_attributes_that_no_cell_sets_are_refused() {
         put_attribute(&workspace.upper.join("d"), name, value);
         put_attribute(&workspace.upper.join("file"), name, value);
         let changes = workspace.changes();
-        let refused = Some(Withheld::OverlayAttribute(name.to_owned()));
+        let refused = Some(WithheldReason::OverlayAttribute(name.to_owned()));
         for path in ["d", "file"] {
             assert_eq!(find(&changes, path).withheld, refused, "{path}");
         }
@@ -238,7 +238,7 @@ fn set_id_and_sticky_bits_are_dropped() {
     }
     let changes = workspace.changes();
     for name in ["same", "d"] {
-        assert_eq!(find(&changes, name).withheld, Some(Withheld::SpecialBits), "{name}");
+        assert_eq!(find(&changes, name).withheld, Some(WithheldReason::SpecialBits), "{name}");
     }
     workspace.commit(&changes);
     for (name, expected) in
@@ -314,7 +314,7 @@ fn links_in_the_upper_tree_are_never_followed() {
     symlink("/etc", workspace.upper.join("d")).unwrap();
     let changes = workspace.changes();
     assert_eq!(changes.list.len(), 1);
-    assert_eq!(find(&changes, "d").withheld, Some(Withheld::LinkLeadsOutside));
+    assert_eq!(find(&changes, "d").withheld, Some(WithheldReason::LinkLeadsOutside));
     workspace.commit(&changes);
     assert!(workspace.lower.join("d/secret").exists());
 }

@@ -2,11 +2,11 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
-use belljar_jail::workspace::{ChangeKind, EntryKind, Withheld};
+use belljar_jail::workspace::{ChangeKind, EntryKind, WithheldReason};
 
 use crate::harness::{Workspace, find, put, skipped};
 
-fn withheld(prepare: impl FnOnce(&Path, &Path), path: &str) -> Option<Withheld> {
+fn withheld(prepare: impl FnOnce(&Path, &Path), path: &str) -> Option<WithheldReason> {
     let workspace = Workspace::new();
     prepare(&workspace.lower, &workspace.upper);
     let changes = workspace.changes();
@@ -39,13 +39,13 @@ fn links_that_are_written_to_lead_outside_are_withheld() {
             put(lower, "d/f", "");
             symlink(target, upper.join("link")).unwrap();
         };
-        assert_eq!(withheld(prepare, "link"), Some(Withheld::LinkLeadsOutside), "{target}");
+        assert_eq!(withheld(prepare, "link"), Some(WithheldReason::LinkLeadsOutside), "{target}");
     }
 }
 
 #[test]
 fn links_that_lead_outside_through_others_are_withheld() {
-    let outside = Some(Withheld::LinkLeadsOutside);
+    let outside = Some(WithheldReason::LinkLeadsOutside);
     let through_original = |lower: &Path, upper: &Path| {
         symlink("/etc", lower.join("door")).unwrap();
         symlink("door/passwd", upper.join("link")).unwrap();

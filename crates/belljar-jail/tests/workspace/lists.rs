@@ -10,7 +10,7 @@ use std::{
 };
 
 use belljar_jail::workspace::{
-    ChangeCaps, ChangeKind, Changes, CommitOptions, EntryKind, Withheld, changes, commit,
+    ChangeCaps, ChangeKind, ChangeList, CommitOptions, EntryKind, WithheldReason, changes, commit,
 };
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
@@ -18,7 +18,7 @@ use crate::harness::{
     Workspace, find, is_root, listing, path, put, put_attribute, put_whiteout, set_mode, skip,
 };
 
-fn without_original(workspace: &Workspace) -> Changes {
+fn without_original(workspace: &Workspace) -> ChangeList {
     let upper = File::open(&workspace.upper).unwrap();
     changes(upper.as_fd(), None, &ChangeCaps::default()).unwrap()
 }
@@ -42,7 +42,7 @@ fn without_an_original_everything_is_added() {
     ];
     assert_eq!(entries, expected.map(|(path, entry)| (path.to_owned(), entry)));
     // Without an overlay a whiteout is a device and the attributes are anyone's.
-    assert_eq!(find(&changes, "device").withheld, Some(Withheld::Special));
+    assert_eq!(find(&changes, "device").withheld, Some(WithheldReason::Special));
     assert_eq!(find(&changes, "d/file").withheld, None);
     assert_eq!(find(&changes, "d/file").bytes, 2);
 }

@@ -14,10 +14,10 @@ const ROUNDS: u64 = 60;
 const EDITS: usize = 120;
 
 /// xorshift64: the same edits each time.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+impl Random {
+    fn below(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -25,25 +25,25 @@ impl Dice {
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.roll(from.len())]
+        from[self.below(from.len())]
     }
 
     fn path(&mut self) -> String {
-        let depth = self.roll(3) + 1;
+        let depth = self.below(3) + 1;
         (0..depth).map(|_| self.pick(&NAMES)).collect::<Vec<_>>().join("/")
     }
 }
 
 /// One edit; many fail, as those of guest code do.
-fn edit(dice: &mut Dice, root: &Path) -> std::io::Result<()> {
-    let (name, other) = (dice.path(), dice.path());
+fn edit(random: &mut Random, root: &Path) -> std::io::Result<()> {
+    let (name, other) = (random.path(), random.path());
     if through_link(root, &name) || through_link(root, &other) {
         return Ok(());
     }
     let (path, other) = (root.join(name), root.join(other));
     let real = fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_symlink());
-    match dice.roll(10) {
-        0 | 1 if real || !path.exists() => fs::write(&path, dice.path()),
+    match random.below(10) {
+        0 | 1 if real || !path.exists() => fs::write(&path, random.path()),
         2 if real => fs::write(&path, fs::read(&path)?),
         3 => fs::remove_file(&path),
         4 => fs::rename(&path, &other),
@@ -51,12 +51,12 @@ fn edit(dice: &mut Dice, root: &Path) -> std::io::Result<()> {
         6 => fs::remove_dir_all(&path),
         7 => {
             fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path))?;
-            if dice.roll(2) == 0 { fs::write(&path, "flat") } else { fs::create_dir(&path) }
+            if random.below(2) == 0 { fs::write(&path, "flat") } else { fs::create_dir(&path) }
         }
-        8 => symlink(dice.path(), &path),
+        8 => symlink(random.path(), &path),
         _ if real => {
             let modes = if path.is_dir() { [0o755, 0o700, 0o555] } else { [0o644, 0o600, 0o444] };
-            set_mode(&path, dice.pick(&modes));
+            set_mode(&path, random.pick(&modes));
             Ok(())
         }
         _ => Ok(()),
@@ -74,10 +74,10 @@ fn through_link(root: &Path, path: &str) -> bool {
 fn any_edits_are_listed_and_committed() {
     let mut listed = 0;
     for seed in 1..=ROUNDS {
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let (workspace, changes) = check(|merged| {
             for _ in 0..EDITS {
-                let _ = edit(&mut dice, merged);
+                let _ = edit(&mut random, merged);
             }
             put(merged, "seed", seed.to_string());
         });

@@ -16,18 +16,21 @@ fn s3_only_what_is_the_users_own_and_closed_to_others_is_used() {
     mode(&file, 0o644);
     symlink(&file, &link).unwrap();
     assert_eq!(read_to_string(&file, Purpose::State).unwrap(), "own");
-    assert!(matches!(open(&link, Purpose::State), Err(Untrusted::Link { .. })));
-    assert!(matches!(open(&link, Purpose::Configuration), Err(Untrusted::Link { .. })));
+    assert!(matches!(open(&link, Purpose::State), Err(UntrustedPath::Link { .. })));
+    assert!(matches!(open(&link, Purpose::Configuration), Err(UntrustedPath::Link { .. })));
     assert_eq!(read_to_string(&link, Purpose::OwnConfiguration).unwrap(), "own");
     for open_to_others in [0o664, 0o646, 0o666] {
         mode(&file, open_to_others);
         for (path, purpose) in [(&file, Purpose::State), (&link, Purpose::OwnConfiguration)] {
             let opened = open(path, purpose);
-            assert!(matches!(opened, Err(Untrusted::Writable { .. })), "{open_to_others:o}");
+            assert!(matches!(opened, Err(UntrustedPath::Writable { .. })), "{open_to_others:o}");
         }
     }
     assert!(open(&directory.path().join("absent"), Purpose::State).unwrap_err().is_missing());
-    assert!(matches!(open(directory.path(), Purpose::State), Err(Untrusted::Unexpected { .. })));
+    assert!(matches!(
+        open(directory.path(), Purpose::State),
+        Err(UntrustedPath::Unexpected { .. })
+    ));
 }
 
 #[test]
@@ -58,14 +61,14 @@ fn s3_state_is_checked_down_to_its_last_file() {
     mode(&file, 0o600);
     assert!(check_state(&state).unwrap());
     mode(&file, 0o666);
-    assert!(matches!(check_state(&state), Err(Untrusted::Writable { path }) if path == file));
+    assert!(matches!(check_state(&state), Err(UntrustedPath::Writable { path }) if path == file));
     mode(&file, 0o600);
     mode(&state, 0o777);
-    assert!(matches!(check_state(&state), Err(Untrusted::Writable { path }) if path == state));
+    assert!(matches!(check_state(&state), Err(UntrustedPath::Writable { path }) if path == state));
     mode(&state, 0o700);
     assert!(is_private_directory(&state));
     symlink("c", state.join("a/b/link")).unwrap();
-    assert!(matches!(check_state(&state), Err(Untrusted::Link { .. })));
+    assert!(matches!(check_state(&state), Err(UntrustedPath::Link { .. })));
 }
 
 #[test]
@@ -81,7 +84,10 @@ fn s3_state_is_not_used_where_others_could_exchange_it() {
     for open in [0o777, 0o757, 0o722] {
         mode(&place, open);
         let error = check_state(&state).unwrap_err();
-        assert!(matches!(&error, Untrusted::PlaceWritable { path } if *path == place), "{open:o}");
+        assert!(
+            matches!(&error, UntrustedPath::PlaceWritable { path } if *path == place),
+            "{open:o}"
+        );
         let advice = format!("run: chmod go-w {}", place.display());
         assert!(error.to_string().ends_with(&advice), "{error}");
         assert!(check_place(&state).is_err(), "{open:o}");
@@ -100,12 +106,12 @@ fn s3_a_group_of_ones_own_may_write_beside_state_and_no_other() {
     let judged = |user: User| judge_place(place, &found, user);
     assert_eq!(judged(User { id, group }).is_ok(), id == group);
     let refused = judged(User { id, group: group + 1 });
-    assert!(matches!(refused, Err(Untrusted::PlaceWritable { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(UntrustedPath::PlaceWritable { .. })), "{refused:?}");
     // Somebody else's directory, if it is not root's, is no place whatever its permissions are.
     let other = judged(User { id: id + 1, group: id + 1 });
     match id {
-        0 => assert!(matches!(other, Err(Untrusted::PlaceWritable { .. })), "{other:?}"),
-        _ => assert!(matches!(other, Err(Untrusted::PlaceOfStranger { .. })), "{other:?}"),
+        0 => assert!(matches!(other, Err(UntrustedPath::PlaceWritable { .. })), "{other:?}"),
+        _ => assert!(matches!(other, Err(UntrustedPath::PlaceOfStranger { .. })), "{other:?}"),
     }
     mode(place, 0o777);
     let found = fs::symlink_metadata(place).unwrap();

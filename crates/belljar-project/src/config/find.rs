@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_paths::owner::{Purpose, Untrusted, check};
+use belljar_paths::owner::{Purpose, UntrustedPath, check};
 
 /// The configuration of a project, or of a user.
 pub const FILE_NAME: &str = "belljar.toml";
@@ -55,40 +55,40 @@ impl Places {
     }
 
     /// The nearest file in the current directory or above it.
-    pub(super) fn project_file(&self) -> Result<Option<PathBuf>, Untrusted> {
+    pub(super) fn project_file(&self) -> Result<Option<PathBuf>, UntrustedPath> {
         Ok(self.nearest(&[FILE_NAME])?.map(|root| root.join(FILE_NAME)))
     }
 
     /// The nearest list of servers as other clients write it.
-    pub(super) fn servers_file(&self) -> Result<Option<PathBuf>, Untrusted> {
+    pub(super) fn servers_file(&self) -> Result<Option<PathBuf>, UntrustedPath> {
         Ok(self.nearest(&[SERVERS_NAME])?.map(|root| root.join(SERVERS_NAME)))
     }
 
     /// All files that configure what runs here.
-    pub fn files(&self) -> Result<Vec<PathBuf>, Untrusted> {
+    pub fn files(&self) -> Result<Vec<PathBuf>, UntrustedPath> {
         let files = [self.user_file(), self.project_file()?, self.servers_file()?];
         Ok(files.into_iter().flatten().collect())
     }
 
     /// The project: the nearest directory with anything of Belljar's in it, else the current one.
-    pub fn root(&self) -> Result<Option<PathBuf>, Untrusted> {
+    pub fn root(&self) -> Result<Option<PathBuf>, UntrustedPath> {
         let nearest = self.nearest(&PROJECT_NAMES)?;
         Ok(nearest.or_else(|| self.current.clone()))
     }
 
     /// What would make this a project if it were not somebody else's.
-    pub fn strangers(&self) -> Vec<Untrusted> {
+    pub fn strangers(&self) -> Vec<UntrustedPath> {
         let ancestors = self.current.iter().flat_map(|current| current.ancestors());
         let all = ancestors.flat_map(|at| PROJECT_NAMES.map(|name| (at.join(name), name)));
         let strange = all.filter_map(|(path, name)| match check(&path, purpose_of(name)) {
-            Err(error @ Untrusted::Stranger { .. }) => Some(error),
+            Err(error @ UntrustedPath::Stranger { .. }) => Some(error),
             Ok(_) | Err(_) => None,
         });
         strange.collect()
     }
 
     /// The nearest directory that has one of these in it.
-    fn nearest(&self, names: &[&str]) -> Result<Option<PathBuf>, Untrusted> {
+    fn nearest(&self, names: &[&str]) -> Result<Option<PathBuf>, UntrustedPath> {
         for directory in self.current.iter().flat_map(|current| current.ancestors()) {
             for name in names {
                 if is_there(&directory.join(name), purpose_of(name))? {
@@ -105,20 +105,20 @@ fn purpose_of(name: &str) -> Purpose {
 }
 
 /// Whether there is something of the user's own, of the right kind.
-fn is_there(path: &Path, purpose: Purpose) -> Result<bool, Untrusted> {
+fn is_there(path: &Path, purpose: Purpose) -> Result<bool, UntrustedPath> {
     let is_state = purpose == Purpose::State;
     match check(path, purpose) {
         Ok(found) => Ok(found.is_dir() == is_state),
-        Err(Untrusted::Stranger { .. } | Untrusted::Unexpected { .. }) => Ok(false),
+        Err(UntrustedPath::Stranger { .. } | UntrustedPath::Unexpected { .. }) => Ok(false),
         // Told when it is used: much runs without state.
-        Err(Untrusted::Link { .. } | Untrusted::Writable { .. }) if is_state => Ok(true),
-        Err(error @ (Untrusted::Link { .. } | Untrusted::Writable { .. })) => Err(error),
+        Err(UntrustedPath::Link { .. } | UntrustedPath::Writable { .. }) if is_state => Ok(true),
+        Err(error @ (UntrustedPath::Link { .. } | UntrustedPath::Writable { .. })) => Err(error),
         // Not there, or behind something that is closed or no directory.
-        Err(Untrusted::Unreadable { .. }) => Ok(false),
+        Err(UntrustedPath::Unreadable { .. }) => Ok(false),
         // Of the place of state, which is not looked at here.
-        Err(error @ (Untrusted::PlaceOfStranger { .. } | Untrusted::PlaceWritable { .. })) => {
-            Err(error)
-        }
+        Err(
+            error @ (UntrustedPath::PlaceOfStranger { .. } | UntrustedPath::PlaceWritable { .. }),
+        ) => Err(error),
     }
 }
 

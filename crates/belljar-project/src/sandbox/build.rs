@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use belljar_jail::brood::{self, BROOD_ARGUMENT};
+use belljar_jail::process_tree::{self, PROCESS_TREE_ARGUMENT};
 use belljar_runtime::{Host, HostConfig, Language, LaunchError, Limits, ZygotePlan};
 use belljar_worker::{ZYGOTE_ARGUMENT, become_zygote_if_asked};
 use thiserror::Error;
@@ -32,7 +32,7 @@ static INITIALISED: AtomicBool = AtomicBool::new(false);
 /// In those it never returns. In every other process it does nothing but take note that a
 /// [`Sandbox`] may be made.
 pub fn init() {
-    brood::serve_if_asked();
+    process_tree::serve_if_asked();
     become_zygote_if_asked();
     INITIALISED.store(true, Ordering::Relaxed);
 }
@@ -169,7 +169,7 @@ fn check(
     first_argument: Option<&OsStr>,
     initialised: bool,
 ) -> Result<(), BuildError> {
-    let roles = [ZYGOTE_ARGUMENT, BROOD_ARGUMENT];
+    let roles = [ZYGOTE_ARGUMENT, PROCESS_TREE_ARGUMENT];
     if roles.iter().any(|role| first_argument == Some(OsStr::new(role))) {
         return Err(BuildError::InsideZygote);
     }

@@ -13,7 +13,7 @@ use belljar_workflow::{
     WorkflowStore as _,
 };
 
-use belljar_jail::workspace::Withheld;
+use belljar_jail::workspace::WithheldReason;
 use belljar_paths::{
     names::{GIT, executed_in, is_repository, is_same},
     owner::is_private_directory,
@@ -240,7 +240,7 @@ impl Hands {
         let all = gone.map(|path| (path, None)).chain(changed.map(|(path, e)| (path, Some(e))));
         for (path, entry) in all {
             if let Some(name) = executed.by(path) {
-                exported.withheld.push((path.clone(), Withheld::Executed(name).to_string()));
+                exported.withheld.push((path.clone(), WithheldReason::Executed(name).to_string()));
                 continue;
             }
             let done = match self.options.hidden.is(to, Path::new(path)) {

@@ -120,7 +120,7 @@ impl MemoryWatch {
 
 #[cfg(test)]
 mod tests {
-    use belljar_jail::sample::{Forked, Usage};
+    use belljar_jail::sample::{ForkedProcess, Usage};
 
     use super::*;
 
@@ -133,7 +133,7 @@ mod tests {
             largest_bytes: processes.iter().copied().max().unwrap_or_default(),
             has_unmeasured: false,
             // No process has such numbers, so nobody shares anything.
-            processes: processes.iter().map(|_| Forked { pid: 1 << 22, forks: 0 }).collect(),
+            processes: processes.iter().map(|_| ForkedProcess { pid: 1 << 22, forks: 0 }).collect(),
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
     /// What several hold together is what counts, once it is known.
     #[tokio::test]
     async fn bug_11_forks_that_share_nothing_are_over_the_limit() {
-        let own = Forked { pid: std::process::id(), forks: 0 };
+        let own = ForkedProcess { pid: std::process::id(), forks: 0 };
         let mut watch = MemoryWatch::new(0, 20 * MIB, Guests::Programs);
         watch.room = 1;
         let two = Sample { processes: vec![own; 2], ..sample(&[1, 1]) };
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(watch.check(&sample(&[MIB])), Finding::Fine);
         assert!(watch.look.is_none());
         tokio::time::advance(KERNEL_EVERY).await;
-        let own = Forked { pid: std::process::id(), forks: 1 << 20 };
+        let own = ForkedProcess { pid: std::process::id(), forks: 1 << 20 };
         let forked = Sample { processes: vec![own], ..sample(&[MIB]) };
         assert_eq!(watch.check(&forked), Finding::Fine);
         assert_eq!(watch.looked_closer().await, Finding::Fine);

@@ -9,7 +9,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use belljar_jail::workspace::{BranchFiles, EntryKind, Listed};
+use belljar_jail::workspace::{BranchEntry, BranchFiles, EntryKind};
 use rustix::{
     fs::{MemfdFlags, memfd_create},
     io::Errno,
@@ -179,7 +179,7 @@ fn checked(path: &str) -> Result<PathBuf, FileError> {
     Ok(plain)
 }
 
-fn shown(listed: Listed) -> Option<SessionFile> {
+fn shown(listed: BranchEntry) -> Option<SessionFile> {
     let kind = match listed.kind {
         EntryKind::File => SessionFileKind::File,
         EntryKind::Directory => SessionFileKind::Directory,

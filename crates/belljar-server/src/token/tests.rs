@@ -35,15 +35,15 @@ fn s3_a_token_of_another_user_or_behind_a_link_is_refused() {
     let token = Token::at(&path).unwrap();
     let link = directory.path().join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    assert!(matches!(Token::at(&link), Err(TokenError::Untrusted(Untrusted::Link { .. }))));
+    assert!(matches!(Token::at(&link), Err(TokenError::Untrusted(UntrustedPath::Link { .. }))));
     let mode = |mode| fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode));
     mode(0o777).unwrap();
-    assert!(matches!(Token::at(&path), Err(TokenError::Untrusted(Untrusted::Writable { .. }))));
+    assert!(matches!(Token::at(&path), Err(TokenError::Untrusted(UntrustedPath::Writable { .. }))));
     mode(0o700).unwrap();
     assert_eq!(Token::at(&path).unwrap(), token);
     // Only root gives things away.
     if std::os::unix::fs::chown(&path, Some(owner::user() + 1), None).is_ok() {
         let refused = Token::at(&path);
-        assert!(matches!(refused, Err(TokenError::Untrusted(Untrusted::Stranger { .. }))));
+        assert!(matches!(refused, Err(TokenError::Untrusted(UntrustedPath::Stranger { .. }))));
     }
 }

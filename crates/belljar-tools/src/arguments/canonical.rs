@@ -5,7 +5,7 @@
 //! another value, is refused; everything after works with [`canonical`] and never with the text
 //! that came.
 
-use belljar_wire::json::{JsonFlaw, RESERVED_PREFIX, TokenKind, check_tokens};
+use belljar_wire::json::{JsonFlaw, JsonTokenKind, RESERVED_PREFIX, check_tokens};
 use serde_json::{Map, Value};
 
 /// Integers with fewer digits fit into 64 bits.
@@ -41,7 +41,7 @@ pub fn read(json: &[u8]) -> Result<Map<String, Value>, UnreadableArguments> {
     }
     let mut rounded = None;
     check_tokens(json, |token| {
-        if token.kind == TokenKind::Number && rounded.is_none() && is_rounded(token.text) {
+        if token.kind == JsonTokenKind::Number && rounded.is_none() && is_rounded(token.text) {
             rounded = Some(crate::visible::line(token.text, 40));
         }
     })?;

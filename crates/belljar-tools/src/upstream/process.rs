@@ -11,8 +11,8 @@ use std::{
 };
 
 use belljar_jail::{
-    brood::{self, BROOD_ARGUMENT, BroodCommand, BroodReport},
     control,
+    process_tree::{self, PROCESS_TREE_ARGUMENT, ProcessTreeCommand, ProcessTreeReport},
 };
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use tokio::{
@@ -88,14 +88,14 @@ impl Process {
         let log = Log::new(start.server, process.last_lines.clone());
         tokio::spawn(log.follow(errors));
         match timeout(STARTED, begun).await {
-            Ok(Ok(BroodReport::Started)) => Ok((process, pipes)),
-            Ok(Ok(BroodReport::NotStarted { not_found, message })) => {
+            Ok(Ok(ProcessTreeReport::Started)) => Ok((process, pipes)),
+            Ok(Ok(ProcessTreeReport::NotStarted { not_found, message })) => {
                 Err(not_started(&start, not_found, &message))
             }
-            Ok(Ok(BroodReport::Refused { message, remedy })) => {
+            Ok(Ok(ProcessTreeReport::Refused { message, remedy })) => {
                 Err(StartError::new(message).with_hint(remedy))
             }
-            Ok(Ok(BroodReport::Ended { status })) => Err(StartError::new(status)),
+            Ok(Ok(ProcessTreeReport::Ended { status })) => Err(StartError::new(status)),
             Ok(Err(_)) => Err(StartError::new("its keeper went away")),
             Err(_) => Err(StartError::new(format!("not started in {} s", STARTED.as_secs()))),
         }
@@ -135,7 +135,7 @@ fn start_keeper(start: &Start<'_>) -> io::Result<(Arc<UnixDatagram>, Child)> {
     let socket = Arc::new(UnixDatagram::from_std(ours)?);
     let child = std::process::Command::new(start.launcher)
         .arg0("belljar")
-        .args([BROOD_ARGUMENT, start.server])
+        .args([PROCESS_TREE_ARGUMENT, start.server])
         // Ctrl-C in a terminal goes to the host's process group; the host decides what it means.
         .process_group(0)
         .env_clear()
@@ -150,14 +150,14 @@ fn start_keeper(start: &Start<'_>) -> io::Result<(Arc<UnixDatagram>, Child)> {
 async fn attend(
     socket: Arc<UnixDatagram>,
     mut child: Child,
-    tell: oneshot::Sender<BroodReport>,
+    tell: oneshot::Sender<ProcessTreeReport>,
     pulse: Arc<Pulse>,
 ) {
     if let Ok(Some(first)) = receive(&socket).await {
         let _ = tell.send(first);
     }
     while let Ok(Some(report)) = receive(&socket).await {
-        if let BroodReport::Ended { status } = report {
+        if let ProcessTreeReport::Ended { status } = report {
             pulse.stop(format!("it ended with {status}"));
         }
     }
@@ -170,13 +170,13 @@ fn order(socket: &UnixDatagram, start: &Start<'_>) -> io::Result<(Pipes, pipe::R
     let (input, to_server) = new_pipe()?;
     let (from_server, output) = new_pipe()?;
     let (errors, error_output) = new_pipe()?;
-    let command = BroodCommand {
+    let command = ProcessTreeCommand {
         program: PathBuf::from(start.command),
         arguments: start.arguments.to_vec(),
         environment: start.environment.clone(),
         directory: Some(start.directory.to_owned()),
     };
-    brood::order(socket, &command, [input, output, error_output])?;
+    process_tree::order(socket, &command, [input, output, error_output])?;
     let pipes = Pipes {
         from_server: pipe::Receiver::from_owned_fd(from_server)?,
         to_server: pipe::Sender::from_owned_fd(to_server)?,
@@ -190,8 +190,8 @@ fn new_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((read, write))
 }
 
-async fn receive(socket: &UnixDatagram) -> io::Result<Option<BroodReport>> {
-    socket.async_io(Interest::READABLE, || brood::receive_report(socket)).await
+async fn receive(socket: &UnixDatagram) -> io::Result<Option<ProcessTreeReport>> {
+    socket.async_io(Interest::READABLE, || process_tree::receive_report(socket)).await
 }
 
 fn not_started(start: &Start<'_>, not_found: bool, message: &str) -> StartError {

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
-    belljar_jail::brood::serve_if_asked();
+    belljar_jail::process_tree::serve_if_asked();
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, role, mark] = arguments.as_slice()
         && role == "__host"

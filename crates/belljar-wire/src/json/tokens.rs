@@ -1,15 +1,15 @@
 //! JSON text, token by token. The text is known to be valid; on any other it ends early.
 
-/// What a token is.
+/// The kinds of tokens of a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenKind {
-    /// `{` or `[`.
+pub enum JsonTokenKind {
+    /// The start of an object or an array: `{` or `[`.
     Open,
-    /// `}` or `]`.
+    /// The end of an object or an array: `}` or `]`.
     Close,
-    /// `,`
+    /// A comma between two items.
     Comma,
-    /// `:`
+    /// The colon after a key.
     Colon,
     /// A key or a text, with its quotes and escapes.
     String,
@@ -21,43 +21,43 @@ pub enum TokenKind {
 
 /// One token, as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token<'a> {
-    /// What it is.
-    pub kind: TokenKind,
-    /// Its text.
+pub struct JsonToken<'a> {
+    /// The kind that its first byte shows.
+    pub kind: JsonTokenKind,
+    /// The text as it is written, quotes and escapes included.
     pub text: &'a str,
 }
 
 /// The tokens that are left. Cheap to clone, so looking ahead is a clone.
 #[derive(Debug, Clone)]
-pub struct Tokens<'a> {
+pub struct JsonTokens<'a> {
     rest: &'a str,
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> JsonTokens<'a> {
     /// The tokens of a JSON text.
     pub fn new(json: &'a str) -> Self {
         Self { rest: json }
     }
 }
 
-impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
+impl<'a> Iterator for JsonTokens<'a> {
+    type Item = JsonToken<'a>;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<JsonToken<'a>> {
         let text = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
         let (kind, length) = match text.bytes().next()? {
-            b'{' | b'[' => (TokenKind::Open, 1),
-            b'}' | b']' => (TokenKind::Close, 1),
-            b',' => (TokenKind::Comma, 1),
-            b':' => (TokenKind::Colon, 1),
-            b'"' => (TokenKind::String, string_length(text)?),
-            b'-' | b'0'..=b'9' => (TokenKind::Number, scalar_length(text)),
-            _ => (TokenKind::Literal, scalar_length(text)),
+            b'{' | b'[' => (JsonTokenKind::Open, 1),
+            b'}' | b']' => (JsonTokenKind::Close, 1),
+            b',' => (JsonTokenKind::Comma, 1),
+            b':' => (JsonTokenKind::Colon, 1),
+            b'"' => (JsonTokenKind::String, string_length(text)?),
+            b'-' | b'0'..=b'9' => (JsonTokenKind::Number, scalar_length(text)),
+            _ => (JsonTokenKind::Literal, scalar_length(text)),
         };
         let (token, rest) = text.split_at_checked(length)?;
         self.rest = rest;
-        Some(Token { kind, text: token })
+        Some(JsonToken { kind, text: token })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which commands a script has without a grant, and what is said about some it has not.
+//! The commands a script has without a grant, and the messages about some that it has not.
 
 /// A list of names, as many to a line as fit.
 macro_rules! names {
@@ -56,7 +56,7 @@ const POINTLESS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Commands agents expect, which are there once they are granted.
+/// Commands agents expect, which are available once they are granted.
 const GRANTABLE: &[&str] = names! {
     "rm" "rmdir" "unlink" "shred" "dd" "chmod" "chown" "chgrp" "kill" "killall" "pkill"
     "ps" "python" "python3" "perl" "node" "ruby" "php" "lua" "gcc" "cc" "g++" "clang"
@@ -64,11 +64,11 @@ const GRANTABLE: &[&str] = names! {
     "openssl" "gpg" "convert" "ffmpeg" "pandoc"
 };
 
-/// Where a command would be if it were there.
+/// The directories that hold commands on most machines.
 pub(super) const DIRECTORIES: &[&str] =
     names! {"/usr/bin" "/bin" "/usr/local/bin" "/usr/sbin" "/sbin"};
 
-/// What is said about a command that was not granted; none when nothing is known of that name.
+/// The message for a command that was not granted; `None` if the name is not a known command.
 pub(super) fn refusal_of(name: &str) -> Option<String> {
     if let Some((reason, _)) = POINTLESS.iter().find(|(_, names)| names.contains(&name)) {
         return Some(format!("{name}: not granted: {reason}"));
@@ -81,12 +81,11 @@ pub(super) fn refusal_of(name: &str) -> Option<String> {
 pub(super) fn hint_for(name: &str) -> String {
     match POINTLESS.iter().find(|(_, names)| names.contains(&name)) {
         Some((reason, _)) => format!(
-            "{name} is no use: {reason}. Work with the files in /work, /tmp and the paths that \
-             were granted."
+            "{name} does not work here: {reason}. Use the files in /work, /tmp and granted paths."
         ),
         None => format!(
-            "Grant it with --command {name}, or do without it: bash's own builtins and the common \
-             commands that read and transform text are there."
+            "Grant it with --command {name}, or do without it: bash builtins and the common commands \
+             for reading and transforming text are available."
         ),
     }
 }

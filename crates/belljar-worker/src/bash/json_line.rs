@@ -13,7 +13,7 @@ pub(super) struct JsonLine {
 pub(super) enum LastLine {
     /// JSON, as it was printed.
     Json(Vec<u8>),
-    /// It looks like JSON, and is larger than a value may be.
+    /// It looks like JSON, but is larger than a value may be.
     TooLarge,
     /// Some text, or nothing at all.
     Text,
@@ -45,7 +45,7 @@ impl JsonLine {
         self.current.clear();
     }
 
-    /// What it is, now that all is read.
+    /// Classifies the last line, once all output is read.
     pub(super) fn finish(mut self) -> LastLine {
         self.end_line();
         if self.last.len() > self.max {

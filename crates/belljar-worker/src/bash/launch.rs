@@ -24,7 +24,7 @@ use rustix::{
 
 use super::{
     BashSetup, commands,
-    state::{Descriptors, State},
+    state::{ShellDescriptors, ShellState},
 };
 
 /// An argument or variable may have 128 KiB; this leaves room for the prefix.
@@ -32,8 +32,8 @@ const MAX_ARGUMENT_BYTES: usize = 100 << 10;
 /// The descriptor refusals are written to is out of the way of those scripts like to use.
 const MARKER_AT_LEAST: [i32; 2] = [100, 10];
 
-/// What precedes the code: children are not to inherit the handler, which they could not explain,
-/// and `REPLY` is how large code arrives.
+/// What precedes the code: children must not inherit the handler, and `REPLY` is how large code
+/// arrives.
 pub(super) const PREFIX: &str = "export -nf command_not_found_handle;unset -v REPLY;";
 
 /// The same in a session, where the code is evaluated after the state, and the options come last.
@@ -42,11 +42,11 @@ pub(super) const SESSION_PREFIX: &str =
 
 /// A bash that has been started.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningShell {
     pub(super) child: Child,
-    /// Where refused commands are told.
+    /// The reading end of the pipe on which refused commands are reported.
     pub(super) refused: OwnedFd,
-    /// Where a session's shell writes its state when it ends.
+    /// The reading end of the pipe to which a session's shell writes its state when it ends.
     pub(super) state: Option<OwnedFd>,
 }
 
@@ -54,10 +54,10 @@ pub(super) struct Running {
 pub(super) fn launch(
     setup: &BashSetup,
     run: &RunCommand,
-    state: &State,
-) -> Result<Running, GuestError> {
+    state: &ShellState,
+) -> Result<RunningShell, GuestError> {
     put_context(setup, run).map_err(|error| {
-        let message = format!("could not put the context into context.json: {error}");
+        let message = format!("could not write context.json: {error}");
         GuestError::new(disk_or_engine(&error), message)
     })?;
     let started = match run.session {
@@ -67,12 +67,12 @@ pub(super) fn launch(
     started.map_err(|error| could_not_start(&error, run))
 }
 
-fn spawn(setup: &BashSetup, run: &RunCommand) -> io::Result<Running> {
+fn spawn(setup: &BashSetup, run: &RunCommand) -> io::Result<RunningShell> {
     let (refused, marker) = inherited_pipe()?;
     let mut command = command(setup, run)?;
     command.env(commands::HANDLER_VARIABLE, commands::handler(marker.as_raw_fd()));
     let child = command.spawn()?;
-    Ok(Running { child, refused, state: None })
+    Ok(RunningShell { child, refused, state: None })
 }
 
 /// A pipe whose writing end programs inherit, out of their way.
@@ -85,12 +85,16 @@ fn inherited_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, marker))
 }
 
-/// Starts a shell that begins with the state, and leaves its own. It leads a group of processes, so
-/// that what it leaves running can be ended.
-fn spawn_in_session(setup: &BashSetup, run: &RunCommand, state: &State) -> io::Result<Running> {
+/// Starts a shell that restores the session's state and saves its own at the end. It leads a
+/// process group, so that what it leaves running can be ended.
+fn spawn_in_session(
+    setup: &BashSetup,
+    run: &RunCommand,
+    state: &ShellState,
+) -> io::Result<RunningShell> {
     let (refused, marker) = inherited_pipe()?;
     let (reader, writer) = inherited_pipe()?;
-    let descriptors = Descriptors { refused: marker.as_raw_fd(), state: writer.as_raw_fd() };
+    let descriptors = ShellDescriptors { refused: marker.as_raw_fd(), state: writer.as_raw_fd() };
     let mut command = bash(setup);
     let is_large = run.code.len() > MAX_ARGUMENT_BYTES;
     let (read, code) = match is_large {
@@ -106,7 +110,7 @@ fn spawn_in_session(setup: &BashSetup, run: &RunCommand, state: &State) -> io::R
     set_environment(&mut command, setup, run);
     command.process_group(0);
     let child = command.spawn()?;
-    Ok(Running { child, refused, state: Some(reader) })
+    Ok(RunningShell { child, refused, state: Some(reader) })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the engine of a shell is a process of its own")]
@@ -151,8 +155,9 @@ fn set_environment(command: &mut Command, setup: &BashSetup, run: &RunCommand) {
     command.env("PATH", &setup.default_path);
 }
 
-/// The variable that says that text is UTF-8. One category of a locale is one file to read, the whole of
-/// it is twelve; but where there is no such locale, bash complains of the one and not of the other.
+/// The variable that says that text is UTF-8. One category of a locale is one file to read, the
+/// whole of it is twelve; but where there is no such locale, bash complains of the one and not of
+/// the other.
 fn encoding_variable() -> &'static str {
     if Path::new("/usr/lib/locale/C.utf8/LC_CTYPE").exists() { "LC_CTYPE" } else { "LANG" }
 }
@@ -185,7 +190,7 @@ fn put_context(setup: &BashSetup, run: &RunCommand) -> io::Result<()> {
     Ok(())
 }
 
-/// An open file with this text that nobody else can open.
+/// An open file with this text and without a name, so that no other process can open it.
 fn nameless(setup: &BashSetup, text: &str) -> io::Result<fs::File> {
     let path: &Path = &setup.tmp.join(format!(".code-{}", std::process::id()));
     let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;

@@ -7,12 +7,12 @@ const MAX_SINGLE_LINES: usize = 10_000;
 
 /// Puts the lines of one stream together.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineBuffer {
     pending: Vec<u8>,
     single: usize,
 }
 
-impl Lines {
+impl LineBuffer {
     /// Takes what was read and gives what can be printed, one piece after the other.
     pub(super) fn push<E>(
         &mut self,

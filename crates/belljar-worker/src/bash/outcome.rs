@@ -1,4 +1,4 @@
-//! What a script's end means: a value, or an error that says what to do.
+//! From the end of a script to a value, or an error that says what to do.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -8,13 +8,13 @@ use super::{
     commands,
     json_line::LastLine,
     launch, paths,
-    pump::Ended,
-    refusals::Refusal,
-    said::{Complaint, complaint},
+    pump::ShellExit,
+    refusals::RefusedCommand,
+    stderr::{Complaint, complaint},
 };
-use crate::{Done, disk};
+use crate::{RunValue, disk};
 
-/// A shell says with these that a command may not be executed, or is not there.
+/// The statuses of a shell for a command that may not be executed, or does not exist.
 const REFUSED: [i32; 2] = [126, NOT_FOUND];
 const NOT_FOUND: i32 = 127;
 /// bash ends with this when the code does not parse.
@@ -26,15 +26,15 @@ const SIGNALLED: i32 = 128;
 
 /// A run that has ended.
 #[derive(Debug)]
-pub(super) struct Outcome<'a> {
+pub(super) struct ShellOutcome<'a> {
     pub(super) run: &'a RunCommand,
-    pub(super) ended: Ended,
+    pub(super) ended: ShellExit,
 }
 
-impl Outcome<'_> {
+impl ShellOutcome<'_> {
     /// The value of a script that ended with 0, and the error of any other.
-    pub(super) fn conclude(self) -> Result<Done, GuestError> {
-        let Ended { status, .. } = &self.ended;
+    pub(super) fn conclude(self) -> Result<RunValue, GuestError> {
+        let ShellExit { status, .. } = &self.ended;
         let code = status.code().or_else(|| status.signal().map(|signal| SIGNALLED + signal));
         let code = match code.unwrap_or(-1) {
             // A script in a file would end with 1; `-c` makes this one exception.
@@ -64,12 +64,12 @@ impl Outcome<'_> {
     /// An expansion ended the script: `set -u`, or `${x:?}`.
     fn is_expansion(&self) -> bool {
         let about_commands = ["not found", "No such file or directory", "not granted"];
-        let last = self.ended.said.last();
+        let last = self.ended.tail.last();
         last.and_then(|last| complaint(last, &self.run.file_name))
             .is_some_and(|said| !about_commands.iter().any(|words| said.what.contains(words)))
     }
 
-    fn value(self) -> Result<Done, GuestError> {
+    fn value(self) -> Result<RunValue, GuestError> {
         let value = match self.ended.last_line {
             LastLine::Json(value) => value,
             LastLine::Text => b"null".to_vec(),
@@ -80,7 +80,7 @@ impl Outcome<'_> {
                     .with_hint("Print a summary as the last line: filter, count, or use head."));
             }
         };
-        Ok(Done { lossy: false, cut: false, value })
+        Ok(RunValue { lossy: false, cut: false, value })
     }
 
     fn explain(&self, code: i32) -> GuestError {
@@ -97,7 +97,7 @@ impl Outcome<'_> {
             return None;
         }
         let file_name = &self.run.file_name;
-        let Complaint { line, what } = self.ended.said.recent().find_map(|text| {
+        let Complaint { line, what } = self.ended.tail.recent().find_map(|text| {
             complaint(text, file_name).filter(|complaint| {
                 complaint.what.starts_with("syntax error")
                     || complaint.what.starts_with("unexpected EOF while looking for")
@@ -108,7 +108,7 @@ impl Outcome<'_> {
         let last = u32::try_from(self.run.code.lines().count()).unwrap_or(u32::MAX);
         error.line = Some(line.min(last.max(1)));
         if what.contains("end of file") || what.contains("EOF") {
-            let hint = "Close what is open: a quote, a parenthesis, fi, done, esac or }.";
+            let hint = "Something is not closed: check quotes, parentheses, fi, done, esac and }.";
             error = error.with_hint(hint);
         }
         Some(error)
@@ -116,7 +116,7 @@ impl Outcome<'_> {
 
     /// The code ended with a command that was refused.
     fn refused(&self, code: i32) -> Option<GuestError> {
-        let Refusal { name, .. } =
+        let RefusedCommand { name, .. } =
             self.ended.refusals.last().filter(|_| REFUSED.contains(&code))?;
         let message = format!("PermissionError: command {name} is not granted");
         let error = GuestError::new(ErrorCode::PermissionCommand, message);
@@ -124,23 +124,23 @@ impl Outcome<'_> {
             Some(("/bin" | "/sbin" | "/usr/bin" | "/usr/sbin" | "/usr/local/bin", name)) => {
                 commands::hint_for(name)
             }
-            Some(_) => format!("Files cannot be executed. A script can be read: bash {name}"),
+            Some(_) => format!("Files cannot be executed directly. Run a script with: bash {name}"),
             None => commands::hint_for(name),
         }))
     }
 
     /// The code ended over bash's own way to the network.
     fn network(&self) -> Option<GuestError> {
-        let device = self.ended.said.recent().find_map(paths::network_device)?;
+        let device = self.ended.tail.recent().find_map(paths::network_device)?;
         let message = format!("PermissionError: {device} needs the network");
         let error = GuestError::new(ErrorCode::PermissionNetwork, message);
         Some(self.placed(error).with_hint(NO_NETWORK))
     }
 
-    /// A limit the last words of the script tell of.
+    /// The limit that the last messages of the script are about.
     fn limit(&self) -> Option<GuestError> {
         let said = |words: &[&str]| {
-            self.ended.said.recent().any(|line| words.iter().any(|word| line.contains(word)))
+            self.ended.tail.recent().any(|line| words.iter().any(|word| line.contains(word)))
         };
         let error = if said(&["fork: Resource temporarily", "fork: retry", "Cannot fork"]) {
             launch::too_many_processes(self.run)
@@ -152,18 +152,20 @@ impl Outcome<'_> {
         ]) {
             let limit = disk::exhausted_limit();
             let is_table = limit == ErrorCode::LimitInodes;
-            let message = if is_table { "no more files can be made" } else { "the disk is full" };
-            GuestError::new(limit, message).with_hint("Write less, or delete what is done with.")
+            let message =
+                if is_table { "the limit on files is reached" } else { "the disk is full" };
+            GuestError::new(limit, message)
+                .with_hint("Write less, or delete files that are no longer needed.")
         } else if said(&["Too many open files"]) || self.is_descriptor_beyond_limit() {
             GuestError::new(ErrorCode::LimitOpenFiles, "too many open files")
-                .with_hint("Close descriptors that are done with: exec 3>&-")
+                .with_hint("Close descriptors that are no longer needed: exec 3>&-")
         } else if said(&["Cannot allocate memory", "memory exhausted", "cannot allocate"]) {
             let mib = self.run.limits.memory_bytes >> 20;
             GuestError::new(
                 ErrorCode::LimitMemory,
                 format!("out of memory: the limit is {mib} MiB"),
             )
-            .with_hint("Handle the data in smaller pieces, or raise --memory.")
+            .with_hint("Process the data in smaller pieces, or raise --memory.")
         } else {
             return None;
         };
@@ -173,19 +175,19 @@ impl Outcome<'_> {
     /// bash was asked for a descriptor whose number there cannot be: `exec 300>file`.
     fn is_descriptor_beyond_limit(&self) -> bool {
         let complaint =
-            self.ended.said.last().and_then(|last| complaint(last, &self.run.file_name));
+            self.ended.tail.last().and_then(|last| complaint(last, &self.run.file_name));
         let number = complaint.and_then(|said| said.what.strip_suffix(": Bad file descriptor"));
         number.and_then(|number| number.parse().ok()) >= Some(self.run.limits.open_files)
     }
 
-    /// Any other end.
+    /// The error for any other exit status.
     fn exited(&self, code: i32) -> GuestError {
         let mut message = format!("bash exited with status {code}");
         if let Some(signal) = code.checked_sub(SIGNALLED).filter(|signal| (1..=64).contains(signal))
         {
-            message.push_str(&format!(" (a command was ended by {})", signal_name(signal)));
+            message.push_str(&format!(" (a command was killed by {})", signal_name(signal)));
         }
-        if let Some(last) = self.ended.said.last() {
+        if let Some(last) = self.ended.tail.last() {
             message.push_str(&format!(": {last}"));
         }
         let error = self.placed(GuestError::new(ErrorCode::RuntimeExit, message));
@@ -196,7 +198,7 @@ impl Outcome<'_> {
     }
 
     fn hint(&self, code: i32) -> Option<String> {
-        let last = self.ended.said.last().unwrap_or_default();
+        let last = self.ended.tail.last().unwrap_or_default();
         if let Some(hint) = paths::missing(last).and_then(|path| self.hint_for_missing(path)) {
             return Some(hint);
         }
@@ -207,15 +209,15 @@ impl Outcome<'_> {
                 with --read and --write.";
             return Some(hint.to_owned());
         }
-        if let Some(Refusal { name, .. }) = self.ended.refusals.last() {
-            return Some(format!("{name} was refused on the way. {}", commands::hint_for(name)));
+        if let Some(RefusedCommand { name, .. }) = self.ended.refusals.last() {
+            return Some(format!("{name} was refused earlier. {}", commands::hint_for(name)));
         }
         (code == NOT_FOUND).then(|| {
             "The command does not exist here, or was not granted (--command NAME).".to_owned()
         })
     }
 
-    /// What to do about a path that is not there.
+    /// A hint for a path that does not exist.
     fn hint_for_missing(&self, path: &str) -> Option<String> {
         let granted = &self.run.grants.paths;
         if paths::is_outside(path, granted) {
@@ -223,15 +225,16 @@ impl Outcome<'_> {
             return Some(format!("{hint} {path}"));
         }
         if let Some(found) = paths::granted_at(path, granted) {
-            return Some(format!("It was granted, and is where it is on the host: {found}"));
+            return Some(format!("It is granted under its host path: {found}"));
         }
-        let hint = "/tmp is the run's own: a file of the host is here once granted with --read";
+        let hint =
+            "/tmp belongs to this run; to see a file of the host's /tmp, grant it with --read";
         path.starts_with("/tmp/").then(|| format!("{hint} {path}"))
     }
 
     /// With the line the last message is about.
     fn placed(&self, mut error: GuestError) -> GuestError {
-        let last = self.ended.said.last();
+        let last = self.ended.tail.last();
         let complaint = last.and_then(|last| complaint(last, &self.run.file_name));
         error.line = complaint.map(|complaint| complaint.line);
         error

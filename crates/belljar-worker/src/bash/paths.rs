@@ -1,13 +1,13 @@
-//! Paths that what was said to standard error is about.
+//! Paths that messages on standard error are about.
 
 use std::path::Path;
 
-/// How programs say that a path is not there.
+/// The end of a message about a path that does not exist.
 const MISSING: &str = ": No such file or directory";
 /// Paths by which bash reaches the network itself.
 const DEVICES: [&str; 2] = ["/dev/tcp/", "/dev/udp/"];
 
-/// The path a message says is not there.
+/// The path that a message says does not exist.
 pub(super) fn missing(message: &str) -> Option<&str> {
     let rest = message.strip_suffix(MISSING)?;
     let inner = rest.trim_end_matches(['\'', '’', '"']);
@@ -26,7 +26,7 @@ pub(super) fn is_outside(path: &str, granted: &[String]) -> bool {
     path.is_absolute() && !own.into_iter().any(|place| path.starts_with(place))
 }
 
-/// Where a file is that was granted and is looked for in /work.
+/// The host path of a granted file that the script looks for in /work.
 pub(super) fn granted_at(path: &str, granted: &[String]) -> Option<String> {
     let path = Path::new(path.strip_prefix("/work/").unwrap_or(path));
     if path.is_absolute() {
@@ -38,13 +38,13 @@ pub(super) fn granted_at(path: &str, granted: &[String]) -> Option<String> {
     })
 }
 
-/// The device of bash's by which a line says that the network was reached for.
+/// The network device of bash that a message is about.
 pub(super) fn network_device(line: &str) -> Option<&str> {
     let start = DEVICES.iter().find_map(|device| line.find(device))?;
     line.get(start..)?.split([':', ' ', '\'', '’']).next()
 }
 
-/// What a line of standard error says was reached for in vain, for the log.
+/// The refused attempt that a line of standard error is about, for the log.
 pub(super) fn attempt(line: &str, granted: &[String]) -> Option<String> {
     if let Some(device) = network_device(line) {
         return Some(device.to_owned());

@@ -1,8 +1,8 @@
-//! Following a running bash to its end: what it prints goes to the host as it is read, and
-//! nothing is kept but the last lines.
+//! Following a running bash to its end: output goes to the host as it is read, and only the last
+//! lines are kept.
 //!
-//! The run ends with bash itself. What its children in the background still print is read while
-//! it keeps coming, for a moment; then it is no longer part of the run.
+//! The run ends with bash itself. Output of its children in the background is read for a moment,
+//! while it keeps coming; after that it is no longer part of the run.
 
 use std::{
     io,
@@ -20,71 +20,75 @@ use rustix::{
 
 use super::{
     json_line::{JsonLine, LastLine},
-    launch::Running,
-    lines::Lines,
-    refusals::Refusals,
-    said::{Said, Words},
+    launch::RunningShell,
+    lines::LineBuffer,
+    refusals::RefusedCommands,
     state::MAX_STATE_BYTES,
+    stderr::{StderrRewriter, StderrTail},
 };
 use crate::HostLink;
 
-/// Read at once; the pipe holds as much.
+/// Bytes that are read at once; the pipe holds as many.
 const CHUNK_BYTES: usize = 64 << 10;
 /// The beginning of a line waits this long for its end.
 const FLUSH_AFTER: Duration = Duration::from_millis(20);
-/// After bash has ended: silence of this length means that all is said,
+/// After bash has ended: silence of this length means that all is tail,
 const SILENCE: Duration = Duration::from_millis(20);
 /// and this is the end in any case.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// A shell of a session whose time is up has so long to end by itself.
-const LAST_WORDS: Duration = Duration::from_millis(30);
+/// How long a session's shell has to end by itself when its time is up.
+const KILL_DELAY: Duration = Duration::from_millis(30);
 
-/// All that is known of a bash that has ended.
+/// A bash that has ended: its status, and what its output says about it.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct ShellExit {
     pub(super) status: ExitStatus,
-    /// It was ended, because its time was up. In a single run that is the host's business.
+    /// It was ended because its time was up; only in a session. In a single run the host does that.
     pub(super) is_overdue: bool,
-    /// What a session's shell has written for the next one.
+    /// The state that a session's shell has written for the next one.
     pub(super) left: Option<Vec<u8>>,
     pub(super) last_line: LastLine,
-    pub(super) said: Said,
-    pub(super) refusals: Refusals,
+    pub(super) tail: StderrTail,
+    pub(super) refusals: RefusedCommands,
 }
 
 /// Forwards what bash prints until it has ended.
-pub(super) fn pump(mut running: Running, run: &RunCommand, host: &HostLink) -> io::Result<Ended> {
+pub(super) fn pump(
+    mut running: RunningShell,
+    run: &RunCommand,
+    host: &HostLink,
+) -> io::Result<ShellExit> {
     let group = i32::try_from(running.child.id()).ok().and_then(Pid::from_raw);
-    let mut limit = run.session.then(|| Limit::new(run, group));
+    let mut limit = run.session.then(|| TimeLimit::new(run, group));
     let mut pump = Pump {
         stdout: running.child.stdout.take().map(OwnedFd::from),
         stderr: running.child.stderr.take().map(OwnedFd::from),
         refused: Some(running.refused),
         left: running.state.take(),
         process: open_process(running.child.id())?,
-        forward: Forward::new(run, host),
+        forward: Forwarder::new(run, host),
         chunk: vec![0; CHUNK_BYTES],
     };
     let mut ended: Option<(ExitStatus, Instant)> = None;
     loop {
-        let patience = match ended {
+        let timeout = match ended {
             Some((_, end)) => Some(SILENCE.min(end.saturating_duration_since(Instant::now()))),
             None => pump.forward.is_pending().then_some(FLUSH_AFTER),
         };
-        let left = limit.as_mut().filter(|_| ended.is_none()).map(Limit::enforce);
-        let patience = patience.into_iter().chain(left.flatten()).min();
-        let step = pump.step(patience, ended.is_some())?;
-        if step == Step::Ended {
+        let left = limit.as_mut().filter(|_| ended.is_none()).map(TimeLimit::enforce);
+        let timeout = timeout.into_iter().chain(left.flatten()).min();
+        let step = pump.step(timeout, ended.is_some())?;
+        if step == PumpStep::Ended {
             ended = Some((running.child.wait()?, Instant::now() + GRACE));
         }
         match ended {
             Some((status, end))
-                if pump.is_closed() || step == Step::Silence || Instant::now() >= end =>
+                if pump.is_closed() || step == PumpStep::Silence || Instant::now() >= end =>
             {
                 return pump.finish(status, limit);
             }
-            None if step == Step::Silence => pump.forward.flush()?,
+            None if step == PumpStep::Silence => pump.forward.flush()?,
             Some(_) | None => {}
         }
     }
@@ -92,33 +96,33 @@ pub(super) fn pump(mut running: Running, run: &RunCommand, host: &HostLink) -> i
 
 /// The time a session's shell may take, and the processes that end with it.
 #[derive(Debug)]
-struct Limit {
+struct TimeLimit {
     end: Option<Instant>,
     group: Option<Pid>,
     is_overdue: bool,
 }
 
-impl Limit {
+impl TimeLimit {
     fn new(run: &RunCommand, group: Option<Pid>) -> Self {
         let end = Instant::now().checked_add(Duration::from_millis(run.limits.wall_ms));
         Self { end, group, is_overdue: false }
     }
 
-    /// Asks all of them to end when the time is up, and makes them a moment later. Gives the time
-    /// until then.
+    /// Asks all processes to end when the time is up, and kills them a moment later. Returns the
+    /// time until the next step.
     fn enforce(&mut self) -> Option<Duration> {
         let now = Instant::now();
         if self.end? <= now {
             self.signal(if self.is_overdue { Signal::KILL } else { Signal::TERM });
             self.is_overdue = true;
-            self.end = now.checked_add(LAST_WORDS);
+            self.end = now.checked_add(KILL_DELAY);
         }
         Some(self.end?.saturating_duration_since(now))
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // None may be left.
+            // It fails if no process is left.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -139,10 +143,10 @@ fn open_process(id: u32) -> io::Result<OwnedFd> {
 
 /// What came of one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// Something was read.
+enum PumpStep {
+    /// Bytes were read from at least one source.
     Read,
-    /// Nothing was there to read for a while.
+    /// Nothing arrived before the timeout.
     Silence,
     /// The process has ended.
     Ended,
@@ -154,7 +158,7 @@ struct Pump<'a> {
     refused: Option<OwnedFd>,
     left: Option<OwnedFd>,
     process: OwnedFd,
-    forward: Forward<'a>,
+    forward: Forwarder<'a>,
     chunk: Vec<u8>,
 }
 
@@ -164,11 +168,11 @@ impl Pump<'_> {
     }
 
     /// Waits for something to read, and reads it once from wherever it is.
-    fn step(&mut self, patience: Option<Duration>, has_ended: bool) -> io::Result<Step> {
-        let ready = self.wait(patience, has_ended)?;
+    fn step(&mut self, timeout: Option<Duration>, has_ended: bool) -> io::Result<PumpStep> {
+        let ready = self.wait(timeout, has_ended)?;
         let [stdout, stderr, refused, left, process] = ready;
         if ready == [false; 5] {
-            return Ok(Step::Silence);
+            return Ok(PumpStep::Silence);
         }
         let Self { forward, chunk, .. } = self;
         if refused {
@@ -183,23 +187,23 @@ impl Pump<'_> {
         if stderr {
             read_from(&mut self.stderr, chunk, |bytes| forward.stderr(bytes))?;
         }
-        Ok(if process { Step::Ended } else { Step::Read })
+        Ok(if process { PumpStep::Ended } else { PumpStep::Read })
     }
 
-    /// The run is over: what is left of it ends.
-    fn finish(mut self, status: ExitStatus, limit: Option<Limit>) -> io::Result<Ended> {
+    /// The run is over: kills what is left of it.
+    fn finish(mut self, status: ExitStatus, limit: Option<TimeLimit>) -> io::Result<ShellExit> {
         if let Some(limit) = &limit {
             limit.signal(Signal::KILL);
         }
         // All of the state was written before the shell ended.
         (self.stdout, self.stderr) = (None, None);
-        while self.left.is_some() && self.step(Some(Duration::ZERO), true)? == Step::Read {}
+        while self.left.is_some() && self.step(Some(Duration::ZERO), true)? == PumpStep::Read {}
         self.forward.flush()?;
         Ok(self.forward.finish(status, limit.is_some_and(|limit| limit.is_overdue)))
     }
 
-    /// Which of stdout, stderr, refusals, the state and the process has something to say.
-    fn wait(&self, patience: Option<Duration>, has_ended: bool) -> io::Result<[bool; 5]> {
+    /// Which of stdout, stderr, refusals, the state and the process has something to read.
+    fn wait(&self, timeout: Option<Duration>, has_ended: bool) -> io::Result<[bool; 5]> {
         let process = (!has_ended).then_some(&self.process);
         let [stdout, stderr] = [self.stdout.as_ref(), self.stderr.as_ref()];
         let sources = [stdout, stderr, self.refused.as_ref(), self.left.as_ref(), process];
@@ -208,8 +212,8 @@ impl Pump<'_> {
             .flatten()
             .map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN))
             .collect();
-        let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
-        match poll(&mut fds, patience.as_ref()) {
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
             // Nothing is lost: the next wait is as long again.
             Err(Errno::INTR) => return self.wait(None, has_ended),
@@ -236,33 +240,33 @@ fn read_from(
     Ok(())
 }
 
-/// Sends what was read, and remembers what the end of the run will want to know.
-struct Forward<'a> {
+/// Sends what was read to the host, and keeps what the end of the run needs.
+struct Forwarder<'a> {
     host: &'a HostLink,
-    words: Words<'a>,
-    out_lines: Lines,
-    error_lines: Lines,
+    rewriter: StderrRewriter<'a>,
+    out_lines: LineBuffer,
+    error_lines: LineBuffer,
     last_line: JsonLine,
-    said: Said,
-    refusals: Refusals,
+    tail: StderrTail,
+    refusals: RefusedCommands,
     left: Option<Vec<u8>>,
 }
 
-impl<'a> Forward<'a> {
+impl<'a> Forwarder<'a> {
     fn new(run: &'a RunCommand, host: &'a HostLink) -> Self {
         Self {
             host,
-            words: Words::new(run),
-            out_lines: Lines::default(),
-            error_lines: Lines::default(),
+            rewriter: StderrRewriter::new(run),
+            out_lines: LineBuffer::default(),
+            error_lines: LineBuffer::default(),
             last_line: JsonLine::new(run.limits.result_bytes as usize),
-            said: Said::default(),
-            refusals: Refusals::default(),
+            tail: StderrTail::default(),
+            refusals: RefusedCommands::default(),
             left: None,
         }
     }
 
-    /// The state of a session's shell; of more than is kept, only that it was more.
+    /// The state of a session's shell, cut one byte after the most that is kept.
     fn left(&mut self, bytes: &[u8]) -> io::Result<()> {
         let left = self.left.get_or_insert_default();
         let room = (MAX_STATE_BYTES + 1).saturating_sub(left.len());
@@ -277,8 +281,8 @@ impl<'a> Forward<'a> {
     }
 
     fn stderr(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Self { host, words, said, refusals, .. } = self;
-        self.error_lines.push(bytes, |text| print_error(host, words, said, refusals, text))
+        let Self { host, rewriter, tail, refusals, .. } = self;
+        self.error_lines.push(bytes, |text| print_error(host, rewriter, tail, refusals, text))
     }
 
     fn refused(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -293,14 +297,14 @@ impl<'a> Forward<'a> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let Self { host, words, said, refusals, .. } = self;
+        let Self { host, rewriter, tail, refusals, .. } = self;
         self.out_lines.flush(|text| print(host, Stream::Stdout, text))?;
-        self.error_lines.flush(|text| print_error(host, words, said, refusals, text))
+        self.error_lines.flush(|text| print_error(host, rewriter, tail, refusals, text))
     }
 
-    fn finish(self, status: ExitStatus, is_overdue: bool) -> Ended {
-        let Self { last_line, said, refusals, left, .. } = self;
-        Ended { status, is_overdue, left, last_line: last_line.finish(), said, refusals }
+    fn finish(self, status: ExitStatus, is_overdue: bool) -> ShellExit {
+        let Self { last_line, tail, refusals, left, .. } = self;
+        ShellExit { status, is_overdue, left, last_line: last_line.finish(), tail, refusals }
     }
 }
 
@@ -310,15 +314,15 @@ fn print(host: &HostLink, stream: Stream, text: &[u8]) -> io::Result<()> {
 
 fn print_error(
     host: &HostLink,
-    words: &Words<'_>,
-    said: &mut Said,
-    refusals: &mut Refusals,
+    rewriter: &StderrRewriter<'_>,
+    tail: &mut StderrTail,
+    refusals: &mut RefusedCommands,
     text: &[u8],
 ) -> io::Result<()> {
-    let cleaned = words.as_if_a_file(text);
+    let cleaned = rewriter.as_if_a_file(text);
     let text = cleaned.as_deref().unwrap_or(text);
-    text.split(|byte| *byte == b'\n').for_each(|line| said.push(line));
-    if let Some(attempt) = refusals.look_at(text, words) {
+    text.split(|byte| *byte == b'\n').for_each(|line| tail.push(line));
+    if let Some(attempt) = refusals.scan_line(text, rewriter) {
         host.send(&Event::Denied { attempt })?;
     }
     print(host, Stream::Stderr, text)

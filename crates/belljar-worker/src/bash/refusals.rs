@@ -1,25 +1,25 @@
-//! Commands that were refused: told by the handler through its descriptor, or, where bash was not
-//! the one who looked for the command (`xargs rm`, `exec rm`, `/usr/bin/rm`), read from what was
-//! said about it.
+//! Commands that were refused: reported by the handler through its descriptor, or, where another
+//! program than bash looked for the command (`xargs rm`, `exec rm`, `/usr/bin/rm`), read from that
+//! program's message.
 //!
-//! The code could write to that descriptor too. All it wins is a false line in the log.
+//! The code could write to that descriptor too, but that only adds a false line to its own log.
 
 use std::path::Path;
 
 use super::{
     commands::{DIRECTORIES, refusal_of},
     paths,
-    said::{Words, complaint},
+    stderr::{StderrRewriter, complaint},
 };
 
-/// The host need not hear of more.
-const MAX_TOLD: usize = 100;
-/// What the handler may write without a NUL before it is forgotten.
+/// No more attempts are reported to the host.
+const MAX_REPORTED: usize = 100;
+/// The most the handler may write without a NUL before it is dropped.
 const MAX_UNREAD_BYTES: usize = 4096;
 
 /// One command that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct RefusedCommand {
     /// The command's name or path.
     pub(super) name: String,
     /// The whole attempt, as far as it is known.
@@ -28,19 +28,19 @@ pub(super) struct Refusal {
 
 /// What was refused so far.
 #[derive(Debug, Default)]
-pub(super) struct Refusals {
+pub(super) struct RefusedCommands {
     unread: Vec<u8>,
-    told: usize,
-    last: Option<Refusal>,
+    reported: usize,
+    last: Option<RefusedCommand>,
 }
 
-impl Refusals {
-    /// Takes what the handler wrote; gives what the host is to hear of.
+impl RefusedCommands {
+    /// Takes what the handler wrote; returns the attempts to report to the host.
     pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<String> {
         self.unread.extend_from_slice(bytes);
         let mut attempts = Vec::new();
         while let Some((name, attempt, length)) = first_record(&self.unread) {
-            attempts.extend(self.note(Refusal { name, attempt }));
+            attempts.extend(self.note(RefusedCommand { name, attempt }));
             self.unread.drain(..length);
         }
         if self.unread.len() > MAX_UNREAD_BYTES {
@@ -49,27 +49,31 @@ impl Refusals {
         attempts
     }
 
-    /// Looks whether a line of standard error tells of a refusal, or of something that was reached
-    /// for in vain.
-    pub(super) fn look_at(&mut self, line: &[u8], words: &Words<'_>) -> Option<String> {
+    /// Returns the attempt that a line of standard error is about, if it is about a refused
+    /// command, a path that was not granted or the network.
+    pub(super) fn scan_line(
+        &mut self,
+        line: &[u8],
+        rewriter: &StderrRewriter<'_>,
+    ) -> Option<String> {
         let line = String::from_utf8_lossy(line);
         let line = line.trim_end();
-        if let Some(name) = refused_in(line, words.file_name) {
-            return self.note(Refusal { attempt: name.clone(), name });
+        if let Some(name) = refused_in(line, rewriter.file_name) {
+            return self.note(RefusedCommand { attempt: name.clone(), name });
         }
-        let attempt = paths::attempt(line, words.granted)?;
-        self.told += 1;
-        (self.told <= MAX_TOLD).then_some(attempt)
+        let attempt = paths::attempt(line, rewriter.granted)?;
+        self.reported += 1;
+        (self.reported <= MAX_REPORTED).then_some(attempt)
     }
 
     /// The last command that was refused.
-    pub(super) fn last(&self) -> Option<&Refusal> {
+    pub(super) fn last(&self) -> Option<&RefusedCommand> {
         self.last.as_ref()
     }
 
-    fn note(&mut self, refusal: Refusal) -> Option<String> {
-        self.told += 1;
-        let attempt = (self.told <= MAX_TOLD).then(|| refusal.attempt.clone());
+    fn note(&mut self, refusal: RefusedCommand) -> Option<String> {
+        self.reported += 1;
+        let attempt = (self.reported <= MAX_REPORTED).then(|| refusal.attempt.clone());
         self.last = Some(refusal);
         attempt
     }
@@ -83,7 +87,7 @@ fn first_record(bytes: &[u8]) -> Option<(String, String, usize)> {
     Some((text(name), text(attempt), bytes.len() - rest.len()))
 }
 
-/// Who says of a command that it is not there, and in which words.
+/// The messages of programs about a command that does not exist: what comes before and after it.
 const TELLERS: &[(&str, &str)] = &[
     ("xargs: ", ": No such file or directory"),
     ("xargs: ", ": Permission denied"),
@@ -101,7 +105,7 @@ const TELLERS: &[(&str, &str)] = &[
     ("sh: 1: ", ": not found"),
 ];
 
-/// The command a line says was not found or not allowed.
+/// The command that a line says was not found or not allowed.
 fn refused_in(line: &str, file_name: &str) -> Option<String> {
     let what = complaint(line, file_name).map(|complaint| complaint.what);
     let said = what.unwrap_or(line);

@@ -1,4 +1,4 @@
-//! What a shell leaves to the next one of its session: text that bash itself writes and reads.
+//! The state that a shell hands to the next one of its session: text that bash writes and reads.
 //!
 //! No process lives between two runs. At the end of each, however the script ends, the shell
 //! writes its options, variables, functions and aliases to a descriptor (`save.sh`); the next one
@@ -11,7 +11,7 @@ use belljar_wire::{ErrorCode, GuestError, RunCommand};
 
 use super::commands;
 
-/// As much is kept; the kernel takes arguments of two megabytes in all.
+/// The most that is kept; the kernel takes arguments of two megabytes in all.
 pub(super) const MAX_STATE_BYTES: usize = 1 << 20;
 /// An argument may have 128 KiB.
 const ARGUMENT_BYTES: usize = 100 << 10;
@@ -25,9 +25,9 @@ const NOT_KEPT: [&str; 4] = ["noexec", "onecmd", "privileged", "history"];
 /// Variables every run is given.
 const GIVEN: [&str; 5] = ["HOME", "TMPDIR", "LANG", "LC_CTYPE", "PATH"];
 
-/// What one run has left.
+/// The state at the end of one run.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct ShellState {
     options: String,
     switches: String,
     variables: String,
@@ -39,12 +39,12 @@ pub(super) struct State {
 
 /// Descriptors a shell of a session writes to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Descriptors {
+pub(super) struct ShellDescriptors {
     pub(super) refused: i32,
     pub(super) state: i32,
 }
 
-impl State {
+impl ShellState {
     /// Reads what a shell wrote: the last record that is whole, if there is one.
     pub(super) fn read(written: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(written);
@@ -64,7 +64,7 @@ impl State {
     }
 
     /// What the next shell evaluates before its code, in pieces that fit an argument each.
-    pub(super) fn arguments(&self, run: &RunCommand, descriptors: Descriptors) -> Vec<String> {
+    pub(super) fn arguments(&self, run: &RunCommand, descriptors: ShellDescriptors) -> Vec<String> {
         let text = self.prologue(run, descriptors);
         let mut rest = text.as_str();
         let mut pieces = Vec::new();
@@ -76,7 +76,7 @@ impl State {
         pieces
     }
 
-    fn prologue(&self, run: &RunCommand, descriptors: Descriptors) -> String {
+    fn prologue(&self, run: &RunCommand, descriptors: ShellDescriptors) -> String {
         let granted: Vec<&str> =
             run.grants.env.keys().map(String::as_str).filter(|name| is_name(name)).collect();
         let given = [&GIVEN[..], &granted[..]].concat().join(" ");
@@ -120,12 +120,12 @@ fn is_name(name: &str) -> bool {
     name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty()
 }
 
-/// The script has made more than is kept.
+/// The error of a script whose state is larger than what is kept.
 pub(super) fn too_large() -> GuestError {
     let kibibytes = MAX_STATE_BYTES >> 10;
     let message = format!(
-        "the variables and functions of the session are larger than {kibibytes} KiB: those of this \
-         run are not kept"
+        "the session's variables and functions are larger than {kibibytes} KiB: the changes of this run \
+         were not saved"
     );
     GuestError::new(ErrorCode::LimitMemory, message)
         .with_hint("Keep data in files in /work, and unset what is no longer needed.")

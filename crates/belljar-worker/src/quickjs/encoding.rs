@@ -29,7 +29,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> rquickjs::Re
             let bytes = bytes_of(&hex).ok_or_else(|| out_of_memory(&ctx))?;
             let decoded = decode_text(&encoding, &bytes, fatal, stream);
             Ok::<_, rquickjs::Error>(
-                decoded.map(|Decoded { text, left_over }| List((text, left_over))),
+                decoded.map(|DecodedText { text, left_over }| List((text, left_over))),
             )
         };
     native.set("decodeText", Function::new(ctx.clone(), decode)?)
@@ -47,13 +47,13 @@ fn out_of_memory(ctx: &Ctx<'_>) -> rquickjs::Error {
 
 /// Text, and how many bytes at the end wait for more.
 #[derive(Debug, PartialEq, Eq)]
-struct Decoded {
+struct DecodedText {
     text: String,
     left_over: usize,
 }
 
 /// None when `fatal` and the bytes are not valid in this encoding.
-fn decode_text(encoding: &str, bytes: &[u8], fatal: bool, stream: bool) -> Option<Decoded> {
+fn decode_text(encoding: &str, bytes: &[u8], fatal: bool, stream: bool) -> Option<DecodedText> {
     let left_over = match (stream, encoding) {
         (true, "utf-8") => unfinished_utf8(bytes),
         (true, "utf-16le" | "utf-16be") => unfinished_utf16(bytes, encoding),
@@ -66,7 +66,7 @@ fn decode_text(encoding: &str, bytes: &[u8], fatal: bool, stream: bool) -> Optio
         "utf-16le" | "utf-16be" => decode_utf16(bytes, encoding, fatal)?,
         _ => bytes.iter().map(|byte| windows_1252(*byte)).collect(),
     };
-    Some(Decoded { text, left_over })
+    Some(DecodedText { text, left_over })
 }
 
 /// How long the beginning of a character is that the bytes end with.

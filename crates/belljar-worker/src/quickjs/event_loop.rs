@@ -12,33 +12,33 @@ use rquickjs::{
 };
 
 use super::{
-    current::{Current, Heard},
-    failure::{Failure, Occasion, When},
-    library::Library,
-    rejections::Rejections,
+    current_run::{CurrentRun, HostInput},
+    failure::{Occasion, RunFailure, TimeoutPoint},
+    library::GuestLibrary,
+    rejections::RejectionTracker,
 };
 
-/// Jobs between two looks at the clock. Seldom: the engine looks itself while it runs bytecode,
-/// and then knows the line.
+/// Promise jobs between two checks of the deadline. The engine checks it too while it runs
+/// bytecode, and then knows the line.
 const JOBS_PER_CHECK: u32 = 1 << 17;
 /// Callbacks after which a durable run takes an input, if it waits for one.
 const BUSY_ROUNDS: u32 = 1000;
-/// With less memory than this left, code cannot be expected to go on.
+/// With less free memory than this, code cannot continue.
 static PROBE: [u8; 64 << 10] = [0; 64 << 10];
 
 /// What one run's loop works with.
 pub(super) struct EventLoop<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) context: &'a Context,
-    pub(super) library: &'a Library,
-    pub(super) rejections: &'a Rejections,
-    pub(super) current: &'a Current,
+    pub(super) library: &'a GuestLibrary,
+    pub(super) rejections: &'a RejectionTracker,
+    pub(super) current: &'a CurrentRun,
 }
 
-/// Where the body stands.
-enum Body {
+/// How far the body of the code is.
+enum BodyState {
     Pending,
-    /// Over, with nothing to say; timers may still be waiting.
+    /// Over without a value; timers may still be waiting.
     Done,
     /// Over, with a value.
     Value(Persistent<Value<'static>>),
@@ -49,16 +49,18 @@ impl EventLoop<'_> {
     pub(super) fn run(
         &self,
         body: &Persistent<Promise<'static>>,
-    ) -> Result<Option<Persistent<Value<'static>>>, Failure> {
+    ) -> Result<Option<Persistent<Value<'static>>>, RunFailure> {
         let mut busy = 0;
         loop {
             self.run_jobs()?;
             let is_done = match self.context.with(|ctx| self.look_at(&ctx, body))? {
-                // A call that nobody waits for is made all the same: it has left already.
-                Body::Value(value) if self.current.waiting_calls() == 0 => return Ok(Some(value)),
-                Body::Value(_) => true,
-                Body::Done => true,
-                Body::Pending => false,
+                // A call that is not awaited is finished all the same: it was already sent.
+                BodyState::Value(value) if self.current.waiting_calls() == 0 => {
+                    return Ok(Some(value));
+                }
+                BodyState::Value(_) => true,
+                BodyState::Done => true,
+                BodyState::Pending => false,
             };
             if self.try_with(|ctx| self.library.run_one(ctx))? {
                 busy += 1;
@@ -69,9 +71,9 @@ impl EventLoop<'_> {
             let delay = self.try_with(|ctx| self.library.delay(ctx, is_done))?;
             match (Duration::try_from_secs_f64(delay / 1e3).ok(), self.current.waiting_calls()) {
                 (None, 0) if is_done => return Ok(None),
-                // A job that was interrupted leaves nobody to settle what it was about to.
+                // An interrupted job cannot settle its promise any more.
                 (None, 0) if self.current.is_overdue() => {
-                    return Err(Failure::Overdue(When::BetweenJobs));
+                    return Err(RunFailure::Overdue(TimeoutPoint::BetweenJobs));
                 }
                 (None, 0) => return Err(self.context.with(stalled)),
                 (delay, _) => self.wait(delay)?,
@@ -80,7 +82,7 @@ impl EventLoop<'_> {
     }
 
     /// Timers that are always due must not keep outcomes from the code.
-    fn listen_meanwhile(&self, busy: &mut u32) -> Result<(), Failure> {
+    fn listen_meanwhile(&self, busy: &mut u32) -> Result<(), RunFailure> {
         if self.current.waiting_calls() == 0 {
             return Ok(());
         }
@@ -90,14 +92,14 @@ impl EventLoop<'_> {
                 *busy = 0;
                 return self.take_input();
             }
-        } else if self.current.hears_within(Duration::ZERO) {
+        } else if self.current.has_input_within(Duration::ZERO) {
             return self.take_input();
         }
         Ok(())
     }
 
     /// Runs promise jobs until there are none.
-    fn run_jobs(&self) -> Result<(), Failure> {
+    fn run_jobs(&self) -> Result<(), RunFailure> {
         let mut until_check = JOBS_PER_CHECK;
         loop {
             match self.runtime.execute_pending_job() {
@@ -109,14 +111,18 @@ impl EventLoop<'_> {
             if until_check == 0 {
                 until_check = JOBS_PER_CHECK;
                 if self.current.is_overdue() {
-                    return Err(Failure::Overdue(When::BetweenJobs));
+                    return Err(RunFailure::Overdue(TimeoutPoint::BetweenJobs));
                 }
             }
         }
     }
 
-    fn look_at(&self, ctx: &Ctx<'_>, body: &Persistent<Promise<'static>>) -> Result<Body, Failure> {
-        let caught = |error| Failure::caught(ctx, error, Occasion::Running, self.current);
+    fn look_at(
+        &self,
+        ctx: &Ctx<'_>,
+        body: &Persistent<Promise<'static>>,
+    ) -> Result<BodyState, RunFailure> {
+        let caught = |error| RunFailure::caught(ctx, error, Occasion::Running, self.current);
         let body = body.clone().restore(ctx).map_err(caught)?;
         // A rejected body throws here what it was rejected with.
         let settled = match body.state() {
@@ -126,17 +132,17 @@ impl EventLoop<'_> {
             }
         };
         if let Some(reason) = self.rejections.first(ctx).map_err(caught)? {
-            return Err(Failure::Thrown(Occasion::Unhandled, Persistent::save(ctx, reason)));
+            return Err(RunFailure::Thrown(Occasion::Unhandled, Persistent::save(ctx, reason)));
         }
-        let Some(value) = settled else { return Ok(Body::Pending) };
+        let Some(value) = settled else { return Ok(BodyState::Pending) };
         if value.is_undefined() || self.library.is_timer(ctx, &value).map_err(caught)? {
-            return Ok(Body::Done);
+            return Ok(BodyState::Done);
         }
-        Ok(Body::Value(Persistent::save(ctx, value)))
+        Ok(BodyState::Value(Persistent::save(ctx, value)))
     }
 
     /// Waits for a timer or an input, though not past the deadline.
-    fn wait(&self, delay: Option<Duration>) -> Result<(), Failure> {
+    fn wait(&self, delay: Option<Duration>) -> Result<(), RunFailure> {
         if self.current.is_durable() {
             if let Some(delay) = delay {
                 self.current.want_timer(delay);
@@ -147,27 +153,31 @@ impl EventLoop<'_> {
         let time = delay.into_iter().chain(left).min().unwrap_or(Duration::MAX);
         if self.current.waiting_calls() == 0 {
             thread::sleep(time);
-        } else if self.current.hears_within(time) {
+        } else if self.current.has_input_within(time) {
             return self.take_input();
         }
-        if self.current.is_overdue() { Err(Failure::Overdue(When::Waiting)) } else { Ok(()) }
+        if self.current.is_overdue() {
+            Err(RunFailure::Overdue(TimeoutPoint::Waiting))
+        } else {
+            Ok(())
+        }
     }
 
-    fn take_input(&self) -> Result<(), Failure> {
+    fn take_input(&self) -> Result<(), RunFailure> {
         match self.current.receive() {
-            Some(Heard::Reply(reply)) => self.try_with(|ctx| self.library.settle(ctx, reply)),
-            Some(Heard::Timer) => Ok(()),
+            Some(HostInput::Reply(reply)) => self.try_with(|ctx| self.library.settle(ctx, reply)),
+            Some(HostInput::Timer) => Ok(()),
             // The host is gone, and ends the cell.
-            None => Err(Failure::Stalled),
+            None => Err(RunFailure::Stalled),
         }
     }
 
     fn try_with<T>(
         &self,
         call: impl FnOnce(&Ctx<'_>) -> rquickjs::Result<T>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, RunFailure> {
         self.context.with(|ctx| {
-            let caught = |error| Failure::caught(&ctx, error, Occasion::Running, self.current);
+            let caught = |error| RunFailure::caught(&ctx, error, Occasion::Running, self.current);
             call(&ctx).map_err(caught)
         })
     }
@@ -176,12 +186,12 @@ impl EventLoop<'_> {
 /// Nothing is left to do while the body waits. A job that finds no memory is lost without a word,
 /// so that is asked first. (What the lost job held may be free again by now: the host, which knows
 /// the most that was in use, looks too.)
-fn stalled(ctx: Ctx<'_>) -> Failure {
+fn stalled(ctx: Ctx<'_>) -> RunFailure {
     match ArrayBuffer::new_copy(ctx.clone(), PROBE) {
-        Ok(_) => Failure::Stalled,
+        Ok(_) => RunFailure::Stalled,
         Err(_) => {
             ctx.catch();
-            Failure::Exhausted
+            RunFailure::Exhausted
         }
     }
 }

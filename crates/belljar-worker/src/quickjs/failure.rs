@@ -1,68 +1,68 @@
-//! From what went wrong to what the agent is told: code, message, place, and what to do.
+//! From a failed run to the error the agent gets: code, message, place, and what to do.
 
 use belljar_wire::{ErrorCode, Event, GuestError, GuestLimits};
 use rquickjs::{Ctx, Error, Persistent, Type, Value};
 
 use super::{
-    current::Current,
-    frames::{Frame, Origin, Trace, current, describe},
+    current_run::CurrentRun,
+    error_reader::{ErrorReader, LibraryErrorInfo},
+    frames::{Frame, Origin, StackTrace, current, describe},
     hints,
-    missing::{self, Missing},
-    thrown::{Thrown, Told},
+    missing_names::{self, MissingName},
 };
 use crate::disk;
 
-/// Longer callees are expressions nobody would recognise.
+/// Longer callees are expressions, not names that help a reader.
 const MAX_CALLEE_BYTES: usize = 100;
 
 /// Why a run ended without a value. The values live in the runtime.
 #[derive(Debug)]
-pub(super) enum Failure {
-    /// This was thrown.
+pub(super) enum RunFailure {
+    /// The code threw this value and did not catch it.
     Thrown(Occasion, Persistent<Value<'static>>),
-    /// The deadline passed.
-    Overdue(When),
-    /// The body waits for something that cannot happen.
+    /// The deadline of the run has passed.
+    Overdue(TimeoutPoint),
+    /// The code waits for a promise that can no longer settle.
     Stalled,
-    /// There was no memory to go on with.
+    /// There is too little memory left to continue.
     Exhausted,
-    /// It is in words already.
-    Told(GuestError),
+    /// The error is already described.
+    Reported(GuestError),
     /// The engine itself failed.
     Engine(Error),
 }
 
-/// What went on when the deadline passed.
+/// What the code was doing when the deadline passed.
 #[derive(Debug)]
-pub(super) enum When {
+pub(super) enum TimeoutPoint {
     /// The code ran, and this was thrown to interrupt it.
     Running(Persistent<Value<'static>>),
-    /// It was between one job of a promise and the next.
+    /// The engine was between two promise jobs.
     BetweenJobs,
-    /// It waited.
+    /// The code waited for timers or tool calls.
     Waiting,
 }
 
-/// When something was thrown.
+/// What was going on when a value was thrown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occasion {
     /// The caller's context was parsed.
     Context,
     /// QuickJS compiled what the transpiler made.
     Compiling,
-    /// Guest code ran.
+    /// The guest code was running.
     Running,
-    /// A promise was rejected, and nobody handled it.
+    /// A promise was rejected without a handler.
     Unhandled,
 }
 
-impl Failure {
-    /// What is behind an error of the bindings, taken out of the context.
+impl RunFailure {
+    /// The failure behind an error of the bindings; takes the exception out of the context.
     pub(super) fn caught(
         ctx: &Ctx<'_>,
         error: Error,
         occasion: Occasion,
-        current: &Current,
+        current: &CurrentRun,
     ) -> Self {
         // Without memory, strings cannot be read, and leave an exception behind.
         if !error.is_exception() && !ctx.has_exception() {
@@ -70,35 +70,35 @@ impl Failure {
         }
         let value = Persistent::save(ctx, ctx.catch());
         match current.is_overdue() {
-            true => Self::Overdue(When::Running(value)),
+            true => Self::Overdue(TimeoutPoint::Running(value)),
             false => Self::Thrown(occasion, value),
         }
     }
 }
 
-/// Tells failures of one run.
+/// Describes the failures of one run.
 pub(super) struct Reporter<'a, 'js> {
-    pub(super) thrown: Thrown<'a, 'js>,
-    pub(super) current: &'a Current,
+    pub(super) reader: ErrorReader<'a, 'js>,
+    pub(super) current: &'a CurrentRun,
     pub(super) limits: &'a GuestLimits,
 }
 
 impl<'js> Reporter<'_, 'js> {
     /// The error of a run that ended this way.
-    pub(super) fn report(&self, failure: Failure) -> GuestError {
+    pub(super) fn report(&self, failure: RunFailure) -> GuestError {
         match failure {
-            Failure::Thrown(occasion, value) => match value.restore(self.thrown.ctx) {
+            RunFailure::Thrown(occasion, value) => match value.restore(self.reader.ctx) {
                 Ok(value) => self.thrown_when(occasion, &value),
                 Err(error) => engine_failed(&error),
             },
-            Failure::Overdue(when) => self.overdue(when),
-            Failure::Stalled => {
-                let message = "the code waits for a promise that nothing can settle any more";
+            RunFailure::Overdue(when) => self.overdue(when),
+            RunFailure::Stalled => {
+                let message = "the code awaits a promise that can no longer settle";
                 GuestError::new(ErrorCode::RuntimeStalled, message).with_hint(hints::STALLED)
             }
-            Failure::Exhausted => self.out_of_memory("out of memory"),
-            Failure::Told(error) => error,
-            Failure::Engine(error) => engine_failed(&error),
+            RunFailure::Exhausted => self.out_of_memory("out of memory"),
+            RunFailure::Reported(error) => error,
+            RunFailure::Engine(error) => engine_failed(&error),
         }
     }
 
@@ -120,19 +120,21 @@ impl<'js> Reporter<'_, 'js> {
                 if error.code != ErrorCode::RequestInvalid {
                     return error;
                 }
-                GuestError::new(error.code, format!("context is not JSON: {}", error.message))
+                GuestError::new(error.code, format!("context is not valid JSON: {}", error.message))
             }
         }
     }
 
-    fn overdue(&self, when: When) -> GuestError {
+    fn overdue(&self, when: TimeoutPoint) -> GuestError {
         let (hint, interrupted) = match when {
-            When::Running(value) => (hints::TIMEOUT_RUNNING, value.restore(self.thrown.ctx).ok()),
-            When::BetweenJobs => (hints::TIMEOUT_RUNNING, None),
-            When::Waiting => (hints::TIMEOUT_WAITING, None),
+            TimeoutPoint::Running(value) => {
+                (hints::TIMEOUT_RUNNING, value.restore(self.reader.ctx).ok())
+            }
+            TimeoutPoint::BetweenJobs => (hints::TIMEOUT_RUNNING, None),
+            TimeoutPoint::Waiting => (hints::TIMEOUT_WAITING, None),
         };
         let error = interrupted.as_ref().and_then(Value::as_object);
-        let mut frames = error.map(|error| self.thrown.trace(error).frames).unwrap_or_default();
+        let mut frames = error.map(|error| self.reader.trace(error).frames).unwrap_or_default();
         let mut message = format!("timed out after {}", hints::duration(self.limits.wall_ms));
         if let Some(top) = frames.first_mut() {
             top.place_at_loop();
@@ -147,50 +149,51 @@ impl<'js> Reporter<'_, 'js> {
 
     /// A value that was thrown, or that a promise was rejected with.
     fn thrown(&self, value: &Value<'js>, code: ErrorCode) -> GuestError {
-        let Some(object) = self.thrown.as_error(value) else {
+        let Some(object) = self.reader.as_error(value) else {
             return self.thrown_value(value, code);
         };
-        let mut trace = self.thrown.trace(object);
-        let mut message = self.thrown.headline(object);
+        let mut trace = self.reader.trace(object);
+        let mut message = self.reader.headline(object);
         if let Some(error) = self.limit(&message) {
             return self.placed(error, &trace.frames, String::new());
         }
         self.name_missing_function(&mut message, &mut trace);
         let mut error = GuestError::new(code, message);
-        if let Some(Told { code, hint, tool_name }) = self.thrown.told(object) {
+        if let Some(LibraryErrorInfo { code, hint, tool_name }) = self.reader.library_error(object)
+        {
             (error.code, error.hint, error.tool_name) = (code, hint, tool_name);
-        } else if let Some((name, hint)) = self.thrown.file_error(object) {
+        } else if let Some((name, hint)) = self.reader.file_error(object) {
             (error.code, error.hint) = (of_file_error(&name).unwrap_or(code), Some(hint));
         } else if let Some(name) = undefined_name(&error.message)
-            && let Some(missing) = missing::lookup(name)
+            && let Some(missing) = missing_names::lookup(name)
         {
             error = self.missing(name, missing, code);
         } else {
             error.hint = hints::for_message(&error.message).map(str::to_owned);
         }
-        self.placed(error, &trace.frames, self.thrown.related(object))
+        self.placed(error, &trace.frames, self.reader.related(object))
     }
 
-    /// A value that is no error: all there is to say is what it looks like.
+    /// A thrown value that is not an error: the message is how the console would print it.
     fn thrown_value(&self, value: &Value<'js>, code: ErrorCode) -> GuestError {
         if self.stands_for_no_memory(value) {
             return self.out_of_memory("out of memory");
         }
-        GuestError::new(code, format!("Uncaught {}", self.thrown.inspect(value)))
+        GuestError::new(code, format!("Uncaught {}", self.reader.inspect(value)))
             .with_hint("Throw an Error to get a stack: throw new Error(message).")
     }
 
     /// When memory is used up to the last byte, QuickJS cannot make the error that says so, and
     /// throws null. Code that means to do so says it.
     fn stands_for_no_memory(&self, value: &Value<'js>) -> bool {
-        let text = &self.thrown.sources.current().text;
+        let text = &self.reader.sources.current().text;
         let is_meant = text.contains("throw null") || text.contains("reject(null");
         value.type_of() == Type::Uninitialized || value.is_null() && !is_meant
     }
 
     /// A name that exists elsewhere but not here.
-    fn missing(&self, name: &str, missing: Missing, code: ErrorCode) -> GuestError {
-        let Missing { code: refusal, hint } = missing;
+    fn missing(&self, name: &str, missing: MissingName, code: ErrorCode) -> GuestError {
+        let MissingName { code: refusal, hint } = missing;
         if refusal == ErrorCode::RuntimeThrown {
             let message = format!("ReferenceError: {name} does not exist here");
             return GuestError::new(code, message).with_hint(hint);
@@ -201,7 +204,7 @@ impl<'js> Reporter<'_, 'js> {
     }
 
     /// Says what is not a function, which the engine does not.
-    fn name_missing_function(&self, message: &mut String, trace: &mut Trace) {
+    fn name_missing_function(&self, message: &mut String, trace: &mut StackTrace) {
         let Some(top) = trace.frames.first_mut().filter(|_| trace.is_direct) else { return };
         if message == "TypeError: not a function"
             && let Some((callee, place)) = top.called()

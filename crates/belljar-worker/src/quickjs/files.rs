@@ -24,7 +24,7 @@ use rquickjs::{
 };
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::{current::Current, text::text_of};
+use super::{current_run::CurrentRun, text::text_of};
 
 /// Relative paths begin here.
 const WORK: &str = "/work";
@@ -33,14 +33,14 @@ const WORK: &str = "/work";
 pub(super) fn install<'js>(
     ctx: &Ctx<'js>,
     native: &Object<'js>,
-    current: &Rc<Current>,
+    current: &Rc<CurrentRun>,
 ) -> Result<()> {
     let current = current.clone();
     let open = move |ctx: Ctx<'js>| functions(&ctx, &current);
     native.set("openFiles", Function::new(ctx.clone(), open)?)
 }
 
-fn functions<'js>(ctx: &Ctx<'js>, current: &Rc<Current>) -> Result<Object<'js>> {
+fn functions<'js>(ctx: &Ctx<'js>, current: &Rc<CurrentRun>) -> Result<Object<'js>> {
     let files = Object::new(ctx.clone())?;
     files.set_prototype(None)?;
     reading::install(ctx, &files, current)?;

@@ -2,7 +2,7 @@
 
 use std::{cell::OnceCell, fmt::Write as _, rc::Rc};
 
-use super::transpile::{Mapping, Outline, Source, SourceMap, position};
+use super::transpile::{Mapping, SourceCode, SourceMap, SourceOutline, position};
 
 /// One frame of the agent's own code.
 #[derive(Debug, Clone)]
@@ -16,12 +16,12 @@ pub(super) struct Frame {
     pub(super) origin: Origin,
 }
 
-/// When the code of a frame came.
+/// Which run's code a frame is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// With this run.
+    /// The code of this run.
     Current,
-    /// With an earlier one of the session.
+    /// The code of an earlier run of the session.
     Earlier,
 }
 
@@ -71,14 +71,14 @@ impl Frame {
 
 /// The frames of the agent's own code, innermost first.
 #[derive(Debug, Default)]
-pub(super) struct Trace {
+pub(super) struct StackTrace {
     pub(super) frames: Vec<Frame>,
     /// No function of the engine's or the library's was on top of them.
     pub(super) is_direct: bool,
 }
 
-impl Trace {
-    /// The innermost frame of the code of this run: lines that are told are lines of that.
+impl StackTrace {
+    /// The innermost frame of the code of this run: reported lines are lines of that code.
     pub(super) fn current(&self) -> Option<&Frame> {
         current(&self.frames)
     }
@@ -92,24 +92,24 @@ pub(super) fn current(frames: &[Frame]) -> Option<&Frame> {
 /// Knows where generated code came from. Map and outline are drawn when they are first needed.
 #[derive(Debug)]
 pub(super) struct Locator {
-    source: Source,
+    source: SourceCode,
     script_name: String,
     map: OnceCell<Option<SourceMap>>,
-    outline: OnceCell<Outline>,
+    outline: OnceCell<SourceOutline>,
 }
 
 impl Locator {
-    pub(super) fn new(source: Source) -> Self {
+    pub(super) fn new(source: SourceCode) -> Self {
         let script_name = source.script_name();
         Self { source, script_name, map: OnceCell::new(), outline: OnceCell::new() }
     }
 
-    pub(super) fn source(&self) -> &Source {
+    pub(super) fn source(&self) -> &SourceCode {
         &self.source
     }
 
-    fn outline(&self) -> &Outline {
-        self.outline.get_or_init(|| Outline::draw(&self.source))
+    fn outline(&self) -> &SourceOutline {
+        self.outline.get_or_init(|| SourceOutline::draw(&self.source))
     }
 
     /// `    at name (file:line:column)`, or `    at file:line:column` for code that did not

@@ -1,8 +1,8 @@
-//! What the agent can do about an error, in words a model can act on.
+//! Hints: what an agent can do about an error.
 
-/// For every attempt to get at a module.
-pub(super) const MODULE: &str = "Only fs, fs/promises and path can be imported, no other module of \
-    Node's, none of npm's. Use what is built in: console, JSON, Math, Intl, URL, TextEncoder, \
+/// For every attempt to import a module.
+pub(super) const MODULE: &str = "Only fs, fs/promises and path can be imported: no other Node module \
+    and no npm package. Use what is built in: console, JSON, Math, Intl, URL, TextEncoder, \
     crypto.randomUUID, structuredClone, atob/btoa, timers, the `data` helpers. Pass data in with \
     `context`.";
 
@@ -20,11 +20,10 @@ pub(super) const MEMORY: &str = "Work on smaller pieces, and keep only what is n
 
 /// For code that calls itself too often.
 pub(super) const STACK_OVERFLOW: &str =
-    "Look for a recursion that does not end; for deep data use a loop with a stack of its own.";
+    "Look for a recursion that does not end; for deep data use a loop with an explicit stack.";
 
 /// For code that waits for ever.
-pub(super) const STALLED: &str =
-    "Some promise is awaited whose resolve function is never called. Check `new Promise(...)`.";
+pub(super) const STALLED: &str = "The code awaits a promise that is never resolved. Check that each `new Promise(...)` calls resolve.";
 
 /// The message for a module that was asked for.
 pub(super) fn module_refused(module: &str) -> String {
@@ -61,7 +60,7 @@ pub(super) fn for_message(message: &str) -> Option<&'static str> {
     None
 }
 
-/// What to do about a value JSON has no place for.
+/// What to do about a value that JSON cannot represent.
 pub(super) fn for_unsupported(kind: &str) -> &'static str {
     match kind {
         "a promise" => "Add `await` before it, or `await Promise.all(...)` for several.",

@@ -7,7 +7,7 @@ use super::{text::text_of, tools};
 
 /// Saved once the library is evaluated; must be dropped before the runtime is.
 #[derive(Debug)]
-pub(super) struct Library {
+pub(super) struct GuestLibrary {
     run_one: Persistent<Function<'static>>,
     delay: Persistent<Function<'static>>,
     forget: Persistent<Function<'static>>,
@@ -20,7 +20,7 @@ pub(super) struct Library {
     native: Persistent<Object<'static>>,
 }
 
-impl Library {
+impl GuestLibrary {
     /// Takes what is needed from `native`.
     pub(super) fn save(native: &Object<'_>) -> Result<Self> {
         let timers: Object = native.get("loop")?;
@@ -55,7 +55,7 @@ impl Library {
         self.forget.clone().restore(ctx)?.call::<_, ()>(())?;
         let native = self.native.clone().restore(ctx)?;
         for part in ["forgetCalls", "forgetGroups"] {
-            // A part nobody has touched has nothing to forget.
+            // A part of the library that was never loaded has nothing to forget.
             if let Some(forget) = native.get::<_, Option<Function>>(part)? {
                 forget.call::<_, ()>(())?;
             }

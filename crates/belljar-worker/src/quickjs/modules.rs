@@ -9,19 +9,22 @@ use rquickjs::{
     module::Declared,
 };
 
-use super::{current::Current, hints};
+use super::{current_run::CurrentRun, hints};
 
 /// Has every `import` of this runtime end in a `PermissionError`.
-pub(super) fn refuse_all(runtime: &Runtime, current: &Rc<Current>) {
-    runtime.set_loader(Refusal { current: current.clone() }, Refusal { current: current.clone() });
+pub(super) fn refuse_all(runtime: &Runtime, current: &Rc<CurrentRun>) {
+    runtime.set_loader(
+        ModuleRefuser { current: current.clone() },
+        ModuleRefuser { current: current.clone() },
+    );
 }
 
 #[derive(Debug)]
-struct Refusal {
-    current: Rc<Current>,
+struct ModuleRefuser {
+    current: Rc<CurrentRun>,
 }
 
-impl Resolver for Refusal {
+impl Resolver for ModuleRefuser {
     fn resolve<'js>(
         &mut self,
         ctx: &Ctx<'js>,
@@ -42,7 +45,7 @@ impl Resolver for Refusal {
     }
 }
 
-impl Loader for Refusal {
+impl Loader for ModuleRefuser {
     fn load<'js>(
         &mut self,
         _ctx: &Ctx<'js>,

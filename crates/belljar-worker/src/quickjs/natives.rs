@@ -5,7 +5,7 @@ use std::rc::Rc;
 use belljar_wire::{Event, Stream};
 use rquickjs::{Ctx, Error, Exception, Function, Object, Result, String as JsString, TypedArray};
 
-use super::{current::Current, frames::describe, hints, random, text::text_of};
+use super::{current_run::CurrentRun, frames::describe, hints, random, text::text_of};
 
 /// A frame's head is bounded; an attempt is cut long before.
 const MAX_ATTEMPT_BYTES: usize = 1024;
@@ -16,7 +16,7 @@ const MAX_PRINT_BYTES: usize = 256 << 10;
 pub(super) fn install<'js>(
     ctx: &Ctx<'js>,
     native: &Object<'js>,
-    current: &Rc<Current>,
+    current: &Rc<CurrentRun>,
 ) -> Result<()> {
     install_output(ctx, native, current)?;
     install_random(ctx, native, current)?;
@@ -39,7 +39,11 @@ pub(super) fn install<'js>(
     native.set("moduleRefused", Function::new(ctx.clone(), refused)?)
 }
 
-fn install_output<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Current>) -> Result<()> {
+fn install_output<'js>(
+    ctx: &Ctx<'js>,
+    native: &Object<'js>,
+    current: &Rc<CurrentRun>,
+) -> Result<()> {
     let host = current.clone();
     let print = move |stream: JsString<'js>, text: JsString<'js>| {
         let stream = match stream.to_string()?.as_str() {
@@ -62,7 +66,7 @@ fn install_output<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Curren
 }
 
 /// Sends a text in frames the host is sure to take. A log line is one frame, so it is cut.
-fn send_text(host: &Current, stream: Stream, text: &str) {
+fn send_text(host: &CurrentRun, stream: Stream, text: &str) {
     let mut rest = text;
     loop {
         let (piece, after) = rest.split_at(rest.floor_char_boundary(MAX_PRINT_BYTES));
@@ -74,7 +78,11 @@ fn send_text(host: &Current, stream: Stream, text: &str) {
     }
 }
 
-fn install_random<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Current>) -> Result<()> {
+fn install_random<'js>(
+    ctx: &Ctx<'js>,
+    native: &Object<'js>,
+    current: &Rc<CurrentRun>,
+) -> Result<()> {
     let generator = current.clone();
     let next = Function::new(ctx.clone(), move || generator.random.next())?.with_name("random")?;
     native.set("random", next.clone())?;
@@ -85,8 +93,9 @@ fn install_random<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Curren
         if generator.is_durable() {
             generator.random.fill(&mut bytes);
         } else {
-            random::fill(&mut bytes)
-                .map_err(|_| Exception::throw_message(&ctx, "no randomness to be had"))?;
+            random::fill(&mut bytes).map_err(|_| {
+                Exception::throw_message(&ctx, "cannot get random bytes from the system")
+            })?;
         }
         let fresh = TypedArray::<u8>::new_copy(ctx, bytes)?;
         let set: Function = array.as_object().get("set")?;
@@ -97,7 +106,11 @@ fn install_random<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Curren
 
 /// `mapFrames(stack, className)`: the agent's lines of an error's stack, at the places the agent
 /// wrote.
-fn install_stacks<'js>(ctx: &Ctx<'js>, native: &Object<'js>, current: &Rc<Current>) -> Result<()> {
+fn install_stacks<'js>(
+    ctx: &Ctx<'js>,
+    native: &Object<'js>,
+    current: &Rc<CurrentRun>,
+) -> Result<()> {
     let current = current.clone();
     let map = move |stack: JsString<'js>, class: JsString<'js>| {
         let stack = text_of(&stack)?;

@@ -1,5 +1,5 @@
-//! What JavaScript cannot find out about its own values, for printing and cloning them: what is
-//! behind a proxy, and how a promise stands. Runs no guest code.
+//! What JavaScript cannot find out about its own values, for printing and cloning them: the target
+//! of a proxy, and the state of a promise. Runs no guest code.
 
 use rquickjs::{Ctx, Function, Object, Promise, Value, function::Func, promise::PromiseState};
 

@@ -14,7 +14,7 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    /// Starts over from a seed nobody knows.
+    /// Starts again from a seed of the operating system.
     pub(super) fn reseed(&self) -> io::Result<()> {
         let mut seed = [0; 32];
         fill(&mut seed)?;
@@ -22,7 +22,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Starts over from a seed that is known, to give the same again.
+    /// Starts again from a known seed, to give the same numbers.
     pub(super) fn restart(&self, seed: [u8; 32]) {
         let mut state = [0; 4];
         for (word, bytes) in state.iter_mut().zip(seed.as_chunks::<8>().0) {

@@ -1,4 +1,4 @@
-//! Promises that were rejected while nobody was looking.
+//! Promises that were rejected without a handler.
 //!
 //! As in Node, a rejection is an error when it is still unhandled once the job queue is empty.
 
@@ -8,18 +8,18 @@ use rquickjs::{Ctx, Persistent, Runtime, Value};
 
 /// What is unhandled at the moment; must be empty before the runtime is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Rejections {
-    unhandled: RefCell<Vec<Rejection>>,
+pub(super) struct RejectionTracker {
+    unhandled: RefCell<Vec<UnhandledRejection>>,
 }
 
 #[derive(Debug)]
-struct Rejection {
+struct UnhandledRejection {
     promise: Persistent<Value<'static>>,
     reason: Persistent<Value<'static>>,
 }
 
-impl Rejections {
-    /// Has the runtime report here.
+impl RejectionTracker {
+    /// Makes the runtime report rejections to a new tracker.
     pub(super) fn watch(runtime: &Runtime) -> Rc<Self> {
         let rejections = Rc::new(Self::default());
         let tracker = rejections.clone();
@@ -36,7 +36,7 @@ impl Rejections {
         let mut unhandled = self.unhandled.borrow_mut();
         if !is_handled {
             let reason = Persistent::save(ctx, reason);
-            unhandled.push(Rejection { promise, reason });
+            unhandled.push(UnhandledRejection { promise, reason });
         } else if let Some(at) = unhandled.iter().rposition(|one| one.promise == promise) {
             // Dropped after the borrow ends: freeing a promise may free others.
             let handled = unhandled.remove(at);
@@ -51,7 +51,7 @@ impl Rejections {
         reason.map(|reason| reason.restore(ctx)).transpose()
     }
 
-    /// Forgets all of them.
+    /// Forgets all rejections so far.
     pub(super) fn clear(&self) {
         let forgotten = self.unhandled.take();
         drop(forgotten);

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, rc::Rc};
 
 use super::{
-    frames::{Frame, Locator, Origin, Trace},
-    transpile::Source,
+    frames::{Frame, Locator, Origin, StackTrace},
+    transpile::SourceCode,
 };
 
 /// Errors in functions of runs that are longer ago have no frames of theirs.
@@ -16,19 +16,19 @@ const MAX_EARLIER_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Sources {
     current: Rc<Locator>,
-    /// The latest first.
+    /// The sources of earlier runs, the latest first.
     earlier: Vec<Rc<Locator>>,
 }
 
 impl Sources {
     /// What the agent wrote this time.
-    pub(super) fn current(&self) -> &Source {
+    pub(super) fn current(&self) -> &SourceCode {
         self.current.source()
     }
 
     /// Reads the stack of an error of this class. Frames of the class's own constructor are left
     /// out, as in Node: an error is made where its class is used.
-    pub(super) fn trace(&self, stack: &str, error_class: &str) -> Trace {
+    pub(super) fn trace(&self, stack: &str, error_class: &str) -> StackTrace {
         let mut lines = stack.lines().map(|line| self.frame(line)).peekable();
         let is_constructor = |frame: &Option<Frame>| {
             frame.as_ref().and_then(|frame| frame.function.as_deref()) == Some(error_class)
@@ -41,7 +41,7 @@ impl Sources {
             let is_making = index == 0 && is_direct;
             frame.place_at_call(|callee| !is_making || callee == error_class);
         }
-        Trace { frames, is_direct }
+        StackTrace { frames, is_direct }
     }
 
     fn frame(&self, line: &str) -> Option<Frame> {
@@ -66,13 +66,13 @@ impl History {
     }
 
     /// The sources of a run.
-    pub(super) fn with(&self, current: Source) -> Rc<Sources> {
+    pub(super) fn with(&self, current: SourceCode) -> Rc<Sources> {
         let earlier = self.earlier.iter().rev().cloned().collect();
         Rc::new(Sources { current: Rc::new(Locator::new(current)), earlier })
     }
 
     /// Keeps the code of a run that is over, and forgets what is too long ago.
-    pub(super) fn keep(&mut self, sources: &Sources) {
+    pub(super) fn remember(&mut self, sources: &Sources) {
         // Without the maps that may have been drawn: they are larger, and seldom wanted again.
         let source = sources.current().clone();
         self.bytes += source.text.len();

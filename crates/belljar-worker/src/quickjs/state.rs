@@ -5,8 +5,8 @@ use rquickjs::{Ctx, Value};
 
 use super::{
     QuickJs,
-    failure::{Failure, Occasion},
-    value::{self, EncodeError, Encoded},
+    failure::{Occasion, RunFailure},
+    value::{self, EncodeError, EncodedValue},
 };
 
 /// The most that is handed on, in bytes of JSON; the host takes no more.
@@ -18,9 +18,9 @@ impl QuickJs {
     /// Sends the state, if it is an object with something in it. Whether it differs from what was
     /// left, as JSON. What cannot be sent is left out and logged: `state` may be a name the code has
     /// for something of its own, and a run does not fail for that.
-    pub(super) fn send_state(&self, limits: &GuestLimits) -> Result<bool, Failure> {
+    pub(super) fn send_state(&self, limits: &GuestLimits) -> Result<bool, RunFailure> {
         self.context.with(|ctx| {
-            let failed = |error| Failure::caught(&ctx, error, Occasion::Running, &self.current);
+            let failed = |error| RunFailure::caught(&ctx, error, Occasion::Running, &self.current);
             let state: Value = ctx.globals().get("state").map_err(failed)?;
             if !state.is_object() || state.is_function() {
                 return Ok(false);
@@ -28,7 +28,7 @@ impl QuickJs {
             let library = self.library.values(&ctx).map_err(failed)?;
             let most = MAX_STATE_BYTES.min(limits.result_bytes as usize);
             match value::encode(&state, &library, most) {
-                Ok(Encoded { json, lossy }) => {
+                Ok(EncodedValue { json, lossy }) => {
                     if json.starts_with(b"{") && json != NOTHING {
                         self.current.send(&Event::State { cut: false, value: json });
                     }
@@ -39,13 +39,13 @@ impl QuickJs {
         })
     }
 
-    fn leave_out(&self, ctx: &Ctx<'_>, error: EncodeError, most: usize) -> Result<(), Failure> {
+    fn leave_out(&self, ctx: &Ctx<'_>, error: EncodeError, most: usize) -> Result<(), RunFailure> {
         let why = match error {
             EncodeError::Misfit { what, path } => value::describe(what, "state", &path).message,
             EncodeError::TooLarge => format!("state is larger than {most} bytes of JSON"),
             EncodeError::Engine(error) => {
-                let failure = Failure::caught(ctx, error, Occasion::Running, &self.current);
-                if matches!(failure, Failure::Overdue(_)) {
+                let failure = RunFailure::caught(ctx, error, Occasion::Running, &self.current);
+                if matches!(failure, RunFailure::Overdue(_)) {
                     return Err(failure);
                 }
                 "state cannot be read".to_owned()

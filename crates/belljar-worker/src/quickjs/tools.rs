@@ -8,9 +8,9 @@ use rquickjs::{
 };
 
 use super::{
-    current::Current,
+    current_run::CurrentRun,
     text::text_of,
-    value::{self, EncodeError, Encoded},
+    value::{self, EncodeError, EncodedValue},
 };
 
 /// Arguments larger than this do not fit a frame of the host's.
@@ -21,7 +21,7 @@ const MAX_ARGUMENT_BYTES: usize = 16 << 20;
 pub(super) fn install<'js>(
     ctx: &Ctx<'js>,
     native: &Object<'js>,
-    current: &Rc<Current>,
+    current: &Rc<CurrentRun>,
 ) -> Result<()> {
     let current = current.clone();
     let call = move |ctx: Ctx<'js>,
@@ -32,13 +32,13 @@ pub(super) fn install<'js>(
                      stack: JsString<'js>|
           -> Result<Value<'js>> {
         let json = match value::encode(&arguments, &values, MAX_ARGUMENT_BYTES) {
-            Ok(Encoded { json, .. }) => json,
+            Ok(EncodedValue { json, .. }) => json,
             Err(EncodeError::Engine(error)) => return Err(error),
             Err(EncodeError::Misfit { what, path }) => {
                 return value::describe(what, "result", &path).message.into_js(&ctx);
             }
             Err(EncodeError::TooLarge) => {
-                let message = "the arguments are over 16 MiB of JSON";
+                let message = "the arguments are larger than 16 MiB of JSON";
                 return Err(Exception::throw_message(&ctx, message));
             }
         };
@@ -50,7 +50,7 @@ pub(super) fn install<'js>(
 }
 
 /// The agent's line of a call.
-fn line_of(current: &Current, stack: &str) -> Option<u32> {
+fn line_of(current: &CurrentRun, stack: &str) -> Option<u32> {
     let trace = current.sources()?.trace(stack, "");
     Some(trace.current()?.position().0)
 }
@@ -64,7 +64,7 @@ pub(super) fn settle<'js>(ctx: &Ctx<'js>, native: &Object<'js>, reply: ToolReply
     };
     let settle: Function = native.get("settle")?;
     if json.contains(&0) {
-        // The parser ends at a NUL byte, which JSON has no place for.
+        // The parser ends at a NUL byte, which JSON cannot represent.
         return Err(Error::Unknown);
     }
     let value: Value = ctx.json_parse(json)?;

@@ -28,8 +28,8 @@ use oxc::{
     transformer::{TransformOptions, Transformer},
 };
 
-pub(super) use outline::Outline;
-pub(super) use session::Ahead;
+pub(super) use outline::SourceOutline;
+pub(super) use session::PredeclaredNames;
 pub(super) use syntax::position;
 
 /// The parameter through which `import()` reaches the function that refuses it.
@@ -37,16 +37,16 @@ const IMPORT_PARAMETER: &str = "$belljarImport";
 
 /// What the agent wrote.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct SourceCode {
     pub(super) language: Language,
     pub(super) file_name: String,
     pub(super) text: String,
-    pub(super) scope: Scope,
+    pub(super) scope: NameScope,
 }
 
 /// Where the names live that the code declares at its top level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(super) enum NameScope {
     /// They end with the run.
     Run,
     /// They stay for later runs.
@@ -56,12 +56,12 @@ pub(super) enum Scope {
     },
 }
 
-impl Source {
+impl SourceCode {
     /// What the engine calls the script, and nothing else it has.
     pub(super) fn script_name(&self) -> String {
         match self.scope {
-            Scope::Run => self.file_name.clone(),
-            Scope::Session { run } => format!("<run {run}>"),
+            NameScope::Run => self.file_name.clone(),
+            NameScope::Session { run } => format!("<run {run}>"),
         }
     }
 
@@ -76,15 +76,15 @@ impl Source {
     }
 }
 
-/// Why there is no script.
+/// The error of code that cannot be transpiled.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct TranspileError {
     pub(super) error: Box<GuestError>,
-    /// What the code reached for, if it was that.
+    /// What the code reached for, if it was refused for that.
     pub(super) attempt: Option<String>,
 }
 
-impl From<GuestError> for Refusal {
+impl From<GuestError> for TranspileError {
     fn from(error: GuestError) -> Self {
         Self { error: Box::new(error), attempt: None }
     }
@@ -94,11 +94,11 @@ impl From<GuestError> for Refusal {
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) text: String,
-    pub(super) ahead: Ahead,
+    pub(super) ahead: PredeclaredNames,
 }
 
-/// Makes the script.
-pub(super) fn transpile(source: &Source) -> Result<Script, Refusal> {
+/// Turns the agent's code into the script that QuickJS evaluates.
+pub(super) fn transpile(source: &SourceCode) -> Result<Script, TranspileError> {
     nesting::check(source)?;
     let allocator = Allocator::default();
     let (program, ahead) = lower(&allocator, source)?;
@@ -122,7 +122,7 @@ pub(super) struct Mapping {
 
 impl SourceMap {
     /// Transpiles once more, this time taking notes; `None` for a source that does not transpile.
-    pub(super) fn draw(source: &Source) -> Option<Self> {
+    pub(super) fn draw(source: &SourceCode) -> Option<Self> {
         let allocator = Allocator::default();
         let (program, _) = lower(&allocator, source).ok()?;
         let printed = print(&program, Some(PathBuf::from(&source.file_name)));
@@ -139,8 +139,8 @@ impl SourceMap {
 /// Everything up to printing.
 fn lower<'a>(
     allocator: &'a Allocator,
-    source: &'a Source,
-) -> Result<(Program<'a>, Ahead), Refusal> {
+    source: &'a SourceCode,
+) -> Result<(Program<'a>, PredeclaredNames), TranspileError> {
     let parsed = parse(allocator, &source.text, source.source_type());
     if let Some(diagnostic) = parsed.diagnostics.errors().next() {
         return Err(syntax::explain_unparsed(source, diagnostic).into());
@@ -153,7 +153,8 @@ fn lower<'a>(
         return Err(syntax::explain(source, diagnostic).into());
     }
     let scoping = analysed.semantic.into_scoping();
-    let shared = (source.scope != Scope::Run).then(|| session::Names::find(&program, &scoping));
+    let shared =
+        (source.scope != NameScope::Run).then(|| session::TopLevelNames::find(&program, &scoping));
     if source.language == Language::TypeScript {
         let transformer =
             Transformer::new(allocator, Path::new("main.ts"), &TransformOptions::default());

@@ -16,19 +16,19 @@ use rquickjs::{
 };
 
 use super::text::text_and_loss;
-use builtins::{Builtins, Entries, Kind, Opened};
-use error::Step;
+use builtins::{BuiltinContents, BuiltinKind, Builtins, Entries};
+use error::PathStep;
 pub(super) use error::{EncodeError, describe};
-use write::Writer;
+use write::JsonWriter;
 
-/// Containers within containers.
+/// The most levels of objects and arrays within each other.
 const MAX_DEPTH: usize = 100;
 /// Keys whose JSON is remembered: rows of a table share a few.
 const MAX_KNOWN_KEYS: usize = 512;
 
 /// A value as JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Encoded {
+pub(super) struct EncodedValue {
     pub(super) json: Vec<u8>,
     /// Something is not in the JSON as it was.
     pub(super) lossy: bool,
@@ -39,23 +39,23 @@ pub(super) fn encode<'js>(
     value: &Value<'js>,
     library: &Object<'js>,
     max_bytes: usize,
-) -> Result<Encoded, EncodeError> {
+) -> Result<EncodedValue, EncodeError> {
     let mut encoder = Encoder {
         builtins: Builtins::new(library),
-        out: Writer::new(max_bytes),
+        out: JsonWriter::new(max_bytes),
         containers: Vec::new(),
         keys: HashMap::new(),
     };
-    if encoder.value(value, &Step::Top)? == Written::Nothing {
+    if encoder.value(value, &PathStep::Top)? == WriteOutcome::Nothing {
         encoder.out.raw(b"null")?;
     }
     let (json, lossy) = encoder.out.finish();
-    Ok(Encoded { json, lossy })
+    Ok(EncodedValue { json, lossy })
 }
 
 struct Encoder<'js> {
     builtins: Builtins<'js>,
-    out: Writer,
+    out: JsonWriter,
     /// The containers around the current value.
     containers: Vec<Value<'js>>,
     keys: HashMap<Atom<'js>, Box<[u8]>>,
@@ -63,23 +63,27 @@ struct Encoder<'js> {
 
 /// Whether a value left anything in the output; `undefined` does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum WriteOutcome {
     Something,
     Nothing,
 }
 
 impl<'js> Encoder<'js> {
     /// Writes a value found at this step of its container.
-    fn value(&mut self, value: &Value<'js>, at: &Step<'_, 'js>) -> Result<Written, EncodeError> {
+    fn value(
+        &mut self,
+        value: &Value<'js>,
+        at: &PathStep<'_, 'js>,
+    ) -> Result<WriteOutcome, EncodeError> {
         match value.type_of() {
-            Type::Undefined => return Ok(Written::Nothing),
+            Type::Undefined => return Ok(WriteOutcome::Nothing),
             Type::Null => self.out.raw(b"null")?,
             Type::Bool => self.out.boolean(value.as_bool() == Some(true))?,
             Type::Int => self.out.integer(value.as_int().unwrap_or_default())?,
             Type::Float => self.out.float(value.as_float().unwrap_or_default())?,
             Type::String => match value.as_string() {
                 Some(string) => self.text(string)?,
-                None => return Ok(Written::Nothing),
+                None => return Ok(WriteOutcome::Nothing),
             },
             Type::Array | Type::Object | Type::Exception | Type::Proxy | Type::BigInt => {
                 return match self.own_json(value, at)? {
@@ -93,10 +97,10 @@ impl<'js> Encoder<'js> {
             }
             Type::Symbol => return Err(EncodeError::unsupported("a symbol")),
             Type::Module | Type::Uninitialized | Type::Unknown => {
-                return Err(EncodeError::unsupported("a value of the engine's own"));
+                return Err(EncodeError::unsupported("an internal value of the engine"));
             }
         }
-        Ok(Written::Something)
+        Ok(WriteOutcome::Something)
     }
 
     fn text(&mut self, string: &JsString<'js>) -> Result<(), EncodeError> {
@@ -109,7 +113,7 @@ impl<'js> Encoder<'js> {
     fn own_json(
         &mut self,
         value: &Value<'js>,
-        at: &Step<'_, 'js>,
+        at: &PathStep<'_, 'js>,
     ) -> Result<Option<Value<'js>>, EncodeError> {
         let method: Value = match value.as_object() {
             Some(object) => object.get(PredefinedAtom::ToJSON)?,
@@ -124,12 +128,12 @@ impl<'js> Encoder<'js> {
     }
 
     /// Writes a value whose `toJSON`, if any, has had its say.
-    fn replaced(&mut self, value: &Value<'js>) -> Result<Written, EncodeError> {
+    fn replaced(&mut self, value: &Value<'js>) -> Result<WriteOutcome, EncodeError> {
         if value.is_big_int() {
             return Err(EncodeError::unsupported("a BigInt"));
         }
         let Some(object) = value.as_object().filter(|_| is_container(value)) else {
-            return self.value(value, &Step::Top);
+            return self.value(value, &PathStep::Top);
         };
         if self.containers.contains(value) {
             return Err(EncodeError::cycle());
@@ -143,7 +147,7 @@ impl<'js> Encoder<'js> {
         written
     }
 
-    fn container(&mut self, object: &Object<'js>) -> Result<Written, EncodeError> {
+    fn container(&mut self, object: &Object<'js>) -> Result<WriteOutcome, EncodeError> {
         if object.is_array() {
             self.array(object)?;
         } else if object.is_proxy() {
@@ -159,7 +163,7 @@ impl<'js> Encoder<'js> {
                 Some(kind) => return self.builtin(object, kind),
             }
         }
-        Ok(Written::Something)
+        Ok(WriteOutcome::Something)
     }
 
     /// Writes an array, or a proxy of one. (`Array::len` takes for granted that the length fits
@@ -184,8 +188,8 @@ impl<'js> Encoder<'js> {
         if index > 0 {
             self.out.raw(b",")?;
         }
-        let step = Step::Index(index);
-        if self.value(item, &step).map_err(|error| error.under(&step))? == Written::Nothing {
+        let step = PathStep::Index(index);
+        if self.value(item, &step).map_err(|error| error.under(&step))? == WriteOutcome::Nothing {
             self.out.raw(b"null")?;
         }
         Ok(())
@@ -205,10 +209,10 @@ impl<'js> Encoder<'js> {
                 self.out.raw(b",")?;
             }
             self.key(&key)?;
-            let step = Step::Property(&key);
+            let step = PathStep::Property(&key);
             match self.value(&value, &step).map_err(|error| error.under(&step))? {
-                Written::Something => is_first = false,
-                Written::Nothing => self.out.cut(before),
+                WriteOutcome::Something => is_first = false,
+                WriteOutcome::Nothing => self.out.cut(before),
             }
         }
         self.out.raw(b"}")
@@ -228,7 +232,7 @@ impl<'js> Encoder<'js> {
         Ok(())
     }
 
-    /// Errors are told by name and message; their stack is no data.
+    /// Writes an error as its name and message, without its stack.
     fn error(&mut self, error: &Object<'js>) -> Result<(), EncodeError> {
         let entries = [("name", PredefinedAtom::Name), ("message", PredefinedAtom::Message)];
         let mut flat = Vec::new();
@@ -248,28 +252,32 @@ impl<'js> Encoder<'js> {
             }
             self.out.string(key)?;
             self.out.raw(b":")?;
-            let step = Step::Entry(key);
+            let step = PathStep::Entry(key);
             match self.value(value, &step).map_err(|error| error.under(&step))? {
-                Written::Something => is_first = false,
-                Written::Nothing => self.out.cut(before),
+                WriteOutcome::Something => is_first = false,
+                WriteOutcome::Nothing => self.out.cut(before),
             }
         }
         self.out.raw(b"}")
     }
 
-    fn builtin(&mut self, object: &Object<'js>, kind: Kind) -> Result<Written, EncodeError> {
+    fn builtin(
+        &mut self,
+        object: &Object<'js>,
+        kind: BuiltinKind,
+    ) -> Result<WriteOutcome, EncodeError> {
         match self.builtins.open(object, kind)? {
-            Opened::Pretender => self.properties(object)?,
-            Opened::Value(value) => return self.value(&value, &Step::Top),
-            Opened::Entries(Entries { pairs, lossy }) => {
+            BuiltinContents::Pretender => self.properties(object)?,
+            BuiltinContents::Value(value) => return self.value(&value, &PathStep::Top),
+            BuiltinContents::Entries(Entries { pairs, lossy }) => {
                 self.out.note_loss(lossy);
                 self.entries(pairs)?;
             }
-            Opened::Items(items) => self.array(&items)?,
-            Opened::Indexed(length) => self.indexed(object, length)?,
-            Opened::Live(what) => return Err(EncodeError::unsupported(what)),
+            BuiltinContents::Items(items) => self.array(&items)?,
+            BuiltinContents::Indexed(length) => self.indexed(object, length)?,
+            BuiltinContents::Live(what) => return Err(EncodeError::unsupported(what)),
         }
-        Ok(Written::Something)
+        Ok(WriteOutcome::Something)
     }
 }
 

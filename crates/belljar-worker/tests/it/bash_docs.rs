@@ -5,9 +5,8 @@ use crate::{
     documents::examples,
 };
 
-/// A3.
 #[test]
-fn examples_give_what_they_promise() {
+fn a3_examples_give_what_they_promise() {
     let examples = examples(include_str!("../../../../docs/bash.md"), "bash", "# =>");
     assert!(examples.len() >= 5, "only {} examples were found", examples.len());
     for (code, promise) in examples {

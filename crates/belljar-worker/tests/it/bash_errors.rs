@@ -101,7 +101,7 @@ fn missing_paths_have_hints() {
     assert_eq!(hint.as_deref(), Some(expected));
     assert!(failed("wc -l < /nowhere/x").hint.is_some());
     let hint = failed("cat /tmp/nothing-of-that-name").hint.unwrap_or_default();
-    assert!(hint.ends_with("granted with --read /tmp/nothing-of-that-name"), "{hint}");
+    assert!(hint.ends_with("grant it with --read /tmp/nothing-of-that-name"), "{hint}");
     assert_eq!(failed("cat missing").hint, None);
 }
 

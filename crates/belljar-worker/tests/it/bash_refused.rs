@@ -57,8 +57,8 @@ fn the_refusal_says_why() {
     }
     let outcome = run("rm x");
     assert_eq!(outcome.failure().line, Some(1));
-    let hint = "Grant it with --command rm, or do without it: bash's own builtins and the common \
-        commands that read and transform text are there.";
+    let hint = "Grant it with --command rm, or do without it: bash builtins and the common commands \
+        for reading and transforming text are available.";
     assert_eq!(outcome.failure().hint.as_deref(), Some(hint));
 }
 
@@ -71,7 +71,7 @@ fn a_refusal_in_the_middle_is_logged() {
     let outcome = run("rm a || exit 5");
     let error = outcome.failure();
     assert_eq!((error.code, error.exit_code), (ErrorCode::RuntimeExit, Some(5)));
-    assert!(error.hint.as_deref().unwrap_or_default().starts_with("rm was refused on the way."));
+    assert!(error.hint.as_deref().unwrap_or_default().starts_with("rm was refused earlier."));
 }
 
 /// A3: a name nobody knows is an ordinary error, and nothing to log.
@@ -90,7 +90,7 @@ fn paths_are_refused() {
     let outcome = run("echo 'echo 1' > go.sh; ./go.sh");
     let error = outcome.failure();
     assert_eq!((error.code, error.exit_code), (ErrorCode::PermissionCommand, Some(126)));
-    let hint = "Files cannot be executed. A script can be read: bash ./go.sh";
+    let hint = "Files cannot be executed directly. Run a script with: bash ./go.sh";
     assert_eq!(error.hint.as_deref(), Some(hint));
     assert_eq!(outcome.denied, ["./go.sh"]);
     let outcome = run("/usr/bin/no_such_program_here x");

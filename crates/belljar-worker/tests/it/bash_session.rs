@@ -259,7 +259,7 @@ fn b1_state_is_bounded() {
     ]);
     let at = |index: usize| outcomes.get(index).expect("there is such a run");
     assert_eq!(at(0).error, None);
-    let message = "the variables and functions of the session are larger than 1024 KiB: those of this run are not kept";
+    let message = "the session's variables and functions are larger than 1024 KiB: the changes of this run were not saved";
     assert_eq!(
         (at(1).stdout().as_str(), at(1).told()),
         ("1500000\n", (ErrorCode::LimitMemory, message))

@@ -4,23 +4,22 @@ use serde_json::{Value, json};
 
 use crate::{
     cpython_harness::{Python, command, run_session},
-    cpython_tools::{Cell, Said},
+    cpython_tools::{Cell, GuestFrame},
     documents::examples,
 };
 
-/// A2, A8, A11, D1.
 #[test]
-fn examples_give_what_they_promise() {
+fn a2_a8_a11_d1_examples_give_what_they_promise() {
     let examples = examples(include_str!("../../../../docs/python.md"), "python", "# =>");
     assert!(examples.len() > 11, "only {} examples were found", examples.len());
     for (code, promise) in examples {
         let mut cell = Cell::start_with(Python::Data, &code, &json!({"grants": {"modules": []}}));
         let value = loop {
             match cell.hear() {
-                Said::Call(head, arguments) => shop(&mut cell, &head, &arguments),
-                Said::Print(_) | Said::Other(..) => {}
-                Said::Done(value) => break value,
-                other @ (Said::Failed(_) | Said::TimerWanted(_)) => {
+                GuestFrame::Call(head, arguments) => shop(&mut cell, &head, &arguments),
+                GuestFrame::Print(_) | GuestFrame::Other(..) => {}
+                GuestFrame::Done(value) => break value,
+                other @ (GuestFrame::Failed(_) | GuestFrame::TimerWanted(_)) => {
                     unreachable!("{code}: {other:?}");
                 }
             }

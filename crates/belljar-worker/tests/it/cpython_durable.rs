@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cpython_harness::Python,
-    cpython_tools::{Cell, Said},
+    cpython_tools::{Cell, GuestFrame},
 };
 
 const START: f64 = 1_731_500_000_000.0;
@@ -30,14 +30,13 @@ impl Input {
     }
 
     /// Whether the host can know of it, having heard this.
-    fn is_caused_by(self, said: &[Said]) -> bool {
+    fn is_caused_by(self, said: &[GuestFrame]) -> bool {
         match self {
             Self::Reply(call, _) => said
                 .iter()
-                .any(|one| matches!(one, Said::Call(head, _) if head["call"] == json!(call))),
+                .any(|one| matches!(one, GuestFrame::Call(head, _) if head["call"] == json!(call))),
             Self::Timer(at) => {
-                let wanted =
-                    |one: &Said| matches!(one, Said::TimerWanted(when) if *when <= START + at);
+                let wanted = |one: &GuestFrame| matches!(one, GuestFrame::TimerWanted(when) if *when <= START + at);
                 said.iter().any(wanted)
             }
         }
@@ -50,13 +49,13 @@ fn start(python: Python, seed: &str, code: &str) -> Cell {
 }
 
 /// Sends each input as soon as there is a reason for it, and no sooner.
-fn play_late(code: &str, inputs: &[Input]) -> Vec<Said> {
+fn play_late(code: &str, inputs: &[Input]) -> Vec<GuestFrame> {
     let mut cell = start(Python::Plain, "5a", code);
     let (mut said, mut left) = (Vec::new(), inputs.iter());
     let mut next = left.next();
     loop {
         said.push(cell.hear());
-        if matches!(said.last(), Some(Said::Done(_) | Said::Failed(_))) {
+        if matches!(said.last(), Some(GuestFrame::Done(_) | GuestFrame::Failed(_))) {
             return said;
         }
         while let Some(input) = next.filter(|input| input.is_caused_by(&said)) {
@@ -67,13 +66,13 @@ fn play_late(code: &str, inputs: &[Input]) -> Vec<Said> {
 }
 
 /// Sends all inputs before the code can ask for any.
-fn play_early(python: Python, seed: &str, code: &str, inputs: &[Input]) -> Vec<Said> {
+fn play_early(python: Python, seed: &str, code: &str, inputs: &[Input]) -> Vec<GuestFrame> {
     let mut cell = start(python, seed, code);
     for input in inputs {
         input.send(&mut cell);
     }
     let mut said = Vec::new();
-    while !matches!(said.last(), Some(Said::Done(_) | Said::Failed(_))) {
+    while !matches!(said.last(), Some(GuestFrame::Done(_) | GuestFrame::Failed(_))) {
         said.push(cell.hear());
     }
     said
@@ -81,7 +80,7 @@ fn play_early(python: Python, seed: &str, code: &str, inputs: &[Input]) -> Vec<S
 
 /// Plays the program all three ways; what it said.
 #[track_caller]
-fn replay(code: &str, inputs: &[Input]) -> Vec<Said> {
+fn replay(code: &str, inputs: &[Input]) -> Vec<GuestFrame> {
     let late = play_late(code, inputs);
     assert_eq!(play_early(Python::Plain, "5a", code, inputs), late, "inputs are there early");
     assert_eq!(play_early(Python::Again, "5a", code, inputs), late, "another process");
@@ -89,8 +88,8 @@ fn replay(code: &str, inputs: &[Input]) -> Vec<Said> {
 }
 
 #[track_caller]
-fn value_of(said: &[Said]) -> &Value {
-    let Some(Said::Done(value)) = said.last() else { unreachable!("{said:?}") };
+fn value_of(said: &[GuestFrame]) -> &Value {
+    let Some(GuestFrame::Done(value)) = said.last() else { unreachable!("{said:?}") };
     value
 }
 
@@ -168,8 +167,9 @@ looks";
             expected(1_731_500_061.501, 1_061.501, "12:14:21.501000"),
         ])
     );
-    let wanted: Vec<_> = said.iter().filter(|one| matches!(one, Said::TimerWanted(_))).collect();
-    assert_eq!(wanted, [&Said::TimerWanted(START + 61_501.0)]);
+    let wanted: Vec<_> =
+        said.iter().filter(|one| matches!(one, GuestFrame::TimerWanted(_))).collect();
+    assert_eq!(wanted, [&GuestFrame::TimerWanted(START + 61_501.0)]);
 }
 
 /// D6: the classes of `datetime` stay what they are.
@@ -252,19 +252,21 @@ fn the_order_of_inputs_decides_races() {
     );
     let wanted: Vec<_> = said
         .iter()
-        .filter_map(|one| if let Said::TimerWanted(at) = one { Some(at - START) } else { None })
+        .filter_map(
+            |one| if let GuestFrame::TimerWanted(at) = one { Some(at - START) } else { None },
+        )
         .collect();
     assert_eq!(wanted, [100.0, 300.0, 628.0]);
 }
 
-fn prints(said: &[Said]) -> String {
+fn prints(said: &[GuestFrame]) -> String {
     let texts = said.iter().filter_map(|one| match one {
-        Said::Print(text) => Some(text.as_str()),
-        Said::Call(..)
-        | Said::TimerWanted(_)
-        | Said::Done(_)
-        | Said::Failed(_)
-        | Said::Other(..) => None,
+        GuestFrame::Print(text) => Some(text.as_str()),
+        GuestFrame::Call(..)
+        | GuestFrame::TimerWanted(_)
+        | GuestFrame::Done(_)
+        | GuestFrame::Failed(_)
+        | GuestFrame::Other(..) => None,
     });
     texts.collect()
 }
@@ -315,7 +317,7 @@ thread.join()
         ("import asyncio\nawait asyncio.create_subprocess_exec('true')", "wait for files, pipes"),
     ] {
         let said = replay(code, &[]);
-        let Some(Said::Failed(error)) = said.last() else { unreachable!("{said:?}") };
+        let Some(GuestFrame::Failed(error)) = said.last() else { unreachable!("{said:?}") };
         let message = error["message"].as_str().expect("a message");
         assert!(message.starts_with("RuntimeError: an event loop cannot"), "{message}");
         assert!(message.contains(says), "{message}");

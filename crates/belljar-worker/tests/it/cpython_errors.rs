@@ -158,9 +158,9 @@ fn hints() {
         ),
         (
             "open('/nowhere/x.csv')",
-            "Only /work and /tmp are there for the code. A path of the machine is seen when it is granted with --read /nowhere/x.csv.",
+            "Only /work, /tmp and granted paths exist here. Grant it with --read /nowhere/x.csv.",
         ),
-        ("open('data.csv', 'w').close()\nopen('dat.csv')", "In "),
+        ("open('data.csv', 'w').close()\nopen('dat.csv')", "Files in "),
         (
             "total = 1\ntotl",
             "Did you mean `total`? Define it first, or check its spelling. Input is in `context`.",
@@ -174,11 +174,11 @@ fn hints() {
         ("d = {'a': {'b': 1}}\ndef f(d): return d['a']['c']\nf(d)", "The keys are: 'b'."),
         (
             "import os\nos.environ['TOKEN']",
-            "The environment of a run is empty but for what was granted: --env TOKEN.",
+            "Only granted environment variables are set: grant it with --env TOKEN.",
         ),
         (
             "x = None\nx.name",
-            "The value before the dot is None: check what gave it, and that it returns something.",
+            "The value before the dot is None: check where it comes from, and that the call returns something.",
         ),
         ("'a'.uper()", "Did you mean `upper`?"),
         (
@@ -187,7 +187,7 @@ fn hints() {
         ),
         (
             "raise PermissionError(13, 'no', '/secret/x')",
-            "Have it granted with --read /secret/x (or --write /secret/x), or use files in /work.",
+            "Grant it with --read /secret/x (or --write /secret/x), or use files in /work.",
         ),
     ];
     for (code, hint) in cases {
@@ -201,8 +201,7 @@ fn hints() {
 fn missing_commands_are_told() {
     let code = "import subprocess\nsubprocess.run(['nosuchcommand'])";
     let outcome = run_command(Python::Plain, &granted(&["subprocess"], code));
-    let hint =
-        "There is no command `nosuchcommand` here. Do it in Python, or have the command granted.";
+    let hint = "The command `nosuchcommand` is not available. Do it in Python, or grant it with --command nosuchcommand.";
     assert_eq!(outcome.hint(), hint);
 }
 

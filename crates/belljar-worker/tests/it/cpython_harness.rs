@@ -69,7 +69,7 @@ pub(crate) fn granted(modules: &[&str], code: &str) -> RunCommand {
     command
 }
 
-/// Runs Python.
+/// Runs Python code with the standard limits and no grants.
 pub(crate) fn run(code: &str) -> Outcome {
     run_command(Python::Plain, &command(code))
 }

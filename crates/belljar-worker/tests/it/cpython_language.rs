@@ -178,11 +178,11 @@ fn context_is_a_dict_with_attributes() {
         with("{", "1").told(),
         (
             ErrorCode::RequestInvalid,
-            "context is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
+            "context is not valid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
         )
     );
     assert_eq!(
         with(users, "context.user").told(),
-        (ErrorCode::RuntimeThrown, "AttributeError: no key 'user'; there is: users, items")
+        (ErrorCode::RuntimeThrown, "AttributeError: no key 'user'; the keys are: users, items")
     );
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cpython_harness::{Outcome, Python, command, granted, run, run_session},
-    cpython_tools::{Cell, Said},
+    cpython_tools::{Cell, GuestFrame},
 };
 
 /// Runs code, one after the other, in one session.
@@ -421,7 +421,7 @@ ask(1)";
     let _ = late;
     answer(&mut cell);
     answer(&mut cell);
-    let ended = "the run that this belongs to is over; call the tool again";
+    let ended = "the run that made this call has ended; call the tool again";
     assert_eq!(cell.value(), json!([ended, 4, 6]));
     // A call nobody awaited, in a run that fails.
     cell.run("async def go(): pass\nleft = [ask(7)]\nawait go()\n1 / 0", &more);
@@ -439,7 +439,7 @@ ask(1)";
 #[track_caller]
 fn answer(cell: &mut Cell) {
     let heard = cell.hear();
-    let Said::Call(head, arguments) = heard else { unreachable!("no call, but {heard:?}") };
+    let GuestFrame::Call(head, arguments) = heard else { unreachable!("no call, but {heard:?}") };
     let call = head.get("call").and_then(Value::as_u64).expect("a number");
     let n = arguments.get("n").and_then(Value::as_i64).expect("a number");
     cell.reply(call, &json!(2 * n));

@@ -31,7 +31,7 @@ fn a9_what_code_leaves_in_state_is_sent() {
 #[test]
 fn a9_a_state_that_is_no_json_is_left_out_and_the_run_goes_on() {
     for (code, why) in [
-        ("state['f'] = print\nreturn 7", "state.f is a function, which JSON has no place for"),
+        ("state['f'] = print\nreturn 7", "state.f is a function, which JSON cannot represent"),
         ("state['s'] = 'x' * (2 << 20)\nreturn 7", "state is larger than 1 MiB of JSON"),
     ] {
         let outcome = run(code);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::cpython_tools::{Cell, Said, echo};
+use crate::cpython_tools::{Cell, GuestFrame, echo};
 
 /// Lets all of these calls come before the first is answered, and answers them in reverse.
 fn reverse(code: &str, calls: usize) -> Cell {
@@ -59,11 +59,11 @@ async def one(i):
 rows = await asyncio.gather(*map(one, range(60)))
 rows == [[2 * i, i, -i] for i in range(60)]";
     let said = echo(code);
-    assert_eq!(said.last(), Some(&Said::Done(json!(true))));
+    assert_eq!(said.last(), Some(&GuestFrame::Done(json!(true))));
     assert_eq!(said.len(), 181);
     // Numbers are in the order of the frames, whoever made the call.
     for (before, heard) in said.iter().take(180).enumerate() {
-        let Said::Call(head, _) = heard else { unreachable!("{heard:?}") };
+        let GuestFrame::Call(head, _) = heard else { unreachable!("{heard:?}") };
         assert_eq!(head["call"], json!(before + 1));
     }
 }
@@ -78,7 +78,7 @@ async def other(): return await call
 rest = await asyncio.gather(call, call, other(), asyncio.create_task(call))
 [first, *rest, all(x is first for x in rest)]";
     let one = json!({"i": 1});
-    assert_eq!(echo(code).last(), Some(&Said::Done(json!([one, one, one, one, one, true]))));
+    assert_eq!(echo(code).last(), Some(&GuestFrame::Done(json!([one, one, one, one, one, true]))));
     // Control: two calls are two.
     assert_eq!(echo("import asyncio\nawait mcp.a.b() is await mcp.a.b()").len(), 3);
 }
@@ -104,7 +104,7 @@ rows";
     let said = echo(code);
     assert_eq!(
         said.last(),
-        Some(&Said::Done(json!({
+        Some(&GuestFrame::Done(json!({
             "index": 1, "len": 2, "iter": ["x", "y"], "str": shown, "repr": shown,
             "eq": true, "ne": false, "in": true, "not in": false,
             "bool": true, "get": 5, "items": [["x", 1], ["y", [3, 2]]], "format": shown,
@@ -135,7 +135,7 @@ except asyncio.TimeoutError:
     cell.reply(slow, &json!("later"));
     // Control: in time it is the value.
     let code = "import asyncio\nawait asyncio.wait_for(mcp.a.slow(i=1), 10)";
-    assert_eq!(echo(code).last(), Some(&Said::Done(json!({"i": 1}))));
+    assert_eq!(echo(code).last(), Some(&GuestFrame::Done(json!({"i": 1}))));
 }
 
 /// D2: timers go off while calls wait.
@@ -152,7 +152,7 @@ await asyncio.gather(mcp.a.b(), ticks())",
     );
     let (call, _) = cell.call();
     for n in 0..3 {
-        assert_eq!(cell.hear(), Said::Print(format!("tick {n}\n")));
+        assert_eq!(cell.hear(), GuestFrame::Print(format!("tick {n}\n")));
     }
     cell.reply(call, &json!("reply"));
     assert_eq!(cell.value(), json!(["reply", "ticked"]));
@@ -191,8 +191,8 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 [os.read(reader, 1000).decode(), mcp.a.b(i=1)]";
-    let refusal = "tools can be called by the process of the run only, not by a child it forked; use threads or asyncio.gather to call several at a time";
-    assert_eq!(echo(child).last(), Some(&Said::Done(json!([refusal, {"i": 1}]))));
+    let refusal = "only the run's own process can call tools, not a child it forked; use threads or asyncio.gather to call several at a time";
+    assert_eq!(echo(child).last(), Some(&GuestFrame::Done(json!([refusal, {"i": 1}]))));
 
     let mut nested = Cell::start(
         "import os, signal, threading
@@ -209,7 +209,7 @@ value = mcp.a.b()
 [value, said]",
     );
     let (call, _) = nested.call();
-    assert_eq!(nested.hear(), Said::Print("handled\n".to_owned()));
+    assert_eq!(nested.hear(), GuestFrame::Print("handled\n".to_owned()));
     nested.reply(call, &json!("outer"));
     let refusal = "a tool cannot be called from a signal handler or destructor that runs while the code waits for another call";
     assert_eq!(nested.value(), json!(["outer", [refusal]]));

@@ -24,18 +24,18 @@ const TIMER_WANTED: u8 = 73;
 
 /// What a cell says, as far as these tests look at it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum GuestFrame {
     /// A call: its head, its arguments.
     Call(Value, Value),
     /// It wants to be told when it is this late.
     TimerWanted(f64),
-    /// A printed text.
+    /// The text of a print.
     Print(String),
-    /// The value.
+    /// The value of a run that succeeded.
     Done(Value),
-    /// The error.
+    /// The error of a run that failed.
     Failed(Value),
-    /// Any other frame.
+    /// The kind and head of any other frame.
     Other(u8, Value),
 }
 
@@ -77,19 +77,19 @@ impl Cell {
     }
 
     /// The next thing it says.
-    pub(crate) fn hear(&mut self) -> Said {
+    pub(crate) fn hear(&mut self) -> GuestFrame {
         let (kind, head, body) = self.read_frame();
         let json = |body: &[u8]| serde_json::from_slice(body).expect("the body is JSON");
         match kind {
-            TOOL_CALL => Said::Call(head, json(&body)),
+            TOOL_CALL => GuestFrame::Call(head, json(&body)),
             TIMER_WANTED => {
                 let at_ms = head.get("at_ms").and_then(Value::as_f64);
-                Said::TimerWanted(at_ms.expect("a number"))
+                GuestFrame::TimerWanted(at_ms.expect("a number"))
             }
-            PRINT => Said::Print(String::from_utf8(body).expect("prints are UTF-8")),
-            DONE => Said::Done(json(&body)),
-            FAILED => Said::Failed(head),
-            other => Said::Other(other, head),
+            PRINT => GuestFrame::Print(String::from_utf8(body).expect("prints are UTF-8")),
+            DONE => GuestFrame::Done(json(&body)),
+            FAILED => GuestFrame::Failed(head),
+            other => GuestFrame::Other(other, head),
         }
     }
 
@@ -97,7 +97,9 @@ impl Cell {
     #[track_caller]
     pub(crate) fn call(&mut self) -> (u64, Value) {
         let heard = self.hear_next();
-        let Said::Call(head, arguments) = heard else { unreachable!("no call, but {heard:?}") };
+        let GuestFrame::Call(head, arguments) = heard else {
+            unreachable!("no call, but {heard:?}")
+        };
         (number_of(&head), arguments)
     }
 
@@ -105,7 +107,7 @@ impl Cell {
     #[track_caller]
     pub(crate) fn value(&mut self) -> Value {
         let heard = self.hear_next();
-        let Said::Done(value) = heard else { unreachable!("no value, but {heard:?}") };
+        let GuestFrame::Done(value) = heard else { unreachable!("no value, but {heard:?}") };
         value
     }
 
@@ -113,21 +115,21 @@ impl Cell {
     #[track_caller]
     pub(crate) fn error(&mut self) -> Value {
         let heard = self.hear_next();
-        let Said::Failed(error) = heard else { unreachable!("no error, but {heard:?}") };
+        let GuestFrame::Failed(error) = heard else { unreachable!("no error, but {heard:?}") };
         error
     }
 
     /// The next thing it says that is not printed.
-    fn hear_next(&mut self) -> Said {
+    fn hear_next(&mut self) -> GuestFrame {
         loop {
             let heard = self.hear();
-            if !matches!(heard, Said::Print(_)) {
+            if !matches!(heard, GuestFrame::Print(_)) {
                 return heard;
             }
         }
     }
 
-    /// Answers a call.
+    /// Answers a call with a value.
     pub(crate) fn reply(&mut self, call: u64, value: &Value) {
         self.reply_bytes(call, value.to_string().as_bytes());
     }
@@ -199,15 +201,15 @@ fn merge(into: &mut Value, more: &Value) {
 }
 
 /// Runs code, answers every call with its arguments, and gives what it said.
-pub(crate) fn echo(code: &str) -> Vec<Said> {
+pub(crate) fn echo(code: &str) -> Vec<GuestFrame> {
     let mut cell = Cell::start(code);
     let mut said = Vec::new();
     loop {
         let heard = cell.hear();
-        if let Said::Call(head, arguments) = &heard {
+        if let GuestFrame::Call(head, arguments) = &heard {
             cell.reply(number_of(head), arguments);
         }
-        let is_last = matches!(heard, Said::Done(_) | Said::Failed(_));
+        let is_last = matches!(heard, GuestFrame::Done(_) | GuestFrame::Failed(_));
         said.push(heard);
         if is_last {
             return said;
@@ -238,7 +240,8 @@ fn calls_leave_as_written() {
     ];
     for (code, server, tool, arguments) in cases {
         let head = json!({"call": 1, "server": server, "tool": tool, "line": 2});
-        let expected = [Said::Call(head, arguments.clone()), Said::Done(arguments.clone())];
+        let expected =
+            [GuestFrame::Call(head, arguments.clone()), GuestFrame::Done(arguments.clone())];
         assert_eq!(echo(&format!("\n{code}")), expected, "{code}");
     }
 }
@@ -257,10 +260,10 @@ return many(mcp.a.b, [1, 2]) + [mcp.a.b(Mapping(x=(1, None)))]";
     assert_eq!(
         echo(code),
         [
-            Said::Call(head(1, 3), arguments(1)),
-            Said::Call(head(2, 3), arguments(2)),
-            Said::Call(head(3, 5), last.clone()),
-            Said::Done(json!([1, 2, last])),
+            GuestFrame::Call(head(1, 3), arguments(1)),
+            GuestFrame::Call(head(2, 3), arguments(2)),
+            GuestFrame::Call(head(3, 5), last.clone()),
+            GuestFrame::Done(json!([1, 2, last])),
         ]
     );
 }
@@ -282,7 +285,7 @@ fn misspelt_calls_say_how() {
             "tools.call('a__b', [1])",
             "TypeError: tools.call() takes its arguments by name, tools.call('a__b', name=value), or as one dict; it was given list",
         ),
-        ("tools.call(1)", "TypeError: the name of a tool is a text, not int"),
+        ("tools.call(1)", "TypeError: the name of a tool must be a string, not int"),
         ("mcp.a()", "TypeError: mcp.a is a server; call one of its tools: mcp.a.TOOL(name=value)"),
         (
             "mcp.a.b.c()",
@@ -293,7 +296,7 @@ fn misspelt_calls_say_how() {
     ];
     for (code, message) in cases {
         let said = echo(code);
-        let [Said::Failed(error)] = said.as_slice() else { unreachable!("{code}: {said:?}") };
+        let [GuestFrame::Failed(error)] = said.as_slice() else { unreachable!("{code}: {said:?}") };
         assert_eq!(error["message"], *message, "{code}");
     }
 }
@@ -308,24 +311,24 @@ except SerializationError as error:
 caught.append(mcp.a.b(rows=[1, {'f': 'print'}])['rows'])
 mcp.a.b(x=mcp)";
     let said = echo(code);
-    let path = "args.rows[1].f is a function, which JSON has no place for";
+    let path = "args.rows[1].f is a function, which JSON cannot represent";
     let control = json!({"rows": [1, {"f": "print"}]});
     assert_eq!(said.len(), 2, "{said:?}");
     assert_eq!(
         said[0],
-        Said::Call(json!({"call": 1, "server": "a", "tool": "b", "line": 5}), control)
+        GuestFrame::Call(json!({"call": 1, "server": "a", "tool": "b", "line": 5}), control)
     );
-    let Said::Failed(error) = &said[1] else { unreachable!("{said:?}") };
+    let GuestFrame::Failed(error) = &said[1] else { unreachable!("{said:?}") };
     assert_eq!(error["code"], "serialization.unsupported");
     assert_eq!(
         error["message"],
-        "SerializationError: args.x is a tool, which JSON has no place for"
+        "SerializationError: args.x is a tool, which JSON cannot represent"
     );
     assert_eq!(error["line"], 6);
     let caught = echo(&code.replace("\nmcp.a.b(x=mcp)", "\ncaught"));
     assert_eq!(
         caught.last(),
-        Some(&Said::Done(json!([
+        Some(&GuestFrame::Done(json!([
             path,
             "serialization.unsupported",
             true,
@@ -338,9 +341,9 @@ mcp.a.b(x=mcp)";
 #[test]
 fn large_arguments_do_not_leave() {
     let fits = "len(mcp.a.b(text='x' * 1_000_000)['text'])";
-    assert_eq!(echo(fits).last(), Some(&Said::Done(json!(1_000_000))));
+    assert_eq!(echo(fits).last(), Some(&GuestFrame::Done(json!(1_000_000))));
     let said = echo("mcp.a.b(text='x' * 1_100_000)");
-    let [Said::Failed(error)] = said.as_slice() else { unreachable!("{said:?}") };
+    let [GuestFrame::Failed(error)] = said.as_slice() else { unreachable!("{said:?}") };
     assert_eq!(error["code"], "limit.result");
     assert_eq!(error["message"], "LimitError: the arguments are larger than 1 MiB of JSON");
 }

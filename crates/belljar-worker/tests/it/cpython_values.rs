@@ -95,26 +95,26 @@ fn not_finite_is_null_and_lossy() {
 #[test]
 fn misfits_are_named_by_their_path() {
     let cases: &[(&str, &str)] = &[
-        ("print", "result is a function, which JSON has no place for"),
+        ("print", "result is a function, which JSON cannot represent"),
         (
             "{'items': [1, {'f': lambda: 1}]}",
-            "result.items[1].f is a function, which JSON has no place for",
+            "result.items[1].f is a function, which JSON cannot represent",
         ),
-        ("{'a b': {1: int}}", "result['a b']['1'] is a class, which JSON has no place for"),
-        ("import sys\n[sys]", "result[0] is a module, which JSON has no place for"),
-        ("open('/dev/null')", "result is an open file, which JSON has no place for"),
-        ("(i for i in [])", "result is a generator, which JSON has no place for"),
-        ("map(str, [])", "result is an iterator, which JSON has no place for"),
-        ("async def f(): pass\nf()", "result is a coroutine, which JSON has no place for"),
-        ("1j", "result is a complex number, which JSON has no place for"),
-        ("ValueError('x')", "result is an exception, which JSON has no place for"),
-        ("object()", "result is an object object, which JSON has no place for"),
+        ("{'a b': {1: int}}", "result['a b']['1'] is a class, which JSON cannot represent"),
+        ("import sys\n[sys]", "result[0] is a module, which JSON cannot represent"),
+        ("open('/dev/null')", "result is an open file, which JSON cannot represent"),
+        ("(i for i in [])", "result is a generator, which JSON cannot represent"),
+        ("map(str, [])", "result is an iterator, which JSON cannot represent"),
+        ("async def f(): pass\nf()", "result is a coroutine, which JSON cannot represent"),
+        ("1j", "result is a complex number, which JSON cannot represent"),
+        ("ValueError('x')", "result is an exception, which JSON cannot represent"),
+        ("object()", "result is an object object, which JSON cannot represent"),
         (
             "class Thing: pass\n{'t': Thing()}",
-            "result.t is a Thing object, which JSON has no place for",
+            "result.t is a Thing object, which JSON cannot represent",
         ),
         ("{'a': {(1, 2): 3}}", "result.a has a key that is a tuple: (1, 2)"),
-        ("x = []\nx.append({'x': x})\nx", "result[0].x refers back to an object that contains it"),
+        ("x = []\nx.append({'x': x})\nx", "result[0].x contains itself"),
         ("[10**400]", "result[0] is an integer beyond the range of JSON readers"),
         (
             "class D(dict):\n    def items(self): raise ValueError\n[D(a=1), print]",
@@ -122,7 +122,7 @@ fn misfits_are_named_by_their_path() {
         ),
         (
             "class G:\n    def __getattr__(self, name): raise RuntimeError\nG()",
-            "result is a G object, which JSON has no place for",
+            "result is a G object, which JSON cannot represent",
         ),
     ];
     for (code, message) in cases {

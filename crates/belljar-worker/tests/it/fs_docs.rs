@@ -7,9 +7,8 @@ use crate::{
     harness::{Place, value},
 };
 
-/// A1, C2.
 #[test]
-fn examples_give_what_they_promise() {
+fn a1_c2_examples_give_what_they_promise() {
     let examples = examples(include_str!("../../../../docs/javascript.md"), "js", "// =>");
     assert!(examples.len() >= 5, "only {} examples were found", examples.len());
     for (code, promise) in examples {

@@ -19,9 +19,8 @@ fn err(text: &str) -> (Stream, String) {
     (Stream::Stderr, text.into())
 }
 
-/// A1.
 #[test]
-fn each_method_has_its_stream() {
+fn a1_each_method_has_its_stream() {
     let code = "console.log('a'); console.info('b'); console.debug('c');
         console.warn('d'); console.error('e'); console.log(); console.dir('s');";
     let expected =
@@ -63,9 +62,8 @@ fn arguments_are_formatted_as_in_node() {
     assert_eq!(prints(code), expected.map(out));
 }
 
-/// A1.
 #[test]
-fn groups_indent_counts_count_and_assertions_speak_up() {
+fn a1_groups_indent_counts_count_and_assertions_speak_up() {
     let code = r#"
         console.group("outer"); console.log("a\nb"); console.groupCollapsed();
         console.log({ a: 1 }); console.groupEnd(); console.warn("w"); console.groupEnd(); console.groupEnd();

@@ -4,9 +4,8 @@ use serde_json::json;
 
 use crate::harness::values;
 
-/// A11.
 #[test]
-fn lists_of_any_kind_are_taken() {
+fn a11_lists_of_any_kind_are_taken() {
     let actual = values(&[
         "data.groupBy(new Set([1, 2]), (n) => n)",
         "data.countBy(new Map([['a', 1], ['b', 1]]), 1)",
@@ -66,9 +65,8 @@ fn sorting_has_a_fixed_order() {
     assert_eq!(actual, expected);
 }
 
-/// A11.
 #[test]
-fn wrong_input_is_refused_with_a_reason() {
+fn a11_wrong_input_is_refused_with_a_reason() {
     let actual = values(&[
         "data.groupBy('abc', 'x')",
         "data.groupBy({ a: 1 }, 'x')",
@@ -112,9 +110,8 @@ fn wrong_input_is_refused_with_a_reason() {
     assert_eq!(actual, expected);
 }
 
-/// A11.
 #[test]
-fn tables_are_joined_pivoted_and_written() {
+fn a11_tables_are_joined_pivoted_and_written() {
     let actual = values(&[
         "data.join([{ id: 1, v: 1 }, { id: 2, v: 2 }], [{ id: 1, v: 9, w: 8 }], 'id', 'left')",
         "data.pivot([{ a: 1, b: 'x', v: 2 }, { a: 1, b: 'y', v: 4 }, { a: 2, b: 'x', v: 6 }], 'a', 'b', 'v', 'mean')",
@@ -148,9 +145,8 @@ fn tables_are_joined_pivoted_and_written() {
     assert_eq!(actual, expected);
 }
 
-/// A11.
 #[test]
-fn numbers_are_summarised() {
+fn a11_numbers_are_summarised() {
     let actual = values(&[
         "data.summarise([])",
         "data.summarise([5])",
@@ -184,9 +180,8 @@ fn numbers_are_summarised() {
     assert_eq!(actual, expected);
 }
 
-/// A11.
 #[test]
-fn dates_are_read_written_and_moved() {
+fn a11_dates_are_read_written_and_moved() {
     let actual = values(&[
         "data.parseDate('2024-02-30')",
         "data.parseDate('03/04/2024')",

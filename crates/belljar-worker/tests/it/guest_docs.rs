@@ -7,9 +7,8 @@ use crate::{
     harness::{command, run_session, value},
 };
 
-/// A1, A8, A11.
 #[test]
-fn examples_give_what_they_promise() {
+fn a1_a8_a11_examples_give_what_they_promise() {
     let examples = examples(include_str!("../../../../docs/javascript.md"), "ts", "// =>");
     assert!(examples.len() > 15, "only {} examples were found", examples.len());
     for (code, promise) in examples {

@@ -5,9 +5,8 @@ use serde_json::json;
 
 use crate::harness::{run, value};
 
-/// A1.
 #[test]
-fn globals_look_like_built_ins() {
+fn a1_globals_look_like_built_ins() {
     let code = r#"
         const names = ["TextEncoder", "URL", "structuredClone", "AbortController", "crypto", "performance", "Intl", "data"];
         const listed = Object.keys(globalThis);

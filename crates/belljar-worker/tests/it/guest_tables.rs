@@ -65,32 +65,27 @@ fn check_prints(table: &str) {
     }
 }
 
-/// A1.
 #[test]
-fn values_print_as_in_node() {
+fn a1_values_print_as_in_node() {
     check_prints(include_str!("guest/print-values.txt"));
 }
 
-/// A1.
 #[test]
-fn numbers_are_formatted_as_in_node() {
+fn a1_numbers_are_formatted_as_in_node() {
     check_values(include_str!("guest/numbers.txt"));
 }
 
-/// A1.
 #[test]
-fn dates_are_formatted_as_in_node() {
+fn a1_dates_are_formatted_as_in_node() {
     check_values(include_str!("guest/dates.txt"));
 }
 
-/// A1.
 #[test]
-fn texts_are_compared_and_joined_as_in_node() {
+fn a1_texts_are_compared_and_joined_as_in_node() {
     check_values(include_str!("guest/text.txt"));
 }
 
-/// A1.
 #[test]
-fn web_classes_behave_as_in_node() {
+fn a1_web_classes_behave_as_in_node() {
     check_values(include_str!("guest/web.txt"));
 }

@@ -31,9 +31,8 @@ fn encodings_follow_the_web() {
     assert_eq!(actual, expected);
 }
 
-/// A1.
 #[test]
-fn urls_can_be_asked_without_throwing() {
+fn a1_urls_can_be_asked_without_throwing() {
     let actual = values(&[
         "URL.parse('nope')",
         "URL.parse('x', 'http://a/').href",
@@ -60,9 +59,8 @@ fn urls_can_be_asked_without_throwing() {
     assert!(actual[7].as_str().is_some_and(|text| text.starts_with("TypeError: ")), "{actual:?}");
 }
 
-/// A1.
 #[test]
-fn what_is_not_there_says_so() {
+fn a1_what_is_not_there_says_so() {
     let actual = values(&[
         "crypto.subtle",
         "structuredClone()",
@@ -85,9 +83,8 @@ fn what_is_not_there_says_so() {
     assert_eq!(actual, expected);
 }
 
-/// A1.
 #[test]
-fn signals_end_by_the_clock_and_call_onabort() {
+fn a1_signals_end_by_the_clock_and_call_onabort() {
     let code = "const signal = AbortSignal.timeout(5);
         const seen = [];
         signal.onabort = (event) => seen.push(event.type);
@@ -111,9 +108,8 @@ return heard;");
     assert_eq!(outcome.prints, [(Stream::Stderr, told.into())]);
 }
 
-/// A1.
 #[test]
-fn traces_name_the_agents_lines() {
+fn a1_traces_name_the_agents_lines() {
     let outcome = run("function where() { console.trace('here %d', 1); }\nwhere();");
     let told = "Trace: here 1\n    at where (main.ts:1:28)\n    at main.ts:2:1\n";
     assert_eq!(outcome.printed(Stream::Stderr), told);

@@ -12,7 +12,7 @@ use belljar_wire::{
     Caps, Command, ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand,
     Stream, read_message, write_message,
 };
-use belljar_worker::{Engine, HostLink, quickjs::QuickJs};
+use belljar_worker::{CodeRunner, HostLink, quickjs::QuickJs};
 use serde_json::Value;
 
 /// The jail gives the cell's main thread as much.
@@ -99,7 +99,7 @@ pub(crate) fn command(code: &str) -> RunCommand {
     }
 }
 
-/// Runs TypeScript.
+/// Runs TypeScript code with the standard limits and no grants.
 pub(crate) fn run(code: &str) -> Outcome {
     run_command(command(code))
 }
@@ -128,16 +128,16 @@ pub(crate) fn run_command(command: RunCommand) -> Outcome {
 }
 
 /// Runs a whole command on any engine.
-pub(crate) fn run_on<E: Engine>(
-    warm: impl FnOnce() -> E + Send + 'static,
+pub(crate) fn run_on<R: CodeRunner>(
+    warm: impl FnOnce() -> R + Send + 'static,
     command: RunCommand,
 ) -> Outcome {
     run_with(warm, command, |ask| unreachable!("nobody answers {ask:?}"))
 }
 
 /// Runs a whole command on any engine, with a host that answers what the code asks of it.
-pub(crate) fn run_with<E: Engine>(
-    warm: impl FnOnce() -> E + Send + 'static,
+pub(crate) fn run_with<R: CodeRunner>(
+    warm: impl FnOnce() -> R + Send + 'static,
     command: RunCommand,
     answer: impl FnMut(Event) -> Vec<Command> + Send + 'static,
 ) -> Outcome {
@@ -145,8 +145,8 @@ pub(crate) fn run_with<E: Engine>(
 }
 
 /// Runs commands one after the other on one engine, as the cell of a session does.
-pub(crate) fn run_session<E: Engine>(
-    warm: impl FnOnce() -> E + Send + 'static,
+pub(crate) fn run_session<R: CodeRunner>(
+    warm: impl FnOnce() -> R + Send + 'static,
     commands: Vec<RunCommand>,
     answer: impl FnMut(Event) -> Vec<Command> + Clone + Send + 'static,
 ) -> Vec<Outcome> {
@@ -162,8 +162,8 @@ fn on_engine_thread<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static)
     engine.expect("a thread").join().expect("the engine does not panic")
 }
 
-fn run_once<E: Engine>(
-    engine: &mut E,
+fn run_once<R: CodeRunner>(
+    engine: &mut R,
     command: RunCommand,
     answer: impl FnMut(Event) -> Vec<Command> + Send + 'static,
 ) -> Outcome {
@@ -172,7 +172,7 @@ fn run_once<E: Engine>(
     let link = HostLink::new(cell);
     let result = engine.run(command, &link);
     drop(link);
-    let Heard { prints, denied, artifacts, state } =
+    let HeardEvents { prints, denied, artifacts, state } =
         reader.join().expect("the reader does not panic");
     let (value, (lossy, cut), error) = match result {
         Ok(done) => {
@@ -185,7 +185,7 @@ fn run_once<E: Engine>(
 }
 
 #[derive(Default)]
-struct Heard {
+struct HeardEvents {
     prints: Vec<(Stream, String)>,
     denied: Vec<String>,
     artifacts: Vec<String>,
@@ -200,8 +200,8 @@ pub(crate) fn state_of(cut: bool, value: &[u8]) -> Value {
     }
 }
 
-fn drain(mut host: UnixStream, mut answer: impl FnMut(Event) -> Vec<Command>) -> Heard {
-    let mut heard = Heard::default();
+fn drain(mut host: UnixStream, mut answer: impl FnMut(Event) -> Vec<Command>) -> HeardEvents {
+    let mut heard = HeardEvents::default();
     let caps = Caps { body_bytes: 1 << 26, text_bytes: 1 << 20 };
     while let Ok(event) = read_message::<Event>(&mut host, caps) {
         match event {
@@ -239,7 +239,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes one.
+    /// Makes an empty directory with a name of its own.
     pub(crate) fn new() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -249,7 +249,7 @@ impl Place {
         Self { path }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

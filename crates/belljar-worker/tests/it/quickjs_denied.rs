@@ -103,7 +103,7 @@ fn hints_say_what_to_do_instead() {
         ("module.exports = 1", "Nothing can import from this code. Use `return value`."),
         (
             "alert('hi')",
-            "This is no browser: there is no page, no storage and no user to ask. Input is in \
+            "This is not a browser: there is no page, no storage and no user to ask. Input is in \
                 `context`, output is console.log and `return`.",
         ),
     ] {

@@ -24,9 +24,9 @@ fn context_is_plain_data() {
 #[test]
 fn broken_context_is_told() {
     for (context, message) in [
-        ("{nope", "context is not JSON: SyntaxError: "),
-        ("[1,", "context is not JSON: SyntaxError: "),
-        ("\"a\0b\"", "context is not JSON: it holds a NUL byte"),
+        ("{nope", "context is not valid JSON: SyntaxError: "),
+        ("[1,", "context is not valid JSON: SyntaxError: "),
+        ("\"a\0b\"", "context is not valid JSON: it contains a NUL byte"),
     ] {
         let outcome = run_command(RunCommand { context: context.into(), ..command("1") });
         let (code, told, line, column) = outcome.place();

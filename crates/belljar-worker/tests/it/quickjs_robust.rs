@@ -7,7 +7,7 @@ use std::{
 };
 
 use belljar_wire::{ErrorCode, ErrorKind, Language, RunCommand};
-use belljar_worker::{Engine, HostLink, quickjs::QuickJs};
+use belljar_worker::{CodeRunner, HostLink, quickjs::QuickJs};
 use proptest::prelude::*;
 
 use crate::harness::command;

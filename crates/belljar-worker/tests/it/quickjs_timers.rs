@@ -176,7 +176,7 @@ fn a_stalled_run_is_an_error() {
         "await new Promise((r) => { const t = setTimeout(r, 5); clearTimeout(t) })",
     ] {
         let outcome = run(code);
-        let message = "the code waits for a promise that nothing can settle any more";
+        let message = "the code awaits a promise that can no longer settle";
         assert_eq!(outcome.place(), (ErrorCode::RuntimeStalled, message, None, None), "{code}");
     }
 }

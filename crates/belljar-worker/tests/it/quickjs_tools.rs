@@ -220,12 +220,12 @@ fn durable(code: &str) -> RunCommand {
 }
 
 /// Everything the code asked of the host.
-type Asked = Arc<Mutex<Vec<Event>>>;
+type SentEvents = Arc<Mutex<Vec<Event>>>;
 
 /// Runs a durable program: calls are answered at once, each taking 10 ms of its time; timers come
 /// when they are due.
 fn play(code: &str) -> (Outcome, Vec<Event>) {
-    let asked = Asked::default();
+    let asked = SentEvents::default();
     let (heard, mut now) = (asked.clone(), START);
     let outcome = run_with(
         || QuickJs::warm().expect("the engine warms"),

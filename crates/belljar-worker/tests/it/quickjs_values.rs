@@ -108,7 +108,7 @@ fn to_json_is_honoured() {
             // Not its own value: it holds the function that says so.
             assert_eq!(
                 outcome.place().1,
-                "result.toJSON is a function, which JSON has no place for"
+                "result.toJSON is a function, which JSON cannot represent"
             );
             continue;
         }
@@ -136,7 +136,7 @@ fn bug_12_what_json_cannot_tell_apart_is_lossy() {
 #[test]
 fn bug_12_objects_as_keys_have_no_json() {
     let outcome = run("({ rows: new Map([[{ a: 1 }, 2], [{ b: 1 }, 3]]) })");
-    let message = "result.rows is a Map with objects as keys, which JSON has no place for";
+    let message = "result.rows is a Map with objects as keys, which JSON cannot represent";
     assert_eq!(
         (outcome.place().0, outcome.place().1),
         (ErrorCode::SerializationUnsupported, message)
@@ -182,7 +182,7 @@ fn what_has_no_json_is_named() {
         ("new Map([['m', [1].values()]])", ".m is an iterator", COLLECT),
         ("[(async function* () {})()]", "[0] is an async iterator", COLLECT),
     ] {
-        let message = format!("result{what}, which JSON has no place for");
+        let message = format!("result{what}, which JSON cannot represent");
         let expected =
             GuestError::new(ErrorCode::SerializationUnsupported, message).with_hint(hint);
         assert_eq!(run(code).error, Some(expected), "{code}");
@@ -198,7 +198,7 @@ fn cycles_are_named() {
         ("const m: any = new Map(); m.set('m', m); m", "result.m"),
         ("const s: any = new Set(); s.add([s]); s", "result[0][0]"),
     ] {
-        let message = format!("{path} refers back to an object that contains it");
+        let message = format!("{path} contains itself");
         let outcome = run(code);
         assert_eq!(outcome.place(), (ErrorCode::SerializationUnsupported, &*message, None, None));
     }

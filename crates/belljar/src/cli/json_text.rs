@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use belljar_wire::json::{Token, TokenKind, Tokens};
+use belljar_wire::json::{JsonToken, JsonTokenKind, JsonTokens};
 
 use super::{
     look::{Look, Role},
@@ -33,7 +33,7 @@ pub(crate) fn lay_out(json: &str, layout: Layout, look: Look) -> String {
         depth: 0,
         inline_above: None,
     };
-    let mut tokens = Tokens::new(json);
+    let mut tokens = JsonTokens::new(json);
     while let Some(token) = tokens.next() {
         printer.print(token, &tokens);
     }
@@ -50,23 +50,26 @@ struct Printer {
 }
 
 impl Printer {
-    fn print(&mut self, token: Token<'_>, rest: &Tokens<'_>) {
+    fn print(&mut self, token: JsonToken<'_>, rest: &JsonTokens<'_>) {
         match token.kind {
-            TokenKind::Open => self.open(token, rest),
-            TokenKind::Close => self.close(token),
-            TokenKind::Comma => self.comma(),
-            TokenKind::Colon => self.text.push_str(": "),
-            TokenKind::String => self.string(token, rest),
-            TokenKind::Number => self.text.push_str(&self.look.paint(Role::Number, token.text)),
-            TokenKind::Literal => self.text.push_str(&self.look.paint(Role::Literal, token.text)),
+            JsonTokenKind::Open => self.open(token, rest),
+            JsonTokenKind::Close => self.close(token),
+            JsonTokenKind::Comma => self.comma(),
+            JsonTokenKind::Colon => self.text.push_str(": "),
+            JsonTokenKind::String => self.string(token, rest),
+            JsonTokenKind::Number => self.text.push_str(&self.look.paint(Role::Number, token.text)),
+            JsonTokenKind::Literal => {
+                self.text.push_str(&self.look.paint(Role::Literal, token.text))
+            }
         }
     }
 
-    fn open(&mut self, token: Token<'_>, rest: &Tokens<'_>) {
+    fn open(&mut self, token: JsonToken<'_>, rest: &JsonTokens<'_>) {
         self.text.push_str(token.text);
-        let stays_on_line = rest.clone().next().is_none_or(|next| next.kind == TokenKind::Close)
-            || self.depth >= MAX_DEPTH
-            || (self.layout == Layout::Fitted && fits(rest.clone(), self.room()));
+        let stays_on_line =
+            rest.clone().next().is_none_or(|next| next.kind == JsonTokenKind::Close)
+                || self.depth >= MAX_DEPTH
+                || (self.layout == Layout::Fitted && fits(rest.clone(), self.room()));
         if stays_on_line && self.inline_above.is_none() {
             self.inline_above = Some(self.depth);
         }
@@ -76,7 +79,7 @@ impl Printer {
         }
     }
 
-    fn close(&mut self, token: Token<'_>) {
+    fn close(&mut self, token: JsonToken<'_>) {
         self.depth = self.depth.saturating_sub(1);
         if self.inline_above.is_none() {
             self.new_line();
@@ -95,8 +98,8 @@ impl Printer {
         }
     }
 
-    fn string(&mut self, token: Token<'_>, rest: &Tokens<'_>) {
-        let is_key = rest.clone().next().is_some_and(|next| next.kind == TokenKind::Colon);
+    fn string(&mut self, token: JsonToken<'_>, rest: &JsonTokens<'_>) {
+        let is_key = rest.clone().next().is_some_and(|next| next.kind == JsonTokenKind::Colon);
         let role = if is_key { Role::Key } else { Role::Text };
         let painted = self.look.paint(role, &inert(token.text));
         self.text.push_str(&painted);
@@ -114,15 +117,15 @@ impl Printer {
 }
 
 /// Whether the container whose opening bracket was just read closes within `room` columns.
-fn fits(tokens: Tokens<'_>, room: usize) -> bool {
+fn fits(tokens: JsonTokens<'_>, room: usize) -> bool {
     let mut used = 0;
     let mut depth = 1_usize;
     for token in tokens {
         match token.kind {
-            TokenKind::Open => depth += 1,
-            TokenKind::Close => depth -= 1,
-            TokenKind::Comma | TokenKind::Colon => used += 1,
-            TokenKind::String | TokenKind::Number | TokenKind::Literal => {}
+            JsonTokenKind::Open => depth += 1,
+            JsonTokenKind::Close => depth -= 1,
+            JsonTokenKind::Comma | JsonTokenKind::Colon => used += 1,
+            JsonTokenKind::String | JsonTokenKind::Number | JsonTokenKind::Literal => {}
         }
         used += token.text.len();
         if used > room {

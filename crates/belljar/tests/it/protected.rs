@@ -439,7 +439,7 @@ fn a5_what_leads_there_may_belong_to_somebody_else() {
         assert_eq!((&found["src/main.py"], &found[".mcp.json"]), (&beside.into(), &own.into()));
         let refused = run_with(protected.clone(), in_workspace("1", &project.above, true));
         let message = refused.error.unwrap().message;
-        assert!(message.contains("belongs to somebody else"), "{mode:o}: {message}");
+        assert!(message.contains("belongs to another user"), "{mode:o}: {message}");
     }
     assert!(run_with(protected, in_workspace("1", &inner, true)).success);
 }

@@ -10,7 +10,7 @@ use rustix::fs::{fstat, readlinkat};
 use super::*;
 
 /// Runs a test with either way of resolving paths.
-fn both_ways(test: impl Fn(&Tree<'_>)) {
+fn both_ways(test: impl Fn(&RootedTree<'_>)) {
     let outer = tempfile::tempdir().unwrap();
     let root = outer.path().join("root");
     fs::create_dir_all(root.join("d/e")).unwrap();
@@ -21,8 +21,8 @@ fn both_ways(test: impl Fn(&Tree<'_>)) {
     symlink("d", root.join("side")).unwrap();
     symlink("/proc/self/root", root.join("magic")).unwrap();
     let root = File::open(&root).unwrap();
-    for resolution in [Resolution::InKernel, Resolution::ByComponent] {
-        test(&Tree { root: root.as_fd(), resolution });
+    for resolution in [PathResolution::InKernel, PathResolution::ByComponent] {
+        test(&RootedTree { root: root.as_fd(), resolution });
     }
 }
 
@@ -75,7 +75,7 @@ fn a_fifo_keeps_nobody_waiting() {
     let root = tempfile::tempdir().unwrap();
     rustix::fs::mkfifoat(CWD, root.path().join("fifo"), Mode::RWXU).unwrap();
     let handle = File::open(root.path()).unwrap();
-    let fifo = Tree::new(handle.as_fd()).file(Path::new("fifo")).unwrap();
+    let fifo = RootedTree::new(handle.as_fd()).file(Path::new("fifo")).unwrap();
     assert!(!rustix::fs::FileType::from_raw_mode(fstat(fifo).unwrap().st_mode).is_file());
 }
 

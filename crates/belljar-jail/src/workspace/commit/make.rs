@@ -18,11 +18,14 @@ use rustix::{
     io::{Errno, pread, pwrite},
 };
 
-use super::{Change, Commit, Durability, EntryKind, NotCommitted, Withheld, change_mode, remove};
+use super::{
+    CommitDurability, Committer, EntryKind, NotCommitted, PathChange, WithheldReason, change_mode,
+    remove,
+};
 use crate::workspace::{
     beneath::{WORKABLE, look, names, proc_path, split},
-    change::{Before, Seen, size_of},
-    stage::{StagedFile, Temporary},
+    change::{InodeSnapshot, OriginalEntry, size_of},
+    stage::{StagedFile, TemporaryEntry},
 };
 
 const BLOCK: usize = 256 << 10;
@@ -31,15 +34,15 @@ const SET_GROUP_ID: u32 = 0o2000;
 
 /// A directory that is there but has not its final permissions.
 #[derive(Debug)]
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedDirectory {
     pub(super) path: PathBuf,
-    pub(super) seen: Seen,
+    pub(super) seen: InodeSnapshot,
     pub(super) mode: u32,
     pub(super) times: Option<Timestamps>,
 }
 
-impl Commit<'_> {
-    pub(super) fn make_directory(&mut self, change: &Change) -> Result<(), NotCommitted> {
+impl Committer<'_> {
+    pub(super) fn make_directory(&mut self, change: &PathChange) -> Result<(), NotCommitted> {
         let unfinished = match &change.before {
             Some(before) if before.seen.is_directory() => self.open_up(change, before)?,
             _ => self.in_parent(change, Self::make_new_directory)?,
@@ -49,7 +52,11 @@ impl Commit<'_> {
     }
 
     /// Makes sure that an existing directory can be worked in.
-    fn open_up(&self, change: &Change, before: &Before) -> Result<Unfinished, NotCommitted> {
+    fn open_up(
+        &self,
+        change: &PathChange,
+        before: &OriginalEntry,
+    ) -> Result<UnfinishedDirectory, NotCommitted> {
         let directory = self.lower.directory(&change.path).map_err(super::no_directory)?;
         let stat = fstat(&directory)?;
         if !before.seen.matches(&stat) {
@@ -59,14 +66,14 @@ impl Commit<'_> {
             change_mode(directory.as_fd(), stat.st_mode | WORKABLE)?;
         }
         let mode = (change.mode & PERMISSIONS) | (stat.st_mode & 0o7000);
-        Ok(Unfinished { path: change.path.clone(), seen: before.seen, mode, times: None })
+        Ok(UnfinishedDirectory { path: change.path.clone(), seen: before.seen, mode, times: None })
     }
 
     fn make_new_directory(
         &mut self,
         parent: BorrowedFd<'_>,
-        change: &Change,
-    ) -> Result<Unfinished, NotCommitted> {
+        change: &PathChange,
+    ) -> Result<UnfinishedDirectory, NotCommitted> {
         let (_, name) = split(&change.path).ok_or(Errno::INVAL)?;
         if let Some(before) = &change.before {
             remove(self.lower, parent, &change.path, before)?;
@@ -88,20 +95,25 @@ impl Commit<'_> {
         let mode = (change.mode & PERMISSIONS) | (stat.st_mode & SET_GROUP_ID);
         let times = self.upper.entry(&change.path).and_then(|entry| Ok(fstat(entry)?));
         let times = times.ok().map(|stat| modified(&stat));
-        Ok(Unfinished { path: change.path.clone(), seen: Seen::of(&stat), mode, times })
+        Ok(UnfinishedDirectory {
+            path: change.path.clone(),
+            seen: InodeSnapshot::of(&stat),
+            mode,
+            times,
+        })
     }
 
     pub(super) fn make_file(
         &mut self,
         parent: BorrowedFd<'_>,
-        change: &Change,
+        change: &PathChange,
     ) -> Result<(), NotCommitted> {
         let (_, name) = split(&change.path).ok_or(Errno::INVAL)?;
         self.check_place(parent, change)?;
         let source = self.upper.file(&change.path)?;
         let stat = fstat(&source)?;
         if EntryKind::of(&stat) != EntryKind::File {
-            return Err(Withheld::Special.into());
+            return Err(WithheldReason::Special.into());
         }
         let staged = StagedFile::new(parent)?;
         let left = self.options.bytes.saturating_sub(self.report.bytes);
@@ -109,7 +121,7 @@ impl Commit<'_> {
         self.own_file(staged.file(), parent, change)?;
         fchmod(staged.file(), Mode::from_raw_mode(change.mode & PERMISSIONS))?;
         futimens(staged.file(), &modified(&stat))?;
-        if self.options.durability == Durability::Synced {
+        if self.options.durability == CommitDurability::Synced {
             fsync(staged.file())?;
         }
         staged.place(name, self.clear_place(parent, change)?)?;
@@ -120,7 +132,7 @@ impl Commit<'_> {
     pub(super) fn make_link(
         &mut self,
         parent: BorrowedFd<'_>,
-        change: &Change,
+        change: &PathChange,
     ) -> Result<(), NotCommitted> {
         let (_, name) = split(&change.path).ok_or(Errno::INVAL)?;
         self.check_place(parent, change)?;
@@ -128,7 +140,7 @@ impl Commit<'_> {
         let target = readlinkat(entry, "", Vec::new())?;
         let target = std::ffi::OsString::from_vec(target.into_bytes());
         self.view.check(&change.path, &target)?;
-        let staged = Temporary::symlink(parent, &target)?;
+        let staged = TemporaryEntry::symlink(parent, &target)?;
         if self.user == 0 {
             let entry = staged.entry()?;
             if EntryKind::of(&fstat(&entry)?) != EntryKind::Link {
@@ -141,7 +153,7 @@ impl Commit<'_> {
     }
 
     /// Whether the original still has in this place what the change list saw there.
-    fn check_place(&self, parent: BorrowedFd<'_>, change: &Change) -> Result<(), NotCommitted> {
+    fn check_place(&self, parent: BorrowedFd<'_>, change: &PathChange) -> Result<(), NotCommitted> {
         let (_, name) = split(&change.path).ok_or(Errno::INVAL)?;
         let seen = change.before.as_ref().map(|before| before.seen);
         let as_seen = match (look(parent, name)?, seen) {
@@ -152,8 +164,8 @@ impl Commit<'_> {
         if !as_seen {
             return Err(NotCommitted::Conflict);
         }
-        // Whoever may write to a directory may replace any file in it. To take over a file that
-        // one may not even write to is another matter.
+        // Write access to a directory is enough to replace any file in it. But a file that this
+        // user may not write to is left alone.
         if let Some(seen) = seen
             && self.user != 0
             && seen.owner != self.user
@@ -168,8 +180,8 @@ impl Commit<'_> {
     fn clear_place<'c>(
         &self,
         parent: BorrowedFd<'_>,
-        change: &'c Change,
-    ) -> Result<Option<&'c Seen>, NotCommitted> {
+        change: &'c PathChange,
+    ) -> Result<Option<&'c InodeSnapshot>, NotCommitted> {
         let Some(before) = &change.before else { return Ok(None) };
         if !before.seen.is_directory() {
             return Ok(Some(&before.seen));
@@ -183,14 +195,14 @@ impl Commit<'_> {
         &self,
         file: BorrowedFd<'_>,
         parent: BorrowedFd<'_>,
-        change: &Change,
+        change: &PathChange,
     ) -> Result<(), NotCommitted> {
-        match change.before.as_ref().map(|before| before.seen).filter(Seen::is_file) {
+        match change.before.as_ref().map(|before| before.seen).filter(InodeSnapshot::is_file) {
             Some(seen) if self.user == 0 => {
                 let (owner, group) = (Uid::from_raw(seen.owner), Gid::from_raw(seen.group));
                 fchown(file, Some(owner), Some(group))?;
             }
-            // A group of one's own may be kept; where it is not, there is nothing to be done.
+            // A process may give a file to its own groups only; a failure is no reason to stop.
             Some(seen) => {
                 let _ = fchown(file, None, Some(Gid::from_raw(seen.group)));
             }

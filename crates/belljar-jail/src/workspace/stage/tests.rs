@@ -8,9 +8,9 @@ use std::{
 
 use super::*;
 
-fn seen(path: &Path) -> Seen {
+fn seen(path: &Path) -> InodeSnapshot {
     let stat = rustix::fs::lstat(path).unwrap();
-    Seen::of(&stat)
+    InodeSnapshot::of(&stat)
 }
 
 fn names(path: &Path) -> Vec<String> {
@@ -72,7 +72,8 @@ fn without_exchanging_places_the_same_holds() {
     let directory = File::open(root.path()).unwrap();
     fs::write(root.path().join("file"), "first").unwrap();
     let expected = seen(&root.path().join("file"));
-    let link = |target: &str| Temporary::symlink(directory.as_fd(), OsStr::new(target)).unwrap();
+    let link =
+        |target: &str| TemporaryEntry::symlink(directory.as_fd(), OsStr::new(target)).unwrap();
     link("a").place_over(OsStr::new("file"), &expected).unwrap();
     let refused = link("b").place_over(OsStr::new("file"), &expected);
     assert!(matches!(refused, Err(NotCommitted::Conflict)), "{refused:?}");

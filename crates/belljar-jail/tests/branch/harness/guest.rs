@@ -11,7 +11,7 @@ use std::{
 };
 
 use belljar_wire::{ErrorCode, GuestError, RunCommand};
-use belljar_worker::{Done, Engine, HostLink};
+use belljar_worker::{CodeRunner, HostLink, RunValue};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::{
@@ -29,11 +29,11 @@ pub(crate) struct Notebook {
     ballast: Vec<u8>,
 }
 
-impl Engine for Notebook {
-    fn run(&mut self, run: RunCommand, _host: &HostLink) -> Result<Done, GuestError> {
+impl CodeRunner for Notebook {
+    fn run(&mut self, run: RunCommand, _host: &HostLink) -> Result<RunValue, GuestError> {
         let words: Vec<&str> = run.code.split(' ').collect();
         match self.obey(&words) {
-            Ok(value) => Ok(Done { lossy: false, cut: false, value: value.into_bytes() }),
+            Ok(value) => Ok(RunValue { lossy: false, cut: false, value: value.into_bytes() }),
             Err(error) => {
                 let number =
                     error.raw_os_error().map_or(String::new(), |number| number.to_string());

@@ -15,7 +15,7 @@ use std::{
 
 use belljar_jail::{
     CellGrants, CellKind, CellLimits, KeeperReport, ZygotePlan,
-    control::{self, Answer, Ids, Order},
+    control::{self, Ids, ZygoteOrder, ZygoteReply},
     receive_answer, request_branch, request_branch_files, request_drop, request_first_guest,
     session::{FIRST_BRANCH, branch_sockets, receive_greeting, send_descriptors},
 };
@@ -66,7 +66,7 @@ pub(crate) struct Cell {
     zygote: Rc<Zygote>,
 }
 
-/// One branch's guest.
+/// The host's connection to one branch's guest.
 #[derive(Debug)]
 pub(crate) struct Branch {
     pub(crate) socket: UnixStream,
@@ -88,9 +88,9 @@ impl Cell {
     /// Starts a zygote and has it make a session's cell.
     pub(crate) fn start(setup: &Setup) -> Result<(Self, Branch)> {
         let (control, process) = spawn(&setup.zygote).map_err(told)?;
-        control::send(&control, &Order::Confine(setup.plan.clone()), &[]).map_err(told)?;
+        control::send(&control, &ZygoteOrder::Confine(setup.plan.clone()), &[]).map_err(told)?;
         let ids = match control::receive(&control).map_err(told)? {
-            Some((Answer::Ready { ids }, _)) => ids,
+            Some((ZygoteReply::Ready { ids }, _)) => ids,
             other => return Err(format!("the zygote is not ready: {other:?}")),
         };
         Self::of(Rc::new(Zygote { control: Some(control), ids, process }), setup)
@@ -106,10 +106,10 @@ impl Cell {
         let control = zygote.control.as_ref().ok_or("the zygote is gone")?;
         let trees = detach(&setup.zygote, grants, ids)?;
         let (serial, limits, grants) = (1, *limits, grants.clone());
-        let order = Order::MakeCell { serial, limits, grants, kind: CellKind::Session };
+        let order = ZygoteOrder::MakeCell { serial, limits, grants, kind: CellKind::Session };
         let trees: Vec<_> = trees.iter().map(AsFd::as_fd).collect();
         control::send(control, &order, &trees).map_err(told)?;
-        let Some((Answer::Cell { .. }, fds)) = control::receive(control).map_err(told)? else {
+        let Some((ZygoteReply::Cell { .. }, fds)) = control::receive(control).map_err(told)? else {
             return Err("no cell".to_owned());
         };
         let Ok([guest, keeper, keeper_pidfd]) = <[OwnedFd; 3]>::try_from(fds) else {
@@ -324,13 +324,13 @@ fn detach(zygote: &[String], grants: &CellGrants, cells: Ids) -> Result<Vec<Owne
         return Ok(Vec::new());
     }
     let (control, mut child) = spawn(zygote).map_err(told)?;
-    let order = Order::Detach { trees: grants.trees.clone(), cells };
+    let order = ZygoteOrder::Detach { trees: grants.trees.clone(), cells };
     control::send(&control, &order, &[]).map_err(told)?;
     let answer = control::receive(&control).map_err(told)?;
     drop(control);
     let _ = child.wait();
     match answer {
-        Some((Answer::Trees, fds)) => Ok(fds),
+        Some((ZygoteReply::Trees, fds)) => Ok(fds),
         other => Err(format!("{other:?}")),
     }
 }

@@ -15,7 +15,7 @@ pub(crate) enum Setting {
     User,
     /// That user in plain namespaces of its own, with every capability over them.
     Namespaces,
-    /// Root.
+    /// The control runs as root.
     Root,
     /// A cell: for attempts against the host's end of the socket, whose control is an honest use
     /// of the same route.
@@ -53,7 +53,8 @@ pub(crate) struct Attempt {
     pub(crate) plant: Option<fn(&Bait) -> Outcome>,
     /// Whether the cell is granted what is in [`Bait::home`].
     pub(crate) granted: Option<Judge>,
-    /// Why it may succeed in a cell of programs. What still bounds it there is an attempt of its own.
+    /// Why it may succeed in a cell of programs. What still bounds it there is an attempt of its
+    /// own.
     pub(crate) harmless_for_programs: Option<&'static str>,
     /// Why it may succeed in a session's cell.
     pub(crate) harmless_in_sessions: Option<&'static str>,

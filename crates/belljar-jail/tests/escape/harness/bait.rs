@@ -77,7 +77,7 @@ pub(crate) const DISGUISE: u8 = 0xa5;
 
 /// Keeps the bait there.
 #[derive(Debug)]
-pub(crate) struct Laid {
+pub(crate) struct LaidBait {
     _directory: TempDir,
     pub(crate) home: Home,
     _tcp: TcpListener,
@@ -90,7 +90,7 @@ pub(crate) struct Laid {
 
 impl Bait {
     /// Lays everything out. `sleeper` is who the process to attack and the home belong to.
-    pub(crate) fn lay(sleeper: Who) -> io::Result<(Self, Laid)> {
+    pub(crate) fn lay(sleeper: Who) -> io::Result<(Self, LaidBait)> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let marker = format!("belljar-bait-{}-{}", std::process::id(), now.as_nanos());
         let directory = tempfile::Builder::new().prefix("belljar-escape-").tempdir()?;
@@ -136,7 +136,7 @@ impl Bait {
             plain: None,
             marker,
         };
-        let laid = Laid {
+        let laid = LaidBait {
             _directory: directory,
             home,
             _tcp: tcp,
@@ -222,7 +222,7 @@ fn root_source() -> io::Result<String> {
     source.map(str::to_owned).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-impl Drop for Laid {
+impl Drop for LaidBait {
     fn drop(&mut self) {
         let _ = self.sleeper.kill();
         let _ = self.sleeper.wait();

@@ -64,7 +64,7 @@ fn start_neighbour(who: Who, attempt: &Attempt, bait: &Bait) -> Result<Option<Ch
     }
 }
 
-type Answer = BufReader<std::process::ChildStdout>;
+type ZygoteReply = BufReader<std::process::ChildStdout>;
 
 /// Plants get an input whose end tells them to go; both get the same null device as error stream,
 /// as cells of one zygote do.
@@ -73,7 +73,7 @@ fn start(
     role: &str,
     attempt: &Attempt,
     bait: &Bait,
-) -> Result<(Answer, Option<ChildStdin>), String> {
+) -> Result<(ZygoteReply, Option<ChildStdin>), String> {
     let setting = format!("{:?}", attempt.control);
     let plain = Some(bait.undisguised());
     let bait = Bait { plain, ..bait.clone() };
@@ -100,13 +100,13 @@ fn shared_null() -> io::Result<Stdio> {
     Ok(null.try_clone()?.into())
 }
 
-fn read_report(answer: &mut Answer) -> Result<Report, String> {
+fn read_report(answer: &mut ZygoteReply) -> Result<Report, String> {
     let mut line = String::new();
     answer.read_line(&mut line).map_err(|error| error.to_string())?;
     serde_json::from_str(&line).map_err(|_| "ended without a report".to_owned())
 }
 
-/// The role itself.
+/// The role that makes one attempt outside of a cell, and prints its outcome.
 pub(crate) fn main(role: &str, name: &str, setting: &str, bait: &str) -> io::Result<()> {
     let attempt = attempt::find(name).ok_or(io::ErrorKind::NotFound)?;
     let bait: Bait = serde_json::from_str(bait)?;

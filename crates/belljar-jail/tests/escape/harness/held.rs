@@ -17,7 +17,7 @@ use super::{
 
 /// A host whose one cell has done what it can inside and waits.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldCell {
     host: Child,
     mark: String,
     pub(crate) tree: Tree,
@@ -36,8 +36,8 @@ pub(crate) enum When {
 
 /// What became of a host that was to hold a cell.
 #[derive(Debug)]
-pub(crate) enum Started {
-    Held(Held),
+pub(crate) enum StartOutcome {
+    Held(HeldCell),
     /// It ended by itself.
     Ended(Vec<Verdict>),
 }
@@ -46,12 +46,12 @@ pub(crate) enum Started {
 const NOTE: &str = "tmp/holding";
 
 /// Starts a host as somebody; returns when its cell holds, or when it has ended.
-pub(crate) fn start(who: Who, spec: Spec) -> Result<Started, String> {
+pub(crate) fn start(who: Who, spec: Spec) -> Result<StartOutcome, String> {
     start_at(who, spec, When::First)
 }
 
 /// The same, and when the cell is held. With files to grant, they are granted to it.
-pub(crate) fn start_at(who: Who, mut spec: Spec, when: When) -> Result<Started, String> {
+pub(crate) fn start_at(who: Who, mut spec: Spec, when: When) -> Result<StartOutcome, String> {
     let mark = processes::new_mark();
     spec.zygote.push(mark.clone());
     let hold = if spec.home.is_some() { "hold_with_grants" } else { "hold" };
@@ -75,9 +75,9 @@ pub(crate) fn start_at(who: Who, mut spec: Spec, when: When) -> Result<Started, 
     });
     match started {
         Some(Some((tree, (cell, said)))) => {
-            Ok(Started::Held(Held { host, mark, tree, cell, said }))
+            Ok(StartOutcome::Held(HeldCell { host, mark, tree, cell, said }))
         }
-        Some(None) => Ok(Started::Ended(verdicts(&mut host))),
+        Some(None) => Ok(StartOutcome::Ended(verdicts(&mut host))),
         None => {
             let _ = host.kill();
             let _ = host.wait();
@@ -92,7 +92,7 @@ fn verdicts(host: &mut Child) -> Vec<Verdict> {
     lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-impl Held {
+impl HeldCell {
     /// The mounts of the host itself.
     pub(crate) fn mounts_of_host(&self) -> Result<String, String> {
         let path = format!("/proc/{}/mountinfo", self.host.id());

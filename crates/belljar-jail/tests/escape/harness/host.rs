@@ -172,7 +172,7 @@ pub(crate) fn run(who: Who, spec: &Spec) -> Result<Vec<Verdict>, String> {
     Err(format!("{got} of {asked} verdicts, the last {last}; {}: {errors}", output.status))
 }
 
-/// The role itself.
+/// The role of a host that makes the attempts of a spec in its cells.
 pub(crate) fn main(spec: &str) -> io::Result<()> {
     let spec: Spec = serde_json::from_str(spec)?;
     spawn::privileged_is_at(spec.privileged.clone());

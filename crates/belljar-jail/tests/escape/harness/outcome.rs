@@ -19,7 +19,7 @@ pub(crate) enum Conclusion {
     Inconclusive,
 }
 
-/// A probe's report.
+/// What a probe reports of its attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     pub(crate) outcome: Conclusion,

@@ -1,7 +1,7 @@
 //! The engine of the suite: native code that makes attempts, as an engine's exploit would.
 
 use belljar_wire::{ErrorCode, Event, GuestError, RunCommand, Stream};
-use belljar_worker::{Done, Engine, HostLink};
+use belljar_worker::{CodeRunner, HostLink, RunValue};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -20,8 +20,8 @@ pub(crate) struct Report {
     pub(crate) outcome: Outcome,
 }
 
-impl Engine for Probe {
-    fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<Done, GuestError> {
+impl CodeRunner for Probe {
+    fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<RunValue, GuestError> {
         let invalid = |what: &str| GuestError::new(ErrorCode::RequestInvalid, what);
         let bait: Bait = serde_json::from_slice(&run.context)
             .map_err(|error| invalid(&format!("no bait: {error}")))?;
@@ -36,7 +36,7 @@ impl Engine for Probe {
             }
             None => attempt(find(&run.code)?, &bait),
         };
-        Ok(Done { lossy: false, cut: false, value: encode(&report)? })
+        Ok(RunValue { lossy: false, cut: false, value: encode(&report)? })
     }
 }
 

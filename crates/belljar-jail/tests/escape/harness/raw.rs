@@ -1,7 +1,8 @@
 //! System calls as a hostile guest makes them: by number, unfiltered by any library.
 //!
-//! All `unsafe` of the suite is here. [`call_number`] is memory-safe as long as it is not used for calls
-//! that change this process's own memory map or stack; those have wrappers of their own below.
+//! All `unsafe` of the suite is here. [`call_number`] is memory-safe as long as it is not used for
+//! calls that change this process's own memory map or stack; those have wrappers of their own
+//! below.
 #![expect(unsafe_code, reason = "the probe makes system calls no crate would make")]
 
 use std::{
@@ -20,7 +21,7 @@ pub(crate) enum Arg<'a> {
     Bytes(&'a [u8]),
     /// A buffer the kernel writes.
     Room(&'a mut [u8]),
-    /// A NUL-terminated text.
+    /// The address of a NUL-terminated text.
     Text(&'a CStr),
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn call_number<const N: usize>(
     if status == -1 { Err(last_errno()) } else { Ok(status.cast_unsigned()) }
 }
 
-/// `call!(SYS_name, argument…)`.
+/// Makes a system call by its name: `call!(SYS_name, argument…)`.
 macro_rules! syscall {
     ($number:ident $(, $argument:expr)* $(,)?) => {
         $crate::harness::raw::call_number(libc::$number, [$($crate::harness::raw::Arg::from($argument)),*])

@@ -77,7 +77,7 @@ const REFUSALS: &[Snippet] = &[
     snippet("in_to_json", "return { toJSON() { return process.env.HOME } }", HOST),
 ];
 
-/// What leads nowhere.
+/// Tricks that must not get a script anywhere.
 const TRICKS: &[Snippet] = &[
     snippet(
         "globals_of_the_engine",

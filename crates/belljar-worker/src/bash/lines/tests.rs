@@ -1,9 +1,9 @@
 //! Lines come out whole, long ones in pieces of whole characters.
 
-use super::{Lines, MAX_PRINT_BYTES, MAX_SINGLE_LINES};
+use super::{LineBuffer, MAX_PRINT_BYTES, MAX_SINGLE_LINES};
 
 fn prints(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
-    let mut lines = Lines::default();
+    let mut lines = LineBuffer::default();
     let mut prints = Vec::new();
     let mut print = |text: &[u8]| {
         prints.push(text.to_vec());

@@ -1,10 +1,10 @@
 //! Refusals are read whole, and recognised in what other programs say.
 
-use super::{MAX_TOLD, Refusals, refused_in};
+use super::{MAX_REPORTED, RefusedCommands, refused_in};
 
 #[test]
 fn records_may_come_in_pieces() {
-    let mut refusals = Refusals::default();
+    let mut refusals = RefusedCommands::default();
     assert_eq!(refusals.read(b"rm\0rm -r"), [""; 0]);
     assert_eq!(refusals.read(b"f x\0curl\0curl a\0su"), ["rm -rf x", "curl a"]);
     assert_eq!(refusals.last().map(|last| &*last.name), Some("curl"));
@@ -13,8 +13,8 @@ fn records_may_come_in_pieces() {
 
 #[test]
 fn a_flood_is_not_told() {
-    let mut refusals = Refusals::default();
-    assert_eq!(refusals.read(&b"rm\0rm\0".repeat(5000)).len(), MAX_TOLD);
+    let mut refusals = RefusedCommands::default();
+    assert_eq!(refusals.read(&b"rm\0rm\0".repeat(5000)).len(), MAX_REPORTED);
     assert_eq!(refusals.read(&[b'x'; 10_000]), [""; 0]);
     assert_eq!(refusals.unread.len(), 0);
 }

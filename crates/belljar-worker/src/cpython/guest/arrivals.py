@@ -117,12 +117,12 @@ class Arrivals:
         return self._reader == get_ident()
 
     def refuse_more(self) -> None:
-        """Nobody begins to read any more. For when nobody reads, and nobody else is there."""
+        """No thread starts to read from here on. There must be one thread, which does not read."""
         self._is_closed = True
 
     def close(self) -> None:
-        """Ends the reading for good: returns when nobody reads. What is left of a frame is read
-        past before the next command."""
+        """Ends the reading for good: returns when no thread reads. The rest of a frame is skipped
+        before the next command."""
         with self._turn:
             self._is_closed = True
             if self._bell is not None:
@@ -138,14 +138,14 @@ class Arrivals:
 
 def refuse_over() -> None:
     """A thread, or a call, has outlived its run."""
-    raise RuntimeError("the run that this belongs to is over; call the tool again")
+    raise RuntimeError("the run that made this call has ended; call the tool again")
 
 
 def refuse_child(link) -> None:
     """A forked child has no socket to the host."""
     if link.is_child:
         raise RuntimeError(
-            "tools can be called by the process of the run only, not by a child it forked; "
+            "only the run's own process can call tools, not a child it forked; "
             "use threads or asyncio.gather to call several at a time"
         )
 

@@ -27,7 +27,7 @@ scan = json.JSONDecoder().scan_once
 _frame_at = sys._getframe
 
 
-class Pending:
+class PendingCall:
     """A call whose reply is awaited."""
 
     __slots__ = ("number", "line", "is_done", "waiters", "_is_ok", "_is_over", "_body")
@@ -59,7 +59,7 @@ class Pending:
                 try:
                     loop.call_soon_threadsafe(_arrived, future)
                 except RuntimeError:
-                    # The loop is closed, and nobody waits there any more.
+                    # The loop is closed, and nothing waits there any more.
                     pass
 
     def take(self):
@@ -91,7 +91,7 @@ class Calls:
         self._arrivals = arrivals
         self._count = 0
         self._open = {}
-        # Calls nobody has asked for the reply of.
+        # Calls whose reply the code has not asked for.
         self._unused = {}
         self._opened_at = 0.0
         self._open_seconds = 0.0
@@ -107,7 +107,7 @@ class Calls:
         self._arrivals.attend(loop, self)
         return ToolCall(self, pending)
 
-    def _start(self, server, tool: str, arguments: dict) -> Pending:
+    def _start(self, server, tool: str, arguments: dict) -> PendingCall:
         self._arrivals.check(self._link)
         for name in (server, tool):
             if name is not None and len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
@@ -117,7 +117,7 @@ class Calls:
             body = encode(arguments, self._max_bytes, "args").json
         except ValueProblem as problem:
             raise of_problem(problem) from None
-        pending = Pending(self._line())
+        pending = PendingCall(self._line())
         quoted = _quote(server) if server is not None else "null"
         named = f'"server":{quoted},"tool":{_quote(tool)}'
 
@@ -142,7 +142,7 @@ class Calls:
         return None
 
     def deliver(self, frames) -> None:
-        """Hands replies to their calls. Those of calls nobody made are dropped."""
+        """Hands replies to their calls. Replies to unknown calls are dropped."""
         for kind, head, body in frames:
             if kind == TOOL_REPLY:
                 head, _ = scan(str(head, "utf-8"), 0)
@@ -156,17 +156,17 @@ class Calls:
                 self._open_seconds += monotonic() - self._opened_at
             pending.settle(is_ok, body)
 
-    def use(self, pending: Pending) -> None:
-        """Somebody wants the reply, or does not want it any more."""
+    def use(self, pending: PendingCall) -> None:
+        """The code asks for the reply, or has given it up."""
         self._unused.pop(pending.number, None)
 
-    def wait(self, pending: Pending) -> None:
+    def wait(self, pending: PendingCall) -> None:
         """Returns when the reply is there."""
         self.use(pending)
         if not pending.is_done:
             self._arrivals.wait(pending, self)
 
-    def arrival(self, pending: Pending, loop):
+    def arrival(self, pending: PendingCall, loop):
         """For a task of the loop: is over when the reply is there."""
         self.use(pending)
         if pending.is_done:
@@ -179,7 +179,7 @@ class Calls:
         yield from future
 
     def finish(self) -> None:
-        """Waits for calls whose reply nobody asked for, and raises the first failure."""
+        """Waits for calls whose reply the code has not asked for, and raises the first failure."""
         for pending in list(self._unused.values()):
             self.wait(pending)
             if pending.has_failed():
@@ -194,7 +194,7 @@ class Calls:
         self._arrivals.refuse_more()
 
     def close(self) -> None:
-        """The run of a session is over: nobody reads any more, and no call is made or answered."""
+        """The run of a session is over: no thread reads, and no call is made or answered."""
         self._arrivals.close()
         for pending in [*self._open.values()]:
             pending.abandon()

@@ -56,7 +56,7 @@ class FdCapture:
         try:
             self._read_all(readers, wait)
         finally:
-            # A child that is still there has nobody left to write to.
+            # A child that still runs has no reader any more.
             for fd in (*readers, wait):
                 os.close(fd)
 

@@ -1,5 +1,5 @@
-"""A cell's main: say ready, take one run, answer, and wait to be ended; in a session, take run
-after run, and become two between them."""
+"""A Python cell's main, as `cell.rs` is that of the engines in Rust: say ready, take one run,
+answer, and wait to be ended; in a session, take run after run, and branch between them."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ import sys
 from . import forks
 from .errors import guest_error
 from .run import Run, enter_cell, prepare_cell
-from .wire import BRANCH, BRANCH_FRAMES, REROOT, RUN, Ended, run_of
+from .wire import BRANCH, BRANCH_FRAMES, REROOT, RUN, HostGone, run_of
 
 WORK = "/work"
 # A cell that has waited this long for its code is parked.
@@ -15,7 +15,7 @@ PARKED_SECONDS = 0.001
 
 # As little as shows the way: what a parked cell has touched is memory of its own.
 _REHEARSAL_CODE = b"[1]"
-# No time means that no clock is set: whoever is slow in here is not to be interrupted.
+# A limit of 0 sets no timer: a slow rehearsal must not be interrupted.
 _REHEARSAL_HEAD = b"""{"file_name":"main.py","grants":{},"code_bytes":3,"limits":{"wall_ms":0,\
 "cpu_ms":1000,"memory_bytes":536870912,"result_bytes":1048576,"processes":1,"open_files":16}}"""
 # More than any cell has.
@@ -32,9 +32,9 @@ def prepare() -> None:
     _prepared.renew_builtins()
 
 
-def cell_main(fd: int, lower_limits, work: str = WORK, branching=None) -> None:
+def cell_main(fd: int, lower_limits, work: str = WORK, brancher=None) -> None:
     """Serves one run over the socket `fd`, or those of a session; returns when the host has closed
-    it. In a session's cell, `branching` is what it takes to become two."""
+    it. In a session's cell, `brancher` clones the guest."""
     forks.reseed()
     prepared = _prepared
     link = prepared.link
@@ -42,20 +42,20 @@ def cell_main(fd: int, lower_limits, work: str = WORK, branching=None) -> None:
     forks.grant()
     link.ready()
     try:
-        if branching is None and not link.hears_within(PARKED_SECONDS):
+        if brancher is None and not link.hears_within(PARKED_SECONDS):
             rehearse(work)
             # Nothing is lowered, and the way there is known.
             lower_limits(_NO_LIMITS)
         while True:
             kind, head, body = link.receive_command()
             if kind == BRANCH:
-                _branch(link, branching)
+                _branch(link, brancher)
                 continue
             if kind == REROOT:
-                _reroot(link, branching)
+                _reroot(link, brancher)
                 continue
             if kind != RUN:
-                raise Ended
+                raise HostGone
             head, code, context = run_of(head, body)
             body = None
             link.reopen()
@@ -63,7 +63,7 @@ def cell_main(fd: int, lower_limits, work: str = WORK, branching=None) -> None:
                 break
             # The limits of the process are those of the session, which it was made with.
             _perform(Run(link, head, code, context, work, prepared), link)
-    except (Ended, OSError):
+    except (HostGone, OSError):
         # The host is gone, or let go of a cell it never used.
         return
     try:
@@ -76,14 +76,14 @@ def cell_main(fd: int, lower_limits, work: str = WORK, branching=None) -> None:
     link.wait_for_end()
 
 
-def _branch(link, branching) -> None:
-    """Becomes two: the one that was told so says that there are, and goes on in another tree of
-    files; the copy says that it is ready."""
-    if branching is None:
-        raise Ended
+def _branch(link, brancher) -> None:
+    """Clones the guest: the parent reports `Branched` and moves to another tree of files; the copy
+    reports `Ready`."""
+    if brancher is None:
+        raise HostGone
     forks.suspend()
     try:
-        is_copy = branching.branch(link.fd, *BRANCH_FRAMES)
+        is_copy = brancher.branch(link.fd, *BRANCH_FRAMES)
     except OSError as error:
         link.not_branched(error.strerror)
         return
@@ -93,12 +93,12 @@ def _branch(link, branching) -> None:
         forks.reseed()
 
 
-def _reroot(link, branching) -> None:
-    """Goes on in another tree of files."""
-    if branching is None:
-        raise Ended
+def _reroot(link, brancher) -> None:
+    """Moves the guest to another tree of files."""
+    if brancher is None:
+        raise HostGone
     try:
-        branching.reroot(link.fd)
+        brancher.reroot(link.fd)
     except OSError as error:
         link.not_branched(error.strerror)
     else:
@@ -110,7 +110,7 @@ def _perform(run, link) -> None:
         run.settle()
         run.perform()
     except BaseException as error:  # guest code broke something the runtime stands on
-        message = f"the runtime could not go on: {type(error).__name__}: {error}"
+        message = f"the runtime failed: {type(error).__name__}: {error}"
         link.failed(guest_error("runtime.thrown", message))
 
 

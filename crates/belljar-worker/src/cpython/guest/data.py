@@ -27,7 +27,7 @@ class Data:
             return self.__dict__[name]
         except KeyError:
             known = ", ".join(sorted(one for one in self.__dict__ if one.islower()))
-            raise AttributeError(f"data has no {name!r}; there is: {known}") from None
+            raise AttributeError(f"data has no {name!r}; it has: {known}") from None
 
     def __dir__(self):
         return sorted(load())
@@ -36,7 +36,7 @@ class Data:
         return "<data: functions for lists, tables, numbers and dates; see dir(data)>"
 
 
-class _Kept(importlib.machinery.SourceFileLoader):
+class _SourceLoader(importlib.machinery.SourceFileLoader):
     """Loads a part from the text that was read when this module was imported."""
 
     def __init__(self, name: str):
@@ -51,17 +51,17 @@ class _Kept(importlib.machinery.SourceFileLoader):
 
     def get_data(self, path):
         if path != self.path:
-            raise OSError(f"{path} is not kept")
+            raise OSError(f"{path} is not part of the library")
         return self._source
 
 
-_kept = [_Kept(name) for name in _PARTS]
+_loaders = [_SourceLoader(name) for name in _PARTS]
 
 
 def load() -> dict:
     """The functions, by both of their names."""
     found = {}
-    for part in [_module(kept) for kept in _kept]:
+    for part in [_module(loader) for loader in _loaders]:
         for name, function in part.FUNCTIONS.items():
             found[name] = function
             found[_capitals(lambda capital: f"_{capital[0].lower()}", name)] = function
@@ -69,15 +69,15 @@ def load() -> dict:
     return found
 
 
-def _module(kept: _Kept):
-    there = sys.modules.get(kept.name)
+def _module(loader: _SourceLoader):
+    there = sys.modules.get(loader.name)
     if there is not None:
         return there
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(kept.name, kept))
-    sys.modules[kept.name] = module
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    sys.modules[loader.name] = module
     try:
-        kept.exec_module(module)
+        loader.exec_module(module)
     except BaseException:  # half of it is not it, whatever ended it
-        sys.modules.pop(kept.name, None)
+        sys.modules.pop(loader.name, None)
         raise
     return module

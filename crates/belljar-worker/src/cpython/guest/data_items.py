@@ -161,7 +161,7 @@ def groups(items, key, where: str) -> dict:
 
 
 def whole_number(value, where: str, name: str) -> int:
-    """A count."""
+    """Checks an argument that is a count."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"data.{where}: {name} must be a whole number, got {value!r}")
     return value
@@ -174,7 +174,7 @@ def options_of(options, named: dict, known: dict, where: str) -> dict:
     for name, value in {**(options or {}), **named}.items():
         right = plain_names.get(name.replace("_", "").lower())
         if right is None:
-            raise TypeError(f"data.{where}: no option {name!r}; there is: {', '.join(known)}")
+            raise TypeError(f"data.{where}: no option {name!r}; the options are: {', '.join(known)}")
         found[right] = value
     return found
 

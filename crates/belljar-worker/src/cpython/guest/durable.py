@@ -35,7 +35,7 @@ class Clock:
             self.now_ms = float(now_ms)
 
     def microseconds(self) -> int:
-        """Since 1970."""
+        """The time of the clock, since 1970."""
         return int(self.now_ms * 1000)
 
     def seconds_up(self) -> float:

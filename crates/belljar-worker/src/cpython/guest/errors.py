@@ -1,4 +1,4 @@
-"""From what went wrong to what the agent is told: code, message, place, and what to do (A7)."""
+"""From a failed run to the error the agent gets: code, message, place, and what to do (A7)."""
 
 import errno
 import os
@@ -123,13 +123,13 @@ class Reporter:
         )
 
     def _of_tool(self, error, cause) -> dict:
-        """A tool call failed and nobody caught it; the error is the cause, or a group with it."""
-        code, hint, tool_name, line = toolerrors.told(cause)
+        """A tool call failed uncaught; the error is the cause, or a group with it."""
+        code, hint, tool_name, line = toolerrors.details(cause)
         message = trace.headline(error)
         if cause is not error:
             message = f"{message}: {trace.headline(cause)}"
         result = self._placed(error, code, message, hint, tool_name=tool_name)
-        # Without a place in the traceback nobody waited for the call: it is where it was made.
+        # Without a place in the traceback the call was not awaited: use the line that made it.
         result["line"] = result["line"] or line
         return result
 

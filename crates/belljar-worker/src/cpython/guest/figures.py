@@ -39,7 +39,7 @@ def _pyplot():
 
 
 def is_artist(value) -> bool:
-    """Whether this is what a plotting call happens to give, which nobody means as the value."""
+    """Whether this is the return value of a plotting call, which is not meant as the value."""
     if "matplotlib" not in sys.modules:
         return False
     items = value if isinstance(value, (list, tuple)) and value else [value]

@@ -25,26 +25,26 @@ def make_helpers(link, work: str) -> dict:
     """The helpers of one run."""
 
     def output(value):
-        """Prints a value for whoever reads standard output, and goes on with it."""
+        """Prints a value to standard output, and returns it."""
         sys.stdout.write(f"{_shown(value)}\n")
         return value
 
     def debug(value, label=None):
-        """Notes a value in the log, and goes on with it."""
+        """Writes a value to the log, and returns it."""
         text = _inspected(value)
         text = text if label is None else f"{label}: {text}"
         link.print("log", text.encode("utf-8", "backslashreplace"))
         return value
 
     def artifact(path):
-        """Hands a file of the workspace over, to come back beside the value."""
+        """Names a file of the workspace that comes back beside the value; returns its path."""
         full = os.path.realpath(os.path.join(work, os.fsdecode(os.fspath(path))))
         if not os.path.exists(full):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         if not full.startswith(f"{os.path.realpath(work)}/"):
             raise ValueError(f"artifact() takes a file under {work}, not {full}")
         if not os.path.isfile(full):
-            raise ValueError(f"artifact() takes a file, and {full} is none")
+            raise ValueError(f"artifact() takes a file, but {full} is not a regular file")
         link.artifact(full)
         return full
 

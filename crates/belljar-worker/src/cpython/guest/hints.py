@@ -13,7 +13,7 @@ MEMORY = (
     "data; or ask for more with --memory."
 )
 STACK_OVERFLOW = (
-    "Look for a recursion that does not end; for deep data use a loop with a stack of its own."
+    "Look for a recursion that does not end; for deep data use a loop with an explicit stack."
 )
 TIMEOUT_RUNNING = (
     "The code was still running there: look for a loop that does not end. Do less per run, or ask "
@@ -22,11 +22,11 @@ TIMEOUT_RUNNING = (
 TIMEOUT_WAITING = (
     "The code was waiting there. Wait for less time, or ask for more time with --timeout."
 )
-DISK = "Workspace and /tmp are full: write less, or delete what is done with."
-OPEN_FILES = "Close each file when it is done with: `with open(...) as file`."
-NETWORK = "There is no network in this run. Pass data in with `context`, or have the host granted."
-COMMAND = "That command may not be run here; have it granted, or do it in Python."
-HOST = "The cell does not allow this. Keep to computing, /work and /tmp."
+DISK = "Workspace and /tmp are full: write less, or delete files that are no longer needed."
+OPEN_FILES = "Close files that are no longer needed: `with open(...) as file`."
+NETWORK = "There is no network in this run. Pass data in with `context`."
+COMMAND = "This command is not granted: grant it with --command NAME, or do it in Python."
+HOST = "The sandbox does not allow this. Use plain computation and files in /work and /tmp."
 
 _POPULAR = (
     "numpy", "pandas", "matplotlib", "scipy", "sklearn", "PIL", "yaml", "requests", "httpx", "bs4",
@@ -56,7 +56,7 @@ def for_syntax(error: SyntaxError):
     """What is known about messages of the compiler."""
     message = str(error.msg)
     if "'return' outside function" in message or "'yield' outside function" in message:
-        return "Only functions can do this here; put the code into a function and call it."
+        return "This works only inside a function: put the code into a function and call it."
     if "inconsistent use of tabs" in message or isinstance(error, IndentationError):
         return "Check the indentation of this line and the one before; use four spaces a level."
     if "was never closed" in message or "unexpected EOF" in message:
@@ -89,8 +89,8 @@ def for_file(error: OSError) -> str:
     """A file the cell does not let the code touch."""
     path = os.fsdecode(error.filename)
     if os.path.exists(path) and os.access(path, os.R_OK):
-        return f"{path} may only be read: have it granted with --write {path}, or write to /work."
-    return f"Have it granted with --read {path} (or --write {path}), or use files in /work."
+        return f"{path} is read-only: grant it with --write {path}, or write to /work."
+    return f"Grant it with --read {path} (or --write {path}), or use files in /work."
 
 
 def _module(error):
@@ -102,7 +102,7 @@ def _module(error):
     network = " There is no network in a run either." if name in _NETWORKING else ""
     return (
         f"`{name}` is not installed here, and nothing can be installed during a run.{network} "
-        f"There is: {there}."
+        f"Available: {there}."
     )
 
 
@@ -138,7 +138,7 @@ def _name(error, place):
 def _attribute(error):
     message = str(error)
     if "'NoneType' object" in message:
-        return "The value before the dot is None: check what gave it, and that it returns something."
+        return "The value before the dot is None: check where it comes from, and that the call returns something."
     if "'coroutine' object" in message:
         return "An `await` is missing before the call."
     name, owner = getattr(error, "name", None), getattr(error, "obj", None)
@@ -151,10 +151,10 @@ def _attribute(error):
 def _key(error, place, tree, source):
     key = error.args[0] if error.args else None
     if _is_environment(error):
-        return f"The environment of a run is empty but for what was granted: --env {key}."
+        return f"Only granted environment variables are set: grant it with --env {key}."
     keys = _keys_there(key, place, tree, source)
     if keys is None:
-        return "Check that the key is there first: `key in d`, or d.get(key)."
+        return "Check for the key first: `key in d`, or d.get(key)."
     if not keys:
         return "It has no keys at all."
     names = ", ".join(repr(one) for one in keys[:20])
@@ -238,32 +238,29 @@ def _file(error, granted):
         return None
     name = os.fsdecode(error.filename)
     if "subprocess" in trace.modules_passed(error):
-        return f"There is no command `{name}` here. Do it in Python, or have the command granted."
+        return f"The command `{name}` is not available. Do it in Python, or grant it with --command {name}."
     path = os.path.abspath(name)
     if not _is_below(path, _places(granted)):
-        return (
-            f"Only /work and /tmp are there for the code. A path of the machine is seen when it is "
-            f"granted with --read {path}."
-        )
+        return f"Only /work, /tmp and granted paths exist here. Grant it with --read {path}."
     found = _granted_at(name, granted)
     if found is not None:
-        return f"It was granted, and is where it is on the host: {found}"
+        return f"It is granted under its host path: {found}"
     if _is_below(path, ("/tmp",)):
-        of_host = f" /tmp is the run's own: a file of the host is here once granted with --read {path}."
+        of_host = f" /tmp belongs to this run; to see a file of the host's /tmp, grant it with --read {path}."
     else:
         of_host = ""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         make = f"make it with os.makedirs({folder!r}, exist_ok=True)"
-        return f"The folder {folder} is not there; {make}.{of_host}"
+        return f"The folder {folder} does not exist; {make}.{of_host}"
     there = sorted(os.listdir(folder))
     if not there:
-        granted_only = "" if of_host else " Files of the machine are seen when granted with --read."
+        granted_only = "" if of_host else " Grant files of the machine with --read."
         return f"{folder} is empty.{of_host}{granted_only}"
     more = f" and {len(there) - 20} more" if len(there) > 20 else ""
     close = _close(os.path.basename(path), there)
     did_you_mean = f" Did you mean {close}?" if close else ""
-    return f"In {folder} there is: {', '.join(there[:20])}{more}.{did_you_mean}{of_host}"
+    return f"Files in {folder}: {', '.join(there[:20])}{more}.{did_you_mean}{of_host}"
 
 
 def _runtime(error):

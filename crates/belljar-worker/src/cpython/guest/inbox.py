@@ -38,7 +38,7 @@ class Inbox:
         return self._split(data)
 
     def finish(self) -> None:
-        """Reads what is left of a frame that was begun, and drops it: nobody waits for it."""
+        """Reads the rest of a frame that was begun, and drops it."""
         while self._large is not None:
             if self._large.read(self) is not None:
                 self._large = None

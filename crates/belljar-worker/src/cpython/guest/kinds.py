@@ -25,7 +25,7 @@ from .toolnames import Server, Servers, Tool, Tools
 
 
 class Unsupported(Exception):
-    """JSON has no place for it; `what` says what it is, with its article."""
+    """JSON cannot represent the value; `what` says what it is, with its article."""
 
     def __init__(self, what: str):
         super().__init__(what)
@@ -185,7 +185,7 @@ def describe(value) -> str:
 
 
 def hint_for(kind: str) -> str:
-    """What to do about a value JSON has no place for."""
+    """What to do about a value that JSON cannot represent."""
     if kind in ("a coroutine", "a task"):
         return "Add `await` before it, or `await asyncio.gather(...)` for several."
     if kind == "a tool":

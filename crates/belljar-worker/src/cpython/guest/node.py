@@ -37,7 +37,7 @@ class Node:
             self._before = {key: json.dumps(value) for key, value in state.items()}
 
     def takes(self, value) -> bool:
-        """Whether the value of a last expression, which nobody returned, is the node's."""
+        """Whether the value of a last expression, without a `return`, is the node's value."""
         return not self.is_one or isinstance(value, Mapping)
 
     def gives(self, value):

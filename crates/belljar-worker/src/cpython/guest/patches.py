@@ -12,7 +12,7 @@ import urllib.parse
 
 from .toolcall import ToolCall, value_of
 
-# Errors of tasks nobody awaited, in the order they were found.
+# Errors of tasks that were not awaited, in the order they were found.
 unretrieved = []
 _loops_made = []
 
@@ -91,7 +91,7 @@ def _patch_asyncio() -> None:
 
 
 def unhandled_task_error():
-    """The error of the first task that failed without anybody looking, or None."""
+    """The error of the first task that failed and was not awaited, or None."""
     if not _loops_made:
         return None
     import gc

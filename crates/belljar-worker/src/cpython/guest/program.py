@@ -220,8 +220,8 @@ def _outer_parts(node):
 
 
 def _names(tree) -> set:
-    """Every name anything binds. That of an inner scope in vain does no harm: at module level
-    all names are global."""
+    """Every name that anything binds. Names of inner scopes do no harm: at module level all names
+    are global."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):

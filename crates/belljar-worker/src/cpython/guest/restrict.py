@@ -30,9 +30,9 @@ _INSTEAD = {
     "socket": "There is no network in a run; pass data in with `context`.",
     "pickle": "json, or DataFrame.to_csv and to_parquet, store data without it.",
     "importlib": "Use a plain import statement.",
-    "multiprocessing": "concurrent.futures.ThreadPoolExecutor is there.",
+    "multiprocessing": "Use concurrent.futures.ThreadPoolExecutor instead.",
     "eval": "ast.literal_eval and json.loads read data.",
-    "input": "Nobody answers during a run; input is in `context`.",
+    "input": "There is no input during a run; data is in `context`.",
 }
 
 

@@ -114,7 +114,7 @@ class Run:
         if is_clear:
             self._clear_away(answer)
         elif self._session and self._calls is not None:
-            # What comes after the answer is the next run's, whoever runs in between.
+            # What comes after the answer belongs to the next run, whichever threads still run.
             self._calls.refuse_more()
         if self.work == WORK and _is_there(OUTPUT) and os.path.isdir(OUTPUT):
             # The host does not look for files unless it is told of them.
@@ -162,7 +162,7 @@ class Run:
                     self._namespace.clear()
             except BaseException as broken:  # what the agent's classes raise meanwhile
                 name = type(broken).__name__
-                message = f"{type(error).__name__}: the error could not be shown ({name})"
+                message = f"{type(error).__name__}: the error cannot be shown ({name})"
                 return ("failed", guest_error("runtime.thrown", message))
         return ("failed", guest_error("limit.memory", "out of memory"))
 
@@ -179,7 +179,9 @@ class Run:
 
     def _run(self):
         if self._session and self._durable:
-            message = "a run in a session cannot be durable: its state is not in the record"
+            message = (
+                "a run in a session cannot be durable: the journal does not record session state"
+            )
             raise Failure(guest_error("request.invalid", message))
         table = self._make_main()
         restrict.import_from_workspace(self.work, table)
@@ -242,7 +244,8 @@ class Run:
         try:
             return parse_context(self._context)
         except (ValueError, RecursionError) as error:
-            raise Failure(guest_error("request.invalid", f"context is not JSON: {error}")) from None
+            message = f"context is not valid JSON: {error}"
+            raise Failure(guest_error("request.invalid", message)) from None
         finally:
             self._context = b""
 
@@ -330,7 +333,7 @@ class Run:
             return
         _signal.setitimer(_signal.ITIMER_REAL, AGAIN_SECONDS)
         if self._calls is not None and self._calls.is_reading():
-            # Not between the socket and whoever waits for what came out of it.
+            # Not between the socket and the thread that waits for what came out of it.
             return
         if self._late is None:
             self._late = self._place_now(frame)
@@ -396,7 +399,7 @@ def prepare_zygote() -> None:
     _exit_state_of_ours = _exit_state()
 
 
-class Prepared:
+class PreparedCell:
     """What a run finds ready."""
 
     def __init__(self, link):
@@ -469,17 +472,17 @@ class Prepared:
             self.link.forget()
 
 
-def prepare_cell() -> "Prepared":
+def prepare_cell() -> "PreparedCell":
     """In the zygote: what can be done before there is a cell, for a link that leads nowhere yet.
     Streams, forks, some memory put aside."""
-    prepared = Prepared(Link(None))
+    prepared = PreparedCell(Link(None))
     prepared.streams.install(sys)
     os.register_at_fork(before=prepared.before_fork, after_in_child=prepared.in_child)
     prepared.put_aside()
     return prepared
 
 
-def enter_cell(prepared: "Prepared", fd: int, work: str) -> None:
+def enter_cell(prepared: "PreparedCell", fd: int, work: str) -> None:
     """In a cell: its socket and its folder."""
     prepared.link.lead_to(fd)
     try:

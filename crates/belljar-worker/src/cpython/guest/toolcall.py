@@ -27,7 +27,7 @@ class ToolCall:
         self._belljar_calls = calls
         self._belljar_pending = pending
         self._belljar_steps = None
-        self._belljar_kept = _Kept(pending)
+        self._belljar_kept = _ReplyValue(pending)
 
     def __await__(self):
         yield from self._belljar_calls.arrival(self._belljar_pending, get_running_loop())
@@ -91,7 +91,7 @@ class ToolCall:
     __hash__ = object.__hash__
 
 
-class _Kept:
+class _ReplyValue:
     """The value of a reply, parsed once, or its error."""
 
     __slots__ = ("_pending", "_lock", "_value", "_error")

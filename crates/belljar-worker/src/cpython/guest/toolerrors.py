@@ -17,8 +17,8 @@ _LIMIT_CODES = ("limit.tool_calls", "limit.result")
 _SERIALIZATION_CODES = ("serialization.unsupported", "serialization.depth")
 
 
-class _Told:
-    """What these exceptions have in common."""
+class _CodedError:
+    """An exception with a code, a hint and the name of a tool."""
 
     _codes = ("runtime.thrown",)
 
@@ -36,26 +36,26 @@ class _Told:
         return str(self.args[0]) if self.args else ""
 
 
-class ToolError(_Told, Exception):
+class ToolError(_CodedError, Exception):
     """A tool failed, or could not be called."""
 
     _codes = _TOOL_CODES
 
 
-class RefusedCall(_Told, PermissionError):
+class RefusedCall(_CodedError, PermissionError):
     """Policy or a person refused a call."""
 
     _codes = _PERMISSION_CODES
 
 
-class LimitError(_Told, Exception):
+class LimitError(_CodedError, Exception):
     """A call is over a limit."""
 
     _codes = _LIMIT_CODES
 
 
-class SerializationError(_Told, TypeError):
-    """An argument JSON has no place for."""
+class SerializationError(_CodedError, TypeError):
+    """An argument that JSON cannot represent."""
 
     _codes = _SERIALIZATION_CODES
 
@@ -86,7 +86,7 @@ def of_fault(fault, line) -> Exception:
 
 
 def of_problem(problem) -> Exception:
-    """The exception for arguments that cannot travel."""
+    """The exception for arguments that cannot be encoded."""
     kind = LimitError if problem.code in _LIMIT_CODES else SerializationError
     return kind(problem.message, code=problem.code, hint=problem.hint)
 
@@ -96,7 +96,7 @@ def cause_of(error):
     return _first(error, 10)
 
 
-def told(error):
+def details(error):
     """Code, hint, tool and line of one of these exceptions."""
     # Guest code may have made it, or changed it.
     code = error.__dict__.get("code")
@@ -112,7 +112,7 @@ def told(error):
 
 
 def _first(error, depth: int):
-    if isinstance(error, _Told):
+    if isinstance(error, _CodedError):
         return error
     inner = getattr(error, "exceptions", None)
     if depth and isinstance(inner, tuple) and type(error).__name__.endswith("ExceptionGroup"):

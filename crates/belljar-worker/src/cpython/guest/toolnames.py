@@ -182,5 +182,5 @@ def _public(name: str) -> str:
 
 def _text(name) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"the name of a tool is a text, not {type(name).__name__}")
+        raise TypeError(f"the name of a tool must be a string, not {type(name).__name__}")
     return str.__str__(name)

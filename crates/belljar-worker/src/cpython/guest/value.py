@@ -30,7 +30,7 @@ _RETURN_LESS = (
 _PASS_LESS = "Pass less: several calls with a part each, or only what the tool needs."
 
 
-class Encoded:
+class EncodedValue:
     """A value as JSON."""
 
     __slots__ = ("json", "lossy", "cut")
@@ -42,7 +42,7 @@ class Encoded:
 
 
 class ValueProblem(Exception):
-    """The value cannot travel: an error code, a message and a hint."""
+    """The value cannot be encoded: an error code, a message and a hint."""
 
     def __init__(self, code: str, message: str, hint=None):
         super().__init__(message)
@@ -72,7 +72,7 @@ class _TooLarge(Exception):
     """The JSON is longer than allowed."""
 
 
-def encode(value, max_bytes: int, root: str = "result") -> Encoded:
+def encode(value, max_bytes: int, root: str = "result") -> EncodedValue:
     """The value as JSON of at most so many bytes; raises `ValueProblem`, which names places from
     `root` on. A tool call in it is waited for, and raises what the tool raised."""
     try:
@@ -81,13 +81,13 @@ def encode(value, max_bytes: int, root: str = "result") -> Encoded:
             text, lossy = _utf8_and_loss(plain)
             if len(text) > max_bytes:
                 raise _TooLarge
-            return Encoded(text, lossy, cut=False)
+            return EncodedValue(text, lossy, cut=False)
         walker = _Walker(max_bytes)
         walker.value(value)
         text, lossy = _utf8_and_loss("".join(walker.parts))
         if len(text) > max_bytes:
             raise _TooLarge
-        return Encoded(text, walker.lossy or lossy, walker.cut)
+        return EncodedValue(text, walker.lossy or lossy, walker.cut)
     except _Misfit as misfit:
         raise misfit.told(root) from None
     except _TooLarge:
@@ -174,7 +174,7 @@ class Attributes(dict):
             return self[name]
         except KeyError:
             known = ", ".join(map(str, list(self)[:20])) or "nothing"
-            raise AttributeError(f"no key {name!r}; there is: {known}") from None
+            raise AttributeError(f"no key {name!r}; the keys are: {known}") from None
 
     def __setattr__(self, name, value):
         self[name] = value
@@ -239,7 +239,7 @@ class _Walker:
             kind = unsupported.what
             raise _Misfit(
                 "serialization.unsupported",
-                f"is {kind}, which JSON has no place for",
+                f"is {kind}, which JSON cannot represent",
                 hint_for(kind),
             ) from None
         except (_Misfit, _TooLarge, MemoryError):
@@ -260,8 +260,8 @@ class _Walker:
         if any(outer is identity for outer in self._containers):
             raise _Misfit(
                 "serialization.unsupported",
-                "refers back to an object that contains it",
-                "Return only the fields that are needed, without the reference back.",
+                "contains itself",
+                "Return only the fields that are needed, without the circular reference.",
             )
         if len(self._containers) >= MAX_DEPTH:
             raise _Misfit(

@@ -55,7 +55,7 @@ _DONE_HEADS = {
 }
 
 
-class Ended(Exception):
+class HostGone(Exception):
     """The host closed its end."""
 
 
@@ -94,7 +94,7 @@ class Link:
         self._is_over = False
         self._overdue = None
         self.is_child = False
-        # Threads that have outlived their run: nobody listens to them.
+        # Threads that have outlived their run: their output is dropped.
         self.muted = None
         self._inbox = None
 
@@ -147,7 +147,7 @@ class Link:
                 while written < len(data):
                     written += _os_write(self.fd, rest[written:])
         except OSError:
-            # The host is gone, and with it anybody who could be told.
+            # The host is gone, so nothing can be reported.
             self._is_over = True
 
     def ready(self) -> None:
@@ -266,7 +266,7 @@ class Link:
         while size > 0:
             part = _os_read(self.fd, min(size, 1 << 20))
             if not part:
-                raise Ended
+                raise HostGone
             parts.append(part)
             size -= len(part)
         return parts[1] if len(parts) == 2 else b"".join(parts)

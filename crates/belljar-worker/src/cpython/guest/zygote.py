@@ -29,9 +29,9 @@ class Hooks(ctypes.Structure):
     ]
 
 
-class Words(ctypes.Structure):
-    """What is said to the host and by the host once there are two; the layout is the library's: a
-    pointer and a length for each."""
+class BranchFrames(ctypes.Structure):
+    """The frames that are exchanged right after branching; the layout is the library's: a pointer and
+    a length for each."""
 
     _fields_ = [
         ("in_parent", ctypes.c_char_p),
@@ -45,20 +45,20 @@ class Words(ctypes.Structure):
     ]
 
 
-class Branching:
-    """What it takes to become two, and to go on in another tree of files."""
+class Brancher:
+    """Clones the guest, and moves it to another tree of files."""
 
     def __init__(self, library):
-        library.belljar_branch.argtypes = [ctypes.c_int, ctypes.POINTER(Words)]
+        library.belljar_branch.argtypes = [ctypes.c_int, ctypes.POINTER(BranchFrames)]
         library.belljar_reroot.argtypes = [ctypes.c_int]
         library.belljar_why.restype = ctypes.c_char_p
         self._library = library
 
     def branch(self, fd: int, *frames: bytes) -> bool:
-        """Whether this is the copy. Both have said to the host what they are to say, and the one
-        that was told to has gone on in its new tree."""
-        words = Words(*(part for frame in frames for part in (frame, len(frame))))
-        return self._checked(self._library.belljar_branch(fd, ctypes.byref(words))) == 1
+        """Returns whether this is the copy. Both processes have sent their frames by then, and the
+        parent has moved to its new tree."""
+        encoded = BranchFrames(*(part for frame in frames for part in (frame, len(frame))))
+        return self._checked(self._library.belljar_branch(fd, ctypes.byref(encoded))) == 1
 
     def reroot(self, fd: int) -> None:
         self._checked(self._library.belljar_reroot(fd))
@@ -84,7 +84,7 @@ def main(setup: str, handover: str) -> None:
     library.belljar_lower_limits.argtypes = [ctypes.c_uint64] * 4
     library.belljar_resume.argtypes = [ctypes.c_char_p, ctypes.POINTER(Hooks)]
 
-    branching = Branching(library)
+    brancher = Brancher(library)
 
     def lower_limits(limits: dict) -> None:
         cpu_seconds = (limits["cpu_ms"] + 999) // 1000 + 1
@@ -96,7 +96,7 @@ def main(setup: str, handover: str) -> None:
 
     @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int)
     def confined(fd: int, is_session: int) -> None:
-        cell_main(fd, lower_limits, branching=branching if is_session else None)
+        cell_main(fd, lower_limits, brancher=brancher if is_session else None)
 
     @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
     def refused(fd: int, mechanism: bytes, message: bytes) -> None:

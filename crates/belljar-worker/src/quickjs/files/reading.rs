@@ -8,53 +8,55 @@ use std::{
 
 use rquickjs::{Ctx, Exception, Function, Object, Result, String as JsString, TypedArray, Value};
 
-use super::{Current, at, errors};
+use super::{CurrentRun, at, errors};
 
 /// Adds `read` to `files`.
 pub(super) fn install<'js>(
     ctx: &Ctx<'js>,
     files: &Object<'js>,
-    current: &Rc<Current>,
+    current: &Rc<CurrentRun>,
 ) -> Result<()> {
     let current = current.clone();
-    let read = move |ctx: Ctx<'js>,
-                     fail: Function<'js>,
-                     path: JsString<'js>,
-                     text: Option<String>| {
-        let bytes = match read_within(&at(&path)?, current.memory_bytes()) {
-            Ok(bytes) => bytes,
-            Err(Unread::TooLarge) => return Err(Exception::throw_internal(&ctx, "out of memory")),
-            Err(Unread::Failed(error, call)) => return Err(errors::raise(&fail, &error, call)),
+    let read =
+        move |ctx: Ctx<'js>, fail: Function<'js>, path: JsString<'js>, text: Option<String>| {
+            let bytes = match read_within(&at(&path)?, current.memory_bytes()) {
+                Ok(bytes) => bytes,
+                Err(ReadFailure::TooLarge) => {
+                    return Err(Exception::throw_internal(&ctx, "out of memory"));
+                }
+                Err(ReadFailure::Failed(error, call)) => {
+                    return Err(errors::raise(&fail, &error, call));
+                }
+            };
+            // Copies are counted by the engine, which has a limit; memory handed over is not.
+            match text {
+                Some(encoding) => decoded(&ctx, &bytes, &encoding),
+                None => Ok(TypedArray::new_copy(ctx, bytes)?.into_value()),
+            }
         };
-        // Copies are counted by the engine, which has a limit; memory handed over is not.
-        match text {
-            Some(encoding) => decoded(&ctx, &bytes, &encoding),
-            None => Ok(TypedArray::new_copy(ctx, bytes)?.into_value()),
-        }
-    };
     files.set("read", Function::new(ctx.clone(), read)?)
 }
 
-enum Unread {
+enum ReadFailure {
     TooLarge,
     Failed(io::Error, &'static str),
 }
 
-fn read_within(path: &std::path::Path, max: u64) -> std::result::Result<Vec<u8>, Unread> {
-    let mut file = File::open(path).map_err(|error| Unread::Failed(error, "open"))?;
+fn read_within(path: &std::path::Path, max: u64) -> std::result::Result<Vec<u8>, ReadFailure> {
+    let mut file = File::open(path).map_err(|error| ReadFailure::Failed(error, "open"))?;
     // What is said here is only a start: files grow, and some have no size.
     let size = file.metadata().map_or(0, |found| found.len());
     if size > max {
-        return Err(Unread::TooLarge);
+        return Err(ReadFailure::TooLarge);
     }
     let mut bytes = Vec::new();
-    let room = usize::try_from(size).map_err(|_| Unread::TooLarge)?;
-    bytes.try_reserve_exact(room.saturating_add(1)).map_err(|_| Unread::TooLarge)?;
+    let room = usize::try_from(size).map_err(|_| ReadFailure::TooLarge)?;
+    bytes.try_reserve_exact(room.saturating_add(1)).map_err(|_| ReadFailure::TooLarge)?;
     match Read::by_ref(&mut file).take(max.saturating_add(1)).read_to_end(&mut bytes) {
-        Ok(_) if bytes.len() as u64 > max => Err(Unread::TooLarge),
+        Ok(_) if bytes.len() as u64 > max => Err(ReadFailure::TooLarge),
         Ok(_) => Ok(bytes),
-        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Err(Unread::TooLarge),
-        Err(error) => Err(Unread::Failed(error, "read")),
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Err(ReadFailure::TooLarge),
+        Err(error) => Err(ReadFailure::Failed(error, "read")),
     }
 }
 

@@ -3,7 +3,7 @@
 //
 // Only what code calls or reads outright is here, and `Deno` in deno.js. What code merely asks for by
 // `typeof` (Buffer, Bun, window, module …) stays undefined, so that such questions get an honest answer; the
-// engine explains those names when code trips over them, see `missing.rs`.
+// engine explains those names when code trips over them, see `missing_names.rs`.
 (function (native) {
   "use strict";
 

@@ -47,7 +47,7 @@
       : `Grant it with --env ${what}, or pass the value in with \`context\`.`)],
     run: ["permission.command", () => PROCESS],
     ffi: ["permission.host", () => "Libraries of the host cannot be loaded. Write it in TypeScript."],
-    sys: ["permission.host", () => "Nothing is told about the machine. Input is in `context`."],
+    sys: ["permission.host", () => "The machine is hidden from the code. Input is in `context`."],
   };
 
   /** The refusal Deno would give. */
@@ -198,8 +198,8 @@
     stdout: "Use console.log(...).",
     stderr: "Use console.error(...).",
   };
-  const HINT = "This is no Deno: files, Deno.env and Deno.errors are here, for code that was written "
-    + "for it. Input is in `context`, output is console.log and `return`.";
+  const HINT = "This is not Deno: only its file functions, Deno.env and Deno.errors are available "
+    + "here. Input is in `context`, output is console.log and `return`.";
   const open = {
     __proto__: null, ...api, errors, args: [], cwd: () => "/work",
     inspect: native.inspect, build: { os: "linux" },

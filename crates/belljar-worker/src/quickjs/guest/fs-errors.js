@@ -36,9 +36,9 @@
       return `Only /work, /tmp and granted paths exist here. Grant it with ${flag} ${path}`;
     }
     const granted = grantedAt(path);
-    if (granted !== undefined) return `It was granted, and is where it is on the host: ${granted}`;
+    if (granted !== undefined) return `It is granted under its host path: ${granted}`;
     const isHosts = isBelow(path, "/tmp")
-      ? `. /tmp is the run's own: a file of the host is here once it is granted with ${flag} ${path}`
+      ? `. /tmp belongs to this run; to see a file of the host's /tmp, grant it with ${flag} ${path}`
       : "";
     if (intent === "write" && path.includes("/")) {
       const parent = JSON.stringify(parentOf(path));
@@ -61,7 +61,7 @@
     if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG") {
       return "Files in /work and /tmp are at the limit: write less, or remove some.";
     }
-    if (code === "EMFILE") return "Close files that are done with.";
+    if (code === "EMFILE") return "Close files that are no longer needed.";
     return code === "EISDIR" ? "That is a directory: fs.readdirSync lists it." : undefined;
   }
 

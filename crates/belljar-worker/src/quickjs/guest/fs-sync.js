@@ -59,7 +59,7 @@
       const expected = "of type string or an instance of Buffer, TypedArray, or DataView";
       throw invalid.type("data", expected, data);
     }
-    if (!WRITE_FLAGS.test(flag)) throw invalid.value("flags", "is no flag to write with", flag);
+    if (!WRITE_FLAGS.test(flag)) throw invalid.value("flags", "is not a flag for writing", flag);
     const kind = encodingOf(encoding) ?? "utf8";
     const fail = failure(name, undefined, "write");
     files.begin(fail, name, flag, mode);

@@ -260,7 +260,7 @@
     return entries;
   }
 
-  /** Elements and holes. */
+  /** The elements of an array, and its holes. */
   function arrayEntries(value, length, inspection, level) {
     const entries = [];
     let index = 0;

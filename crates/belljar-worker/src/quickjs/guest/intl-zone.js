@@ -131,7 +131,7 @@
     return `${name}${season} Time`;
   }
 
-  /** What `timeZoneName` prints. */
+  /** The text that the option `timeZoneName` asks for. */
   function zoneText(zone, time, style, locale, word) {
     const state = zoneState(zone, time);
     const key = state.abbreviation + state.offset / 3600;

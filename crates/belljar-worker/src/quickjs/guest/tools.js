@@ -99,7 +99,7 @@
     search: (intent, k = 5) => send("belljar", "search", { intent: String(intent), k }),
     /** Says what a tool takes and gives. */
     describe: (name) => send("belljar", "describe", { name: String(name) }),
-    /** Names all tools. */
+    /** Lists the names of all tools. */
     list: () => send("belljar", "list", {}),
   });
 

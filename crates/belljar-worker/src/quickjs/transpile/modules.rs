@@ -12,7 +12,7 @@ use oxc::{
     span::{GetSpan, SourceType, Span},
 };
 
-use super::{IMPORT_PARAMETER, Refusal, Source, parse, syntax::error_at};
+use super::{IMPORT_PARAMETER, SourceCode, TranspileError, parse, syntax::error_at};
 use crate::quickjs::hints;
 
 /// Modules that guest/on-demand.js has, apart from the `node:` before them.
@@ -22,10 +22,10 @@ const MODULES: [&str; 3] = ["fs", "fs/promises", "path"];
 /// modules there are, refuses the rest.
 pub(super) fn settle<'a>(
     program: &mut Program<'a>,
-    source: &Source,
+    source: &SourceCode,
     allocator: &'a Allocator,
     builder: &AstBuilder<'a>,
-) -> Result<(), Refusal> {
+) -> Result<(), TranspileError> {
     for statement in &mut program.body {
         if let Some(settled) = settle_statement(statement, source, allocator, builder)? {
             *statement = settled;
@@ -38,10 +38,10 @@ pub(super) fn settle<'a>(
 #[expect(clippy::wildcard_enum_match_arm, reason = "only modules are settled here")]
 fn settle_statement<'a>(
     statement: &mut Statement<'a>,
-    source: &Source,
+    source: &SourceCode,
     allocator: &'a Allocator,
     builder: &AstBuilder<'a>,
-) -> Result<Option<Statement<'a>>, Refusal> {
+) -> Result<Option<Statement<'a>>, TranspileError> {
     let span = statement.span();
     let nothing = || Statement::new_empty_statement(span, builder);
     match statement {
@@ -151,14 +151,14 @@ impl VisitMut<'_> for MoveTo {
     }
 }
 
-fn refused(source: &Source, module: &str, span: Span) -> Refusal {
+fn refused(source: &SourceCode, module: &str, span: Span) -> TranspileError {
     let message = format!("PermissionError: {}", hints::module_refused(module));
     let error = error_at(source, ErrorCode::PermissionModule, message, span.start);
     let error = Box::new(error.with_hint(hints::MODULE));
-    Refusal { error, attempt: Some(format!("import {module:?}")) }
+    TranspileError { error, attempt: Some(format!("import {module:?}")) }
 }
 
-fn nobody_imports(source: &Source, span: Span) -> Refusal {
+fn nobody_imports(source: &SourceCode, span: Span) -> TranspileError {
     let message = "SyntaxError: nothing can import from this code, so it cannot export a value";
     error_at(source, ErrorCode::SyntaxUnsupported, message, span.start)
         .with_hint("Use `return value` to give the value back.")

@@ -10,8 +10,8 @@ mod tokens;
 
 use belljar_wire::{ErrorCode, GuestError};
 
-use super::{Source, syntax::error_at};
-use tokens::{Token, Tokens};
+use super::{SourceCode, syntax::error_at};
+use tokens::{NestingToken, NestingTokens};
 
 /// Brackets within brackets. Each costs up to 1.5 kB of stack while parsing.
 const MAX_BRACKETS: usize = 2_000;
@@ -62,13 +62,13 @@ const PREFIXES: &[&str] = &[
 ];
 
 /// Refuses source that is nested too deeply.
-pub(super) fn check(source: &Source) -> Result<(), GuestError> {
+pub(super) fn check(source: &SourceCode) -> Result<(), GuestError> {
     // Nothing this short can be too deep.
     if source.text.len() <= MAX_BRACKETS {
         return Ok(());
     }
     let mut depth = Depth::default();
-    for (token, offset) in Tokens::new(&source.text) {
+    for (token, offset) in NestingTokens::new(&source.text) {
         depth.take(&token);
         if depth.levels.len() > MAX_BRACKETS || depth.open > MAX_OPEN_TOKENS {
             let message = "SyntaxError: the code is nested too deeply";
@@ -84,20 +84,20 @@ pub(super) fn check(source: &Source) -> Result<(), GuestError> {
 /// What is open around the current token.
 #[derive(Debug, Default)]
 struct Depth<'a> {
-    levels: Vec<Level>,
+    levels: Vec<BracketLevel>,
     /// The level outside all brackets.
-    outermost: Level,
+    outermost: BracketLevel,
     /// Tokens of all levels.
     open: usize,
-    previous: Option<Token<'a>>,
+    previous: Option<NestingToken<'a>>,
     /// The bracket that closed last belongs to a statement's head.
     closed_head: bool,
     after_newline: bool,
 }
 
-/// One open bracket.
+/// The depth within one open bracket.
 #[derive(Debug, Default)]
-struct Level {
+struct BracketLevel {
     /// Words of statement heads; a comma does not end those.
     heads: usize,
     /// `<` without its `>`, which may have opened a list of type arguments.
@@ -108,8 +108,8 @@ struct Level {
 }
 
 impl<'a> Depth<'a> {
-    fn take(&mut self, token: &Token<'a>) {
-        if matches!(token, Token::Newline) {
+    fn take(&mut self, token: &NestingToken<'a>) {
+        if matches!(token, NestingToken::Newline) {
             self.after_newline = true;
             return;
         }
@@ -117,40 +117,43 @@ impl<'a> Depth<'a> {
             self.level(|level| (level.heads, level.angles, level.tokens) = (0, 0, 0));
         }
         match token {
-            Token::Open => self.levels.push(Level::default()),
-            Token::Paren => {
+            NestingToken::Open => self.levels.push(BracketLevel::default()),
+            NestingToken::Paren => {
                 let is_head =
-                    matches!(self.previous, Some(Token::Word(word)) if is_in(HEADS, word));
-                self.levels.push(Level { is_head, ..Level::default() });
+                    matches!(self.previous, Some(NestingToken::Word(word)) if is_in(HEADS, word));
+                self.levels.push(BracketLevel { is_head, ..BracketLevel::default() });
             }
-            Token::Close => {
+            NestingToken::Close => {
                 if let Some(closed) = self.levels.pop() {
                     self.open -= closed.heads + closed.tokens;
                     self.closed_head = closed.is_head;
                 }
                 self.level(|level| level.tokens += 1);
             }
-            Token::Comma => self.level(|level| level.tokens = level.angles),
-            Token::Word(word) if is_in(HEADS, word) => self.level(|level| level.heads += 1),
-            Token::Less => self.level(|level| {
+            NestingToken::Comma => self.level(|level| level.tokens = level.angles),
+            NestingToken::Word(word) if is_in(HEADS, word) => self.level(|level| level.heads += 1),
+            NestingToken::Less => self.level(|level| {
                 level.angles += 1;
                 level.tokens += 1;
             }),
-            Token::Greater => self.level(|level| {
+            NestingToken::Greater => self.level(|level| {
                 level.angles = level.angles.saturating_sub(1);
                 level.tokens += 1;
             }),
-            Token::Word(_) | Token::Literal | Token::Semicolon | Token::Operator => {
+            NestingToken::Word(_)
+            | NestingToken::Literal
+            | NestingToken::Semicolon
+            | NestingToken::Operator => {
                 self.level(|level| level.tokens += 1);
             }
-            Token::Newline => {}
+            NestingToken::Newline => {}
         }
         self.previous = Some(*token);
         self.after_newline = false;
     }
 
     /// Changes the innermost level and keeps the sum right.
-    fn level(&mut self, change: impl FnOnce(&mut Level)) {
+    fn level(&mut self, change: impl FnOnce(&mut BracketLevel)) {
         let level = self.levels.last_mut().unwrap_or(&mut self.outermost);
         self.open -= level.heads + level.tokens;
         change(level);
@@ -158,17 +161,17 @@ impl<'a> Depth<'a> {
     }
 
     /// Whether this token begins a new statement or member.
-    fn statement_ended(&self, next: &Token<'a>) -> bool {
-        let begins = matches!(next, Token::Literal)
-            || matches!(next, Token::Word(word) if !is_in(CONTINUATIONS, word));
+    fn statement_ended(&self, next: &NestingToken<'a>) -> bool {
+        let begins = matches!(next, NestingToken::Literal)
+            || matches!(next, NestingToken::Word(word) if !is_in(CONTINUATIONS, word));
         match self.previous {
-            Some(Token::Semicolon) => !matches!(next, Token::Word("else" | "while")),
-            Some(Token::Close) => begins && self.after_newline && !self.closed_head,
-            Some(Token::Word(word)) => {
+            Some(NestingToken::Semicolon) => !matches!(next, NestingToken::Word("else" | "while")),
+            Some(NestingToken::Close) => begins && self.after_newline && !self.closed_head,
+            Some(NestingToken::Word(word)) => {
                 begins && self.after_newline && !is_in(PREFIXES, word) && !is_in(HEADS, word)
             }
             // After a list of type arguments, most likely.
-            Some(Token::Literal | Token::Greater) => begins && self.after_newline,
+            Some(NestingToken::Literal | NestingToken::Greater) => begins && self.after_newline,
             _ => false,
         }
     }

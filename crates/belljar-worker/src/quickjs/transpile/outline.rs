@@ -16,20 +16,20 @@ use oxc::{
     span::{GetSpan, Span},
 };
 
-use super::{Source, parse};
+use super::{SourceCode, parse};
 
 /// What errors can come out of. Offsets are in bytes.
 #[derive(Debug, Default)]
-pub(in crate::quickjs) struct Outline {
+pub(in crate::quickjs) struct SourceOutline {
     /// The whole program is the first one; each comes before those in it.
     functions: Vec<Span>,
-    calls: Vec<Call>,
-    loops: Vec<Loop>,
+    calls: Vec<CallSite>,
+    loops: Vec<LoopSpan>,
 }
 
 /// One call, or one `new`.
 #[derive(Debug, Clone)]
-pub(in crate::quickjs) struct Call {
+pub(in crate::quickjs) struct CallSite {
     span: Span,
     callee: Span,
     /// What stacks show for it: `new`, the method's name, or the callee.
@@ -40,27 +40,27 @@ pub(in crate::quickjs) struct Call {
 }
 
 #[derive(Debug)]
-struct Loop {
+struct LoopSpan {
     span: Span,
     function: usize,
 }
 
-impl Call {
+impl CallSite {
     /// Where stacks show it.
     pub(in crate::quickjs) fn place(&self) -> usize {
         self.place as usize
     }
 
     /// What is called, as it stands in the source.
-    pub(in crate::quickjs) fn callee<'s>(&self, source: &'s Source) -> &'s str {
+    pub(in crate::quickjs) fn callee<'s>(&self, source: &'s SourceCode) -> &'s str {
         let Span { start, end, .. } = self.callee;
         source.text.get(start as usize..end as usize).unwrap_or_default()
     }
 }
 
-impl Outline {
+impl SourceOutline {
     /// Reads the source once more.
-    pub(in crate::quickjs) fn draw(source: &Source) -> Self {
+    pub(in crate::quickjs) fn draw(source: &SourceCode) -> Self {
         let allocator = Allocator::default();
         let program = parse(&allocator, &source.text, source.source_type()).program;
         let mut visitor = Visitor { outline: Self::default(), function: 0, last_name: 0 };
@@ -70,7 +70,7 @@ impl Outline {
     }
 
     /// The calls that come next once the name at this offset is read, innermost first.
-    pub(in crate::quickjs) fn calls_after(&self, offset: usize) -> impl Iterator<Item = &Call> {
+    pub(in crate::quickjs) fn calls_after(&self, offset: usize) -> impl Iterator<Item = &CallSite> {
         let offset = u32::try_from(offset).unwrap_or(u32::MAX);
         let function = self.function_at(offset);
         self.calls.iter().filter(move |call| {
@@ -85,7 +85,7 @@ impl Outline {
         if self.loops.iter().any(|one| one.function == function && holds(one.span, offset)) {
             return None;
         }
-        let next = |is_meant: &dyn Fn(&Loop) -> bool| {
+        let next = |is_meant: &dyn Fn(&LoopSpan) -> bool| {
             let starts = self.loops.iter().filter(|one| is_meant(one)).map(|one| one.span.start);
             starts.filter(|start| *start >= offset).min()
         };
@@ -105,7 +105,7 @@ fn holds(span: Span, offset: u32) -> bool {
 }
 
 struct Visitor {
-    outline: Outline,
+    outline: SourceOutline,
     function: usize,
     /// The last name so far, within the current function.
     last_name: u32,
@@ -121,7 +121,7 @@ impl Visitor {
     ) {
         walk(self);
         let (callee, last_name, function) = (callee.span(), self.last_name, self.function);
-        self.outline.calls.push(Call { span, callee, place, last_name, function });
+        self.outline.calls.push(CallSite { span, callee, place, last_name, function });
     }
 
     fn function(&mut self, span: Span, walk: impl FnOnce(&mut Self)) {
@@ -133,7 +133,7 @@ impl Visitor {
     }
 
     fn note_loop(&mut self, span: Span) {
-        self.outline.loops.push(Loop { span, function: self.function });
+        self.outline.loops.push(LoopSpan { span, function: self.function });
     }
 }
 

@@ -1,9 +1,10 @@
 //! Names that outlive a run: in a session, what the top level declares becomes global.
 //!
-//! A declaration becomes an assignment to a name nobody declares, which in sloppy code is a
-//! property of the global object: so it is there in the next run, may be declared again as
-//! anything, and functions of earlier runs see what it is now. Functions are assigned first, as
-//! they are hoisted; what `var` declares must exist from the start, and is told to the caller.
+//! A declaration becomes an assignment to an undeclared name, which in sloppy code is a property of
+//! the global object: so it exists in the next run, may be declared again as anything, and
+//! functions of earlier runs see its present value. Functions are assigned first, as they are
+//! hoisted; names that `var` declares must exist from the start, and are returned to the caller
+//! ([`PredeclaredNames`]).
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "only declarations are rewritten here")]
 
@@ -32,23 +33,23 @@ use targets::{bound_names, target};
 
 /// Names that must be there before the code runs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::quickjs) struct Ahead {
+pub(in crate::quickjs) struct PredeclaredNames {
     /// Undefined, unless an earlier run has left something there.
     pub(in crate::quickjs) declared: BTreeSet<String>,
     /// Undefined in any case.
     pub(in crate::quickjs) renewed: BTreeSet<String>,
 }
 
-/// What has to be known about names before types are stripped.
+/// What must be known about top-level names before types are stripped.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct TopLevelNames {
     /// Enumerations: stripped of its type, one adds to what has its name already.
     enums: BTreeSet<String>,
-    /// Constants the code assigns to. They stay what they are, so that it is told.
+    /// Constants the code assigns to. They stay constants, so that the assignment is an error.
     violated: BTreeSet<String>,
 }
 
-impl Names {
+impl TopLevelNames {
     /// Looks at the top level.
     pub(super) fn find(program: &Program<'_>, scoping: &Scoping) -> Self {
         let enums = program.body.iter().filter_map(|statement| match statement {
@@ -67,11 +68,12 @@ impl Names {
 /// Rewrites the declarations of the top level.
 pub(super) fn share<'a>(
     program: &mut Program<'a>,
-    names: Names,
+    names: TopLevelNames,
     allocator: &'a Allocator,
     builder: &AstBuilder<'a>,
-) -> Ahead {
-    let mut sharing = Sharing { builder, ahead: Ahead::default(), assigned: BTreeSet::new() };
+) -> PredeclaredNames {
+    let mut sharing =
+        GlobalRewriter { builder, ahead: PredeclaredNames::default(), assigned: BTreeSet::new() };
     let mut functions = ArenaVec::new_in(builder);
     let mut others = ArenaVec::new_in(builder);
     for mut statement in program.body.take_in(builder) {
@@ -92,7 +94,7 @@ pub(super) fn share<'a>(
     }
     functions.extend(others);
     program.body = functions;
-    let Sharing { mut ahead, assigned, .. } = sharing;
+    let GlobalRewriter { mut ahead, assigned, .. } = sharing;
     ahead.renewed = names.enums.intersection(&ahead.declared).cloned().collect();
     if program.has_use_strict_directive() {
         // Strict code may only assign to what is there.
@@ -101,7 +103,7 @@ pub(super) fn share<'a>(
     ahead
 }
 
-impl Names {
+impl TopLevelNames {
     /// For a declaration of a constant the code assigns to: the statement that makes its value
     /// global all the same.
     fn keeping<'a>(
@@ -123,13 +125,13 @@ impl Names {
     }
 }
 
-struct Sharing<'a, 'b> {
+struct GlobalRewriter<'a, 'b> {
     builder: &'b AstBuilder<'a>,
-    ahead: Ahead,
+    ahead: PredeclaredNames,
     assigned: BTreeSet<String>,
 }
 
-impl<'a> Sharing<'a, '_> {
+impl<'a> GlobalRewriter<'a, '_> {
     /// A statement of the top level that is no function.
     fn visit_top(&mut self, statement: &mut Statement<'a>) {
         use VariableDeclarationKind as Kind;
@@ -209,7 +211,7 @@ impl<'a> Sharing<'a, '_> {
                 (None, VariableDeclarationKind::Var) => continue,
                 (None, _) => Expression::new_void_0(declarator.span, self.builder),
             };
-            // What does not fit a pattern is told of the declaration.
+            // An error about a value that does not fit a pattern points to the declaration.
             let is_told = declarator.id.is_destructuring_pattern() && assignments.is_empty();
             let mut left = target(declarator.id, self.builder);
             let place = if is_told { span } else { declarator.span };
@@ -244,7 +246,7 @@ impl<'a> Sharing<'a, '_> {
 }
 
 /// Finds every `var` outside of functions, however deep in blocks and loops.
-impl<'a> VisitMut<'a> for Sharing<'a, '_> {
+impl<'a> VisitMut<'a> for GlobalRewriter<'a, '_> {
     fn visit_statement(&mut self, statement: &mut Statement<'a>) {
         match statement {
             Statement::VariableDeclaration(declaration)

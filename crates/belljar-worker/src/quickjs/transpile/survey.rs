@@ -15,21 +15,21 @@ use oxc::{
     span::Span,
 };
 
-use super::{IMPORT_PARAMETER, Source, syntax::error_at};
+use super::{IMPORT_PARAMETER, SourceCode, syntax::error_at};
 
 /// Whether the code says itself what its value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Returns {
     /// Some `return` stands outside every function.
     TopLevel,
-    /// None does.
+    /// No `return` stands outside every function.
     None,
 }
 
 /// Turns `import()` into a call that refuses, and refuses syntax QuickJS does not know.
 pub(super) fn survey<'a>(
     program: &mut Program<'a>,
-    source: &Source,
+    source: &SourceCode,
     builder: &AstBuilder<'a>,
 ) -> Result<Returns, GuestError> {
     let mut visitor = Visitor { builder, functions: 0, returns: Returns::None, unsupported: None };

@@ -3,7 +3,7 @@
 use belljar_wire::{ErrorCode, GuestError, Language};
 use oxc::{allocator::Allocator, diagnostics::OxcDiagnostic, span::SourceType};
 
-use super::{Source, parse};
+use super::{SourceCode, parse};
 
 /// An excerpt line longer than this says nothing.
 const MAX_EXCERPT_CHARS: usize = 160;
@@ -19,7 +19,7 @@ pub(in crate::quickjs) fn position(text: &str, offset: usize) -> (u32, u32) {
 
 /// An error at a byte offset of the source, with the line it stands on.
 pub(super) fn error_at(
-    source: &Source,
+    source: &SourceCode,
     code: ErrorCode,
     message: impl Into<String>,
     offset: u32,
@@ -41,7 +41,7 @@ pub(super) fn error_at(
 }
 
 /// Why the code does not parse. Two dialects are recognised by parsing as such.
-pub(super) fn explain_unparsed(source: &Source, diagnostic: &OxcDiagnostic) -> GuestError {
+pub(super) fn explain_unparsed(source: &SourceCode, diagnostic: &OxcDiagnostic) -> GuestError {
     let offset = offset_of(diagnostic);
     if source.text.contains('<') && parses_as(source, jsx_goal(source.language)) {
         let message = "SyntaxError: JSX is not supported";
@@ -57,7 +57,7 @@ pub(super) fn explain_unparsed(source: &Source, diagnostic: &OxcDiagnostic) -> G
 }
 
 /// What the compiler said about code that parses.
-pub(super) fn explain(source: &Source, diagnostic: &OxcDiagnostic) -> GuestError {
+pub(super) fn explain(source: &SourceCode, diagnostic: &OxcDiagnostic) -> GuestError {
     let message = format!("SyntaxError: {}", diagnostic.message);
     let error = error_at(source, ErrorCode::SyntaxInvalid, message, offset_of(diagnostic));
     match &diagnostic.help {
@@ -80,7 +80,7 @@ fn jsx_goal(language: Language) -> SourceType {
     if language == Language::JavaScript { SourceType::jsx() } else { SourceType::tsx() }
 }
 
-fn parses_as(source: &Source, goal: SourceType) -> bool {
+fn parses_as(source: &SourceCode, goal: SourceType) -> bool {
     let allocator = Allocator::default();
     !parse(&allocator, &source.text, goal).diagnostics.has_errors()
 }

@@ -10,26 +10,26 @@ use crate::quickjs::text::text_and_loss;
 /// A chain longer than this is made to annoy.
 const MAX_PROTOTYPES: usize = 1000;
 
-/// The untouched context's prototypes and openers, each read when it is first asked for: most values
-/// need few of them or none, and to touch one is to make its page the cell's own.
+/// The untouched context's prototypes and openers, each read when it is first asked for: most
+/// values need few of them or none, and to touch one is to make its page the cell's own.
 #[derive(Debug)]
 pub(super) struct Builtins<'js> {
     /// The guest library's `values`.
     library: Object<'js>,
-    plain: Option<Plain<'js>>,
-    prototypes: Option<Vec<(Value<'js>, Kind)>>,
+    plain: Option<PlainPrototypes<'js>>,
+    prototypes: Option<Vec<(Value<'js>, BuiltinKind)>>,
 }
 
 /// What every object is compared with.
 #[derive(Debug)]
-struct Plain<'js> {
+struct PlainPrototypes<'js> {
     object_prototype: Value<'js>,
     date_to_json: Value<'js>,
 }
 
 /// What a built-in object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BuiltinKind {
     Date,
     Map,
     Set,
@@ -44,7 +44,7 @@ pub(super) enum Kind {
 
 /// What to write in place of a built-in object.
 #[derive(Debug)]
-pub(super) enum Opened<'js> {
+pub(super) enum BuiltinContents<'js> {
     /// It only has the prototype: an object like any other.
     Pretender,
     Value(Value<'js>),
@@ -64,7 +64,7 @@ pub(super) struct Entries<'js> {
 }
 
 impl<'js> Builtins<'js> {
-    /// Reads nothing yet.
+    /// Prototypes are read later, when they are first needed.
     pub(super) fn new(library: &Object<'js>) -> Self {
         Self { library: library.clone(), plain: None, prototypes: None }
     }
@@ -86,7 +86,7 @@ impl<'js> Builtins<'js> {
     }
 
     /// The kind of the first built-in on the prototype chain.
-    pub(super) fn kind_of(&mut self, object: &Object<'js>) -> Result<Option<Kind>> {
+    pub(super) fn kind_of(&mut self, object: &Object<'js>) -> Result<Option<BuiltinKind>> {
         let mut next = object.get_prototype();
         for _ in 0..MAX_PROTOTYPES {
             let Some(prototype) = next else { return Ok(None) };
@@ -105,10 +105,10 @@ impl<'js> Builtins<'js> {
         Ok(None)
     }
 
-    fn plain(&mut self) -> Result<&Plain<'js>> {
+    fn plain(&mut self) -> Result<&PlainPrototypes<'js>> {
         let plain = match self.plain.take() {
             Some(plain) => plain,
-            None => Plain {
+            None => PlainPrototypes {
                 object_prototype: self.library.get("objectPrototype")?,
                 date_to_json: self.library.get("dateToJSON")?,
             },
@@ -116,14 +116,14 @@ impl<'js> Builtins<'js> {
         Ok(self.plain.insert(plain))
     }
 
-    fn prototypes(&mut self) -> Result<&[(Value<'js>, Kind)]> {
+    fn prototypes(&mut self) -> Result<&[(Value<'js>, BuiltinKind)]> {
         if self.prototypes.is_none() {
             let kinds: Array = self.library.get("kinds")?;
             let mut prototypes = Vec::with_capacity(kinds.len());
             for pair in kinds.iter::<Array>() {
                 let pair = pair?;
                 let name: String = pair.get(1)?;
-                prototypes.push((pair.get(0)?, Kind::from_name(&name)));
+                prototypes.push((pair.get(0)?, BuiltinKind::from_name(&name)));
             }
             self.prototypes = Some(prototypes);
         }
@@ -131,29 +131,35 @@ impl<'js> Builtins<'js> {
     }
 
     /// Looks into a built-in.
-    pub(super) fn open(&self, object: &Object<'js>, kind: Kind) -> Result<Opened<'js>> {
+    pub(super) fn open(
+        &self,
+        object: &Object<'js>,
+        kind: BuiltinKind,
+    ) -> Result<BuiltinContents<'js>> {
         let name = match kind {
-            Kind::Live(what) => return Ok(Opened::Live(what)),
-            Kind::Date => "date",
-            Kind::Map => "map",
-            Kind::Set => "set",
-            Kind::RegExp => "regexp",
-            Kind::TypedArray => "typedArray",
-            Kind::DataView => "dataView",
-            Kind::Buffer => "buffer",
-            Kind::Boxed => "boxed",
+            BuiltinKind::Live(what) => return Ok(BuiltinContents::Live(what)),
+            BuiltinKind::Date => "date",
+            BuiltinKind::Map => "map",
+            BuiltinKind::Set => "set",
+            BuiltinKind::RegExp => "regexp",
+            BuiltinKind::TypedArray => "typedArray",
+            BuiltinKind::DataView => "dataView",
+            BuiltinKind::Buffer => "buffer",
+            BuiltinKind::Boxed => "boxed",
         };
         let open: Function = self.library.get("open")?;
         let opened: Value = open.call((name, object.clone()))?;
         if opened.is_undefined() {
-            return Ok(Opened::Pretender);
+            return Ok(BuiltinContents::Pretender);
         }
         Ok(match (kind, opened) {
-            (Kind::Map, flat) if flat.is_null() => Opened::Live("a Map with objects as keys"),
-            (Kind::Map, flat) => Opened::Entries(entries_of(&flat.get()?)?),
-            (Kind::Set, items) => Opened::Items(items.get()?),
-            (Kind::TypedArray, length) => Opened::Indexed(length.get()?),
-            (_, value) => Opened::Value(value),
+            (BuiltinKind::Map, flat) if flat.is_null() => {
+                BuiltinContents::Live("a Map with objects as keys")
+            }
+            (BuiltinKind::Map, flat) => BuiltinContents::Entries(entries_of(&flat.get()?)?),
+            (BuiltinKind::Set, items) => BuiltinContents::Items(items.get()?),
+            (BuiltinKind::TypedArray, length) => BuiltinContents::Indexed(length.get()?),
+            (_, value) => BuiltinContents::Value(value),
         })
     }
 }
@@ -170,7 +176,7 @@ fn entries_of<'js>(flat: &Array<'js>) -> Result<Entries<'js>> {
     Ok(Entries { pairs, lossy })
 }
 
-impl Kind {
+impl BuiltinKind {
     fn from_name(name: &str) -> Self {
         match name {
             "date" => Self::Date,

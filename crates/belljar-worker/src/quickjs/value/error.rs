@@ -1,17 +1,17 @@
-//! Why a value has no JSON, and where in it.
+//! Why a value cannot be encoded as JSON, and where in it.
 
 use belljar_wire::{ErrorCode, GuestError};
 use rquickjs::{Atom, Error};
 
 use crate::quickjs::{hints, text::text_of};
 
-/// Paths longer than this are cut in the middle of nowhere; nobody reads them.
+/// Longer paths are cut.
 const MAX_PATH_BYTES: usize = 400;
 
-/// Why encoding stopped.
+/// Why a value could not be encoded as JSON.
 #[derive(Debug)]
 pub(in crate::quickjs) enum EncodeError {
-    /// There is something JSON has no place for.
+    /// The value contains something that JSON cannot represent.
     Misfit {
         /// What is wrong there.
         what: Misfit,
@@ -27,25 +27,25 @@ pub(in crate::quickjs) enum EncodeError {
 /// What is wrong with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::quickjs) enum Misfit {
-    /// It is of a kind JSON has no place for.
+    /// It is of a kind that JSON cannot represent.
     Unsupported(&'static str),
-    /// It is one of the containers it is in.
+    /// It contains itself.
     Cycle,
-    /// It is in too many containers.
+    /// It is nested too deeply.
     Depth,
 }
 
 /// One step of a path.
 #[derive(Debug)]
-pub(super) enum Step<'a, 'js> {
+pub(super) enum PathStep<'a, 'js> {
     Top,
     Index(usize),
     Property(&'a Atom<'js>),
     Entry(&'a str),
 }
 
-impl Step<'_, '_> {
-    /// What `toJSON` is told.
+impl PathStep<'_, '_> {
+    /// The argument of `toJSON`.
     pub(super) fn key(&self) -> Result<String, Error> {
         match self {
             Self::Top => Ok(String::new()),
@@ -84,7 +84,7 @@ impl EncodeError {
     }
 
     /// The same error, seen from the container.
-    pub(super) fn under(mut self, step: &Step<'_, '_>) -> Self {
+    pub(super) fn under(mut self, step: &PathStep<'_, '_>) -> Self {
         if let Self::Misfit { path, .. } = &mut self {
             path.push(step.describe());
         }
@@ -98,7 +98,7 @@ impl From<Error> for EncodeError {
     }
 }
 
-/// The error as the agent is told; `root` is what the value is called.
+/// The error for the agent; `root` is the name of the value.
 pub(in crate::quickjs) fn describe(what: Misfit, root: &str, path: &[String]) -> GuestError {
     let mut place = String::from(root);
     path.iter().rev().for_each(|step| place.push_str(step));
@@ -108,14 +108,15 @@ pub(in crate::quickjs) fn describe(what: Misfit, root: &str, path: &[String]) ->
     }
     match what {
         Misfit::Unsupported(kind) => {
-            let message = format!("{place} is {kind}, which JSON has no place for");
+            let message = format!("{place} is {kind}, which JSON cannot represent");
             GuestError::new(ErrorCode::SerializationUnsupported, message)
                 .with_hint(hints::for_unsupported(kind))
         }
         Misfit::Cycle => {
-            let message = format!("{place} refers back to an object that contains it");
-            GuestError::new(ErrorCode::SerializationUnsupported, message)
-                .with_hint("Return only the fields that are needed, without the reference back.")
+            let message = format!("{place} contains itself");
+            GuestError::new(ErrorCode::SerializationUnsupported, message).with_hint(
+                "Return only the fields that are needed, without the circular reference.",
+            )
         }
         Misfit::Depth => {
             let message = format!("{place} is nested more than {} levels deep", super::MAX_DEPTH);

@@ -6,13 +6,13 @@ use super::EncodeError;
 
 /// Writes JSON and stops at the limit.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct JsonWriter {
     out: Vec<u8>,
     max_bytes: usize,
     lossy: bool,
 }
 
-impl Writer {
+impl JsonWriter {
     pub(super) fn new(max_bytes: usize) -> Self {
         Self { out: Vec::new(), max_bytes, lossy: false }
     }

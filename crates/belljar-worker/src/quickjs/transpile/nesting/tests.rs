@@ -3,11 +3,11 @@
 use belljar_wire::Language;
 
 use super::{MAX_BRACKETS, MAX_OPEN_TOKENS, check};
-use crate::quickjs::transpile::{Scope, Source};
+use crate::quickjs::transpile::{NameScope, SourceCode};
 
 fn is_refused(text: String) -> bool {
     let (language, file_name) = (Language::TypeScript, "main.ts".into());
-    let source = Source { language, file_name, text, scope: Scope::Run };
+    let source = SourceCode { language, file_name, text, scope: NameScope::Run };
     check(&source).is_err()
 }
 

@@ -2,8 +2,8 @@
 
 /// A token, as far as nesting is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token<'a> {
-    /// `(`
+pub(super) enum NestingToken<'a> {
+    /// An opening parenthesis: `(`.
     Paren,
     /// `[`, `{` or `${`.
     Open,
@@ -15,11 +15,11 @@ pub(super) enum Token<'a> {
     Literal,
     Comma,
     Semicolon,
-    /// `<`
+    /// Less-than, or the start of type arguments: `<`.
     Less,
-    /// `>`
+    /// Greater-than, or the end of type arguments: `>`.
     Greater,
-    /// Any other character.
+    /// Any other character that is not a space.
     Operator,
     /// The end of a line.
     Newline,
@@ -27,12 +27,12 @@ pub(super) enum Token<'a> {
 
 /// The tokens of a text, each with its byte offset.
 #[derive(Debug)]
-pub(super) struct Tokens<'a> {
+pub(super) struct NestingTokens<'a> {
     text: &'a str,
     at: usize,
     /// For each open brace, whether a template goes on after it.
     braces: Vec<Brace>,
-    previous: Option<Token<'a>>,
+    previous: Option<NestingToken<'a>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ enum Brace {
     Template,
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> NestingTokens<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: 0, braces: Vec::new(), previous: None }
     }
@@ -105,19 +105,19 @@ impl<'a> Tokens<'a> {
     /// Whether a `/` here begins a regular expression rather than divides.
     fn regex_may_follow(&self) -> bool {
         match self.previous {
-            Some(Token::Word(word)) => {
+            Some(NestingToken::Word(word)) => {
                 matches!(word, "return" | "typeof" | "case" | "in" | "of" | "await" | "void")
             }
-            Some(Token::Close | Token::Literal) => false,
+            Some(NestingToken::Close | NestingToken::Literal) => false,
             _ => true,
         }
     }
 
-    fn slash(&mut self) -> Option<Token<'a>> {
+    fn slash(&mut self) -> Option<NestingToken<'a>> {
         let rest = self.rest();
         if rest.starts_with('/') {
             self.skip_past("\n");
-            return Some(Token::Newline);
+            return Some(NestingToken::Newline);
         }
         if rest.starts_with('*') {
             self.skip_past("*/");
@@ -125,27 +125,27 @@ impl<'a> Tokens<'a> {
         }
         if self.regex_may_follow() {
             self.skip_quoted('/');
-            return Some(Token::Literal);
+            return Some(NestingToken::Literal);
         }
-        Some(Token::Operator)
+        Some(NestingToken::Operator)
     }
 
-    fn template(&mut self) -> Token<'a> {
+    fn template(&mut self) -> NestingToken<'a> {
         let open = self.braces.len();
         self.skip_template();
-        if self.braces.len() > open { Token::Open } else { Token::Literal }
+        if self.braces.len() > open { NestingToken::Open } else { NestingToken::Literal }
     }
 
     /// The token that begins with this character, which is already taken; `None` for no token.
-    fn token(&mut self, first: char, start: usize) -> Option<Token<'a>> {
+    fn token(&mut self, first: char, start: usize) -> Option<NestingToken<'a>> {
         Some(match first {
-            '\n' => Token::Newline,
-            '(' => Token::Paren,
-            '[' => Token::Open,
-            ')' | ']' => Token::Close,
+            '\n' => NestingToken::Newline,
+            '(' => NestingToken::Paren,
+            '[' => NestingToken::Open,
+            ')' | ']' => NestingToken::Close,
             '{' => {
                 self.braces.push(Brace::Block);
-                Token::Open
+                NestingToken::Open
             }
             '}' => {
                 if self.braces.pop() == Some(Brace::Template) {
@@ -153,42 +153,42 @@ impl<'a> Tokens<'a> {
                     self.skip_template();
                     // `}…${` closes one bracket and opens the next: the depth stays.
                     if self.braces.len() > open {
-                        return Some(Token::Operator);
+                        return Some(NestingToken::Operator);
                     }
                 }
-                Token::Close
+                NestingToken::Close
             }
-            ',' => Token::Comma,
-            ';' => Token::Semicolon,
-            '<' => Token::Less,
-            '>' => Token::Greater,
+            ',' => NestingToken::Comma,
+            ';' => NestingToken::Semicolon,
+            '<' => NestingToken::Less,
+            '>' => NestingToken::Greater,
             '=' if self.rest().starts_with('>') => {
                 self.at += 1;
-                Token::Operator
+                NestingToken::Operator
             }
             '"' | '\'' => {
                 self.skip_quoted(first);
-                Token::Literal
+                NestingToken::Literal
             }
             '`' => self.template(),
             '/' => return self.slash(),
             // `i++` ends like a value does.
             '+' | '-' if self.rest().starts_with(first) => {
                 self.at += 1;
-                Token::Literal
+                NestingToken::Literal
             }
             _ if is_word(first) => {
                 self.take_while(is_word);
-                Token::Word(self.text.get(start..self.at).unwrap_or_default())
+                NestingToken::Word(self.text.get(start..self.at).unwrap_or_default())
             }
             _ if first.is_whitespace() => return None,
-            _ => Token::Operator,
+            _ => NestingToken::Operator,
         })
     }
 }
 
-impl<'a> Iterator for Tokens<'a> {
-    type Item = (Token<'a>, usize);
+impl<'a> Iterator for NestingTokens<'a> {
+    type Item = (NestingToken<'a>, usize);
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -196,7 +196,7 @@ impl<'a> Iterator for Tokens<'a> {
             let first = self.rest().chars().next()?;
             self.at += first.len_utf8();
             if let Some(token) = self.token(first, start) {
-                if token != Token::Newline {
+                if token != NestingToken::Newline {
                     self.previous = Some(token);
                 }
                 return Some((token, start));

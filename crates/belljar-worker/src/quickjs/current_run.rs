@@ -13,20 +13,21 @@ use std::{
 
 use belljar_wire::{Command, Durable, Event, GuestGrants, GuestLimits, ToolCall, ToolReply};
 
-use super::{random::Generator, sources::Sources, transpile::Scope};
+use super::{random::Generator, sources::Sources, transpile::NameScope};
 use crate::HostLink;
 
-/// What the host said while the code waited.
+/// What the host sent while the code waited.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum HostInput {
+    /// The outcome of a tool call.
     Reply(ToolReply),
-    /// Time has passed.
+    /// The time that the code waits for has come; only in durable runs.
     Timer,
 }
 
 /// Shared by the engine, its natives and its handlers.
 #[derive(Debug)]
-pub(super) struct Current {
+pub(super) struct CurrentRun {
     host: RefCell<Option<HostLink>>,
     sources: RefCell<Option<Rc<Sources>>>,
     began: Cell<Instant>,
@@ -52,11 +53,11 @@ struct Calls {
 struct DurableClock {
     began: f64,
     now: f64,
-    /// The time the host has been asked to tell of.
+    /// The time at which the host was asked to send a timer.
     wanted: f64,
 }
 
-impl Current {
+impl CurrentRun {
     pub(super) fn new() -> Rc<Self> {
         Rc::new(Self {
             host: RefCell::new(None),
@@ -95,7 +96,7 @@ impl Current {
         self.sources.replace(Some(sources.clone()));
         let now = Instant::now();
         // The clock of a session runs on from its first run.
-        if !matches!(sources.current().scope, Scope::Session { run: 2.. }) {
+        if !matches!(sources.current().scope, NameScope::Session { run: 2.. }) {
             self.began.set(now);
         }
         self.deadline.set(now.checked_add(Duration::from_millis(limits.wall_ms)));
@@ -106,14 +107,14 @@ impl Current {
         Ok(())
     }
 
-    /// The run is over; whatever guest code is still called has no host.
+    /// The run is over; guest code that still runs has no host.
     pub(super) fn end(&self) {
         self.host.replace(None);
         self.sources.replace(None);
         self.deadline.set(None);
     }
 
-    /// Tells the host. A host that is gone cannot be told, and ends the cell anyway.
+    /// Sends an event. If the host is gone, it ends the cell anyway.
     pub(super) fn send(&self, event: &Event) {
         if let Some(host) = self.host.borrow().as_ref() {
             let _ = host.send(event);
@@ -130,7 +131,7 @@ impl Current {
         self.env.borrow().keys().cloned().collect()
     }
 
-    /// Paths that were granted, as many as the host tells of.
+    /// The granted paths that the host has listed.
     pub(super) fn paths(&self) -> Vec<String> {
         self.paths.borrow().clone()
     }
@@ -185,8 +186,8 @@ impl Current {
     }
 
     /// Whether the host has something to say within this time.
-    pub(super) fn hears_within(&self, time: Duration) -> bool {
-        self.host.borrow().as_ref().is_some_and(|host| host.hears_within(time))
+    pub(super) fn has_input_within(&self, time: Duration) -> bool {
+        self.host.borrow().as_ref().is_some_and(|host| host.has_input_within(time))
     }
 
     /// Asks the host to tell when so much time has passed, unless it was asked for that already.
@@ -201,7 +202,7 @@ impl Current {
 
     /// Waits for what the host says next. In a durable run the wait is not on the guest's clock:
     /// a person may take long, and the host keeps the time.
-    pub(super) fn receive(&self) -> Option<Heard> {
+    pub(super) fn receive(&self) -> Option<HostInput> {
         let host = self.host.borrow().clone()?;
         let began = Instant::now();
         let command = host.receive().ok()?;
@@ -216,11 +217,11 @@ impl Current {
                 }
                 let Calls { made, waiting } = self.calls.get();
                 self.calls.set(Calls { made, waiting: waiting.saturating_sub(1) });
-                Some(Heard::Reply(reply))
+                Some(HostInput::Reply(reply))
             }
             Command::Timer { now_ms } => {
                 self.advance(now_ms);
-                Some(Heard::Timer)
+                Some(HostInput::Timer)
             }
             Command::Run(_) | Command::Branch | Command::Reroot => None,
         }

@@ -1,15 +1,15 @@
-//! Commands of the host's own whose whole process tree ends with the host.
+//! Commands of the host whose whole process tree ends with the host, such as MCP servers.
 //!
-//! A process group is not enough for that: what a command puts in the background and detaches, the
-//! way `npx` and `uvx` and daemons do, leaves the group and outlives a host that was killed. So each
-//! command runs under a keeper that is pid 1 of a pid namespace of its own and ends when its socket
-//! does; and with pid 1 the kernel ends everything else in the namespace.
+//! A process group is not enough for that: what a command detaches, as `npx`, `uvx` and daemons do,
+//! leaves the group and outlives a host that was killed. So each command runs under a supervisor
+//! that is pid 1 of its own pid namespace and ends when its socket closes; with pid 1 the kernel
+//! ends everything else in the namespace.
 //!
 //! This confines nothing: such a command is as trusted as the host, and has the host's files, user
 //! and network. The program is started again as `belljar __upstream NAME` with one end of a
 //! [`pair`](crate::control::pair) as its standard input. Over that it gets an order with the
-//! command's three streams attached; reports come back the same way. Neither command line nor
-//! environment of it say more than a name, so no secret of the command's is in them.
+//! command's three streams attached; reports come back the same way. Its command line and
+//! environment hold only the name, so they show no secret of the command.
 
 use std::{
     collections::BTreeMap,
@@ -37,33 +37,33 @@ use crate::{
     identity::OuterIds,
     sys::{
         self,
-        process::{Cloned, assert_single_threaded, exit_now},
+        process::{CloneSide, assert_single_threaded, exit_now},
     },
     zygote::silence_standard_streams,
 };
 
-/// The hidden first argument that makes a program look after a command. A second one, a name, is
+/// The hidden first argument that makes a program supervise a command. A second one, a name, is
 /// for people who list processes.
-pub const BROOD_ARGUMENT: &str = "__upstream";
-/// What the outer process ends with when it could not do its duty.
+pub const PROCESS_TREE_ARGUMENT: &str = "__upstream";
+/// The exit status when the command could not be supervised.
 const FAILED: i32 = 70;
 
-/// A command to look after. Host → keeper, with standard input, output and error attached.
+/// A command to supervise. Host → supervisor, with standard input, output and error attached.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BroodCommand {
+pub struct ProcessTreeCommand {
     /// A path, or a name to look for on the `PATH` in `environment`.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program, without its name.
     pub arguments: Vec<String>,
-    /// All of its environment.
+    /// The whole environment: nothing is inherited from the host.
     pub environment: BTreeMap<String, String>,
-    /// Where it starts; the host's own directory if it is not said.
+    /// The directory it starts in; the host's own if there is none.
     pub directory: Option<PathBuf>,
 }
 
 /// Values may be secrets; names and numbers are enough to tell commands apart.
-impl fmt::Debug for BroodCommand {
+impl fmt::Debug for ProcessTreeCommand {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("BroodCommand")
             .field("program", &self.program)
@@ -74,11 +74,11 @@ impl fmt::Debug for BroodCommand {
     }
 }
 
-/// Keeper → host.
+/// What a supervisor tells the host about its command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum BroodReport {
-    /// The command runs.
+pub enum ProcessTreeReport {
+    /// The command was started and runs.
     Started,
     /// The command could not be started.
     NotStarted {
@@ -101,29 +101,33 @@ pub enum BroodReport {
     },
 }
 
-/// Sends a command to the process that is to look after it, from the host.
+/// Sends a command from the host to its supervisor.
 ///
-/// What is given as `streams` becomes standard input, output and error of the command. The command
-/// and all it ever starts end when the host's end of `socket` is closed, whoever closes it.
-pub fn order(socket: impl AsFd, command: &BroodCommand, streams: [OwnedFd; 3]) -> io::Result<()> {
+/// `streams` become standard input, output and error of the command. The command and all it ever
+/// starts end when the host's end of `socket` is closed, for whatever reason.
+pub fn order(
+    socket: impl AsFd,
+    command: &ProcessTreeCommand,
+    streams: [OwnedFd; 3],
+) -> io::Result<()> {
     let [input, output, error] = &streams;
     control::send(socket, command, &[input.as_fd(), output.as_fd(), error.as_fd()])
 }
 
-/// The next report; `None` when the command's keeper is gone.
-pub fn receive_report(socket: impl AsFd) -> io::Result<Option<BroodReport>> {
+/// The next report; `None` when the command's supervisor is gone.
+pub fn receive_report(socket: impl AsFd) -> io::Result<Option<ProcessTreeReport>> {
     Ok(control::receive(socket)?.map(|(report, _)| report))
 }
 
-/// Looks after a command, if the program was started for that, and then never returns. Must be the
+/// Supervises a command, if the program was started for that, and then never returns. Must be the
 /// first thing `main` does: no thread may exist yet.
 pub fn serve_if_asked() {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == BROOD_ARGUMENT) {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == PROCESS_TREE_ARGUMENT) {
         serve()
     }
 }
 
-/// Looks after the command that is ordered over standard input. Never returns.
+/// Supervises the command that arrives over standard input. Never returns.
 pub fn serve() -> ! {
     let status = match try_serve() {
         Ok(status) => status,
@@ -132,11 +136,11 @@ pub fn serve() -> ! {
     exit_now(status)
 }
 
-/// The outer process, outside of the new namespaces: ends the keeper when the host is gone, and
-/// itself when the keeper is.
+/// The outer process, outside of the new namespaces: ends the supervisor when the host is gone, and
+/// itself when the supervisor is.
 fn try_serve() -> io::Result<i32> {
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    let Some((command, streams)) = control::receive_large::<BroodCommand>(&socket)? else {
+    let Some((command, streams)) = control::receive_large::<ProcessTreeCommand>(&socket)? else {
         return Ok(0);
     };
     let streams: [OwnedFd; 3] =
@@ -149,21 +153,21 @@ fn try_serve() -> io::Result<i32> {
     match enter_namespaces() {
         Err(error) => {
             let remedy = examine::remedy(Mechanism::UserNamespace).to_owned();
-            let message = format!("no pid namespace for the command: {error}");
-            send(&socket, &BroodReport::Refused { message, remedy })?;
+            let message = format!("cannot create a pid namespace for the command: {error}");
+            send(&socket, &ProcessTreeReport::Refused { message, remedy })?;
             Ok(FAILED)
         }
-        Ok(Cloned::Child) => exit_now(keep_until_the_end(socket, command, streams)),
-        Ok(Cloned::Parent { pid, pidfd }) => {
+        Ok(CloneSide::Child) => exit_now(supervise(socket, command, streams)),
+        Ok(CloneSide::Parent { pid, pidfd }) => {
             drop(streams);
             watch_over(&socket, &pidfd, pid)
         }
     }
 }
 
-/// A copy of this process that is pid 1 of a new pid namespace. Root needs nothing else for that; who
-/// is not root needs a user namespace, in which they remain who they are.
-fn enter_namespaces() -> io::Result<Cloned> {
+/// A copy of this process that is pid 1 of a new pid namespace. Other users than root need a user
+/// namespace for that, in which their ids stay the same.
+fn enter_namespaces() -> io::Result<CloneSide> {
     let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
     match sys::process::clone(flags) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
@@ -176,42 +180,45 @@ fn enter_namespaces() -> io::Result<Cloned> {
     }
 }
 
-fn watch_over(socket: &OwnedFd, keeper: &OwnedFd, pid: Pid) -> io::Result<i32> {
+fn watch_over(socket: &OwnedFd, supervisor: &OwnedFd, pid: Pid) -> io::Result<i32> {
     loop {
         // Asking for nothing still reports a hang-up.
         let mut ready =
-            [PollFd::new(socket, PollFlags::empty()), PollFd::new(keeper, PollFlags::IN)];
+            [PollFd::new(socket, PollFlags::empty()), PollFd::new(supervisor, PollFlags::IN)];
         match poll(&mut ready, None) {
             Err(Errno::INTR) => {}
             Ok(_) | Err(_) => break,
         }
     }
-    sys::process::kill_by_pidfd(keeper)?;
+    sys::process::kill_by_pidfd(supervisor)?;
     let ended = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED)?;
     Ok(ended.and_then(|ended| ended.exit_status()).unwrap_or(FAILED))
 }
 
-/// The keeper. Whatever it returns is the status it is to end with.
-fn keep_until_the_end(socket: OwnedFd, command: BroodCommand, streams: [OwnedFd; 3]) -> i32 {
-    try_keep(&socket, command, streams).unwrap_or(FAILED)
+/// The supervisor. Returns the status it is to end with.
+fn supervise(socket: OwnedFd, command: ProcessTreeCommand, streams: [OwnedFd; 3]) -> i32 {
+    try_supervise(&socket, command, streams).unwrap_or(FAILED)
 }
 
-fn try_keep(socket: &OwnedFd, command: BroodCommand, streams: [OwnedFd; 3]) -> io::Result<i32> {
+fn try_supervise(
+    socket: &OwnedFd,
+    command: ProcessTreeCommand,
+    streams: [OwnedFd; 3],
+) -> io::Result<i32> {
     // Belt to the outer process's braces: should that be killed, so is this.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     show_own_processes();
     let ended_children = sys::signals::child_signal_descriptor()?;
-    // The command's own copies are all that is left of the streams: while the keeper had one, nobody
-    // would ever see their end.
+    // Only the command may hold its streams: while the supervisor had a copy, they would not end.
     let child = match start(command, streams) {
         Ok(child) => child,
         Err(error) => {
             let not_found = error.kind() == io::ErrorKind::NotFound;
-            send(socket, &BroodReport::NotStarted { not_found, message: error.to_string() })?;
+            send(socket, &ProcessTreeReport::NotStarted { not_found, message: error.to_string() })?;
             return Ok(FAILED);
         }
     };
-    send(socket, &BroodReport::Started)?;
+    send(socket, &ProcessTreeReport::Started)?;
     loop {
         let mut ready =
             [PollFd::new(socket, PollFlags::IN), PollFd::new(&ended_children, PollFlags::IN)];
@@ -221,7 +228,7 @@ fn try_keep(socket: &OwnedFd, command: BroodCommand, streams: [OwnedFd; 3]) -> i
         };
         let [host_is_gone, children] = ready.map(|fd| !fd.revents().is_empty());
         if children && let Some(status) = reap(&ended_children, child)? {
-            send(socket, &BroodReport::Ended { status: status.to_string() })?;
+            send(socket, &ProcessTreeReport::Ended { status: status.to_string() })?;
             return Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()));
         }
         // The host sends nothing after its order.
@@ -231,8 +238,8 @@ fn try_keep(socket: &OwnedFd, command: BroodCommand, streams: [OwnedFd; 3]) -> i
     }
 }
 
-/// Lets the command find itself in `/proc` under the number it has here. Where the machine hides parts
-/// of `/proc` and so forbids another one, `/proc/self` still leads to the right place.
+/// Lets the command find itself in `/proc` under the number it has here. Where the machine masks
+/// parts of `/proc` and so forbids another one, `/proc/self` still leads to the right place.
 fn show_own_processes() {
     let downstream = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -244,7 +251,7 @@ fn show_own_processes() {
     clippy::disallowed_methods,
     reason = "the one place that starts commands of the host's own"
 )]
-fn start(command: BroodCommand, [input, output, error]: [OwnedFd; 3]) -> io::Result<Pid> {
+fn start(command: ProcessTreeCommand, [input, output, error]: [OwnedFd; 3]) -> io::Result<Pid> {
     let mut started = Command::new(&command.program);
     started.args(&command.arguments).env_clear().envs(&command.environment);
     started.stdin(Stdio::from(input)).stdout(Stdio::from(output)).stderr(Stdio::from(error));
@@ -270,6 +277,6 @@ fn reap(ended_children: &OwnedFd, command: Pid) -> io::Result<Option<ExitStatus>
     Ok(status)
 }
 
-fn send(socket: &OwnedFd, report: &BroodReport) -> io::Result<()> {
+fn send(socket: &OwnedFd, report: &ProcessTreeReport) -> io::Result<()> {
     control::send(socket, report, &[])
 }

@@ -1,4 +1,4 @@
-//! Starting commands under keepers, as whoever is wanted, and finding their processes.
+//! Starting commands under supervisors, as root or an ordinary user, and finding their processes.
 #![expect(clippy::disallowed_methods, reason = "the suite starts its own roles")]
 
 use std::{
@@ -19,8 +19,8 @@ use std::{
 };
 
 use belljar_jail::{
-    brood::{self, BROOD_ARGUMENT, BroodCommand, BroodReport},
     control,
+    process_tree::{self, PROCESS_TREE_ARGUMENT, ProcessTreeCommand, ProcessTreeReport},
 };
 use libtest_mimic::Failed;
 use rustix::{
@@ -41,7 +41,8 @@ pub(crate) enum Who {
 }
 
 impl Who {
-    /// Whether the runner can be that. Where it must, by `BELLJAR_REQUIRE_SANDBOX`, it fails if not.
+    /// Whether the runner can be that. Where it must, by `BELLJAR_REQUIRE_SANDBOX`, it fails if
+    /// not.
     pub(crate) fn is_possible(self) -> Result<bool, Failed> {
         if self == Self::Ordinary || is_root() {
             return Ok(true);
@@ -69,9 +70,10 @@ static COPY: OnceLock<PathBuf> = OnceLock::new();
 
 /// Makes a copy of this program that ordinary users can start, wherever this one lies.
 pub(crate) fn prepare() -> io::Result<TempDir> {
-    let directory = tempfile::Builder::new().prefix("belljar-brood-").tempdir_in("/var/tmp")?;
+    let directory =
+        tempfile::Builder::new().prefix("belljar-process-tree-").tempdir_in("/var/tmp")?;
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
-    let path = directory.path().join("brood");
+    let path = directory.path().join("process_tree");
     fs::copy("/proc/self/exe", &path)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     COPY.get_or_init(|| path);
@@ -116,7 +118,7 @@ impl Owner {
         Ok(Self { mark, process })
     }
 
-    /// The process between it and the keeper.
+    /// The process between it and the supervisor.
     pub(crate) fn outer(&self) -> Result<Pid, Failed> {
         let children = marked(&self.mark).into_iter();
         let own = i32::try_from(self.process.id())?;
@@ -125,15 +127,15 @@ impl Owner {
     }
 }
 
-/// A command under its keeper, held by this process.
+/// A command under its supervisor, held by this process.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SupervisedCommand {
     pub(crate) process: Child,
     pub(crate) socket: Option<OwnedFd>,
     stdout: BufReader<ChildStdout>,
 }
 
-impl Kept {
+impl SupervisedCommand {
     /// This program in one of its roles.
     pub(crate) fn start(who: Who, name: &str, arguments: &[&str]) -> io::Result<Self> {
         Self::start_program(who, name, &this_program().to_string_lossy(), arguments)
@@ -144,14 +146,14 @@ impl Kept {
         Self::start_program(Who::Root, name, "/proc/self/exe", arguments)
     }
 
-    /// Any program.
+    /// The same for any program of the machine.
     pub(crate) fn start_program(
         who: Who,
         name: &str,
         program: &str,
         arguments: &[&str],
     ) -> io::Result<Self> {
-        Self::start_by(role(who, &[BROOD_ARGUMENT, name]), name, program, arguments)
+        Self::start_by(role(who, &[PROCESS_TREE_ARGUMENT, name]), name, program, arguments)
     }
 
     /// A program on a machine that lets nobody have another pid namespace.
@@ -159,7 +161,7 @@ impl Kept {
         let script = "echo 0 > /proc/sys/user/max_pid_namespaces && exec \"$0\" \"$@\"";
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "sh", "-c", script]);
-        command.arg(this_program()).args([BROOD_ARGUMENT, "forbidden"]);
+        command.arg(this_program()).args([PROCESS_TREE_ARGUMENT, "forbidden"]);
         Self::start_by(command, "forbidden", "/bin/true", &[])
     }
 
@@ -177,20 +179,20 @@ impl Kept {
         let (input, _) = pipe_with(PipeFlags::CLOEXEC)?;
         let (stdout, output) = pipe_with(PipeFlags::CLOEXEC)?;
         let null = fs::OpenOptions::new().write(true).open("/dev/null")?;
-        let command = BroodCommand {
+        let command = ProcessTreeCommand {
             program: program.into(),
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
             environment: [("MARK".to_owned(), name.to_owned())].into(),
             directory: None,
         };
-        brood::order(&ours, &command, [input, output, null.into()])?;
+        process_tree::order(&ours, &command, [input, output, null.into()])?;
         let stdout = BufReader::new(ChildStdout::from(stdout));
         Ok(Self { process, socket: Some(ours), stdout })
     }
 
-    pub(crate) fn report(&mut self) -> io::Result<Option<BroodReport>> {
+    pub(crate) fn report(&mut self) -> io::Result<Option<ProcessTreeReport>> {
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        brood::receive_report(socket)
+        process_tree::receive_report(socket)
     }
 
     pub(crate) fn read_line(&mut self) -> io::Result<String> {
@@ -234,5 +236,5 @@ pub(crate) fn soon(mut holds: impl FnMut() -> bool) -> bool {
 /// A mark no other process has.
 pub(crate) fn new_mark() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("brood-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!("tree-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }

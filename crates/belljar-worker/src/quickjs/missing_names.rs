@@ -1,7 +1,7 @@
 //! Names agents know from elsewhere that do not exist here, and what to use instead.
 //!
-//! They stay undefined, so that `typeof` tells the truth; code that uses one regardless ends in
-//! a ReferenceError, and this is what the agent is told about it.
+//! They stay undefined, so that `typeof` is right; code that uses one anyway ends in a
+//! ReferenceError, whose code and hint are here.
 
 use belljar_wire::ErrorCode;
 
@@ -9,13 +9,13 @@ use super::hints;
 
 /// A name that does not exist here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Missing {
+pub(super) struct MissingName {
     /// A refusal, for what would reach out of the cell; otherwise an error like any other.
     pub(super) code: ErrorCode,
     pub(super) hint: &'static str,
 }
 
-const NO_BROWSER: &str = "This is no browser: there is no page, no storage and no user to ask. \
+const NO_BROWSER: &str = "This is not a browser: there is no page, no storage and no user to ask. \
     Input is in `context`, output is console.log and `return`.";
 const NO_DIRECTORY: &str = "The code is not in a file. Relative paths begin at /work.";
 const NO_EXPORTS: &str = "Nothing can import from this code. Use `return value`.";
@@ -23,7 +23,7 @@ const NO_HOST: &str = "There is no access to the host here: no process, no envir
     subprocess. Input is in `context`.";
 
 /// What is known about a name that is not defined.
-pub(super) fn lookup(name: &str) -> Option<Missing> {
+pub(super) fn lookup(name: &str) -> Option<MissingName> {
     let (code, hint) = match name {
         "fsPromises" => (ErrorCode::RuntimeThrown, "Use fs.promises."),
         "path" => (ErrorCode::RuntimeThrown, "Write: import path from \"node:path\"."),
@@ -55,5 +55,5 @@ pub(super) fn lookup(name: &str) -> Option<Missing> {
         ),
         _ => return None,
     };
-    Some(Missing { code, hint })
+    Some(MissingName { code, hint })
 }

@@ -1,4 +1,4 @@
-//! What is kept: whatever an upper directory holds in its place, a commit does the rest.
+//! What is protected: whatever an upper directory holds in its place, a commit does the rest.
 
 use std::{
     fs::{self, File},
@@ -6,8 +6,8 @@ use std::{
 };
 
 use belljar_jail::workspace::{
-    ArtifactCaps, ChangeCaps, ChangeKind, Changes, CommitReport, ExecutedDirectory, Kept, Obeyed,
-    Withheld, collect,
+    ArtifactCaps, ChangeCaps, ChangeKind, ChangeList, CommitReport, ExecutedDirectory, NameUse,
+    ProtectedPaths, WithheldReason, collect,
 };
 use belljar_paths::names::is_repository;
 
@@ -15,8 +15,8 @@ use crate::harness::{Workspace, find, mode, put, put_attribute, put_whiteout, se
 
 const WHY: &str = "protected: guest code may not change it";
 
-fn kept() -> Kept {
-    Kept::new([".belljar", "sub/project/.belljar", "sub/project/new"].map(Into::into))
+fn protected() -> ProtectedPaths {
+    ProtectedPaths::new([".belljar", "sub/project/.belljar", "sub/project/new"].map(Into::into))
 }
 
 fn workspace() -> Workspace {
@@ -27,8 +27,8 @@ fn workspace() -> Workspace {
     workspace
 }
 
-fn committed(workspace: &Workspace, kept: Kept) -> (Changes, CommitReport) {
-    let changes = workspace.changes_within(&ChangeCaps { kept, ..ChangeCaps::default() });
+fn committed(workspace: &Workspace, protected: ProtectedPaths) -> (ChangeList, CommitReport) {
+    let changes = workspace.changes_within(&ChangeCaps { protected, ..ChangeCaps::default() });
     let report = workspace.commit(&changes);
     (changes, report)
 }
@@ -52,7 +52,7 @@ fn what_is_written_there_is_listed_and_left_out() {
     put(&workspace.upper, "sub/project/.belljar/more/and/more", "from the guest");
     put(&workspace.upper, "sub/project/new", "from the guest");
     put(&workspace.upper, "sub/project/main", "from the guest");
-    let (changes, report) = committed(&workspace, kept());
+    let (changes, report) = committed(&workspace, protected());
     let left = [".belljar", "sub/project/.belljar", "sub/project/new"];
     assert_eq!(skipped(&report), left.map(|path| format!("{path}: {WHY}")));
     assert_eq!(find(&changes, "sub/project/new").kind, ChangeKind::Added);
@@ -71,7 +71,7 @@ fn a_right_guess_is_listed_like_a_wrong_one() {
         let workspace = workspace();
         put(&workspace.lower, "sub/project/new", "a secret");
         put(&workspace.upper, "sub/project/new", content);
-        let caps = ChangeCaps { kept: kept(), ..ChangeCaps::default() };
+        let caps = ChangeCaps { protected: protected(), ..ChangeCaps::default() };
         let changes = workspace.changes_within(&caps);
         changes.list.iter().map(|it| (it.path.clone(), it.kind, it.note())).collect::<Vec<_>>()
     };
@@ -86,12 +86,12 @@ fn it_is_not_removed_nor_what_leads_there() {
         put(&workspace.upper, "fine", "");
         fs::create_dir_all(workspace.upper.join(path).parent().unwrap()).unwrap();
         put_whiteout(&workspace.upper.join(path));
-        let (_, report) = committed(&workspace, kept());
+        let (_, report) = committed(&workspace, protected());
         assert_eq!(skipped(&report), [format!("{path}: {WHY}")]);
         assert_untouched(&workspace);
         assert!(workspace.lower.join("fine").exists());
         // The control.
-        let (_, report) = committed(&workspace, Kept::default());
+        let (_, report) = committed(&workspace, ProtectedPaths::default());
         assert_eq!(skipped(&report), [""; 0]);
         assert!(!workspace.lower.join(path).exists());
     }
@@ -111,10 +111,10 @@ fn what_leads_there_is_not_replaced() {
             } else {
                 fs::write(&at, "").unwrap()
             }
-            let (_, report) = committed(&workspace, kept());
+            let (_, report) = committed(&workspace, protected());
             assert_eq!(skipped(&report), [format!("{path}: {WHY}")]);
             assert_untouched(&workspace);
-            let (_, report) = committed(&workspace, Kept::default());
+            let (_, report) = committed(&workspace, ProtectedPaths::default());
             assert_eq!(skipped(&report), [""; 0]);
             assert!(!fs::symlink_metadata(workspace.lower.join(path)).unwrap().is_dir());
         }
@@ -124,18 +124,18 @@ fn what_leads_there_is_not_replaced() {
 /// Where nothing leads there yet, a directory may, and nothing else.
 #[test]
 fn a_way_there_can_be_made_but_not_a_detour() {
-    let kept = || Kept::new(["a/b/.mcp.json".into()]);
+    let protected = || ProtectedPaths::new(["a/b/.mcp.json".into()]);
     let made = Workspace::new();
     put(&made.upper, "a/b/.mcp.json", "from the guest");
     put(&made.upper, "a/b/file", "");
-    let (_, report) = committed(&made, kept());
+    let (_, report) = committed(&made, protected());
     assert_eq!(skipped(&report), [format!("a/b/.mcp.json: {WHY}")]);
     assert!(made.lower.join("a/b/file").exists() && !made.lower.join("a/b/.mcp.json").exists());
     let detour = Workspace::new();
     put(&detour.upper, "evil/.mcp.json", "from the guest");
     fs::create_dir(detour.upper.join("a")).unwrap();
     symlink("../evil", detour.upper.join("a/b")).unwrap();
-    let (_, report) = committed(&detour, kept());
+    let (_, report) = committed(&detour, protected());
     assert_eq!(skipped(&report), [format!("a/b: {WHY}")]);
     // And a link that leads there is not made into something else.
     let link = Workspace::new();
@@ -143,7 +143,7 @@ fn a_way_there_can_be_made_but_not_a_detour() {
     fs::create_dir(link.lower.join("a")).unwrap();
     symlink("../real", link.lower.join("a/b")).unwrap();
     put(&link.upper, "a/b/file", "");
-    let (_, report) = committed(&link, kept());
+    let (_, report) = committed(&link, protected());
     assert_eq!(skipped(&report), [format!("a/b: {WHY}")]);
     assert!(fs::symlink_metadata(link.lower.join("a/b")).unwrap().is_symlink());
 }
@@ -155,7 +155,7 @@ fn a_directory_around_it_that_was_made_anew_keeps_it() {
     put_attribute(&workspace.upper.join("sub/project"), "user.overlay.opaque", b"y");
     set_mode(&workspace.lower.join("sub/project"), 0o2755);
     set_mode(&workspace.upper.join("sub/project"), 0o700);
-    let (changes, report) = committed(&workspace, kept());
+    let (changes, report) = committed(&workspace, protected());
     assert_eq!(skipped(&report), [""; 0]);
     assert_eq!(find(&changes, "sub/project/main").kind, ChangeKind::Deleted);
     assert_untouched(&workspace);
@@ -173,17 +173,18 @@ fn it_is_not_handed_back() {
     let named = [".belljar/db", "/work/sub/./project/new", "beside"].map(str::to_owned);
     let (upper, lower) =
         (File::open(&workspace.upper).unwrap(), File::open(&workspace.lower).unwrap());
-    let paths = |kept: Kept| {
-        let caps = ArtifactCaps { kept, ..ArtifactCaps::default() };
+    let paths = |protected: ProtectedPaths| {
+        let caps = ArtifactCaps { protected, ..ArtifactCaps::default() };
         let found = collect(upper.as_fd(), Some(lower.as_fd()), &named, &caps);
         found.list.into_iter().map(|artifact| artifact.path).collect::<Vec<_>>()
     };
-    let kept = Kept::new([".belljar", "sub/project/new", "out/kept"].map(Into::into));
-    assert_eq!(paths(kept), ["beside", "out/file"]);
-    assert_eq!(paths(Kept::default()).len(), 5);
+    let protected =
+        ProtectedPaths::new([".belljar", "sub/project/new", "out/kept"].map(Into::into));
+    assert_eq!(paths(protected), ["beside", "out/file"]);
+    assert_eq!(paths(ProtectedPaths::default()).len(), 5);
 }
 
-/// Names are kept wherever they are, also in directories the guest made.
+/// Names are protected wherever they are, also in directories the guest made.
 #[test]
 fn a_name_is_left_out_in_every_directory() {
     let workspace = workspace();
@@ -191,9 +192,9 @@ fn a_name_is_left_out_in_every_directory() {
         put(&workspace.upper, path, "from the guest");
     }
     let names = || {
-        Kept::default().with_names(|name| match name.to_str() {
-            Some("servers.json" | "state") => Some(Obeyed::Reserved),
-            Some(".git") => Some(Obeyed::Executed(".git")),
+        ProtectedPaths::default().with_names(|name| match name.to_str() {
+            Some("servers.json" | "state") => Some(NameUse::Reserved),
+            Some(".git") => Some(NameUse::Executed(".git")),
             _ => None,
         })
     };
@@ -205,7 +206,7 @@ fn a_name_is_left_out_in_every_directory() {
     }
     assert!(workspace.lower.join("new/servers.json.txt").exists());
     // The control.
-    let (_, report) = committed(&workspace, Kept::default());
+    let (_, report) = committed(&workspace, ProtectedPaths::default());
     assert_eq!(skipped(&report), [""; 0]);
     assert!(workspace.lower.join("new/servers.json").exists());
 }
@@ -224,18 +225,18 @@ fn s4_what_is_executed_is_told_and_left_out() {
     {
         put(&workspace.upper, path, "from the guest");
     }
-    let kept = || {
-        let rules = |name: &std::ffi::OsStr| (name == ".git").then_some(Obeyed::Executed(".git"));
-        let kept = Kept::default().with_names(rules);
-        kept.with_directory(ExecutedDirectory { name: ".git", is: is_repository })
+    let protected = || {
+        let rules = |name: &std::ffi::OsStr| (name == ".git").then_some(NameUse::Executed(".git"));
+        let protected = ProtectedPaths::default().with_names(rules);
+        protected.with_directory(ExecutedDirectory { name: ".git", is: is_repository })
     };
-    let (changes, report) = committed(&workspace, kept());
+    let (changes, report) = committed(&workspace, protected());
     for path in
         [".git", ".git/hooks", ".git/hooks/a", "sub/.git/config", "bare/objects/a", "bare/config"]
             .into_iter()
             .chain(["linked/Head", "linked/commondir", "linked/more/a"])
     {
-        assert_eq!(find(&changes, path).withheld, Some(Withheld::Executed(".git")), "{path}");
+        assert_eq!(find(&changes, path).withheld, Some(WithheldReason::Executed(".git")), "{path}");
     }
     for path in [".git", "bare/objects", "bare/config", "linked/Head", "linked/more"] {
         assert!(!workspace.lower.join(path).exists(), "{path}: {report:?}");
@@ -246,11 +247,11 @@ fn s4_what_is_executed_is_told_and_left_out() {
     // A directory that holds one is not removed with it.
     fs::remove_dir_all(workspace.upper.join("sub")).unwrap();
     put_whiteout(&workspace.upper.join("sub"));
-    let (changes, _) = committed(&workspace, kept());
-    assert_eq!(find(&changes, "sub").withheld, Some(Withheld::Executed(".git")));
+    let (changes, _) = committed(&workspace, protected());
+    assert_eq!(find(&changes, "sub").withheld, Some(WithheldReason::Executed(".git")));
     assert_eq!(text("sub/.git/config"), "original");
     // The control.
-    let (_, report) = committed(&workspace, Kept::default());
+    let (_, report) = committed(&workspace, ProtectedPaths::default());
     assert_eq!(skipped(&report), [""; 0]);
     assert!(!workspace.lower.join("sub").exists() && workspace.lower.join("bare/config").exists());
 }

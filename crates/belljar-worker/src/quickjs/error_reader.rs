@@ -1,38 +1,38 @@
-//! What a thrown error says about itself.
+//! Reading a thrown error: its name, message, frames, cause and code.
 //!
-//! Reading it may run guest code (a getter, a proxy); whatever that throws is swallowed, and the
-//! error is told without it.
+//! Reading may run guest code (a getter, a proxy); what that throws is ignored, and the error is
+//! reported without the part.
 
 use belljar_wire::{ErrorCode, ErrorKind};
 use rquickjs::{Ctx, IntoAtom, Object, Value, atom::PredefinedAtom};
 
 use super::{
-    frames::{Trace, describe},
-    library::Library,
+    frames::{StackTrace, describe},
+    library::GuestLibrary,
     sources::Sources,
     text::text_of,
 };
 
-/// Errors behind an error: as many causes, and as many parts of an `AggregateError`, are told.
+/// The most causes, and the most parts of an `AggregateError`, that are reported.
 const MAX_RELATED: u32 = 8;
 
 /// Reads errors of one run.
 #[derive(Clone, Copy)]
-pub(super) struct Thrown<'a, 'js> {
+pub(super) struct ErrorReader<'a, 'js> {
     pub(super) ctx: &'a Ctx<'js>,
-    pub(super) library: &'a Library,
+    pub(super) library: &'a GuestLibrary,
     pub(super) sources: &'a Sources,
 }
 
-/// What an error of the library's says of itself.
+/// The fields of an error of the guest library.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct LibraryErrorInfo {
     pub(super) code: ErrorCode,
     pub(super) hint: Option<String>,
     pub(super) tool_name: Option<String>,
 }
 
-impl<'js> Thrown<'_, 'js> {
+impl<'js> ErrorReader<'_, 'js> {
     /// The value as an error: one of the engine's, or what looks like one, a `DOMException` say.
     pub(super) fn as_error<'v>(&self, value: &'v Value<'js>) -> Option<&'v Object<'js>> {
         let object = value.as_object()?;
@@ -62,7 +62,7 @@ impl<'js> Thrown<'_, 'js> {
     }
 
     /// The frames of the agent's own code.
-    pub(super) fn trace(&self, error: &Object<'js>) -> Trace {
+    pub(super) fn trace(&self, error: &Object<'js>) -> StackTrace {
         let stack = self.library.raw_stack(self.ctx, error).unwrap_or_else(|_| {
             self.ctx.catch();
             String::new()
@@ -70,8 +70,8 @@ impl<'js> Thrown<'_, 'js> {
         self.sources.trace(&stack, &self.class_name(error).unwrap_or_default())
     }
 
-    /// What an error of the library's own says of itself: a `PermissionError` or a `ToolError`.
-    pub(super) fn told(&self, error: &Object<'js>) -> Option<Told> {
+    /// The fields of an error of the guest library: a `PermissionError` or a `ToolError`.
+    pub(super) fn library_error(&self, error: &Object<'js>) -> Option<LibraryErrorInfo> {
         let library = self.library.values(self.ctx).ok()?;
         let permission: Value = library.get("permissionPrototype").ok()?;
         let tool = self.library.tool_prototype(self.ctx).ok()?;
@@ -88,10 +88,10 @@ impl<'js> Thrown<'_, 'js> {
             [ErrorKind::PermissionError, ErrorKind::ToolError, ErrorKind::SerializationError];
         let is_own = kinds.contains(&code.kind()) && code.is_a_cells_own();
         let (hint, tool_name) = (self.text(error, "hint"), self.text(error, "toolName"));
-        is_own.then_some(Told { code, hint, tool_name })
+        is_own.then_some(LibraryErrorInfo { code, hint, tool_name })
     }
 
-    /// Name and hint of an error of `fs`, which says itself what to do about it.
+    /// Name and hint of an error of `fs`.
     pub(super) fn file_error(&self, error: &Object<'js>) -> Option<(String, String)> {
         self.text(error, "syscall")?;
         Some((self.text(error, "code")?, self.text(error, "hint")?))

@@ -1,6 +1,6 @@
 //! Lines of standard error, as bash writes them.
 
-use super::{Complaint, Words, complaint};
+use super::{Complaint, StderrRewriter, complaint};
 
 #[test]
 fn complaints_have_lines() {
@@ -29,8 +29,8 @@ fn syntax_errors_read_as_of_a_file() {
         ("m.sh: line 2: x\n", None),
         ("other\n", None),
     ] {
-        let text =
-            Words { file_name: "m.sh", earlier: None, granted: &[] }.as_if_a_file(line.as_bytes());
+        let text = StderrRewriter { file_name: "m.sh", earlier: None, granted: &[] }
+            .as_if_a_file(line.as_bytes());
         assert_eq!(text.as_deref(), expected.map(str::as_bytes), "{line}");
     }
 }
@@ -38,7 +38,7 @@ fn syntax_errors_read_as_of_a_file() {
 /// B1: lines of what earlier runs have left are not told.
 #[test]
 fn b1_lines_of_earlier_runs_are_left_out() {
-    let words = Words { file_name: "m.sh", earlier: Some(100), granted: &[] };
+    let words = StderrRewriter { file_name: "m.sh", earlier: Some(100), granted: &[] };
     for (line, expected) in [
         ("environment: line 103: x: unbound\n", Some("m.sh: x: unbound\n")),
         ("environment: line 3: x: unbound\n", Some("m.sh: line 3: x: unbound\n")),

@@ -9,18 +9,18 @@ use std::{
     time::Duration,
 };
 
-use belljar_jail::brood::BroodReport;
+use belljar_jail::process_tree::ProcessTreeReport;
 use rustix::process::{getpid, getuid, setsid};
 
-use crate::harness::Kept;
+use crate::harness::SupervisedCommand;
 
 /// A host-like process with one command, that says when it and its daemon run, and is then killed.
 pub(crate) fn own(mark: &str) -> io::Result<()> {
-    let mut kept = Kept::start_here(mark, &["__daemonise", mark, "for ever"])?;
-    if kept.report()? != Some(BroodReport::Started) {
+    let mut command = SupervisedCommand::start_here(mark, &["__daemonise", mark, "for ever"])?;
+    if command.report()? != Some(ProcessTreeReport::Started) {
         return Err(io::Error::other("the command was not started"));
     }
-    let line = kept.read_line()?;
+    let line = command.read_line()?;
     say(&line)?;
     sleep_for_ever()
 }

@@ -13,12 +13,12 @@ mod roles;
 
 use std::process::ExitCode;
 
-use belljar_jail::brood::{self, BroodReport};
-use harness::{Kept, Owner, Who, marked, new_mark, soon};
+use belljar_jail::process_tree::{self, ProcessTreeReport};
+use harness::{Owner, SupervisedCommand, Who, marked, new_mark, soon};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() -> ExitCode {
-    brood::serve_if_asked();
+    process_tree::serve_if_asked();
     let arguments: Vec<String> = std::env::args().collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.get(1..).unwrap_or_default() {
@@ -103,46 +103,50 @@ fn nothing_outlives_a_killed_outer_process(who: Who) -> Result<(), Failed> {
 
 fn nothing_outlives_a_closed_socket(who: Who) -> Result<(), Failed> {
     let mark = new_mark();
-    let mut kept = Kept::start(who, &mark, &["__daemonise", &mark, "for ever"])?;
-    assert_eq!(kept.report()?, Some(BroodReport::Started));
-    kept.read_line()?;
+    let mut command = SupervisedCommand::start(who, &mark, &["__daemonise", &mark, "for ever"])?;
+    assert_eq!(command.report()?, Some(ProcessTreeReport::Started));
+    command.read_line()?;
     assert!(soon(|| marked(&mark).len() == ALL - 1), "{:?}", marked(&mark));
-    drop(kept.socket.take());
-    kept.process.wait()?;
+    drop(command.socket.take());
+    command.process.wait()?;
     assert!(soon(|| marked(&mark).is_empty()), "left: {:?}", marked(&mark));
     Ok(())
 }
 
 fn ends_with_its_command(who: Who) -> Result<(), Failed> {
     let mark = new_mark();
-    let mut kept = Kept::start(who, &mark, &["__daemonise", &mark, "short"])?;
-    assert_eq!(kept.report()?, Some(BroodReport::Started));
-    kept.read_line()?;
-    assert_eq!(kept.report()?, Some(BroodReport::Ended { status: "exit status: 0".to_owned() }));
-    assert_eq!(kept.report()?, None);
-    kept.process.wait()?;
+    let mut command = SupervisedCommand::start(who, &mark, &["__daemonise", &mark, "short"])?;
+    assert_eq!(command.report()?, Some(ProcessTreeReport::Started));
+    command.read_line()?;
+    assert_eq!(
+        command.report()?,
+        Some(ProcessTreeReport::Ended { status: "exit status: 0".to_owned() })
+    );
+    assert_eq!(command.report()?, None);
+    command.process.wait()?;
     assert!(soon(|| marked(&mark).is_empty()), "left: {:?}", marked(&mark));
     Ok(())
 }
 
 fn has_only_its_streams(who: Who) -> Result<(), Failed> {
-    let mut kept = Kept::start(who, "described", &["__describe"])?;
-    assert_eq!(kept.report()?, Some(BroodReport::Started));
+    let mut command = SupervisedCommand::start(who, "described", &["__describe"])?;
+    assert_eq!(command.report()?, Some(ProcessTreeReport::Started));
     let uid = who.uid();
     // Number 2 in its namespace, and found there under that number.
     let expected = format!("fds [0, 1, 2] variables [\"MARK\"] uid {uid} pid 2 found true\n");
-    assert_eq!(kept.read_line()?, expected);
+    assert_eq!(command.read_line()?, expected);
     Ok(())
 }
 
 fn reports_what_is_missing(who: Who) -> Result<(), Failed> {
-    let mut kept = Kept::start_program(who, "missing", "no-such-program-anywhere", &[])?;
-    match kept.report()? {
-        Some(BroodReport::NotStarted { not_found: true, .. }) => {}
+    let mut command =
+        SupervisedCommand::start_program(who, "missing", "no-such-program-anywhere", &[])?;
+    match command.report()? {
+        Some(ProcessTreeReport::NotStarted { not_found: true, .. }) => {}
         other => return Err(format!("{other:?}").into()),
     }
-    assert_eq!(kept.report()?, None);
-    kept.process.wait()?;
+    assert_eq!(command.report()?, None);
+    command.process.wait()?;
     Ok(())
 }
 
@@ -150,23 +154,27 @@ fn passes_a_status_on(who: Who) -> Result<(), Failed> {
     for (script, status, code) in
         [("exit 3", "exit status: 3", 3), ("kill -9 $$", "signal: 9 (SIGKILL)", 137)]
     {
-        let mut kept = Kept::start_program(who, "status", "/bin/sh", &["-c", script])?;
-        assert_eq!(kept.report()?, Some(BroodReport::Started));
-        assert_eq!(kept.report()?, Some(BroodReport::Ended { status: status.to_owned() }));
-        assert_eq!(kept.process.wait()?.code(), Some(code));
+        let mut command =
+            SupervisedCommand::start_program(who, "status", "/bin/sh", &["-c", script])?;
+        assert_eq!(command.report()?, Some(ProcessTreeReport::Started));
+        assert_eq!(command.report()?, Some(ProcessTreeReport::Ended { status: status.to_owned() }));
+        assert_eq!(command.process.wait()?.code(), Some(code));
     }
     Ok(())
 }
 
 fn reports_a_refusal(_: Who) -> Result<(), Failed> {
-    let mut kept = Kept::start_where_it_is_forbidden()?;
-    match kept.report()? {
-        Some(BroodReport::Refused { message, remedy }) => {
-            assert!(message.starts_with("no pid namespace for the command: "), "{message}");
+    let mut command = SupervisedCommand::start_where_it_is_forbidden()?;
+    match command.report()? {
+        Some(ProcessTreeReport::Refused { message, remedy }) => {
+            assert!(
+                message.starts_with("cannot create a pid namespace for the command: "),
+                "{message}"
+            );
             assert!(remedy.contains("user.max_user_namespaces"), "{remedy}");
         }
         other => return Err(format!("{other:?}").into()),
     }
-    kept.process.wait()?;
+    command.process.wait()?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What standard error said last, which is how bash tells why it ended.
+//! The last lines of standard error, where bash says why it ended.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use super::{
     state::EARLIER_LINES,
 };
 
-/// As many lines are remembered.
+/// The most lines that are kept.
 const MAX_LINES: usize = 8;
-/// As much of each.
+/// The most bytes of each line that are kept.
 const MAX_LINE_BYTES: usize = 600;
 
 /// The last lines of standard error.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct StderrTail {
     lines: VecDeque<String>,
 }
 
@@ -27,8 +27,8 @@ pub(super) struct Complaint<'a> {
     pub(super) what: &'a str,
 }
 
-impl Said {
-    /// Remembers a line.
+impl StderrTail {
+    /// Adds a line; the oldest one is dropped when there are too many.
     pub(super) fn push(&mut self, line: &[u8]) {
         let line = line.trim_ascii_end();
         let kept = line.get(..MAX_LINE_BYTES).unwrap_or(line);
@@ -41,7 +41,7 @@ impl Said {
         self.lines.push_back(String::from_utf8_lossy(kept).into_owned());
     }
 
-    /// The last line.
+    /// The last line that is not blank.
     pub(super) fn last(&self) -> Option<&str> {
         self.lines.back().map(String::as_str)
     }
@@ -59,9 +59,9 @@ pub(super) fn complaint<'a>(text: &'a str, file_name: &str) -> Option<Complaint<
     Some(Complaint { line: line.parse().ok()?, what })
 }
 
-/// How the bash of a run puts things.
+/// Rewrites bash's messages so that they refer to the agent's code.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words<'a> {
+pub(super) struct StderrRewriter<'a> {
     pub(super) file_name: &'a str,
     /// Lines from here on are of what earlier runs of the session have left.
     pub(super) earlier: Option<u32>,
@@ -69,7 +69,7 @@ pub(super) struct Words<'a> {
     pub(super) granted: &'a [String],
 }
 
-impl<'a> Words<'a> {
+impl<'a> StderrRewriter<'a> {
     pub(super) fn new(run: &'a RunCommand) -> Self {
         let earlier = run.session.then_some(EARLIER_LINES);
         Self { file_name: &run.file_name, earlier, granted: &run.grants.paths }
