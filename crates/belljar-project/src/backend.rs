@@ -15,8 +15,8 @@ use std::{sync::Arc, time::Duration};
 
 use belljar_runtime::{Language, RunError, RunRequest, RunResult, Status, run_id, unrun};
 use belljar_server::{
-    Backend, DecideError, EndRun, ExecuteRequest, Meter, MissingServer, Observer, PassThrough,
-    RunInfo, RunReport, SearchError, ToolMatch, ToolsFound, Verdict, is_well_formed,
+    Backend, BackgroundMeter, DecideError, EndRun, ExecuteRequest, MissingServer, PassThrough,
+    RunInfo, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound, Verdict, is_well_formed,
 };
 use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, Wanted};
 use serde_json::{
@@ -79,7 +79,7 @@ impl ProjectBackend {
     fn execution(
         &self,
         request: ExecuteRequest,
-        observer: Observer,
+        observer: RunReporter,
     ) -> Result<Execution, RunError> {
         let language = language(request.language);
         let mut run = RunRequest::new(language, request.code);
@@ -124,7 +124,7 @@ fn language(asked: Option<belljar_server::Language>) -> Language {
 }
 
 impl Backend for ProjectBackend {
-    async fn execute(&self, request: ExecuteRequest, observer: Observer) -> RunReport {
+    async fn execute(&self, request: ExecuteRequest, observer: RunReporter) -> RunReport {
         let id = run_id();
         let aborted = observer.aborted();
         let result = match self.execution(request, observer.clone()) {
@@ -205,7 +205,7 @@ impl Backend for ProjectBackend {
         self.runs_to_take_up().await
     }
 
-    async fn resume(&self, run_id: &str, observer: Observer) -> Option<RunReport> {
+    async fn resume(&self, run_id: &str, observer: RunReporter) -> Option<RunReport> {
         self.take_up(run_id, observer).await
     }
 
@@ -221,7 +221,7 @@ impl Backend for ProjectBackend {
         self.executor.prepare_to_stop();
     }
 
-    fn measure_with(&self, meter: Meter) {
+    fn measure_with(&self, meter: BackgroundMeter) {
         self.executor.measure_with(meter);
     }
 
@@ -233,7 +233,7 @@ impl Backend for ProjectBackend {
         &self,
         name: &str,
         arguments: Map<String, Value>,
-        observer: Observer,
+        observer: RunReporter,
     ) -> Value {
         let Some(bridge) = self.executor.bridge() else { return failure("there are no tools") };
         let id = run_id();

@@ -25,7 +25,7 @@ use belljar_runtime::{
     Bridged, ErrorCode, Listener, Metrics, RunError, RunRequest, RunResult, Status, ToolLink,
     ToolReport, run_id, unrun,
 };
-use belljar_server::Meter;
+use belljar_server::BackgroundMeter;
 use belljar_store::{Approvals, Store};
 use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
 
@@ -68,7 +68,7 @@ pub struct Executor {
     /// The durable runs this executor and its clones are at.
     under_way: ActiveIds,
     /// Where measurements go, once somebody takes them.
-    meter: Arc<OnceLock<Meter>>,
+    meter: Arc<OnceLock<BackgroundMeter>>,
     /// Shows other hosts of the store that this process lives.
     _enlisted: Option<Arc<Enlisted>>,
     /// Whether the host stops: what is ended from now on goes on later.
@@ -144,12 +144,12 @@ impl Executor {
     }
 
     /// Notes from now on what is found out by measuring; the first to ask for that gets it.
-    pub(crate) fn measure_with(&self, meter: Meter) {
+    pub(crate) fn measure_with(&self, meter: BackgroundMeter) {
         let _ = self.meter.set(meter);
     }
 
     /// Where measurements go, if anywhere.
-    pub(crate) fn meter(&self) -> Option<&Meter> {
+    pub(crate) fn meter(&self) -> Option<&BackgroundMeter> {
         self.meter.get()
     }
 

@@ -17,14 +17,16 @@ mod fake_sessions;
 #[path = "../tests/it/fake_workflows.rs"]
 mod fake_workflows;
 
-use belljar_server::{Auth, Gateway, HttpConfig, Options, conformance};
+use belljar_server::{Auth, Gateway, HttpConfig, ServerOptions, conformance};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7900".to_owned());
     let passed = vec![fake::passed("files__read")];
-    let gateway =
-        Gateway::new(fake::Fake { passed, ..Default::default() }.into(), Options::default());
+    let gateway = Gateway::new(
+        fake::FakeBackend { passed, ..Default::default() }.into(),
+        ServerOptions::default(),
+    );
     let config = HttpConfig::new(address.parse()?, Auth::Open);
     let server = conformance::serve_http(gateway, config).await?;
     tracing::info!("serving {}", server.address());

@@ -15,19 +15,23 @@ mod fake_sessions;
 #[path = "../tests/it/fake_workflows.rs"]
 mod fake_workflows;
 
-use belljar_server::{Auth, Gateway, HttpConfig, Options, Token, serve_http, serve_stdio};
+use belljar_server::{
+    Auth, BearerToken, Gateway, HttpConfig, ServerOptions, serve_http, serve_stdio,
+};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let passed = vec![fake::passed("files__read")];
-    let gateway =
-        Gateway::new(fake::Fake { passed, ..Default::default() }.into(), Options::default());
+    let gateway = Gateway::new(
+        fake::FakeBackend { passed, ..Default::default() }.into(),
+        ServerOptions::default(),
+    );
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--stdio"] => Ok(serve_stdio(gateway, CancellationToken::new()).await?),
         ["--http", address, token] => {
-            let auth = Auth::Token(Token::new(token).ok_or("the token is too short")?);
+            let auth = Auth::Token(BearerToken::new(token).ok_or("the token is too short")?);
             let _server = serve_http(gateway, HttpConfig::new(address.parse()?, auth)).await?;
             std::future::pending().await
         }

@@ -1,8 +1,8 @@
 //! The plain HTTP API (E3), beside `/mcp`: the same runs, sessions, workflows, approvals
 //! and tools, as JSON.
 //!
-//! Handlers translate: a request's body to what the port takes, what the port gives to an answer.
-//! Bodies are decoded strictly, and `/openapi.json` is made from the same types.
+//! Handlers translate: a request's body into the port's types, the port's answer into JSON. Bodies
+//! are decoded strictly, and `/openapi.json` is generated from the same types.
 
 mod approvals;
 mod body;
@@ -15,6 +15,7 @@ mod path;
 mod runs;
 mod sessions;
 mod shapes;
+mod sse;
 mod stream;
 mod workflows;
 
@@ -31,26 +32,26 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     backend::Backend,
     gateway::Gateway,
-    http::{HttpLimits, Places},
+    http::{ConcurrencyLimit, HttpLimits},
 };
 use error::ApiError;
 
-/// What handlers share.
+/// State that all handlers share; clones share it too.
 #[derive(Debug)]
 pub(crate) struct Api<B> {
     gateway: Gateway<B>,
-    /// Places for runs.
-    running: Places,
-    /// Places for clients that follow events.
-    following: Places,
-    /// Ends what would go on for ever.
+    /// Bounds the runs that requests of this API have under way.
+    run_limit: ConcurrencyLimit,
+    /// Bounds the clients that follow event streams.
+    stream_limit: ConcurrencyLimit,
+    /// Cancelled when the server shuts down; ends streams that would otherwise never end.
     stop: CancellationToken,
 }
 
 impl<B> Clone for Api<B> {
     fn clone(&self) -> Self {
-        let (running, following) = (self.running.clone(), self.following.clone());
-        Self { gateway: self.gateway.clone(), running, following, stop: self.stop.clone() }
+        let (run_limit, stream_limit) = (self.run_limit.clone(), self.stream_limit.clone());
+        Self { gateway: self.gateway.clone(), run_limit, stream_limit, stop: self.stop.clone() }
     }
 }
 
@@ -59,8 +60,8 @@ impl<B: Backend> Api<B> {
         Self {
             gateway,
             stop,
-            running: Places::new(limits.runs, "runs"),
-            following: Places::new(limits.event_streams, "event streams"),
+            run_limit: ConcurrencyLimit::new(limits.runs, "runs"),
+            stream_limit: ConcurrencyLimit::new(limits.event_streams, "event streams"),
         }
     }
 
@@ -69,13 +70,13 @@ impl<B: Backend> Api<B> {
     }
 }
 
-/// All routes but `/healthz`, and but those whose bodies are files.
+/// All routes except `/healthz` and those whose bodies are files.
 pub(crate) fn routes<B: Backend>(api: Api<B>) -> Router {
     Router::new()
         .route("/v1/runs", post(runs::create).get(runs::list))
-        .route("/v1/runs/{id}", get(runs::look).delete(runs::abort))
+        .route("/v1/runs/{id}", get(runs::get).delete(runs::abort))
         .route("/v1/sessions", post(sessions::create).get(sessions::list))
-        .route("/v1/sessions/{id}", get(sessions::look).delete(sessions::destroy))
+        .route("/v1/sessions/{id}", get(sessions::get).delete(sessions::destroy))
         .route("/v1/sessions/{id}/runs", post(runs::create_in_session))
         .route(
             "/v1/sessions/{id}/checkpoints",
@@ -85,7 +86,7 @@ pub(crate) fn routes<B: Backend>(api: Api<B>) -> Router {
         .route("/v1/sessions/{id}/fork", post(sessions::fork))
         .route("/v1/sessions/{id}/files", get(files::list))
         .route("/v1/workflows", post(workflows::create).get(workflows::list))
-        .route("/v1/workflows/{id}", get(workflows::look).delete(workflows::forget))
+        .route("/v1/workflows/{id}", get(workflows::get).delete(workflows::forget))
         .route("/v1/workflows/{id}/events", get(workflows::events))
         .route("/v1/workflows/{id}/commands", post(workflows::command))
         .route("/v1/workflows/{id}/fork", post(workflows::fork))
@@ -96,8 +97,8 @@ pub(crate) fn routes<B: Backend>(api: Api<B>) -> Router {
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(openapi_document))
         .with_state(api)
-        .fallback(nowhere)
-        .method_not_allowed_fallback(not_so)
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(method_not_allowed)
 }
 
 /// The routes whose bodies are files, which may be larger than other bodies.
@@ -106,11 +107,11 @@ pub(crate) fn file_routes<B: Backend>(api: Api<B>) -> Router {
     Router::new()
         .route("/v1/sessions/{id}/files/{*path}", one)
         .with_state(api)
-        .method_not_allowed_fallback(not_so)
+        .method_not_allowed_fallback(method_not_allowed)
 }
 
-/// Whether the server is there; for whoever watches over it, without a token.
-/// It is not well when nothing it would acknowledge could be kept.
+/// Health of the server, for monitors, without a token. It is unhealthy when it cannot store what
+/// it would acknowledge.
 pub(crate) async fn healthz<B: Backend>(State(api): State<Api<B>>) -> impl IntoResponse {
     let trouble = api.backend().storage_trouble();
     let (code, status) = match trouble {
@@ -131,12 +132,16 @@ async fn openapi_document() -> impl IntoResponse {
     Json(openapi::document())
 }
 
-async fn nowhere() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "request.path", "there is nothing at this path")
-        .with_hint("GET /openapi.json lists what there is")
+async fn unknown_path() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "request.path", "no route has this path")
+        .with_hint("GET /openapi.json lists all paths and their methods")
 }
 
-async fn not_so() -> ApiError {
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", "not with this method")
-        .with_hint("GET /openapi.json lists what there is")
+async fn method_not_allowed() -> ApiError {
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "request.method",
+        "this path does not take this method",
+    )
+    .with_hint("GET /openapi.json lists all paths and their methods")
 }

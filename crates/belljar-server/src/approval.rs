@@ -1,9 +1,9 @@
-//! How a person who sits at the client is asked, and what their answer means.
+//! Questions to the person at the client, and what their answers mean.
 //!
 //! Answers come from the client itself (`elicitation/create`, or `inputResponses` of a retried
-//! request), never from a tool's arguments: a model has no way to say yes. Only an explicit yes
-//! approves; closing the question leaves it open for `belljar approvals`. A question that could not
-//! be shown in full can be answered with no only.
+//! request), never from a tool's arguments: a model cannot say yes. Only an explicit yes approves;
+//! closing the question leaves it open for `belljar approvals`. If the question could not be shown
+//! in full, the person can only refuse.
 
 mod brief;
 #[cfg(test)]
@@ -24,44 +24,44 @@ use serde_json::Value;
 
 use crate::backend::{ApprovalKind, ApprovalRequest, Verdict};
 
-/// The fields of the question about a call in doubt, and its answers.
+/// Fields of the question about a call in doubt, and its possible answers.
 const ANSWER: &str = "answer";
 const RESULT: &str = "result";
 const RETRY: &str = "retry";
 const USE: &str = "use";
 const DENY: &str = "deny";
 
-/// Clients show this much in a form; what is longer is shown in part.
+/// The longest text that a form shows; of a longer one it shows a part.
 const MAX_SHOWN_CHARS: usize = 4_000;
 
-/// How much of what is asked about a question shows.
+/// Whether a question shows everything it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum QuestionExtent {
     Whole,
-    /// Nobody can say yes to what they have not seen.
+    /// Part of it is missing, so a yes is not accepted.
     InPart,
 }
 
-/// A question to a person.
+/// A form for the person, and whether it shows everything.
 #[derive(Debug)]
 pub(crate) struct QuestionForm {
     pub(crate) params: ElicitRequestParams,
-    pub(crate) extent: Extent,
+    pub(crate) extent: QuestionExtent,
 }
 
-/// How the client of a request can be asked.
+/// How the client of a request can ask its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Channel {
-    /// By a request of ours (up to 2025-11-25).
+    /// The server sends an `elicitation/create` request (up to 2025-11-25).
     Elicit,
-    /// By an answer that wants the request again (from 2026-07-28).
+    /// The answer asks the client to repeat the request with its user's answers (from 2026-07-28).
     InputRequired,
-    /// Not at all.
+    /// The client cannot ask its user.
     None,
 }
 
 impl Channel {
-    /// What the client said it can do.
+    /// Follows from the capabilities that the client declared.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
         let has_forms = context
             .client_capabilities()
@@ -77,21 +77,21 @@ impl Channel {
     }
 }
 
-/// Whether a call may be made, or what became of it.
+/// The form that asks whether to make a call, or what became of one in doubt.
 pub(crate) fn form(request: &ApprovalRequest) -> QuestionForm {
     let (message, extent) = question(request);
     match (request.kind, extent) {
-        (ApprovalKind::InDoubt, Extent::Whole) => asking_what_became_of_it(message),
-        (ApprovalKind::Call, _) | (_, Extent::InPart) => asking(message, extent),
+        (ApprovalKind::InDoubt, QuestionExtent::Whole) => in_doubt_form(message),
+        (ApprovalKind::Call, _) | (_, QuestionExtent::InPart) => yes_no_form(message, extent),
     }
 }
 
-/// A call that may have happened is not asked about with yes or no.
-fn asking_what_became_of_it(message: String) -> QuestionForm {
+/// A call that may have happened needs more answers than yes and no.
+fn in_doubt_form(message: String) -> QuestionForm {
     let answers = [RETRY, USE, DENY].map(str::to_owned).to_vec();
     let titles = ["Make the call again", "It happened: use its result", "Let it fail in the code"];
     let answer = EnumSchema::builder(answers).title("What became of the call");
-    // As many titles as answers.
+    // The builder only fails if there are not as many titles as answers.
     let answer = answer.enum_titles(titles.map(str::to_owned).to_vec());
     let schema = match answer {
         Ok(answer) => ElicitationSchema::builder().required_enum_schema(ANSWER, answer.build()),
@@ -107,32 +107,32 @@ fn asking_what_became_of_it(message: String) -> QuestionForm {
         message,
         requested_schema: schema.optional_string_with(RESULT, result).build_unchecked(),
     };
-    QuestionForm { params, extent: Extent::Whole }
+    QuestionForm { params, extent: QuestionExtent::Whole }
 }
 
-/// Some other question that is answered with yes or no; `elsewhere` names where all of it can be
-/// seen. Its text may come from a model.
+/// Another question with the answers yes and no; `elsewhere` says where to see all of it. Its text
+/// may come from a model.
 pub(crate) fn yes_or_no(text: &str, elsewhere: &str) -> QuestionForm {
     let text = visible(text);
     if text.chars().nth(MAX_SHOWN_CHARS).is_none() {
-        return asking(text, Extent::Whole);
+        return yes_no_form(text, QuestionExtent::Whole);
     }
     let shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
     let message = format!(
-        "{shown}\n… and {} bytes more. This is not all of it, so it can only be refused here. All of \
-         it: {elsewhere}",
+        "{shown}\n… and {} bytes more. Only a part is shown, so you can only refuse here. To see \
+         all of it: {elsewhere}",
         text.len() - shown.len()
     );
-    asking(message, Extent::InPart)
+    yes_no_form(message, QuestionExtent::InPart)
 }
 
-fn asking(message: String, extent: Extent) -> QuestionForm {
+fn yes_no_form(message: String, extent: QuestionExtent) -> QuestionForm {
     let schema = ElicitationSchema::builder();
     let schema = match extent {
-        Extent::Whole => schema.required_bool_with("approve", |approve: BooleanSchema| {
+        QuestionExtent::Whole => schema.required_bool_with("approve", |approve: BooleanSchema| {
             approve.title("Approve").with_default(false)
         }),
-        Extent::InPart => schema.required_bool_with("deny", |deny: BooleanSchema| {
+        QuestionExtent::InPart => schema.required_bool_with("deny", |deny: BooleanSchema| {
             deny.title("Refuse, without having seen all of it").with_default(false)
         }),
     };
@@ -144,11 +144,11 @@ fn asking(message: String, extent: Extent) -> QuestionForm {
     QuestionForm { params, extent }
 }
 
-/// What the answer to such a question means; `None` if it decides nothing.
-pub(crate) fn verdict(answer: &ElicitResult, extent: Extent) -> Option<Verdict> {
+/// The verdict that an answer stands for; `None` if it decides nothing.
+pub(crate) fn verdict(answer: &ElicitResult, extent: QuestionExtent) -> Option<Verdict> {
     let given = |name: &str| answer.content.as_ref()?.get(name);
     match (&answer.action, extent) {
-        (ElicitationAction::Accept, Extent::Whole) => {
+        (ElicitationAction::Accept, QuestionExtent::Whole) => {
             match (given("approve"), given(ANSWER).and_then(Value::as_str)) {
                 (Some(Value::Bool(true)), None) => Some(Verdict::Approve),
                 (Some(Value::Bool(false)), None) => Some(Verdict::Deny),
@@ -161,23 +161,23 @@ pub(crate) fn verdict(answer: &ElicitResult, extent: Extent) -> Option<Verdict> 
                 _ => None,
             }
         }
-        (ElicitationAction::Accept, Extent::InPart) => {
+        (ElicitationAction::Accept, QuestionExtent::InPart) => {
             (given("deny") == Some(&Value::Bool(true))).then_some(Verdict::Deny)
         }
         (ElicitationAction::Decline, _) => Some(Verdict::Deny),
-        // Closed without a word, or answered in a way that later revisions may add.
+        // Closed without an answer, or with an action that a later revision may add.
         (ElicitationAction::Cancel | _, _) => None,
     }
 }
 
-/// How long there is to answer, if not for ever.
-pub(crate) fn until(expires_ms: Option<u64>) -> Option<Duration> {
+/// How much time is left to answer; `None` if it does not expire.
+pub(crate) fn time_left(expires_ms: Option<u64>) -> Option<Duration> {
     let expires = UNIX_EPOCH.checked_add(Duration::from_millis(expires_ms?))?;
     Some(expires.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-fn question(request: &ApprovalRequest) -> (String, Extent) {
-    let tool = in_line(&request.tool);
+fn question(request: &ApprovalRequest) -> (String, QuestionExtent) {
+    let tool = single_line(&request.tool);
     let (mut text, yes) = match request.kind {
         ApprovalKind::Call => (format!("Allow the call of {tool}?\n"), "approve"),
         ApprovalKind::InDoubt => {
@@ -190,15 +190,15 @@ fn question(request: &ApprovalRequest) -> (String, Extent) {
     };
     let (arguments, extent) = brief::arguments(&request.arguments, MAX_SHOWN_CHARS);
     text += &format!("Arguments: {arguments}");
-    if extent == Extent::InPart {
+    if extent == QuestionExtent::InPart {
         text += &format!(
-            "\nThis is not all of it, so the call can only be refused here. All of it: `belljar \
+            "\nOnly a part is shown, so you can only refuse the call here. To see all of it: `belljar \
              approvals show {0}`; then `belljar approvals {yes} {0}`",
-            in_line(&request.id)
+            single_line(&request.id)
         );
     }
-    text += &format!("\nRun: {}", in_line(&request.run_id));
-    let code = request.code_line.as_deref().map(|code| in_line(code.trim()));
+    text += &format!("\nRun: {}", single_line(&request.run_id));
+    let code = request.code_line.as_deref().map(|code| single_line(code.trim()));
     match (request.line, code) {
         (Some(line), Some(code)) => text += &format!("\nCode, line {line}: {code}"),
         (Some(line), None) => text += &format!("\nCode, line {line}"),
@@ -208,12 +208,12 @@ fn question(request: &ApprovalRequest) -> (String, Extent) {
     (text, extent)
 }
 
-/// The same for a text that has a line of its own, and must not begin another.
-fn in_line(text: &str) -> String {
+/// The same for text that must stay on one line.
+fn single_line(text: &str) -> String {
     visible(text).replace('\n', "\\n")
 }
 
-/// The text came from a model. Characters that would hide or reorder it on a screen are spelt out.
+/// Escapes characters that would hide or reorder text on a screen. The text came from a model.
 fn visible(text: &str) -> String {
     let is_hidden = |c: char| (c.is_control() && c != '\n') || is_invisible(c);
     let mut shown = String::with_capacity(text.len());

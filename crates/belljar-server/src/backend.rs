@@ -11,23 +11,23 @@ use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
-    feed::{Feed, Told},
-    live::{Known, Live},
-    meter::Meter,
+    feed::{Feed, RunEvent},
+    live::{LiveRun, RunRegistration},
+    meter::BackgroundMeter,
     records::{Records, RunInfo},
     request::ExecuteRequest,
     sessions::Sessions,
-    traces::{Context, Kind, Span, Traces},
-    workflows::Workflows,
+    traces::{Span, SpanKind, TraceContext, Traces},
+    workflows::WorkflowBackend,
 };
 
 /// Runs code, searches tools, decides approvals.
-pub trait Backend: Sessions + Records + Workflows {
+pub trait Backend: Sessions + Records + WorkflowBackend {
     /// Runs code to its end. What goes wrong is in the report, as for any run.
     fn execute(
         &self,
         request: ExecuteRequest,
-        observer: Observer,
+        observer: RunReporter,
     ) -> impl Future<Output = RunReport> + Send;
 
     /// Settles an approval in the name of the person who answered in the client.
@@ -57,7 +57,7 @@ pub trait Backend: Sessions + Records + Workflows {
 
     /// Told once, before anything is asked: where to note what is done without being asked for by a
     /// request.
-    fn measure_with(&self, _meter: Meter) {}
+    fn measure_with(&self, _meter: BackgroundMeter) {}
 
     /// Runs that nobody has and that can go on: their host died or stopped, or a person has decided
     /// what they waited for. Those that are to go on first come first.
@@ -69,7 +69,7 @@ pub trait Backend: Sessions + Records + Workflows {
     fn resume(
         &self,
         _run_id: &str,
-        _observer: Observer,
+        _observer: RunReporter,
     ) -> impl Future<Output = Option<RunReport>> + Send {
         std::future::ready(None)
     }
@@ -98,7 +98,7 @@ pub trait Backend: Sessions + Records + Workflows {
         &self,
         name: &str,
         arguments: Map<String, Value>,
-        observer: Observer,
+        observer: RunReporter,
     ) -> impl Future<Output = Value> + Send;
 }
 
@@ -321,96 +321,100 @@ pub enum Stream {
     Log,
 }
 
-/// Through which a backend tells of a run while it goes on. Cheap to clone; telling never waits.
+/// A backend reports the progress of a run through this. Cheap to clone; reporting never waits.
 #[derive(Debug, Clone)]
-pub struct Observer {
-    live: Live,
+pub struct RunReporter {
+    live: LiveRun,
     feed: Option<Feed>,
-    known: Option<Known>,
+    registration: Option<RunRegistration>,
     /// Where spans of its calls go, and the span they are part of.
-    trace: Option<(Traces, Context)>,
+    trace: Option<(Traces, TraceContext)>,
 }
 
-impl Observer {
-    pub(crate) fn new(live: Live, feed: Option<Feed>, known: Option<Known>) -> Self {
-        Self { live, feed, known, trace: None }
+impl RunReporter {
+    pub(crate) fn new(
+        live: LiveRun,
+        feed: Option<Feed>,
+        registration: Option<RunRegistration>,
+    ) -> Self {
+        Self { live, feed, registration, trace: None }
     }
 
-    pub(crate) fn trace(&mut self, trace: Option<(Traces, Context)>) {
+    pub(crate) fn trace(&mut self, trace: Option<(Traces, TraceContext)>) {
         self.trace = trace;
     }
 
-    /// Completes when the run is to end, with a report of how far it came.
+    /// Completes when the run should end, with a report of how far it came.
     pub fn aborted(&self) -> impl Future<Output = ()> + Send + 'static {
-        self.live.told_to_end()
+        self.live.end_requested()
     }
 
     /// The run has an id.
     pub fn started(&self, run_id: &str) {
-        self.live.tell(|state| state.run_id = Some(run_id.to_owned()));
-        if let Some(known) = &self.known {
-            known.announce(run_id, self.live.clone());
+        self.live.update(|state| state.run_id = Some(run_id.to_owned()));
+        if let Some(registration) = &self.registration {
+            registration.announce(run_id, self.live.clone());
         }
-        self.tell(|| Told::Started { run_id: run_id.to_owned() });
+        self.send(|| RunEvent::Started { run_id: run_id.to_owned() });
     }
 
-    /// Whether somebody wants to hear what is printed as it is.
+    /// Whether a client receives prints as they happen.
     pub fn wants_prints(&self) -> bool {
         self.feed.is_some() || self.live.is_followed()
     }
 
-    /// The code printed something. Who follows hears its last line.
+    /// The code printed something. Clients that asked for progress receive its last line.
     pub fn printed(&self, stream: Stream, text: &str) {
         if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty())
             && self.live.is_followed()
         {
             self.line(line);
         }
-        self.tell(|| Told::Printed { stream, text: text.to_owned() });
+        self.send(|| RunEvent::Printed { stream, text: text.to_owned() });
     }
 
     /// A tool call begins.
     pub fn call_began(&self, tool: &str) {
         self.line(&format!("calling {tool}"));
-        self.tell(|| Told::CallBegan { tool: tool.to_owned() });
+        self.send(|| RunEvent::CallBegan { tool: tool.to_owned() });
     }
 
     /// A tool call has ended.
     pub fn call_ended(&self, tool: &str, is_ok: bool, duration: Duration) {
         let how = if is_ok { "answered" } else { "failed" };
         self.line(&format!("{tool} {how} after {} ms", duration.as_millis()));
-        self.tell(|| Told::CallEnded { tool: tool.to_owned(), is_ok, duration });
+        self.send(|| RunEvent::CallEnded { tool: tool.to_owned(), is_ok, duration });
         if let Some((traces, run)) = &self.trace {
-            let context = Context::below(Some(*run));
-            let span = Span::ended(format!("tool {tool}"), Kind::Client, context, duration);
-            traces.send(span.part_of(Some(*run)).ok(is_ok).with("belljar.tool", tool.into()));
+            let context = TraceContext::child_of(Some(*run));
+            let span = Span::ended(format!("tool {tool}"), SpanKind::Client, context, duration);
+            traces.send(span.with_parent(Some(*run)).ok(is_ok).with("belljar.tool", tool.into()));
         }
     }
 
-    /// The run said something. Clients that follow see the latest, so a flood costs nothing.
+    /// A line of progress. Followers receive only the latest one, so a flood costs nothing.
     pub fn line(&self, text: &str) {
-        self.live.tell(|state| state.say(text));
+        self.live.update(|state| state.say(text));
     }
 
     /// A call waits for a person.
     pub fn approval(&self, request: ApprovalRequest) {
-        self.tell(|| Told::Waits(request.clone()));
-        self.live.tell(|state| {
+        self.send(|| RunEvent::ApprovalRequested(request.clone()));
+        self.live.update(|state| {
             state.run_id.get_or_insert_with(|| request.run_id.clone());
             state.waiting.retain(|known| known.id != request.id);
             state.waiting.push(request);
         });
     }
 
-    /// An approval was decided, by whomever, or expired: nobody needs to be asked any more.
+    /// An approval was decided or expired: nobody needs to be asked any more.
     pub fn settled(&self, approval_id: &str) {
-        self.live.tell(|state| state.waiting.retain(|known| known.id != approval_id));
-        self.tell(|| Told::Settled { approval_id: approval_id.to_owned() });
+        self.live.update(|state| state.waiting.retain(|known| known.id != approval_id));
+        self.send(|| RunEvent::ApprovalSettled { approval_id: approval_id.to_owned() });
     }
 
-    fn tell(&self, what: impl FnOnce() -> Told) {
+    fn send(&self, what: impl FnOnce() -> RunEvent) {
         if let Some(feed) = &self.feed {
-            feed.tell(what());
+            feed.send(what());
         }
     }
 }

@@ -1,7 +1,7 @@
-//! One call of a tool, from arguments to answer.
+//! One tool call, from arguments to answer.
 //!
-//! Calls that run something start a run of their own and then look on ([`follow`]); the rest of a
-//! call is the same for `execute_code` and for upstream tools that are passed through.
+//! Calls that run code start a run of their own and then follow it ([`follow`]). The rest is the
+//! same for `execute_code` and for upstream tools that are passed through.
 
 mod follow;
 mod sandbox;
@@ -21,95 +21,102 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
-use self::follow::{Follower, OnCancel, Turn};
+use self::{
+    follow::{FollowResult, Follower, OnCancel},
+    sandbox::SandboxRequest,
+};
 use crate::{
     answer,
-    approval::{self, Channel, Extent, QuestionForm},
+    approval::{self, Channel, QuestionExtent, QuestionForm},
     backend::{ApprovalRequest, Backend, DecideError, RunReport, Verdict},
     gateway::Gateway,
-    live::{Finished, Followed, Live},
+    live::{ABORTED, LOST, LiveRun, ProgressUpdates, RunOutcome},
     request::{ExecuteRequest, Fields, RequestError},
     tools,
 };
 
-/// How long `get_run` waits unless told.
+/// How long `get_run` waits by default.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
-/// How often a run of another process that waits for a person is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How many tools are found unless told, and at most.
+/// How often a run of another process that waits for a person is read from the store.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How many tools a search finds by default, and at most.
 const DEFAULT_FOUND: u64 = 5;
 const MOST_FOUND: u64 = 50;
 
-/// What kind of answer the caller can read.
+/// Which shape of answer the caller expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    /// That of `execute_code` and `get_run`.
+enum AnswerShape {
+    /// The shape of `execute_code` and `get_run`.
     Run,
-    /// That of some upstream tool.
+    /// The output schema of an upstream tool.
     Tool,
 }
 
-/// What a retried request brings back: which run it is about. Sealed, and good only for the same
-/// tool with the same arguments.
+/// The state that a client sends back when it repeats a request. It is sealed, and valid only for
+/// the same tool with the same arguments.
 #[derive(Debug, Serialize, Deserialize)]
-struct Parked {
+struct RetryState {
     run_id: String,
     asked: Vec<String>,
-    /// Those of them that were not shown in full, and cannot be approved by the answer.
+    /// Ids of questions that were not shown in full; their answers cannot approve.
     #[serde(default)]
     in_part: Vec<String>,
     #[serde(default)]
-    of: Of,
+    of: RetrySubject,
 }
 
-impl Parked {
-    /// What an answer to one of its questions means.
+impl RetryState {
+    /// The verdict that an answer to one of the questions stands for.
     fn verdict(&self, id: &str, answer: &ElicitResult) -> Option<Verdict> {
         let is_in_part = self.in_part.iter().any(|known| known == id);
-        let extent = if is_in_part { Extent::InPart } else { Extent::Whole };
+        let extent = if is_in_part { QuestionExtent::InPart } else { QuestionExtent::Whole };
         approval::verdict(answer, extent)
     }
 }
 
-/// What a retried request is about.
+/// What the repeated request is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Of {
-    /// A run, by its id.
+enum RetrySubject {
+    /// `run_id` is the id of a run.
     #[default]
     Run,
-    /// A workflow, by its id.
+    /// `run_id` is the id of a workflow.
     Workflow,
 }
 
-/// One call, with all that is needed to answer it.
-struct Call {
+/// One tool call, with everything needed to answer it.
+struct McpCall {
     context: RequestContext<RoleServer>,
     channel: Channel,
-    shape: Shape,
-    /// What its `requestState` is good for.
+    shape: AnswerShape,
+    /// Digest of the tool and its arguments, which `requestState` is bound to.
     binding: Vec<u8>,
-    /// What a person was asked already, in this call, and did not decide.
+    /// Questions that the person saw in this call and did not decide.
     dismissed: Vec<String>,
 }
 
 impl<B: Backend> Gateway<B> {
-    /// Answers a call.
+    /// Decodes the arguments, and hands the call to its tool.
     pub(crate) async fn call(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        let call = Call {
+        let call = McpCall {
             channel: Channel::of(&context),
-            shape: if tools::NAMES.contains(&&*request.name) { Shape::Run } else { Shape::Tool },
+            shape: if tools::NAMES.contains(&&*request.name) {
+                AnswerShape::Run
+            } else {
+                AnswerShape::Tool
+            },
             binding: binding(&request.name, &arguments),
             dismissed: Vec::new(),
             context,
         };
         if let Some(sealed) = &request.request_state {
             let answers = request.input_responses.unwrap_or_default();
-            return self.retried(call, sealed, &answers).await;
+            return self.retry(call, sealed, &answers).await;
         }
         let refused = |error: RequestError| Ok(answer::refused(&error).into());
         match &*request.name {
@@ -118,36 +125,36 @@ impl<B: Backend> Gateway<B> {
                 Err(error) => refused(error),
             },
             tools::SEARCH => self.search(arguments).await.or_else(refused),
-            tools::GET_RUN => match wanted_run(arguments) {
+            tools::GET_RUN => match decode_get_run(arguments) {
                 Ok((run_id, wait)) => {
                     let wait = wait.unwrap_or(DEFAULT_WAIT).min(self.shared.answer_within);
-                    self.look(call, &run_id, wait, OnCancel::Leave).await
+                    self.answer_run(call, &run_id, wait, OnCancel::Leave).await
                 }
                 Err(error) => refused(error),
             },
-            tools::SANDBOX => match sandbox::Asked::decode(arguments) {
+            tools::SANDBOX => match SandboxRequest::decode(arguments) {
                 Ok(asked) => self.sandbox(call, asked).await,
                 Err(error) => refused(error),
             },
             tools::RUN_WORKFLOW if self.offers_workflows() => {
-                match workflow::asked_run(arguments) {
+                match workflow::decode_run(arguments) {
                     Ok(asked) => self.run_workflow(call, asked).await,
                     Err(error) => refused(error),
                 }
             }
             tools::WORKFLOW_COMMAND if self.offers_workflows() => {
-                match workflow::asked_command(arguments) {
+                match workflow::decode_command(arguments) {
                     Ok(asked) => self.command_workflow(asked).await,
                     Err(error) => refused(error),
                 }
             }
             tools::GET_WORKFLOW if self.offers_workflows() => {
-                match workflow::asked_look(arguments) {
+                match workflow::decode_get(arguments) {
                     Ok(asked) => self.get_workflow(call, asked).await,
                     Err(error) => refused(error),
                 }
             }
-            name if self.passes(name) => self.pass(call, name, arguments).await,
+            name if self.is_passed_through(name) => self.call_upstream(call, name, arguments).await,
             name => Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None)),
         }
     }
@@ -156,33 +163,33 @@ impl<B: Backend> Gateway<B> {
         self.shared.backend.offers_workflows()
     }
 
-    fn passes(&self, name: &str) -> bool {
+    fn is_passed_through(&self, name: &str) -> bool {
         let (shown, _) = crate::names::sort_out(self.shared.backend.pass_through());
         shown.iter().any(|tool| tool.name == name)
     }
 
     async fn execute(
         &self,
-        call: Call,
+        call: McpCall,
         request: ExecuteRequest,
     ) -> Result<CallToolResponse, ErrorData> {
-        let followed = match follow::Progress::of(&call.context) {
-            Some(_) => Followed::Closely,
-            None => Followed::No,
+        let followed = match follow::ProgressSender::of(&call.context) {
+            Some(_) => ProgressUpdates::On,
+            None => ProgressUpdates::Off,
         };
         let live = self.start_run(request, None, followed, None);
         self.follow(call, live, self.shared.answer_within, OnCancel::Abort).await
     }
 
-    async fn pass(
+    async fn call_upstream(
         &self,
-        call: Call,
+        call: McpCall,
         name: &str,
         arguments: JsonObject,
     ) -> Result<CallToolResponse, ErrorData> {
         let (backend, name) = (self.shared.backend.clone(), name.to_owned());
-        let live = self.shared.runs.start(|observer| async move {
-            Finished::Tool(Arc::new(backend.call_tool(&name, arguments, observer).await))
+        let live = self.shared.runs.start(|reporter| async move {
+            RunOutcome::Tool(Arc::new(backend.call_tool(&name, arguments, reporter).await))
         });
         self.follow(call, live, self.shared.answer_within, OnCancel::Abort).await
     }
@@ -202,72 +209,72 @@ impl<B: Backend> Gateway<B> {
         })
     }
 
-    /// A request that comes again, with what the person said (2026-07-28).
-    async fn retried(
+    /// Answers a repeated request that brings the person's answers (2026-07-28).
+    async fn retry(
         &self,
-        mut call: Call,
+        mut call: McpCall,
         sealed: &str,
         answers: &InputResponses,
     ) -> Result<CallToolResponse, ErrorData> {
-        let parked: Parked =
+        let state: RetryState =
             self.shared.states.open_json_with(sealed, &call.binding).map_err(|error| {
                 tracing::warn!(%error, "a requestState was refused");
                 ErrorData::invalid_params("requestState is not valid for this request", None)
             })?;
-        if parked.of == Of::Workflow {
-            return self.workflow_again(call, &parked, answers).await;
+        if state.of == RetrySubject::Workflow {
+            return self.retry_workflow(call, &state, answers).await;
         }
-        let live = self.shared.runs.find(&parked.run_id);
-        for id in &parked.asked {
+        let live = self.shared.runs.find(&state.run_id);
+        for id in &state.asked {
             let Some(said) = answers.get(id) else { continue };
             let said: ElicitResult = serde_json::from_value(said.clone()).map_err(|error| {
                 ErrorData::invalid_params(format!("inputResponses.{id}: {error}"), None)
             })?;
-            self.settle(&mut call, live.as_ref(), id, parked.verdict(id, &said)).await;
+            self.record_decision(&mut call, live.as_ref(), id, state.verdict(id, &said)).await;
         }
-        self.look(call, &parked.run_id, self.shared.answer_within, OnCancel::Abort).await
+        self.answer_run(call, &state.run_id, self.shared.answer_within, OnCancel::Abort).await
     }
 
-    /// Passes a person's decision on; without one, they are not asked again in this call. A
-    /// decision that comes too late changes nothing, which is right.
-    async fn settle(
+    /// Passes a person's decision on. Without a decision, the person is not asked again in this
+    /// call. A decision that comes too late changes nothing.
+    async fn record_decision(
         &self,
-        call: &mut Call,
-        live: Option<&Live>,
+        call: &mut McpCall,
+        live: Option<&LiveRun>,
         id: &str,
         verdict: Option<Verdict>,
     ) {
         let Some(verdict) = verdict else { return call.dismissed.push(id.to_owned()) };
         let decided = self.shared.backend.decide(id, verdict, &call.client()).await;
         if let Err(error) = &decided {
-            tracing::warn!(%error, "a decision did not count");
+            tracing::warn!(%error, "the backend refused a decision");
         }
         match (decided, live) {
-            // It still waits, and asking again at once would not help.
+            // The approval is still open, and asking again now would not help.
             (Err(DecideError::Failed(_)), _) => call.dismissed.push(id.to_owned()),
             (_, Some(live)) => live.settled(id),
             (_, None) => {}
         }
     }
 
-    /// Answers with how a run stands that some other request started.
-    async fn look(
+    /// Answers with the state of a run that another request started.
+    async fn answer_run(
         &self,
-        call: Call,
+        call: McpCall,
         run_id: &str,
         wait: Duration,
         on_cancel: OnCancel,
     ) -> Result<CallToolResponse, ErrorData> {
         match self.shared.runs.find(run_id) {
             Some(live) => self.follow(call, live, wait, on_cancel).await,
-            None => self.look_stored(call, run_id, wait).await,
+            None => self.answer_stored_run(call, run_id, wait).await,
         }
     }
 
-    /// The same for a run that another process has, or that this one had before it was restarted.
-    async fn look_stored(
+    /// The same for a run of another process, or of this one before it was restarted.
+    async fn answer_stored_run(
         &self,
-        mut call: Call,
+        mut call: McpCall,
         run_id: &str,
         wait: Duration,
     ) -> Result<CallToolResponse, ErrorData> {
@@ -279,99 +286,103 @@ impl<B: Backend> Gateway<B> {
                 report = self.shared.backend.get_run(run_id, left) => report,
             };
             let Some(report) = report else {
-                let message = format!("no run is called {run_id}");
+                let message = format!("no run has the id {run_id}");
                 return Ok(answer::no_report(None, "failed", &message).into());
             };
             let open = report.waiting.iter().find(|one| !call.dismissed.contains(&one.id));
             match (open, call.channel) {
                 (Some(open), Channel::Elicit) => {
                     let verdict = follow::ask(&call.context, open).await;
-                    self.settle(&mut call, None, &open.id, verdict).await;
+                    self.record_decision(&mut call, None, &open.id, verdict).await;
                 }
                 (Some(_), Channel::InputRequired) => {
-                    return self.ask_again(&call, run_id, &report.waiting);
+                    return self.ask_for_approvals(&call, run_id, &report.waiting);
                 }
-                // Somebody may decide elsewhere while this is waited for.
-                (Some(_), Channel::None) if !left.is_zero() => sleep(LOOK_EVERY).await,
-                (Some(_), Channel::None) | (None, _) => return Ok(shaped(&call, run_id, &report)),
+                // Somebody may decide elsewhere in the meantime.
+                (Some(_), Channel::None) if !left.is_zero() => sleep(POLL_INTERVAL).await,
+                (Some(_), Channel::None) | (None, _) => {
+                    return Ok(stored_answer(&call, run_id, &report));
+                }
             }
         }
     }
 
     async fn follow(
         &self,
-        mut call: Call,
-        live: Live,
+        mut call: McpCall,
+        live: LiveRun,
         wait: Duration,
         on_cancel: OnCancel,
     ) -> Result<CallToolResponse, ErrorData> {
-        let turn = Follower::new(self, &live, &mut call).run(wait, on_cancel).await;
-        match turn {
-            // It rests, with a question that is in the store.
-            Turn::Finished { run_id: Some(run_id), finished } if finished.is_in_doubt() => {
-                self.look_stored(call, &run_id, Duration::ZERO).await
+        let result = Follower::new(self, &live, &mut call).run(wait, on_cancel).await;
+        match result {
+            // It stopped, and its question is in the store.
+            FollowResult::Finished { run_id: Some(run_id), finished } if finished.is_in_doubt() => {
+                self.answer_stored_run(call, &run_id, Duration::ZERO).await
             }
-            Turn::Finished { run_id, finished } => Ok(finish(&call, run_id.as_deref(), &finished)),
-            Turn::Waiting { run_id, waiting } => {
-                self.shared.runs.keep(&run_id, &live);
+            FollowResult::Finished { run_id, finished } => {
+                Ok(finished_answer(&call, run_id.as_deref(), &finished))
+            }
+            FollowResult::Waiting { run_id, waiting } => {
+                self.shared.runs.keep_findable(&run_id, &live);
                 let all_dismissed = waiting.iter().all(|one| call.dismissed.contains(&one.id));
                 if call.channel == Channel::InputRequired && !all_dismissed {
-                    return self.ask_again(&call, &run_id, &waiting);
+                    return self.ask_for_approvals(&call, &run_id, &waiting);
                 }
                 Ok(match call.shape {
-                    Shape::Run => answer::waiting(&run_id, &waiting).into(),
-                    Shape::Tool => answer::tool_waiting(&run_id, &waiting).into(),
+                    AnswerShape::Run => answer::waiting(&run_id, &waiting).into(),
+                    AnswerShape::Tool => answer::tool_waiting(&run_id, &waiting).into(),
                 })
             }
-            Turn::Running { run_id } => {
-                self.shared.runs.keep(&run_id, &live);
+            FollowResult::Running { run_id } => {
+                self.shared.runs.keep_findable(&run_id, &live);
                 Ok(match call.shape {
-                    Shape::Run => answer::running(&run_id).into(),
-                    Shape::Tool => answer::tool_running(&run_id).into(),
+                    AnswerShape::Run => answer::running(&run_id).into(),
+                    AnswerShape::Tool => answer::tool_running(&run_id).into(),
                 })
             }
-            Turn::Cancelled => Err(cancelled()),
+            FollowResult::Cancelled => Err(cancelled()),
         }
     }
 
-    /// Wants the request again, with a person's answers (2026-07-28).
-    fn ask_again(
+    /// Asks the client to repeat the request with decisions on these approvals (2026-07-28).
+    fn ask_for_approvals(
         &self,
-        call: &Call,
+        call: &McpCall,
         run_id: &str,
         waiting: &[ApprovalRequest],
     ) -> Result<CallToolResponse, ErrorData> {
         let open = waiting.iter().filter(|one| !call.dismissed.contains(&one.id));
         let questions = open.map(|one| (one.id.clone(), approval::form(one)));
-        self.park(call, run_id, questions.collect(), Of::Run)
+        self.require_input(call, run_id, questions.collect(), RetrySubject::Run)
     }
 
-    /// The answer that wants the request again, with these questions answered.
-    fn park(
+    /// The answer that asks the client to repeat the request with these questions answered.
+    fn require_input(
         &self,
-        call: &Call,
+        call: &McpCall,
         id: &str,
         questions: Vec<(String, QuestionForm)>,
-        of: Of,
+        of: RetrySubject,
     ) -> Result<CallToolResponse, ErrorData> {
-        let in_part = questions.iter().filter(|(_, form)| form.extent == Extent::InPart);
+        let in_part = questions.iter().filter(|(_, form)| form.extent == QuestionExtent::InPart);
         let in_part = in_part.map(|(id, _)| id.clone()).collect();
         let questions = questions
             .into_iter()
             .map(|(id, form)| (id, InputRequest::Elicitation(ElicitRequest::new(form.params))))
             .collect::<std::collections::BTreeMap<_, _>>();
         let asked = questions.keys().cloned().collect();
-        let parked = Parked { run_id: id.to_owned(), asked, in_part, of };
+        let state = RetryState { run_id: id.to_owned(), asked, in_part, of };
         let options = SealOptions::new().associated_data(&call.binding);
-        let sealed = self.shared.states.seal_json_with(&parked, &options).map_err(|error| {
-            ErrorData::internal_error(format!("requestState could not be made: {error}"), None)
+        let sealed = self.shared.states.seal_json_with(&state, &options).map_err(|error| {
+            ErrorData::internal_error(format!("cannot seal requestState: {error}"), None)
         })?;
         Ok(InputRequiredResult::new(Some(questions), Some(sealed)).into())
     }
 }
 
-impl Call {
-    /// What the client calls itself.
+impl McpCall {
+    /// The client's name for the record of decisions.
     fn client(&self) -> String {
         self.context.client_info().map_or_else(
             || "an MCP client".to_owned(),
@@ -380,33 +391,36 @@ impl Call {
     }
 }
 
-fn finish(call: &Call, run_id: Option<&str>, finished: &Finished) -> CallToolResponse {
-    let lost = "the run ended without a report; the server's log says why";
+fn finished_answer(
+    call: &McpCall,
+    run_id: Option<&str>,
+    finished: &RunOutcome,
+) -> CallToolResponse {
     match (finished, call.shape) {
-        (Finished::Run(report, _), _) => answer::run(report),
-        (Finished::Refused(error), _) => answer::not_in_session(error),
-        (Finished::Tool(value), Shape::Tool) => answer::tool(value),
-        (Finished::Tool(value), Shape::Run) => {
+        (RunOutcome::Run(report, _), _) => answer::run(report),
+        (RunOutcome::Refused(error), _) => answer::not_in_session(error),
+        (RunOutcome::Tool(value), AnswerShape::Tool) => answer::tool(value),
+        (RunOutcome::Tool(value), AnswerShape::Run) => {
             answer::tool_as_run(run_id.unwrap_or_default(), value)
         }
-        (Finished::Aborted, _) => answer::no_report(run_id, "aborted", "the run was aborted"),
-        (Finished::Lost, _) => answer::no_report(run_id, "failed", lost),
+        (RunOutcome::Aborted, _) => answer::no_report(run_id, "aborted", ABORTED),
+        (RunOutcome::Lost, _) => answer::no_report(run_id, "failed", LOST),
     }
     .into()
 }
 
-/// The report of a stored run, for a caller that wants the answer of a tool or that of a run.
-fn shaped(call: &Call, run_id: &str, report: &RunReport) -> CallToolResponse {
+/// The answer for a stored run, in the shape that the caller expects.
+fn stored_answer(call: &McpCall, run_id: &str, report: &RunReport) -> CallToolResponse {
     match call.shape {
-        Shape::Tool if !report.waiting.is_empty() => {
+        AnswerShape::Tool if !report.waiting.is_empty() => {
             answer::tool_waiting(run_id, &report.waiting).into()
         }
-        Shape::Tool => answer::tool(&report.value).into(),
-        Shape::Run => answer::run(report).into(),
+        AnswerShape::Tool => answer::tool(&report.value).into(),
+        AnswerShape::Run => answer::run(report).into(),
     }
 }
 
-fn wanted_run(arguments: JsonObject) -> Result<(String, Option<Duration>), RequestError> {
+fn decode_get_run(arguments: JsonObject) -> Result<(String, Option<Duration>), RequestError> {
     let mut fields = Fields::new("", &["run_id", "wait_ms"], arguments)?;
     let missing = || RequestError::Missing { field: "run_id".to_owned() };
     let run_id = fields.text("run_id")?.ok_or_else(missing)?;
@@ -418,7 +432,7 @@ fn binding(name: &str, arguments: &JsonObject) -> Vec<u8> {
     Sha256::new().chain_update(name).chain_update([0]).chain_update(arguments).finalize().to_vec()
 }
 
-/// Nobody reads this: a cancelled request gets no answer.
+/// Never sent: a cancelled request gets no answer.
 fn cancelled() -> ErrorData {
     ErrorData::internal_error("the request was cancelled", None)
 }

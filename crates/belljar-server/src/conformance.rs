@@ -1,8 +1,8 @@
-//! What the official conformance suite calls by fixed names, beside the gateway it measures.
+//! Fixtures that the official conformance suite calls by fixed names, beside the gateway it tests.
 //!
-//! Its scenarios want a server to have certain tools, prompts and resources. They are here, behind a
-//! hidden flag, around an ordinary [`Gateway`] and on the same transports: normal servers have none
-//! of them. The names and texts are the suite's own.
+//! Its scenarios need certain tools, prompts and resources. A hidden flag adds them to an ordinary
+//! [`Gateway`] on the same transports; normal servers have none of them. The names and texts are
+//! the suite's.
 
 #![expect(deprecated, reason = "the suite tests what older revisions still have")]
 
@@ -36,21 +36,21 @@ use crate::{
     tools,
 };
 
-/// The pause between the steps of tools that take their time.
+/// The pause between the steps of slow tools.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Which list a trigger says has changed.
+/// The list that a trigger reports as changed.
 #[derive(Debug, Clone, Copy)]
-enum Changed {
+enum ListChange {
     Tools,
     Prompts,
 }
 
-/// A gateway with the suite's fixtures around it.
+/// A gateway with the suite's fixtures added.
 #[derive(Debug)]
 struct Fixtures<B> {
     gateway: Gateway<B>,
-    changes: broadcast::Sender<Changed>,
+    changes: broadcast::Sender<ListChange>,
 }
 
 impl<B> Clone for Fixtures<B> {
@@ -59,7 +59,7 @@ impl<B> Clone for Fixtures<B> {
     }
 }
 
-/// Serves a gateway with the fixtures around it.
+/// Serves a gateway with the fixtures added.
 ///
 /// # Errors
 /// As [`serve_http`](crate::serve_http).
@@ -109,8 +109,8 @@ impl<B: Backend> ServerHandler for Fixtures<B> {
     ) -> Result<CallToolResponse, ErrorData> {
         match &*request.name {
             name if tools::NAMES.contains(&name) => self.gateway.call_tool(request, context).await,
-            "test_trigger_tool_change" => self.trigger(Changed::Tools),
-            "test_trigger_prompt_change" => self.trigger(Changed::Prompts),
+            "test_trigger_tool_change" => self.trigger(ListChange::Tools),
+            "test_trigger_prompt_change" => self.trigger(ListChange::Prompts),
             name if name.contains("input_required") || name == "test_streaming_elicitation" => {
                 rounds::call(&request, &context)
             }
@@ -207,30 +207,30 @@ impl<B: Backend> ServerHandler for Fixtures<B> {
                 changed = changes.recv() => changed,
             };
             let notification = match changed {
-                Ok(Changed::Tools) => ServerNotification::ToolListChangedNotification(
+                Ok(ListChange::Tools) => ServerNotification::ToolListChangedNotification(
                     ToolListChangedNotification::default(),
                 ),
-                Ok(Changed::Prompts) => ServerNotification::PromptListChangedNotification(
+                Ok(ListChange::Prompts) => ServerNotification::PromptListChangedNotification(
                     PromptListChangedNotification::default(),
                 ),
                 Err(_) => return Ok(()),
             };
-            // What this subscriber did not ask for is not sent; that is no fault.
+            // An error means that the subscriber did not ask for this list.
             let _ = subscription.sink().send(notification).await;
         }
     }
 }
 
 impl<B> Fixtures<B> {
-    fn trigger(&self, changed: Changed) -> Result<CallToolResponse, ErrorData> {
-        // Nobody may be listening.
+    fn trigger(&self, changed: ListChange) -> Result<CallToolResponse, ErrorData> {
+        // There may be no subscriber.
         let _ = self.changes.send(changed);
         content::text("changed")
     }
 }
 
-/// A fixture written as JSON, as the SDK's type.
+/// Converts a fixture from JSON to the SDK's type.
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value)
-        .map_err(|error| ErrorData::internal_error(format!("a fixture is wrong: {error}"), None))
+        .map_err(|error| ErrorData::internal_error(format!("invalid fixture: {error}"), None))
 }

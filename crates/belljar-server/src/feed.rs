@@ -1,7 +1,7 @@
-//! What a run tells while it goes on, in order, for one client that follows it.
+//! The events of a run, in order, for one client that follows it.
 //!
-//! Telling never waits, so what a client does not take is held here, up to a bound: beyond it,
-//! prints are left out, and the client is told that they were. The result has them.
+//! Sending never waits, so events that a client does not read are held here, up to a bound. Beyond
+//! the bound, prints are dropped, and the client learns that they were. The result still has them.
 
 use std::{
     sync::{
@@ -15,12 +15,15 @@ use tokio::sync::mpsc;
 
 use crate::backend::{ApprovalRequest, Stream};
 
-/// Texts held for a client that does not take them.
+/// A client that follows a run receives something at least this often, so that it knows that the
+/// server is alive.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
+/// The most bytes of text held for a client that does not read them.
 const MAX_HELD_BYTES: usize = 4 << 20;
 
-/// Something a run tells.
+/// An event of a run, as clients see it.
 #[derive(Debug, Clone)]
-pub(crate) enum Told {
+pub(crate) enum RunEvent {
     Started {
         run_id: String,
     },
@@ -28,7 +31,7 @@ pub(crate) enum Told {
         stream: Stream,
         text: String,
     },
-    /// Prints were left out from here on, for a while.
+    /// Prints after this event were dropped, until the client caught up.
     LeftOut,
     CallBegan {
         tool: String,
@@ -38,13 +41,13 @@ pub(crate) enum Told {
         is_ok: bool,
         duration: Duration,
     },
-    Waits(ApprovalRequest),
-    Settled {
+    ApprovalRequested(ApprovalRequest),
+    ApprovalSettled {
         approval_id: String,
     },
 }
 
-impl Told {
+impl RunEvent {
     fn held_bytes(&self) -> usize {
         match self {
             Self::Printed { text, .. } => text.len(),
@@ -52,65 +55,65 @@ impl Told {
             | Self::LeftOut
             | Self::CallBegan { .. }
             | Self::CallEnded { .. }
-            | Self::Waits(_)
-            | Self::Settled { .. } => 0,
+            | Self::ApprovalRequested(_)
+            | Self::ApprovalSettled { .. } => 0,
         }
     }
 }
 
-/// The end that tells.
+/// The sending end; the run has it.
 #[derive(Debug, Clone)]
 pub(crate) struct Feed {
-    told: mpsc::UnboundedSender<Told>,
+    events: mpsc::UnboundedSender<RunEvent>,
     held: Arc<AtomicUsize>,
     leaves_out: Arc<AtomicBool>,
 }
 
-/// The end that hears.
+/// The receiving end; the client's stream has it.
 #[derive(Debug)]
-pub(crate) struct Following {
-    told: mpsc::UnboundedReceiver<Told>,
+pub(crate) struct FeedReceiver {
+    events: mpsc::UnboundedReceiver<RunEvent>,
     held: Arc<AtomicUsize>,
 }
 
 impl Feed {
-    /// Both ends.
-    pub(crate) fn new() -> (Self, Following) {
-        let (sender, told) = mpsc::unbounded_channel();
+    /// Both ends of a new feed.
+    pub(crate) fn new() -> (Self, FeedReceiver) {
+        let (sender, events) = mpsc::unbounded_channel();
         let held = Arc::new(AtomicUsize::new(0));
-        let feed = Self { told: sender, held: held.clone(), leaves_out: Arc::default() };
-        (feed, Following { told, held })
+        let feed = Self { events: sender, held: held.clone(), leaves_out: Arc::default() };
+        (feed, FeedReceiver { events, held })
     }
 
-    pub(crate) fn tell(&self, what: Told) {
-        let bytes = what.held_bytes();
+    pub(crate) fn send(&self, event: RunEvent) {
+        let bytes = event.held_bytes();
         if bytes > 0 {
             let is_full = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_HELD_BYTES;
             let was_full = self.leaves_out.swap(is_full, Ordering::Relaxed);
             if is_full {
                 self.held.fetch_sub(bytes, Ordering::Relaxed);
                 if !was_full {
-                    let _ = self.told.send(Told::LeftOut);
+                    let _ = self.events.send(RunEvent::LeftOut);
                 }
                 return;
             }
         }
-        // A client that is gone needs nothing any more.
-        let _ = self.told.send(what);
+        // The client may be gone, and then needs no events.
+        let _ = self.events.send(event);
     }
 }
 
-impl Following {
-    /// The next thing; `None` when the run tells nothing any more.
-    pub(crate) async fn next(&mut self) -> Option<Told> {
-        let what = self.told.recv().await?;
-        self.held.fetch_sub(what.held_bytes(), Ordering::Relaxed);
-        Some(what)
+impl FeedReceiver {
+    /// Waits for the next event; `None` when the run sends no more.
+    pub(crate) async fn next(&mut self) -> Option<RunEvent> {
+        let event = self.events.recv().await?;
+        self.held.fetch_sub(event.held_bytes(), Ordering::Relaxed);
+        Some(event)
     }
-    /// The next thing that was told already.
-    pub(crate) fn now(&mut self) -> Option<Told> {
-        let what = self.told.try_recv().ok()?;
-        self.held.fetch_sub(what.held_bytes(), Ordering::Relaxed);
-        Some(what)
+    /// The next event that has already been sent, if there is one.
+    pub(crate) fn try_next(&mut self) -> Option<RunEvent> {
+        let event = self.events.try_recv().ok()?;
+        self.held.fetch_sub(event.held_bytes(), Ordering::Relaxed);
+        Some(event)
     }
 }

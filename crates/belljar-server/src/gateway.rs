@@ -1,4 +1,8 @@
-//! The MCP server itself: what it is called, what it can do, which tools it has.
+//! The gateway: what every client talks to, over MCP and over HTTP, with a backend behind it.
+//!
+//! It holds the state that all transports share (live runs, recent results, metrics) and is the MCP
+//! server: its name, its capabilities and its list of tools. The HTTP API in `api` calls the same
+//! gateway.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -16,11 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::Backend,
-    live::Runs,
-    meter::Meter,
-    metrics::Metrics,
+    live::LiveRuns,
+    meter::BackgroundMeter,
+    metrics::ServerMetrics,
     names::{NameError, sort_out},
-    recent::Recent,
+    recent::RecentRuns,
     token::random_bytes,
     tools,
     traces::Traces,
@@ -29,41 +33,41 @@ use crate::{
 const INSTRUCTIONS: &str = "Write code that calls tools (execute_code) instead of calling them one \
     by one; find them with search_tools.";
 
-/// How the gateway behaves towards its clients.
+/// Settings of a gateway.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// After this, a run that still goes on is answered with its id; clients give up after a
-    /// minute as a rule. Questions to a person are waited for without it.
+pub struct ServerOptions {
+    /// A run that takes longer is answered with its id, because clients usually give up after a
+    /// minute. Questions to a person are not subject to it.
     pub answer_within: Duration,
-    /// What `requestState` is sealed with, so that retries outlast a restart. Random if absent.
+    /// Key material that seals `requestState`, so that retries survive a restart. Random if absent.
     pub secret: Option<Vec<u8>>,
-    /// Where traces go, if anywhere.
+    /// Where to send traces, if anywhere.
     pub traces: Option<Traces>,
 }
 
-impl Default for Options {
+impl Default for ServerOptions {
     fn default() -> Self {
         Self { answer_within: Duration::from_secs(50), secret: None, traces: None }
     }
 }
 
-/// Belljar as an MCP server. Clones share everything.
+/// Belljar's server, over any transport. Clones share everything.
 #[derive(Debug)]
 pub struct Gateway<B> {
-    pub(crate) shared: Arc<Shared<B>>,
+    pub(crate) shared: Arc<GatewayState<B>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared<B> {
+pub(crate) struct GatewayState<B> {
     pub(crate) backend: Arc<B>,
-    pub(crate) runs: Runs,
-    pub(crate) recent: Recent,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) runs: LiveRuns,
+    pub(crate) recent: RecentRuns,
+    pub(crate) metrics: Arc<ServerMetrics>,
     pub(crate) traces: Option<Traces>,
     pub(crate) answer_within: Duration,
     pub(crate) states: RequestStateCodec,
-    /// Cancelled when the host is going to stop: no run is taken up any more.
-    pub(crate) leaving: CancellationToken,
+    /// Cancelled when the host is about to stop: no further run is resumed.
+    pub(crate) stopping: CancellationToken,
 }
 
 impl<B> Clone for Gateway<B> {
@@ -73,20 +77,28 @@ impl<B> Clone for Gateway<B> {
 }
 
 impl<B: Backend> Gateway<B> {
-    /// A gateway to this backend. Tools without a name of their own that clients would take are left
-    /// out, and [`left_out`](Self::left_out) says which.
-    pub fn new(backend: Arc<B>, options: Options) -> Self {
+    /// A gateway to this backend. Upstream tools whose names clients would not accept are left out;
+    /// [`left_out`](Self::left_out) says which.
+    pub fn new(backend: Arc<B>, options: ServerOptions) -> Self {
         let secret = options.secret.unwrap_or_else(|| random_bytes().to_vec());
-        // A secret of any length makes a key of the length the codec wants.
+        // The digest of a secret of any length has the length that the codec needs.
         let key = Sha256::new().chain_update("belljar requestState").chain_update(secret);
         let states = RequestStateCodec::new_unchecked(key.finalize().to_vec());
         let (answer_within, traces) = (options.answer_within, options.traces);
         let (runs, recent, metrics) =
-            (Runs::default(), Recent::default(), Arc::<Metrics>::default());
-        backend.measure_with(Meter::new(Arc::clone(&metrics), traces.clone()));
-        let leaving = CancellationToken::new();
-        let shared =
-            Shared { backend, runs, recent, metrics, traces, answer_within, states, leaving };
+            (LiveRuns::default(), RecentRuns::default(), Arc::<ServerMetrics>::default());
+        backend.measure_with(BackgroundMeter::new(Arc::clone(&metrics), traces.clone()));
+        let stopping = CancellationToken::new();
+        let shared = GatewayState {
+            backend,
+            runs,
+            recent,
+            metrics,
+            traces,
+            answer_within,
+            states,
+            stopping,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -95,7 +107,7 @@ impl<B: Backend> Gateway<B> {
         self.shared.runs.abort_all();
     }
 
-    /// Why tools that were to be passed through are not.
+    /// Why each upstream tool that should be passed through is not.
     pub fn left_out(&self) -> Vec<NameError> {
         sort_out(self.shared.backend.pass_through()).1
     }
@@ -103,10 +115,10 @@ impl<B: Backend> Gateway<B> {
     fn tools(&self) -> Vec<Tool> {
         let (shown, _) = sort_out(self.shared.backend.pass_through());
         let mut all = tools::own(match self.shared.backend.offers_workflows() {
-            true => tools::Workflows::Offered,
-            false => tools::Workflows::Off,
+            true => tools::WorkflowTools::Offered,
+            false => tools::WorkflowTools::Off,
         });
-        all.extend(shown.into_iter().map(tools::passed));
+        all.extend(shown.into_iter().map(tools::upstream_tool));
         all
     }
 }

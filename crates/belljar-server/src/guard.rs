@@ -1,7 +1,7 @@
-//! Who may talk to the HTTP server: the right host name, the right origin, the right token.
+//! Who may talk to the HTTP server: checks the Host, the Origin and the token.
 //!
-//! A web page that someone visits can send requests to loopback addresses, also under a name of
-//! its own (DNS rebinding). The Host and Origin headers give it away, and it has no token.
+//! A web page can send requests to loopback addresses, also under a name of its own (DNS
+//! rebinding). Its Host and Origin headers give it away, and it has no token.
 
 #[cfg(test)]
 mod tests;
@@ -11,32 +11,32 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{api::error::ApiError, token::Token};
+use crate::{api::error::ApiError, token::BearerToken};
 
-/// Names by which a server on this machine is reached from this machine.
+/// Names by which this machine reaches its own servers.
 const LOOPBACK: &[&str] = &["localhost", "127.0.0.1", "[::1]"];
 
-/// What a client has to show.
+/// How clients prove that they may use the server.
 #[derive(Debug, Clone)]
 pub enum Auth {
-    /// `Authorization: Bearer` and this.
-    Token(Token),
-    /// Nothing. Refused on addresses that others can reach.
+    /// They send this token as `Authorization: Bearer`.
+    Token(BearerToken),
+    /// They need not. Refused on addresses that other machines can reach.
     Open,
 }
 
-/// Names and origins that are let in besides those of the loopback interface.
+/// Hosts and origins that are allowed besides those of the loopback interface.
 #[derive(Debug, Clone, Default)]
-pub struct Allowed {
+pub struct AllowedSources {
     /// Host names, with or without a port.
     pub hosts: Vec<String>,
     /// Origins, as browsers send them: `https://app.example.com`.
     pub origins: Vec<String>,
 }
 
-/// Why a request was turned away.
+/// Why the guard refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turned {
+pub(crate) enum AccessDenied {
     Host,
     Origin,
     NoToken,
@@ -46,44 +46,45 @@ pub(crate) enum Turned {
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     pub(crate) auth: Auth,
-    pub(crate) allowed: Allowed,
+    pub(crate) allowed: AllowedSources,
 }
 
 impl Guard {
-    /// Whether the request is from whom it may be from, token aside.
-    pub(crate) fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Turned> {
-        // One header, and an address in the request line that agrees: who reads only one of two must
-        // not find another host there than was checked.
+    /// Checks the Host and the Origin, without the token.
+    pub(crate) fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessDenied> {
+        // There must be one Host header, and the request line must agree with it: a proxy that
+        // reads only one of the two must not see another host than the one checked here.
         let mut hosts = headers.get_all(header::HOST).iter();
-        let host = hosts.next().map(|host| host.to_str().map_err(|_| Turned::Host)).transpose()?;
+        let host =
+            hosts.next().map(|host| host.to_str().map_err(|_| AccessDenied::Host)).transpose()?;
         let named = [host, uri.authority().map(Authority::as_str)];
-        let are_known = named.iter().flatten().all(|host| self.is_known(host));
+        let are_known = named.iter().flatten().all(|host| self.is_known_host(host));
         if hosts.next().is_some() || named == [None, None] || !are_known {
-            return Err(Turned::Host);
+            return Err(AccessDenied::Host);
         }
         for origin in headers.get_all(header::ORIGIN) {
-            let origin = origin.to_str().map_err(|_| Turned::Origin)?;
+            let origin = origin.to_str().map_err(|_| AccessDenied::Origin)?;
             if !self.is_known_origin(origin) {
-                return Err(Turned::Origin);
+                return Err(AccessDenied::Origin);
             }
         }
         Ok(())
     }
 
-    /// Whether it brings the token.
-    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Turned> {
+    /// Checks that the request brings the token.
+    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
         let Auth::Token(token) = &self.auth else { return Ok(()) };
-        let given = headers.get(header::AUTHORIZATION).ok_or(Turned::NoToken)?;
-        let given = given.to_str().map_err(|_| Turned::WrongToken)?;
-        let (scheme, guess) = given.split_once(' ').ok_or(Turned::WrongToken)?;
-        if scheme.eq_ignore_ascii_case("bearer") && token.is(guess.trim()) {
+        let given = headers.get(header::AUTHORIZATION).ok_or(AccessDenied::NoToken)?;
+        let given = given.to_str().map_err(|_| AccessDenied::WrongToken)?;
+        let (scheme, guess) = given.split_once(' ').ok_or(AccessDenied::WrongToken)?;
+        if scheme.eq_ignore_ascii_case("bearer") && token.matches(guess.trim()) {
             Ok(())
         } else {
-            Err(Turned::WrongToken)
+            Err(AccessDenied::WrongToken)
         }
     }
 
-    fn is_known(&self, host: &str) -> bool {
+    fn is_known_host(&self, host: &str) -> bool {
         let Ok(authority) = host.parse::<Authority>() else { return false };
         let name = authority.host();
         let loopback = LOOPBACK.iter().any(|known| name.eq_ignore_ascii_case(known));
@@ -104,23 +105,31 @@ impl Guard {
     }
 }
 
-impl IntoResponse for Turned {
+impl IntoResponse for AccessDenied {
     fn into_response(self) -> Response {
         let (status, code, message) = match self {
-            Self::Host => (StatusCode::FORBIDDEN, "auth.host", "this Host is not served here"),
-            Self::Origin => {
-                (StatusCode::FORBIDDEN, "auth.origin", "this Origin may not use the server")
+            Self::Host => (
+                StatusCode::FORBIDDEN,
+                "auth.host",
+                "the Host header names a host that is not allowed",
+            ),
+            Self::Origin => (
+                StatusCode::FORBIDDEN,
+                "auth.origin",
+                "the Origin header names an origin that is not allowed",
+            ),
+            Self::NoToken => {
+                (StatusCode::UNAUTHORIZED, "auth.no_token", "the request has no token")
             }
-            Self::NoToken => (StatusCode::UNAUTHORIZED, "auth.no_token", "a token is needed"),
             Self::WrongToken => {
-                (StatusCode::UNAUTHORIZED, "auth.wrong_token", "this is not the server's token")
+                (StatusCode::UNAUTHORIZED, "auth.wrong_token", "the token is wrong")
             }
         };
         let hint = match self {
             Self::Host => "allow it with `belljar serve --allow-host`",
             Self::Origin => "allow it with `belljar serve --allow-origin`",
             Self::NoToken | Self::WrongToken => {
-                "Authorization: Bearer TOKEN; it is in .belljar/token"
+                "send `Authorization: Bearer TOKEN`; the token is in .belljar/token"
             }
         };
         ApiError::new(status, code, message).with_hint(hint).into_response()

@@ -1,8 +1,8 @@
-//! The gateway over HTTP: `/mcp`, the plain API, and `/healthz` for whoever watches over it.
+//! The gateway over HTTP: `/mcp`, the plain API, and `/healthz` for monitors.
 
 mod accept;
-mod inflow;
-mod pressure;
+mod limits;
+mod request_body;
 
 use std::{future::Future, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
@@ -28,60 +28,60 @@ use crate::{
     api::{self, Api},
     backend::Backend,
     gateway::Gateway,
-    guard::{Allowed, Auth, Guard},
-    mcp_sessions::{McpSessions, counted},
-    metrics::Metrics,
-    request_id::named,
-    unambiguous::one_meaning,
+    guard::{AllowedSources, Auth, Guard},
+    mcp_sessions::{McpSessions, track_session},
+    metrics::ServerMetrics,
+    request_id::with_request_id,
+    unambiguous::refuse_ambiguous,
 };
-use accept::{Patience, accept};
-use inflow::{Bounds, bounded};
-pub(crate) use pressure::Places;
-use pressure::Rate;
+use accept::{ConnectionLimits, accept};
+pub(crate) use limits::ConcurrencyLimit;
+use limits::RequestRate;
+use request_body::{BodyBounds, limit_body};
 
-/// Larger requests are refused with 413.
+/// The default for the largest body; larger ones are refused with 413.
 const MAX_BODY_BYTES: usize = 64 << 20;
-/// A session of an older client is dropped when nothing was said for so long. It has to be longer
-/// than a run may take, and than a person takes to decide.
+/// An MCP session of an older client is dropped when it is idle for this long. This has to be
+/// longer than a run may take, and than a person takes to decide.
 const SESSION_IDLE: Duration = Duration::from_hours(6);
-/// How long connections may take to end once the server is told to.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+/// How long connections may take to close when the server shuts down.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where the server listens and to whom.
+/// Where the server listens, and whom it accepts.
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
-    /// The address; port 0 takes any that is free.
+    /// The address to listen on; port 0 takes any free port.
     pub address: SocketAddr,
-    /// What clients have to show.
+    /// How clients prove that they may use the server.
     pub auth: Auth,
-    /// Names and origins let in besides loopback.
-    pub allowed: Allowed,
-    /// The largest request.
+    /// Hosts and origins that are allowed besides loopback.
+    pub allowed: AllowedSources,
+    /// Larger bodies are refused with 413. Files of sessions have a limit of their own.
     pub max_body_bytes: usize,
-    /// What else clients may not overdo.
+    /// Limits for all clients together.
     pub limits: HttpLimits,
 }
 
-/// What clients may not overdo. Beyond each there is an answer that says so.
+/// Limits for all clients together. A request beyond one is refused with an error that names it.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpLimits {
-    /// Connections at once.
+    /// Open connections; further ones are refused with 503.
     pub connections: usize,
-    /// Requests per second.
+    /// Requests per second; further ones are refused with 429.
     pub requests_per_second: u32,
-    /// Runs at once, over the plain API.
+    /// Runs at once, started over the plain API.
     pub runs: usize,
     /// Clients that follow events at once.
     pub event_streams: usize,
-    /// MCP sessions of older clients.
+    /// MCP sessions of older clients; beyond it, the one idle longest ends.
     pub mcp_sessions: usize,
-    /// The largest file of a session.
+    /// The largest file that a client may write into a session.
     pub max_file_bytes: u64,
-    /// How long a request's head may take.
+    /// How long the head of a request may take to arrive.
     pub head: Duration,
-    /// How long a request's body may take before it has to come steadily.
+    /// How long a body may take before its average rate counts.
     pub body_grace: Duration,
-    /// How steadily, on average.
+    /// The lowest average rate of a body after that time.
     pub body_bytes_per_second: u64,
 }
 
@@ -102,12 +102,12 @@ impl Default for HttpLimits {
 }
 
 impl HttpConfig {
-    /// The defaults at an address.
+    /// A configuration with default limits.
     pub fn new(address: SocketAddr, auth: Auth) -> Self {
         Self {
             address,
             auth,
-            allowed: Allowed::default(),
+            allowed: AllowedSources::default(),
             max_body_bytes: MAX_BODY_BYTES,
             limits: HttpLimits::default(),
         }
@@ -118,49 +118,49 @@ impl HttpConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Anyone who reaches the address could run code.
-    #[error("{address} can be reached from other machines, so clients must bring a token")]
+    #[error("other machines can reach {address}, so clients must send a token")]
     PublicWithoutToken {
-        /// The address.
+        /// The address that was asked for.
         address: SocketAddr,
     },
-    /// The address cannot be had.
+    /// The address is in use, or not an address of this machine.
     #[error("cannot listen on {address}")]
     Bind {
-        /// The address.
+        /// The address that was asked for.
         address: SocketAddr,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// A server that runs. Dropping it stops it.
+/// A running server. Dropping it stops it.
 pub struct HttpServer {
     address: SocketAddr,
-    /// No new connections.
+    /// Cancelled first: no new connections.
     stop: CancellationToken,
-    /// Nothing more to say on those there are.
+    /// Cancelled next: ends the open connections.
     close: CancellationToken,
     task: Option<JoinHandle<()>>,
-    /// Ends what its requests have under way, and lets them say so.
-    leave_runs: Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
-    /// The same, without a word.
+    /// Ends the runs of its requests, and lets the requests answer.
+    stop_runs: Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
+    /// Ends the runs at once, without answers.
     abort_runs: Box<dyn Fn() + Send + Sync>,
 }
 
 impl HttpServer {
-    /// Where it listens.
+    /// The address it listens on, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops it: no new connections, runs and streams are ended, and what is left after a few
-    /// seconds is dropped.
+    /// Shuts down: takes no new connections, ends runs and streams, and drops what is left after a
+    /// few seconds.
     pub async fn shutdown(mut self) {
         self.stop.cancel();
-        (self.leave_runs)().await;
+        (self.stop_runs)().await;
         self.close.cancel();
         if let Some(mut task) = self.task.take()
-            && tokio::time::timeout(SHUTDOWN_PATIENCE, &mut task).await.is_err()
+            && tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut task).await.is_err()
         {
             task.abort();
         }
@@ -184,10 +184,10 @@ impl Drop for HttpServer {
     }
 }
 
-/// Starts serving.
+/// Starts to serve a gateway at the configured address.
 ///
 /// # Errors
-/// If the address is public and there is no token, or if it cannot be had.
+/// If the address is public and there is no token, or if the server cannot listen on it.
 pub async fn serve_http<B: Backend>(
     gateway: Gateway<B>,
     config: HttpConfig,
@@ -195,7 +195,7 @@ pub async fn serve_http<B: Backend>(
     serve(gateway.clone(), &gateway, config).await
 }
 
-/// Starts serving any MCP server, which is cloned for each client, beside a gateway's own API.
+/// Starts to serve any MCP server, which is cloned for each client, beside the API of a gateway.
 pub(crate) async fn serve<H, B>(
     server: H,
     gateway: &Gateway<B>,
@@ -214,22 +214,22 @@ where
     let address = listener.local_addr().map_err(bind)?;
     let stop = CancellationToken::new();
     let mut config = config;
-    // Clients on other machines name the address they reach it by.
+    // Clients on other machines use this address as the Host.
     if !address.ip().is_loopback() && !address.ip().is_unspecified() {
         config.allowed.hosts.push(address.to_string());
     }
     let limits = config.limits;
-    let patience = Patience { connections: limits.connections, head: limits.head };
+    let connections = ConnectionLimits { most: limits.connections, head_timeout: limits.head };
     let close = CancellationToken::new();
     let router = router(server, gateway, config, &close);
-    let task = tokio::spawn(accept(listener, router, patience, stop.clone()));
+    let task = tokio::spawn(accept(listener, router, connections, stop.clone()));
     let (left, aborted) = (gateway.clone(), gateway.clone());
-    let leave_runs = Box::new(move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let stop_runs = Box::new(move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let gateway = left.clone();
-        Box::pin(async move { gateway.leave_runs().await })
+        Box::pin(async move { gateway.stop_runs().await })
     });
     let abort_runs = Box::new(move || aborted.abort_runs());
-    Ok(HttpServer { address, stop, close, task: Some(task), leave_runs, abort_runs })
+    Ok(HttpServer { address, stop, close, task: Some(task), stop_runs, abort_runs })
 }
 
 fn router<H, B>(
@@ -243,28 +243,29 @@ where
     B: Backend,
 {
     let HttpConfig { auth, allowed, max_body_bytes, limits, .. } = config;
-    let body = Bounds {
+    let body = BodyBounds {
         most_bytes: max_body_bytes as u64,
         grace: limits.body_grace,
         bytes_per_second: limits.body_bytes_per_second,
     };
-    let file = Bounds { most_bytes: limits.max_file_bytes, ..body };
-    let within = |bounds| middleware::from_fn(move |request, next| bounded(bounds, request, next));
+    let file = BodyBounds { most_bytes: limits.max_file_bytes, ..body };
+    let within =
+        |bounds| middleware::from_fn(move |request, next| limit_body(bounds, request, next));
     let api = Api::new(gateway.clone(), &limits, stop.clone());
-    let watched: (Arc<Metrics>, _) =
+    let watched: (Arc<ServerMetrics>, _) =
         (gateway.shared.metrics.clone(), gateway.shared.traces.clone());
     let guard = Arc::new(Guard { auth, allowed });
-    let rate = Arc::new(Rate::new(limits.requests_per_second));
+    let rate = Arc::new(RequestRate::new(limits.requests_per_second));
     mcp(server, max_body_bytes, limits.mcp_sessions, stop)
         .merge(api::routes(api.clone()))
         .layer(within(body))
         .merge(api::file_routes(api.clone()).layer(within(file)))
-        .layer(middleware::from_fn_with_state(rate, want_pace))
-        // Outside of the pace: who has no token takes nothing from who has.
-        .layer(middleware::from_fn_with_state(guard.clone(), want_token))
+        .layer(middleware::from_fn_with_state(rate, limit_rate))
+        // Before the rate limit: requests without a token must not use up the rate of others.
+        .layer(middleware::from_fn_with_state(guard.clone(), check_token))
         .route("/healthz", get(api::healthz).with_state(api))
-        .layer(middleware::from_fn_with_state(guard, want_source))
-        .layer(middleware::from_fn_with_state(watched, named))
+        .layer(middleware::from_fn_with_state(guard, check_source))
+        .layer(middleware::from_fn_with_state(watched, with_request_id))
 }
 
 fn mcp<H>(server: H, max_body_bytes: usize, most: usize, stop: &CancellationToken) -> Router
@@ -276,7 +277,7 @@ where
     let mut manager = LocalSessionManager::default();
     manager.session_config = sessions;
     let manager = Arc::new(manager);
-    // Hosts and origins are the guard's to check, for all paths alike.
+    // The guard checks hosts and origins, for all paths.
     let transport = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_max_request_body_bytes(max_body_bytes)
@@ -285,34 +286,39 @@ where
     let mcp = StreamableHttpService::new(move || Ok(server.clone()), manager, transport);
     Router::new()
         .nest_service("/mcp", mcp)
-        .layer(middleware::from_fn(one_meaning))
-        .layer(middleware::from_fn(say_ended))
-        .layer(middleware::from_fn_with_state(sessions, counted))
+        .layer(middleware::from_fn(refuse_ambiguous))
+        .layer(middleware::from_fn(confirm_deleted))
+        .layer(middleware::from_fn_with_state(sessions, track_session))
 }
 
-async fn want_source(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+async fn check_source(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match guard.check_source(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(turned) => turned.into_response(),
+        Err(denied) => denied.into_response(),
     }
 }
 
-async fn want_token(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+async fn check_token(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match guard.check_token(request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(turned) => turned.into_response(),
+        Err(denied) => denied.into_response(),
     }
 }
 
-async fn want_pace(State(rate): State<Arc<Rate>>, request: Request, next: Next) -> Response {
-    match rate.take(std::time::Instant::now()) {
+async fn limit_rate(
+    State(rate): State<Arc<RequestRate>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match rate.check(std::time::Instant::now()) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     }
 }
 
-/// A session that its client ends is gone at once; clients warn of an answer that leaves it open.
-async fn say_ended(request: Request, next: Next) -> Response {
+/// Answers 204 when a client has ended its MCP session: on 202, clients warn that it may still be
+/// open.
+async fn confirm_deleted(request: Request, next: Next) -> Response {
     let ends = request.method() == Method::DELETE;
     let mut response = next.run(request).await;
     if ends && response.status() == StatusCode::ACCEPTED {

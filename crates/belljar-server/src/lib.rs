@@ -1,11 +1,10 @@
-//! Belljar as an MCP server, over stdio and HTTP: translate, call, translate back.
+//! Belljar as an MCP server (stdio and HTTP) and as a plain HTTP API: translate, call, translate
+//! back.
 //!
-//! What runs code, decides policy and stores approvals is behind the [`Backend`] port. This crate
-//! knows the protocol (revisions 2025-11-25 and 2026-07-28), who may connect, and how little a
-//! model needs to be told. It keeps nothing that must outlive the process: what does travels as a
-//! run's id.
+//! Running code, policy and stored approvals are behind the [`Backend`] port. This crate knows the
+//! protocol (revisions 2025-11-25 and 2026-07-28), who may connect, and how little a model needs to
+//! read. It stores nothing that must outlive the process: clients find a run again by its id.
 
-mod adopt;
 mod answer;
 mod api;
 mod approval;
@@ -25,6 +24,7 @@ mod recent;
 mod records;
 mod request;
 mod request_id;
+mod resume;
 mod sessions;
 mod start;
 mod stdio;
@@ -36,13 +36,13 @@ mod unambiguous;
 mod workflows;
 
 pub use backend::{
-    ApprovalKind, ApprovalRequest, Backend, DecideError, EndRun, MissingServer, Observer,
-    PassThrough, RunReport, SearchError, Stream, ToolMatch, ToolsFound, Verdict,
+    ApprovalKind, ApprovalRequest, Backend, DecideError, EndRun, MissingServer, PassThrough,
+    RunReport, RunReporter, SearchError, Stream, ToolMatch, ToolsFound, Verdict,
 };
-pub use gateway::{Gateway, Options};
-pub use guard::{Allowed, Auth};
+pub use gateway::{Gateway, ServerOptions};
+pub use guard::{AllowedSources, Auth};
 pub use http::{HttpConfig, HttpLimits, HttpServer, ServeError, serve_http};
-pub use meter::{Meter, TaskMeasured};
+pub use meter::{BackgroundMeter, TaskMeasurement};
 pub use names::{NameError, is_well_formed};
 pub use records::{EventInfo, Records, RecordsError, RunInfo};
 pub use request::{Access, ExecuteRequest, Grants, Language, Limits, RequestError, Workspace};
@@ -52,9 +52,10 @@ pub use sessions::{
 };
 pub use stdio::{StdioError, serve_stdio, serve_streams};
 pub use storage::StorageSizes;
-pub use token::{Token, TokenError};
-pub use traces::{Collector, Traces};
+pub use token::{BearerToken, TokenError};
+pub use traces::{TraceCollector, Traces};
 pub use workflows::{
-    By, CommandAnswer, News, Question, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowFork,
-    WorkflowInfo, WorkflowReport, WorkflowRequest, Workflows, Written,
+    CommandSender, EventEffect, WorkflowApiError, WorkflowBackend, WorkflowCommandAnswer,
+    WorkflowCommandRequest, WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowQuestion,
+    WorkflowReport, WorkflowRequest, WorkflowSource,
 };

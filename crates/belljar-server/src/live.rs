@@ -1,7 +1,7 @@
-//! Runs that this process has under way, and what is known of each.
+//! Runs that this process has under way, and the state of each.
 //!
-//! A run lives in a task of its own, so that it can outlast the request that started it: when a
-//! person has to decide, or when it takes longer than a client waits. Requests only look on.
+//! A run has a task of its own, so that it can outlast the request that started it: when a person
+//! has to decide, or when it takes longer than a client waits. Requests only follow it.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
@@ -20,61 +20,64 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    backend::{ApprovalRequest, Observer, RunReport},
+    backend::{ApprovalRequest, RunReport, RunReporter},
     feed::Feed,
     records::RunInfo,
     sessions::SessionError,
     start::now_ms,
 };
 
-/// How long an answer nobody fetched is kept.
+/// How long the outcome of a run that a client may ask for again is kept.
 const KEEP_FINISHED: Duration = Duration::from_mins(10);
-/// How long a run that is told to end may take to say how far it came.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a run that is told to end may take to report how far it came.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// The messages for runs that ended without a report.
+pub(crate) const ABORTED: &str = "the run was aborted";
+pub(crate) const LOST: &str = "the run ended without a report; the server's log says why";
 /// A line of progress is cut to this many characters.
 const MAX_LINE_CHARS: usize = 200;
 
-/// What is known of a run.
+/// What clients can see of a run while it is under way.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct LiveRunState {
     pub(crate) run_id: Option<String>,
-    /// The latest thing it said.
+    /// The latest line that it printed or reported.
     pub(crate) line: Option<String>,
-    /// How many things it said.
+    /// How many lines it has reported, so that followers notice a new one.
     pub(crate) lines: u64,
     pub(crate) waiting: Vec<ApprovalRequest>,
-    pub(crate) finished: Option<(Finished, Instant)>,
+    pub(crate) finished: Option<(RunOutcome, Instant)>,
 }
 
-impl State {
+impl LiveRunState {
     pub(crate) fn say(&mut self, text: &str) {
         self.lines += 1;
         self.line = Some(text.trim_end().chars().take(MAX_LINE_CHARS).collect());
     }
 }
 
-/// How it ended.
+/// How a run ended.
 #[derive(Debug, Clone)]
-pub(crate) enum Finished {
-    /// With the report of a run, and the canonical result as text.
+pub(crate) enum RunOutcome {
+    /// With a report, and the canonical result as text.
     Run(Arc<RunReport>, Bytes),
-    /// With the `CallToolResult` of one tool.
+    /// It was one call of an upstream tool, and this is its `CallToolResult`.
     Tool(Arc<Value>),
-    /// Its session did not take it; nothing was run.
+    /// Its session refused it; no code ran.
     Refused(SessionError),
-    /// It was aborted.
+    /// It was ended before it could report.
     Aborted,
-    /// The backend fell over.
+    /// Its task failed; the log says why.
     Lost,
 }
 
-impl Finished {
-    /// Whether the run only stopped: it goes on by itself unless that is ended, too.
-    pub(crate) fn can_go_on(&self) -> bool {
+impl RunOutcome {
+    /// Whether the run only stopped: it resumes by itself unless it is ended.
+    pub(crate) fn can_resume(&self) -> bool {
         matches!(self.status(), Some("interrupted" | "in_doubt" | "approval_required"))
     }
 
-    /// Whether nobody knows if a call of the run happened.
+    /// Whether a call of the run may or may not have happened.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.status() == Some("in_doubt")
     }
@@ -85,50 +88,62 @@ impl Finished {
     }
 }
 
-/// A run under way, or just ended.
+/// The canonical result of a run that was ended before it could report anything, without its id.
+pub(crate) fn aborted_result() -> Map<String, Value> {
+    let error = json!({"type": "SandboxError", "code": "run.aborted", "message": ABORTED});
+    let fields = [
+        ("status", json!("aborted")),
+        ("success", json!(false)),
+        ("result", Value::Null),
+        ("error", error),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A handle on a run that is under way or has just ended.
 #[derive(Debug, Clone)]
-pub(crate) struct Live {
-    state: Arc<watch::Sender<State>>,
+pub(crate) struct LiveRun {
+    state: Arc<watch::Sender<LiveRunState>>,
     end: CancellationToken,
     task: Arc<OnceLock<AbortHandle>>,
-    /// Whether somebody is told what it prints, line by line.
-    followed: Followed,
+    /// Whether a client receives its output line by line.
+    updates: ProgressUpdates,
 }
 
-/// Whether somebody is told what a run prints while it goes on.
+/// Whether a client receives the output of a run while it is under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Followed {
-    /// A client hears of its progress.
-    Closely,
-    /// Nobody does.
+pub(crate) enum ProgressUpdates {
+    /// A client asked for progress.
+    On,
+    /// No client did, so lines need not be kept.
     #[default]
-    No,
+    Off,
 }
 
-/// A run that is found by its id from when it has one.
+/// Lists a run under its id as soon as it has one.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct RunRegistration {
     by_id: Arc<ById>,
-    about: About,
+    details: RunDetails,
 }
 
-impl Known {
-    /// The run has an id: who is told of it can ask for it at once.
-    pub(crate) fn announce(&self, run_id: &str, live: Live) {
-        lock(&self.by_id).insert(run_id.to_owned(), (live, Some(self.about.clone())));
+impl RunRegistration {
+    /// Lists the run, so that clients that learn the id can ask for it at once.
+    pub(crate) fn announce(&self, run_id: &str, live: LiveRun) {
+        lock(&self.by_id).insert(run_id.to_owned(), (live, Some(self.details.clone())));
     }
 }
 
-/// What a list says of a run that is under way.
+/// What a list of runs shows of one that is under way.
 #[derive(Debug, Clone)]
-pub(crate) struct About {
+pub(crate) struct RunDetails {
     pub(crate) language: String,
     pub(crate) durable: bool,
     pub(crate) started_ms: u64,
 }
 
-impl About {
-    /// As a list shows it when it has ended now.
+impl RunDetails {
+    /// The entry for a list, if the run ends now.
     pub(crate) fn ended(self, id: String, status: String) -> RunInfo {
         let Self { language, durable, started_ms } = self;
         let finished_ms = Some(now_ms());
@@ -136,37 +151,37 @@ impl About {
     }
 }
 
-impl Live {
-    /// Starts what `work` makes of an observer.
+impl LiveRun {
+    /// Starts the future that `work` makes with a reporter.
     fn start<F>(
         feed: Option<Feed>,
-        followed: Followed,
-        known: Option<Known>,
-        work: impl FnOnce(Observer) -> F,
-    ) -> (Self, JoinHandle<Finished>)
+        updates: ProgressUpdates,
+        registration: Option<RunRegistration>,
+        work: impl FnOnce(RunReporter) -> F,
+    ) -> (Self, JoinHandle<RunOutcome>)
     where
-        F: Future<Output = Finished> + Send + 'static,
+        F: Future<Output = RunOutcome> + Send + 'static,
     {
         let live = Self {
-            state: Arc::new(watch::Sender::new(State::default())),
+            state: Arc::new(watch::Sender::new(LiveRunState::default())),
             end: CancellationToken::new(),
             task: Arc::default(),
-            followed,
+            updates,
         };
-        let running = tokio::spawn(work(Observer::new(live.clone(), feed, known)));
-        // Nobody else sets it.
+        let running = tokio::spawn(work(RunReporter::new(live.clone(), feed, registration)));
+        // Only this line sets it.
         let _ = live.task.set(running.abort_handle());
         (live, running)
     }
 
-    /// Waits for the end, and tells those who look on.
-    async fn tell_end(&self, running: &mut JoinHandle<Finished>) {
+    /// Waits for the end of the run, and publishes its outcome.
+    async fn publish_end(&self, running: &mut JoinHandle<RunOutcome>) {
         let finished = match running.await {
             Ok(finished) => finished,
-            Err(error) if error.is_cancelled() => Finished::Aborted,
+            Err(error) if error.is_cancelled() => RunOutcome::Aborted,
             Err(error) => {
-                tracing::error!(%error, "a run took its task down");
-                Finished::Lost
+                tracing::error!(%error, "the task of a run failed");
+                RunOutcome::Lost
             }
         };
         self.state.send_modify(|state| {
@@ -175,59 +190,59 @@ impl Live {
         });
     }
 
-    /// Changes what is known.
-    pub(crate) fn tell(&self, change: impl FnOnce(&mut State)) {
+    /// Changes the state that followers see.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut LiveRunState)) {
         self.state.send_modify(change);
     }
 
-    /// Whether somebody is told what it prints.
+    /// Whether a client receives its output line by line.
     pub(crate) fn is_followed(&self) -> bool {
-        self.followed == Followed::Closely
+        self.updates == ProgressUpdates::On
     }
 
-    /// Completes when the run is to end.
-    pub(crate) fn told_to_end(&self) -> impl Future<Output = ()> + Send + 'static {
+    /// Completes when the run should end.
+    pub(crate) fn end_requested(&self) -> impl Future<Output = ()> + Send + 'static {
         self.end.clone().cancelled_owned()
     }
 
-    /// What is known, now and as it changes.
-    pub(crate) fn watch(&self) -> watch::Receiver<State> {
+    /// The state, now and whenever it changes.
+    pub(crate) fn watch(&self) -> watch::Receiver<LiveRunState> {
         self.state.subscribe()
     }
 
-    /// How it ended, once it has.
-    pub(crate) async fn finished(&self) -> Finished {
+    /// Waits for the outcome.
+    pub(crate) async fn finished(&self) -> RunOutcome {
         let mut state = self.watch();
         let ended = state.wait_for(|state| state.finished.is_some()).await;
         let finished = ended.ok().and_then(|state| Some(state.finished.as_ref()?.0.clone()));
-        finished.unwrap_or(Finished::Lost)
+        finished.unwrap_or(RunOutcome::Lost)
     }
 
-    /// Asks the backend to end the run, and to say what came of it.
+    /// Asks the backend to end the run and to report how far it came.
     pub(crate) fn end(&self) {
         self.end.cancel();
     }
 
-    /// The same for a run that nobody waits for: it ends in the records like any other, and is cut
-    /// off if it does not say in time how far it came.
+    /// The same for a run that no client waits for. It is recorded like any other, and aborted if
+    /// it does not report in time.
     pub(crate) fn give_up(&self) {
         self.end();
         let live = self.clone();
-        tokio::spawn(async move { live.ended_or_cut().await });
+        tokio::spawn(async move { live.wait_or_abort().await });
     }
 
-    /// Waits until the run has ended, and ends it if that takes too long.
-    async fn ended_or_cut(&self) {
-        if timeout(LAST_WORDS, self.finished()).await.is_err() {
+    /// Waits until the run has ended; aborts it if that takes too long.
+    async fn wait_or_abort(&self) {
+        if timeout(END_TIMEOUT, self.finished()).await.is_err() {
             self.abort();
             self.finished().await;
         }
     }
 
-    /// Asks the backend to end the run; how it ended.
-    pub(crate) async fn end_now(&self) -> Finished {
+    /// Asks the backend to end the run, and waits for its outcome.
+    pub(crate) async fn end_now(&self) -> RunOutcome {
         self.end();
-        self.ended_or_cut().await;
+        self.wait_or_abort().await;
         self.finished().await
     }
 
@@ -235,14 +250,14 @@ impl Live {
         self.state.borrow().finished.is_some()
     }
 
-    /// Ends the run, without a word.
+    /// Ends the run at once, without a report.
     pub(crate) fn abort(&self) {
         if let Some(task) = self.task.get() {
             task.abort();
         }
     }
 
-    /// Nobody needs to be asked for this any more.
+    /// Removes an approval that is settled.
     pub(crate) fn settled(&self, approval_id: &str) {
         self.state.send_modify(|state| state.waiting.retain(|known| known.id != approval_id));
     }
@@ -256,120 +271,121 @@ impl Live {
     }
 }
 
-/// All runs under way, and by id those that can be asked for.
+/// All runs under way, and by id those that clients can ask for.
 #[derive(Debug, Default)]
-pub(crate) struct Runs {
+pub(crate) struct LiveRuns {
     by_id: Arc<ById>,
-    all: Mutex<Vec<Live>>,
+    all: Mutex<Vec<LiveRun>>,
 }
 
-type ById = Mutex<HashMap<String, (Live, Option<About>)>>;
+type ById = Mutex<HashMap<String, (LiveRun, Option<RunDetails>)>>;
 
-impl Runs {
-    /// Starts a run that ends with the server, at the latest.
-    pub(crate) fn start<F>(&self, work: impl FnOnce(Observer) -> F) -> Live
+impl LiveRuns {
+    /// Starts a run that ends with the server at the latest.
+    pub(crate) fn start<F>(&self, work: impl FnOnce(RunReporter) -> F) -> LiveRun
     where
-        F: Future<Output = Finished> + Send + 'static,
+        F: Future<Output = RunOutcome> + Send + 'static,
     {
-        let (live, mut running) = Live::start(None, Followed::No, None, work);
-        self.note(&live);
-        let told = live.clone();
-        tokio::spawn(async move { told.tell_end(&mut running).await });
+        let (live, mut running) = LiveRun::start(None, ProgressUpdates::Off, None, work);
+        self.add(&live);
+        let run = live.clone();
+        tokio::spawn(async move { run.publish_end(&mut running).await });
         live
     }
 
-    /// The same for a run that can be asked for by its id from when it has one to when it ends.
-    /// `cut_off` is told of one that was ended without a word.
-    pub(crate) fn start_known<F>(
+    /// The same for a run that clients can find by its id while it is under way. `cut_off` is
+    /// called if the run was aborted without a report.
+    pub(crate) fn start_listed<F>(
         &self,
-        about: About,
+        details: RunDetails,
         feed: Option<Feed>,
-        followed: Followed,
-        work: impl FnOnce(Observer) -> F,
+        updates: ProgressUpdates,
+        work: impl FnOnce(RunReporter) -> F,
         cut_off: impl FnOnce(&str) + Send + 'static,
-    ) -> Live
+    ) -> LiveRun
     where
-        F: Future<Output = Finished> + Send + 'static,
+        F: Future<Output = RunOutcome> + Send + 'static,
     {
-        let known = Known { by_id: self.by_id.clone(), about };
-        let (live, mut running) = Live::start(feed, followed, Some(known), work);
-        self.note(&live);
-        let (told, by_id) = (live.clone(), self.by_id.clone());
+        let registration = RunRegistration { by_id: self.by_id.clone(), details };
+        let (live, mut running) = LiveRun::start(feed, updates, Some(registration), work);
+        self.add(&live);
+        let (run, by_id) = (live.clone(), self.by_id.clone());
         tokio::spawn(async move {
-            told.tell_end(&mut running).await;
-            let Some(id) = told.state.borrow().run_id.clone() else { return };
-            if matches!(told.finished().await, Finished::Aborted) {
+            run.publish_end(&mut running).await;
+            let Some(id) = run.state.borrow().run_id.clone() else { return };
+            if matches!(run.finished().await, RunOutcome::Aborted) {
                 cut_off(&id);
             }
-            // One that a client was told to ask for is kept a while longer.
+            // A run whose id a client was told to ask for is kept a while longer.
             let mut by_id = lock(&by_id);
-            if by_id.get(&id).is_some_and(|(_, about)| about.is_some()) {
+            if by_id.get(&id).is_some_and(|(_, details)| details.is_some()) {
                 by_id.remove(&id);
             }
         });
         live
     }
 
-    fn note(&self, live: &Live) {
+    fn add(&self, live: &LiveRun) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|live| !live.has_finished());
         all.push(live.clone());
     }
 
-    /// Keeps a run so that its id is enough to find it.
-    pub(crate) fn keep(&self, run_id: &str, live: &Live) {
+    /// Keeps a run findable by its id, also for a while after it has ended.
+    pub(crate) fn keep_findable(&self, run_id: &str, live: &LiveRun) {
         let mut by_id = lock(&self.by_id);
         by_id.retain(|_, (live, _)| !live.is_stale());
         by_id.insert(run_id.to_owned(), (live.clone(), None));
     }
 
-    /// The run with this id, if it is here.
-    pub(crate) fn find(&self, run_id: &str) -> Option<Live> {
+    /// The run with this id, if this process has it.
+    pub(crate) fn find(&self, run_id: &str) -> Option<LiveRun> {
         lock(&self.by_id).get(run_id).map(|(live, _)| live.clone())
     }
 
-    /// Those under way, as a list shows them.
+    /// The runs under way, as a list shows them.
     pub(crate) fn under_way(&self) -> Vec<RunInfo> {
         let by_id = lock(&self.by_id);
-        let known = by_id.iter().filter_map(|(id, (live, about))| Some((id, live, about.clone()?)));
+        let known =
+            by_id.iter().filter_map(|(id, (live, details))| Some((id, live, details.clone()?)));
         known
-            .map(|(id, live, about)| {
+            .map(|(id, live, details)| {
                 let waits = !live.state.borrow().waiting.is_empty();
                 RunInfo {
                     id: id.clone(),
                     status: if waits { "approval_required" } else { "running" }.to_owned(),
-                    language: about.language,
-                    durable: about.durable,
-                    started_ms: about.started_ms,
+                    language: details.language,
+                    durable: details.durable,
+                    started_ms: details.started_ms,
                     finished_ms: None,
                 }
             })
             .collect()
     }
 
-    /// Ends every run, without a word.
+    /// Ends every run at once, without reports.
     pub(crate) fn abort_all(&self) {
         for live in self.take_all() {
             live.abort();
         }
     }
 
-    /// Asks every run to end, waits until all have, and says how many that were.
+    /// Asks every run to end, waits for all of them, and says how many there were.
     pub(crate) async fn end_all(&self) -> usize {
         let mut all = self.take_all();
         all.retain(|live| !live.has_finished());
-        all.iter().for_each(Live::end);
+        all.iter().for_each(LiveRun::end);
         for live in &all {
-            live.ended_or_cut().await;
+            live.wait_or_abort().await;
         }
         all.len()
     }
 
-    fn take_all(&self) -> Vec<Live> {
+    fn take_all(&self) -> Vec<LiveRun> {
         std::mem::take(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn lock(by_id: &ById) -> std::sync::MutexGuard<'_, HashMap<String, (Live, Option<About>)>> {
+fn lock(by_id: &ById) -> std::sync::MutexGuard<'_, HashMap<String, (LiveRun, Option<RunDetails>)>> {
     by_id.lock().unwrap_or_else(PoisonError::into_inner)
 }

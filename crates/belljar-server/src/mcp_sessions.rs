@@ -1,5 +1,5 @@
-//! How many MCP sessions of older clients are kept: a client that goes away without a word leaves
-//! one behind. Over the bound, the one that was quiet for longest is ended.
+//! A bound on the MCP sessions of older clients: a client that disconnects without ending its
+//! session leaves it behind. Beyond the bound, the session that was idle longest ends.
 
 use std::{
     collections::HashMap,
@@ -19,33 +19,33 @@ use rmcp::transport::streamable_http_server::session::{
 
 const HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// The sessions there are, with when each was last heard of.
+/// The sessions there are, and when each was last used.
 #[derive(Debug)]
 pub(crate) struct McpSessions {
     all: Arc<LocalSessionManager>,
     most: usize,
-    heard: Mutex<HashMap<String, Instant>>,
+    last_used: Mutex<HashMap<String, Instant>>,
 }
 
 impl McpSessions {
     pub(crate) fn new(all: Arc<LocalSessionManager>, most: usize) -> Self {
-        Self { all, most, heard: Mutex::default() }
+        Self { all, most, last_used: Mutex::default() }
     }
 
-    /// Notes that a session was heard of; the one to end for it, if there are too many.
-    fn note(&self, id: &str, now: Instant) -> Option<String> {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.insert(id.to_owned(), now);
-        if heard.len() <= self.most {
+    /// Notes that a session was used; gives the session to end if there are too many.
+    fn touch(&self, id: &str, now: Instant) -> Option<String> {
+        let mut last_used = self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+        last_used.insert(id.to_owned(), now);
+        if last_used.len() <= self.most {
             return None;
         }
-        let quietest = heard.iter().min_by_key(|(_, at)| **at).map(|(id, _)| id.clone())?;
-        heard.remove(&quietest);
+        let quietest = last_used.iter().min_by_key(|(_, at)| **at).map(|(id, _)| id.clone())?;
+        last_used.remove(&quietest);
         Some(quietest)
     }
 
-    fn forget(&self, id: &str) {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    fn remove(&self, id: &str) {
+        self.last_used.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 }
 
@@ -53,8 +53,8 @@ fn session(headers: &HeaderMap) -> Option<String> {
     headers.get(HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned)
 }
 
-/// Looks on as requests of sessions pass.
-pub(crate) async fn counted(
+/// Notes which sessions requests use, and ends the one idle longest if there are too many.
+pub(crate) async fn track_session(
     State(sessions): State<Arc<McpSessions>>,
     request: Request,
     next: Next,
@@ -64,10 +64,13 @@ pub(crate) async fn counted(
     let response = next.run(request).await;
     let is_success = response.status().is_success();
     match (asked, session(response.headers())) {
-        (Some(id), _) if ends || !is_success => sessions.forget(&id),
+        (Some(id), _) if ends || !is_success => sessions.remove(&id),
         (Some(id), _) | (None, Some(id)) if is_success => {
-            if let Some(quietest) = sessions.note(&id, Instant::now()) {
-                tracing::warn!(session = quietest, "too many MCP sessions; the quietest ended");
+            if let Some(quietest) = sessions.touch(&id, Instant::now()) {
+                tracing::warn!(
+                    session = quietest,
+                    "too many MCP sessions; ended the one that was idle longest"
+                );
                 let _ = sessions.all.close_session(&quietest.into()).await;
             }
         }
@@ -87,11 +90,11 @@ mod tests {
         let sessions = McpSessions::new(Arc::default(), 2);
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(sessions.note("a", at(0)), None);
-        assert_eq!(sessions.note("b", at(1)), None);
-        assert_eq!(sessions.note("a", at(2)), None);
-        assert_eq!(sessions.note("c", at(3)), Some("b".to_owned()));
-        sessions.forget("a");
-        assert_eq!(sessions.note("d", at(4)), None);
+        assert_eq!(sessions.touch("a", at(0)), None);
+        assert_eq!(sessions.touch("b", at(1)), None);
+        assert_eq!(sessions.touch("a", at(2)), None);
+        assert_eq!(sessions.touch("c", at(3)), Some("b".to_owned()));
+        sessions.remove("a");
+        assert_eq!(sessions.touch("d", at(4)), None);
     }
 }

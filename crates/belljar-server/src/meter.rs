@@ -1,5 +1,5 @@
-//! What a backend does without being asked for it by a request, measured as if it were: code and
-//! checkpoints of workflows, tools found for a run.
+//! Measures work that no request asked for directly: runs, tasks and checkpoints of workflows, and
+//! tool searches inside a run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,87 +7,92 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    metrics::Metrics,
+    metrics::ServerMetrics,
     start,
-    traces::{Context, Kind, Span, Traces},
+    traces::{Span, SpanKind, TraceContext, Traces},
 };
 
-/// Takes measurements. Clones share one set of counters.
+/// Records measurements of a backend. Clones share one set of counters.
 #[derive(Debug, Clone)]
-pub struct Meter {
-    metrics: Arc<Metrics>,
+pub struct BackgroundMeter {
+    metrics: Arc<ServerMetrics>,
     traces: Option<Traces>,
 }
 
-/// A task of a workflow that was performed: how it went, nothing of what it was about.
+/// A workflow task that was performed: how it went, nothing of its data.
 #[derive(Debug, Clone, Copy)]
-pub struct TaskMeasured<'a> {
-    /// The workflow.
+pub struct TaskMeasurement<'a> {
+    /// The id of the workflow.
     pub workflow: &'a str,
-    /// The task's instance.
+    /// The id of the task's instance.
     pub task: &'a str,
     /// `mcp_tool`, `code_execution` or `sandbox`.
     pub kind: &'static str,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: u32,
     /// The code of its failure, if it failed.
     pub failure: Option<&'a str>,
-    /// How long it took.
+    /// How long the attempt took.
     pub took: Duration,
 }
 
-impl Meter {
-    pub(crate) fn new(metrics: Arc<Metrics>, traces: Option<Traces>) -> Self {
+impl BackgroundMeter {
+    pub(crate) fn new(metrics: Arc<ServerMetrics>, traces: Option<Traces>) -> Self {
         Self { metrics, traces }
     }
 
     /// A run ended with this canonical result. `of` is the workflow it is part of.
     pub fn ran(&self, result: &Value, took: Duration, of: &str) {
-        self.metrics.ran(result, took);
+        self.metrics.run_ended(result, took);
         if let Some(traces) = &self.traces {
-            let workflow = Context::of_text(of);
-            let context = Context::below(Some(workflow));
-            traces.send(start::span(result, context, took).part_of(Some(workflow)));
+            let workflow = TraceContext::from_text(of);
+            let context = TraceContext::child_of(Some(workflow));
+            traces.send(start::span(result, context, took).with_parent(Some(workflow)));
         }
     }
 
-    /// A run was given up that was not under way.
+    /// A run that no host had under way was given up.
     pub fn given_up(&self) {
         self.metrics.given_up();
     }
 
-    /// Tools were looked for.
+    /// A search for tools took this long.
     pub fn discovered(&self, took: Duration) {
         self.metrics.discovered(took);
     }
 
-    /// A checkpoint was written.
+    /// Writing a checkpoint took this long.
     pub fn checkpointed(&self, took: Duration) {
         self.metrics.checkpointed(took);
     }
 
-    /// A task of a workflow was performed. All tasks of one workflow are in one trace, also those that
-    /// other hosts performed.
-    pub fn performed(&self, task: TaskMeasured<'_>) {
+    /// A task was performed. All tasks of one workflow are in one trace, also those that other
+    /// hosts performed.
+    pub fn performed(&self, task: TaskMeasurement<'_>) {
         let Some(traces) = &self.traces else { return };
-        let TaskMeasured { workflow, task, kind, attempt, failure, took } = task;
-        let of = Context::of_text(workflow);
-        let span = Span::ended("task".to_owned(), Kind::Internal, Context::below(Some(of)), took)
-            .part_of(Some(of))
-            .ok(failure.is_none())
-            .with("belljar.workflow.id", workflow.into())
-            .with("belljar.task", task.into())
-            .with("belljar.task.kind", kind.into())
-            .with("belljar.task.attempt", attempt.into())
-            .with("error.type", failure.map_or(Value::Null, Value::from));
+        let TaskMeasurement { workflow, task, kind, attempt, failure, took } = task;
+        let of = TraceContext::from_text(workflow);
+        let span = Span::ended(
+            "task".to_owned(),
+            SpanKind::Internal,
+            TraceContext::child_of(Some(of)),
+            took,
+        )
+        .with_parent(Some(of))
+        .ok(failure.is_none())
+        .with("belljar.workflow.id", workflow.into())
+        .with("belljar.task", task.into())
+        .with("belljar.task.kind", kind.into())
+        .with("belljar.task.attempt", attempt.into())
+        .with("error.type", failure.map_or(Value::Null, Value::from));
         traces.send(span);
     }
 }
 
-impl Context {
-    /// A place that the same text always means.
-    fn of_text(text: &str) -> Self {
+impl TraceContext {
+    /// A context that is always the same for the same text.
+    fn from_text(text: &str) -> Self {
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-        Self::of_bytes(&digest)
+        Self::from_bytes(&digest)
     }
 }

@@ -1,6 +1,6 @@
 //! Counters and histograms (I1), in the text format that Prometheus reads.
 //!
-//! Fed from reports of runs, whichever way they came in. Labels come from closed sets only.
+//! Fed from the reports of all runs, however they were started. Labels come from closed sets only.
 
 #[cfg(test)]
 mod tests;
@@ -22,9 +22,9 @@ const SIZES_MB: &[f64] =
     &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
 /// Upper bounds of the buckets for counts.
 const COUNTS: &[f64] = &[0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0];
-/// No more series than this are kept of answers; routes are few, but methods are a client's to say.
+/// The most series of answers; routes are few, but clients choose methods.
 const MAX_ANSWER_SERIES: usize = 512;
-/// Types of errors (A7); any other counts as one of the host's.
+/// Types of errors (A7); any other counts as `SandboxError`.
 const ERROR_TYPES: &[&str] = &[
     "SyntaxError",
     "RuntimeError",
@@ -39,21 +39,21 @@ const ERROR_TYPES: &[&str] = &[
 const STATUSES: &[&str] =
     &["completed", "failed", "aborted", "interrupted", "approval_required", "in_doubt"];
 
-/// What is measured.
+/// All counters and histograms of one server.
 #[derive(Debug)]
-pub(crate) struct Metrics {
-    inner: Mutex<Inner>,
+pub(crate) struct ServerMetrics {
+    inner: Mutex<Counts>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct Counts {
     runs: BTreeMap<&'static str, u64>,
     errors: BTreeMap<&'static str, u64>,
     answers: BTreeMap<(String, String, u16), u64>,
     duration: Histogram,
     startup: Histogram,
     execution: Histogram,
-    /// Peak memory of the cell of the last run, in MiB.
+    /// Peak memory of the latest run's cell, in MiB.
     memory_now: f64,
     memory: Histogram,
     injected: Histogram,
@@ -66,15 +66,15 @@ struct Histogram {
     name: &'static str,
     help: &'static str,
     bounds: &'static [f64],
-    /// One per bound, and one for what is above all of them.
+    /// One per bound, and one for values above all bounds.
     counts: Vec<u64>,
     sum: f64,
 }
 
-impl Default for Metrics {
+impl Default for ServerMetrics {
     fn default() -> Self {
         let times = |name, help| Histogram::new(name, help, TIMES_MS);
-        let inner = Inner {
+        let inner = Counts {
             runs: STATUSES.iter().map(|status| (*status, 0)).collect(),
             errors: ERROR_TYPES.iter().map(|kind| (*kind, 0)).collect(),
             answers: BTreeMap::new(),
@@ -91,16 +91,16 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl ServerMetrics {
     /// A run ended with this canonical result.
-    pub(crate) fn ran(&self, result: &Value, took: Duration) {
+    pub(crate) fn run_ended(&self, result: &Value, took: Duration) {
         let number = |name: &str| result.get("metrics")?.get(name)?.as_f64();
         let text = |pointer: &str| result.pointer(pointer).and_then(Value::as_str);
         self.with(|inner| {
-            let status = of(STATUSES, text("/status"), "failed");
+            let status = one_of(STATUSES, text("/status"), "failed");
             *inner.runs.entry(status).or_default() += 1;
             if result.get("error").is_some_and(Value::is_object) {
-                let kind = of(ERROR_TYPES, text("/error/type"), "SandboxError");
+                let kind = one_of(ERROR_TYPES, text("/error/type"), "SandboxError");
                 *inner.errors.entry(kind).or_default() += 1;
             }
             inner.duration.add(milliseconds(took));
@@ -121,7 +121,7 @@ impl Metrics {
         });
     }
 
-    /// A run that nobody had was given up: it ran no longer, so there is no time to it.
+    /// A run that no host had under way was given up. It has no duration.
     pub(crate) fn given_up(&self) {
         self.with(|inner| {
             *inner.runs.entry("aborted").or_default() += 1;
@@ -129,20 +129,20 @@ impl Metrics {
         });
     }
 
-    /// Tools were looked for.
+    /// A search for tools took this long.
     pub(crate) fn discovered(&self, took: Duration) {
         self.with(|inner| inner.discovery.add(milliseconds(took)));
     }
 
-    /// A checkpoint was taken.
+    /// Taking a checkpoint took this long.
     pub(crate) fn checkpointed(&self, took: Duration) {
         self.with(|inner| inner.checkpoint.add(milliseconds(took)));
     }
 
-    /// A request was answered.
+    /// Counts an answer by route, method and status.
     pub(crate) fn answered(&self, route: &str, method: &str, status: u16) {
         const METHODS: &[&str] = &["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"];
-        let method = of(METHODS, Some(method), "other");
+        let method = one_of(METHODS, Some(method), "other");
         self.with(|inner| {
             let key = (route.to_owned(), method.to_owned(), status);
             if inner.answers.len() < MAX_ANSWER_SERIES || inner.answers.contains_key(&key) {
@@ -151,7 +151,7 @@ impl Metrics {
         });
     }
 
-    /// All of it, as text.
+    /// All metrics, in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
         self.with(|inner| {
             let mut text = String::new();
@@ -190,7 +190,7 @@ impl Metrics {
         })
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut Counts) -> T) -> T {
         change(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -226,6 +226,6 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-fn of(known: &[&'static str], given: Option<&str>, otherwise: &'static str) -> &'static str {
+fn one_of(known: &[&'static str], given: Option<&str>, otherwise: &'static str) -> &'static str {
     known.iter().find(|one| Some(**one) == given).copied().unwrap_or(otherwise)
 }

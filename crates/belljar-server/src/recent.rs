@@ -1,5 +1,5 @@
-//! The last runs that have ended, with their results: for who asks again. Bounded in number and in
-//! bytes; the oldest go first. Durable runs are in the store as well.
+//! The latest runs that have ended, with their results, for clients that ask again. Bounded in
+//! number and in bytes; the oldest go first. Durable runs are in the store as well.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,31 +13,31 @@ use crate::records::RunInfo;
 const MAX_RUNS: usize = 1_000;
 const MAX_BYTES: usize = 64 << 20;
 
-/// Which results are meant.
+/// Which results a caller accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Final {
-    /// Those that nothing can change any more.
-    Only,
-    /// Also of runs that were stopped, and may have gone on since if they are durable.
-    OrNot,
+pub(crate) enum ResultFilter {
+    /// Only results that nothing can change any more.
+    Final,
+    /// Also those of runs that were stopped; a durable one may have been resumed since.
+    Any,
 }
 
-/// Runs that have ended.
+/// Runs that have ended, with their results.
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
-    inner: Mutex<Inner>,
+pub(crate) struct RecentRuns {
+    inner: Mutex<RecentResults>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct RecentResults {
     by_id: HashMap<String, (RunInfo, Bytes)>,
     order: VecDeque<String>,
     bytes: usize,
 }
 
-impl Recent {
-    /// Keeps a result.
-    pub(crate) fn keep(&self, run: RunInfo, result: Bytes) {
+impl RecentRuns {
+    /// Adds a result, and drops the oldest ones beyond the bounds.
+    pub(crate) fn save(&self, run: RunInfo, result: Bytes) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let id = run.id.clone();
         inner.bytes += result.len();
@@ -55,14 +55,14 @@ impl Recent {
     }
 
     /// The canonical result of a run.
-    pub(crate) fn result(&self, id: &str, which: Final) -> Option<Bytes> {
+    pub(crate) fn result(&self, id: &str, which: ResultFilter) -> Option<Bytes> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let (run, result) = inner.by_id.get(id)?;
         let is_final = matches!(run.status.as_str(), "completed" | "failed");
-        (is_final || which == Final::OrNot).then(|| result.clone())
+        (is_final || which == ResultFilter::Any).then(|| result.clone())
     }
 
-    /// All of them, without results.
+    /// All of them, without their results.
     pub(crate) fn list(&self) -> Vec<RunInfo> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.by_id.values().map(|(run, _)| run.clone()).collect()
@@ -86,16 +86,16 @@ mod tests {
 
     #[test]
     fn e3_the_oldest_results_go_first() {
-        let recent = Recent::default();
+        let recent = RecentRuns::default();
         for number in 0..MAX_RUNS + 10 {
-            recent.keep(run(number), Bytes::from_static(b"{}"));
+            recent.save(run(number), Bytes::from_static(b"{}"));
         }
         assert_eq!(recent.list().len(), MAX_RUNS);
-        assert_eq!(recent.result("run_9", Final::Only), None);
-        assert_eq!(recent.result("run_10", Final::Only), Some(Bytes::from_static(b"{}")));
-        recent.keep(run(5_000), Bytes::from(vec![b' '; MAX_BYTES]));
+        assert_eq!(recent.result("run_9", ResultFilter::Final), None);
+        assert_eq!(recent.result("run_10", ResultFilter::Final), Some(Bytes::from_static(b"{}")));
+        recent.save(run(5_000), Bytes::from(vec![b' '; MAX_BYTES]));
         assert_eq!(recent.list().len(), 1);
-        recent.keep(run(5_001), Bytes::from(vec![b' '; MAX_BYTES + 1]));
+        recent.save(run(5_001), Bytes::from(vec![b' '; MAX_BYTES + 1]));
         assert_eq!(recent.list().len(), 0);
     }
 }

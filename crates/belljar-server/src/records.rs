@@ -1,4 +1,4 @@
-//! The port to what is kept: runs, approvals, events.
+//! The port to the store: runs, approvals, events.
 
 use std::future::Future;
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use crate::{backend::ApprovalRequest, storage::StorageSizes};
 
-/// Tells what is kept of runs.
+/// Reads what the project's store has about runs.
 pub trait Records: Send + Sync + 'static {
-    /// The newest runs that are kept, newest first; those before `before`, a run's id, if given.
+    /// The newest stored runs, newest first; only those older than the run `before`, if given.
     fn runs(
         &self,
         at_most: u32,
         before: Option<&str>,
     ) -> impl Future<Output = Result<Vec<RunInfo>, RecordsError>> + Send;
 
-    /// Calls that wait for a person, oldest first, of whatever process's runs.
+    /// Tool calls that wait for a person, oldest first, in the runs of any process.
     fn approvals(&self) -> impl Future<Output = Result<Vec<ApprovalRequest>, RecordsError>> + Send;
 
-    /// What happened after the event with this number, oldest first; to one run, if given.
+    /// Events after the one with this number, oldest first; only those of one run, if given.
     fn events(
         &self,
         after: u64,
@@ -28,13 +28,13 @@ pub trait Records: Send + Sync + 'static {
         run_id: Option<&str>,
     ) -> impl Future<Output = Result<Vec<EventInfo>, RecordsError>> + Send;
 
-    /// Why nothing can be kept at the moment, if that is so; cheap, and without a path, for anybody
+    /// Why nothing can be stored at the moment, if that is so. Cheap, and without paths: anybody
     /// may ask.
     fn storage_trouble(&self) -> Option<String> {
         None
     }
 
-    /// How large what is kept is, if anything is.
+    /// The sizes of the store, if there is one.
     fn storage_sizes(&self) -> impl Future<Output = Option<StorageSizes>> + Send {
         std::future::ready(None)
     }
@@ -43,41 +43,41 @@ pub trait Records: Send + Sync + 'static {
 /// A run in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunInfo {
-    /// Its id.
+    /// The id that requests name it by.
     pub id: String,
-    /// How it stands: `running`, `completed`, `failed`, `aborted`, `interrupted` (its host stopped or
+    /// Its status: `running`, `completed`, `failed`, `aborted`, `interrupted` (its host stopped or
     /// died), `approval_required`, `in_doubt`.
     pub status: String,
-    /// What its code is written in.
+    /// The language of its code.
     pub language: String,
     /// Whether it survives its host.
     pub durable: bool,
-    /// When it began, in milliseconds since 1970.
+    /// When it started, in milliseconds since 1970.
     pub started_ms: u64,
-    /// When it ended.
+    /// When it ended, in milliseconds since 1970; absent while it is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_ms: Option<u64>,
 }
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EventInfo {
-    /// Its number; later ones have higher ones.
+    /// Its number; later events have higher numbers.
     pub seq: u64,
     /// The run it is about.
     pub run_id: String,
-    /// What happened.
+    /// The kind of event.
     pub name: String,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The details.
+    /// Details, which depend on the kind.
     pub data: Value,
 }
 
-/// What is kept could not be read.
+/// The store could not be read.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("what is kept could not be read: {message}")]
+#[error("cannot read the store: {message}")]
 pub struct RecordsError {
-    /// Why.
+    /// The cause, as the store reports it.
     pub message: String,
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::io::AsyncRead;
 
 use crate::{
-    backend::{Observer, RunReport},
+    backend::{RunReport, RunReporter},
     request::{ExecuteRequest, Grants, Language, Limits, Workspace},
 };
 
@@ -40,7 +40,7 @@ pub trait Sessions: Send + Sync + 'static {
         &self,
         id: &str,
         request: ExecuteRequest,
-        observer: Observer,
+        observer: RunReporter,
     ) -> impl Future<Output = Result<RunReport, SessionError>> + Send;
 
     /// Keeps the session as it is now, to go back to.

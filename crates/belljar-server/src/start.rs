@@ -1,4 +1,4 @@
-//! How a run begins, whichever way it was asked for.
+//! How a run starts, whichever way it was requested.
 
 use std::{
     sync::Arc,
@@ -6,124 +6,120 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    backend::{Backend, Observer, RunReport},
+    backend::{Backend, RunReport, RunReporter},
     feed::Feed,
-    gateway::{Gateway, Shared},
-    live::{About, Finished, Followed, Live},
+    gateway::{Gateway, GatewayState},
+    live::{LiveRun, ProgressUpdates, RunDetails, RunOutcome, aborted_result},
     records::RunInfo,
     request::{ExecuteRequest, Language},
-    traces::{Context, Kind, Span},
+    traces::{Span, SpanKind, TraceContext},
 };
 
 impl<B: Backend> Gateway<B> {
-    /// Starts a run, in its session if it names one. Its place is free again when it has ended.
+    /// Starts a run, in its session if it names one. Its slot is free again when it has ended.
     pub(crate) fn start_run(
         &self,
         request: ExecuteRequest,
         feed: Option<Feed>,
-        followed: Followed,
-        place: Option<OwnedSemaphorePermit>,
-    ) -> Live {
-        let about = About {
+        updates: ProgressUpdates,
+        slot: Option<OwnedSemaphorePermit>,
+    ) -> LiveRun {
+        let details = RunDetails {
             language: request.language.unwrap_or(Language::TypeScript).to_string(),
             durable: request.durable == Some(true),
             started_ms: now_ms(),
         };
-        let (shared, known) = (self.shared.clone(), about.clone());
-        let asked_by = Context::of_request();
-        let context = Context::below(asked_by);
-        let cut_off = self.shared.told_of_cut_off(about.clone());
-        let work = |mut observer: Observer| async move {
-            let (began, _place) = (Instant::now(), place);
-            observer.trace(shared.traces.clone().map(|traces| (traces, context)));
+        let (shared, known) = (self.shared.clone(), details.clone());
+        let asked_by = TraceContext::current();
+        let context = TraceContext::child_of(asked_by);
+        let cut_off = self.shared.on_cut_off(details.clone());
+        let work = |mut reporter: RunReporter| async move {
+            let (began, _slot) = (Instant::now(), slot);
+            reporter.trace(shared.traces.clone().map(|traces| (traces, context)));
             let report = match request.session_id.clone() {
-                Some(id) => match shared.backend.run_in_session(&id, request, observer).await {
+                Some(id) => match shared.backend.run_in_session(&id, request, reporter).await {
                     Ok(report) => report,
-                    Err(error) => return Finished::Refused(error),
+                    Err(error) => return RunOutcome::Refused(error),
                 },
-                None => shared.backend.execute(request, observer).await,
+                None => shared.backend.execute(request, reporter).await,
             };
             if let Some(traces) = &shared.traces {
-                traces.send(span(&report.value, context, began.elapsed()).part_of(asked_by));
+                traces.send(span(&report.value, context, began.elapsed()).with_parent(asked_by));
             }
-            shared.ran(known, report, began.elapsed())
+            shared.record_run(known, report, began.elapsed())
         };
-        self.shared.runs.start_known(about, feed, followed, work, cut_off)
+        self.shared.runs.start_listed(details, feed, updates, work, cut_off)
     }
 
-    /// Goes on with a run that nobody has. It can be asked for by its id at once.
-    pub(crate) fn start_resumed(&self, run: RunInfo) -> Live {
+    /// Resumes a run that no host has. Clients can ask for it by its id at once.
+    pub(crate) fn start_resumed(&self, run: RunInfo) -> LiveRun {
         let RunInfo { id, language, durable, started_ms, .. } = run;
-        let about = About { language, durable, started_ms };
-        let (shared, known) = (self.shared.clone(), about.clone());
-        let cut_off = self.shared.told_of_cut_off(about.clone());
-        let work = |mut observer: Observer| {
-            let context = Context::below(None);
-            observer.trace(shared.traces.clone().map(|traces| (traces, context)));
-            observer.started(&id);
+        let details = RunDetails { language, durable, started_ms };
+        let (shared, known) = (self.shared.clone(), details.clone());
+        let cut_off = self.shared.on_cut_off(details.clone());
+        let work = |mut reporter: RunReporter| {
+            let context = TraceContext::child_of(None);
+            reporter.trace(shared.traces.clone().map(|traces| (traces, context)));
+            reporter.started(&id);
             async move {
                 let began = Instant::now();
-                if let Some(report) = shared.backend.resume(&id, observer).await {
+                if let Some(report) = shared.backend.resume(&id, reporter).await {
                     if let Some(traces) = &shared.traces {
                         traces.send(span(&report.value, context, began.elapsed()));
                     }
-                    return shared.ran(known, report, began.elapsed());
+                    return shared.record_run(known, report, began.elapsed());
                 }
-                // Somebody else has it: who looks on is told how it stands.
+                // Another host has it: followers get its stored state.
                 match shared.backend.get_run(&id, Duration::ZERO).await {
-                    Some(report) => finished(report),
-                    None => Finished::Lost,
+                    Some(report) => outcome(report),
+                    None => RunOutcome::Lost,
                 }
             }
         };
-        self.shared.runs.start_known(about, None, Followed::No, work, cut_off)
+        self.shared.runs.start_listed(details, None, ProgressUpdates::Off, work, cut_off)
     }
 }
 
-impl<B: Backend> Shared<B> {
-    /// A run has ended, or stopped: it is counted, and kept for who asks again.
-    fn ran(&self, about: About, report: RunReport, took: Duration) -> Finished {
-        self.metrics.ran(&report.value, took);
+impl<B: Backend> GatewayState<B> {
+    /// Counts a run that has ended or stopped, and keeps its result for clients that ask again.
+    fn record_run(&self, details: RunDetails, report: RunReport, took: Duration) -> RunOutcome {
+        self.metrics.run_ended(&report.value, took);
         let text = |name: &str| {
             let text = report.value.get(name).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
         };
-        let info = about.ended(text("id"), text("status"));
-        let finished = finished(report);
-        if let Finished::Run(_, json) = &finished {
-            self.recent.keep(info, json.clone());
+        let info = details.ended(text("id"), text("status"));
+        let finished = outcome(report);
+        if let RunOutcome::Run(_, json) = &finished {
+            self.recent.save(info, json.clone());
         }
         finished
     }
 
-    /// The same for one that was cut off before it could say how far it came.
-    fn told_of_cut_off(self: &Arc<Self>, about: About) -> impl FnOnce(&str) + Send + 'static {
+    /// Does the same for a run that was aborted before it could report.
+    fn on_cut_off(self: &Arc<Self>, details: RunDetails) -> impl FnOnce(&str) + Send + 'static {
         let (shared, began) = (self.clone(), Instant::now());
         move |id: &str| {
-            let error = json!({
-                "type": "SandboxError", "code": "run.aborted", "message": "the run was aborted",
-            });
-            let value = json!({
-                "id": id, "status": "aborted", "success": false, "result": null, "error": error,
-            });
-            shared.ran(about, RunReport::ended(value), began.elapsed());
+            let mut result = aborted_result();
+            result.insert("id".to_owned(), id.into());
+            shared.record_run(details, RunReport::ended(Value::Object(result)), began.elapsed());
         }
     }
 }
 
-fn finished(report: RunReport) -> Finished {
+fn outcome(report: RunReport) -> RunOutcome {
     let json = Bytes::from(report.to_json());
-    Finished::Run(Arc::new(report), json)
+    RunOutcome::Run(Arc::new(report), json)
 }
 
-/// A run as a span: how it went and what it used, nothing of what it was about.
-pub(crate) fn span(result: &Value, context: Context, took: Duration) -> Span {
+/// A run as a span: how it went and what it used, nothing of its code or data.
+pub(crate) fn span(result: &Value, context: TraceContext, took: Duration) -> Span {
     let known = |pointer: &str| result.pointer(pointer).cloned().unwrap_or_default();
-    Span::ended("run".to_owned(), Kind::Internal, context, took)
+    Span::ended("run".to_owned(), SpanKind::Internal, context, took)
         .ok(known("/success") == true)
         .with("belljar.run.id", known("/id"))
         .with("belljar.run.status", known("/status"))
@@ -137,7 +133,7 @@ pub(crate) fn span(result: &Value, context: Context, took: Duration) -> Span {
         .with("error.type", known("/error/type"))
 }
 
-/// Milliseconds since 1970.
+/// The wall clock, in milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -4,7 +4,7 @@ use rmcp::{ServerHandler, service::serve_server_with_ct, transport::async_rw::As
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::{backend::Backend, gateway::Gateway, unambiguous::OneMeaning};
+use crate::{backend::Backend, gateway::Gateway, unambiguous::UnambiguousTransport};
 
 /// Longer lines are dropped by the transport; code and context may be large.
 const MAX_LINE_BYTES: usize = 256 << 20;
@@ -12,19 +12,19 @@ const MAX_LINE_BYTES: usize = 256 << 20;
 /// Why serving a client over streams ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// The client said something that does not begin a session.
-    #[error("the client did not begin an MCP session")]
+    /// The client's first message does not start a session.
+    #[error("the client did not start an MCP session")]
     Handshake(#[source] Box<rmcp::service::ServerInitializeError>),
-    /// The task that served it fell over.
-    #[error("the MCP session broke")]
+    /// The task that served it panicked.
+    #[error("the task that serves the MCP session failed")]
     Broken(#[source] tokio::task::JoinError),
 }
 
-/// Serves one client over this process's own standard streams, until it goes away or `stop` is
-/// cancelled. What it left running is ended.
+/// Serves one client over this process's standard streams, until it disconnects or `stop` is
+/// cancelled. Then ends the runs it left.
 ///
 /// # Errors
-/// If no session came about, or it broke.
+/// If the client did not start a session, or the session's task failed.
 pub async fn serve_stdio<B: Backend>(
     gateway: Gateway<B>,
     stop: CancellationToken,
@@ -32,34 +32,34 @@ pub async fn serve_stdio<B: Backend>(
     let (input, output) = rmcp::transport::stdio_pipes();
     let (runs, close) = (gateway.clone(), CancellationToken::new());
     let closes = close.clone();
-    // Runs end first when we are told to stop, so that their requests can still be answered.
+    // Runs end before the session does, so that their requests can still be answered.
     let watch = tokio::spawn(async move {
         stop.cancelled().await;
-        runs.leave_runs().await;
+        runs.stop_runs().await;
         closes.cancel();
     });
     let served = serve_streams(gateway.clone(), input, output, close).await;
     watch.abort();
-    gateway.leave_runs().await;
+    gateway.stop_runs().await;
     served
 }
 
 /// Serves one client over any pair of streams.
 ///
 /// # Errors
-/// If no session came about, or it broke.
+/// If the client did not start a session, or the session's task failed.
 pub async fn serve_streams<H: ServerHandler>(
     server: H,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
-    let transport = OneMeaning::new(input, MAX_LINE_BYTES, |lines| {
+    let transport = UnambiguousTransport::new(input, MAX_LINE_BYTES, |lines| {
         AsyncRwTransport::new_server(lines, output).with_max_line_length(MAX_LINE_BYTES)
     });
     let session = match serve_server_with_ct(server, transport, stop.clone()).await {
         Ok(session) => session,
-        // Gone before it said anything, or we were told to stop: both are a quiet end.
+        // The client disconnected before its first message, or we stopped: not an error.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(_) if stop.is_cancelled() => return Ok(()),
         Err(error) => return Err(StdioError::Handshake(Box::new(error))),

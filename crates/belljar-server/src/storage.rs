@@ -1,22 +1,22 @@
-//! How large what is kept is, for Prometheus.
+//! The sizes of the store, as metrics.
 
 use std::fmt::Write as _;
 
-/// Bytes of what is kept.
+/// Sizes of the store, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StorageSizes {
-    /// By kind.
+    /// The bytes of each kind of record.
     pub kinds: Vec<(&'static str, u64)>,
-    /// The whole file.
+    /// The size of the database file.
     pub file: u64,
-    /// Its write-ahead log.
+    /// The size of its write-ahead log.
     pub log: u64,
-    /// Of the file, what nothing is in.
+    /// The unused part of the database file.
     pub free: u64,
 }
 
 impl StorageSizes {
-    /// As text that Prometheus reads.
+    /// The same in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let mut gauge = |name: &str, help: &str, values: &[(String, u64)]| {

@@ -1,4 +1,4 @@
-//! The bearer token of the HTTP server: made once, readable by its owner only.
+//! The bearer token of the HTTP server: created once, readable by its owner only.
 
 #[cfg(test)]
 mod tests;
@@ -13,51 +13,51 @@ use std::{
 use belljar_paths::owner::{self, Purpose, UntrustedPath};
 use sha2::{Digest, Sha256};
 
-/// Who knows it may use the server. `Debug` does not show it.
+/// A secret that lets its bearer use the server. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct BearerToken(String);
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// It is not this user's alone.
-    #[error("the token is not used: {0}")]
+    /// Another user could have written the file or its directory.
+    #[error("cannot use the token file: {0}")]
     Untrusted(#[from] UntrustedPath),
     /// The file cannot be read or written.
-    #[error("token file {path}")]
+    #[error("cannot read or create token file {path}")]
     File {
-        /// Where it is.
+        /// Path of the token file.
         path: String,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Others may read it, so it is no secret.
+    /// Others can read the file, so the token is not a secret.
     #[error("token file {path} can be read by others; run: chmod 600 {path}")]
     Shared {
-        /// Where it is.
+        /// Path of the token file.
         path: String,
     },
-    /// What is in it is too easy to guess.
+    /// The file's content is too easy to guess.
     #[error("token file {path} must hold at least 32 characters without spaces")]
     Weak {
-        /// Where it is.
+        /// Path of the token file.
         path: String,
     },
 }
 
-impl Token {
-    /// The token in the file at `path`; the file is made, with a new token, if there is none.
+impl BearerToken {
+    /// The token in the file at `path`. Creates the file, with a new token, if it does not exist.
     ///
     /// # Errors
-    /// If the file or its directory is not this user's alone, the file cannot be read or made, is
-    /// readable by others, or holds no good token.
+    /// If another user owns or can write the file or its directory, if others can read the file, if
+    /// it cannot be read or created, or if it holds no good token.
     pub fn at(path: &Path) -> Result<Self, TokenError> {
         let shown = || path.display().to_string();
         let failed = |source| TokenError::File { path: shown(), source };
         let mut file = match owner::open(path, Purpose::State) {
             Err(error) if error.is_missing() => {
                 match make(path) {
-                    // Another process was quicker: its token is the one.
+                    // Another process was quicker: use its token.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     made => made.map_err(failed)?,
                 }
@@ -76,7 +76,7 @@ impl Token {
         Self::new(text.trim()).ok_or_else(|| TokenError::Weak { path: shown() })
     }
 
-    /// A token as given; `None` if it is too easy to guess.
+    /// The given text as a token; `None` if it is too easy to guess.
     pub fn new(text: &str) -> Option<Self> {
         let fits = text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_graphic());
         fits.then(|| Self(text.to_owned()))
@@ -87,16 +87,16 @@ impl Token {
         &self.0
     }
 
-    /// Whether this is it. How long the comparison takes tells nothing about the token: it is made
-    /// on digests, and whoever guesses does not choose those.
-    pub(crate) fn is(&self, guess: &str) -> bool {
+    /// Whether a client sent this token. It compares digests, so its duration reveals nothing: a
+    /// client cannot choose the digest.
+    pub(crate) fn matches(&self, guess: &str) -> bool {
         Sha256::digest(&self.0) == Sha256::digest(guess)
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
+        f.write_str("BearerToken(…)")
     }
 }
 
@@ -117,8 +117,8 @@ fn make(path: &Path) -> io::Result<()> {
     written
 }
 
-/// 32 bytes nobody can guess. The kernel's source does not fail once it is initialised, and
-/// without it there is no safe way to go on.
+/// 32 random bytes. The kernel's source does not fail once it is initialised, and without it there
+/// is no safe way to continue.
 pub(crate) fn random_bytes() -> [u8; 32] {
     let mut bytes = [0; 32];
     let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());

@@ -1,9 +1,8 @@
-//! The tools a model always sees, in as few words as teach their use (E4).
+//! The tools that a model always sees, described in as few words as teach their use (E4).
 //!
-//! All that is said of them together stays under 400 tokens, however many tools are behind the
-//! gateway; a test holds them to it. What a word less would cost in wrong calls was weighed: field
-//! names speak for themselves, a wrong field is answered with the right one, and what can be done
-//! with a workflow is told by the answers about it.
+//! All descriptions together stay under 400 tokens, however many tools are behind the gateway; a
+//! test checks it. Fewer words would cost wrong calls. Field names speak for themselves, an error
+//! names the right field, and the answers about a workflow list its commands.
 
 #[cfg(test)]
 mod tests;
@@ -15,21 +14,21 @@ use serde_json::{Value, json};
 
 use crate::backend::PassThrough;
 
-/// Runs code.
+/// Runs code in a sandbox, alone or in a session.
 pub(crate) const EXECUTE: &str = "execute_code";
-/// Finds tools.
+/// Finds upstream tools by intent.
 pub(crate) const SEARCH: &str = "search_tools";
-/// Looks at a run.
+/// Gives the state or the result of a run.
 pub(crate) const GET_RUN: &str = "get_run";
-/// Keeps sandboxes between runs.
+/// Creates, uses and ends sessions.
 pub(crate) const SANDBOX: &str = "sandbox";
-/// Runs a workflow.
+/// Starts a workflow from its source.
 pub(crate) const RUN_WORKFLOW: &str = "run_workflow";
-/// Steers a workflow.
+/// Sends a command to a workflow.
 pub(crate) const WORKFLOW_COMMAND: &str = "workflow_command";
-/// Looks at a workflow.
+/// Gives the state or the events of a workflow.
 pub(crate) const GET_WORKFLOW: &str = "get_workflow";
-/// All of them, whether they are offered or not.
+/// All of these names, whether the tools are offered or not.
 pub(crate) const NAMES: &[&str] =
     &[EXECUTE, SEARCH, GET_RUN, SANDBOX, RUN_WORKFLOW, WORKFLOW_COMMAND, GET_WORKFLOW];
 
@@ -44,19 +43,19 @@ const RUN_WORKFLOW_TEXT: &str = "Run a durable DAG, YAML or {tasks: [{id, tool, 
 const WORKFLOW_COMMAND_TEXT: &str = "Steer a workflow.";
 const GET_WORKFLOW_TEXT: &str = "How it stands.";
 
-/// Whether workflows are offered: the operator may have switched them off.
+/// Whether the tools for workflows are offered: the operator may have switched them off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Workflows {
-    /// They are.
+pub(crate) enum WorkflowTools {
+    /// They are in the list of tools.
     Offered,
-    /// They are not.
+    /// They are not in the list.
     Off,
 }
 
 /// The definitions of the gateway's own tools.
-pub(crate) fn own(workflows: Workflows) -> Vec<Tool> {
-    // Those that change something say nothing of it: what the code calls decides what they do, and
-    // the defaults (writes, destroys, open world) are the honest ones.
+pub(crate) fn own(workflows: WorkflowTools) -> Vec<Tool> {
+    // Tools that change something get no annotations: the code decides what they do, and the
+    // defaults (writes, destroys, open world) are the honest ones.
     let (acts, looks) = (ToolAnnotations::new(), ToolAnnotations::new().read_only(true));
     let search_input = json!({"type": "object", "properties": {"intent": {}}});
     let get_input = json!({"type": "object", "properties": {"run_id": {}, "wait_ms": {}}});
@@ -66,7 +65,7 @@ pub(crate) fn own(workflows: Workflows) -> Vec<Tool> {
         tool(GET_RUN, "Get run", GET_RUN_TEXT, get_input, &looks),
         tool(SANDBOX, "Sandbox", SANDBOX_TEXT, sandbox_input(), &acts),
     ];
-    if workflows == Workflows::Offered {
+    if workflows == WorkflowTools::Offered {
         let run = json!({"type": "object", "properties": {"workflow": {}, "inputs": {}}});
         let command = json!({"type": "object", "properties": {"id": {}, "command": {}}});
         let get = json!({"type": "object", "properties": {"id": {}, "wait_ms": {}}});
@@ -92,8 +91,7 @@ fn tool(
         .with_annotations(hints.clone())
 }
 
-/// What a tool answers with. Clients check answers against it and programs read it; few of them show
-/// it to models.
+/// The output schema of a tool. Clients check answers against it; few of them show it to models.
 fn output(name: &str) -> Value {
     if ![EXECUTE, GET_RUN].contains(&name) {
         return json!({"type": "object"});
@@ -127,7 +125,7 @@ fn sandbox_input() -> Value {
 }
 
 /// An upstream tool, as its server describes it.
-pub(crate) fn passed(tool: PassThrough) -> Tool {
+pub(crate) fn upstream_tool(tool: PassThrough) -> Tool {
     let mut shown = Tool::new_with_raw(
         Cow::Owned(tool.name),
         tool.description.map(Cow::Owned),
@@ -139,7 +137,7 @@ pub(crate) fn passed(tool: PassThrough) -> Tool {
     shown
 }
 
-/// A literal above is an object; anything else would show at once in the first test.
+/// The literals above are objects; anything else would fail the first test.
 fn object(value: Value) -> JsonObject {
     match value {
         Value::Object(object) => object,

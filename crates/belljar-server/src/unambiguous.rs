@@ -1,8 +1,8 @@
-//! Messages that two readers could read differently are not read at all.
+//! Refuses messages that two readers could understand differently.
 //!
 //! The protocol library keeps the last of two equal keys. A client, a log or a proxy that keeps the
-//! first has seen another call than the one that is made, so such a message is refused before the
-//! library sees it, over both transports.
+//! first sees a different call than the one that is made. Both transports refuse such a message
+//! before the library sees it.
 
 #[cfg(test)]
 mod tests;
@@ -32,17 +32,17 @@ use tokio::{
 
 use crate::api::error::ApiError;
 
-/// What is passed on at once, between the reader of lines and the protocol library.
+/// Size of the pipe between the line reader and the protocol library.
 const PIPE_BYTES: usize = 64 << 10;
-/// A buffer that a large message needed is given back.
+/// A buffer that a large message made larger than this shrinks again.
 const KEPT_BYTES: usize = 1 << 20;
-/// JSON values in one message: the library takes up to 200 bytes for each.
+/// The most JSON values in one message: the library needs up to 200 bytes for each.
 const MAX_PARTS: usize = 1_000_000;
-/// UTF-8's.
+/// The UTF-8 encoding of U+FEFF.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The answer to a message that is not read; `None` if it may be.
-fn refusal(message: &[u8]) -> Option<Refusal> {
+/// Why a message must not be read; `None` if it may be.
+fn refusal(message: &[u8]) -> Option<MessageRefusal> {
     let message = without_mark(message);
     #[derive(Deserialize)]
     struct Envelope {
@@ -52,29 +52,32 @@ fn refusal(message: &[u8]) -> Option<Refusal> {
     if message.trim_ascii().is_empty() {
         return None;
     }
-    // Before anything is made of it.
+    // Checked before anything is decoded.
     if has_too_many_parts(message) {
-        tracing::warn!("a message of too many parts was refused");
+        tracing::warn!("refused a message with too many JSON values");
         let why = format!("the message has more than {MAX_PARTS} JSON values");
-        return Some(Refusal { id: None, error: ErrorData::invalid_request(why, None) });
+        return Some(MessageRefusal { id: None, error: ErrorData::invalid_request(why, None) });
     }
     let flaw = check_keys(message).err()?;
     if let JsonFlaw::Malformed(_) = flaw {
-        tracing::warn!(%flaw, "a message was refused");
-        return Some(Refusal { id: None, error: ErrorData::parse_error(flaw.to_string(), None) });
+        tracing::warn!(%flaw, "refused a message");
+        return Some(MessageRefusal {
+            id: None,
+            error: ErrorData::parse_error(flaw.to_string(), None),
+        });
     }
     let envelope = serde_json::from_slice::<Envelope>(message).ok();
     let id = envelope.filter(|envelope| envelope.method.is_some()).and_then(|one| one.id);
-    tracing::warn!(%flaw, "a message was refused");
-    Some(Refusal { id, error: ErrorData::invalid_params(flaw.to_string(), None) })
+    tracing::warn!(%flaw, "refused a message");
+    Some(MessageRefusal { id, error: ErrorData::invalid_params(flaw.to_string(), None) })
 }
 
-/// A message as the protocol library reads it, which ignores a byte order mark.
+/// The message without its byte order mark, which the protocol library ignores.
 fn without_mark(message: &[u8]) -> &[u8] {
     message.strip_prefix(BYTE_ORDER_MARK).unwrap_or(message)
 }
 
-/// Whether it would take too much memory: the library makes a value of each part.
+/// Whether decoding it would take too much memory: the library allocates for each value.
 fn has_too_many_parts(message: &[u8]) -> bool {
     let (mut parts, mut in_string, mut is_escaped) = (1_usize, false, false);
     for byte in message {
@@ -89,25 +92,25 @@ fn has_too_many_parts(message: &[u8]) -> bool {
     parts > MAX_PARTS
 }
 
-/// Why a message is not read.
+/// The error that answers a refused message.
 #[derive(Debug)]
-struct Refusal {
-    /// Of the request; a notification or an answer has none that could be answered.
+struct MessageRefusal {
+    /// The id of the request; `None` for notifications and answers, which cannot be answered.
     id: Option<RequestId>,
     error: ErrorData,
 }
 
-/// Lets requests over HTTP through whose message has one meaning.
-pub(crate) async fn one_meaning(request: Request, next: Next) -> Response {
+/// Passes HTTP requests on whose message is unambiguous.
+pub(crate) async fn refuse_ambiguous(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();
-    // How large it may be has been seen to before it gets here.
+    // Its size was limited before it got here.
     let Ok(body) = to_bytes(body, usize::MAX).await else {
-        return ApiError::invalid("the body broke off").into_response();
+        return ApiError::invalid("the body ended early").into_response();
     };
-    if let Some(Refusal { id, error }) = refusal(&body) {
+    if let Some(MessageRefusal { id, error }) = refusal(&body) {
         let answer = TxJsonRpcMessage::<RoleServer>::error(error, id);
         let answer = serde_json::to_string(&answer).unwrap_or_default();
         let kind = [(header::CONTENT_TYPE, "application/json")];
@@ -116,14 +119,14 @@ pub(crate) async fn one_meaning(request: Request, next: Next) -> Response {
     next.run(Request::from_parts(parts, Body::from(body))).await
 }
 
-/// A transport over streams that reads only messages with one meaning.
-pub(crate) struct OneMeaning<T> {
+/// A transport over streams that reads only unambiguous messages.
+pub(crate) struct UnambiguousTransport<T> {
     inner: T,
-    refusals: mpsc::UnboundedReceiver<Refusal>,
+    refusals: mpsc::UnboundedReceiver<MessageRefusal>,
 }
 
-impl<T> OneMeaning<T> {
-    /// `transport` is made for the lines of `input` that may be read. Needs a running tokio runtime.
+impl<T> UnambiguousTransport<T> {
+    /// `transport` gets the lines of `input` that may be read. Needs a running tokio runtime.
     pub(crate) fn new(
         input: impl AsyncRead + Send + Unpin + 'static,
         max_line_bytes: usize,
@@ -136,7 +139,7 @@ impl<T> OneMeaning<T> {
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for OneMeaning<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for UnambiguousTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -150,8 +153,9 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for OneMeaning<T> {
         loop {
             tokio::select! {
                 biased;
-                Some(Refusal { id, error }) = self.refusals.recv() => {
-                    // Apart: whoever receives may stop waiting, and an answer is not to be torn.
+                Some(MessageRefusal { id, error }) = self.refusals.recv() => {
+                    // Sent from a task of its own: if `receive` is cancelled, the answer must not
+                    // be cut in half.
                     let answer = TxJsonRpcMessage::<RoleServer>::error(error, id);
                     tokio::spawn(self.inner.send(answer));
                 }
@@ -165,12 +169,12 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for OneMeaning<T> {
     }
 }
 
-/// Passes lines on until there are no more. Longer ones than may be are for the library to drop.
+/// Passes lines on until the input ends. The library drops lines that are too long.
 async fn pass_lines(
     input: impl AsyncRead + Unpin,
     max_line_bytes: usize,
     mut lines: DuplexStream,
-    refuse: mpsc::UnboundedSender<Refusal>,
+    refuse: mpsc::UnboundedSender<MessageRefusal>,
 ) {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
@@ -181,14 +185,16 @@ async fn pass_lines(
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        // The last line may lack its end; the library reads it all the same.
+        // The last line may lack its line feed; the library reads it anyway.
         let is_whole = line.ends_with(b"\n") || line.len() <= max_line_bytes;
         let refused = if is_whole && !is_rest { refusal(&line) } else { None };
         is_rest = !is_whole;
         let passed = match refused {
             None => lines.write_all(&line).await.is_ok(),
-            // Nobody asked, or it cannot be said who: only what could not be read is told.
-            Some(Refusal { id: None, ref error }) if error.code == ErrorCode::INVALID_PARAMS => {
+            // Without an id there is nobody to answer; only unreadable messages are reported.
+            Some(MessageRefusal { id: None, ref error })
+                if error.code == ErrorCode::INVALID_PARAMS =>
+            {
                 true
             }
             Some(refused) => refuse.send(refused).is_ok(),

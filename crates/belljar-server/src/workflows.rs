@@ -1,8 +1,8 @@
 //! The port to workflows: DAGs of tools, code and decisions that survive their host.
 //!
-//! The HTTP API and the MCP server ask, the `belljar` crate answers, in JSON: what a workflow, a
-//! command and an event look like is not known here. Two things are: who commands, because a model
-//! must not decide what a person is asked for, and which events are worth looking up for.
+//! The HTTP API and the MCP server ask, the backend answers in JSON. This crate does not know what
+//! a workflow, a command or an event looks like. It knows two things: who sends a command, because
+//! a model must not decide for a person, and which events a waiting client should look at.
 
 use std::{future::Future, time::Duration};
 
@@ -10,147 +10,163 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Keeps workflows. One that was made goes on by itself, whoever asked for it.
-pub trait Workflows: Send + Sync + 'static {
-    /// Whether there are any to be had here: the operator may have switched them off.
+/// Runs workflows. A workflow continues by itself, whether or not its client is still connected.
+pub trait WorkflowBackend: Send + Sync + 'static {
+    /// Whether workflows are offered: the operator may have switched them off.
     fn offers_workflows(&self) -> bool {
         true
     }
 
-    /// Checks a workflow, makes it durable, and has it begin. Its id.
+    /// Checks a workflow, stores it, starts it, and returns its id.
     fn run_workflow(
         &self,
         request: WorkflowRequest,
-    ) -> impl Future<Output = Result<String, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<String, WorkflowApiError>> + Send;
 
-    /// Makes a workflow that is what another was at a checkpoint, and has it go on. Its id.
+    /// Creates and starts a workflow from a checkpoint of another, and returns its id.
     fn fork_workflow(
         &self,
         id: &str,
         fork: WorkflowFork,
-    ) -> impl Future<Output = Result<String, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<String, WorkflowApiError>> + Send;
 
-    /// Forgets a workflow that has ended.
-    fn forget_workflow(&self, id: &str) -> impl Future<Output = Result<(), WorkflowError>> + Send;
+    /// Deletes a workflow that has ended.
+    fn forget_workflow(
+        &self,
+        id: &str,
+    ) -> impl Future<Output = Result<(), WorkflowApiError>> + Send;
 
-    /// How a workflow stands.
+    /// The current state of a workflow.
     fn workflow(
         &self,
         id: &str,
-    ) -> impl Future<Output = Result<WorkflowReport, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<WorkflowReport, WorkflowApiError>> + Send;
 
-    /// Workflows, newest first; those before `before`, an id, if given.
+    /// Workflows, newest first; only those older than the workflow `before`, if given.
     fn workflows(
         &self,
         at_most: u32,
         before: Option<&str>,
-    ) -> impl Future<Output = Result<Vec<WorkflowInfo>, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<Vec<WorkflowInfo>, WorkflowApiError>> + Send;
 
-    /// What happened to a workflow after the event with this number, oldest first; if that is
-    /// nothing, it is waited for this long.
+    /// Events of a workflow after the one with this number, oldest first. If there are none, waits
+    /// this long for one.
     fn workflow_events(
         &self,
         id: &str,
         after: u64,
         at_most: u32,
         wait: Duration,
-    ) -> impl Future<Output = Result<Vec<WorkflowEvent>, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<Vec<WorkflowEventInfo>, WorkflowApiError>> + Send;
 
-    /// Asks something of a workflow, durably and once per id of a command, and waits this long for
-    /// the answer. Who may not ask for it is told [`WorkflowError::NotYours`].
+    /// Sends a command durably, at most once per command id, and waits this long for the answer. A
+    /// sender without the right gets [`WorkflowApiError::NotYours`].
     fn command_workflow(
         &self,
         id: &str,
-        command: WorkflowCommand,
+        command: WorkflowCommandRequest,
         wait: Duration,
-    ) -> impl Future<Output = Result<CommandAnswer, WorkflowError>> + Send;
+    ) -> impl Future<Output = Result<WorkflowCommandAnswer, WorkflowApiError>> + Send;
 }
 
-/// A workflow that is asked for, as another was.
+/// A request for a new workflow that starts from a checkpoint of another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkflowFork {
-    /// At which checkpoint; the newest at which it had not ended if absent.
+    /// The number of the checkpoint; the newest at which the workflow had not ended if absent.
     pub at: Option<u64>,
-    /// What it is to be called; the backend thinks of something if absent.
+    /// The id of the new workflow; the backend chooses one if absent.
     pub id: Option<String>,
-    /// Whether it begins paused.
+    /// Whether it starts paused.
     pub paused: bool,
 }
 
-/// A workflow that is asked for.
+/// A request to run a workflow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkflowRequest {
-    /// What it is.
-    pub workflow: Written,
-    /// What it is given.
+    /// The workflow as its author wrote it.
+    pub workflow: WorkflowSource,
+    /// Values for the inputs it declares.
     pub inputs: Map<String, Value>,
-    /// What it is to be called; the backend thinks of something if absent.
+    /// The id of the new workflow; the backend chooses one if absent.
     pub id: Option<String>,
 }
 
-/// A workflow, as somebody wrote it.
+/// A workflow as its author wrote it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Written {
+pub enum WorkflowSource {
     /// A DAG or an agent, as an object or a list of tasks.
     Json(Value),
     /// The text of a file, YAML or JSON.
     Text(String),
 }
 
-/// How a workflow stands.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WorkflowReport {
-    /// `id`, `name`, `status`, `tasks`, and, once they say something, `output`, `failure`,
-    /// `decisions`, `rollback`, its place in the `queue`, why it needs `attention` and more. [`told`](Self::told) is in it as `events`.
-    pub value: Value,
-    /// The number of the newest event that it takes into account.
-    pub told: u64,
-    /// Whether it has ended: nothing happens any more by itself.
-    pub is_over: bool,
-    /// What a person could answer with yes or no.
-    pub questions: Vec<Question>,
+impl WorkflowSource {
+    /// Reads the `workflow` of a request; gives the value back if it cannot be one.
+    pub(crate) fn from_value(given: Value) -> Result<Self, Value> {
+        match given {
+            Value::String(text) => Ok(Self::Text(text)),
+            Value::Object(_) | Value::Array(_) => Ok(Self::Json(given)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Err(given),
+        }
+    }
 }
 
-/// Something that a person is asked by a workflow.
+/// The state of a workflow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkflowReport {
+    /// `id`, `name`, `status`, `tasks`; and where they apply, `output`, `failure`, `decisions`,
+    /// `rollback`, its position in the `queue`, why it needs `attention`, and more.
+    /// [`last_event`](Self::last_event) is in it as `events`.
+    pub value: Value,
+    /// The number of the newest event that is reflected here.
+    pub last_event: u64,
+    /// Whether it has ended: nothing more happens by itself.
+    pub is_over: bool,
+    /// Open questions that a person can answer with yes or no.
+    pub questions: Vec<WorkflowQuestion>,
+}
+
+/// A question of a workflow to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    /// The decision's id, for `approve` and `reject`.
+pub struct WorkflowQuestion {
+    /// The id of the decision, for `approve` and `reject`.
     pub decision: String,
-    /// What is asked.
+    /// Text of the question; it may come from a model.
     pub message: String,
-    /// When no answer becomes a no, in milliseconds since 1970.
+    /// When it counts as rejected, in milliseconds since 1970.
     pub expires_ms: Option<u64>,
 }
 
-/// Something asked of a workflow.
+/// A command to a workflow.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WorkflowCommand {
-    /// A second command with the same id is the first one; the backend thinks of one if absent.
+pub struct WorkflowCommandRequest {
+    /// A workflow takes each id once; the backend chooses one if absent.
     pub id: Option<String>,
-    /// `command` names it; the other fields are what it takes.
+    /// `command` is its name; the other fields are its arguments.
     pub command: Map<String, Value>,
-    /// Who asks.
-    pub by: By,
+    /// Decides which commands are allowed.
+    pub by: CommandSender,
 }
 
-/// Who asks something of a workflow.
+/// The sender of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum By {
-    /// A model: what a person is asked to decide is not its to decide, nor to go around.
+pub enum CommandSender {
+    /// A model: it may not decide what a person is asked to decide, nor work around it.
     Agent,
     /// A person, or a program that acts for them; the name is for the record.
     Person(String),
 }
 
-/// What became of a command.
+/// The workflow's answer to a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CommandAnswer {
-    /// The command's id.
+#[schemars(rename = "CommandAnswer")]
+pub struct WorkflowCommandAnswer {
+    /// The id of the command, chosen or given.
     pub command_id: String,
-    /// Whether it was done; absent while nobody has taken it.
+    /// Whether the workflow accepted it; absent while it is in the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<bool>,
-    /// Why it was not.
+    /// Why the workflow refused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -158,127 +174,139 @@ pub struct CommandAnswer {
 /// A workflow in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WorkflowInfo {
-    /// Its id.
+    /// The id that requests name it by.
     pub id: String,
-    /// What its author calls it.
+    /// The name its author gave it.
     pub name: String,
-    /// How it stands: `queued`, `needs_attention`, `running`, `paused`, `completed`, `failed`, `aborted`, …
+    /// Its status: `queued`, `needs_attention`, `running`, `paused`, `completed`, `failed`,
+    /// `aborted`, …
     pub status: String,
-    /// When it was made, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When it last changed.
+    /// When it last changed, in milliseconds since 1970.
     pub updated_ms: u64,
 }
 
-/// Something that happened to a workflow.
+/// An event of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct WorkflowEvent {
+#[schemars(rename = "WorkflowEvent")]
+pub struct WorkflowEventInfo {
     /// Its number: 1, 2, 3 … without a gap.
     pub seq: u64,
-    /// What happened: `task_started`, `decision_required`, …
+    /// The kind of event: `task_started`, `decision_required`, …
     pub name: String,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The details.
+    /// Details, which depend on the kind.
     pub data: Value,
-    /// In a few words, for people who look on.
+    /// The event in a few words, for people who follow the workflow.
     #[serde(skip)]
     pub line: String,
-    /// Whether it matters to those who wait.
+    /// What it means for clients that wait for the workflow.
     #[serde(skip)]
-    pub news: News,
+    pub effect: EventEffect,
 }
 
-/// Whether an event matters to those who wait for a workflow.
+/// What an event means for clients that wait for its workflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum News {
-    /// It goes on.
+pub enum EventEffect {
+    /// The workflow continues, and so does the wait.
     #[default]
-    Step,
-    /// Somebody has to decide, or it is paused: who waits should look.
-    Turn,
-    /// It has ended.
-    End,
-    /// It had ended, and goes on.
-    Again,
+    Continues,
+    /// Somebody has to decide, or the workflow is paused: the wait is over.
+    NeedsAttention,
+    /// The workflow has ended: the wait is over.
+    Ends,
+    /// The workflow had ended and continues.
+    Resumes,
 }
 
-/// Why something was not done for a workflow. Nothing was changed.
+impl EventEffect {
+    /// Whether a client that waits for the workflow should look at it now.
+    pub(crate) const fn ends_wait(self) -> bool {
+        match self {
+            Self::NeedsAttention | Self::Ends => true,
+            Self::Continues | Self::Resumes => false,
+        }
+    }
+}
+
+/// Why a request about a workflow failed. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WorkflowError {
-    /// The operator switched them off, or there is nowhere to keep them.
-    #[error("there are no workflows here")]
+pub enum WorkflowApiError {
+    /// The operator switched workflows off, or there is no store for them.
+    #[error("this server does not offer workflows")]
     Off,
-    /// There is none.
-    #[error("no workflow is called {id}")]
+    /// No workflow has this id.
+    #[error("no workflow has the id {id}")]
     Unknown {
-        /// What was asked for.
+        /// The id that was asked for.
         id: String,
     },
-    /// There is one already.
-    #[error("a workflow is called {id} already")]
+    /// Another workflow has this id.
+    #[error("a workflow with the id {id} already exists")]
     Taken {
-        /// What was asked for.
+        /// The id that was asked for.
         id: String,
     },
-    /// It has not ended.
-    #[error("workflow {id} has not ended, or somebody is at it")]
+    /// Only ended workflows can be deleted.
+    #[error("workflow {id} has not ended, or a host is still working on it")]
     NotOver {
-        /// What was asked for.
+        /// The id that was asked for.
         id: String,
     },
-    /// More wait for their turn than the operator lets.
+    /// The queue is as long as the operator allows.
     #[error("{why}")]
     Busy {
-        /// How many wait.
+        /// The length of the queue, in words.
         why: String,
     },
-    /// It is not a workflow, or not one that can run here.
+    /// It is not a valid workflow, or it cannot run here.
     #[error("{}", .faults.join("; "))]
     Faulty {
-        /// Everything that is wrong with it, with where.
+        /// Every fault, with its position.
         faults: Vec<String>,
     },
-    /// It does not fit.
-    #[error("{what} is larger than the {most_bytes} bytes it may have")]
+    /// A part of the request is too large to store.
+    #[error("{what} is larger than {most_bytes} bytes")]
     TooLarge {
-        /// What.
+        /// The part that is too large.
         what: &'static str,
-        /// How large it may be.
+        /// The most bytes it may have.
         most_bytes: u64,
     },
-    /// There is no such command, or it takes something else.
+    /// There is no such command, or it takes other arguments.
     #[error("{why}")]
     BadCommand {
-        /// What is wrong with it.
+        /// What is wrong with the command.
         why: String,
     },
-    /// A person decides that.
+    /// Only a person may decide this.
     #[error("{why}")]
     NotYours {
-        /// What is theirs.
+        /// The decision that belongs to a person.
         why: String,
-        /// How they do it.
+        /// How a person makes it.
         hint: String,
     },
-    /// It is beyond what the operator allows.
+    /// The operator does not allow it.
     #[error("{why}")]
     Refused {
-        /// Why.
+        /// What is not allowed.
         why: String,
-        /// What to do about it.
+        /// How the operator can allow it.
         hint: Option<String>,
     },
     /// The host could not do it. The operator's log says more.
     #[error("{message}")]
     Failed {
-        /// What happened.
+        /// What failed, without host paths.
         message: String,
     },
 }
 
-impl WorkflowError {
-    /// The stable name of the kind.
+impl WorkflowApiError {
+    /// The stable code of the error.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Off => "workflow.off",
@@ -295,14 +323,14 @@ impl WorkflowError {
         }
     }
 
-    /// What to do about it.
+    /// What the client can do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Off => Some("the operator's configuration has `[workflows] serve = false`"),
-            Self::Unknown { .. } => Some("GET /v1/workflows lists those there are"),
-            Self::Taken { .. } => Some("leave `id` out, or look at the one there is"),
+            Self::Unknown { .. } => Some("GET /v1/workflows lists the workflows"),
+            Self::Taken { .. } => Some("leave `id` out, or choose another"),
             Self::NotOver { .. } => Some("abort it first"),
-            Self::Busy { .. } => Some("try again when others have ended"),
+            Self::Busy { .. } => Some("retry when others have ended"),
             Self::NotYours { hint, .. } => Some(hint),
             Self::Refused { hint, .. } => hint.as_deref(),
             Self::Faulty { .. }
@@ -313,22 +341,24 @@ impl WorkflowError {
     }
 }
 
-/// The largest workflow, and the largest inputs, as text: both are in its checkpoints.
+/// The largest workflow, and the largest inputs, as text: both are part of its checkpoints.
 const MAX_BYTES: usize = 4 << 20;
 
 impl WorkflowRequest {
-    /// Refuses what is too large to be kept at every step.
-    pub(crate) fn check_size(&self) -> Result<(), WorkflowError> {
+    /// Refuses requests that are too large to store at every step.
+    pub(crate) fn check_size(&self) -> Result<(), WorkflowApiError> {
         let bytes = match &self.workflow {
-            Written::Json(given) => given.to_string().len(),
-            Written::Text(text) => text.len(),
+            WorkflowSource::Json(given) => given.to_string().len(),
+            WorkflowSource::Text(text) => text.len(),
         };
         let given: usize =
             self.inputs.iter().map(|(name, value)| name.len() + value.to_string().len()).sum();
         let most_bytes = MAX_BYTES as u64;
         match (bytes > MAX_BYTES, given > MAX_BYTES) {
-            (true, _) => Err(WorkflowError::TooLarge { what: "the workflow", most_bytes }),
-            (_, true) => Err(WorkflowError::TooLarge { what: "what it is given", most_bytes }),
+            (true, _) => Err(WorkflowApiError::TooLarge { what: "the workflow", most_bytes }),
+            (_, true) => {
+                Err(WorkflowApiError::TooLarge { what: "the object of inputs", most_bytes })
+            }
             (false, false) => Ok(()),
         }
     }
@@ -337,7 +367,7 @@ impl WorkflowRequest {
 /// The longest id of a workflow or a command that a client may choose.
 pub(crate) const MAX_ID: usize = 64;
 
-/// Whether a client may choose this id: it is in paths, and in lists that people read.
+/// Whether a client may choose this id: it appears in paths, and in lists that people read.
 pub(crate) fn is_fit_for_id(id: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let starts = id.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());

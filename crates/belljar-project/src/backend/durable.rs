@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_server::{ApprovalKind, ApprovalRequest, EndRun, Observer, RunInfo, RunReport};
+use belljar_server::{ApprovalKind, ApprovalRequest, EndRun, RunInfo, RunReport, RunReporter};
 use belljar_store::{Approvals, RunSummary, Store};
 use serde_json::{Value, json};
 use tokio::{
@@ -120,7 +120,7 @@ impl ProjectBackend {
         found.into_iter().map(records::run).collect()
     }
 
-    pub(super) async fn take_up(&self, id: &str, observer: Observer) -> Option<RunReport> {
+    pub(super) async fn take_up(&self, id: &str, observer: RunReporter) -> Option<RunReport> {
         let aborted = observer.aborted();
         let resumed = self.executor.take_up(id, Arc::new(Told { observer }), aborted).await;
         let report = match resumed {

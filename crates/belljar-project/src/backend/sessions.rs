@@ -8,7 +8,7 @@ use belljar_runtime::{
 };
 use belljar_server::{
     CheckpointInfo, CheckpointTaken, ExecuteRequest, FileContent, FileInfo, FileKind, FileList,
-    Observer, RunReport, SessionError, SessionInfo, SessionRequest, Sessions,
+    RunReport, RunReporter, SessionError, SessionInfo, SessionRequest, Sessions,
 };
 
 use super::{ProjectBackend, language, report};
@@ -58,7 +58,7 @@ impl Sessions for ProjectBackend {
         &self,
         id: &str,
         request: ExecuteRequest,
-        observer: Observer,
+        observer: RunReporter,
     ) -> Result<RunReport, SessionError> {
         let kept = self.kept(id).await?;
         let run = run_id();
@@ -151,7 +151,7 @@ impl ProjectBackend {
         kept: &KeptSession,
         run: String,
         mut request: ExecuteRequest,
-        observer: Observer,
+        observer: RunReporter,
     ) -> RunResult {
         let aborted = observer.aborted();
         if let Some(error) = limit_of_session(&request.limits) {

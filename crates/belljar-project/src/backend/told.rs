@@ -6,7 +6,7 @@ use std::{
 };
 
 use belljar_runtime::{Listener, Stream};
-use belljar_server::{ApprovalKind, ApprovalRequest, Observer};
+use belljar_server::{ApprovalKind, ApprovalRequest, RunReporter};
 use belljar_tools::{ApprovalNotice, Reach, Tool};
 
 use super::records::arguments;
@@ -14,7 +14,7 @@ use super::records::arguments;
 /// Passes on what the bridge tells.
 #[derive(Debug)]
 pub(super) struct Told {
-    pub(super) observer: Observer,
+    pub(super) observer: RunReporter,
 }
 
 impl belljar_tools::Observer for Told {
@@ -55,14 +55,14 @@ impl belljar_tools::Observer for Told {
 /// the rest.
 #[derive(Debug)]
 pub(super) struct Prints {
-    observer: Observer,
+    observer: RunReporter,
     stdout: Mutex<Vec<u8>>,
     stderr: Mutex<Vec<u8>>,
 }
 
 impl Prints {
     /// A listener, if somebody wants to hear.
-    pub(super) fn listener(observer: &Observer) -> Option<Arc<dyn Listener>> {
+    pub(super) fn listener(observer: &RunReporter) -> Option<Arc<dyn Listener>> {
         let listener = || -> Arc<dyn Listener> {
             let observer = observer.clone();
             Arc::new(Self { observer, stdout: Mutex::default(), stderr: Mutex::default() })

@@ -11,8 +11,9 @@ use std::{
 };
 
 use belljar_server::{
-    By, CommandAnswer, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowFork, WorkflowInfo,
-    WorkflowReport, WorkflowRequest, Workflows,
+    CommandSender, WorkflowApiError, WorkflowBackend, WorkflowCommandAnswer,
+    WorkflowCommandRequest, WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowReport,
+    WorkflowRequest,
 };
 use belljar_workflow::{
     WorkflowError as FlowError, WorkflowStoreError,
@@ -100,16 +101,16 @@ impl ProjectBackend {
         }
     }
 
-    fn all_flows(&self) -> Result<&Flows, WorkflowError> {
-        self.flows.as_ref().ok_or(WorkflowError::Off)
+    fn all_flows(&self) -> Result<&Flows, WorkflowApiError> {
+        self.flows.as_ref().ok_or(WorkflowApiError::Off)
     }
 
-    async fn known(&self, id: &str) -> Result<&Flows, WorkflowError> {
+    async fn known(&self, id: &str) -> Result<&Flows, WorkflowApiError> {
         let flows = self.all_flows()?;
         // Those of others, such as a person's at the command line, have terms of their own.
         match flows.find(id).await.map_err(told)? {
             Some(row) if row.caller == self.terms.caller => Ok(flows),
-            Some(_) | None => Err(WorkflowError::Unknown { id: id.to_owned() }),
+            Some(_) | None => Err(WorkflowApiError::Unknown { id: id.to_owned() }),
         }
     }
 
@@ -118,12 +119,12 @@ impl ProjectBackend {
     }
 }
 
-impl Workflows for ProjectBackend {
+impl WorkflowBackend for ProjectBackend {
     fn offers_workflows(&self) -> bool {
         self.flows.is_some()
     }
 
-    async fn run_workflow(&self, request: WorkflowRequest) -> Result<String, WorkflowError> {
+    async fn run_workflow(&self, request: WorkflowRequest) -> Result<String, WorkflowApiError> {
         let flows = self.all_flows()?;
         let (dag, warnings) = asked::workflow(request.workflow, self.code_of_workflows())?;
         let caller = self.terms.caller.clone();
@@ -133,20 +134,24 @@ impl Workflows for ProjectBackend {
         Ok(id)
     }
 
-    async fn fork_workflow(&self, id: &str, fork: WorkflowFork) -> Result<String, WorkflowError> {
+    async fn fork_workflow(
+        &self,
+        id: &str,
+        fork: WorkflowFork,
+    ) -> Result<String, WorkflowApiError> {
         let flows = self.known(id).await?;
         let paused_by = fork.paused.then(|| PERSON.to_owned());
         let fork = Fork { at: fork.at, id: fork.id, paused_by };
         flows.fork(id, fork).await.map_err(told)
     }
 
-    async fn forget_workflow(&self, id: &str) -> Result<(), WorkflowError> {
+    async fn forget_workflow(&self, id: &str) -> Result<(), WorkflowApiError> {
         self.known(id).await?.forget(id).await.map_err(told)?;
         self.warnings.forget(id);
         Ok(())
     }
 
-    async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowError> {
+    async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowApiError> {
         let flows = self.known(id).await?;
         let machine = flows.look(id, None).await.map_err(told)?;
         let row = flows.find(id).await.map_err(told)?;
@@ -161,7 +166,7 @@ impl Workflows for ProjectBackend {
         &self,
         at_most: u32,
         before: Option<&str>,
-    ) -> Result<Vec<WorkflowInfo>, WorkflowError> {
+    ) -> Result<Vec<WorkflowInfo>, WorkflowApiError> {
         let filter = Filter { caller: Some(self.terms.caller.clone()), ..Filter::default() };
         let listed = self.all_flows()?.list(filter, before, at_most).await;
         Ok(listed.map_err(told)?.into_iter().map(info).collect())
@@ -173,7 +178,7 @@ impl Workflows for ProjectBackend {
         after: u64,
         at_most: u32,
         wait: Duration,
-    ) -> Result<Vec<WorkflowEvent>, WorkflowError> {
+    ) -> Result<Vec<WorkflowEventInfo>, WorkflowApiError> {
         let flows = self.known(id).await?;
         let events = flows.events(id, after, at_most, wait).await.map_err(told)?;
         Ok(events.iter().map(report::event).collect())
@@ -182,13 +187,13 @@ impl Workflows for ProjectBackend {
     async fn command_workflow(
         &self,
         id: &str,
-        command: WorkflowCommand,
+        command: WorkflowCommandRequest,
         wait: Duration,
-    ) -> Result<CommandAnswer, WorkflowError> {
+    ) -> Result<WorkflowCommandAnswer, WorkflowApiError> {
         let flows = self.known(id).await?;
         let asked = asked::command(command.command)?;
         let by = match command.by {
-            By::Agent => {
+            CommandSender::Agent => {
                 let machine = flows.look(id, None).await.map_err(told)?;
                 // One that was taken before is not taken again: it has its answer.
                 let id = command.id.as_deref();
@@ -197,7 +202,7 @@ impl Workflows for ProjectBackend {
                 }
                 AGENT.to_owned()
             }
-            By::Person(name) => name,
+            CommandSender::Person(name) => name,
         };
         let answer = flows.command(id, command.id, &by, asked, wait).await.map_err(told)?;
         let (accepted, reason) = match answer.answer {
@@ -205,7 +210,7 @@ impl Workflows for ProjectBackend {
             Answered::Refused(why) => (Some(false), Some(why)),
             Answered::NotYet => (None, None),
         };
-        Ok(CommandAnswer { command_id: answer.id, accepted, reason })
+        Ok(WorkflowCommandAnswer { command_id: answer.id, accepted, reason })
     }
 }
 
@@ -251,30 +256,32 @@ fn info(row: FlowRow) -> WorkflowInfo {
 }
 
 /// Why something was not done, in the port's words.
-fn told(error: FlowsError) -> WorkflowError {
+fn told(error: FlowsError) -> WorkflowApiError {
     match error {
-        FlowsError::NoStore => WorkflowError::Off,
-        FlowsError::Unknown(id) => WorkflowError::Unknown { id },
-        FlowsError::Exists(id) => WorkflowError::Taken { id },
-        error @ FlowsError::Busy { .. } => WorkflowError::Busy { why: error.to_string() },
+        FlowsError::NoStore => WorkflowApiError::Off,
+        FlowsError::Unknown(id) => WorkflowApiError::Unknown { id },
+        FlowsError::Exists(id) => WorkflowApiError::Taken { id },
+        error @ FlowsError::Busy { .. } => WorkflowApiError::Busy { why: error.to_string() },
         FlowsError::Faulty(faults) => {
-            WorkflowError::Faulty { faults: faults.0.iter().map(ToString::to_string).collect() }
+            WorkflowApiError::Faulty { faults: faults.0.iter().map(ToString::to_string).collect() }
         }
         error @ (FlowsError::CodeOff { .. }
         | FlowsError::ShellOff { .. }
-        | FlowsError::BadId(_)) => WorkflowError::Faulty { faults: vec![error.to_string()] },
+        | FlowsError::BadId(_)) => WorkflowApiError::Faulty { faults: vec![error.to_string()] },
         FlowsError::Workflow(FlowError::Store(WorkflowStoreError::Conflict(why))) => {
-            WorkflowError::BadCommand { why }
+            WorkflowApiError::BadCommand { why }
         }
         FlowsError::Workflow(FlowError::Store(error @ WorkflowStoreError::NoCheckpoint { .. })) => {
-            WorkflowError::BadCommand { why: error.to_string() }
+            WorkflowApiError::BadCommand { why: error.to_string() }
         }
         FlowsError::Workflow(FlowError::Store(WorkflowStoreError::Held { flow, .. })) => {
-            WorkflowError::NotOver { id: flow }
+            WorkflowApiError::NotOver { id: flow }
         }
         error @ (FlowsError::Files { .. } | FlowsError::Workflow(_)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "a workflow failed");
-            WorkflowError::Failed { message: "the workflow could not be read or kept".to_owned() }
+            WorkflowApiError::Failed {
+                message: "the workflow could not be read or kept".to_owned(),
+            }
         }
     }
 }

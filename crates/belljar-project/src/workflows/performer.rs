@@ -7,7 +7,7 @@ use std::{
 };
 
 use belljar_runtime::RunResult;
-use belljar_server::TaskMeasured;
+use belljar_server::TaskMeasurement;
 use belljar_tools::crash_point;
 use belljar_workflow::{
     CommitPoint, Job, Performer, SandboxAction, SqliteWorkflowStore, TaskEnding, TaskFailure,
@@ -140,7 +140,7 @@ impl Performer for Hands {
                 TaskEnding::Done { .. } => None,
                 TaskEnding::Failed { failure } => Some(failure.code.as_str()),
             };
-            meter.performed(TaskMeasured {
+            meter.performed(TaskMeasurement {
                 workflow: &job.flow,
                 task: instance,
                 kind: kind(work),

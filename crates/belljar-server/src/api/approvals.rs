@@ -1,4 +1,4 @@
-//! `/v1/approvals`: calls that wait for a person, who decides with the owner's token; and
+//! `/v1/approvals`: tool calls that wait for a person; whoever has the token decides. Also
 //! `/v1/tools/search`.
 
 use std::time::Instant;
@@ -9,14 +9,14 @@ use super::{
     Api,
     body::{DecisionRequest, SearchRequest},
     error::ApiError,
-    input::{Input, Named},
-    shapes::{ApprovalList, Decided},
+    input::{JsonBody, PathParams, bounded_count},
+    shapes::{ApprovalList, RecordedDecision},
 };
 use crate::backend::{Backend, ToolsFound};
 
-/// Who decided, as the audit log names them.
+/// Names the person who decided, in the audit log.
 const BY: &str = "the token's owner, over http";
-/// Tools that are found unless told, and at most.
+/// How many tools a search finds by default, and at most.
 const DEFAULT_FOUND: u32 = 5;
 const MOST_FOUND: u32 = 50;
 
@@ -28,22 +28,19 @@ pub(super) async fn list<B: Backend>(
 
 pub(super) async fn decide<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    Input(asked): Input<DecisionRequest>,
-) -> Result<Json<Decided>, ApiError> {
+    PathParams(id): PathParams<String>,
+    JsonBody(asked): JsonBody<DecisionRequest>,
+) -> Result<Json<RecordedDecision>, ApiError> {
     let (verdict, decision) = asked.into_verdict();
     api.backend().decide(&id, verdict, BY).await?;
-    Ok(Json(Decided { id, decision }))
+    Ok(Json(RecordedDecision { id, decision }))
 }
 
 pub(super) async fn search<B: Backend>(
     State(api): State<Api<B>>,
-    Input(SearchRequest { intent, k }): Input<SearchRequest>,
+    JsonBody(SearchRequest { intent, k }): JsonBody<SearchRequest>,
 ) -> Result<Json<ToolsFound>, ApiError> {
-    let k = k.unwrap_or(DEFAULT_FOUND);
-    if k == 0 || k > MOST_FOUND {
-        return Err(ApiError::invalid(format!("k: between 1 and {MOST_FOUND}")));
-    }
+    let k = bounded_count("k", k, DEFAULT_FOUND, MOST_FOUND)?;
     let began = Instant::now();
     let found = api.backend().search_tools(&intent, k).await?;
     api.gateway.shared.metrics.discovered(began.elapsed());

@@ -135,7 +135,8 @@ pub(super) enum DecisionRequest {
 /// What became of a call.
 #[derive(Debug, Clone, Copy, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Decision {
+#[schemars(rename = "Decision")]
+pub(super) enum ApprovalDecision {
     /// It may be made.
     Approve,
     /// It is not made; one in doubt fails.
@@ -148,12 +149,12 @@ pub(super) enum Decision {
 
 impl DecisionRequest {
     /// What the port takes, and what is said to it.
-    pub(super) fn into_verdict(self) -> (Verdict, Decision) {
+    pub(super) fn into_verdict(self) -> (Verdict, ApprovalDecision) {
         match self {
-            Self::Approve {} => (Verdict::Approve, Decision::Approve),
-            Self::Deny {} => (Verdict::Deny, Decision::Deny),
-            Self::Retry {} => (Verdict::Retry, Decision::Retry),
-            Self::Use { result } => (Verdict::Use(result), Decision::Use),
+            Self::Approve {} => (Verdict::Approve, ApprovalDecision::Approve),
+            Self::Deny {} => (Verdict::Deny, ApprovalDecision::Deny),
+            Self::Retry {} => (Verdict::Retry, ApprovalDecision::Retry),
+            Self::Use { result } => (Verdict::Use(result), ApprovalDecision::Use),
         }
     }
 }

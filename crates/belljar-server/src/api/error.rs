@@ -1,4 +1,4 @@
-//! What a client is told when a request is not done: `{error: {type, code, message, hint}}`.
+//! How the API reports an error: `{error: {type, code, message, hint}}`.
 
 use axum::{
     Json,
@@ -10,41 +10,42 @@ use serde::Serialize;
 
 use crate::{
     backend::{DecideError, SearchError},
+    live::LOST,
     records::RecordsError,
     sessions::SessionError,
-    workflows::WorkflowError,
+    workflows::WorkflowApiError,
 };
 
-/// Why a request was not done.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// When it may be tried again.
+    /// Sent to the client as the `Retry-After` header.
     pub(crate) retry_after_seconds: Option<u32>,
 }
 
-/// The body of every answer that is no success.
+/// The body of every answer that is not a success.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Error")]
 pub(crate) struct ErrorBody {
-    /// What went wrong.
+    /// The one error of this answer.
     error: ErrorText,
 }
 
-/// What went wrong.
+/// An error, for programs (`type`, `code`) and for people (`message`, `hint`).
 #[derive(Debug, Serialize, JsonSchema)]
 struct ErrorText {
-    /// The kind of it: `RequestError`, `AuthError`, `NotFoundError`, `ConflictError`,
+    /// The kind of error: `RequestError`, `AuthError`, `NotFoundError`, `ConflictError`,
     /// `LimitError`, `PermissionError` or `ServerError`.
     r#type: &'static str,
-    /// The stable, finer name.
+    /// The stable name of the error; branch on this.
     code: &'static str,
-    /// What happened.
+    /// What failed, in words that may change.
     message: String,
-    /// What to do about it.
+    /// What the client can do about it.
     hint: Option<String>,
 }
 
@@ -65,24 +66,40 @@ impl ApiError {
         self
     }
 
-    /// The request itself makes no sense.
+    /// The request itself is wrong.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "request.invalid", message)
     }
 
-    /// No such run.
+    /// No run with this id is known here or in the store.
     pub(crate) fn unknown_run(id: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "run.unknown", format!("no run is called {id}"))
+        Self::new(StatusCode::NOT_FOUND, "run.unknown", format!("no run has the id {id}"))
     }
 
-    /// More than the server takes on at once.
+    /// The run ended without a report: its task failed.
+    pub(crate) fn run_lost() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "run.lost", LOST)
+    }
+
+    /// Why a backend refused something. A client that hit a limit may retry after a second.
+    fn refused(
+        status: StatusCode,
+        code: &'static str,
+        message: String,
+        hint: Option<&str>,
+    ) -> Self {
+        let retry_after_seconds = (status == StatusCode::TOO_MANY_REQUESTS).then_some(1);
+        Self { status, code, message, hint: hint.map(str::to_owned), retry_after_seconds }
+    }
+
+    /// A concurrency limit of the server is reached.
     pub(crate) fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "server.busy", message)
-            .with_hint("try again when others have ended")
+            .with_hint("retry when others have ended")
             .retry_after(1)
     }
 
-    /// The kind that a status stands for.
+    /// The `type` that belongs to the status.
     fn kind(&self) -> &'static str {
         match self.status {
             StatusCode::UNAUTHORIZED => "AuthError",
@@ -97,7 +114,7 @@ impl ApiError {
         }
     }
 
-    /// The answer's body.
+    /// The body that clients receive.
     pub(crate) fn body(&self) -> ErrorBody {
         ErrorBody {
             error: ErrorText {
@@ -131,7 +148,7 @@ impl From<SessionError> for ApiError {
                 StatusCode::NOT_FOUND
             }
             SessionError::Ended { .. } => StatusCode::GONE,
-            // What the path names is there; what the body wants of it is not.
+            // The session in the path exists; the state that the body needs does not.
             SessionError::UnknownCheckpoint { .. } | SessionError::Busy { .. } => {
                 StatusCode::CONFLICT
             }
@@ -141,37 +158,29 @@ impl From<SessionError> for ApiError {
             SessionError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             SessionError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let mut told = Self::new(status, error.code(), error.to_string());
-        told.hint = error.hint().map(str::to_owned);
-        if matches!(error, SessionError::TooMany { .. }) {
-            told.retry_after_seconds = Some(1);
-        }
-        told
+        Self::refused(status, error.code(), error.to_string(), error.hint())
     }
 }
 
-impl From<WorkflowError> for ApiError {
-    fn from(error: WorkflowError) -> Self {
+impl From<WorkflowApiError> for ApiError {
+    fn from(error: WorkflowApiError) -> Self {
         let status = match &error {
-            WorkflowError::Unknown { .. } => StatusCode::NOT_FOUND,
-            WorkflowError::Taken { .. } | WorkflowError::NotOver { .. } => StatusCode::CONFLICT,
-            // JSON as it should be, and yet no workflow, or no command.
-            WorkflowError::Faulty { .. } | WorkflowError::BadCommand { .. } => {
+            WorkflowApiError::Unknown { .. } => StatusCode::NOT_FOUND,
+            WorkflowApiError::Taken { .. } | WorkflowApiError::NotOver { .. } => {
+                StatusCode::CONFLICT
+            }
+            // Valid JSON, but not a valid workflow or command.
+            WorkflowApiError::Faulty { .. } | WorkflowApiError::BadCommand { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
-            WorkflowError::Off | WorkflowError::NotYours { .. } | WorkflowError::Refused { .. } => {
-                StatusCode::FORBIDDEN
-            }
-            WorkflowError::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
-            WorkflowError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            WorkflowError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            WorkflowApiError::Off
+            | WorkflowApiError::NotYours { .. }
+            | WorkflowApiError::Refused { .. } => StatusCode::FORBIDDEN,
+            WorkflowApiError::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
+            WorkflowApiError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            WorkflowApiError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let mut told = Self::new(status, error.code(), error.to_string());
-        told.hint = error.hint().map(str::to_owned);
-        if matches!(error, WorkflowError::Busy { .. }) {
-            told.retry_after_seconds = Some(1);
-        }
-        told
+        Self::refused(status, error.code(), error.to_string(), error.hint())
     }
 }
 

@@ -1,47 +1,46 @@
 //! `/v1/events`: what happened to the project's runs, as a list, or as it happens.
 //!
-//! Events are numbered by the store, so a client that was away says which it has seen
-//! (`Last-Event-ID`, or `after`) and misses none.
+//! The store numbers events, so a client that was away can say which it has seen (see [`sse`]).
 
-use std::{collections::VecDeque, convert::Infallible, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Json,
     extract::State,
     http::HeaderMap,
-    response::{
-        IntoResponse as _, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{IntoResponse as _, Response, sse::Event},
 };
-use futures_util::{Stream, stream::unfold};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::{sync::OwnedSemaphorePermit, time::sleep};
+use tokio::time::sleep;
 
 use super::{
-    Api, error::ApiError, input::Asked, runs::wants_events, shapes::EventList, stream::HEARTBEAT,
+    Api,
+    error::ApiError,
+    input::{QueryParams, bounded_count},
+    shapes::EventList,
+    sse::{self, EventLog},
 };
-use crate::{backend::Backend, records::EventInfo, request::MAX_INTEGER};
+use crate::{backend::Backend, records::EventInfo};
 
-/// Events read at once.
+/// Events read from the store at once.
 const PAGE: u32 = 500;
-/// Events in a list unless told, and at most.
+/// Events in a list by default, and at most.
 const DEFAULT_LISTED: u32 = 100;
 const MOST_LISTED: u32 = 1_000;
-/// How often the store is looked at: other processes write to it, too.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often the store is read: other processes write to it, too.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Which events.
+/// Which events to list or follow.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
-    /// Those after this number; the `Last-Event-ID` header does the same.
+pub(super) struct EventsQuery {
+    /// Only events after this number; the `Last-Event-ID` header does the same.
     after: Option<u64>,
-    /// Those of this run.
+    /// Only events of this run.
     run_id: Option<String>,
-    /// How many, in a list; 100 if absent.
+    /// At most this many events in a list; 100 if absent.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
 }
@@ -49,63 +48,45 @@ pub(super) struct Wanted {
 pub(super) async fn events<B: Backend>(
     State(api): State<Api<B>>,
     headers: HeaderMap,
-    Asked(Wanted { after, run_id, limit }): Asked<Wanted>,
+    QueryParams(EventsQuery { after, run_id, limit }): QueryParams<EventsQuery>,
 ) -> Result<Response, ApiError> {
-    let limit = limit.unwrap_or(DEFAULT_LISTED);
-    if limit == 0 || limit > MOST_LISTED {
-        return Err(ApiError::invalid(format!("limit: between 1 and {MOST_LISTED}")));
-    }
-    let after = last_seen(&headers)?.or(after).unwrap_or(0);
-    if after > MAX_INTEGER {
-        return Err(ApiError::invalid("after: too large for a number of an event"));
-    }
-    if !wants_events(&headers) {
+    let limit = bounded_count("limit", limit, DEFAULT_LISTED, MOST_LISTED)?;
+    let after = sse::last_seen(&headers, after)?;
+    if !sse::is_wanted(&headers) {
         let events = api.backend().events(after, limit, run_id.as_deref()).await?;
         return Ok(Json(EventList { events }).into_response());
     }
-    let place = api.following.take()?;
-    let followed = Followed { api, after, run_id, read: VecDeque::new(), _place: place };
-    let keep_alive = KeepAlive::new().interval(HEARTBEAT);
-    Ok(Sse::new(follow(followed)).keep_alive(keep_alive).into_response())
+    let slot = api.stream_limit.acquire()?;
+    Ok(sse::follow(ProjectEvents { api, after, run_id }, slot))
 }
 
-pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
-    let Some(given) = headers.get("last-event-id") else { return Ok(None) };
-    let number = given.to_str().ok().and_then(|text| text.trim().parse().ok());
-    number.map(Some).ok_or_else(|| ApiError::invalid("Last-Event-ID: not a number of an event"))
-}
-
-struct Followed<B> {
+/// All events of the project, or those of one run, until the client or the server ends.
+struct ProjectEvents<B> {
     api: Api<B>,
     after: u64,
     run_id: Option<String>,
-    read: VecDeque<EventInfo>,
-    _place: OwnedSemaphorePermit,
 }
 
-fn follow<B: Backend>(followed: Followed<B>) -> impl Stream<Item = Result<Event, Infallible>> {
-    unfold(followed, |mut followed| async move {
-        loop {
-            if let Some(event) = followed.read.pop_front() {
-                followed.after = event.seq;
-                return Some((Ok(shown(&event)), followed));
-            }
-            let run_id = followed.run_id.as_deref();
-            let read = followed.api.backend().events(followed.after, PAGE, run_id).await;
-            // A client that finds the stream ended comes again, with what it has seen.
-            followed.read = read.ok()?.into();
-            if followed.read.is_empty() {
-                tokio::select! {
-                    () = followed.api.stop.cancelled() => return None,
-                    () = sleep(LOOK_EVERY) => {}
-                }
+impl<B: Backend> EventLog for ProjectEvents<B> {
+    type Entry = EventInfo;
+
+    async fn next_page(&mut self) -> Option<Vec<EventInfo>> {
+        let events = self.api.backend().events(self.after, PAGE, self.run_id.as_deref());
+        let events = events.await.ok()?;
+        if events.is_empty() {
+            tokio::select! {
+                () = self.api.stop.cancelled() => return None,
+                () = sleep(POLL_INTERVAL) => {}
             }
         }
-    })
-}
+        Some(events)
+    }
 
-fn shown(event: &EventInfo) -> Event {
-    let EventInfo { seq, run_id, name, at_ms, data } = event;
-    let text = json!({"seq": seq, "run_id": run_id, "name": name, "at_ms": at_ms, "data": data});
-    Event::default().id(seq.to_string()).event(name).data(text.to_string())
+    fn show(&mut self, event: &EventInfo) -> Event {
+        let EventInfo { seq, run_id, name, at_ms, data } = event;
+        self.after = *seq;
+        let text =
+            json!({"seq": seq, "run_id": run_id, "name": name, "at_ms": at_ms, "data": data});
+        sse::event(*seq, name, &text.to_string())
+    }
 }

@@ -1,4 +1,4 @@
-//! `/v1/sessions/{id}/files`: in and out, as they are, without being held in memory.
+//! `/v1/sessions/{id}/files`: files stream in and out; none is held in memory.
 
 use std::io;
 
@@ -12,18 +12,18 @@ use axum::{
 use futures_util::TryStreamExt as _;
 use tokio_util::io::{ReaderStream, StreamReader};
 
-use super::{Api, error::ApiError, input::Named, path::checked};
+use super::{Api, error::ApiError, input::PathParams, path::checked};
 use crate::{
     backend::Backend,
     sessions::{FileContent, FileInfo, FileList},
 };
 
-/// Files in a list.
+/// The most files in a list.
 const MOST_LISTED: u32 = 10_000;
 
 pub(super) async fn put<B: Backend>(
     State(api): State<Api<B>>,
-    Named((id, path)): Named<(String, String)>,
+    PathParams((id, path)): PathParams<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<FileInfo>, ApiError> {
@@ -37,12 +37,12 @@ pub(super) async fn put<B: Backend>(
 
 pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
-    Named((id, path)): Named<(String, String)>,
+    PathParams((id, path)): PathParams<(String, String)>,
 ) -> Result<Response, ApiError> {
     let FileContent { bytes, reader } = api.backend().get_file(&id, checked(&path)?).await?;
     let mut response = Body::from_stream(ReaderStream::new(reader)).into_response();
     let headers = response.headers_mut();
-    // What code wrote is never shown as a page of this server.
+    // A browser must never show what guest code wrote as a page of this server.
     let kind = HeaderValue::from_static("application/octet-stream");
     headers.insert(header::CONTENT_TYPE, kind);
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
@@ -55,7 +55,7 @@ pub(super) async fn get<B: Backend>(
 
 pub(super) async fn delete<B: Backend>(
     State(api): State<Api<B>>,
-    Named((id, path)): Named<(String, String)>,
+    PathParams((id, path)): PathParams<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     api.backend().delete_file(&id, checked(&path)?).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -63,7 +63,7 @@ pub(super) async fn delete<B: Backend>(
 
 pub(super) async fn list<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<FileList>, ApiError> {
     Ok(Json(api.backend().list_files(&id, MOST_LISTED).await?))
 }

@@ -1,6 +1,6 @@
-//! Bodies and queries, decoded strictly: what is not understood is refused by name.
+//! Bodies, queries and path parameters, decoded strictly: an unknown field is refused by name.
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, time::Duration};
 
 use axum::{
     body::{Bytes, to_bytes},
@@ -15,19 +15,19 @@ use serde::{
 
 use super::error::ApiError;
 
-/// A body of JSON.
-pub(super) struct Input<T>(pub(super) T);
+/// Extracts a body that must be JSON.
+pub(super) struct JsonBody<T>(pub(super) T);
 
-/// A body of JSON, or none.
-pub(super) struct OptionalInput<T>(pub(super) T);
+/// Extracts a body that is JSON or empty.
+pub(super) struct OptionalJsonBody<T>(pub(super) T);
 
-/// What is behind the `?`.
-pub(super) struct Asked<T>(pub(super) T);
+/// Extracts the query, the part of the URL behind the `?`.
+pub(super) struct QueryParams<T>(pub(super) T);
 
-/// The ids in the path.
-pub(super) struct Named<T>(pub(super) T);
+/// Extracts the ids in the path.
+pub(super) struct PathParams<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
@@ -36,7 +36,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalInput<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
@@ -50,7 +50,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalI
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -60,7 +60,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -70,31 +70,57 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T
     }
 }
 
-/// A page of another site can send JSON only with this, and only after asking (CORS).
+/// The longest that a request may ask to wait for something.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+
+/// Checks a count that the client may choose between 1 and `most`.
+pub(super) fn bounded_count(
+    field: &str,
+    given: Option<u32>,
+    default: u32,
+    most: u32,
+) -> Result<u32, ApiError> {
+    match given.unwrap_or(default) {
+        count if (1..=most).contains(&count) => Ok(count),
+        _ => Err(ApiError::invalid(format!("{field}: must be between 1 and {most}"))),
+    }
+}
+
+/// Checks how long the client wants to wait; zero if it does not say.
+pub(super) fn bounded_wait(wait_ms: Option<u32>) -> Result<Duration, ApiError> {
+    let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
+    if wait > MAX_WAIT {
+        return Err(ApiError::invalid("wait_ms: must be at most 60000"));
+    }
+    Ok(wait)
+}
+
+/// Requires the JSON content type. A web page of another site can send it only after a CORS
+/// preflight.
 fn check_kind(headers: &HeaderMap) -> Result<(), ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let essence = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let message = "the body has to be JSON, and to say so";
+    let message = "the body must be JSON with a JSON content type";
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", message)
-        .with_hint("Content-Type: application/json"))
+        .with_hint("send the header `Content-Type: application/json`"))
 }
 
-/// How large it may be has been seen to before it gets here.
+/// Reads the whole body. Its size was limited before it got here.
 async fn read(request: Request) -> Result<Bytes, ApiError> {
     let body = to_bytes(request.into_body(), usize::MAX).await;
-    body.map_err(|_| ApiError::invalid("the body broke off"))
+    body.map_err(|_| ApiError::invalid("the body ended early"))
 }
 
 fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    // What is no JSON is told below, with where.
+    // Malformed JSON is reported below, with its position.
     if let Err(flaw @ (JsonFlaw::RepeatedKey(_) | JsonFlaw::ReservedKey(_))) = check_keys(body) {
         return Err(ApiError::invalid(flaw.to_string()));
     }
     let mut json = serde_json::Deserializer::from_slice(body);
-    let Object(decoded) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let StrictObject(decoded) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let (path, error) = (error.path().to_string(), error.into_inner());
         let at = if path == "." { String::new() } else { format!("{path}: ") };
         let code = if error.is_data() { "request.invalid" } else { "request.malformed" };
@@ -106,10 +132,11 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     Ok(decoded)
 }
 
-/// A struct, written as an object: as a list of its fields' values it would be understood, too.
-struct Object<T>(T);
+/// A struct that must be written as an object: serde alone would accept a list of its fields'
+/// values.
+struct StrictObject<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for StrictObject<T> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         struct OnlyMap<T>(PhantomData<T>);
 
@@ -135,5 +162,5 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    Ok(Option::<Object<T>>::deserialize(json)?.map(|Object(value)| value))
+    Ok(Option::<StrictObject<T>>::deserialize(json)?.map(|StrictObject(value)| value))
 }

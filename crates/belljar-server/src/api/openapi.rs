@@ -1,4 +1,4 @@
-//! `/openapi.json`: the API as OpenAPI 3.1, made from the types that bodies are decoded to.
+//! `/openapi.json`: the API as OpenAPI 3.1, generated from the types that bodies are decoded into.
 
 use std::sync::LazyLock;
 
@@ -10,32 +10,32 @@ use super::{
         DecisionRequest, ForkRequest, RollbackRequest, RunRequest, SearchRequest, SessionAsked,
     },
     error::ErrorBody,
-    events::Wanted,
-    runs::{Listed, Look},
+    events::EventsQuery,
+    runs::{RunListQuery, RunQuery},
     shapes::{
-        ApprovalList, CheckpointList, Decided, EventList, Forked, Health, RolledBack, RunList,
-        RunResult, SessionList,
+        ApprovalList, CheckpointList, EventList, ForkedSessions, Health, RecordedDecision,
+        RolledBack, RunList, RunResult, SessionList,
     },
     workflows::body::{
-        self as workflow, CommandRequest, EventsWanted, ForkAsked, WorkflowAsked,
-        WorkflowEventList, WorkflowList, WorkflowState,
+        self as workflow, CommandRequest, WorkflowBody, WorkflowEventList, WorkflowEventsQuery,
+        WorkflowForkBody, WorkflowList, WorkflowState,
     },
 };
 use crate::{
     backend::ToolsFound,
     request::MAX_INTEGER,
     sessions::{CheckpointTaken, FileInfo, FileList, SessionInfo},
-    workflows::CommandAnswer,
+    workflows::WorkflowCommandAnswer,
 };
 
 const SCHEMAS: &str = "#/components/schemas";
-/// Names with slashes in between; none of them `.` or `..`.
+/// Names separated by slashes; none of them is `.` or `..`.
 const FILE_PATH: &str = r"^(?!\.{1,2}(/|$))(?!.*/\.{1,2}(/|$))[^/\u0000-\u001f\u007f-\u009f]{1,80}(/[^/\u0000-\u001f\u007f-\u009f]{1,80}){0,8}$";
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const BYTES: &str = "application/octet-stream";
 
-/// What can be asked of a session, by its id.
+/// The operations that take a session's id, and the parameter it goes into.
 const OF_SESSIONS: &[(&str, &str)] = &[
     ("getSession", "id"),
     ("runInSession", "id"),
@@ -50,26 +50,26 @@ const OF_SESSIONS: &[(&str, &str)] = &[
     ("destroySession", "id"),
 ];
 
-/// The document.
+/// The document; built once, on first use.
 pub(super) fn document() -> &'static Value {
-    static DOCUMENT: LazyLock<Value> = LazyLock::new(|| Writer::new().write());
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(|| DocumentWriter::new().write());
     &DOCUMENT
 }
 
-/// Writes the paths, and collects the types they name.
-struct Writer {
+/// Writes the paths, and collects the schemas they refer to.
+struct DocumentWriter {
     types: SchemaGenerator,
     paths: Map<String, Value>,
 }
 
-/// One operation, as it is put together.
+/// One operation while it is being built.
 struct Operation {
     fields: Map<String, Value>,
     parameters: Vec<Value>,
     responses: Map<String, Value>,
 }
 
-impl Writer {
+impl DocumentWriter {
     fn new() -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.definitions_path = format!("{}/", SCHEMAS.trim_start_matches('#')).into();
@@ -105,7 +105,7 @@ impl Writer {
                 "securitySchemes": {"token": {"type": "http", "scheme": "bearer",
                     "description": "The token in .belljar/token of the project."}},
                 "responses": {"error": {
-                    "description": "Not done; nothing was changed.",
+                    "description": "An error; nothing was changed.",
                     "content": {JSON: {"schema": error}},
                 }},
             },
@@ -120,10 +120,14 @@ impl Writer {
                 .takes(&run, true)
                 .answers(
                     "200",
-                    "How it went; with `Accept: text/event-stream`, as it goes.",
+                    "The result; with `Accept: text/event-stream`, the events as they happen.",
                     &[(JSON, result.clone()), (EVENTS, json!({"type": "string"}))],
                 )
-                .answers("202", "It waits for a person, and goes on.", &[(JSON, result.clone())])
+                .answers(
+                    "202",
+                    "The run waits for a person, and continues after the decision.",
+                    &[(JSON, result.clone())],
+                )
         };
         let run_it = started("run", "Run code");
         let next = [("getRun", "id"), ("abortRun", "id")];
@@ -131,11 +135,11 @@ impl Writer {
         let in_session = started("runInSession", "Run code in a session").id();
         self.add("post", "/v1/sessions/{id}/runs", in_session);
         let list = self.named::<RunList>();
-        let query = self.query::<Listed>();
-        let runs = Operation::new("listRuns", "The newest runs").query(query);
+        let query = self.query::<RunListQuery>();
+        let runs = Operation::new("listRuns", "List the newest runs").query(query);
         self.add("get", "/v1/runs", runs.gives("200", &list));
-        let query = self.query::<Look>();
-        let look = Operation::new("getRun", "How a run stands").id().query(query);
+        let query = self.query::<RunQuery>();
+        let look = Operation::new("getRun", "Get the state of a run").id().query(query);
         self.add("get", "/v1/runs/{id}", look.gives("200", &result));
         let abort = Operation::new("abortRun", "End a run").id();
         self.add("delete", "/v1/runs/{id}", abort.gives("200", &result));
@@ -143,99 +147,109 @@ impl Writer {
 
     fn sessions(&mut self) {
         let (asked, session) = (self.named::<SessionAsked>(), self.named::<SessionInfo>());
-        let create = Operation::new("createSession", "Make a session").takes(&asked, true);
+        let create = Operation::new("createSession", "Create a session").takes(&asked, true);
         let create = create.gives("201", &session).leads_to("201", "session_id", OF_SESSIONS);
         self.add("post", "/v1/sessions", create);
         let all = self.named::<SessionList>();
-        let list = Operation::new("listSessions", "The sessions that live");
+        let list = Operation::new("listSessions", "List the live sessions");
         self.add("get", "/v1/sessions", list.gives("200", &all));
-        let look = Operation::new("getSession", "One session").id();
+        let look = Operation::new("getSession", "Get a session").id();
         self.add("get", "/v1/sessions/{id}", look.gives("200", &session));
         let destroy = Operation::new("destroySession", "End a session").id();
-        self.add("delete", "/v1/sessions/{id}", destroy.answers("204", "It has ended.", &[]));
+        self.add(
+            "delete",
+            "/v1/sessions/{id}",
+            destroy.answers("204", "The session has ended.", &[]),
+        );
     }
 
     fn branches(&mut self) {
         let taken = self.named::<CheckpointTaken>();
-        let checkpoint = Operation::new("checkpoint", "Keep a session as it is now").id();
+        let checkpoint = Operation::new("checkpoint", "Take a checkpoint of a session").id();
         let at = "/v1/sessions/{id}/checkpoints";
         self.add("post", at, checkpoint.gives("201", &taken));
         let all = self.named::<CheckpointList>();
-        let list = Operation::new("listCheckpoints", "What a session can go back to").id();
+        let list = Operation::new("listCheckpoints", "List the checkpoints of a session").id();
         self.add("get", at, list.gives("200", &all));
         let (back, done) = (self.named::<RollbackRequest>(), self.named::<RolledBack>());
-        let rollback = Operation::new("rollback", "Go back to a checkpoint").id();
+        let rollback = Operation::new("rollback", "Roll a session back to a checkpoint").id();
         let rollback = rollback.takes(&back, true).gives("200", &done);
         self.add("post", "/v1/sessions/{id}/rollback", rollback);
-        let (asked, forked) = (self.named::<ForkRequest>(), self.named::<Forked>());
-        let fork = Operation::new("fork", "Make several sessions of one").id();
+        let (asked, forked) = (self.named::<ForkRequest>(), self.named::<ForkedSessions>());
+        let fork = Operation::new("fork", "Fork a session").id();
         let fork = fork.takes(&asked, false).gives("201", &forked);
         self.add("post", "/v1/sessions/{id}/fork", fork);
     }
 
     fn files(&mut self) {
         let (info, all) = (self.named::<FileInfo>(), self.named::<FileList>());
-        let list = Operation::new("listFiles", "The files beneath /work").id();
+        let list = Operation::new("listFiles", "List the files beneath /work").id();
         self.add("get", "/v1/sessions/{id}/files", list.gives("200", &all));
         let at = "/v1/sessions/{id}/files/{path}";
         let bytes = json!({"type": "string", "format": "binary"});
         let get = Operation::new("getFile", "Read a file").id().path();
-        let get = get.answers("200", "Its bytes.", &[(BYTES, bytes.clone())]);
+        let get = get.answers("200", "The bytes of the file.", &[(BYTES, bytes.clone())]);
         self.add("get", at, get);
         let body = json!({"required": true, "content": {BYTES: {"schema": bytes}}});
         let put = Operation::new("putFile", "Write a file").id().path().with("requestBody", body);
         self.add("put", at, put.gives("200", &info));
         let delete = Operation::new("deleteFile", "Remove a file").id().path();
-        self.add("delete", at, delete.answers("204", "It is gone.", &[]));
+        self.add("delete", at, delete.answers("204", "It is deleted.", &[]));
     }
 
     fn workflows(&mut self) {
-        let (asked, stands) = (self.named::<WorkflowAsked>(), self.named::<WorkflowState>());
+        let (asked, stands) = (self.named::<WorkflowBody>(), self.named::<WorkflowState>());
         let create = Operation::new("runWorkflow", "Run a workflow").takes(&asked, true);
         let next = [("getWorkflow", "id"), ("workflowEvents", "id"), ("commandWorkflow", "id")];
         let create = create.gives("201", &stands).leads_to("201", "id", &next);
         self.add("post", "/v1/workflows", create);
-        let (query, all) = (self.query::<workflow::Listed>(), self.named::<WorkflowList>());
-        let list = Operation::new("listWorkflows", "Workflows, newest first").query(query);
+        let (query, all) =
+            (self.query::<workflow::WorkflowListQuery>(), self.named::<WorkflowList>());
+        let list = Operation::new("listWorkflows", "List workflows, newest first").query(query);
         self.add("get", "/v1/workflows", list.gives("200", &all));
-        let query = self.query::<workflow::Look>();
-        let look = Operation::new("getWorkflow", "How a workflow stands").id().query(query);
+        let query = self.query::<workflow::WorkflowQuery>();
+        let look = Operation::new("getWorkflow", "Get the state of a workflow").id().query(query);
         self.add("get", "/v1/workflows/{id}", look.gives("200", &stands));
-        let (query, all) = (self.query::<EventsWanted>(), self.named::<WorkflowEventList>());
-        let events = Operation::new("workflowEvents", "What happened to a workflow");
+        let (query, all) = (self.query::<WorkflowEventsQuery>(), self.named::<WorkflowEventList>());
+        let events = Operation::new("workflowEvents", "List or follow the events of a workflow");
         let said = "A list; with `Accept: text/event-stream`, as it happens.";
         let events = events
             .id()
             .query(query)
             .answers("200", said, &[(JSON, all), (EVENTS, json!({"type": "string"}))])
-            .answers("204", "To a follower: it has ended, and there is nothing more.", &[]);
+            .answers(
+                "204",
+                "To a client that follows: the workflow has ended, and there are no more events.",
+                &[],
+            );
         self.add("get", "/v1/workflows/{id}/events", events);
-        let (asked, answer) = (self.named::<CommandRequest>(), self.named::<CommandAnswer>());
-        let command = Operation::new("commandWorkflow", "Ask something of a workflow").id();
+        let (asked, answer) =
+            (self.named::<CommandRequest>(), self.named::<WorkflowCommandAnswer>());
+        let command = Operation::new("commandWorkflow", "Send a command to a workflow").id();
         let command = command.takes(&asked, true).gives("200", &answer).answers(
             "202",
-            "It is queued; nobody has taken it yet.",
+            "The command is queued; the workflow has not answered yet.",
             &[(JSON, answer)],
         );
         self.add("post", "/v1/workflows/{id}/commands", command);
-        let asked = self.named::<ForkAsked>();
-        let fork = Operation::new("forkWorkflow", "Make a workflow of what another was").id();
+        let asked = self.named::<WorkflowForkBody>();
+        let fork = Operation::new("forkWorkflow", "Fork a workflow from a checkpoint").id();
         let fork = fork.takes(&asked, false).gives("201", &stands);
         self.add("post", "/v1/workflows/{id}/fork", fork);
-        let forget = Operation::new("forgetWorkflow", "Forget a workflow that has ended").id();
-        self.add("delete", "/v1/workflows/{id}", forget.answers("204", "It is gone.", &[]));
+        let forget = Operation::new("forgetWorkflow", "Delete a workflow that has ended").id();
+        self.add("delete", "/v1/workflows/{id}", forget.answers("204", "It is deleted.", &[]));
     }
 
     fn others(&mut self) {
         let waiting = self.named::<ApprovalList>();
-        let list = Operation::new("listApprovals", "Calls that wait for a person");
+        let list = Operation::new("listApprovals", "List tool calls that wait for a person");
         self.add("get", "/v1/approvals", list.gives("200", &waiting));
-        let (asked, decided) = (self.named::<DecisionRequest>(), self.named::<Decided>());
-        let decide = Operation::new("decide", "Let a call be made, or not").id();
+        let (asked, decided) = (self.named::<DecisionRequest>(), self.named::<RecordedDecision>());
+        let decide = Operation::new("decide", "Decide about a tool call").id();
         let decide = decide.takes(&asked, true).gives("200", &decided);
         self.add("post", "/v1/approvals/{id}", decide);
-        let (query, all) = (self.query::<Wanted>(), self.named::<EventList>());
-        let events = Operation::new("events", "What happened").query(query);
+        let (query, all) = (self.query::<EventsQuery>(), self.named::<EventList>());
+        let events = Operation::new("events", "List or follow events").query(query);
         let said = "A list; with `Accept: text/event-stream`, as it happens.";
         let events =
             events.answers("200", said, &[(JSON, all), (EVENTS, json!({"type": "string"}))]);
@@ -245,12 +259,16 @@ impl Writer {
         let search = search.takes(&asked, true).gives("200", &found);
         self.add("post", "/v1/tools/search", search);
         let health = self.named::<Health>();
-        let alive = Operation::new("health", "Whether the server is there");
+        let alive = Operation::new("health", "Get the health of the server");
         let alive = alive.with("security", json!([]));
         self.add("get", "/healthz", alive.gives("200", &health));
         let text = json!({"type": "string"});
         let metrics = Operation::new("metrics", "Counters and histograms, for Prometheus");
-        let metrics = metrics.answers("200", "Text.", &[("text/plain", text)]);
+        let metrics = metrics.answers(
+            "200",
+            "Metrics in the text format of Prometheus.",
+            &[("text/plain", text)],
+        );
         self.add("get", "/metrics", metrics);
         let this = Operation::new("openapi", "This document");
         self.add("get", "/openapi.json", this.gives("200", &json!({"type": "object"})));
@@ -260,7 +278,7 @@ impl Writer {
         self.types.subschema_for::<T>().to_value()
     }
 
-    /// A type's fields, as parameters behind the `?`.
+    /// The fields of a type, as query parameters.
     fn query<T: JsonSchema>(&mut self) -> Vec<Value> {
         let schema: Schema = T::json_schema(&mut self.types);
         let fields = schema.get("properties").and_then(Value::as_object);
@@ -268,7 +286,7 @@ impl Writer {
             let mut schema = schema.as_object().cloned().unwrap_or_default();
             let text = schema.remove("description");
             let kinds = schema.get("type").and_then(Value::as_array);
-            // Absent is absent: there is no null behind a `?`.
+            // A query parameter can be absent but never null.
             if let Some(kind) = kinds.and_then(|kinds| kinds.first()).cloned() {
                 schema.insert("type".to_owned(), kind);
             }
@@ -317,7 +335,7 @@ impl Operation {
 
     fn path(self) -> Self {
         let schema = json!({"type": "string", "pattern": FILE_PATH});
-        let text = "Relative to /work; slashes as they are.";
+        let text = "Relative to /work; slashes are not escaped.";
         self.query(vec![json!({
             "name": "path", "in": "path", "required": true, "description": text, "schema": schema,
         })])
@@ -348,7 +366,7 @@ impl Operation {
         self
     }
 
-    /// Names the operations that take what an answer's field holds.
+    /// Links to the operations that take the value of a field of the answer.
     fn leads_to(mut self, status: &str, field: &str, operations: &[(&str, &str)]) -> Self {
         let link = |(operation, parameter): &(&str, &str)| {
             let from = format!("$response.body#/{field}");
@@ -363,7 +381,7 @@ impl Operation {
     }
 }
 
-/// Says of every integer how large it may be; the types only say how wide it is.
+/// Adds the maximum to every integer; the generated schema only has its width.
 fn bound_integers(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

@@ -1,14 +1,14 @@
 //! Paths of files in a session, as a client writes them: relative to `/work`, and plain.
 //!
-//! This refuses what no honest client sends. It is not what keeps a path beneath `/work`: links in
-//! there are the guest's to make, and only opening the path beneath a directory handle is safe.
+//! This refuses paths that no honest client sends. It does not keep a path beneath `/work`: guest
+//! code can create links there, and only opening the path beneath a directory handle is safe.
 
 use crate::sessions::SessionError;
 
 const MAX_BYTES: usize = 4_096;
 const MAX_NAME_BYTES: usize = 255;
 
-/// The path, if it can be one.
+/// Gives the path back if it is plain and relative.
 pub(super) fn checked(path: &str) -> Result<&str, SessionError> {
     let bad = |why: &str| Err(SessionError::BadPath { why: why.to_owned() });
     if path.is_empty() {

@@ -1,4 +1,4 @@
-//! `/v1/runs`: start one, look at it, end it, list them.
+//! `/v1/runs`: start, inspect, end and list runs.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,38 +18,36 @@ use super::{
     Api,
     body::RunRequest,
     error::ApiError,
-    input::{Asked, Input, Named},
+    input::{JsonBody, PathParams, QueryParams, bounded_count, bounded_wait},
     shapes::RunList,
-    stream,
+    sse, stream,
 };
 use crate::{
     backend::{ApprovalRequest, Backend, EndRun},
     feed::Feed,
-    live::{Finished, Followed, Live},
-    recent::Final,
+    live::{LiveRun, LiveRunState, ProgressUpdates, RunOutcome, aborted_result},
+    recent::ResultFilter,
     request::ExecuteRequest,
 };
 
-/// Runs in a list unless told, and at most.
+/// Runs in a list by default, and at most.
 const DEFAULT_LISTED: u32 = 50;
 const MOST_LISTED: u32 = 1_000;
-/// The longest that a look at a run waits.
-const LONGEST_LOOK: Duration = Duration::from_mins(1);
 
-/// How many to list.
+/// How many runs to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Listed {
-    /// How many; 50 if absent.
+pub(super) struct RunListQuery {
+    /// At most this many; 50 if absent.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
 }
 
-/// How long to look.
+/// How long to wait before answering.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Look {
-    /// Wait this long for it to end, at most a minute; not at all if absent.
+pub(super) struct RunQuery {
+    /// Wait this long for it to end, at most a minute; do not wait if absent.
     #[schemars(range(max = 60_000))]
     wait_ms: Option<u32>,
 }
@@ -57,19 +55,19 @@ pub(super) struct Look {
 pub(super) async fn create<B: Backend>(
     State(api): State<Api<B>>,
     headers: HeaderMap,
-    Input(body): Input<RunRequest>,
+    JsonBody(body): JsonBody<RunRequest>,
 ) -> Result<Response, ApiError> {
     api.run(body.into_request(None), &headers).await
 }
 
 pub(super) async fn create_in_session<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
-    Input(body): Input<RunRequest>,
+    JsonBody(body): JsonBody<RunRequest>,
 ) -> Result<Response, ApiError> {
     if body.session_id().is_some_and(|named| named != id) {
-        let message = "session_id: not the session of this path";
+        let message = "session_id: differs from the session in the path";
         return Err(ApiError::new(StatusCode::CONFLICT, "request.session", message));
     }
     api.run(body.into_request(Some(id)), &headers).await
@@ -77,15 +75,12 @@ pub(super) async fn create_in_session<B: Backend>(
 
 pub(super) async fn list<B: Backend>(
     State(api): State<Api<B>>,
-    Asked(Listed { limit }): Asked<Listed>,
+    QueryParams(RunListQuery { limit }): QueryParams<RunListQuery>,
 ) -> Result<Json<RunList>, ApiError> {
-    let most = limit.unwrap_or(DEFAULT_LISTED);
-    if most == 0 || most > MOST_LISTED {
-        return Err(ApiError::invalid(format!("limit: between 1 and {MOST_LISTED}")));
-    }
+    let most = bounded_count("limit", limit, DEFAULT_LISTED, MOST_LISTED)?;
     let shared = &api.gateway.shared;
-    // Of one under way more is known here than is stored; of one that has ended here, the store knows
-    // whether it went on elsewhere.
+    // The first entry of an id wins. This process knows more of its live runs than the store; the
+    // store knows whether a run that ended here was resumed elsewhere.
     let stored = api.backend().runs(most, None).await?;
     let mut runs: HashMap<String, _> = HashMap::new();
     for run in shared.runs.under_way().into_iter().chain(stored).chain(shared.recent.list()) {
@@ -97,56 +92,54 @@ pub(super) async fn list<B: Backend>(
     Ok(Json(RunList { runs }))
 }
 
-pub(super) async fn look<B: Backend>(
+pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    Asked(Look { wait_ms }): Asked<Look>,
+    PathParams(id): PathParams<String>,
+    QueryParams(RunQuery { wait_ms }): QueryParams<RunQuery>,
 ) -> Result<Response, ApiError> {
-    let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
-    if wait > LONGEST_LOOK {
-        return Err(ApiError::invalid("wait_ms: a minute at most"));
-    }
-    api.standing(&id, wait).await
+    api.run_state(&id, bounded_wait(wait_ms)?).await
 }
 
-/// Ends a run. The answer is how it stands then: its result, if it ended before.
+/// Ends a run and answers with its state: its result, if it had ended before.
 pub(super) async fn abort<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Response, ApiError> {
     if let Some(live) = api.gateway.shared.runs.find(&id) {
         let ended = live.end_now().await;
-        if !ended.can_go_on() {
+        if !ended.can_resume() {
             return finished(Some(&id), ended);
         }
     }
     match api.backend().end_run(&id).await {
-        EndRun::Over => api.standing(&id, Duration::ZERO).await,
+        EndRun::Over => api.run_state(&id, Duration::ZERO).await,
         EndRun::Elsewhere => {
-            let message = format!("run {id} is not this server's to end");
+            let message =
+                format!("another process or a workflow owns run {id}; this server cannot end it");
             Err(ApiError::new(StatusCode::CONFLICT, "run.elsewhere", message))
         }
     }
 }
 
 impl<B: Backend> Api<B> {
-    /// Runs code; the answer is its result, or what it tells while it goes on.
+    /// Runs code; the answer is its result, or a stream of its events.
     async fn run(
         &self,
         request: ExecuteRequest,
         headers: &HeaderMap,
     ) -> Result<Response, ApiError> {
-        let place = self.running.take()?;
+        let slot = self.run_limit.acquire()?;
         let is_durable = request.durable == Some(true);
-        if wants_events(headers) {
+        if sse::is_wanted(headers) {
             let (feed, following) = Feed::new();
-            let live = self.gateway.start_run(request, Some(feed), Followed::No, Some(place));
-            return stream::answer(Held::new(live, is_durable), following).await;
+            let live =
+                self.gateway.start_run(request, Some(feed), ProgressUpdates::Off, Some(slot));
+            return stream::answer(AttachedRun::new(live, is_durable), following).await;
         }
-        let live = self.gateway.start_run(request, None, Followed::No, Some(place));
-        let held = Held::new(live, is_durable);
-        let mut state = held.live.watch();
-        let until = |state: &crate::live::State| {
+        let live = self.gateway.start_run(request, None, ProgressUpdates::Off, Some(slot));
+        let attached = AttachedRun::new(live, is_durable);
+        let mut state = attached.live.watch();
+        let until = |state: &LiveRunState| {
             state.finished.is_some() || (state.run_id.is_some() && !state.waiting.is_empty())
         };
         let (id, waiting) = match state.wait_for(until).await {
@@ -156,21 +149,21 @@ impl<B: Backend> Api<B> {
         match id {
             Some(id) if !waiting.is_empty() => {
                 // A person has to decide, and may take longer than any client waits.
-                held.let_go();
+                attached.detach();
                 let body = Json(under_way(&id, &waiting));
                 Ok((StatusCode::ACCEPTED, body).into_response())
             }
-            id => finished(id.as_deref(), held.live.finished().await),
+            id => finished(id.as_deref(), attached.live.finished().await),
         }
     }
 
-    /// How a run stands, once it has ended or `wait` has passed.
-    async fn standing(&self, id: &str, wait: Duration) -> Result<Response, ApiError> {
+    /// The state of a run, once it has ended or `wait` has passed.
+    async fn run_state(&self, id: &str, wait: Duration) -> Result<Response, ApiError> {
         let shared = &self.gateway.shared;
         if let Some(live) = shared.runs.find(id) {
             match timeout_at(Instant::now() + wait, live.finished()).await {
-                // What it waits for, and whether it went on since, is in the store.
-                Ok(ended) if ended.can_go_on() => {}
+                // The store knows what the run waits for, and whether another host has resumed it.
+                Ok(ended) if ended.can_resume() => {}
                 Ok(ended) => return finished(Some(id), ended),
                 Err(_) => {
                     let waiting = live.watch().borrow().waiting.clone();
@@ -178,12 +171,12 @@ impl<B: Backend> Api<B> {
                 }
             }
         }
-        if let Some(result) = shared.recent.result(id, Final::Only) {
+        if let Some(result) = shared.recent.result(id, ResultFilter::Final) {
             return Ok(json_text(result));
         }
-        // One that has not come to its end may have gone on since.
+        // A run that stopped early may have been resumed since.
         let Some(mut report) = self.backend().get_run(id, wait).await else {
-            let result = shared.recent.result(id, Final::OrNot);
+            let result = shared.recent.result(id, ResultFilter::Any);
             return result.map(json_text).ok_or_else(|| ApiError::unknown_run(id));
         };
         if let (false, Some(fields)) = (report.waiting.is_empty(), report.value.as_object_mut()) {
@@ -193,23 +186,23 @@ impl<B: Backend> Api<B> {
     }
 }
 
-/// A run that ends when its client goes away, unless it is durable.
-pub(super) struct Held {
-    pub(super) live: Live,
+/// A run that ends when its client disconnects, unless it is durable.
+pub(super) struct AttachedRun {
+    pub(super) live: LiveRun,
     ends: bool,
 }
 
-impl Held {
-    fn new(live: Live, is_durable: bool) -> Self {
+impl AttachedRun {
+    fn new(live: LiveRun, is_durable: bool) -> Self {
         Self { live, ends: !is_durable }
     }
 
-    fn let_go(mut self) {
+    fn detach(mut self) {
         self.ends = false;
     }
 }
 
-impl Drop for Held {
+impl Drop for AttachedRun {
     fn drop(&mut self) {
         if self.ends {
             self.live.give_up();
@@ -218,10 +211,10 @@ impl Drop for Held {
 }
 
 /// The answer for a run that has ended.
-pub(super) fn finished(id: Option<&str>, finished: Finished) -> Result<Response, ApiError> {
+pub(super) fn finished(id: Option<&str>, finished: RunOutcome) -> Result<Response, ApiError> {
     match finished {
-        Finished::Run(_, json) => Ok(json_text(json)),
-        Finished::Tool(value) => {
+        RunOutcome::Run(_, json) => Ok(json_text(json)),
+        RunOutcome::Tool(value) => {
             let failed = value.get("isError").is_some_and(|flag| flag == true);
             let status = if failed { "failed" } else { "completed" };
             let run = json!({
@@ -229,21 +222,13 @@ pub(super) fn finished(id: Option<&str>, finished: Finished) -> Result<Response,
             });
             Ok(Json(run).into_response())
         }
-        Finished::Refused(error) => Err(error.into()),
-        Finished::Aborted => {
-            let error = json!({
-                "type": "SandboxError", "code": "run.aborted", "message": "the run was aborted",
-            });
-            let run = json!({
-                "id": id, "status": "aborted", "success": false, "result": null, "error": error,
-            });
+        RunOutcome::Refused(error) => Err(error.into()),
+        RunOutcome::Aborted => {
+            let mut run = aborted_result();
+            run.insert("id".to_owned(), json!(id));
             Ok(Json(run).into_response())
         }
-        Finished::Lost => Err(ApiError::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "run.lost",
-            "the run ended without a report; the server's log says why",
-        )),
+        RunOutcome::Lost => Err(ApiError::run_lost()),
     }
 }
 
@@ -260,14 +245,4 @@ fn under_way(id: &str, waiting: &[ApprovalRequest]) -> Value {
 
 fn json_text(text: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
-}
-
-/// Whether the client wants to hear of things as they happen.
-pub(super) fn wants_events(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut kinds = accepted.flat_map(|value| value.split(','));
-    kinds.any(|kind| {
-        let essence = kind.split(';').next().unwrap_or_default().trim();
-        essence.eq_ignore_ascii_case("text/event-stream")
-    })
 }

@@ -1,4 +1,4 @@
-//! `/v1/sessions`: make, list, end them; checkpoints, rollback, fork.
+//! `/v1/sessions`: create, list and end sessions; checkpoints, rollback, fork.
 
 use std::time::Instant;
 
@@ -8,20 +8,20 @@ use super::{
     Api,
     body::{ForkRequest, RollbackRequest, SessionAsked},
     error::ApiError,
-    input::{Input, Named, OptionalInput},
-    shapes::{CheckpointList, Forked, RolledBack, SessionList},
+    input::{JsonBody, OptionalJsonBody, PathParams, bounded_count},
+    shapes::{CheckpointList, ForkedSessions, RolledBack, SessionList},
 };
 use crate::{
     backend::Backend,
     sessions::{CheckpointTaken, SessionInfo},
 };
 
-/// Sessions that one request may make of one.
+/// The most sessions that one fork request may create.
 const MOST_FORKED: u32 = 512;
 
 pub(super) async fn create<B: Backend>(
     State(api): State<Api<B>>,
-    Input(body): Input<SessionAsked>,
+    JsonBody(body): JsonBody<SessionAsked>,
 ) -> Result<(StatusCode, Json<SessionInfo>), ApiError> {
     let session = api.backend().create_session(body.into_request()).await?;
     Ok((StatusCode::CREATED, Json(session)))
@@ -33,16 +33,16 @@ pub(super) async fn list<B: Backend>(
     Ok(Json(SessionList { sessions: api.backend().sessions().await? }))
 }
 
-pub(super) async fn look<B: Backend>(
+pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<SessionInfo>, ApiError> {
     Ok(Json(api.backend().session(&id).await?))
 }
 
 pub(super) async fn destroy<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
     api.backend().destroy_session(&id).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -50,7 +50,7 @@ pub(super) async fn destroy<B: Backend>(
 
 pub(super) async fn checkpoint<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<(StatusCode, Json<CheckpointTaken>), ApiError> {
     let began = Instant::now();
     let taken = api.backend().checkpoint(&id).await?;
@@ -60,15 +60,15 @@ pub(super) async fn checkpoint<B: Backend>(
 
 pub(super) async fn checkpoints<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<CheckpointList>, ApiError> {
     Ok(Json(CheckpointList { checkpoints: api.backend().checkpoints(&id).await? }))
 }
 
 pub(super) async fn rollback<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    Input(RollbackRequest { checkpoint_id }): Input<RollbackRequest>,
+    PathParams(id): PathParams<String>,
+    JsonBody(RollbackRequest { checkpoint_id }): JsonBody<RollbackRequest>,
 ) -> Result<Json<RolledBack>, ApiError> {
     api.backend().rollback(&id, &checkpoint_id).await?;
     Ok(Json(RolledBack { session_id: id, checkpoint_id }))
@@ -76,13 +76,10 @@ pub(super) async fn rollback<B: Backend>(
 
 pub(super) async fn fork<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    OptionalInput(ForkRequest { count, checkpoint_id }): OptionalInput<ForkRequest>,
-) -> Result<(StatusCode, Json<Forked>), ApiError> {
-    let count = count.unwrap_or(1);
-    if count == 0 || count > MOST_FORKED {
-        return Err(ApiError::invalid(format!("count: between 1 and {MOST_FORKED}")));
-    }
+    PathParams(id): PathParams<String>,
+    OptionalJsonBody(ForkRequest { count, checkpoint_id }): OptionalJsonBody<ForkRequest>,
+) -> Result<(StatusCode, Json<ForkedSessions>), ApiError> {
+    let count = bounded_count("count", count, 1, MOST_FORKED)?;
     let session_ids = api.backend().fork(&id, count, checkpoint_id.as_deref()).await?;
-    Ok((StatusCode::CREATED, Json(Forked { session_ids })))
+    Ok((StatusCode::CREATED, Json(ForkedSessions { session_ids })))
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::body::Decision;
+use super::body::ApprovalDecision;
 use crate::{
     backend::ApprovalRequest,
     records::{EventInfo, RunInfo},
@@ -53,7 +53,8 @@ pub(super) struct RolledBack {
 
 /// Sessions that were made of one.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Forked {
+#[schemars(rename = "Forked")]
+pub(super) struct ForkedSessions {
     pub(super) session_ids: Vec<String>,
 }
 
@@ -65,9 +66,10 @@ pub(super) struct ApprovalList {
 
 /// A decision that counts.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Decided {
+#[schemars(rename = "Decided")]
+pub(super) struct RecordedDecision {
     pub(super) id: String,
-    pub(super) decision: Decision,
+    pub(super) decision: ApprovalDecision,
 }
 
 /// What happened, oldest first.

@@ -1,88 +1,86 @@
 //! A run as it happens, as server-sent events: `started`, `stdout`, `stderr`, `log`, `tool_call`,
-//! `approval`, and at the end `result`, or `error` if it has none. Each has a number.
+//! `approval`, and at the end `result`, or `error` if it has none.
 
-use std::{convert::Infallible, time::Duration};
-
-use axum::response::{
-    IntoResponse as _, Response,
-    sse::{Event, KeepAlive, Sse},
+use axum::response::{Response, sse::Event};
+use futures_util::{
+    Stream,
+    stream::{iter, unfold},
 };
-use futures_util::{Stream, stream::unfold};
 use serde_json::{Value, json};
 
 use super::{
     error::ApiError,
-    runs::{self, Held},
+    runs::{self, AttachedRun},
+    sse,
 };
 use crate::{
     backend::Stream as Printed,
-    feed::{Following, Told},
-    live::Finished,
+    feed::{FeedReceiver, RunEvent},
+    live::{RunOutcome, aborted_result},
 };
 
-/// A client that follows hears at least this often, so that it knows the server is there.
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
-
-/// Streams a run. What refuses it before it has begun is an answer of its own.
-pub(super) async fn answer(held: Held, mut following: Following) -> Result<Response, ApiError> {
-    let first = tokio::select! {
-        biased;
-        told = following.next() => told,
-        _ = held.live.finished() => following.now(),
-    };
-    let Some(first) = first else {
-        return match held.live.finished().await {
-            // It ended without a word.
-            finished @ (Finished::Run(..) | Finished::Tool(_) | Finished::Aborted) => {
-                let events = futures_util::stream::iter([Ok::<_, Infallible>(last(1, &finished))]);
-                Ok(Sse::new(events).into_response())
-            }
-            finished @ (Finished::Refused(_) | Finished::Lost) => runs::finished(None, finished),
-        };
-    };
-    let events = events(Followed { held, following, next: Some(first), number: 0, over: false });
-    let keep_alive = KeepAlive::new().interval(HEARTBEAT);
-    Ok(Sse::new(events).keep_alive(keep_alive).into_response())
-}
-
-struct Followed {
-    held: Held,
-    following: Following,
-    next: Option<Told>,
-    number: u64,
-    over: bool,
-}
-
-fn events(followed: Followed) -> impl Stream<Item = Result<Event, Infallible>> {
-    unfold(followed, |mut followed| async move {
-        if followed.over {
-            return None;
+/// Streams a run. A run that is refused before it begins is answered with the error, not with a
+/// stream.
+pub(super) async fn answer(run: AttachedRun, feed: FeedReceiver) -> Result<Response, ApiError> {
+    let mut stream = RunStream { run, feed, next: None, number: 0, is_over: false };
+    stream.next = stream.receive().await;
+    if stream.next.is_some() {
+        return Ok(sse::response(stream.events()));
+    }
+    match stream.run.live.finished().await {
+        // It ended before it reported anything.
+        outcome @ (RunOutcome::Run(..) | RunOutcome::Tool(_) | RunOutcome::Aborted) => {
+            Ok(sse::response(iter([last(1, &outcome)])))
         }
-        followed.number += 1;
-        let number = followed.number;
-        let told = match followed.next.take() {
-            Some(told) => Some(told),
-            None => tokio::select! {
-                biased;
-                told = followed.following.next() => told,
-                _ = followed.held.live.finished() => followed.following.now(),
-            },
-        };
-        let event = match told {
-            Some(told) => event(number, &told),
-            None => {
-                followed.over = true;
-                last(number, &followed.held.live.finished().await)
-            }
-        };
-        Some((Ok(event), followed))
-    })
+        outcome @ (RunOutcome::Refused(_) | RunOutcome::Lost) => runs::finished(None, outcome),
+    }
 }
 
-fn event(number: u64, told: &Told) -> Event {
-    let (name, data) = match told {
-        Told::Started { run_id } => ("started", json!({"id": run_id})),
-        Told::Printed { stream, text } => {
+struct RunStream {
+    run: AttachedRun,
+    feed: FeedReceiver,
+    /// An event that was received and not yet sent.
+    next: Option<RunEvent>,
+    number: u64,
+    is_over: bool,
+}
+
+impl RunStream {
+    /// The next event of the run; `None` when it has ended and all its events were received.
+    async fn receive(&mut self) -> Option<RunEvent> {
+        tokio::select! {
+            biased;
+            event = self.feed.next() => event,
+            _ = self.run.live.finished() => self.feed.try_next(),
+        }
+    }
+
+    fn events(self) -> impl Stream<Item = Event> {
+        unfold(self, |mut stream| async move {
+            if stream.is_over {
+                return None;
+            }
+            stream.number += 1;
+            let next = match stream.next.take() {
+                Some(event) => Some(event),
+                None => stream.receive().await,
+            };
+            let event = match next {
+                Some(next) => event(stream.number, &next),
+                None => {
+                    stream.is_over = true;
+                    last(stream.number, &stream.run.live.finished().await)
+                }
+            };
+            Some((event, stream))
+        })
+    }
+}
+
+fn event(number: u64, event: &RunEvent) -> Event {
+    let (name, data) = match event {
+        RunEvent::Started { run_id } => ("started", json!({"id": run_id})),
+        RunEvent::Printed { stream, text } => {
             let name = match stream {
                 Printed::Stdout => "stdout",
                 Printed::Stderr => "stderr",
@@ -90,56 +88,40 @@ fn event(number: u64, told: &Told) -> Event {
             };
             (name, json!({"text": text}))
         }
-        Told::LeftOut => {
-            ("log", json!({"text": "[output was left out here: it was not read in time]"}))
+        RunEvent::LeftOut => {
+            ("log", json!({"text": "[output omitted: the client did not read it in time]"}))
         }
-        Told::CallBegan { tool } => ("tool_call", json!({"tool": tool, "state": "began"})),
-        Told::CallEnded { tool, is_ok, duration } => {
+        RunEvent::CallBegan { tool } => ("tool_call", json!({"tool": tool, "state": "began"})),
+        RunEvent::CallEnded { tool, is_ok, duration } => {
             let took = duration.as_secs_f64() * 1000.0;
             let data = json!({"tool": tool, "state": "ended", "ok": is_ok, "duration_ms": took});
             ("tool_call", data)
         }
-        Told::Waits(request) => {
+        RunEvent::ApprovalRequested(request) => {
             let mut data = json!(request);
             if let Some(fields) = data.as_object_mut() {
                 fields.insert("state".to_owned(), json!("waiting"));
             }
             ("approval", data)
         }
-        Told::Settled { approval_id } => {
+        RunEvent::ApprovalSettled { approval_id } => {
             ("approval", json!({"id": approval_id, "state": "settled"}))
         }
     };
-    numbered(number, name, &data.to_string())
+    sse::event(number, name, &data.to_string())
 }
 
-fn last(number: u64, finished: &Finished) -> Event {
-    let aborted = || {
-        let error = json!({
-            "type": "SandboxError", "code": "run.aborted", "message": "the run was aborted",
-        });
-        json!({"status": "aborted", "success": false, "result": null, "error": error})
+fn last(number: u64, outcome: &RunOutcome) -> Event {
+    let result = |text: &str| sse::event(number, "result", text);
+    let error = |error: ApiError| {
+        let body = serde_json::to_value(error.body()).unwrap_or(Value::Null);
+        sse::event(number, "error", &body.to_string())
     };
-    let failed = |error: ApiError| serde_json::to_value(error.body()).unwrap_or(Value::Null);
-    match finished {
-        Finished::Run(_, json) => numbered(number, "result", &String::from_utf8_lossy(json)),
-        Finished::Tool(value) => numbered(number, "result", &value.to_string()),
-        Finished::Aborted => numbered(number, "result", &aborted().to_string()),
-        Finished::Refused(error) => {
-            numbered(number, "error", &failed(error.clone().into()).to_string())
-        }
-        Finished::Lost => {
-            let error = ApiError::new(
-                axum::http::StatusCode::INTERNAL_SERVER_ERROR,
-                "run.lost",
-                "the run ended without a report; the server's log says why",
-            );
-            numbered(number, "error", &failed(error).to_string())
-        }
+    match outcome {
+        RunOutcome::Run(_, json) => result(&String::from_utf8_lossy(json)),
+        RunOutcome::Tool(value) => result(&value.to_string()),
+        RunOutcome::Aborted => result(&json!(aborted_result()).to_string()),
+        RunOutcome::Refused(refused) => error(refused.clone().into()),
+        RunOutcome::Lost => error(ApiError::run_lost()),
     }
-}
-
-/// JSON text has no line breaks outside of its strings, and none unescaped inside.
-fn numbered(number: u64, name: &str, data: &str) -> Event {
-    Event::default().id(number.to_string()).event(name).data(data)
 }

@@ -1,96 +1,88 @@
-//! `/v1/workflows`: run them, look at them, follow what happens, command them.
+//! `/v1/workflows`: run, inspect, follow and command workflows.
 //!
-//! Whoever has the token is the operator: what a person is asked to decide is theirs to decide.
+//! Whoever has the token is the operator, and may decide what a workflow asks of a person.
 
 pub(super) mod body;
 
-use std::{collections::VecDeque, convert::Infallible, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Json,
     extract::State,
     http::{HeaderMap, StatusCode},
-    response::{
-        IntoResponse as _, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{IntoResponse as _, Response, sse::Event},
 };
-use futures_util::{Stream, stream::unfold};
 use serde_json::{Value, json};
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::time::Instant;
 
 use self::body::{
-    CommandRequest, EventsWanted, ForkAsked, Listed, Look, WorkflowAsked, WorkflowEventList,
-    WorkflowList,
+    CommandRequest, WorkflowBody, WorkflowEventList, WorkflowEventsQuery, WorkflowForkBody,
+    WorkflowList, WorkflowListQuery, WorkflowQuery,
 };
 use super::{
     Api,
     error::ApiError,
-    events::last_seen,
-    input::{Asked, Input, Named, OptionalInput},
-    runs::wants_events,
-    stream::HEARTBEAT,
+    input::{JsonBody, OptionalJsonBody, PathParams, QueryParams, bounded_count, bounded_wait},
+    sse::{self, EventLog},
 };
 use crate::{
     backend::Backend,
-    request::MAX_INTEGER,
-    workflows::{By, CommandAnswer, News, WorkflowCommand, WorkflowEvent, WorkflowReport},
+    feed::HEARTBEAT,
+    workflows::{
+        CommandSender, EventEffect, WorkflowCommandAnswer, WorkflowCommandRequest,
+        WorkflowEventInfo, WorkflowReport,
+    },
 };
 
-/// Who commands, as events name them.
+/// Names the sender of commands in a workflow's events.
 const BY: &str = "http";
-/// Workflows in a list unless told, and at most.
+/// Workflows in a list by default, and at most.
 const DEFAULT_LISTED: u32 = 50;
 const MOST_LISTED: u32 = 1_000;
-/// Events in a list unless told, and read at once.
+/// Events in a list by default, and events read at once.
 const DEFAULT_EVENTS: u32 = 100;
 const PAGE: u32 = 500;
-/// The longest that is waited for something.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
-/// How long the answer to a command is waited for.
+/// How long a request waits for the answer to its command.
 const COMMAND_WAIT: Duration = Duration::from_secs(30);
 
 pub(super) async fn create<B: Backend>(
     State(api): State<Api<B>>,
-    Input(body): Input<WorkflowAsked>,
+    JsonBody(body): JsonBody<WorkflowBody>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let (request, wait_ms) = body.into_request()?;
-    let wait = bounded(wait_ms)?;
+    let wait = bounded_wait(wait_ms)?;
     request.check_size()?;
     let id = api.backend().run_workflow(request).await?;
-    let report = api.follow(&id, 0, wait).await?;
+    let report = api.wait_for_attention(&id, 0, wait).await?;
     Ok((StatusCode::CREATED, Json(report.value)))
 }
 
 pub(super) async fn list<B: Backend>(
     State(api): State<Api<B>>,
-    Asked(Listed { limit, before }): Asked<Listed>,
+    QueryParams(WorkflowListQuery { limit, before }): QueryParams<WorkflowListQuery>,
 ) -> Result<Json<WorkflowList>, ApiError> {
-    let most = limit.unwrap_or(DEFAULT_LISTED);
-    if most == 0 || most > MOST_LISTED {
-        return Err(ApiError::invalid(format!("limit: between 1 and {MOST_LISTED}")));
-    }
+    let most = bounded_count("limit", limit, DEFAULT_LISTED, MOST_LISTED)?;
     let workflows = api.backend().workflows(most, before.as_deref()).await?;
     Ok(Json(WorkflowList { workflows }))
 }
 
-pub(super) async fn look<B: Backend>(
+pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    Asked(Look { wait_ms }): Asked<Look>,
+    PathParams(id): PathParams<String>,
+    QueryParams(WorkflowQuery { wait_ms }): QueryParams<WorkflowQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let wait = bounded(wait_ms)?;
+    let wait = bounded_wait(wait_ms)?;
     let report = api.backend().workflow(&id).await?;
     if report.is_over || wait.is_zero() {
         return Ok(Json(report.value));
     }
-    Ok(Json(api.follow(&id, report.told, wait).await?.value))
+    Ok(Json(api.wait_for_attention(&id, report.last_event, wait).await?.value))
 }
 
 pub(super) async fn fork<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    OptionalInput(asked): OptionalInput<ForkAsked>,
+    PathParams(id): PathParams<String>,
+    OptionalJsonBody(asked): OptionalJsonBody<WorkflowForkBody>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let fork = api.backend().fork_workflow(&id, asked.into_fork()?).await?;
     let report = api.backend().workflow(&fork).await?;
@@ -99,7 +91,7 @@ pub(super) async fn fork<B: Backend>(
 
 pub(super) async fn forget<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
     api.backend().forget_workflow(&id).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -107,17 +99,22 @@ pub(super) async fn forget<B: Backend>(
 
 pub(super) async fn command<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
-    Input(body): Input<CommandRequest>,
-) -> Result<(StatusCode, Json<CommandAnswer>), ApiError> {
+    PathParams(id): PathParams<String>,
+    JsonBody(body): JsonBody<CommandRequest>,
+) -> Result<(StatusCode, Json<WorkflowCommandAnswer>), ApiError> {
     let (command_id, command) = body.into_command()?;
-    let command = WorkflowCommand { id: command_id, command, by: By::Person(BY.to_owned()) };
+    let command = WorkflowCommandRequest {
+        id: command_id,
+        command,
+        by: CommandSender::Person(BY.to_owned()),
+    };
     let answer = api.backend().command_workflow(&id, command, COMMAND_WAIT).await?;
     match (answer.accepted, &answer.reason) {
         (Some(true), _) => Ok((StatusCode::OK, Json(answer))),
         (None, _) => Ok((StatusCode::ACCEPTED, Json(answer))),
         (Some(false), reason) => {
-            let why = reason.clone().unwrap_or_else(|| "it was refused".to_owned());
+            let why =
+                reason.clone().unwrap_or_else(|| "the workflow refused the command".to_owned());
             Err(ApiError::new(StatusCode::CONFLICT, "command.refused", why))
         }
     }
@@ -125,46 +122,30 @@ pub(super) async fn command<B: Backend>(
 
 pub(super) async fn events<B: Backend>(
     State(api): State<Api<B>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
-    Asked(EventsWanted { after, limit, wait_ms }): Asked<EventsWanted>,
+    QueryParams(WorkflowEventsQuery { after, limit, wait_ms }): QueryParams<WorkflowEventsQuery>,
 ) -> Result<Response, ApiError> {
-    let limit = limit.unwrap_or(DEFAULT_EVENTS);
-    if limit == 0 || limit > MOST_LISTED {
-        return Err(ApiError::invalid(format!("limit: between 1 and {MOST_LISTED}")));
-    }
-    let wait = bounded(wait_ms)?;
-    let after = last_seen(&headers)?.or(after).unwrap_or(0);
-    if after > MAX_INTEGER {
-        return Err(ApiError::invalid("after: too large for a number of an event"));
-    }
-    if !wants_events(&headers) {
+    let limit = bounded_count("limit", limit, DEFAULT_EVENTS, MOST_LISTED)?;
+    let wait = bounded_wait(wait_ms)?;
+    let after = sse::last_seen(&headers, after)?;
+    if !sse::is_wanted(&headers) {
         let events = api.backend().workflow_events(&id, after, limit, wait).await?;
         return Ok(Json(WorkflowEventList { events }).into_response());
     }
-    let place = api.following.take()?;
+    let slot = api.stream_limit.acquire()?;
     let report = api.backend().workflow(&id).await?;
-    if report.is_over && report.told <= after {
-        // By this a client knows not to come again.
+    if report.is_over && report.last_event <= after {
+        // This status tells an SSE client not to reconnect.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let followed = Followed { api, id, after, read: VecDeque::new(), over: false, _place: place };
-    let keep_alive = KeepAlive::new().interval(HEARTBEAT);
-    Ok(Sse::new(follow(followed)).keep_alive(keep_alive).into_response())
-}
-
-/// How long to wait, if that is not too long.
-fn bounded(wait_ms: Option<u32>) -> Result<Duration, ApiError> {
-    let wait = Duration::from_millis(wait_ms.unwrap_or(0).into());
-    if wait > LONGEST_WAIT {
-        return Err(ApiError::invalid("wait_ms: a minute at most"));
-    }
-    Ok(wait)
+    Ok(sse::follow(WorkflowEvents { api, id, after, is_over: false }, slot))
 }
 
 impl<B: Backend> Api<B> {
-    /// How a workflow stands, once somebody has to look after event `after`, or time is up.
-    async fn follow(
+    /// The state of a workflow, once it has ended or needs attention after event `after`, or `wait`
+    /// is over.
+    async fn wait_for_attention(
         &self,
         id: &str,
         mut after: u64,
@@ -180,7 +161,7 @@ impl<B: Backend> Api<B> {
                 () = self.stop.cancelled() => break,
                 events = self.backend().workflow_events(id, after, PAGE, left) => events?,
             };
-            if events.iter().any(|event| matches!(event.news, News::Turn | News::End)) {
+            if events.iter().any(|event| event.effect.ends_wait()) {
                 break;
             }
             after = events.last().map_or(after, |event| event.seq);
@@ -189,45 +170,38 @@ impl<B: Backend> Api<B> {
     }
 }
 
-struct Followed<B> {
+/// The events of one workflow, until it has ended and all of them were shown.
+struct WorkflowEvents<B> {
     api: Api<B>,
     id: String,
     after: u64,
-    read: VecDeque<WorkflowEvent>,
-    /// The workflow has ended, and nothing is known to come after.
-    over: bool,
-    _place: OwnedSemaphorePermit,
+    /// Whether the events shown so far end the workflow. It can resume after that.
+    is_over: bool,
 }
 
-fn follow<B: Backend>(followed: Followed<B>) -> impl Stream<Item = Result<Event, Infallible>> {
-    unfold(followed, |mut followed| async move {
-        loop {
-            if let Some(event) = followed.read.pop_front() {
-                followed.after = event.seq;
-                followed.over = match event.news {
-                    News::End => true,
-                    News::Turn | News::Again => false,
-                    News::Step => followed.over,
-                };
-                return Some((Ok(shown(&followed.id, &event)), followed));
-            }
-            let patience = if followed.over { Duration::ZERO } else { HEARTBEAT };
-            let (id, after) = (&followed.id, followed.after);
-            let read = tokio::select! {
-                () = followed.api.stop.cancelled() => return None,
-                read = followed.api.backend().workflow_events(id, after, PAGE, patience) => read,
-            };
-            // A client that finds the stream ended comes again, with what it has seen.
-            followed.read = read.ok()?.into();
-            if followed.over && followed.read.is_empty() {
-                return None;
-            }
-        }
-    })
-}
+impl<B: Backend> EventLog for WorkflowEvents<B> {
+    type Entry = WorkflowEventInfo;
 
-fn shown(id: &str, event: &WorkflowEvent) -> Event {
-    let WorkflowEvent { seq, name, at_ms, data, .. } = event;
-    let text = json!({"seq": seq, "workflow_id": id, "name": name, "at_ms": at_ms, "data": data});
-    Event::default().id(seq.to_string()).event(name).data(text.to_string())
+    async fn next_page(&mut self) -> Option<Vec<WorkflowEventInfo>> {
+        let wait = if self.is_over { Duration::ZERO } else { HEARTBEAT };
+        let events = tokio::select! {
+            () = self.api.stop.cancelled() => return None,
+            events = self.api.backend().workflow_events(&self.id, self.after, PAGE, wait) => events,
+        };
+        events.ok().filter(|events| !(self.is_over && events.is_empty()))
+    }
+
+    fn show(&mut self, event: &WorkflowEventInfo) -> Event {
+        let WorkflowEventInfo { seq, name, at_ms, data, effect, .. } = event;
+        self.after = *seq;
+        self.is_over = match effect {
+            EventEffect::Ends => true,
+            EventEffect::NeedsAttention | EventEffect::Resumes => false,
+            EventEffect::Continues => self.is_over,
+        };
+        let id = &self.id;
+        let text =
+            json!({"seq": seq, "workflow_id": id, "name": name, "at_ms": at_ms, "data": data});
+        sse::event(*seq, name, &text.to_string())
+    }
 }

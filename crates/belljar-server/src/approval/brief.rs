@@ -1,30 +1,30 @@
-//! Arguments of a call, as much of them as a form has room for.
+//! Arguments of a call, shortened to fit a form.
 //!
-//! All of them if they fit. Otherwise every value is shortened and every key kept: a person should
-//! at least see what there is to look at elsewhere.
+//! If they do not fit, every value is shortened and every key is kept: the person sees at least
+//! what to look at elsewhere.
 
 use serde_json::{Map, Value};
 
-use super::{Extent, visible};
+use super::{QuestionExtent, visible};
 
-/// Characters at either end of a long text.
+/// Characters kept at each end of a long text.
 const TEXT_ENDS: usize = 40;
-/// Items of a long list.
+/// Items kept of a long list.
 const LIST_ITEMS: usize = 5;
 
 /// The arguments as text of about `room` characters, and whether that is all of them.
-pub(super) fn arguments(arguments: &Value, room: usize) -> (String, Extent) {
+pub(super) fn arguments(arguments: &Value, room: usize) -> (String, QuestionExtent) {
     let whole = visible(&pretty(arguments));
     if whole.chars().nth(room).is_none() {
-        return (whole, Extent::Whole);
+        return (whole, QuestionExtent::Whole);
     }
     let brief = visible(&pretty(&shortened(arguments)));
     if brief.chars().nth(room).is_none() {
-        return (brief, Extent::InPart);
+        return (brief, QuestionExtent::InPart);
     }
     let shown: String = brief.chars().take(room).collect();
     let left_out = whole.len().saturating_sub(shown.len());
-    (format!("{shown}\n… and {left_out} bytes more"), Extent::InPart)
+    (format!("{shown}\n… and {left_out} bytes more"), QuestionExtent::InPart)
 }
 
 fn pretty(value: &Value) -> String {
@@ -49,7 +49,7 @@ fn shortened(value: &Value) -> Value {
     }
 }
 
-/// A text, or how it begins and ends.
+/// A short text as it is; of a long one, its two ends.
 fn ends(text: &str) -> String {
     let count = text.chars().count();
     if count <= 3 * TEXT_ENDS {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn answer(value: serde_json::Value) -> Option<Verdict> {
-    verdict(&serde_json::from_value(value).unwrap(), Extent::Whole)
+    verdict(&serde_json::from_value(value).unwrap(), QuestionExtent::Whole)
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn reliability_3_a_doubt_is_asked_about_with_its_three_answers() {
     let said = |answer: &str, result: Option<&str>| {
         let content = json!({"answer": answer, "result": result});
         let answer = json!({"action": "accept", "content": content});
-        verdict(&serde_json::from_value(answer).unwrap(), Extent::Whole)
+        verdict(&serde_json::from_value(answer).unwrap(), QuestionExtent::Whole)
     };
     assert_eq!(said("retry", None), Some(Verdict::Retry));
     assert_eq!(said("deny", None), Some(Verdict::Deny));
@@ -96,7 +96,7 @@ fn s9_a_call_that_is_shown_in_part_cannot_be_approved() {
     let yes: ElicitResult = serde_json::from_value(yes).unwrap();
     let hidden = json!({"a": "x".repeat(4_100), "path": "/home/op/.ssh/id_rsa"});
     let asked = form(&request(hidden));
-    assert_eq!((asked.extent, fields(&asked)), (Extent::InPart, vec!["deny".to_owned()]));
+    assert_eq!((asked.extent, fields(&asked)), (QuestionExtent::InPart, vec!["deny".to_owned()]));
     let (text, _) = question(&request(json!({"a": "x".repeat(4_100), "path": "/etc/id_rsa"})));
     // Every key is there, and every short value.
     assert!(text.contains("\"path\": \"/etc/id_rsa\""), "{text}");
@@ -109,7 +109,7 @@ fn s9_a_call_that_is_shown_in_part_cannot_be_approved() {
     assert_eq!(verdict(&serde_json::from_value(left).unwrap(), asked.extent), None);
     // Control: arguments that are shown whole can be approved.
     let asked = form(&request(json!({"a": "x".repeat(3_900), "path": "/etc/id_rsa"})));
-    assert_eq!((asked.extent, fields(&asked)), (Extent::Whole, vec!["approve".to_owned()]));
+    assert_eq!((asked.extent, fields(&asked)), (QuestionExtent::Whole, vec!["approve".to_owned()]));
     assert_eq!(verdict(&yes, asked.extent), Some(Verdict::Approve));
 }
 
@@ -118,12 +118,12 @@ fn s9_keys_values_and_lists_beyond_all_measure_are_counted() {
     let many: serde_json::Map<_, _> =
         (0..2_000).map(|n| (format!("key_{n:04}"), json!(vec!["y"; 100]))).collect();
     let (text, extent) = question(&request(many.into()));
-    assert_eq!(extent, Extent::InPart);
+    assert_eq!(extent, QuestionExtent::InPart);
     assert!(text.contains("… and 95 more") && text.contains(" bytes more"), "{text}");
     assert!(text.chars().count() < MAX_SHOWN_CHARS + 500);
     let asked = yes_or_no(&"é".repeat(5_000), "`belljar workflow show w`");
-    assert_eq!((asked.extent, fields(&asked)), (Extent::InPart, vec!["deny".to_owned()]));
-    assert_eq!(yes_or_no("go on?", "").extent, Extent::Whole);
+    assert_eq!((asked.extent, fields(&asked)), (QuestionExtent::InPart, vec!["deny".to_owned()]));
+    assert_eq!(yes_or_no("go on?", "").extent, QuestionExtent::Whole);
 }
 
 #[test]

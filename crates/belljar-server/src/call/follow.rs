@@ -1,4 +1,4 @@
-//! Looking on while a run goes on: progress out, questions to a person, cancellation in.
+//! Follows a run for one request: sends progress, asks the person, and notices cancellation.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -12,91 +12,89 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::Call;
+use super::McpCall;
 use crate::{
     approval::{self, Channel, QuestionForm},
     backend::{ApprovalRequest, Backend, Verdict},
+    feed::HEARTBEAT,
     gateway::Gateway,
-    live::{Finished, Live, State},
+    live::{LiveRun, LiveRunState, RunOutcome},
 };
 
-/// A client that follows hears at least this often, so that it knows the server is there.
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
-/// A client that does not take progress is not waited for.
-const PROGRESS_PATIENCE: Duration = Duration::from_secs(2);
+/// How long to wait for a client that does not read its progress.
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Lines are told no more often than this; of those in between, only the last.
+/// Lines are sent no more often than this; of those in between, only the last.
 const LINE_EVERY: Duration = Duration::from_millis(200);
 
-/// The backend tells of expiry itself; a question is only given up if it does not.
+/// The backend reports expiry itself; if it does not, the question is closed this much later.
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 
-/// What becomes of the run when the request is cancelled.
+/// What happens to the run when the request is cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnCancel {
-    /// It ends too: nobody wants it any more.
+    /// It ends too: no other request needs it.
     Abort,
-    /// It goes on: the request only asked how it is.
+    /// It continues: the request only asked for its state.
     Leave,
 }
 
-/// Why there is something to answer.
+/// Why the follower stopped.
 #[derive(Debug)]
-pub(super) enum Turn {
-    /// It ended.
-    Finished { run_id: Option<String>, finished: Finished },
-    /// A person has to decide, and cannot be asked from here (any more).
+pub(super) enum FollowResult {
+    /// The run has ended.
+    Finished { run_id: Option<String>, finished: RunOutcome },
+    /// A person has to decide, and this request cannot ask them (again).
     Waiting { run_id: String, waiting: Vec<ApprovalRequest> },
-    /// It takes longer than the client will wait.
+    /// The run takes longer than the client will wait.
     Running { run_id: String },
-    /// The client does not want an answer.
+    /// The client cancelled the request.
     Cancelled,
 }
 
-type Asked = Pin<Box<dyn Future<Output = Option<Verdict>> + Send>>;
+type VerdictFuture = Pin<Box<dyn Future<Output = Option<Verdict>> + Send>>;
 
 pub(super) struct Follower<'a, B> {
     gateway: &'a Gateway<B>,
-    live: &'a Live,
-    call: &'a mut Call,
-    state: watch::Receiver<State>,
-    /// The question that is open, and which approval it is about. One at a time: a person reads
-    /// one at a time.
-    asking: Option<(String, Asked)>,
-    progress: Option<Progress>,
+    live: &'a LiveRun,
+    call: &'a mut McpCall,
+    state: watch::Receiver<LiveRunState>,
+    /// The open question, with the id of its approval. Only one is open at a time.
+    asking: Option<(String, VerdictFuture)>,
+    progress: Option<ProgressSender>,
 }
 
-/// What was seen of a run at one moment.
-struct Seen {
+/// The state of a run at one moment.
+struct RunSnapshot {
     run_id: Option<String>,
     waiting: Vec<ApprovalRequest>,
-    finished: Option<Finished>,
+    finished: Option<RunOutcome>,
     said: Option<(u64, String)>,
 }
 
 impl<'a, B: Backend> Follower<'a, B> {
-    pub(super) fn new(gateway: &'a Gateway<B>, live: &'a Live, call: &'a mut Call) -> Self {
-        let progress = Progress::of(&call.context);
+    pub(super) fn new(gateway: &'a Gateway<B>, live: &'a LiveRun, call: &'a mut McpCall) -> Self {
+        let progress = ProgressSender::of(&call.context);
         Self { gateway, live, call, state: live.watch(), asking: None, progress }
     }
 
-    /// Looks on until there is something to answer.
-    pub(super) async fn run(mut self, wait: Duration, on_cancel: OnCancel) -> Turn {
+    /// Follows the run until there is something to answer.
+    pub(super) async fn run(mut self, wait: Duration, on_cancel: OnCancel) -> FollowResult {
         let deadline = Instant::now() + wait;
         let cancelled = self.call.context.ct.clone();
         loop {
-            let seen = self.see();
+            let seen = self.snapshot();
             if let Some(finished) = seen.finished {
-                return Turn::Finished { run_id: seen.run_id, finished };
+                return FollowResult::Finished { run_id: seen.run_id, finished };
             }
-            // Who only asks how it is hears of a question when nobody has decided in time.
+            // A request that only asks for the state waits: somebody may decide elsewhere in time.
             let may_wait = on_cancel == OnCancel::Leave && Instant::now() < deadline;
-            if let Some(turn) = self.consider(&seen, may_wait) {
+            if let Some(turn) = self.next_step(&seen, may_wait) {
                 return turn;
             }
             let mut next_line = None;
             if let (Some(progress), Some((lines, line))) = (&mut self.progress, seen.said) {
-                next_line = progress.tell(&self.call.context, lines, &line).await;
+                next_line = progress.send_line(&self.call.context, lines, &line).await;
             }
             let may_answer = self.asking.is_none() && seen.run_id.is_some();
             tokio::select! {
@@ -105,35 +103,36 @@ impl<'a, B: Backend> Follower<'a, B> {
                     if on_cancel == OnCancel::Abort {
                         self.live.give_up();
                     }
-                    return Turn::Cancelled;
+                    return FollowResult::Cancelled;
                 }
-                (id, verdict) = answered(&mut self.asking) => {
+                (id, verdict) = next_verdict(&mut self.asking) => {
                     self.asking = None;
-                    self.gateway.settle(self.call, Some(self.live), &id, verdict).await;
+                    self.gateway.record_decision(self.call, Some(self.live), &id, verdict).await;
                 }
                 changed = self.state.changed() => if changed.is_err() {
-                    return Turn::Finished { run_id: seen.run_id, finished: Finished::Lost };
+                    let finished = RunOutcome::Lost;
+                    return FollowResult::Finished { run_id: seen.run_id, finished };
                 },
                 () = tokio::time::sleep_until(deadline), if may_answer => {
                     if seen.waiting.is_empty() {
-                        return Turn::Running { run_id: seen.run_id.unwrap_or_default() };
+                        return FollowResult::Running { run_id: seen.run_id.unwrap_or_default() };
                     }
                 }
-                () = due(next_line) => {}
+                () = wait_until(next_line) => {}
                 () = tokio::time::sleep(HEARTBEAT), if self.progress.is_some() => {
                     if let Some(progress) = &mut self.progress {
-                        progress.beat(&self.call.context).await;
+                        progress.send_heartbeat(&self.call.context).await;
                     }
                 }
             }
         }
     }
 
-    fn see(&mut self) -> Seen {
+    fn snapshot(&mut self) -> RunSnapshot {
         let told = self.progress.as_ref().map(|progress| progress.lines);
         let state = self.state.borrow_and_update();
         let news = told.is_some_and(|told| state.lines > told);
-        Seen {
+        RunSnapshot {
             run_id: state.run_id.clone(),
             waiting: state.waiting.clone(),
             finished: state.finished.as_ref().map(|(finished, _)| finished.clone()),
@@ -141,8 +140,8 @@ impl<'a, B: Backend> Follower<'a, B> {
         }
     }
 
-    /// Opens the next question, closes one that was settled elsewhere, or gives the turn back.
-    fn consider(&mut self, seen: &Seen, may_wait: bool) -> Option<Turn> {
+    /// Opens the next question, closes one that was settled elsewhere, or ends following.
+    fn next_step(&mut self, seen: &RunSnapshot, may_wait: bool) -> Option<FollowResult> {
         let is_open = |id: &str| seen.waiting.iter().any(|one| one.id == id);
         if self.asking.as_ref().is_some_and(|(id, _)| !is_open(id)) {
             self.asking = None;
@@ -161,25 +160,29 @@ impl<'a, B: Backend> Follower<'a, B> {
             }
             (Channel::None, _) if may_wait => None,
             (Channel::Elicit, None) | (Channel::InputRequired | Channel::None, _) => {
-                Some(Turn::Waiting { run_id: first.run_id.clone(), waiting: seen.waiting.clone() })
+                Some(FollowResult::Waiting {
+                    run_id: first.run_id.clone(),
+                    waiting: seen.waiting.clone(),
+                })
             }
         }
     }
 }
 
-/// Asks the person at the client (up to 2025-11-25). `None` if they did not decide.
+/// Asks the person at the client about an approval (up to 2025-11-25). `None` if they did not
+/// decide.
 ///
-/// Must run in the task that handles the request: the transport knows by it which stream the
-/// question belongs to.
+/// Must run in the task that handles the request: the transport uses the task to find the stream
+/// that the question belongs to.
 pub(super) async fn ask(
     context: &RequestContext<RoleServer>,
     approval: &ApprovalRequest,
 ) -> Option<Verdict> {
-    asked(context, approval::form(approval), approval::until(approval.expires_ms)).await
+    ask_form(context, approval::form(approval), approval::time_left(approval.expires_ms)).await
 }
 
-/// Asks a question that has this long. `None` if the person did not decide.
-pub(super) async fn asked(
+/// Asks a question that expires after `left`. `None` if the person did not decide.
+pub(super) async fn ask_form(
     context: &RequestContext<RoleServer>,
     QuestionForm { params, extent }: QuestionForm,
     left: Option<Duration>,
@@ -191,46 +194,47 @@ pub(super) async fn asked(
         answer = asked => match answer {
             Ok(answer) => approval::verdict(&answer, extent),
             Err(error) => {
-                tracing::warn!(%error, "the client could not be asked");
+                tracing::warn!(%error, "cannot ask the person at the client");
                 None
             }
         },
     }
 }
 
-/// Completes at this moment; never, without one.
-async fn due(at: Option<Instant>) {
+/// Completes at this moment, or never if there is none.
+async fn wait_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }
 
-async fn answered(asking: &mut Option<(String, Asked)>) -> (String, Option<Verdict>) {
+async fn next_verdict(asking: &mut Option<(String, VerdictFuture)>) -> (String, Option<Verdict>) {
     match asking {
         Some((id, asked)) => (id.clone(), asked.await),
         None => std::future::pending().await,
     }
 }
 
-/// Progress towards a client that asked for it. The number only ever grows, as it must.
-pub(super) struct Progress {
+/// Sends progress to a client that asked for it. The protocol requires the number to grow.
+pub(super) struct ProgressSender {
     token: ProgressToken,
     sent: f64,
     lines: u64,
-    /// When the next line may be told.
+    /// When the next line may be sent.
     next: Instant,
 }
 
-impl Progress {
-    /// Towards the client of a request, if it asked for it.
+impl ProgressSender {
+    /// `None` if the client did not ask for progress.
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
         let token = context.meta.get_progress_token();
         token.map(|token| Self { token, sent: 0.0, lines: 0, next: Instant::now() })
     }
 
-    /// Tells the latest line, unless one was told just now: then gives when it may be told.
-    async fn tell(
+    /// Sends the latest line. If the last one was sent just now, gives the time when it may be
+    /// sent.
+    async fn send_line(
         &mut self,
         context: &RequestContext<RoleServer>,
         lines: u64,
@@ -245,19 +249,15 @@ impl Progress {
         None
     }
 
-    /// Tells what was said last.
-    pub(super) async fn say(&mut self, context: &RequestContext<RoleServer>, line: &str) {
-        self.send(context, line).await;
-    }
-
-    pub(super) async fn beat(&mut self, context: &RequestContext<RoleServer>) {
+    pub(super) async fn send_heartbeat(&mut self, context: &RequestContext<RoleServer>) {
         self.send(context, "running").await;
     }
 
-    async fn send(&mut self, context: &RequestContext<RoleServer>, message: &str) {
+    /// Sends one message to the client, and gives up if the client does not take it in time.
+    pub(super) async fn send(&mut self, context: &RequestContext<RoleServer>, message: &str) {
         self.sent += 1.0;
         let progress =
             ProgressNotificationParam::new(self.token.clone(), self.sent).with_message(message);
-        let _ = timeout(PROGRESS_PATIENCE, context.peer.notify_progress(progress)).await;
+        let _ = timeout(PROGRESS_TIMEOUT, context.peer.notify_progress(progress)).await;
     }
 }

@@ -1,6 +1,7 @@
 //! The tool `sandbox`: sessions, their checkpoints and branches, for a model.
 //!
-//! One tool with an action instead of seven: what a model always has to read stays small (E4).
+//! One tool with seven actions instead of seven tools: its description is always in the model's
+//! context, so it has to be short (E4).
 
 use rmcp::{
     ErrorData,
@@ -8,7 +9,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use super::Call;
+use super::McpCall;
 use crate::{
     answer,
     backend::Backend,
@@ -21,9 +22,9 @@ const FIELDS: &[&str] =
     &["action", "session_id", "language", "code", "context", "checkpoint_id", "count"];
 const ACTIONS: &str = "create, execute, checkpoint, rollback, fork, destroy or list";
 
-/// What a model asks for.
+/// One action of the tool, with its arguments.
 #[derive(Debug, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum SandboxRequest {
     Create { language: Option<Language> },
     Execute(Box<ExecuteRequest>),
     Checkpoint { session_id: String },
@@ -33,7 +34,7 @@ pub(super) enum Asked {
     List,
 }
 
-impl Asked {
+impl SandboxRequest {
     /// Decodes the arguments of a tool call.
     pub(super) fn decode(arguments: JsonObject) -> Result<Self, RequestError> {
         let mut fields = Fields::new("", FIELDS, arguments)?;
@@ -77,35 +78,37 @@ fn need(given: Option<String>, field: &str) -> Result<String, RequestError> {
 }
 
 impl<B: Backend> Gateway<B> {
-    /// Answers a call of the tool.
+    /// Performs the action, and answers the call.
     pub(super) async fn sandbox(
         &self,
-        call: Call,
-        asked: Asked,
+        call: McpCall,
+        asked: SandboxRequest,
     ) -> Result<CallToolResponse, ErrorData> {
         let backend = &self.shared.backend;
         let done: Result<Value, SessionError> = match asked {
-            Asked::Execute(request) => return self.execute(call, *request).await,
-            Asked::Create { language } => {
+            SandboxRequest::Execute(request) => return self.execute(call, *request).await,
+            SandboxRequest::Create { language } => {
                 let request = SessionRequest { language, ..SessionRequest::default() };
                 backend.create_session(request).await.map(|made| as_json(&made))
             }
-            Asked::Checkpoint { session_id } => {
+            SandboxRequest::Checkpoint { session_id } => {
                 backend.checkpoint(&session_id).await.map(|taken| as_json(&taken))
             }
-            Asked::Rollback { session_id, checkpoint_id } => {
+            SandboxRequest::Rollback { session_id, checkpoint_id } => {
                 let back = backend.rollback(&session_id, &checkpoint_id).await;
                 back.map(|()| json!({ "session_id": session_id, "checkpoint_id": checkpoint_id }))
             }
-            Asked::Fork { session_id, count, checkpoint_id } => {
+            SandboxRequest::Fork { session_id, count, checkpoint_id } => {
                 let forked = backend.fork(&session_id, count, checkpoint_id.as_deref()).await;
                 forked.map(|ids| json!({ "session_ids": ids }))
             }
-            Asked::Destroy { session_id } => {
+            SandboxRequest::Destroy { session_id } => {
                 let destroyed = backend.destroy_session(&session_id).await;
                 destroyed.map(|()| json!({ "session_id": session_id }))
             }
-            Asked::List => backend.sessions().await.map(|all| json!({ "sessions": as_json(&all) })),
+            SandboxRequest::List => {
+                backend.sessions().await.map(|all| json!({ "sessions": as_json(&all) }))
+            }
         };
         Ok(match done {
             Ok(value) => answer::structured(value, false).into(),
@@ -114,7 +117,7 @@ impl<B: Backend> Gateway<B> {
     }
 }
 
-/// Why something was not done.
+/// A session error as the model sees it.
 fn said(error: &SessionError) -> Value {
     let (code, message) = (error.code(), error.to_string());
     json!({ "type": "SandboxError", "code": code, "message": message, "hint": error.hint() })
@@ -128,19 +131,19 @@ fn as_json(value: &impl serde::Serialize) -> Value {
 mod tests {
     use super::*;
 
-    fn decode(value: Value) -> Result<Asked, String> {
+    fn decode(value: Value) -> Result<SandboxRequest, String> {
         let Value::Object(arguments) = value else { panic!("an object") };
-        Asked::decode(arguments).map_err(|error| error.to_string())
+        SandboxRequest::decode(arguments).map_err(|error| error.to_string())
     }
 
     #[test]
     fn b1_each_action_takes_what_it_needs_and_says_what_it_lacks() {
         let create = decode(json!({ "action": "create", "language": "py" }));
-        assert_eq!(create, Ok(Asked::Create { language: Some(Language::Python) }));
+        assert_eq!(create, Ok(SandboxRequest::Create { language: Some(Language::Python) }));
         let fork = decode(json!({ "action": "fork", "sessionId": "s", "count": 3 }));
         let (session_id, checkpoint_id) = ("s".to_owned(), None);
-        assert_eq!(fork, Ok(Asked::Fork { session_id, count: 3, checkpoint_id }));
-        assert_eq!(decode(json!({ "action": "list" })), Ok(Asked::List));
+        assert_eq!(fork, Ok(SandboxRequest::Fork { session_id, count: 3, checkpoint_id }));
+        assert_eq!(decode(json!({ "action": "list" })), Ok(SandboxRequest::List));
         for (asked, lacks) in [
             (json!({}), "`action` is missing"),
             (json!({ "action": "execute", "code": "1" }), "`session_id` is missing"),

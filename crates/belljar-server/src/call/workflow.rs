@@ -1,10 +1,10 @@
 //! The tools `run_workflow`, `workflow_command` and `get_workflow`, for a model.
 //!
-//! A workflow goes on by itself: a call looks on for a while, and answers with how it stands. What a
-//! person has to decide they are asked in the client, where it can ask; nothing that a model sends
-//! decides it. What can be asked of a workflow is told with every answer about one that goes on.
+//! A workflow runs by itself: a call follows it for a while and answers with its state. If the
+//! client can ask its user, the person decides there; nothing that a model sends decides for a
+//! person. Every answer about a workflow that has not ended lists the commands it takes.
 
-mod shown;
+mod answers;
 
 use std::time::Duration;
 
@@ -15,56 +15,48 @@ use rmcp::{
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{
-    Call, DEFAULT_WAIT, Parked, cancelled,
-    follow::{HEARTBEAT, Progress},
-};
+use super::{DEFAULT_WAIT, McpCall, RetryState, cancelled, follow::ProgressSender};
 use crate::{
     answer,
     approval::{self, Channel},
     backend::{Backend, Verdict},
+    feed::HEARTBEAT,
     gateway::Gateway,
     request::{Fields, RequestError, nearest},
     workflows::{
-        By, News, Question, WorkflowCommand, WorkflowError, WorkflowReport, WorkflowRequest,
-        Written, is_fit_for_id,
+        CommandSender, WorkflowApiError, WorkflowCommandRequest, WorkflowQuestion, WorkflowReport,
+        WorkflowRequest, WorkflowSource, is_fit_for_id,
     },
 };
 
 /// Events read at once.
 const PAGE: u32 = 200;
-/// Workflows in a list.
+/// The most workflows in a list.
 const LISTED: u32 = 20;
-/// How long the answer to a command is waited for.
+/// How long a call waits for the answer to its command.
 const COMMAND_WAIT: Duration = Duration::from_secs(20);
 
-/// What a model asks of `get_workflow`.
+/// The arguments of `get_workflow`.
 #[derive(Debug, PartialEq)]
-pub(super) struct Look {
+pub(super) struct GetWorkflowRequest {
     id: Option<String>,
     wait: Duration,
-    /// Events after this number are wanted, too.
+    /// If given, the answer is the list of events after this number.
     after: Option<u64>,
 }
 
 /// Decodes the arguments of `run_workflow`.
-pub(super) fn asked_run(
+pub(super) fn decode_run(
     arguments: JsonObject,
 ) -> Result<(WorkflowRequest, Option<Duration>), RequestError> {
     let mut fields =
         Fields::new("", &["workflow", "inputs", "id", "wait_ms"], with_id(arguments)?)?;
-    let workflow = match fields.take("workflow") {
-        Some(Value::String(text)) => Written::Text(text),
-        Some(given @ (Value::Object(_) | Value::Array(_))) => Written::Json(given),
-        Some(other) => {
-            let wanted = "a workflow, or the text of one";
-            return Err(kind("workflow", wanted, &other));
-        }
-        None => return Err(RequestError::Missing { field: "workflow".to_owned() }),
-    };
+    let missing = || RequestError::Missing { field: "workflow".to_owned() };
+    let workflow = WorkflowSource::from_value(fields.take("workflow").ok_or_else(missing)?)
+        .map_err(|other| kind("workflow", "a workflow, or the text of one", &other))?;
     let id = fields.text("id")?;
     if let Some(odd) = id.as_deref().filter(|id| !is_fit_for_id(id)) {
-        return Err(kind("id", "letters, digits, `_`, `-` and `.`, up to 64", &json!(odd)));
+        return Err(kind("id", "up to 64 letters, digits, `_`, `-` or `.`", &json!(odd)));
     }
     let wait = fields.count("wait_ms")?.map(Duration::from_millis);
     let inputs = fields.object("inputs")?.unwrap_or_default();
@@ -72,17 +64,17 @@ pub(super) fn asked_run(
 }
 
 /// Decodes the arguments of `get_workflow`.
-pub(super) fn asked_look(arguments: JsonObject) -> Result<Look, RequestError> {
+pub(super) fn decode_get(arguments: JsonObject) -> Result<GetWorkflowRequest, RequestError> {
     let mut fields = Fields::new("", &["id", "wait_ms", "after"], with_id(arguments)?)?;
     let wait = fields.count("wait_ms")?.map_or(DEFAULT_WAIT, Duration::from_millis);
-    Ok(Look { id: fields.text("id")?, wait, after: fields.count("after")? })
+    Ok(GetWorkflowRequest { id: fields.text("id")?, wait, after: fields.count("after")? })
 }
 
 /// Decodes the arguments of `workflow_command`: the command's name with its fields beside it, or
 /// all of it as one object.
-pub(super) fn asked_command(
+pub(super) fn decode_command(
     arguments: JsonObject,
-) -> Result<(String, WorkflowCommand), RequestError> {
+) -> Result<(String, WorkflowCommandRequest), RequestError> {
     let mut arguments = with_id(arguments)?;
     let missing = |field: &str| RequestError::Missing { field: field.to_owned() };
     let text = |name: &'static str, given: Option<Value>| match given {
@@ -95,21 +87,21 @@ pub(super) fn asked_command(
     let mut command = match arguments.remove("command") {
         Some(Value::Object(whole)) => whole,
         Some(Value::String(name)) => Map::from_iter([("command".to_owned(), Value::String(name))]),
-        Some(other) => return Err(kind("command", shown::COMMANDS, &other)),
+        Some(other) => return Err(kind("command", answers::COMMANDS, &other)),
         None => return Err(missing("command")),
     };
     command.extend(arguments.into_iter().filter(|(_, value)| !value.is_null()));
     let named = command.get("command").and_then(Value::as_str).unwrap_or_default();
-    if !shown::NAMES.contains(&named) {
-        let near = nearest(named, shown::NAMES).map(|near| format!("; did you mean {near}?"));
+    if !answers::NAMES.contains(&named) {
+        let near = nearest(named, answers::NAMES).map(|near| format!("; did you mean {near}?"));
         let found = format!("{named:?}{}", near.unwrap_or_default());
-        let (field, wanted) = ("command".to_owned(), shown::COMMANDS);
+        let (field, wanted) = ("command".to_owned(), answers::COMMANDS);
         return Err(RequestError::Kind { field, wanted, found });
     }
-    Ok((id, WorkflowCommand { id: command_id, command, by: By::Agent }))
+    Ok((id, WorkflowCommandRequest { id: command_id, command, by: CommandSender::Agent }))
 }
 
-/// What answers call `workflow_id`, a call may: it is its `id`.
+/// Accepts `workflow_id` for `id`, because answers use that name.
 fn with_id(mut arguments: JsonObject) -> Result<JsonObject, RequestError> {
     let other = ["workflow_id", "workflowId"].into_iter().find_map(|name| arguments.remove(name));
     match other.filter(|other| !other.is_null()) {
@@ -129,124 +121,124 @@ fn kind(field: &str, wanted: &'static str, found: &Value) -> RequestError {
 }
 
 impl<B: Backend> Gateway<B> {
-    /// Runs a workflow, and looks on for a while.
+    /// Starts a workflow, and follows it for a while.
     pub(super) async fn run_workflow(
         &self,
-        mut call: Call,
+        mut call: McpCall,
         (request, wait): (WorkflowRequest, Option<Duration>),
     ) -> Result<CallToolResponse, ErrorData> {
         let most = self.shared.answer_within;
         if let Err(error) = request.check_size() {
-            return Ok(shown::failed(&error).into());
+            return Ok(answers::failed(&error).into());
         }
         match self.shared.backend.run_workflow(request).await {
             Ok(id) => self.follow_workflow(&mut call, &id, 0, wait.unwrap_or(most).min(most)).await,
-            Err(error) => Ok(shown::failed(&error).into()),
+            Err(error) => Ok(answers::failed(&error).into()),
         }
     }
 
-    /// Tells how a workflow stands, or which there are.
+    /// Answers with the state of a workflow, or with the list of workflows.
     pub(super) async fn get_workflow(
         &self,
-        mut call: Call,
-        Look { id, wait, after }: Look,
+        mut call: McpCall,
+        GetWorkflowRequest { id, wait, after }: GetWorkflowRequest,
     ) -> Result<CallToolResponse, ErrorData> {
         let backend = &self.shared.backend;
         let Some(id) = id else {
             return Ok(match backend.workflows(LISTED, None).await {
                 Ok(all) => answer::structured(json!({"workflows": all}), false).into(),
-                Err(error) => shown::failed(&error).into(),
+                Err(error) => answers::failed(&error).into(),
             });
         };
         if let Some(after) = after {
             let events = backend.workflow_events(&id, after, PAGE, Duration::ZERO).await;
             return Ok(match events {
-                Ok(events) => shown::events(&id, &events).into(),
-                Err(error) => shown::failed(&error).into(),
+                Ok(events) => answers::events(&id, &events).into(),
+                Err(error) => answers::failed(&error).into(),
             });
         }
         let report = match backend.workflow(&id).await {
             Ok(report) => report,
-            Err(error) => return Ok(shown::failed(&error).into()),
+            Err(error) => return Ok(answers::failed(&error).into()),
         };
         if report.is_over || wait.is_zero() {
-            return Ok(shown::report(&report).into());
+            return Ok(answers::report(&report).into());
         }
         let wait = wait.min(self.shared.answer_within);
         if call.channel != Channel::None && !report.questions.is_empty() {
             return self.answer_workflow(&mut call, &id, report, Instant::now() + wait).await;
         }
-        self.follow_workflow(&mut call, &id, report.told, wait).await
+        self.follow_workflow(&mut call, &id, report.last_event, wait).await
     }
 
     /// Passes a model's command on.
     pub(super) async fn command_workflow(
         &self,
-        (id, command): (String, WorkflowCommand),
+        (id, command): (String, WorkflowCommandRequest),
     ) -> Result<CallToolResponse, ErrorData> {
         let answered = self.shared.backend.command_workflow(&id, command, COMMAND_WAIT).await;
         Ok(match answered {
-            Ok(answer) => shown::commanded(&id, &answer).into(),
-            Err(error) => shown::failed(&error).into(),
+            Ok(answer) => answers::command(&id, &answer).into(),
+            Err(error) => answers::failed(&error).into(),
         })
     }
 
-    /// A request that comes again, with what the person said (2026-07-28).
-    pub(super) async fn workflow_again(
+    /// Answers a repeated request that brings the person's answers (2026-07-28).
+    pub(super) async fn retry_workflow(
         &self,
-        mut call: Call,
-        parked: &Parked,
+        mut call: McpCall,
+        state: &RetryState,
         answers: &InputResponses,
     ) -> Result<CallToolResponse, ErrorData> {
-        for decision in &parked.asked {
+        for decision in &state.asked {
             let Some(said) = answers.get(decision) else { continue };
             let said: ElicitResult = serde_json::from_value(said.clone()).map_err(|error| {
                 ErrorData::invalid_params(format!("inputResponses.{decision}: {error}"), None)
             })?;
-            self.decide(&mut call, &parked.run_id, decision, parked.verdict(decision, &said)).await;
+            self.decide(&mut call, &state.run_id, decision, state.verdict(decision, &said)).await;
         }
-        match self.shared.backend.workflow(&parked.run_id).await {
+        match self.shared.backend.workflow(&state.run_id).await {
             Ok(report) => {
                 let deadline = Instant::now() + self.shared.answer_within;
-                self.answer_workflow(&mut call, &parked.run_id, report, deadline).await
+                self.answer_workflow(&mut call, &state.run_id, report, deadline).await
             }
-            Err(error) => Ok(shown::failed(&error).into()),
+            Err(error) => Ok(answers::failed(&error).into()),
         }
     }
 
-    /// Looks on until there is something to answer.
+    /// Follows a workflow until there is something to answer.
     async fn follow_workflow(
         &self,
-        call: &mut Call,
+        call: &mut McpCall,
         id: &str,
         after: u64,
         wait: Duration,
     ) -> Result<CallToolResponse, ErrorData> {
         let deadline = Instant::now() + wait;
-        if let Err(error) = self.look_on(call, id, after, deadline).await? {
-            return Ok(shown::failed(&error).into());
+        if let Err(error) = self.wait_for_attention(call, id, after, deadline).await? {
+            return Ok(answers::failed(&error).into());
         }
         match self.shared.backend.workflow(id).await {
             Ok(report) => self.answer_workflow(call, id, report, deadline).await,
-            Err(error) => Ok(shown::failed(&error).into()),
+            Err(error) => Ok(answers::failed(&error).into()),
         }
     }
 
-    /// Tells what happens until somebody has to look, or time is up.
-    async fn look_on(
+    /// Sends progress until the workflow has ended, needs attention, or time is up.
+    async fn wait_for_attention(
         &self,
-        call: &Call,
+        call: &McpCall,
         id: &str,
         mut after: u64,
         deadline: Instant,
-    ) -> Result<Result<(), WorkflowError>, ErrorData> {
-        let mut progress = Progress::of(&call.context);
+    ) -> Result<Result<(), WorkflowApiError>, ErrorData> {
+        let mut progress = ProgressSender::of(&call.context);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let patience = left.min(HEARTBEAT);
+            let timeout = left.min(HEARTBEAT);
             let events = tokio::select! {
                 () = call.context.ct.cancelled() => return Err(cancelled()),
-                events = self.shared.backend.workflow_events(id, after, PAGE, patience) => events,
+                events = self.shared.backend.workflow_events(id, after, PAGE, timeout) => events,
             };
             let events = match events {
                 Ok(events) => events,
@@ -255,79 +247,86 @@ impl<B: Backend> Gateway<B> {
             after = events.last().map_or(after, |event| event.seq);
             if let Some(progress) = &mut progress {
                 match events.last() {
-                    Some(event) => progress.say(&call.context, &event.line).await,
-                    None => progress.beat(&call.context).await,
+                    Some(event) => progress.send(&call.context, &event.line).await,
+                    None => progress.send_heartbeat(&call.context).await,
                 }
             }
-            let turned = events.iter().any(|event| matches!(event.news, News::Turn | News::End));
-            if turned || Instant::now() >= deadline {
+            let needs_attention = events.iter().any(|event| event.effect.ends_wait());
+            if needs_attention || Instant::now() >= deadline {
                 return Ok(Ok(()));
             }
         }
     }
 
-    /// Answers with how it stands, after the person was asked who can be.
+    /// Answers with the state of the workflow, after asking the person if the client can.
     async fn answer_workflow(
         &self,
-        call: &mut Call,
+        call: &mut McpCall,
         id: &str,
         mut report: WorkflowReport,
         deadline: Instant,
     ) -> Result<CallToolResponse, ErrorData> {
         loop {
-            let open = |one: &&Question| !call.dismissed.contains(&one.decision);
+            let open = |one: &&WorkflowQuestion| !call.dismissed.contains(&one.decision);
             let open: Vec<_> = report.questions.iter().filter(open).cloned().collect();
             match (open.first(), call.channel) {
                 (Some(first), Channel::Elicit) => {
                     let verdict = ask(call, id, first).await;
                     let is_decided = verdict.is_some();
                     self.decide(call, id, &first.decision, verdict).await;
-                    // A person may have taken longer than there was time for.
+                    // The person may have used up the time that was left.
                     let deadline = deadline.max(Instant::now() + DEFAULT_WAIT);
                     if is_decided
-                        && let Err(error) = self.look_on(call, id, report.told, deadline).await?
+                        && let Err(error) =
+                            self.wait_for_attention(call, id, report.last_event, deadline).await?
                     {
-                        return Ok(shown::failed(&error).into());
+                        return Ok(answers::failed(&error).into());
                     }
                 }
                 (Some(_), Channel::InputRequired) => {
                     let questions =
-                        open.iter().map(|one| (one.decision.clone(), shown::question(id, one)));
-                    return self.park(call, id, questions.collect(), super::Of::Workflow);
+                        open.iter().map(|one| (one.decision.clone(), answers::question(id, one)));
+                    return self.require_input(
+                        call,
+                        id,
+                        questions.collect(),
+                        super::RetrySubject::Workflow,
+                    );
                 }
-                (Some(_), Channel::None) | (None, _) => return Ok(shown::report(&report).into()),
+                (Some(_), Channel::None) | (None, _) => return Ok(answers::report(&report).into()),
             }
             report = match self.shared.backend.workflow(id).await {
                 Ok(report) => report,
-                Err(error) => return Ok(shown::failed(&error).into()),
+                Err(error) => return Ok(answers::failed(&error).into()),
             };
         }
     }
 
-    /// Passes a person's decision on; without one, they are not asked again in this call.
-    async fn decide(&self, call: &mut Call, id: &str, decision: &str, verdict: Option<Verdict>) {
-        // Whatever comes of it, it was answered: one that still waits needs another call.
+    /// Passes a person's decision on. Without a decision, the person is not asked again in this
+    /// call.
+    async fn decide(&self, call: &mut McpCall, id: &str, decision: &str, verdict: Option<Verdict>) {
+        // Answered, whatever came of it: a decision that is still open needs another call.
         call.dismissed.push(decision.to_owned());
         let name = match verdict {
             Some(Verdict::Approve) => "approve",
             Some(Verdict::Deny) => "reject",
-            // A workflow is not asked these with yes or no.
+            // Questions of workflows only have the answers yes and no.
             Some(Verdict::Retry | Verdict::Use(_)) | None => return,
         };
         let fields = [("command", name), ("decision", decision)];
         let fields = fields.map(|(field, text)| (field.to_owned(), Value::from(text)));
-        let by = By::Person(call.client());
-        let command = WorkflowCommand { id: None, command: Map::from_iter(fields), by };
+        let by = CommandSender::Person(call.client());
+        let command = WorkflowCommandRequest { id: None, command: Map::from_iter(fields), by };
         let decided = self.shared.backend.command_workflow(id, command, COMMAND_WAIT).await;
         if let Err(error) = decided {
-            tracing::warn!(%error, "a decision did not count");
+            tracing::warn!(%error, "the backend refused a decision");
         }
     }
 }
 
 /// Asks the person at the client (up to 2025-11-25). `None` if they did not decide.
-async fn ask(call: &Call, id: &str, question: &Question) -> Option<Verdict> {
-    let form = shown::question(id, question);
-    let left = approval::until(question.expires_ms);
-    super::follow::asked(&call.context, form, left).await
+async fn ask(call: &McpCall, id: &str, question: &WorkflowQuestion) -> Option<Verdict> {
+    let form = answers::question(id, question);
+    let left = approval::time_left(question.expires_ms);
+    super::follow::ask_form(&call.context, form, left).await
 }

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 use super::{STEP, typed};
 
-/// One red pixel.
+/// A PNG image of one red pixel.
 pub(super) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
-/// No sound at all.
+/// A WAV file without samples.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
 
 const PLAIN: &[&str] = &[
@@ -49,7 +49,7 @@ const PLAIN: &[&str] = &[
     "test_input_required_result_capabilities",
 ];
 
-/// What the suite finds in `tools/list`.
+/// The fixture tools in `tools/list`.
 pub(super) fn tools() -> Result<Vec<Tool>, ErrorData> {
     let needs = |field: &str| json!({"type": "object", "properties": {field: {"type": "string"}}, "required": [field]});
     let header = json!({"type": "object", "properties": {

@@ -1,4 +1,4 @@
-//! Fixture tools that want something from the client and are then called again (2026-07-28).
+//! Fixture tools that ask the client for something and are then called again (2026-07-28).
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{content::text, typed};
 
-/// Fixtures protect nothing, so their key is no secret.
+/// Fixtures protect nothing, so their key is not a secret.
 const KEY: &[u8; 32] = b"the key of the conformance suite";
 
 fn ask(message: &str, field: &str, kind: &str) -> Value {
@@ -36,7 +36,7 @@ fn codec() -> RequestStateCodec {
     RequestStateCodec::new_unchecked(KEY.as_slice())
 }
 
-/// Which step the client is at; `None` at the first.
+/// The step that the client has reached; `None` at the first.
 fn state(request: &CallToolRequestParams) -> Result<Option<String>, ErrorData> {
     let Some(sealed) = &request.request_state else { return Ok(None) };
     let refused = || ErrorData::invalid_params("requestState is not valid for this request", None);
@@ -44,7 +44,7 @@ fn state(request: &CallToolRequestParams) -> Result<Option<String>, ErrorData> {
     String::from_utf8(opened).map(Some).map_err(|_| refused())
 }
 
-/// The answer under a key. One that is no object is refused; none at all is asked for again.
+/// The answer under a key. An answer that is not an object is refused; `None` means to ask again.
 fn answer<'a>(
     answers: Option<&'a InputResponses>,
     key: &str,
@@ -118,7 +118,7 @@ fn multi_round(
     }
 }
 
-/// Only what the client said it can answer.
+/// Questions for the capabilities that the client declared.
 fn allowed(declared: &ClientCapabilities) -> Value {
     let mut questions = serde_json::Map::new();
     if declared.elicitation.is_some() {
@@ -130,7 +130,7 @@ fn allowed(declared: &ClientCapabilities) -> Value {
     Value::Object(questions)
 }
 
-/// The context a prompt wants, or the question for it.
+/// The context that a prompt needs, or the question for it.
 pub(super) fn prompt_context(
     request: &GetPromptRequestParams,
 ) -> Result<Result<Value, InputRequiredResult>, ErrorData> {

@@ -8,15 +8,15 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 fn guard() -> Guard {
     Guard {
-        auth: Auth::Token(Token::new(TOKEN).unwrap()),
-        allowed: Allowed {
+        auth: Auth::Token(BearerToken::new(TOKEN).unwrap()),
+        allowed: AllowedSources {
             hosts: vec!["belljar.example:8080".into(), "other.example".into()],
             origins: vec!["https://app.example".into()],
         },
     }
 }
 
-fn source(headers: &[(HeaderName, &str)]) -> Result<(), Turned> {
+fn source(headers: &[(HeaderName, &str)]) -> Result<(), AccessDenied> {
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap()));
     guard().check_source(&Uri::from_static("/mcp"), &headers.collect())
 }
@@ -45,9 +45,9 @@ fn e1_only_known_hosts() {
         "evil.example@localhost",
         "",
     ] {
-        assert_eq!(source(&[(header::HOST, host)]), Err(Turned::Host), "{host}");
+        assert_eq!(source(&[(header::HOST, host)]), Err(AccessDenied::Host), "{host}");
     }
-    assert_eq!(source(&[]), Err(Turned::Host));
+    assert_eq!(source(&[]), Err(AccessDenied::Host));
 }
 
 #[test]
@@ -60,11 +60,11 @@ fn s20_every_host_that_is_named_has_to_be_known() {
         });
         guard().check_source(&uri.parse().unwrap(), &headers)
     };
-    assert_eq!(at("/mcp", &["localhost", "evil.example"]), Err(Turned::Host));
-    assert_eq!(at("/mcp", &["localhost", "localhost"]), Err(Turned::Host));
-    assert_eq!(at("http://evil.example/mcp", &["localhost"]), Err(Turned::Host));
-    assert_eq!(at("http://localhost/mcp", &["evil.example"]), Err(Turned::Host));
-    assert_eq!(at("http://evil.example/mcp", &[]), Err(Turned::Host));
+    assert_eq!(at("/mcp", &["localhost", "evil.example"]), Err(AccessDenied::Host));
+    assert_eq!(at("/mcp", &["localhost", "localhost"]), Err(AccessDenied::Host));
+    assert_eq!(at("http://evil.example/mcp", &["localhost"]), Err(AccessDenied::Host));
+    assert_eq!(at("http://localhost/mcp", &["evil.example"]), Err(AccessDenied::Host));
+    assert_eq!(at("http://evil.example/mcp", &[]), Err(AccessDenied::Host));
     // Controls: one host, in either place or in both.
     assert_eq!(at("/mcp", &["localhost"]), Ok(()));
     assert_eq!(at("http://localhost:7000/mcp", &["localhost:7000"]), Ok(()));
@@ -88,7 +88,7 @@ fn e1_only_known_origins() {
         "http://evil@localhost",
         "https://app.example.evil",
     ] {
-        assert_eq!(from(origin), Err(Turned::Origin), "{origin}");
+        assert_eq!(from(origin), Err(AccessDenied::Origin), "{origin}");
     }
 }
 
@@ -101,7 +101,7 @@ fn e1_only_the_token_opens() {
     assert_eq!(with(&format!("Bearer {TOKEN}")), Ok(()));
     assert_eq!(with(&format!("bearer {TOKEN}")), Ok(()));
     for wrong in [format!("Basic {TOKEN}"), TOKEN.to_owned(), "Bearer".into(), "Bearer x".into()] {
-        assert_eq!(with(&wrong), Err(Turned::WrongToken), "{wrong}");
+        assert_eq!(with(&wrong), Err(AccessDenied::WrongToken), "{wrong}");
     }
-    assert_eq!(guard().check_token(&HeaderMap::new()), Err(Turned::NoToken));
+    assert_eq!(guard().check_token(&HeaderMap::new()), Err(AccessDenied::NoToken));
 }

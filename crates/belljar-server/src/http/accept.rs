@@ -1,7 +1,7 @@
-//! Connections: how many, how long a request may take to begin, how they end.
+//! Connections: how many there may be, how long a request head may take, how they end.
 //!
-//! axum's own server has no bound on any of these. A connection that sends half a request and then
-//! nothing is answered with 408 and closed; one too many is answered with 503 and closed.
+//! axum's own server limits none of these. A connection that sends half a request head is answered
+//! with 408 and closed; one too many is answered with 503 and closed.
 
 use std::{convert::Infallible, future::poll_fn, io, pin::Pin, sync::Arc, time::Duration};
 
@@ -20,33 +20,33 @@ use tower_service::Service as _;
 
 use crate::{api::error::ApiError, request_id};
 
-/// The largest head of a request, all its headers together.
+/// The largest head of a request, with all its headers.
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// A peer that takes nothing of what is sent to it for so long is given up.
-const STALLED_MS: u32 = 60_000;
-/// How long a connection that is closed is read from, so that the peer gets to see the answer.
+/// A peer that reads nothing for this long is disconnected.
+const SEND_TIMEOUT_MS: u32 = 60_000;
+/// How long to read from a connection that is being closed, so that the peer gets the answer.
 const LINGER: Duration = Duration::from_millis(500);
-/// The pause after a connection could not be taken, for want of descriptors as a rule.
-const BREATH: Duration = Duration::from_millis(50);
+/// The pause after an accept that failed, usually for lack of file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// How connections are treated.
+/// How many connections may be open, and how long each may take to send a request head.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    /// At once.
-    pub(crate) connections: usize,
-    /// From the first to the last byte of a request's head; also how long an idle one is kept.
-    pub(crate) head: Duration,
+pub(crate) struct ConnectionLimits {
+    /// The most open connections.
+    pub(crate) most: usize,
+    /// From the first to the last byte of a request head; also how long an idle connection is kept.
+    pub(crate) head_timeout: Duration,
 }
 
-/// Serves until `stop`; then no new connection is taken, and those there are end with the answer
-/// they are at.
+/// Serves until `stop`. Then it takes no new connection, and open ones end with their current
+/// answer.
 pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,
-    patience: Patience,
+    limits: ConnectionLimits,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(patience.connections));
+    let slots = Arc::new(Semaphore::new(limits.most));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -57,29 +57,29 @@ pub(crate) async fn accept(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
-                sleep(BREATH).await;
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
-        // Options that make things better; without them it works too.
+        // These options help, but the server works without them.
         let _ = stream.set_nodelay(true);
-        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, STALLED_MS);
-        match places.clone().try_acquire_owned() {
-            Ok(place) => {
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, SEND_TIMEOUT_MS);
+        match slots.clone().try_acquire_owned() {
+            Ok(slot) => {
                 let (router, stop) = (router.clone(), stop.clone());
                 connections.spawn(async move {
-                    serve_one(stream, router, patience.head, stop).await;
-                    drop(place);
+                    serve_one(stream, router, limits.head_timeout, stop).await;
+                    drop(slot);
                 });
             }
             Err(_) => drop(connections.spawn(async move {
                 let error = ApiError::new(
                     StatusCode::SERVICE_UNAVAILABLE,
                     "server.connections",
-                    "there are too many connections already",
+                    "the server has too many connections",
                 );
-                let _ = timeout(LINGER, turn_away(stream, &error)).await;
+                let _ = timeout(LINGER, refuse(stream, &error)).await;
             })),
         }
     }
@@ -87,9 +87,9 @@ pub(crate) async fn accept(
 }
 
 async fn serve_one(stream: TcpStream, router: Router, head: Duration, stop: CancellationToken) {
-    let answer = move |request: hyper::Request<Incoming>| -> Answered {
+    let answer = move |request: hyper::Request<Incoming>| -> ResponseFuture {
         let mut router = router.clone();
-        // The router is always ready; it is cloned because it serves requests one by one.
+        // The router is always ready; it is cloned because each call needs its own.
         Box::pin(async move { router.call(request.map(Body::new)).await })
     };
     let mut connection = http1::Builder::new()
@@ -106,22 +106,23 @@ async fn serve_one(stream: TcpStream, router: Router, head: Duration, stop: Canc
     };
     let parts = connection.into_parts();
     let stream = parts.io.into_inner();
-    // An idle connection is closed without a word; who has begun a request hears why.
+    // An idle connection is closed silently. A client that has begun a request learns why.
     let timed_out = ended.is_err_and(|error| error.is_timeout());
     let ended = if timed_out && !parts.read_buf.is_empty() {
-        let message = format!("the head of the request took longer than {} ms", head.as_millis());
+        let message =
+            format!("the request head took longer than {} ms to arrive", head.as_millis());
         let error = ApiError::new(StatusCode::REQUEST_TIMEOUT, "request.slow", message);
-        timeout(LINGER, turn_away(stream, &error)).await
+        timeout(LINGER, refuse(stream, &error)).await
     } else {
         timeout(LINGER, close(stream)).await
     };
     drop(ended);
 }
 
-type Answered = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-/// Answers without having read a request.
-async fn turn_away(mut stream: TcpStream, error: &ApiError) -> io::Result<()> {
+/// Answers a connection whose request was not read.
+async fn refuse(mut stream: TcpStream, error: &ApiError) -> io::Result<()> {
     let body = serde_json::to_string(&error.body()).unwrap_or_default();
     let status = error.status;
     let text = format!(
@@ -130,13 +131,13 @@ async fn turn_away(mut stream: TcpStream, error: &ApiError) -> io::Result<()> {
         status.as_u16(),
         status.canonical_reason().unwrap_or_default(),
         body.len(),
-        request_id::fresh(),
+        request_id::new_id(),
     );
     stream.write_all(text.as_bytes()).await?;
     close(stream).await
 }
 
-/// Closing while the peer still sends would take back the answer it has not read yet.
+/// Closes after reading the rest: closing while the peer still sends would discard the answer.
 async fn close(mut stream: TcpStream) -> io::Result<()> {
     stream.shutdown().await?;
     let mut rest = [0; 4096];

@@ -6,12 +6,12 @@ use super::*;
 
 #[test]
 fn i1_a_run_shows_in_every_metric_it_is_about() {
-    let metrics = Metrics::default();
+    let metrics = ServerMetrics::default();
     let result = json!({
         "status": "failed", "error": {"type": "TimeoutError"}, "tools": {"injected": ["a", "b"]},
         "metrics": {"startupTimeMs": 0.3, "executionTimeMs": 7.0, "memoryUsedMB": 4.1},
     });
-    metrics.ran(&result, Duration::from_millis(12));
+    metrics.run_ended(&result, Duration::from_millis(12));
     metrics.discovered(Duration::from_millis(1));
     metrics.checkpointed(Duration::from_millis(2));
     let text = metrics.text();
@@ -37,8 +37,8 @@ fn i1_a_run_shows_in_every_metric_it_is_about() {
 
 #[test]
 fn i1_what_a_client_makes_up_makes_no_series() {
-    let metrics = Metrics::default();
-    metrics.ran(&json!({"status": "x\"} 1", "error": {"type": "Evil\n"}}), Duration::ZERO);
+    let metrics = ServerMetrics::default();
+    metrics.run_ended(&json!({"status": "x\"} 1", "error": {"type": "Evil\n"}}), Duration::ZERO);
     metrics.answered("/v1/runs", "BREW", 405);
     let text = metrics.text();
     assert!(!text.contains("Evil") && !text.contains("BREW"), "{text}");

@@ -6,14 +6,14 @@ use super::*;
 fn e1_a_token_is_made_once_for_its_owner_only() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(".belljar/token");
-    let token = Token::at(&path).unwrap();
+    let token = BearerToken::at(&path).unwrap();
     assert_eq!(token.reveal().len(), 64);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(Token::at(&path).unwrap(), token);
+    assert_eq!(BearerToken::at(&path).unwrap(), token);
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-    assert_eq!(format!("{token:?}"), "Token(…)");
-    assert!(token.is(fs::read_to_string(&path).unwrap().trim()));
-    assert!(!token.is("") && !token.is(&"0".repeat(64)));
+    assert_eq!(format!("{token:?}"), "BearerToken(…)");
+    assert!(token.matches(fs::read_to_string(&path).unwrap().trim()));
+    assert!(!token.matches("") && !token.matches(&"0".repeat(64)));
 }
 
 #[test]
@@ -22,9 +22,9 @@ fn a_token_others_can_read_or_guess_is_refused() {
     let path = directory.path().join("token");
     fs::write(&path, "short").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    assert!(matches!(Token::at(&path), Err(TokenError::Shared { .. })));
+    assert!(matches!(BearerToken::at(&path), Err(TokenError::Shared { .. })));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    assert!(matches!(Token::at(&path), Err(TokenError::Weak { .. })));
+    assert!(matches!(BearerToken::at(&path), Err(TokenError::Weak { .. })));
 }
 
 /// One that somebody else knows, or could put in its place, lets them in.
@@ -32,18 +32,24 @@ fn a_token_others_can_read_or_guess_is_refused() {
 fn s3_a_token_of_another_user_or_behind_a_link_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("token");
-    let token = Token::at(&path).unwrap();
+    let token = BearerToken::at(&path).unwrap();
     let link = directory.path().join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    assert!(matches!(Token::at(&link), Err(TokenError::Untrusted(UntrustedPath::Link { .. }))));
+    assert!(matches!(
+        BearerToken::at(&link),
+        Err(TokenError::Untrusted(UntrustedPath::Link { .. }))
+    ));
     let mode = |mode| fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode));
     mode(0o777).unwrap();
-    assert!(matches!(Token::at(&path), Err(TokenError::Untrusted(UntrustedPath::Writable { .. }))));
+    assert!(matches!(
+        BearerToken::at(&path),
+        Err(TokenError::Untrusted(UntrustedPath::Writable { .. }))
+    ));
     mode(0o700).unwrap();
-    assert_eq!(Token::at(&path).unwrap(), token);
+    assert_eq!(BearerToken::at(&path).unwrap(), token);
     // Only root gives things away.
     if std::os::unix::fs::chown(&path, Some(owner::user() + 1), None).is_ok() {
-        let refused = Token::at(&path);
+        let refused = BearerToken::at(&path);
         assert!(matches!(refused, Err(TokenError::Untrusted(UntrustedPath::Stranger { .. }))));
     }
 }

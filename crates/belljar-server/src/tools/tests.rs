@@ -7,7 +7,7 @@ use super::*;
 /// `cl100k_base` 4.1. outputSchema, titles and annotations most clients keep for themselves.
 #[test]
 fn e4_everything_said_of_the_tools_is_under_400_tokens() {
-    let all = serde_json::to_value(own(Workflows::Offered)).unwrap();
+    let all = serde_json::to_value(own(WorkflowTools::Offered)).unwrap();
     let mut shown = all.clone();
     for tool in shown.as_array_mut().unwrap() {
         let is_shown = |name: &str| ["name", "description", "inputSchema"].contains(&name);
@@ -22,9 +22,9 @@ fn e4_everything_said_of_the_tools_is_under_400_tokens() {
 
 #[test]
 fn every_tool_says_what_it_takes_and_gives_and_what_it_does_to_the_world() {
-    let four: Vec<_> = own(Workflows::Off).into_iter().map(|tool| tool.name).collect();
+    let four: Vec<_> = own(WorkflowTools::Off).into_iter().map(|tool| tool.name).collect();
     assert_eq!(four, NAMES.split_at(4).0);
-    let tools = own(Workflows::Offered);
+    let tools = own(WorkflowTools::Offered);
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
     assert_eq!(names, NAMES);
     for tool in tools {
@@ -38,7 +38,7 @@ fn every_tool_says_what_it_takes_and_gives_and_what_it_does_to_the_world() {
 /// E2: what a run answers with has names and types, `state` among them.
 #[test]
 fn e2_the_output_of_a_run_is_described() {
-    let tools = own(Workflows::Off);
+    let tools = own(WorkflowTools::Off);
     for name in [EXECUTE, GET_RUN] {
         let tool = tools.iter().find(|tool| tool.name == name).unwrap();
         let schema = Value::Object((**tool.output_schema.as_ref().unwrap()).clone());

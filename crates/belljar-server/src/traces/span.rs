@@ -1,4 +1,4 @@
-//! One span, and its place in a trace.
+//! One span, and its position in a trace.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,21 +6,21 @@ use axum::http::HeaderMap;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
 
-/// A place in a trace, as `traceparent` writes it.
+/// A position in a trace, as in the `traceparent` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Context {
+pub(crate) struct TraceContext {
     trace: [u8; 16],
     span: [u8; 8],
 }
 
 tokio::task_local! {
-    /// The request that is being answered.
-    static REQUEST: Context;
+    /// The context of the request that the current task answers.
+    static REQUEST: TraceContext;
 }
 
-impl Context {
-    /// A span of a trace of its own, or of the one its parent is in.
-    pub(crate) fn below(parent: Option<Self>) -> Self {
+impl TraceContext {
+    /// A new span: a child of `parent`, or the root of a new trace.
+    pub(crate) fn child_of(parent: Option<Self>) -> Self {
         let (mut trace, mut span) = ([0; 16], [0; 8]);
         // Without randomness spans are merely not told apart.
         let _ = getrandom(&mut trace, GetRandomFlags::empty());
@@ -28,15 +28,15 @@ impl Context {
         Self { trace: parent.map_or(trace, |parent| parent.trace), span }
     }
 
-    /// The place that these bytes are.
-    pub(crate) fn of_bytes(bytes: &[u8; 32]) -> Self {
+    /// The context that these bytes encode.
+    pub(crate) fn from_bytes(bytes: &[u8; 32]) -> Self {
         let (mut trace, mut span) = ([0; 16], [0; 8]);
         trace.iter_mut().chain(&mut span).zip(bytes).for_each(|(to, from)| *to = *from);
         Self { trace, span }
     }
 
-    /// What the client says it is part of (W3C Trace Context).
-    pub(crate) fn of_client(headers: &HeaderMap) -> Option<Self> {
+    /// The context that the client sent (W3C Trace Context).
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let text = headers.get("traceparent")?.to_str().ok()?;
         let mut parts = text.split('-');
         let version = parts.next()?;
@@ -46,35 +46,35 @@ impl Context {
         (is_known && is_set).then_some(context)
     }
 
-    /// The request that this task answers.
-    pub(crate) fn of_request() -> Option<Self> {
+    /// The context of the request that this task answers, if there is one.
+    pub(crate) fn current() -> Option<Self> {
         REQUEST.try_with(|request| *request).ok()
     }
 
-    /// Answers a request in this place.
-    pub(crate) async fn within<T>(self, answer: impl Future<Output = T>) -> T {
+    /// Runs a future as part of the request with this context.
+    pub(crate) async fn scope<T>(self, answer: impl Future<Output = T>) -> T {
         REQUEST.scope(self, answer).await
     }
 }
 
-/// Who is at the other end of what a span measures.
+/// The OpenTelemetry kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Nobody.
+pub(crate) enum SpanKind {
+    /// Work inside this process.
     Internal = 1,
-    /// A client that asked.
+    /// A request from a client.
     Server = 2,
-    /// A server that was asked.
+    /// A request to another server.
     Client = 3,
 }
 
-/// Something that took a while.
+/// A piece of work with its duration and attributes.
 #[derive(Debug)]
 pub(crate) struct Span {
-    context: Context,
-    parent: Option<Context>,
+    context: TraceContext,
+    parent: Option<TraceContext>,
     name: String,
-    kind: Kind,
+    kind: SpanKind,
     began: SystemTime,
     took: Duration,
     is_ok: bool,
@@ -83,24 +83,29 @@ pub(crate) struct Span {
 
 impl Span {
     /// A span that ends now.
-    pub(crate) fn ended(name: String, kind: Kind, context: Context, took: Duration) -> Self {
+    pub(crate) fn ended(
+        name: String,
+        kind: SpanKind,
+        context: TraceContext,
+        took: Duration,
+    ) -> Self {
         let began = SystemTime::now().checked_sub(took).unwrap_or(UNIX_EPOCH);
         Self { context, parent: None, name, kind, began, took, is_ok: true, attributes: Vec::new() }
     }
 
-    /// What it is part of.
-    pub(crate) fn part_of(mut self, parent: Option<Context>) -> Self {
+    /// Sets the span that this one is part of.
+    pub(crate) fn with_parent(mut self, parent: Option<TraceContext>) -> Self {
         self.parent = parent;
         self
     }
 
-    /// Whether it went well.
+    /// Sets whether the work succeeded.
     pub(crate) fn ok(mut self, is_ok: bool) -> Self {
         self.is_ok = is_ok;
         self
     }
 
-    /// Adds what is known; null is nothing.
+    /// Adds an attribute, unless its value is null.
     pub(crate) fn with(mut self, key: &'static str, value: Value) -> Self {
         if !value.is_null() {
             self.attributes.push((key, value));
@@ -112,14 +117,15 @@ impl Span {
         let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default();
         let ended = began + self.took;
         let attributes = self.attributes.iter();
-        let attributes = attributes.map(|(key, value)| json!({"key": key, "value": any(value)}));
+        let attributes =
+            attributes.map(|(key, value)| json!({"key": key, "value": any_value(value)}));
         json!({
             "traceId": hex(&self.context.trace),
             "spanId": hex(&self.context.span),
             "parentSpanId": self.parent.map(|parent| hex(&parent.span)).unwrap_or_default(),
             "name": self.name,
             "kind": self.kind as u8,
-            // 64 bits are strings in the JSON of protocol buffers.
+            // Protocol buffers write 64-bit numbers as strings in JSON.
             "startTimeUnixNano": began.as_nanos().to_string(),
             "endTimeUnixNano": ended.as_nanos().to_string(),
             "attributes": attributes.collect::<Vec<_>>(),
@@ -128,7 +134,7 @@ impl Span {
     }
 }
 
-fn any(value: &Value) -> Value {
+fn any_value(value: &Value) -> Value {
     match value {
         Value::Bool(flag) => json!({"boolValue": flag}),
         Value::Number(number) if number.is_f64() => json!({"doubleValue": number}),
@@ -144,7 +150,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Exactly so many bytes, written in lower-case hexadecimal.
+/// Decodes exactly `N` bytes of lower-case hexadecimal.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if text.len() != 2 * N || !text.bytes().all(is_hex) {
@@ -166,7 +172,7 @@ mod tests {
         let of = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("traceparent", text.parse().ok()?);
-            Context::of_client(&headers)
+            TraceContext::from_headers(&headers)
         };
         let trace = "0af7651916cd43dd8448eb211c80319c";
         let good = of(&format!("00-{trace}-b7ad6b7169203331-01"));

@@ -52,10 +52,11 @@ fn s10_a_message_of_very_many_parts_is_refused() {
 #[tokio::test]
 async fn s2_the_last_line_is_looked_at_without_its_end_too() {
     let (_seen, output) = tokio::io::duplex(1 << 16);
-    let mut transport =
-        OneMeaning::new(std::io::Cursor::new(TWICE.as_bytes().to_vec()), 1 << 20, |lines| {
-            AsyncRwTransport::new_server(lines, output)
-        });
+    let mut transport = UnambiguousTransport::new(
+        std::io::Cursor::new(TWICE.as_bytes().to_vec()),
+        1 << 20,
+        |lines| AsyncRwTransport::new_server(lines, output),
+    );
     assert!(transport.receive().await.is_none());
 }
 
@@ -65,7 +66,7 @@ async fn s2_lines_with_a_key_twice_are_answered_and_others_read() {
     let input = format!("{TWICE}\n{ping}\n");
     let (mut seen, output) = tokio::io::duplex(1 << 16);
     let mut transport =
-        OneMeaning::new(std::io::Cursor::new(input.into_bytes()), 1 << 20, |lines| {
+        UnambiguousTransport::new(std::io::Cursor::new(input.into_bytes()), 1 << 20, |lines| {
             AsyncRwTransport::new_server(lines, output)
         });
     let read = transport.receive().await.expect("the second line");
@@ -83,9 +84,10 @@ async fn a_line_beyond_the_limit_is_dropped_and_the_next_is_read() {
     let long = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "x".repeat(10_000));
     let input = format!("{long}\n{}\n", r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#);
     let (_seen, output) = tokio::io::duplex(1 << 16);
-    let mut transport = OneMeaning::new(std::io::Cursor::new(input.into_bytes()), 1_000, |lines| {
-        AsyncRwTransport::new_server(lines, output).with_max_line_length(1_000)
-    });
+    let mut transport =
+        UnambiguousTransport::new(std::io::Cursor::new(input.into_bytes()), 1_000, |lines| {
+            AsyncRwTransport::new_server(lines, output).with_max_line_length(1_000)
+        });
     let read = transport.receive().await.expect("the second line");
     assert_eq!(serde_json::to_value(&read).unwrap()["id"], json!(2));
 }

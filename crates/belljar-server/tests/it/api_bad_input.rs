@@ -11,8 +11,8 @@ use tokio::{
 };
 
 use crate::{
-    api_support::{Served, refusal},
-    http::{Answer, TOKEN, bearer, request, send},
+    api_support::{FakeServer, refusal},
+    http::{HttpAnswer, TOKEN, bearer, request, send},
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,7 +47,7 @@ const ROUTES: &[(&str, &str)] = &[
 
 #[tokio::test]
 async fn e3_nothing_is_done_without_the_token_or_for_other_pages() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let (at, bearer) = (served.at(), bearer());
     for (head, body) in ROUTES {
         let json = ("Content-Type", "application/json");
@@ -71,7 +71,7 @@ async fn e3_nothing_is_done_without_the_token_or_for_other_pages() {
 
 #[tokio::test]
 async fn s2_a_key_that_is_written_twice_is_refused_over_http() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let twice = r#"{"code": "1", "context": {"a": [{"path": "x", "p\u0061th": "y"}]}}"#;
     let answer = served.ask("POST /v1/runs", twice).await;
     refusal(&answer, twice, 400, "request.invalid");
@@ -102,7 +102,7 @@ async fn s2_a_key_that_is_written_twice_is_refused_over_http() {
 
 #[tokio::test]
 async fn e3_what_is_not_understood_is_refused_by_name() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let run = "POST /v1/runs";
     for (body, code, named) in [
         ("{", "request.malformed", "EOF"),
@@ -152,7 +152,7 @@ async fn e3_what_is_not_understood_is_refused_by_name() {
 
 #[tokio::test]
 async fn e3_a_request_has_a_name_of_its_clients_or_of_ours() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let named = [("X-Request-Id", "mine-1.2")];
     let answer = request(served.at(), "GET /healthz", &named, "").await;
     assert!(answer.headers.contains("x-request-id: mine-1.2"), "{answer:?}");
@@ -180,7 +180,7 @@ fn head_of(path: &str, more: &str) -> String {
 
 #[tokio::test]
 async fn e3_a_body_that_is_too_large_is_413_whatever_it_says_of_itself() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let claimed = head_of("POST /v1/runs", "Content-Length: 99999999999\r\n");
     let answer = raw(served.at(), &claimed).await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
@@ -205,7 +205,7 @@ async fn e3_who_sends_slowly_is_told_and_does_not_stay() {
         body_grace: Duration::from_millis(300),
         ..HttpLimits::default()
     };
-    let served = Served::with(limits).await;
+    let served = FakeServer::with(limits).await;
     // Half a head, and nothing more.
     let answer = raw(served.at(), "POST /v1/runs HTTP/1.1\r\nHost: loc").await;
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
@@ -225,7 +225,7 @@ async fn e3_who_sends_slowly_is_told_and_does_not_stay() {
 #[tokio::test]
 async fn e3_connections_runs_and_requests_are_bounded() {
     let limits = HttpLimits { connections: 2, runs: 1, ..HttpLimits::default() };
-    let served = Served::with(limits).await;
+    let served = FakeServer::with(limits).await;
     let bearer = bearer();
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
     let sleeping = send(served.at(), "POST /v1/runs", &headers, r#"{"code": "sleep"}"#).await;
@@ -246,7 +246,7 @@ async fn e3_connections_runs_and_requests_are_bounded() {
     };
     timeout(PATIENCE, again).await.unwrap();
 
-    let served = Served::with(HttpLimits { requests_per_second: 3, ..limits }).await;
+    let served = FakeServer::with(HttpLimits { requests_per_second: 3, ..limits }).await;
     let mut refused = 0;
     for _ in 0..20 {
         let answer = served.ask("GET /v1/sessions", "").await;
@@ -261,7 +261,7 @@ async fn e3_connections_runs_and_requests_are_bounded() {
 }
 
 /// The server may take its time to notice a connection.
-async fn one_more(served: &Served) -> Answer {
+async fn one_more(served: &FakeServer) -> HttpAnswer {
     let again = async {
         loop {
             let answer = served.ask("GET /v1/sessions", "").await;
@@ -275,7 +275,7 @@ async fn one_more(served: &Served) -> Answer {
 
 #[tokio::test]
 async fn e3_an_upload_that_breaks_off_leaves_nothing() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let session = served.get("POST /v1/sessions", "{}").await;
     let session = session["session_id"].as_str().unwrap();
     let path = format!("PUT /v1/sessions/{session}/files/a");

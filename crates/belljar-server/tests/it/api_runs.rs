@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    api_support::Served,
+    api_support::FakeServer,
     http::{bearer, send},
 };
 
@@ -19,7 +19,7 @@ fn code(code: &str) -> String {
 
 #[tokio::test]
 async fn e3_a_run_is_answered_with_its_canonical_result() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let result = served.get("POST /v1/runs", &code("return [1]")).await;
     assert_eq!(result["status"], "completed");
     assert_eq!(result["result"], json!([1]));
@@ -35,7 +35,7 @@ async fn e3_a_run_is_answered_with_its_canonical_result() {
 
 #[tokio::test]
 async fn e3_every_field_of_a_request_reaches_the_backend() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let body = json!({
         "code": "return 1", "language": "python", "context": {"a": [1]}, "intent": "try",
         "limits": {"timeout_ms": 5, "memory_mb": 64, "tool_calls": 2, "disk_mb": 3},
@@ -59,7 +59,7 @@ async fn e3_every_field_of_a_request_reaches_the_backend() {
 
 #[tokio::test]
 async fn e3_a_run_is_heard_as_it_happens() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let events = served.follow("POST /v1/runs", &[], &code("say hello")).await.all().await;
     let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
     let wanted = ["started", "stdout", "stderr", "log", "tool_call", "tool_call", "result"];
@@ -74,7 +74,7 @@ async fn e3_a_run_is_heard_as_it_happens() {
 
 #[tokio::test]
 async fn e3_what_a_client_does_not_read_is_not_held_for_ever() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     // Nothing is read before all was told, so more was told than is held.
     let stream = served.follow("POST /v1/runs", &[], &code("flood")).await;
     let events = stream.all().await;
@@ -86,7 +86,7 @@ async fn e3_what_a_client_does_not_read_is_not_held_for_ever() {
 
 #[tokio::test]
 async fn e3_a_client_that_goes_away_ends_its_run_unless_it_is_durable() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     for accept in ["application/json", "text/event-stream"] {
         let bearer = bearer();
         let headers = [
@@ -110,7 +110,7 @@ async fn e3_a_client_that_goes_away_ends_its_run_unless_it_is_durable() {
 
 #[tokio::test]
 async fn e3_a_run_can_be_ended_and_says_how_far_it_came() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let mut events = served.follow("POST /v1/runs", &[], &code("wait")).await;
     let id = events.next().await.unwrap().data["id"].as_str().unwrap().to_owned();
     timeout(PATIENCE, served.fake.asleep.notified()).await.unwrap();
@@ -129,7 +129,7 @@ async fn e3_a_run_can_be_ended_and_says_how_far_it_came() {
 
 #[tokio::test]
 async fn d7_a_call_that_waits_is_decided_here() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     for (decision, wanted) in [("approve", json!("deleted")), ("deny", Value::Null)] {
         let answer = served.ask("POST /v1/runs", &code("ask")).await;
         assert_eq!(answer.status, 202, "{answer:?}");
@@ -160,7 +160,7 @@ async fn d7_a_call_that_waits_is_decided_here() {
 
 #[tokio::test]
 async fn e3_events_are_replayed_after_the_last_one_seen() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let event = |seq: u64| EventInfo {
         seq,
         run_id: format!("run_{}", seq % 2),
@@ -184,7 +184,7 @@ async fn e3_events_are_replayed_after_the_last_one_seen() {
 
 #[tokio::test]
 async fn d5_tools_are_found() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let body = json!({"intent": "read", "k": 3}).to_string();
     let found = served.get("POST /v1/tools/search", &body).await;
     assert_eq!(found["tools"][0]["description"], "read (3)");
@@ -194,7 +194,7 @@ async fn d5_tools_are_found() {
 
 #[tokio::test]
 async fn i1_metrics_count_what_was_run_and_answered() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     served.get("POST /v1/runs", &code("return 1")).await;
     served.get("POST /v1/runs", &code("fail")).await;
     served.ask("GET /nowhere", "").await;

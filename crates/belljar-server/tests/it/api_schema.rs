@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::Stdio};
 use tokio::process::Command;
 
 use crate::{
-    api_support::Served,
+    api_support::FakeServer,
     http::{TOKEN, bearer, request},
 };
 
@@ -28,7 +28,7 @@ pub(crate) async fn check(command: &mut Command) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn e3_the_document_is_openapi() {
-    let (served, tools) = (Served::start().await, tools().await);
+    let (served, tools) = (FakeServer::start().await, tools().await);
     let document = served.get("GET /openapi.json", "").await;
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("openapi.json");
@@ -49,7 +49,7 @@ async fn e3_the_document_is_openapi() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn i1_prometheus_reads_the_metrics() {
-    let (served, tools) = (Served::start().await, tools().await);
+    let (served, tools) = (FakeServer::start().await, tools().await);
     served.get("POST /v1/runs", r#"{"code": "return 1"}"#).await;
     let bearer = bearer();
     let headers = [("Authorization", bearer.as_str())];
@@ -69,7 +69,7 @@ async fn i1_prometheus_reads_the_metrics() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn e3_the_server_keeps_to_its_document() {
-    let (served, tools) = (Served::start().await, tools().await);
+    let (served, tools) = (FakeServer::start().await, tools().await);
     let place = tempfile::tempdir().unwrap();
     let settings = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schemathesis.toml");
     let mut command = Command::new(tools.join("st"));

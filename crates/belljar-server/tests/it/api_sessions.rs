@@ -3,24 +3,24 @@
 use serde_json::{Value, json};
 
 use crate::{
-    api_support::{Served, json as body},
+    api_support::{FakeServer, json as body},
     http::{bearer, request},
 };
 
-async fn open(served: &Served) -> String {
+async fn open(served: &FakeServer) -> String {
     let made = served.get("POST /v1/sessions", &json!({"language": "python"}).to_string()).await;
     assert_eq!(made["language"], "python");
     made["session_id"].as_str().unwrap().to_owned()
 }
 
-async fn run(served: &Served, session: &str, code: &str) -> Value {
+async fn run(served: &FakeServer, session: &str, code: &str) -> Value {
     let head = format!("POST /v1/sessions/{session}/runs");
     served.get(&head, &json!({ "code": code }).to_string()).await
 }
 
 #[tokio::test]
 async fn b1_a_session_is_made_used_listed_and_ended() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let (one, two) = (open(&served).await, open(&served).await);
     assert_eq!(run(&served, &one, "set 1").await["session_id"], json!(one));
     assert_eq!(run(&served, &one, "get").await["result"], "1");
@@ -41,7 +41,7 @@ async fn b1_a_session_is_made_used_listed_and_ended() {
 
 #[tokio::test]
 async fn b1_a_session_that_is_not_there_takes_nothing() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let code = json!({"code": "get"}).to_string();
     let back = json!({"checkpoint_id": "x"}).to_string();
     for (head, body) in [
@@ -72,7 +72,7 @@ async fn b1_a_session_that_is_not_there_takes_nothing() {
 
 #[tokio::test]
 async fn b1_what_a_session_says_reaches_who_follows() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let session = open(&served).await;
     let head = format!("POST /v1/sessions/{session}/runs");
     let events = served.follow(&head, &[], &json!({"code": "say hi"}).to_string()).await;
@@ -83,7 +83,7 @@ async fn b1_what_a_session_says_reaches_who_follows() {
 
 #[tokio::test]
 async fn b2_a_crash_is_told_and_stays_with_its_session() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let (one, two) = (open(&served).await, open(&served).await);
     run(&served, &one, "crash").await;
     let head = format!("POST /v1/sessions/{one}/runs");
@@ -95,7 +95,7 @@ async fn b2_a_crash_is_told_and_stays_with_its_session() {
 
 #[tokio::test]
 async fn b4_checkpoint_rollback_fork() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let session = open(&served).await;
     run(&served, &session, "set before").await;
     let taken = served.get(&format!("POST /v1/sessions/{session}/checkpoints"), "").await;
@@ -138,7 +138,7 @@ async fn b4_checkpoint_rollback_fork() {
 
 #[tokio::test]
 async fn c2_files_go_in_and_come_out_as_they_are() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let session = open(&served).await;
     let files = format!("/v1/sessions/{session}/files");
     let content = "a\r\nb é\u{1F600} \u{0}".to_owned();
@@ -166,7 +166,7 @@ async fn c2_files_go_in_and_come_out_as_they_are() {
 
 #[tokio::test]
 async fn c2_no_path_leads_out() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let session = open(&served).await;
     for path in [
         "../x",

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use belljar_server::{
-    Auth, Gateway, HttpConfig, HttpLimits, HttpServer, Options, Token, serve_http,
+    Auth, BearerToken, Gateway, HttpConfig, HttpLimits, HttpServer, ServerOptions, serve_http,
 };
 use serde_json::Value;
 use tokio::{
@@ -13,31 +13,31 @@ use tokio::{
 };
 
 use crate::{
-    fake::Fake,
-    http::{Answer, TOKEN, bearer, request, send},
+    fake::FakeBackend,
+    http::{HttpAnswer, TOKEN, bearer, request, send},
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server, and what its clients do.
-pub(crate) struct Served {
-    pub(crate) fake: Arc<Fake>,
+pub(crate) struct FakeServer {
+    pub(crate) fake: Arc<FakeBackend>,
     pub(crate) server: HttpServer,
 }
 
-impl Served {
+impl FakeServer {
     pub(crate) async fn start() -> Self {
         Self::with(HttpLimits::default()).await
     }
 
     pub(crate) async fn with(limits: HttpLimits) -> Self {
-        Self::serving(limits, Options::default()).await
+        Self::serving(limits, ServerOptions::default()).await
     }
 
-    pub(crate) async fn serving(limits: HttpLimits, options: Options) -> Self {
-        let fake = Arc::new(Fake::default());
+    pub(crate) async fn serving(limits: HttpLimits, options: ServerOptions) -> Self {
+        let fake = Arc::new(FakeBackend::default());
         let gateway = Gateway::new(fake.clone(), options);
-        let auth = Auth::Token(Token::new(TOKEN).unwrap());
+        let auth = Auth::Token(BearerToken::new(TOKEN).unwrap());
         let mut config = HttpConfig::new(([127, 0, 0, 1], 0).into(), auth);
         (config.max_body_bytes, config.limits) = (1 << 20, limits);
         Self { fake, server: serve_http(gateway, config).await.unwrap() }
@@ -48,7 +48,7 @@ impl Served {
     }
 
     /// An answer to a request with the token and, if there is a body, JSON.
-    pub(crate) async fn ask(&self, head: &str, body: &str) -> Answer {
+    pub(crate) async fn ask(&self, head: &str, body: &str) -> HttpAnswer {
         let bearer = bearer();
         let mut headers = vec![("Authorization", bearer.as_str())];
         if !body.is_empty() {
@@ -71,7 +71,12 @@ impl Served {
     }
 
     /// The events of a request.
-    pub(crate) async fn follow(&self, head: &str, headers: &[(&str, &str)], body: &str) -> Events {
+    pub(crate) async fn follow(
+        &self,
+        head: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> SseEvents {
         let bearer = bearer();
         let mut all = vec![
             ("Authorization", bearer.as_str()),
@@ -80,17 +85,17 @@ impl Served {
         ];
         all.extend(headers);
         let stream = send(self.at(), head, &all, body).await;
-        Events { lines: BufReader::new(stream) }
+        SseEvents { lines: BufReader::new(stream) }
     }
 }
 
-/// The body.
-pub(crate) fn json(answer: &Answer) -> Value {
+/// The body as JSON; panics if it is not JSON.
+pub(crate) fn json(answer: &HttpAnswer) -> Value {
     serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
 }
 
 /// An answer that says what is wrong, in the one shape there is for that.
-pub(crate) fn refusal(answer: &Answer, what: &str, status: u16, code: &str) -> Value {
+pub(crate) fn refusal(answer: &HttpAnswer, what: &str, status: u16, code: &str) -> Value {
     assert_eq!(answer.status, status, "{what}: {answer:?}");
     let error = json(answer)["error"].clone();
     assert_eq!(error["code"], code, "{what}: {answer:?}");
@@ -103,21 +108,21 @@ pub(crate) fn refusal(answer: &Answer, what: &str, status: u16, code: &str) -> V
 }
 
 /// What a stream tells.
-pub(crate) struct Events {
+pub(crate) struct SseEvents {
     lines: BufReader<TcpStream>,
 }
 
-/// One of it.
+/// One event, with its parts as they were sent.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) data: Value,
 }
 
-impl Events {
+impl SseEvents {
     /// The next event; `None` at the end.
-    pub(crate) async fn next(&mut self) -> Option<Event> {
+    pub(crate) async fn next(&mut self) -> Option<SseEvent> {
         let (mut id, mut name) = (0, String::new());
         loop {
             let mut line = String::new();
@@ -129,7 +134,7 @@ impl Events {
                 Some(("id", text)) => id = text.parse().unwrap(),
                 Some(("event", text)) => name = text.to_owned(),
                 Some(("data", text)) => {
-                    return Some(Event { id, name, data: serde_json::from_str(text).unwrap() });
+                    return Some(SseEvent { id, name, data: serde_json::from_str(text).unwrap() });
                 }
                 _ => {}
             }
@@ -137,7 +142,7 @@ impl Events {
     }
 
     /// All events up to the end.
-    pub(crate) async fn all(mut self) -> Vec<Event> {
+    pub(crate) async fn all(mut self) -> Vec<SseEvent> {
         let mut all = Vec::new();
         while let Some(event) = self.next().await {
             all.push(event);

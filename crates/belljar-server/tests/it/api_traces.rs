@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_server::{Collector, Gateway, HttpLimits, Options, TaskMeasured, Traces};
+use belljar_server::{Gateway, HttpLimits, ServerOptions, TaskMeasurement, TraceCollector, Traces};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -12,8 +12,8 @@ use tokio::{
 
 use crate::{
     api_schema::{check, tools},
-    api_support::Served,
-    fake::Fake,
+    api_support::FakeServer,
+    fake::FakeBackend,
     http::{bearer, request},
 };
 
@@ -51,9 +51,9 @@ async fn i1_a_request_its_run_and_its_calls_are_one_trace() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1/traces", listener.local_addr().unwrap());
     let headers = vec![("x-key".to_owned(), "k".to_owned())];
-    let traces = Traces::to(Collector { url, headers, service: "tested".to_owned() });
-    let options = Options { traces: Some(traces.clone()), ..Options::default() };
-    let served = Served::serving(HttpLimits::default(), options).await;
+    let traces = Traces::to(TraceCollector { url, headers, service: "tested".to_owned() });
+    let options = ServerOptions { traces: Some(traces.clone()), ..ServerOptions::default() };
+    let served = FakeServer::serving(HttpLimits::default(), options).await;
     let collected = tokio::spawn(collect(listener));
     let bearer = bearer();
     let headers = [
@@ -100,13 +100,14 @@ async fn i1_a_request_its_run_and_its_calls_are_one_trace() {
 async fn bug_5_tasks_and_runs_of_a_workflow_are_spans_of_one_trace() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1/traces", listener.local_addr().unwrap());
-    let traces = Traces::to(Collector { url, headers: Vec::new(), service: "tested".to_owned() });
-    let options = Options { traces: Some(traces.clone()), ..Options::default() };
-    let fake = Arc::new(Fake::default());
+    let traces =
+        Traces::to(TraceCollector { url, headers: Vec::new(), service: "tested".to_owned() });
+    let options = ServerOptions { traces: Some(traces.clone()), ..ServerOptions::default() };
+    let fake = Arc::new(FakeBackend::default());
     let _gateway = Gateway::new(Arc::clone(&fake), options);
     let collected = tokio::spawn(collect(listener));
     let meter = fake.meter.get().unwrap();
-    let task = |task, failure| TaskMeasured {
+    let task = |task, failure| TaskMeasurement {
         workflow: "flow_1",
         task,
         kind: "code_execution",
@@ -133,9 +134,10 @@ async fn bug_5_tasks_and_runs_of_a_workflow_are_spans_of_one_trace() {
 #[tokio::test(flavor = "multi_thread")]
 async fn i1_traces_that_reach_nobody_are_dropped() {
     let url = "http://127.0.0.1:1/v1/traces".to_owned();
-    let traces = Traces::to(Collector { url, headers: Vec::new(), service: "tested".to_owned() });
-    let options = Options { traces: Some(traces.clone()), ..Options::default() };
-    let served = Served::serving(HttpLimits::default(), options).await;
+    let traces =
+        Traces::to(TraceCollector { url, headers: Vec::new(), service: "tested".to_owned() });
+    let options = ServerOptions { traces: Some(traces.clone()), ..ServerOptions::default() };
+    let served = FakeServer::serving(HttpLimits::default(), options).await;
     let run = served.get("POST /v1/runs", r#"{"code": "return 1"}"#).await;
     assert_eq!(run["result"], 1);
     traces.flush().await;

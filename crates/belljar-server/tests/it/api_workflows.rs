@@ -1,11 +1,11 @@
 //! F4, F5 over plain HTTP: workflows are run, looked at, followed and commanded.
 
-use belljar_server::By;
+use belljar_server::CommandSender;
 use serde_json::{Value, json};
 
 use crate::{
-    api_support::{Served, json as body},
-    fake::Fake,
+    api_support::{FakeServer, json as body},
+    fake::FakeBackend,
 };
 
 fn flow(tasks: &[&str], more: Value) -> String {
@@ -19,7 +19,7 @@ fn flow(tasks: &[&str], more: Value) -> String {
 
 #[tokio::test]
 async fn f5_a_workflow_runs_waits_for_a_person_and_ends() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     let asked = flow(&["a", "ask"], json!({"inputs": {"x": 1}, "id": "one", "wait_ms": 5000}));
     let answer = served.ask("POST /v1/workflows", &asked).await;
     assert_eq!(answer.status, 201, "{answer:?}");
@@ -31,8 +31,8 @@ async fn f5_a_workflow_runs_waits_for_a_person_and_ends() {
     let first = served.get("POST /v1/workflows/one/commands", approve).await;
     assert_eq!(first, json!({"command_id": "c1", "accepted": true}));
     assert_eq!(served.get("POST /v1/workflows/one/commands", approve).await, first);
-    let by = |fake: &Fake| fake.workflows.lock().unwrap()["one"].commands["c1"].0.clone();
-    assert_eq!(by(&served.fake), By::Person("http".to_owned()));
+    let by = |fake: &FakeBackend| fake.workflows.lock().unwrap()["one"].commands["c1"].0.clone();
+    assert_eq!(by(&served.fake), CommandSender::Person("http".to_owned()));
 
     let ended = served.get("GET /v1/workflows/one?wait_ms=5000", "").await;
     assert_eq!((&ended["status"], &ended["output"]), (&json!("completed"), &json!({"x": 1})));
@@ -46,7 +46,7 @@ async fn f5_a_workflow_runs_waits_for_a_person_and_ends() {
 
 #[tokio::test]
 async fn f4_events_are_listed_and_followed_from_any_number() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     served.get("POST /v1/workflows", &flow(&["a", "ask"], json!({"id": "one"}))).await;
     let listed = served.get("GET /v1/workflows/one/events?limit=2", "").await;
     let names: Vec<_> = listed["events"].as_array().unwrap().iter().map(|e| &e["name"]).collect();
@@ -74,7 +74,7 @@ async fn f4_events_are_listed_and_followed_from_any_number() {
 
 #[tokio::test]
 async fn f5_bad_requests_are_refused_by_name() {
-    let served = Served::start().await;
+    let served = FakeServer::start().await;
     served.get("POST /v1/workflows", &flow(&["sleep"], json!({"id": "one"}))).await;
     let commands = "POST /v1/workflows/one/commands";
     for (head, sent, status, code) in [

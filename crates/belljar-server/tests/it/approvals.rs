@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use belljar_server::{ApprovalKind, ApprovalRequest, Options, RunReport, Verdict};
+use belljar_server::{ApprovalKind, ApprovalRequest, RunReport, ServerOptions, Verdict};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    fake::{Fake, passed},
-    lines::{Client, ERAS, Era},
+    fake::{FakeBackend, passed},
+    lines::{ERAS, Era, LineClient},
 };
 
 fn forms() -> Value {
@@ -20,7 +20,7 @@ fn call(code: &str) -> Value {
 }
 
 /// Answers the next question of the server.
-async fn reply(client: &mut Client, answer: Value) -> Value {
+async fn reply(client: &mut LineClient, answer: Value) -> Value {
     let question = client.next().await;
     assert_eq!(question["method"], "elicitation/create", "{question}");
     client.write(json!({"jsonrpc": "2.0", "id": question["id"], "result": answer})).await;
@@ -29,7 +29,7 @@ async fn reply(client: &mut Client, answer: Value) -> Value {
 
 #[tokio::test]
 async fn d7_elicitation_shows_the_call_and_takes_a_yes() {
-    let mut client = Client::new(Era::Handshake, forms()).await;
+    let mut client = LineClient::new(Era::Handshake, forms()).await;
     let id = client.send("tools/call", call("ask")).await;
     let yes = json!({"action": "accept", "content": {"approve": true}});
     let question = reply(&mut client, yes).await;
@@ -51,7 +51,7 @@ async fn d7_a_no_ends_as_a_permission_error() {
     for no in
         [json!({"action": "decline"}), json!({"action": "accept", "content": {"approve": false}})]
     {
-        let mut client = Client::new(Era::Handshake, forms()).await;
+        let mut client = LineClient::new(Era::Handshake, forms()).await;
         let id = client.send("tools/call", call("ask")).await;
         reply(&mut client, no).await;
         let answer = client.answer(id).await;
@@ -62,7 +62,7 @@ async fn d7_a_no_ends_as_a_permission_error() {
 
 #[tokio::test]
 async fn several_calls_are_asked_about_one_after_the_other() {
-    let mut client = Client::new(Era::Handshake, forms()).await;
+    let mut client = LineClient::new(Era::Handshake, forms()).await;
     let id = client.send("tools/call", call("ask twice")).await;
     let yes = json!({"action": "accept", "content": {"approve": true}});
     let first = reply(&mut client, yes.clone()).await;
@@ -74,7 +74,7 @@ async fn several_calls_are_asked_about_one_after_the_other() {
 
 #[tokio::test]
 async fn a_question_that_is_closed_stays_open_for_the_terminal() {
-    let mut client = Client::new(Era::Handshake, forms()).await;
+    let mut client = LineClient::new(Era::Handshake, forms()).await;
     let id = client.send("tools/call", call("ask")).await;
     reply(&mut client, json!({"action": "cancel"})).await;
     let answer = client.answer(id).await;
@@ -86,7 +86,7 @@ async fn a_question_that_is_closed_stays_open_for_the_terminal() {
 #[tokio::test]
 async fn a_question_answered_elsewhere_is_withdrawn() {
     use belljar_server::Backend as _;
-    let mut client = Client::new(Era::Handshake, forms()).await;
+    let mut client = LineClient::new(Era::Handshake, forms()).await;
     let id = client.send("tools/call", call("ask")).await;
     assert_eq!(client.next().await["method"], "elicitation/create");
     client.fake.decide("ap_1", Verdict::Approve, "a terminal").await.unwrap();
@@ -98,7 +98,7 @@ async fn a_question_answered_elsewhere_is_withdrawn() {
 async fn clients_that_cannot_ask_are_answered_at_once_and_look_later() {
     use belljar_server::Backend as _;
     for era in ERAS {
-        let mut client = Client::new(era, json!({})).await;
+        let mut client = LineClient::new(era, json!({})).await;
         let answer = timeout(Duration::from_secs(5), client.run("ask")).await.unwrap();
         assert_eq!(answer["isError"], false);
         let structured = &answer["structuredContent"];
@@ -126,7 +126,7 @@ async fn clients_that_cannot_ask_are_answered_at_once_and_look_later() {
 }
 
 /// Sends the request again with what the server wants to have back.
-async fn retry(client: &mut Client, mut params: Value, wanted: &Value, answer: Value) -> Value {
+async fn retry(client: &mut LineClient, mut params: Value, wanted: &Value, answer: Value) -> Value {
     let keys = wanted["result"]["inputRequests"].as_object().unwrap().keys();
     params["inputResponses"] = keys.map(|key| (key.clone(), answer.clone())).collect();
     params["requestState"] = wanted["result"]["requestState"].clone();
@@ -135,7 +135,7 @@ async fn retry(client: &mut Client, mut params: Value, wanted: &Value, answer: V
 
 #[tokio::test]
 async fn d7_stateless_clients_are_asked_by_an_answer() {
-    let mut client = Client::new(Era::Stateless, forms()).await;
+    let mut client = LineClient::new(Era::Stateless, forms()).await;
     let wanted = client.ask("tools/call", call("ask twice")).await;
     assert_eq!(wanted["result"]["resultType"], "input_required", "{wanted}");
     let yes = json!({"action": "accept", "content": {"approve": true}});
@@ -154,7 +154,7 @@ async fn d7_stateless_clients_are_asked_by_an_answer() {
 
 #[tokio::test]
 async fn a_state_is_good_for_its_own_request_only() {
-    let mut client = Client::new(Era::Stateless, forms()).await;
+    let mut client = LineClient::new(Era::Stateless, forms()).await;
     let wanted = client.ask("tools/call", call("ask")).await;
     let yes = json!({"action": "accept", "content": {"approve": true}});
     let other = retry(&mut client, call("return 1"), &wanted, yes.clone()).await;
@@ -171,15 +171,15 @@ async fn a_state_is_good_for_its_own_request_only() {
 
 #[tokio::test]
 async fn a_stateless_question_that_is_closed_ends_as_approval_required() {
-    let mut client = Client::new(Era::Stateless, forms()).await;
+    let mut client = LineClient::new(Era::Stateless, forms()).await;
     let wanted = client.ask("tools/call", call("ask")).await;
     let answer = retry(&mut client, call("ask"), &wanted, json!({"action": "cancel"})).await;
     assert_eq!(answer["result"]["structuredContent"]["status"], "approval_required", "{answer}");
 }
 
 /// A backend as it is after a restart: the run waits, in another process or in none.
-fn restarted() -> Fake {
-    let fake = Fake::default();
+fn restarted() -> FakeBackend {
+    let fake = FakeBackend::default();
     let approval = ApprovalRequest {
         id: "ap_9".into(),
         kind: ApprovalKind::Call,
@@ -202,36 +202,39 @@ async fn a_run_that_waits_since_before_a_restart_is_asked_about_when_looked_at()
     let arguments = json!({"run_id": "run_stored", "wait_ms": 50});
     let look = json!({"name": "get_run", "arguments": arguments});
     let yes = json!({"action": "accept", "content": {"approve": true}});
-    let options = Options { secret: Some(b"kept".to_vec()), ..Options::default() };
+    let options = ServerOptions { secret: Some(b"kept".to_vec()), ..ServerOptions::default() };
 
-    let mut client = Client::with(restarted(), Era::Handshake, forms(), options.clone()).await;
+    let mut client = LineClient::with(restarted(), Era::Handshake, forms(), options.clone()).await;
     let id = client.send("tools/call", look.clone()).await;
     reply(&mut client, yes.clone()).await;
     let answer = client.answer(id).await;
     assert_eq!(answer["result"]["structuredContent"]["result"], "resumed", "{answer}");
 
-    let mut client = Client::with(restarted(), Era::Stateless, forms(), options.clone()).await;
+    let mut client = LineClient::with(restarted(), Era::Stateless, forms(), options.clone()).await;
     let wanted = client.ask("tools/call", look.clone()).await;
     // The server is restarted once more before the person answers.
-    let mut client = Client::with(restarted(), Era::Stateless, forms(), options).await;
+    let mut client = LineClient::with(restarted(), Era::Stateless, forms(), options).await;
     let answer = retry(&mut client, look.clone(), &wanted, yes).await;
     assert_eq!(answer["result"]["structuredContent"]["result"], "resumed", "{answer}");
 
-    let mut client = Client::with(restarted(), Era::Stateless, json!({}), Options::default()).await;
+    let mut client =
+        LineClient::with(restarted(), Era::Stateless, json!({}), ServerOptions::default()).await;
     let answer = client.ask("tools/call", look).await;
     assert_eq!(answer["result"]["structuredContent"]["status"], "approval_required", "{answer}");
 }
 
 #[tokio::test]
 async fn passed_tools_are_asked_about_too() {
-    let fake = || Fake { passed: vec![passed("files__delete")], ..Fake::default() };
+    let fake = || FakeBackend { passed: vec![passed("files__delete")], ..FakeBackend::default() };
     let params = json!({"name": "files__delete", "arguments": {"path": "/a"}});
-    let mut client = Client::with(fake(), Era::Handshake, forms(), Options::default()).await;
+    let mut client =
+        LineClient::with(fake(), Era::Handshake, forms(), ServerOptions::default()).await;
     let id = client.send("tools/call", params.clone()).await;
     reply(&mut client, json!({"action": "accept", "content": {"approve": true}})).await;
     assert_eq!(client.answer(id).await["result"]["structuredContent"], json!({"n": 1}));
     // Its own output schema is not broken by an answer that only says who has to decide.
-    let mut client = Client::with(fake(), Era::Handshake, json!({}), Options::default()).await;
+    let mut client =
+        LineClient::with(fake(), Era::Handshake, json!({}), ServerOptions::default()).await;
     let answer = client.ask("tools/call", params).await;
     assert_eq!(answer["result"]["isError"], true);
     assert!(answer["result"].get("structuredContent").is_none());
@@ -239,7 +242,7 @@ async fn passed_tools_are_asked_about_too() {
 
 #[tokio::test]
 async fn cancelling_a_retried_request_ends_the_run() {
-    let mut client = Client::new(Era::Stateless, forms()).await;
+    let mut client = LineClient::new(Era::Stateless, forms()).await;
     let mut params = call("ask then sleep");
     let wanted = client.ask("tools/call", params.clone()).await;
     params["requestState"] = wanted["result"]["requestState"].clone();

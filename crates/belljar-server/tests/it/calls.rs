@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use belljar_server::{Access, Gateway, Language, NameError, Options, RunReport};
+use belljar_server::{Access, Gateway, Language, NameError, RunReport, ServerOptions};
 use rmcp::ServerHandler as _;
 use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    fake::{Fake, passed},
-    lines::{Client, ERAS, Era, eventually},
+    fake::{FakeBackend, passed},
+    lines::{ERAS, Era, LineClient, eventually},
 };
 
 #[tokio::test]
 async fn e1_both_revisions_list_the_tools() {
     for era in ERAS {
-        let mut client = Client::new(era, json!({})).await;
+        let mut client = LineClient::new(era, json!({})).await;
         let answer = client.ask("tools/list", json!({})).await;
         let tools = answer["result"]["tools"].as_array().unwrap();
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
@@ -32,7 +32,7 @@ async fn e1_both_revisions_list_the_tools() {
 
 #[tokio::test]
 async fn e1_the_server_says_who_it_is() {
-    let mut client = Client::new(Era::Stateless, json!({})).await;
+    let mut client = LineClient::new(Era::Stateless, json!({})).await;
     let answer = client.ask("server/discover", json!({})).await;
     let result = &answer["result"];
     let info = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
@@ -47,7 +47,7 @@ async fn e1_the_server_says_who_it_is() {
 #[tokio::test]
 async fn e2_a_result_is_structured_and_repeated_as_text() {
     for era in ERAS {
-        let mut client = Client::new(era, json!({})).await;
+        let mut client = LineClient::new(era, json!({})).await;
         let result = client.run(r#"return {"n": 42}"#).await;
         assert_eq!(result["isError"], false);
         let structured = &result["structuredContent"];
@@ -65,7 +65,7 @@ async fn e2_a_result_is_structured_and_repeated_as_text() {
 
 #[tokio::test]
 async fn e2_arguments_reach_the_backend_or_are_refused_by_name() {
-    let mut client = Client::new(Era::Handshake, json!({})).await;
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
     let config = json!({"timeout_ms": 5, "allowNetwork": ["example.com"]});
     let arguments = json!({"code": "return 1", "language": "python", "sandbox_config": config});
     assert_eq!(client.call("execute_code", arguments).await["isError"], false);
@@ -89,7 +89,7 @@ async fn e2_arguments_reach_the_backend_or_are_refused_by_name() {
 
 #[tokio::test]
 async fn tools_are_searched() {
-    let mut client = Client::new(Era::Stateless, json!({})).await;
+    let mut client = LineClient::new(Era::Stateless, json!({})).await;
     let found = client.call("search_tools", json!({"intent": "read a file", "k": 3})).await;
     let tool = &found["structuredContent"]["tools"][0];
     assert_eq!(tool["name"], "files__read");
@@ -105,7 +105,7 @@ async fn tools_are_searched() {
 #[tokio::test]
 async fn progress_goes_to_who_asked_for_it() {
     for era in ERAS {
-        let mut client = Client::new(era, json!({})).await;
+        let mut client = LineClient::new(era, json!({})).await;
         let arguments = json!({"code": "lines 4"});
         let params = json!({"name": "execute_code", "arguments": arguments, "_meta": {"progressToken": "p1"}});
         let id = client.send("tools/call", params).await;
@@ -135,7 +135,7 @@ async fn progress_goes_to_who_asked_for_it() {
 #[tokio::test]
 async fn a_cancelled_request_ends_its_run() {
     for era in ERAS {
-        let mut client = Client::new(era, json!({})).await;
+        let mut client = LineClient::new(era, json!({})).await;
         let id = client
             .send("tools/call", json!({"name": "execute_code", "arguments": {"code": "sleep"}}))
             .await;
@@ -151,7 +151,7 @@ async fn a_cancelled_request_ends_its_run() {
 
 #[tokio::test]
 async fn a_stopped_server_ends_its_runs() {
-    let mut client = Client::new(Era::Handshake, json!({})).await;
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
     client
         .send("tools/call", json!({"name": "execute_code", "arguments": {"code": "sleep"}}))
         .await;
@@ -163,8 +163,10 @@ async fn a_stopped_server_ends_its_runs() {
 
 #[tokio::test]
 async fn a_long_run_is_answered_with_its_id_and_looked_at_later() {
-    let options = Options { answer_within: Duration::from_millis(50), ..Options::default() };
-    let mut client = Client::with(Fake::default(), Era::Stateless, json!({}), options).await;
+    let options =
+        ServerOptions { answer_within: Duration::from_millis(50), ..ServerOptions::default() };
+    let mut client =
+        LineClient::with(FakeBackend::default(), Era::Stateless, json!({}), options).await;
     let result = client.run("lines 20").await;
     assert_eq!(result["structuredContent"]["status"], "running", "{result}");
     assert_eq!(result["isError"], false);
@@ -183,20 +185,21 @@ async fn a_long_run_is_answered_with_its_id_and_looked_at_later() {
 
 #[tokio::test]
 async fn runs_of_others_and_runs_of_nobody() {
-    let fake = Fake::default();
+    let fake = FakeBackend::default();
     let report = RunReport::ended(json!({"id": "run_x", "status": "completed", "result": 7}));
     fake.stored.lock().unwrap().insert("run_x".into(), report);
-    let mut client = Client::with(fake, Era::Handshake, json!({}), Options::default()).await;
+    let mut client =
+        LineClient::with(fake, Era::Handshake, json!({}), ServerOptions::default()).await;
     let result = client.call("get_run", json!({"run_id": "run_x"})).await;
     assert_eq!(result["structuredContent"]["result"], 7);
     let result = client.call("get_run", json!({"run_id": "run_y"})).await;
     assert_eq!(result["isError"], true);
-    assert_eq!(result["structuredContent"]["error"]["message"], "no run is called run_y");
+    assert_eq!(result["structuredContent"]["error"]["message"], "no run has the id run_y");
 }
 
 #[tokio::test]
 async fn a_backend_that_falls_over_fails_the_run_only() {
-    let mut client = Client::new(Era::Handshake, json!({})).await;
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
     let result = client.run("panic").await;
     assert_eq!(result["isError"], true);
     assert_eq!(result["structuredContent"]["status"], "failed");
@@ -205,8 +208,9 @@ async fn a_backend_that_falls_over_fails_the_run_only() {
 
 #[tokio::test]
 async fn chosen_upstream_tools_are_passed_through() {
-    let fake = Fake { passed: vec![passed("files__read")], ..Fake::default() };
-    let mut client = Client::with(fake, Era::Stateless, json!({}), Options::default()).await;
+    let fake = FakeBackend { passed: vec![passed("files__read")], ..FakeBackend::default() };
+    let mut client =
+        LineClient::with(fake, Era::Stateless, json!({}), ServerOptions::default()).await;
     let answer = client.ask("tools/list", json!({})).await;
     let tool = &answer["result"]["tools"][7];
     assert_eq!(tool["name"], "files__read");
@@ -225,8 +229,8 @@ async fn s16_tools_without_a_name_of_their_own_are_left_out() {
         (vec!["a.b", "good__one"], NameError::Shape { name: "a.b".into() }),
     ] {
         let passed = names.into_iter().map(passed).collect();
-        let fake = Fake { passed, ..Fake::default() };
-        let gateway = Gateway::new(fake.into(), Options::default());
+        let fake = FakeBackend { passed, ..FakeBackend::default() };
+        let gateway = Gateway::new(fake.into(), ServerOptions::default());
         assert_eq!(gateway.left_out(), [fault]);
         assert!(gateway.get_tool("good__one").is_some());
         assert_eq!(gateway.get_tool("a.b"), None);
@@ -235,7 +239,7 @@ async fn s16_tools_without_a_name_of_their_own_are_left_out() {
 
 #[tokio::test]
 async fn a_client_that_goes_away_leaves_nothing_running() {
-    let mut client = Client::new(Era::Handshake, json!({})).await;
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
     client
         .send("tools/call", json!({"name": "execute_code", "arguments": {"code": "sleep"}}))
         .await;
@@ -249,7 +253,7 @@ async fn a_client_that_goes_away_leaves_nothing_running() {
 
 #[tokio::test]
 async fn lines_of_many_megabytes_pass_both_ways() {
-    let mut client = Client::new(Era::Handshake, json!({})).await;
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
     let text = "x".repeat(20 << 20);
     let result = client.run(&format!("return \"{text}\"")).await;
     assert_eq!(result["structuredContent"]["result"].as_str().map(str::len), Some(text.len()));

@@ -13,9 +13,9 @@ use std::{
 };
 
 use belljar_server::{
-    ApprovalKind, ApprovalRequest, Backend, DecideError, EventInfo, ExecuteRequest, Meter,
-    MissingServer, Observer, PassThrough, RunReport, SearchError, Stream, ToolMatch, ToolsFound,
-    Verdict,
+    ApprovalKind, ApprovalRequest, Backend, BackgroundMeter, DecideError, EventInfo,
+    ExecuteRequest, MissingServer, PassThrough, RunReport, RunReporter, SearchError, Stream,
+    ToolMatch, ToolsFound, Verdict,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -23,7 +23,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::{fake_sessions::AllSessions, fake_workflows::AllWorkflows};
 
 #[derive(Debug, Default)]
-pub(crate) struct Fake {
+pub(crate) struct FakeBackend {
     pub(crate) next: AtomicU32,
     pub(crate) open: Mutex<HashMap<String, oneshot::Sender<Verdict>>>,
     /// Every decision that counted.
@@ -44,7 +44,7 @@ pub(crate) struct Fake {
     pub(crate) asked: Mutex<Vec<ApprovalRequest>>,
     pub(crate) events: Mutex<Vec<EventInfo>>,
     /// What the gateway measures with.
-    pub(crate) meter: OnceLock<Meter>,
+    pub(crate) meter: OnceLock<BackgroundMeter>,
 }
 
 struct TellDrop(Option<Arc<Notify>>);
@@ -72,8 +72,8 @@ fn failed(id: &str, kind: &str, code: &str) -> Value {
     })
 }
 
-impl Fake {
-    async fn ask(&self, run: &str, observer: &Observer) -> Verdict {
+impl FakeBackend {
+    async fn ask(&self, run: &str, observer: &RunReporter) -> Verdict {
         let (id, path) = {
             let number = self.next.fetch_add(1, Ordering::SeqCst);
             (format!("ap_{number}"), format!("/tmp/{number}"))
@@ -99,7 +99,7 @@ impl Fake {
         verdict
     }
 
-    pub(crate) async fn run(&self, run: &str, code: &str, observer: &Observer) -> Value {
+    pub(crate) async fn run(&self, run: &str, code: &str, observer: &RunReporter) -> Value {
         match code.split_once(' ').unwrap_or((code, "")) {
             ("return", value) => ended(run, serde_json::from_str(value).unwrap()),
             ("lines", count) => {
@@ -161,12 +161,12 @@ impl Fake {
     }
 }
 
-impl Backend for Fake {
-    fn measure_with(&self, meter: Meter) {
+impl Backend for FakeBackend {
+    fn measure_with(&self, meter: BackgroundMeter) {
         let _ = self.meter.set(meter);
     }
 
-    async fn execute(&self, request: ExecuteRequest, observer: Observer) -> RunReport {
+    async fn execute(&self, request: ExecuteRequest, observer: RunReporter) -> RunReport {
         let run = format!("run_{}", self.next.fetch_add(1, Ordering::SeqCst));
         let mut tell = TellDrop(Some(self.dropped.clone()));
         observer.started(&run);
@@ -217,7 +217,7 @@ impl Backend for Fake {
         &self,
         name: &str,
         arguments: Map<String, Value>,
-        observer: Observer,
+        observer: RunReporter,
     ) -> Value {
         if name.ends_with("delete") && self.ask("run_passed", &observer).await == Verdict::Deny {
             return json!({"content": [{"type": "text", "text": "denied"}], "isError": true});

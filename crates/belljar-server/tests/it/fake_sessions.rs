@@ -8,40 +8,40 @@ use std::{
 
 use belljar_server::{
     Access, ApprovalRequest, CheckpointInfo, CheckpointTaken, EventInfo, ExecuteRequest,
-    FileContent, FileInfo, FileKind, FileList, Language, Observer, Records, RecordsError, RunInfo,
-    RunReport, SessionError, SessionInfo, SessionRequest, Sessions,
+    FileContent, FileInfo, FileKind, FileList, Language, Records, RecordsError, RunInfo, RunReport,
+    RunReporter, SessionError, SessionInfo, SessionRequest, Sessions,
 };
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
-use crate::fake::{Fake, ended};
+use crate::fake::{FakeBackend, ended};
 
 const MOST_FILE_BYTES: u64 = 1 << 20;
 const MOST_SESSIONS: usize = 8;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct FakeSession {
     language: Language,
     forked_from: Option<String>,
-    state: State,
-    checkpoints: Vec<(String, State)>,
+    state: FakeSessionState,
+    checkpoints: Vec<(String, FakeSessionState)>,
     runs: u64,
     ended: Option<String>,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct State {
+pub(crate) struct FakeSessionState {
     value: String,
     files: BTreeMap<String, Vec<u8>>,
 }
 
-pub(crate) type AllSessions = Mutex<BTreeMap<String, Held>>;
+pub(crate) type AllSessions = Mutex<BTreeMap<String, FakeSession>>;
 
-impl Fake {
+impl FakeBackend {
     fn with<T>(
         &self,
         id: &str,
-        change: impl FnOnce(&mut Held) -> Result<T, SessionError>,
+        change: impl FnOnce(&mut FakeSession) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
         let mut sessions = self.sessions.lock().unwrap();
         let held = sessions.get_mut(id);
@@ -52,7 +52,7 @@ impl Fake {
         change(held)
     }
 
-    fn add(&self, held: Held) -> Result<String, SessionError> {
+    fn add(&self, held: FakeSession) -> Result<String, SessionError> {
         let mut sessions = self.sessions.lock().unwrap();
         if sessions.values().filter(|held| held.ended.is_none()).count() >= MOST_SESSIONS {
             return Err(SessionError::TooMany { what: "sessions", most: MOST_SESSIONS as u64 });
@@ -63,7 +63,7 @@ impl Fake {
     }
 }
 
-fn info(id: &str, held: &Held) -> SessionInfo {
+fn info(id: &str, held: &FakeSession) -> SessionInfo {
     SessionInfo {
         session_id: id.to_owned(),
         language: held.language,
@@ -82,16 +82,16 @@ fn file((path, content): (&String, &Vec<u8>)) -> FileInfo {
     FileInfo { path: path.clone(), bytes: content.len() as u64, kind: FileKind::File }
 }
 
-impl Sessions for Fake {
+impl Sessions for FakeBackend {
     async fn create_session(&self, request: SessionRequest) -> Result<SessionInfo, SessionError> {
         if request.grants.read != Access::None {
             let why = "reading is not allowed here".to_owned();
             return Err(SessionError::Refused { why, hint: None });
         }
-        let held = Held {
+        let held = FakeSession {
             language: request.language.unwrap_or(Language::TypeScript),
             forked_from: None,
-            state: State::default(),
+            state: FakeSessionState::default(),
             checkpoints: Vec::new(),
             runs: 0,
             ended: None,
@@ -121,7 +121,7 @@ impl Sessions for Fake {
         &self,
         id: &str,
         request: ExecuteRequest,
-        observer: Observer,
+        observer: RunReporter,
     ) -> Result<RunReport, SessionError> {
         let run = format!("run_{}", self.next.fetch_add(1, Ordering::SeqCst));
         let value = self.with(id, |held| {
@@ -181,7 +181,7 @@ impl Sessions for Fake {
         let state = self.with(id, |held| held.at(checkpoint_id))?;
         let held = self.with(id, |held| {
             let forked_from = Some(id.to_owned());
-            Ok(Held { forked_from, state, checkpoints: Vec::new(), ..held.clone() })
+            Ok(FakeSession { forked_from, state, checkpoints: Vec::new(), ..held.clone() })
         })?;
         (0..count).map(|_| self.add(held.clone())).collect()
     }
@@ -230,8 +230,8 @@ impl Sessions for Fake {
     }
 }
 
-impl Held {
-    fn at(&self, checkpoint_id: Option<&str>) -> Result<State, SessionError> {
+impl FakeSession {
+    fn at(&self, checkpoint_id: Option<&str>) -> Result<FakeSessionState, SessionError> {
         let Some(wanted) = checkpoint_id else { return Ok(self.state.clone()) };
         let found = self.checkpoints.iter().find(|(id, _)| id == wanted);
         let unknown = || SessionError::UnknownCheckpoint { id: wanted.to_owned() };
@@ -239,7 +239,7 @@ impl Held {
     }
 }
 
-impl Records for Fake {
+impl Records for FakeBackend {
     async fn runs(&self, _: u32, _: Option<&str>) -> Result<Vec<RunInfo>, RecordsError> {
         Ok(Vec::new())
     }

@@ -9,47 +9,55 @@ use std::{
 };
 
 use belljar_server::{
-    By, CommandAnswer, News, Question, WorkflowCommand, WorkflowError, WorkflowEvent, WorkflowFork,
-    WorkflowInfo, WorkflowReport, WorkflowRequest, Workflows, Written,
+    CommandSender, EventEffect, WorkflowApiError, WorkflowBackend, WorkflowCommandAnswer,
+    WorkflowCommandRequest, WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowQuestion,
+    WorkflowReport, WorkflowRequest, WorkflowSource,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::fake::Fake;
+use crate::fake::FakeBackend;
 
-pub(crate) type AllWorkflows = Mutex<BTreeMap<String, Flow>>;
+pub(crate) type AllWorkflows = Mutex<BTreeMap<String, FakeWorkflow>>;
 
 #[derive(Debug, Default)]
-pub(crate) struct Flow {
+pub(crate) struct FakeWorkflow {
     tasks: Vec<String>,
     done: usize,
     inputs: Value,
     status: &'static str,
-    events: Vec<WorkflowEvent>,
+    events: Vec<WorkflowEventInfo>,
     decision: Option<&'static str>,
-    pub(crate) commands: BTreeMap<String, (By, CommandAnswer)>,
+    pub(crate) commands: BTreeMap<String, (CommandSender, WorkflowCommandAnswer)>,
 }
 
-impl Flow {
-    fn tell(&mut self, name: &str, data: Value, news: News) {
+impl FakeWorkflow {
+    fn tell(&mut self, name: &str, data: Value, effect: EventEffect) {
         let (seq, line) = (self.events.len() as u64 + 1, name.replace('_', " "));
-        self.events.push(WorkflowEvent { seq, name: name.into(), at_ms: seq, data, line, news });
+        self.events.push(WorkflowEventInfo {
+            seq,
+            name: name.into(),
+            at_ms: seq,
+            data,
+            line,
+            effect,
+        });
     }
 
     fn end(&mut self, status: &'static str) {
         self.status = status;
         self.decision = None;
-        self.tell("workflow_ended", json!({"status": status}), News::End);
-        self.tell("checkpoint_saved", json!({}), News::Step);
+        self.tell("workflow_ended", json!({"status": status}), EventEffect::Ends);
+        self.tell("checkpoint_saved", json!({}), EventEffect::Continues);
     }
 
     fn is_over(&self) -> bool {
-        self.events.iter().any(|event| event.news == News::End)
+        self.events.iter().any(|event| event.effect == EventEffect::Ends)
     }
 
     fn go_on(&mut self) {
         while let Some(task) = self.tasks.get(self.done).cloned() {
-            self.tell("task_started", json!({"task": task}), News::Step);
+            self.tell("task_started", json!({"task": task}), EventEffect::Continues);
             match task.as_str() {
                 "ask" => self.decision = Some("human"),
                 "agent" => self.decision = Some("agent"),
@@ -59,24 +67,24 @@ impl Flow {
             }
             if let Some(by) = self.decision {
                 let decision = json!({"id": "d1", "task": task, "by": by, "message": "go on?"});
-                return self.tell("decision_required", decision, News::Turn);
+                return self.tell("decision_required", decision, EventEffect::NeedsAttention);
             }
-            self.tell("task_completed", json!({"task": task}), News::Step);
+            self.tell("task_completed", json!({"task": task}), EventEffect::Continues);
             self.done += 1;
         }
         self.end("completed");
     }
 
-    fn obey(&mut self, command: &WorkflowCommand) -> Result<(), WorkflowError> {
-        let refused = |why: &str| Err(WorkflowError::BadCommand { why: why.to_owned() });
+    fn obey(&mut self, command: &WorkflowCommandRequest) -> Result<(), WorkflowApiError> {
+        let refused = |why: &str| Err(WorkflowApiError::BadCommand { why: why.to_owned() });
         let field = |name: &str| command.command.get(name).and_then(Value::as_str);
         if self.is_over() {
             return refused("the workflow has ended");
         }
         match (field("command").unwrap(), self.decision) {
-            ("approve" | "reject", Some("human")) if command.by == By::Agent => {
+            ("approve" | "reject", Some("human")) if command.by == CommandSender::Agent => {
                 let why = "a person decides d1".to_owned();
-                Err(WorkflowError::NotYours { why, hint: "belljar workflow command".to_owned() })
+                Err(WorkflowApiError::NotYours { why, hint: "belljar workflow command".to_owned() })
             }
             ("approve", Some(_)) if field("decision") == Some("d1") => {
                 self.decision = None;
@@ -107,57 +115,57 @@ impl Flow {
         let is_large = self.tasks.iter().any(|task| task == "large");
         let large = json!("x".repeat(100_000));
         let output = if is_large { &large } else { &self.inputs };
-        let told = self.events.len() as u64;
+        let last_event = self.events.len() as u64;
         let asks = self.decision == Some("human");
-        let question = || Question {
+        let question = || WorkflowQuestion {
             decision: "d1".to_owned(),
             message: "go \u{202e}on?".to_owned(),
             expires_ms: None,
         };
         WorkflowReport {
             value: json!({
-                "id": id, "name": "", "status": self.status, "events": told, "tasks": tasks,
+                "id": id, "name": "", "status": self.status, "events": last_event, "tasks": tasks,
                 "decisions": decisions,
                 "output": if self.status == "completed" { output } else { &Value::Null },
             }),
-            told,
+            last_event,
             is_over: self.is_over(),
             questions: asks.then(question).into_iter().collect(),
         }
     }
 }
 
-fn faulty(fault: &str) -> WorkflowError {
-    WorkflowError::Faulty { faults: vec![fault.to_owned()] }
+fn faulty(fault: &str) -> WorkflowApiError {
+    WorkflowApiError::Faulty { faults: vec![fault.to_owned()] }
 }
 
-impl Fake {
+impl FakeBackend {
     fn with_flow<T>(
         &self,
         id: &str,
-        look: impl FnOnce(&mut Flow) -> Result<T, WorkflowError>,
-    ) -> Result<T, WorkflowError> {
+        look: impl FnOnce(&mut FakeWorkflow) -> Result<T, WorkflowApiError>,
+    ) -> Result<T, WorkflowApiError> {
         if self.no_workflows {
-            return Err(WorkflowError::Off);
+            return Err(WorkflowApiError::Off);
         }
         let mut all = self.workflows.lock().unwrap();
         let flow = all.get_mut(id);
-        look(flow.ok_or_else(|| WorkflowError::Unknown { id: id.to_owned() })?)
+        look(flow.ok_or_else(|| WorkflowApiError::Unknown { id: id.to_owned() })?)
     }
 }
 
-impl Workflows for Fake {
+impl WorkflowBackend for FakeBackend {
     fn offers_workflows(&self) -> bool {
         !self.no_workflows
     }
 
-    async fn run_workflow(&self, request: WorkflowRequest) -> Result<String, WorkflowError> {
+    async fn run_workflow(&self, request: WorkflowRequest) -> Result<String, WorkflowApiError> {
         if self.no_workflows {
-            return Err(WorkflowError::Off);
+            return Err(WorkflowApiError::Off);
         }
         let workflow = match request.workflow {
-            Written::Json(given) => given,
-            Written::Text(text) => {
+            WorkflowSource::Json(given) => given,
+            WorkflowSource::Text(text) => {
                 serde_json::from_str(&text).map_err(|error| faulty(&error.to_string()))?
             }
         };
@@ -170,41 +178,46 @@ impl Workflows for Fake {
         let id = request.id.unwrap_or_else(|| format!("wf_{number}"));
         let mut all = self.workflows.lock().unwrap();
         if all.contains_key(&id) {
-            return Err(WorkflowError::Taken { id });
+            return Err(WorkflowApiError::Taken { id });
         }
         let inputs = Value::Object(request.inputs);
-        let mut flow = Flow { tasks, inputs, status: "running", ..Flow::default() };
-        flow.tell("workflow_started", json!({}), News::Step);
+        let mut flow = FakeWorkflow { tasks, inputs, status: "running", ..FakeWorkflow::default() };
+        flow.tell("workflow_started", json!({}), EventEffect::Continues);
         flow.go_on();
         all.insert(id.clone(), flow);
         Ok(id)
     }
 
-    async fn fork_workflow(&self, id: &str, fork: WorkflowFork) -> Result<String, WorkflowError> {
+    async fn fork_workflow(
+        &self,
+        id: &str,
+        fork: WorkflowFork,
+    ) -> Result<String, WorkflowApiError> {
         let (tasks, inputs) =
             self.with_flow(id, |flow| Ok((flow.tasks.clone(), flow.inputs.clone())))?;
         let number = self.next.fetch_add(1, Ordering::SeqCst);
         let id = fork.id.unwrap_or_else(|| format!("wf_{number}"));
         let mut all = self.workflows.lock().unwrap();
         if all.contains_key(&id) {
-            return Err(WorkflowError::Taken { id });
+            return Err(WorkflowApiError::Taken { id });
         }
-        let mut forked = Flow { tasks, inputs, status: "running", ..Flow::default() };
-        forked.tell("workflow_started", json!({}), News::Step);
+        let mut forked =
+            FakeWorkflow { tasks, inputs, status: "running", ..FakeWorkflow::default() };
+        forked.tell("workflow_started", json!({}), EventEffect::Continues);
         all.insert(id.clone(), forked);
         Ok(id)
     }
 
-    async fn forget_workflow(&self, id: &str) -> Result<(), WorkflowError> {
+    async fn forget_workflow(&self, id: &str) -> Result<(), WorkflowApiError> {
         self.with_flow(id, |flow| match flow.report(id).is_over {
             true => Ok(()),
-            false => Err(WorkflowError::NotOver { id: id.to_owned() }),
+            false => Err(WorkflowApiError::NotOver { id: id.to_owned() }),
         })?;
         self.workflows.lock().unwrap().remove(id);
         Ok(())
     }
 
-    async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowError> {
+    async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowApiError> {
         self.with_flow(id, |flow| Ok(flow.report(id)))
     }
 
@@ -212,13 +225,13 @@ impl Workflows for Fake {
         &self,
         at_most: u32,
         before: Option<&str>,
-    ) -> Result<Vec<WorkflowInfo>, WorkflowError> {
+    ) -> Result<Vec<WorkflowInfo>, WorkflowApiError> {
         if self.no_workflows {
-            return Err(WorkflowError::Off);
+            return Err(WorkflowApiError::Off);
         }
         let all = self.workflows.lock().unwrap();
         let earlier = all.iter().rev().filter(|(id, _)| before.is_none_or(|at| id.as_str() < at));
-        let info = |(id, flow): (&String, &Flow)| WorkflowInfo {
+        let info = |(id, flow): (&String, &FakeWorkflow)| WorkflowInfo {
             id: id.clone(),
             name: String::new(),
             status: flow.status.to_owned(),
@@ -234,7 +247,7 @@ impl Workflows for Fake {
         after: u64,
         at_most: u32,
         wait: Duration,
-    ) -> Result<Vec<WorkflowEvent>, WorkflowError> {
+    ) -> Result<Vec<WorkflowEventInfo>, WorkflowApiError> {
         let until = Instant::now() + wait;
         loop {
             let events = self.with_flow(id, |flow| {
@@ -251,9 +264,9 @@ impl Workflows for Fake {
     async fn command_workflow(
         &self,
         id: &str,
-        command: WorkflowCommand,
+        command: WorkflowCommandRequest,
         _wait: Duration,
-    ) -> Result<CommandAnswer, WorkflowError> {
+    ) -> Result<WorkflowCommandAnswer, WorkflowApiError> {
         let number = self.next.fetch_add(1, Ordering::SeqCst);
         self.with_flow(id, |flow| {
             let command_id = command.id.clone().unwrap_or_else(|| format!("cmd_{number}"));
@@ -262,10 +275,10 @@ impl Workflows for Fake {
             }
             let reason = match flow.obey(&command) {
                 Ok(()) => None,
-                Err(WorkflowError::BadCommand { why }) => Some(why),
+                Err(WorkflowApiError::BadCommand { why }) => Some(why),
                 Err(error) => return Err(error),
             };
-            let answer = CommandAnswer {
+            let answer = WorkflowCommandAnswer {
                 command_id: command_id.clone(),
                 accepted: Some(reason.is_none()),
                 reason,

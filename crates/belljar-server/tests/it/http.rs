@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use belljar_server::{
-    Auth, Gateway, HttpConfig, HttpServer, Options, ServeError, Token, conformance, serve_http,
+    Auth, BearerToken, Gateway, HttpConfig, HttpServer, ServeError, ServerOptions, conformance,
+    serve_http,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -12,20 +13,20 @@ use tokio::{
     time::timeout,
 };
 
-use crate::fake::Fake;
+use crate::fake::FakeBackend;
 
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-async fn start(fake: Arc<Fake>) -> HttpServer {
-    let gateway = Gateway::new(fake, Options::default());
-    let auth = Auth::Token(Token::new(TOKEN).unwrap());
+async fn start(fake: Arc<FakeBackend>) -> HttpServer {
+    let gateway = Gateway::new(fake, ServerOptions::default());
+    let auth = Auth::Token(BearerToken::new(TOKEN).unwrap());
     let mut config = HttpConfig::new(([127, 0, 0, 1], 0).into(), auth);
     config.max_body_bytes = 1 << 20;
     serve_http(gateway, config).await.unwrap()
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     pub(crate) headers: String,
     pub(crate) body: String,
@@ -37,14 +38,14 @@ pub(crate) async fn request(
     head: &str,
     headers: &[(&str, &str)],
     body: &str,
-) -> Answer {
+) -> HttpAnswer {
     let mut stream = send(address, head, headers, body).await;
     let mut text = Vec::new();
     timeout(Duration::from_secs(20), stream.read_to_end(&mut text)).await.unwrap().unwrap();
     let text = String::from_utf8(text).unwrap();
     let (headers, body) = text.split_once("\r\n\r\n").unwrap();
     let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, headers: headers.to_lowercase(), body: body.to_owned() }
+    HttpAnswer { status, headers: headers.to_lowercase(), body: body.to_owned() }
 }
 
 pub(crate) async fn send(
@@ -91,7 +92,7 @@ fn headers<'a>(bearer: &'a str, method: &'a str, name: &'a str) -> Vec<(&'a str,
 }
 
 /// The JSON-RPC answer in a body, be it JSON or a stream of events.
-fn message(answer: &Answer) -> Value {
+fn message(answer: &HttpAnswer) -> Value {
     let line = answer.body.lines().rev().find(|line| line.contains("\"jsonrpc\"")).unwrap();
     serde_json::from_str(line.strip_prefix("data:").unwrap_or(line).trim()).unwrap()
 }
@@ -131,11 +132,11 @@ async fn e1_pages_of_others_are_turned_away() {
 
 #[tokio::test]
 async fn e1_a_public_address_needs_a_token() {
-    let gateway = || Gateway::new(Arc::new(Fake::default()), Options::default());
+    let gateway = || Gateway::new(Arc::new(FakeBackend::default()), ServerOptions::default());
     let open = HttpConfig::new(([0, 0, 0, 0], 0).into(), Auth::Open);
     let refused = serve_http(gateway(), open).await.unwrap_err();
     assert!(matches!(refused, ServeError::PublicWithoutToken { .. }), "{refused}");
-    let auth = Auth::Token(Token::new(TOKEN).unwrap());
+    let auth = Auth::Token(BearerToken::new(TOKEN).unwrap());
     let guarded = serve_http(gateway(), HttpConfig::new(([0, 0, 0, 0], 0).into(), auth)).await;
     guarded.unwrap().shutdown().await;
     let loopback = HttpConfig::new(([127, 0, 0, 1], 0).into(), Auth::Open);
@@ -183,7 +184,7 @@ async fn e1_stateless_calls_over_http() {
 
 #[tokio::test]
 async fn a_stateless_client_that_hangs_up_ends_its_run() {
-    let fake = Arc::new(Fake::default());
+    let fake = Arc::new(FakeBackend::default());
     let server = start(fake.clone()).await;
     let bearer = bearer();
     let params = json!({"name": "execute_code", "arguments": {"code": "sleep"}});
@@ -196,12 +197,12 @@ async fn a_stateless_client_that_hangs_up_ends_its_run() {
 }
 
 /// A client of the older revision: a session, and a stream for each request.
-struct Session {
+struct McpSession {
     address: SocketAddr,
     id: Option<String>,
 }
 
-impl Session {
+impl McpSession {
     async fn open(address: SocketAddr, capabilities: Value) -> Self {
         let mut session = Self { address, id: None };
         let params = json!({
@@ -233,7 +234,7 @@ impl Session {
         headers
     }
 
-    async fn post(&self, body: Value) -> Answer {
+    async fn post(&self, body: Value) -> HttpAnswer {
         let bearer = bearer();
         request(self.address, "POST /mcp", &self.headers(&bearer), &body.to_string()).await
     }
@@ -263,9 +264,9 @@ fn call(code: &str) -> Value {
 
 #[tokio::test]
 async fn e1_sessions_of_the_older_revision_and_elicitation_in_them() {
-    let fake = Arc::new(Fake::default());
+    let fake = Arc::new(FakeBackend::default());
     let server = start(fake.clone()).await;
-    let session = Session::open(server.address(), json!({"elicitation": {}})).await;
+    let session = McpSession::open(server.address(), json!({"elicitation": {}})).await;
     let answer = session
         .post(
             json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("return 42")}),
@@ -287,8 +288,8 @@ async fn e1_sessions_of_the_older_revision_and_elicitation_in_them() {
 /// A client that goes away without a word leaves its session; there is room for so many.
 #[tokio::test]
 async fn e1_abandoned_sessions_make_room_for_new_ones() {
-    let gateway = Gateway::new(Arc::new(Fake::default()), Options::default());
-    let auth = Auth::Token(Token::new(TOKEN).unwrap());
+    let gateway = Gateway::new(Arc::new(FakeBackend::default()), ServerOptions::default());
+    let auth = Auth::Token(BearerToken::new(TOKEN).unwrap());
     let mut config = HttpConfig::new(([127, 0, 0, 1], 0).into(), auth);
     config.limits.mcp_sessions = 2;
     let server = serve_http(gateway, config).await.unwrap();
@@ -296,11 +297,11 @@ async fn e1_abandoned_sessions_make_room_for_new_ones() {
         let params = call("return 42");
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
     };
-    let quiet = Session::open(server.address(), json!({})).await;
-    let used = Session::open(server.address(), json!({})).await;
+    let quiet = McpSession::open(server.address(), json!({})).await;
+    let used = McpSession::open(server.address(), json!({})).await;
     assert_eq!(quiet.post(run(1)).await.status, 200);
     assert_eq!(used.post(run(1)).await.status, 200);
-    let new = Session::open(server.address(), json!({})).await;
+    let new = McpSession::open(server.address(), json!({})).await;
     assert_eq!(quiet.post(run(2)).await.status, 404, "the quietest has ended");
     for session in [used, new] {
         let answer = session.post(run(3)).await;
@@ -311,9 +312,9 @@ async fn e1_abandoned_sessions_make_room_for_new_ones() {
 /// The older revisions say that a lost connection is no cancellation; the notification is.
 #[tokio::test]
 async fn sessions_are_cancelled_by_notification() {
-    let fake = Arc::new(Fake::default());
+    let fake = Arc::new(FakeBackend::default());
     let server = start(fake.clone()).await;
-    let session = Session::open(server.address(), json!({})).await;
+    let session = McpSession::open(server.address(), json!({})).await;
     let stream = session
         .stream(json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call("sleep")}))
         .await;
@@ -330,9 +331,9 @@ async fn sessions_are_cancelled_by_notification() {
 
 #[tokio::test]
 async fn shutting_down_ends_streams_and_runs() {
-    let fake = Arc::new(Fake::default());
+    let fake = Arc::new(FakeBackend::default());
     let server = start(fake.clone()).await;
-    let session = Session::open(server.address(), json!({})).await;
+    let session = McpSession::open(server.address(), json!({})).await;
     let _stream = session
         .stream(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("sleep")}))
         .await;
@@ -348,7 +349,7 @@ async fn fixtures_are_only_in_the_conformance_mode() {
     let body = stateless("tools/list", json!({}), &json!({}));
     let mut headers = headers(&bearer, "tools/list", "");
     headers.pop();
-    let gateway = Gateway::new(Arc::new(Fake::default()), Options::default());
+    let gateway = Gateway::new(Arc::new(FakeBackend::default()), ServerOptions::default());
     let config = HttpConfig::new(([127, 0, 0, 1], 0).into(), Auth::Open);
     let fixtures = conformance::serve_http(gateway, config).await.unwrap();
     let normal = start(Arc::default()).await;

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use belljar_server::{Gateway, Options, serve_streams};
+use belljar_server::{Gateway, ServerOptions, serve_streams};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
@@ -11,12 +11,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::Fake;
+use crate::fake::FakeBackend;
 
 /// Which revision the client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
-    /// `initialize` first (2025-11-25).
+    /// The client sends `initialize` first (2025-11-25).
     Handshake,
     /// Everything in every request (2026-07-28).
     Stateless,
@@ -24,8 +24,8 @@ pub(crate) enum Era {
 
 pub(crate) const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
 
-pub(crate) struct Client {
-    pub(crate) fake: Arc<Fake>,
+pub(crate) struct LineClient {
+    pub(crate) fake: Arc<FakeBackend>,
     era: Era,
     capabilities: Value,
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
@@ -36,12 +36,17 @@ pub(crate) struct Client {
     pub(crate) stop: CancellationToken,
 }
 
-impl Client {
+impl LineClient {
     pub(crate) async fn new(era: Era, capabilities: Value) -> Self {
-        Self::with(Fake::default(), era, capabilities, Options::default()).await
+        Self::with(FakeBackend::default(), era, capabilities, ServerOptions::default()).await
     }
 
-    pub(crate) async fn with(fake: Fake, era: Era, capabilities: Value, options: Options) -> Self {
+    pub(crate) async fn with(
+        fake: FakeBackend,
+        era: Era,
+        capabilities: Value,
+        options: ServerOptions,
+    ) -> Self {
         let fake = Arc::new(fake);
         let gateway = Gateway::new(fake.clone(), options);
         let (ours, theirs) = tokio::io::duplex(1 << 20);

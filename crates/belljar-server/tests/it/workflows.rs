@@ -1,11 +1,11 @@
 //! E1, F5 over MCP: a model runs workflows and steers them, and decides nothing that is a person's.
 
-use belljar_server::{By, Options};
+use belljar_server::{CommandSender, ServerOptions};
 use serde_json::{Value, json};
 
 use crate::{
-    fake::Fake,
-    lines::{Client, ERAS, Era},
+    fake::FakeBackend,
+    lines::{ERAS, Era, LineClient},
 };
 
 fn flow(tasks: &[&str]) -> Value {
@@ -16,7 +16,7 @@ fn flow(tasks: &[&str]) -> Value {
 #[tokio::test]
 async fn e1_a_workflow_runs_to_its_end() {
     for era in ERAS {
-        let mut client = Client::new(era, json!({})).await;
+        let mut client = LineClient::new(era, json!({})).await;
         let result = client.call("run_workflow", flow(&["a", "b"])).await;
         let told = &result["structuredContent"];
         assert_eq!((&told["status"], &told["output"]), (&json!("completed"), &json!({"x": 1})));
@@ -35,7 +35,7 @@ async fn e1_a_workflow_runs_to_its_end() {
 
 #[tokio::test]
 async fn e1_one_that_takes_long_is_answered_with_its_id_and_what_can_be_done() {
-    let mut client = Client::new(Era::Handshake, json!({})).await;
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
     let mut arguments = flow(&["sleep"]);
     arguments["wait_ms"] = json!(50);
     arguments["id"] = json!("long");
@@ -59,7 +59,7 @@ async fn e1_one_that_takes_long_is_answered_with_its_id_and_what_can_be_done() {
 
 #[tokio::test]
 async fn f5_a_model_does_not_decide_for_a_person() {
-    let mut client = Client::new(Era::Handshake, json!({})).await;
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
     let result = client.call("run_workflow", flow(&["ask"])).await;
     let told = &result["structuredContent"];
     let id = told["workflow_id"].as_str().unwrap().to_owned();
@@ -87,7 +87,7 @@ async fn f5_the_person_is_asked_in_the_client() {
         (json!({"action": "decline"}), "failed"),
         (json!({"action": "cancel"}), "running"),
     ] {
-        let mut client = Client::new(Era::Handshake, json!({"elicitation": {}})).await;
+        let mut client = LineClient::new(Era::Handshake, json!({"elicitation": {}})).await;
         let call = json!({"name": "run_workflow", "arguments": flow(&["ask"])});
         let id = client.send("tools/call", call).await;
         let question = client.next().await;
@@ -99,14 +99,17 @@ async fn f5_the_person_is_asked_in_the_client() {
         assert_eq!(result["result"]["structuredContent"]["status"], status, "{result}");
         let all = client.fake.workflows.lock().unwrap();
         let by: Vec<_> = all.values().flat_map(|flow| flow.commands.values()).collect();
-        assert!(by.iter().all(|(by, _)| *by == By::Person("tester 1".to_owned())), "{by:?}");
+        assert!(
+            by.iter().all(|(by, _)| *by == CommandSender::Person("tester 1".to_owned())),
+            "{by:?}"
+        );
         assert_eq!(by.len(), usize::from(status != "running"));
     }
 }
 
 #[tokio::test]
 async fn f5_the_person_is_asked_by_an_answer_that_wants_the_request_again() {
-    let mut client = Client::new(Era::Stateless, json!({"elicitation": {"form": {}}})).await;
+    let mut client = LineClient::new(Era::Stateless, json!({"elicitation": {"form": {}}})).await;
     let mut call = json!({"name": "run_workflow", "arguments": flow(&["ask"])});
     let first = client.ask("tools/call", call.clone()).await;
     let asked = &first["result"]["inputRequests"]["d1"];
@@ -124,7 +127,7 @@ async fn f5_the_person_is_asked_by_an_answer_that_wants_the_request_again() {
 
 #[tokio::test]
 async fn e1_progress_is_told() {
-    let mut client = Client::new(Era::Handshake, json!({})).await;
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
     let params = json!({
         "name": "run_workflow", "arguments": flow(&["a"]), "_meta": {"progressToken": "p"},
     });
@@ -137,7 +140,7 @@ async fn e1_progress_is_told() {
 
 #[tokio::test]
 async fn e1_wrong_arguments_are_told_with_the_right_ones() {
-    let mut client = Client::new(Era::Handshake, json!({})).await;
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
     let mut odd_id = flow(&["a"]);
     odd_id["id"] = json!("a b");
     for (tool, arguments, told) in [
@@ -148,8 +151,8 @@ async fn e1_wrong_arguments_are_told_with_the_right_ones() {
         ("workflow_command", json!({"command": "pause"}), "`id` is missing"),
         ("workflow_command", json!({"id": "x"}), "`command` is missing"),
         ("workflow_command", json!({"id": "x", "command": "aprove"}), "did you mean approve?"),
-        ("workflow_command", json!({"id": "x", "command": "pause"}), "no workflow is called x"),
-        ("get_workflow", json!({"id": "x"}), "no workflow is called x"),
+        ("workflow_command", json!({"id": "x", "command": "pause"}), "no workflow has the id x"),
+        ("get_workflow", json!({"id": "x"}), "no workflow has the id x"),
         ("get_workflow", json!({"workflow": "x"}), "unknown field `workflow`"),
     ] {
         let result = client.call(tool, arguments.clone()).await;
@@ -160,8 +163,9 @@ async fn e1_wrong_arguments_are_told_with_the_right_ones() {
 
 #[tokio::test]
 async fn e1_an_operator_can_switch_them_off() {
-    let fake = Fake { no_workflows: true, ..Fake::default() };
-    let mut client = Client::with(fake, Era::Handshake, json!({}), Options::default()).await;
+    let fake = FakeBackend { no_workflows: true, ..FakeBackend::default() };
+    let mut client =
+        LineClient::with(fake, Era::Handshake, json!({}), ServerOptions::default()).await;
     let listed = client.ask("tools/list", json!({})).await;
     assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 4, "{listed}");
     let call = json!({"name": "run_workflow", "arguments": flow(&["a"])});

@@ -19,8 +19,8 @@ use belljar_project::{
     config::{Places, Settings},
 };
 use belljar_server::{
-    Auth, Gateway, HttpConfig, HttpServer, Options, Token, Traces, conformance, serve_http,
-    serve_stdio,
+    Auth, BearerToken, Gateway, HttpConfig, HttpServer, ServerOptions, Traces, conformance,
+    serve_http, serve_stdio,
 };
 use belljar_tools::Glob;
 use tokio_util::sync::CancellationToken;
@@ -137,7 +137,7 @@ async fn start(
     }
     let served = match arguments.http {
         None => {
-            let gateway = Gateway::new(backend.clone(), Options::default());
+            let gateway = Gateway::new(backend.clone(), ServerOptions::default());
             tell_left_out(&gateway)?;
             adopt_runs(&gateway);
             serve_stdio(gateway, stop).await.map_err(Into::into)
@@ -158,12 +158,12 @@ async fn serve_at(
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let path = project.state()?.join(TOKEN_FILE);
-    let token = Token::at(&path)?;
+    let token = BearerToken::at(&path)?;
     // A key of its own: who is given the token cannot make up what the server has sealed.
-    let seal = Token::at(&project.state()?.join(SEAL_FILE))?;
+    let seal = BearerToken::at(&project.state()?.join(SEAL_FILE))?;
     let secret = Some(seal.reveal().as_bytes().to_vec());
     let traces = telemetry::collector()?.map(Traces::to);
-    let options = Options { secret, traces: traces.clone(), ..Options::default() };
+    let options = ServerOptions { secret, traces: traces.clone(), ..ServerOptions::default() };
     let gateway = Gateway::new(backend, options);
     tell_left_out(&gateway)?;
     adopt_runs(&gateway);
@@ -199,7 +199,7 @@ fn tell_left_out(gateway: &Gateway<ProjectBackend>) -> anyhow::Result<()> {
 /// Goes on with durable runs that nobody has, for as long as this host serves.
 fn adopt_runs(gateway: &Gateway<ProjectBackend>) {
     let gateway = gateway.clone();
-    tokio::spawn(async move { gateway.adopt_runs().await });
+    tokio::spawn(async move { gateway.resume_runs().await });
 }
 
 fn say(server: &HttpServer, token: &str) -> anyhow::Result<()> {

@@ -6,14 +6,14 @@ mod tests;
 use std::env;
 
 use anyhow::bail;
-use belljar_server::Collector;
+use belljar_server::TraceCollector;
 
 /// The collector, if one is configured.
-pub(super) fn collector() -> anyhow::Result<Option<Collector>> {
+pub(super) fn collector() -> anyhow::Result<Option<TraceCollector>> {
     from(|name| env::var(name).ok().filter(|value| !value.is_empty()))
 }
 
-fn from(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Option<Collector>> {
+fn from(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Option<TraceCollector>> {
     let of_traces = |name: &str| {
         variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"))
             .or_else(|| variable(&format!("OTEL_EXPORTER_OTLP_{name}")))
@@ -36,5 +36,5 @@ fn from(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Option<Coll
     let headers = headers.split(',').filter_map(|header| header.split_once('='));
     let headers = headers.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
     let service = variable("OTEL_SERVICE_NAME").unwrap_or_else(|| "belljar".to_owned());
-    Ok(Some(Collector { url, headers: headers.collect(), service }))
+    Ok(Some(TraceCollector { url, headers: headers.collect(), service }))
 }

@@ -91,7 +91,7 @@ fn e2_a_public_address_without_a_token_is_refused() {
     // Nothing but the fixtures of the conformance suite is ever served without a token.
     let refused = project.belljar(&["serve", "--http", "0.0.0.0:0", "--conformance"]);
     assert_eq!(refused.status, Some(2), "{refused:#?}");
-    assert!(refused.stderr.contains("clients must bring a token"), "{refused:#?}");
+    assert!(refused.stderr.contains("clients must send a token"), "{refused:#?}");
 }
 
 #[test]

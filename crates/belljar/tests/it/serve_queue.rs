@@ -59,7 +59,7 @@ fn f1_more_workflows_than_run_at_once_wait_in_order_and_say_so() {
     assert_eq!(shown["status"], "queued", "{shown:#}");
     let told = server.call("get_workflow", &json!({"id": "b", "wait_ms": 0}));
     let told = &told["structuredContent"];
-    assert!(told["message"].as_str().unwrap().contains("number 1 of those that wait"), "{told:#}");
+    assert!(told["message"].as_str().unwrap().contains("number 1 in the queue"), "{told:#}");
 
     // There is an end to waiting as well: nothing is made.
     let body = json!({"workflow": plain("c"), "id": "c"});

@@ -1,6 +1,6 @@
 //! What clients send, made into workflows and commands.
 
-use belljar_server::{WorkflowError, Written};
+use belljar_server::{WorkflowApiError, WorkflowSource};
 use belljar_workflow::{Dag, Task, WorkflowCommand};
 use belljar_workflow_formats::{self as formats, CodeExecution, FormatOptions};
 use serde_json::{Map, Value, json};
@@ -10,19 +10,19 @@ const NAME: &str = "workflow";
 
 /// Reads a workflow, with what is tolerated in it. It has code only if the operator says so.
 pub(super) fn workflow(
-    written: Written,
+    written: WorkflowSource,
     code: CodeExecution,
-) -> Result<(Dag, Vec<String>), WorkflowError> {
+) -> Result<(Dag, Vec<String>), WorkflowApiError> {
     let (text, is_json) = match written {
-        Written::Json(given) => (given.to_string(), true),
-        Written::Text(text) => {
+        WorkflowSource::Json(given) => (given.to_string(), true),
+        WorkflowSource::Text(text) => {
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
             (text, is_json)
         }
     };
     let read = formats::read(NAME, &text, &FormatOptions { code }).map_err(|faults| {
         let told = |fault: &formats::FileFault| in_words(fault, is_json);
-        WorkflowError::Faulty { faults: faults.iter().map(told).collect() }
+        WorkflowApiError::Faulty { faults: faults.iter().map(told).collect() }
     })?;
     let warnings = read.warnings.iter().map(|warning| in_words(&warning.0, is_json)).collect();
     Ok((read.dag, warnings))
@@ -39,8 +39,8 @@ fn in_words(fault: &formats::FileFault, is_json: bool) -> String {
 }
 
 /// Reads a command; a field that it does not take is refused.
-pub(super) fn command(mut given: Map<String, Value>) -> Result<WorkflowCommand, WorkflowError> {
-    let bad = |why: String| WorkflowError::BadCommand { why };
+pub(super) fn command(mut given: Map<String, Value>) -> Result<WorkflowCommand, WorkflowApiError> {
+    let bad = |why: String| WorkflowApiError::BadCommand { why };
     let name = given.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
     let takes_tasks = matches!(name.as_str(), "inject_tasks" | "replan");
     if let (true, Some(Value::Array(tasks))) = (takes_tasks, given.get("tasks")) {
@@ -59,13 +59,13 @@ pub(super) fn command(mut given: Map<String, Value>) -> Result<WorkflowCommand, 
 }
 
 /// Tasks as workflows have them, which may depend on tasks that are not among them.
-fn read_tasks(given: &[Value]) -> Result<Vec<Task>, WorkflowError> {
+fn read_tasks(given: &[Value]) -> Result<Vec<Task>, WorkflowApiError> {
     let text = json!({"tasks": given}).to_string();
     // Whether code may be among them is in the workflow's own terms.
     let options = FormatOptions { code: CodeExecution::WithShell };
     formats::read_tasks(NAME, &text, &options).map_err(|faults| {
         let told = |fault: &formats::FileFault| in_words(fault, true);
-        WorkflowError::Faulty { faults: faults.iter().map(told).collect() }
+        WorkflowApiError::Faulty { faults: faults.iter().map(told).collect() }
     })
 }
 

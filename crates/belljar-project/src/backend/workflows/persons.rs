@@ -3,7 +3,7 @@
 //! A decision that is not open when the model asks is refused here, not passed on: it may be open, and
 //! a person's, by the time the command is taken.
 
-use belljar_server::WorkflowError;
+use belljar_server::WorkflowApiError;
 use belljar_workflow::{
     Action, Dag, DagSettings, Decider, DecisionKind, DecisionPoints, Machine, OnError, Task,
     WorkflowCommand,
@@ -13,7 +13,7 @@ use belljar_workflow::{
 const DEPTH: usize = 32;
 
 /// Refuses what is a person's.
-pub(super) fn check(machine: &Machine, command: &WorkflowCommand) -> Result<(), WorkflowError> {
+pub(super) fn check(machine: &Machine, command: &WorkflowCommand) -> Result<(), WorkflowApiError> {
     match command {
         WorkflowCommand::Approve { decision, .. }
         | WorkflowCommand::Reject { decision, .. }
@@ -35,11 +35,11 @@ pub(super) fn check(machine: &Machine, command: &WorkflowCommand) -> Result<(), 
     }
 }
 
-fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowError> {
+fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowApiError> {
     let open = machine.decisions().into_iter().find(|one| one.id == decision);
     let Some(open) = open else {
         let why = format!("no decision {decision} is open");
-        return Err(WorkflowError::BadCommand { why });
+        return Err(WorkflowApiError::BadCommand { why });
     };
     match open.by {
         Decider::Agent => Ok(()),
@@ -56,7 +56,7 @@ fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowError> {
 }
 
 /// Changing what runs would leave a person's decision behind, or what they decided about.
-fn around(machine: &Machine, what: &str, task: &str) -> Result<(), WorkflowError> {
+fn around(machine: &Machine, what: &str, task: &str) -> Result<(), WorkflowApiError> {
     let is_open = machine.decisions().iter().any(|one| one.by == Decider::Human);
     if !is_open && !asks_a_person(&machine.dag(), 0) {
         return Ok(());
@@ -65,12 +65,12 @@ fn around(machine: &Machine, what: &str, task: &str) -> Result<(), WorkflowError
     Err(persons(machine, why, &format!("{what} {task}")))
 }
 
-fn persons(machine: &Machine, why: String, how: &str) -> WorkflowError {
+fn persons(machine: &Machine, why: String, how: &str) -> WorkflowApiError {
     let hint = format!(
         "tell the user: `belljar workflow command {} {how}`, in the project's folder",
         machine.flow()
     );
-    WorkflowError::NotYours { why, hint }
+    WorkflowApiError::NotYours { why, hint }
 }
 
 fn asks_a_person(dag: &Dag, depth: usize) -> bool {

@@ -1,7 +1,7 @@
 //! How a workflow stands and what happens to it, as clients are told.
 
 use belljar_server::{
-    ApprovalKind, News, Question, WorkflowEvent as WorkflowEventInfo, WorkflowReport,
+    ApprovalKind, EventEffect, WorkflowEventInfo, WorkflowQuestion, WorkflowReport,
 };
 use belljar_workflow::{
     Decider, DecisionKind, Machine, TaskView, WorkflowDecision, WorkflowEvent, WorkflowEventKind,
@@ -56,7 +56,7 @@ pub(super) fn of(
         .filter(|decision| decision.by == Decider::Human && decision.kind != DecisionKind::InDoubt);
     WorkflowReport {
         value,
-        told: machine.told(),
+        last_event: machine.told(),
         is_over: machine.status().is_over(),
         questions: asked.map(question).collect(),
     }
@@ -92,8 +92,12 @@ pub fn with_task(mut value: Value) -> Value {
     value
 }
 
-fn question(decision: WorkflowDecision) -> Question {
-    Question { decision: decision.id, message: decision.message, expires_ms: decision.deadline_ms }
+fn question(decision: WorkflowDecision) -> WorkflowQuestion {
+    WorkflowQuestion {
+        decision: decision.id,
+        message: decision.message,
+        expires_ms: decision.deadline_ms,
+    }
 }
 
 /// Something that happened.
@@ -114,16 +118,16 @@ pub(super) fn event(event: &WorkflowEvent) -> WorkflowEventInfo {
     }
     data.insert("branch".to_owned(), json!(branch));
     let line = line(&name, &data);
-    let news = if matches!(happened, WorkflowEventKind::WorkflowEnded { .. }) {
-        News::End
+    let effect = if matches!(happened, WorkflowEventKind::WorkflowEnded { .. }) {
+        EventEffect::Ends
     } else if matches!(happened, WorkflowEventKind::RollbackStarted { .. }) {
-        News::Again
+        EventEffect::Resumes
     } else if is_turn(happened) {
-        News::Turn
+        EventEffect::NeedsAttention
     } else {
-        News::Step
+        EventEffect::Continues
     };
-    WorkflowEventInfo { seq: *seq, name, at_ms: *at_ms, data: Value::Object(data), line, news }
+    WorkflowEventInfo { seq: *seq, name, at_ms: *at_ms, data: Value::Object(data), line, effect }
 }
 
 fn is_turn(happened: &WorkflowEventKind) -> bool {

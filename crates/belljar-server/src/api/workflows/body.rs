@@ -1,4 +1,4 @@
-//! What requests and answers about workflows hold.
+//! Bodies, queries and answers of `/v1/workflows`.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -8,26 +8,27 @@ use super::super::error::ApiError;
 use crate::{
     request::{MAX_INTEGER, whole_number},
     workflows::{
-        MAX_ID, WorkflowEvent, WorkflowFork, WorkflowInfo, WorkflowRequest, Written, is_fit_for_id,
+        MAX_ID, WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowRequest, WorkflowSource,
+        is_fit_for_id,
     },
 };
 
-/// A workflow that is asked for.
+/// A request to run a workflow.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WorkflowRequest")]
-pub(in super::super) struct WorkflowAsked {
+pub(in super::super) struct WorkflowBody {
     /// A DAG or an agent: an object, a list of tasks, or the text of a file.
     #[schemars(schema_with = "written")]
     workflow: Value,
-    /// What it is given, by name.
+    /// The workflow's inputs, by name.
     #[serde(default)]
     inputs: Option<Map<String, Value>>,
-    /// What it is to be called.
+    /// The id to give it; a new one if absent.
     #[serde(default, alias = "workflow_id")]
     #[schemars(schema_with = "chosen_id")]
     id: Option<String>,
-    /// Wait this long for it to end or to need somebody, at most a minute; not at all if absent.
+    /// Wait this long for it to end or to need a decision, at most a minute; do not wait if absent.
     #[serde(default, deserialize_with = "whole_number")]
     #[schemars(range(max = 60_000))]
     wait_ms: Option<u32>,
@@ -41,93 +42,88 @@ fn chosen_id(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["string", "null"], "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"})
 }
 
-impl WorkflowAsked {
-    /// What the port takes, and how long to wait.
+impl WorkflowBody {
+    /// The port's request, and how long to wait.
     pub(super) fn into_request(self) -> Result<(WorkflowRequest, Option<u32>), ApiError> {
-        let workflow = match self.workflow {
-            Value::String(text) => Written::Text(text),
-            given @ (Value::Object(_) | Value::Array(_)) => Written::Json(given),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {
-                let wanted = "workflow: an object, a list of tasks, or the text of a file";
-                return Err(ApiError::invalid(wanted));
-            }
-        };
+        let wanted = "workflow: must be an object, a list of tasks, or the text of a file";
+        let workflow =
+            WorkflowSource::from_value(self.workflow).map_err(|_| ApiError::invalid(wanted))?;
         check_id("id", self.id.as_deref())?;
         let inputs = self.inputs.unwrap_or_default();
         Ok((WorkflowRequest { workflow, inputs, id: self.id }, self.wait_ms))
     }
 }
 
-/// A workflow that is asked for, as another was.
+/// A request for a new workflow that starts from a checkpoint of another.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WorkflowForkRequest")]
-pub(in super::super) struct ForkAsked {
-    /// At which checkpoint; the newest at which it had not ended if absent.
+pub(in super::super) struct WorkflowForkBody {
+    /// The number of the checkpoint; the newest at which the workflow had not ended if absent.
     #[serde(default, deserialize_with = "whole_number")]
     at: Option<u64>,
-    /// What it is to be called.
+    /// The id to give the new workflow; a new one if absent.
     #[serde(default)]
     #[schemars(schema_with = "chosen_id")]
     id: Option<String>,
-    /// Begin paused: commands can change it before `continue`.
+    /// Start paused, so that commands can change it before `continue`.
     #[serde(default)]
     paused: Option<bool>,
 }
 
-impl ForkAsked {
-    /// What the port takes.
+impl WorkflowForkBody {
+    /// Converts it to the port's request.
     pub(super) fn into_fork(self) -> Result<WorkflowFork, ApiError> {
         check_id("id", self.id.as_deref())?;
         if self.at.is_some_and(|at| at > MAX_INTEGER) {
-            return Err(ApiError::invalid("at: too large for a number of a checkpoint"));
+            return Err(ApiError::invalid("at: too large for a checkpoint number"));
         }
         Ok(WorkflowFork { at: self.at, id: self.id, paused: self.paused.unwrap_or(false) })
     }
 }
 
-/// Something asked of a workflow. What each command takes is in the guide.
+/// A command to a workflow. The guide lists what each command takes.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct CommandRequest {
-    /// What.
-    command: Name,
-    /// The same id again is the same command again: it is done once.
+    /// The name of the command.
+    command: CommandName,
+    /// Makes the command safe to repeat: a workflow takes each id once.
     #[serde(default, skip_serializing)]
     #[schemars(schema_with = "chosen_id")]
     command_id: Option<String>,
-    /// `skip`, `modify_args`, `resolve`: which task.
+    /// `skip`, `modify_args`, `resolve`: the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     task: Option<String>,
     /// `inject_tasks`, `replan`: the tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tasks: Option<Vec<Map<String, Value>>>,
-    /// `modify_args`, `modify`: arguments that change.
+    /// `modify_args`, `modify`: the arguments to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     arguments: Option<Map<String, Value>>,
-    /// `approve`, `reject`, `modify`: which decision.
+    /// `approve`, `reject`, `modify`: the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decision: Option<String>,
-    /// `approve`, `modify`: what is said with it.
+    /// `approve`, `modify`: a value to answer with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
     /// `resolve`: `{"resolution": "retry"}`, `{"resolution": "use", "value": …}` or
     /// `{"resolution": "fail"}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     how: Option<Map<String, Value>>,
-    /// `roll_back`: to which checkpoint.
+    /// `roll_back`: the number of the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole_number")]
     to: Option<u64>,
-    /// `abort`, `reject`, `replan`: why.
+    /// `abort`, `reject`, `replan`: the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
-/// What can be asked of a workflow.
+/// The commands that a workflow takes.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "CommandName")]
-enum Name {
+enum CommandName {
     Abort,
     Pause,
     Continue,
@@ -143,12 +139,12 @@ enum Name {
 }
 
 impl CommandRequest {
-    /// The command's id, if it was given one, and the command.
+    /// The command's id, if it has one, and the command as JSON.
     pub(super) fn into_command(self) -> Result<(Option<String>, Map<String, Value>), ApiError> {
         check_id("command_id", self.command_id.as_deref())?;
         match serde_json::to_value(&self) {
             Ok(Value::Object(command)) => Ok((self.command_id, command)),
-            Ok(_) | Err(_) => Err(ApiError::invalid("the command could not be read")),
+            Ok(_) | Err(_) => Err(ApiError::invalid("cannot read the command")),
         }
     }
 }
@@ -156,86 +152,86 @@ impl CommandRequest {
 fn check_id(field: &str, id: Option<&str>) -> Result<(), ApiError> {
     match id {
         Some(id) if !is_fit_for_id(id) => Err(ApiError::invalid(format!(
-            "{field}: letters, digits, `_`, `-` and `.`, up to {MAX_ID} of them"
+            "{field}: must be up to {MAX_ID} letters, digits, `_`, `-` or `.`"
         ))),
         Some(_) | None => Ok(()),
     }
 }
 
-/// Which workflows.
+/// Which workflows to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in super::super) struct Listed {
-    /// How many; 50 if absent.
+pub(in super::super) struct WorkflowListQuery {
+    /// At most this many; 50 if absent.
     #[schemars(range(min = 1, max = 1000))]
     pub(super) limit: Option<u32>,
-    /// Those before this one, by id.
+    /// Only workflows older than the one with this id.
     pub(super) before: Option<String>,
 }
 
-/// How long to look.
+/// How long to wait before answering.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in super::super) struct Look {
-    /// Wait this long for it to end or to need somebody, at most a minute; not at all if absent.
+pub(in super::super) struct WorkflowQuery {
+    /// Wait this long for it to end or to need a decision, at most a minute; do not wait if absent.
     #[schemars(range(max = 60_000))]
     pub(super) wait_ms: Option<u32>,
 }
 
-/// Which events of a workflow.
+/// Which events of a workflow to list or follow.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in super::super) struct EventsWanted {
-    /// Those after this number; the `Last-Event-ID` header does the same.
+pub(in super::super) struct WorkflowEventsQuery {
+    /// Only events after this number; the `Last-Event-ID` header does the same.
     pub(super) after: Option<u64>,
-    /// How many, in a list; 100 if absent.
+    /// At most this many events in a list; 100 if absent.
     #[schemars(range(min = 1, max = 1000))]
     pub(super) limit: Option<u32>,
-    /// If there are none, wait this long for one, at most a minute; not at all if absent.
+    /// If there are none, wait this long for one, at most a minute; do not wait if absent.
     #[schemars(range(max = 60_000))]
     pub(super) wait_ms: Option<u32>,
 }
 
-/// Workflows, newest first.
+/// A list of workflows, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in super::super) struct WorkflowList {
     pub(super) workflows: Vec<WorkflowInfo>,
 }
 
-/// What happened to a workflow, oldest first.
+/// The events of a workflow, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in super::super) struct WorkflowEventList {
-    pub(super) events: Vec<WorkflowEvent>,
+    pub(super) events: Vec<WorkflowEventInfo>,
 }
 
-/// How a workflow stands.
+/// The state of a workflow.
 #[derive(Debug, JsonSchema)]
 #[expect(dead_code, reason = "read by the generator of the schema")]
 pub(in super::super) struct WorkflowState {
-    /// Its id.
+    /// The id that requests name it by.
     id: String,
-    /// What its author calls it.
+    /// The name its author gave it.
     name: String,
     /// `queued`, `needs_attention`, `running`, `paused`, `stopping`, `rolling_back`, `completed`, `failed`, `aborted`.
     status: String,
-    /// Its place among those that wait for their turn, if it does; the first is 1.
+    /// Its position in the queue, if it is queued; the first is 1.
     queue: Option<u64>,
-    /// Why no host goes on with it by itself, if that is so.
+    /// Why no host resumes it by itself, if that is so.
     attention: Option<String>,
-    /// The number of the newest event.
+    /// The number of its newest event.
     events: u64,
-    /// What it gave, once it has ended well.
+    /// Its output, once it has completed.
     output: Option<Value>,
     /// Why it failed or was aborted.
     failure: Option<Map<String, Value>>,
-    /// What somebody has to decide.
+    /// Open decisions, of people or of the agent.
     decisions: Option<Vec<Map<String, Value>>>,
-    /// Its tasks.
+    /// Each task with its status.
     tasks: Option<Vec<Map<String, Value>>>,
-    /// What came of the last rollback.
+    /// The report of the last rollback.
     rollback: Option<Map<String, Value>>,
-    /// Its state.
+    /// The state that its tasks share.
     state: Option<Map<String, Value>>,
-    /// What was tolerated in what was written.
+    /// Faults in its source that were tolerated.
     warnings: Option<Vec<String>>,
 }

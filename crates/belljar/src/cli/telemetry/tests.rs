@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn given(variables: &[(&str, &str)]) -> anyhow::Result<Option<Collector>> {
+fn given(variables: &[(&str, &str)]) -> anyhow::Result<Option<TraceCollector>> {
     from(|name| {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())

@@ -4,7 +4,7 @@ use super::*;
 
 const CODE: &str = r#"{"tasks": [{"id": "a", "type": "code_execution", "code": "return 1"}]}"#;
 
-fn faults(read: Result<(Dag, Vec<String>), WorkflowError>) -> String {
+fn faults(read: Result<(Dag, Vec<String>), WorkflowApiError>) -> String {
     read.unwrap_err().to_string()
 }
 
@@ -14,8 +14,8 @@ fn surprise_4_code_is_refused_in_json_and_in_yaml_until_it_is_enabled() {
     let yaml = "tasks:\n  - id: a\n    type: code_execution\n    code: return 1\n";
     let agent = "name: x\nnodes:\n  - name: a\n    run: |\n      return {'b': 1}\n";
     for code in [CodeExecution::On, CodeExecution::Off] {
-        let texts = [yaml, agent, CODE].map(|text| Written::Text(text.to_owned()));
-        for written in texts.into_iter().chain([Written::Json(json.clone())]) {
+        let texts = [yaml, agent, CODE].map(|text| WorkflowSource::Text(text.to_owned()));
+        for written in texts.into_iter().chain([WorkflowSource::Json(json.clone())]) {
             let read = workflow(written, code);
             assert_eq!(read.is_ok(), code == CodeExecution::On, "{read:?}");
         }
@@ -25,9 +25,9 @@ fn surprise_4_code_is_refused_in_json_and_in_yaml_until_it_is_enabled() {
 #[test]
 fn f8_faults_say_where() {
     let text = "tasks:\n  - id: a\n    tool: x:y\n    depend_on: [b]\n".to_owned();
-    let told = faults(workflow(Written::Text(text), CodeExecution::Off));
+    let told = faults(workflow(WorkflowSource::Text(text), CodeExecution::Off));
     assert!(told.starts_with("workflow:4:") && told.contains("depend_on"), "{told}");
-    let told = faults(workflow(Written::Json(json!({"a": 1})), CodeExecution::Off));
+    let told = faults(workflow(WorkflowSource::Json(json!({"a": 1})), CodeExecution::Off));
     assert!(told.contains("neither `nodes` nor `tasks`") && !told.contains(":1:"), "{told}");
 }
 

@@ -42,7 +42,7 @@ fn f5_what_a_person_decides_is_refused_with_how_they_do_it() {
         let id = open.first().map(|one| one.id.clone()).unwrap_or_default();
         let given: Value = serde_json::from_str(&given.to_string().replace("d1", &id)).unwrap();
         let refused = check(&machine, &command(given.clone()));
-        let Err(WorkflowError::NotYours { hint, .. }) = &refused else { panic!("{refused:?}") };
+        let Err(WorkflowApiError::NotYours { hint, .. }) = &refused else { panic!("{refused:?}") };
         assert!(hint.contains("belljar workflow command flow_1 "), "{given}: {hint}");
     }
     for given in [json!({"command": "pause"}), json!({"command": "abort"})] {
@@ -58,7 +58,7 @@ fn f5_what_the_agent_is_asked_it_decides() {
     assert_eq!(check(&machine, &approve), Ok(()));
     assert_eq!(check(&machine, &command(json!({"command": "skip", "task": "then"}))), Ok(()));
     let unknown = check(&machine, &command(json!({"command": "approve", "decision": "d77"})));
-    assert!(matches!(unknown, Err(WorkflowError::BadCommand { .. })), "{unknown:?}");
+    assert!(matches!(unknown, Err(WorkflowApiError::BadCommand { .. })), "{unknown:?}");
 }
 
 #[test]
@@ -71,6 +71,9 @@ fn f5_a_persons_decision_is_found_however_deep() {
         "tasks": [{"id": "w", "type": "wait", "wait_ms": 1000}]});
     for workflow in [nested, settings] {
         let refused = check(&begun(&workflow), &command(json!({"command": "skip", "task": "w"})));
-        assert!(matches!(refused, Err(WorkflowError::NotYours { .. })), "{workflow}: {refused:?}");
+        assert!(
+            matches!(refused, Err(WorkflowApiError::NotYours { .. })),
+            "{workflow}: {refused:?}"
+        );
     }
 }

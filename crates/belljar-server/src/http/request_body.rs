@@ -1,8 +1,8 @@
-//! A request's body as it comes in: bounded in size, and not slower than it may be.
+//! Limits on request bodies: their size, and how slowly they may arrive.
 //!
-//! Who sends one byte a minute would keep a connection, and what the request holds, for as long as
-//! they like. So a body has to come at a steady rate, on average, after a moment's grace. Handlers
-//! see a body that broke off; the client is told why by [`bounded`], whatever a handler made of it.
+//! A client that sends one byte a minute would keep a connection, and the request's memory, as long
+//! as it likes. So a body has to arrive at a steady average rate, after a grace period. Handlers
+//! see a body that ended early; [`limit_body`] tells the client why, whatever the handler answered.
 
 use std::{
     io,
@@ -31,47 +31,51 @@ use crate::api::error::ApiError;
 
 /// How large a body may be, and how slow.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct BodyBounds {
     pub(crate) most_bytes: u64,
     pub(crate) grace: Duration,
     pub(crate) bytes_per_second: u64,
 }
 
-const IN_TIME: u8 = 0;
+const NONE: u8 = 0;
 const TOO_LARGE: u8 = 1;
 const TOO_SLOW: u8 = 2;
 
-/// What became of a body, for who answers.
+/// Why a body was cut off, shared between the body and the code that answers.
 #[derive(Debug, Clone, Default)]
-struct Fate(Arc<AtomicU8>);
+struct BodyFailure(Arc<AtomicU8>);
 
-impl Fate {
-    fn set(&self, fate: u8) -> io::Error {
-        self.0.store(fate, Ordering::Relaxed);
-        let why = if fate == TOO_LARGE { "the body is too large" } else { "the body is too slow" };
+impl BodyFailure {
+    fn set(&self, failure: u8) -> io::Error {
+        self.0.store(failure, Ordering::Relaxed);
+        let why =
+            if failure == TOO_LARGE { "the body is too large" } else { "the body is too slow" };
         io::Error::other(why)
     }
 
-    fn error(&self, bounds: Bounds) -> Option<ApiError> {
+    fn error(&self, bounds: BodyBounds) -> Option<ApiError> {
         match self.0.load(Ordering::Relaxed) {
-            IN_TIME => None,
+            NONE => None,
             TOO_LARGE => Some(too_large(bounds)),
             _ => Some(ApiError::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "request.slow",
-                format!("the body came slower than {} bytes per second", bounds.bytes_per_second),
+                format!(
+                    "the body arrived at less than {} bytes per second",
+                    bounds.bytes_per_second
+                ),
             )),
         }
     }
 }
 
-fn too_large(bounds: Bounds) -> ApiError {
+fn too_large(bounds: BodyBounds) -> ApiError {
     let message = format!("the body is larger than {} bytes", bounds.most_bytes);
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "request.too_large", message)
 }
 
-/// Lets a request through whose body is within bounds, as far as it comes.
-pub(crate) async fn bounded(bounds: Bounds, request: Request, next: Next) -> Response {
+/// Passes a request on, and cuts its body off where it exceeds the bounds.
+pub(crate) async fn limit_body(bounds: BodyBounds, request: Request, next: Next) -> Response {
     let claimed = request.headers().get(header::CONTENT_LENGTH);
     let claimed = claimed.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if claimed.is_some_and(|bytes| bytes > bounds.most_bytes) {
@@ -80,36 +84,38 @@ pub(crate) async fn bounded(bounds: Bounds, request: Request, next: Next) -> Res
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    let fate = Fate::default();
-    let request = request.map(|body| Body::from_stream(Inflow::new(body, bounds, fate.clone())));
+    let failure = BodyFailure::default();
+    let request =
+        request.map(|body| Body::from_stream(BoundedBody::new(body, bounds, failure.clone())));
     let response = next.run(request).await;
-    fate.error(bounds).map_or(response, IntoResponse::into_response)
+    failure.error(bounds).map_or(response, IntoResponse::into_response)
 }
 
-struct Inflow {
+struct BoundedBody {
     body: BodyDataStream,
-    bounds: Bounds,
-    fate: Fate,
-    came: u64,
+    bounds: BodyBounds,
+    failure: BodyFailure,
+    received: u64,
     since: Option<Instant>,
-    /// When the next bytes have to be here.
+    /// Fires when the next bytes are late.
     due: Option<Pin<Box<Sleep>>>,
 }
 
-impl Inflow {
-    fn new(body: Body, bounds: Bounds, fate: Fate) -> Self {
-        Self { body: body.into_data_stream(), bounds, fate, came: 0, since: None, due: None }
+impl BoundedBody {
+    fn new(body: Body, bounds: BodyBounds, failure: BodyFailure) -> Self {
+        Self { body: body.into_data_stream(), bounds, failure, received: 0, since: None, due: None }
     }
 
-    /// The moment until which as many bytes as came are enough.
+    /// The time until which the bytes received so far are enough.
     fn deadline(&mut self) -> Instant {
         let since = *self.since.get_or_insert_with(Instant::now);
-        let paid = Duration::from_millis(self.came * 1000 / self.bounds.bytes_per_second.max(1));
-        since + self.bounds.grace + paid
+        let earned =
+            Duration::from_millis(self.received * 1000 / self.bounds.bytes_per_second.max(1));
+        since + self.bounds.grace + earned
     }
 }
 
-impl Stream for Inflow {
+impl Stream for BoundedBody {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -117,10 +123,10 @@ impl Stream for Inflow {
         let deadline = this.deadline();
         match Pin::new(&mut this.body).poll_next(cx) {
             Poll::Ready(Some(Ok(bytes))) => {
-                this.came += bytes.len() as u64;
+                this.received += bytes.len() as u64;
                 this.due = None;
-                if this.came > this.bounds.most_bytes {
-                    return Poll::Ready(Some(Err(this.fate.set(TOO_LARGE))));
+                if this.received > this.bounds.most_bytes {
+                    return Poll::Ready(Some(Err(this.failure.set(TOO_LARGE))));
                 }
                 Poll::Ready(Some(Ok(bytes)))
             }
@@ -129,7 +135,7 @@ impl Stream for Inflow {
             Poll::Pending => {
                 let due = this.due.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
                 ready!(due.as_mut().poll(cx));
-                Poll::Ready(Some(Err(this.fate.set(TOO_SLOW))))
+                Poll::Ready(Some(Err(this.failure.set(TOO_SLOW))))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How many requests are taken on: per second, and runs at once.
+//! Limits of the server as a whole: requests per second, runs and event streams at once.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -10,21 +10,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::error::ApiError;
 
-/// Lets so many requests through per second, and as many at once after a pause.
+/// A token bucket: so many requests per second, and as many at once after a pause.
 #[derive(Debug)]
-pub(crate) struct Rate {
+pub(crate) struct RequestRate {
     per_second: f64,
     left: Mutex<(f64, Instant)>,
 }
 
-impl Rate {
+impl RequestRate {
     pub(crate) fn new(per_second: u32) -> Self {
         let per_second = f64::from(per_second.max(1));
         Self { per_second, left: Mutex::new((per_second, Instant::now())) }
     }
 
-    /// Takes one.
-    pub(crate) fn take(&self, now: Instant) -> Result<(), ApiError> {
+    /// Counts one request, or refuses it.
+    pub(crate) fn check(&self, now: Instant) -> Result<(), ApiError> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let (tokens, since) = *left;
         let earned = now.saturating_duration_since(since).as_secs_f64() * self.per_second;
@@ -35,30 +35,31 @@ impl Rate {
     }
 
     fn too_many(&self) -> ApiError {
-        let message = format!("more than {} requests in a second", self.per_second);
+        let message = format!("more than {} requests per second", self.per_second);
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, "server.rate", message)
-            .with_hint("send fewer at once")
+            .with_hint("send requests more slowly")
             .retry_after(1)
     }
 }
 
-/// Places for what takes long. One that is taken is free again when the permit is dropped.
+/// A limit on how many long operations run at once. A slot is free again when its permit is
+/// dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct ConcurrencyLimit {
     free: Arc<Semaphore>,
     most: usize,
     what: &'static str,
 }
 
-impl Places {
+impl ConcurrencyLimit {
     pub(crate) fn new(most: usize, what: &'static str) -> Self {
         Self { free: Arc::new(Semaphore::new(most)), most, what }
     }
 
-    pub(crate) fn take(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub(crate) fn acquire(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let taken = self.free.clone().try_acquire_owned();
         taken.map_err(|_| {
-            ApiError::busy(format!("{} {} at once are the most", self.most, self.what))
+            ApiError::busy(format!("all {} slots for {} are in use", self.most, self.what))
         })
     }
 }
@@ -71,9 +72,9 @@ mod tests {
 
     #[test]
     fn e3_a_second_brings_as_many_as_it_may() {
-        let rate = Rate::new(3);
+        let rate = RequestRate::new(3);
         let start = Instant::now();
-        let taken = |at: Instant| (0..10).filter(|_| rate.take(at).is_ok()).count();
+        let taken = |at: Instant| (0..10).filter(|_| rate.check(at).is_ok()).count();
         assert_eq!(taken(start), 3);
         assert_eq!(taken(start), 0);
         assert_eq!(taken(start + Duration::from_secs(1)), 3);
@@ -83,12 +84,12 @@ mod tests {
 
     #[test]
     fn e3_a_place_is_free_again_when_it_is_left() {
-        let places = Places::new(1, "runs");
-        let taken = places.take();
+        let limit = ConcurrencyLimit::new(1, "runs");
+        let taken = limit.acquire();
         assert!(taken.is_ok());
-        let refused = places.take().map(drop).unwrap_err();
+        let refused = limit.acquire().map(drop).unwrap_err();
         assert_eq!((refused.status.as_u16(), refused.retry_after_seconds), (429, Some(1)));
         drop(taken);
-        assert!(places.take().is_ok());
+        assert!(limit.acquire().is_ok());
     }
 }

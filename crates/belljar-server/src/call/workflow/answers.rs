@@ -1,4 +1,4 @@
-//! What a model is told about workflows: little, and what it can do next.
+//! What a model reads about workflows: little, and what it can do next.
 
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
@@ -6,10 +6,13 @@ use serde_json::{Map, Value, json};
 use crate::{
     answer,
     approval::{self, QuestionForm},
-    workflows::{CommandAnswer, Question, WorkflowError, WorkflowEvent, WorkflowReport},
+    workflows::{
+        WorkflowApiError, WorkflowCommandAnswer, WorkflowEventInfo, WorkflowQuestion,
+        WorkflowReport,
+    },
 };
 
-/// What can be asked of a workflow.
+/// The names of the commands that a workflow takes.
 pub(super) const NAMES: &[&str] = &[
     "abort",
     "pause",
@@ -24,21 +27,21 @@ pub(super) const NAMES: &[&str] = &[
     "resolve",
     "roll_back",
 ];
-/// The same, with what each takes.
+/// The same names, with the arguments of each.
 pub(super) const COMMANDS: &str = "abort, pause, continue, approve or reject or modify {decision}, \
     skip {task}, modify_args {task, arguments}, inject_tasks or replan {tasks}, resolve {task, how} \
     or roll_back {to}";
-/// An output larger than this is left to those who fetch it.
+/// A larger output is replaced by a preview.
 const MAX_OUTPUT_BYTES: usize = 40_000;
-/// How much of it is shown.
+/// Length of that preview.
 const PREVIEW_CHARS: usize = 2_000;
-/// Tasks that are named: those that failed, or wait.
+/// How many tasks are named of those that failed or wait.
 const MOST_NAMED: usize = 20;
-/// Fields of a report that are passed on when they are there.
+/// Fields of a report that are passed on if they are present.
 const PASSED: &[&str] =
     &["failure", "decisions", "rollback", "approvals", "queue", "attention", "warnings"];
 
-/// How a workflow stands.
+/// The state of a workflow.
 pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
     let given = |name: &str| report.value.get(name).filter(|value| !value.is_null());
     let status = given("status").and_then(Value::as_str).unwrap_or("failed");
@@ -61,7 +64,7 @@ pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
             show("not_completed", Value::Array(named));
         }
     }
-    show("events", json!(report.told));
+    show("events", json!(report.last_event));
     if !report.is_over {
         show("message", json!(next(report)));
         show("commands", json!(COMMANDS));
@@ -72,7 +75,7 @@ pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
 fn next(report: &WorkflowReport) -> String {
     let id = report.value.get("id").and_then(Value::as_str).unwrap_or_default();
     if let Some(why) = report.value.get("attention").and_then(Value::as_str) {
-        return format!("Nobody goes on with it until a person does. Tell the user: {why}.");
+        return format!("It stays stopped until a person resumes it. Tell the user: {why}.");
     }
     if let Some(doubt) = doubt(report, id) {
         return doubt;
@@ -86,27 +89,27 @@ fn next(report: &WorkflowReport) -> String {
     });
     if let (None, Some(place)) = (&person, report.value.get("queue").and_then(Value::as_u64)) {
         return format!(
-            "As many workflows run as may run at once; it is number {place} of those that wait, and \
-             goes on by itself when its turn comes. Call get_workflow for the result."
+            "The maximum number of workflows is running. This one is number {place} in the queue \
+             and starts by itself. Call get_workflow for the result."
         );
     }
     let waits = report.value.get("decisions").and_then(Value::as_array);
     match (person, waits.is_some_and(|all| !all.is_empty())) {
         (Some(person), _) => person,
         (None, true) => "Decide with workflow_command; then call get_workflow.".to_owned(),
-        (None, false) => "It goes on by itself; call get_workflow for the result.".to_owned(),
+        (None, false) => "It continues by itself; call get_workflow for the result.".to_owned(),
     }
 }
 
-/// What a person has to do about a call that may have happened, or that waits inside the code of a task.
+/// What a person has to do about a call in doubt, or about a call that waits inside a task's code.
 fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
     let all = |name: &str| report.value.get(name).and_then(Value::as_array).into_iter().flatten();
     let text = |of: &Value, name: &str| {
         of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let is_in_doubt = |one: &&Value| text(one, "kind") == "in_doubt";
-    let happened = "Nobody knows whether a call happened, and the task does not go on until a person \
-                    has looked";
+    let happened = "A call may or may not have happened, and the task waits until a person has \
+                    checked";
     let told = "Tell the user, then call get_workflow.";
     if let Some(one) = all("approvals").find(is_in_doubt) {
         let (approval, tool) = (text(one, "id"), text(one, "tool"));
@@ -130,7 +133,7 @@ fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
     ))
 }
 
-/// How many tasks are in which state, and those a reader may want to look at.
+/// How many tasks have which status, and the tasks that a reader may want to inspect.
 fn tasks_in_short(tasks: &[Value]) -> (Value, Vec<Value>) {
     let mut counted: Map<String, Value> = Map::new();
     let mut named = Vec::new();
@@ -151,7 +154,7 @@ fn tasks_in_short(tasks: &[Value]) -> (Value, Vec<Value>) {
     (Value::Object(counted), named)
 }
 
-/// A value, or what can be said of it in little space (E5).
+/// The value itself, or a preview if it is too large for a model (E5).
 fn within_budget(value: &Value) -> Value {
     let text = value.to_string();
     if text.len() <= MAX_OUTPUT_BYTES {
@@ -160,24 +163,24 @@ fn within_budget(value: &Value) -> Value {
     let preview: String = text.chars().take(PREVIEW_CHARS).collect();
     json!({
         "truncated": true, "bytes": text.len(), "preview": preview,
-        "hint": "run the workflow so that its `output` is small; a person can have all of it with \
-                 `belljar workflow show --json`",
+        "hint": "let the workflow's `output` be smaller; a person can see all of it with `belljar \
+                 workflow show --json`",
     })
 }
 
-/// What happened to a workflow.
-pub(super) fn events(id: &str, events: &[WorkflowEvent]) -> CallToolResult {
+/// A list of a workflow's events.
+pub(super) fn events(id: &str, events: &[WorkflowEventInfo]) -> CallToolResult {
     answer::structured(json!({"workflow_id": id, "events": events}), false)
 }
 
-/// What became of a command.
-pub(super) fn commanded(id: &str, answer: &CommandAnswer) -> CallToolResult {
+/// The workflow's answer to a command.
+pub(super) fn command(id: &str, answer: &WorkflowCommandAnswer) -> CallToolResult {
     let mut shown = json!({"workflow_id": id, "command_id": answer.command_id});
     if let Some(fields) = shown.as_object_mut() {
         let (state, more) = match answer.accepted {
             Some(true) => ("accepted", None),
             Some(false) => ("refused", answer.reason.clone()),
-            None => ("queued", Some("it will be taken in order; call get_workflow".to_owned())),
+            None => ("queued", Some("it is in the queue; call get_workflow".to_owned())),
         };
         fields.insert("status".to_owned(), json!(state));
         if let Some(more) = more {
@@ -187,23 +190,23 @@ pub(super) fn commanded(id: &str, answer: &CommandAnswer) -> CallToolResult {
     answer::structured(shown, answer.accepted == Some(false))
 }
 
-/// Why something was not done.
-pub(super) fn failed(error: &WorkflowError) -> CallToolResult {
+/// A workflow error as the model sees it.
+pub(super) fn failed(error: &WorkflowApiError) -> CallToolResult {
     let mut told = json!({
         "type": "WorkflowError", "code": error.code(), "message": error.to_string(),
     });
     let hint = match error {
-        WorkflowError::Unknown { .. } => Some("get_workflow without `id` lists those there are"),
-        WorkflowError::Off
-        | WorkflowError::Taken { .. }
-        | WorkflowError::NotOver { .. }
-        | WorkflowError::Busy { .. }
-        | WorkflowError::Faulty { .. }
-        | WorkflowError::TooLarge { .. }
-        | WorkflowError::BadCommand { .. }
-        | WorkflowError::NotYours { .. }
-        | WorkflowError::Refused { .. }
-        | WorkflowError::Failed { .. } => error.hint(),
+        WorkflowApiError::Unknown { .. } => Some("get_workflow without `id` lists the workflows"),
+        WorkflowApiError::Off
+        | WorkflowApiError::Taken { .. }
+        | WorkflowApiError::NotOver { .. }
+        | WorkflowApiError::Busy { .. }
+        | WorkflowApiError::Faulty { .. }
+        | WorkflowApiError::TooLarge { .. }
+        | WorkflowApiError::BadCommand { .. }
+        | WorkflowApiError::NotYours { .. }
+        | WorkflowApiError::Refused { .. }
+        | WorkflowApiError::Failed { .. } => error.hint(),
     };
     if let (Some(fields), Some(hint)) = (told.as_object_mut(), hint) {
         fields.insert("hint".to_owned(), json!(hint));
@@ -211,8 +214,8 @@ pub(super) fn failed(error: &WorkflowError) -> CallToolResult {
     answer::structured(json!({"status": "failed", "error": told}), true)
 }
 
-/// What a person is asked.
-pub(super) fn question(id: &str, question: &Question) -> QuestionForm {
+/// The form for a question of a workflow.
+pub(super) fn question(id: &str, question: &WorkflowQuestion) -> QuestionForm {
     let text = format!("Workflow {id} asks: {}", question.message);
     approval::yes_or_no(&text, &format!("`belljar workflow show {id}`"))
 }
@@ -225,7 +228,7 @@ mod tests {
 
     fn told(approvals: &Value, decisions: &Value) -> String {
         let value = json!({"id": "w", "approvals": approvals, "decisions": decisions});
-        next(&WorkflowReport { value, told: 0, is_over: false, questions: Vec::new() })
+        next(&WorkflowReport { value, last_event: 0, is_over: false, questions: Vec::new() })
     }
 
     #[test]
@@ -242,8 +245,8 @@ mod tests {
         let task = told(&json!([]), &json!([decision]));
         assert!(task.contains("belljar workflow command w resolve 'pay'"), "{task}");
         assert!(task.contains("--retry") && task.contains("--use JSON"), "{task}");
-        // Controls: nothing waits, or the model itself is asked.
-        assert!(told(&json!([]), &json!([])).starts_with("It goes on by itself"));
+        // Controls: nothing waits, or the agent itself decides.
+        assert!(told(&json!([]), &json!([])).starts_with("It continues by itself"));
         let agent = json!({"id": "d1", "task": "t", "kind": "approval", "by": "agent"});
         assert!(told(&json!([]), &json!([agent])).starts_with("Decide with workflow_command"));
     }
