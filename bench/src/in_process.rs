@@ -10,7 +10,9 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_project::{Durability, Execution, Executor, Language, RunRequest, RunResult, now_ms};
+use belljar_project::{
+    Execution, Executor, Language, RunDurability, RunRequest, RunResult, now_ms,
+};
 use belljar_store::Store;
 use belljar_tools::{
     Annotations, AuditTiming, Bridge, BridgeConfig, Glob, LocalOutcome, LocalServer, NoObserver,
@@ -65,7 +67,7 @@ impl ToolHost {
     pub(super) fn run(
         &self,
         request: RunRequest,
-        durability: Durability,
+        durability: RunDurability,
     ) -> anyhow::Result<(Duration, RunResult)> {
         let execution = Execution { durability, ..Execution::new(request, "bench") };
         let began = Instant::now();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use belljar_project::Saving;
+use belljar_project::TokenSavings;
 use serde::{Deserialize, Serialize};
 
 use super::{footprint::Footprint, memory::Memory, search::Quality, stats::Times};
@@ -36,7 +36,7 @@ pub(super) struct Row {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) memory: Option<Memory>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) saving: Option<Saving>,
+    pub(super) saving: Option<TokenSavings>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) quality: Option<Quality>,
     /// Against an earlier run, if one was given.

@@ -8,7 +8,9 @@ mod data;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use belljar_project::{Durability, Language, Limits, RunRequest, RunResultExt as _, Saving};
+use belljar_project::{
+    Language, Limits, RunDurability, RunRequest, RunResultExt as _, TokenSavings,
+};
 use belljar_tools::{RawServer, ServerSpec};
 use serde_json::{Value, json, value::to_raw_value};
 
@@ -100,7 +102,7 @@ impl Case {
             limits: Limits { timeout: PATIENCE, tool_timeout: PATIENCE, ..Limits::DEFAULT },
             ..RunRequest::typescript(self.code)
         };
-        let (time, result) = host.run(request, Durability::IfAsked)?;
+        let (time, result) = host.run(request, RunDurability::IfAsked)?;
         host.end();
         let answer: Value = result.value()?;
         let (counted, right) = self.counted;
@@ -108,7 +110,7 @@ impl Case {
         Ok(Row {
             n: 1,
             p50_ms: Some(time.as_secs_f64() * 1e3),
-            saving: Some(Saving::new(bytes_in, result.result.get().len())),
+            saving: Some(TokenSavings::new(bytes_in, result.result.get().len())),
             ..Row::new("savings", self.name, VERSION)
         })
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use belljar_project::{Durability, Language, RunRequest};
+use belljar_project::{Language, RunDurability, RunRequest};
 use serde_json::Value;
 
 use super::{
@@ -33,7 +33,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         // A tool has its result; to make it is not ours.
         server.prepare(records.clone());
         let request = RunRequest::typescript(code.as_str());
-        let (time, result) = host.run(request, Durability::IfAsked)?;
+        let (time, result) = host.run(request, RunDurability::IfAsked)?;
         Ok((time, result.result.get().to_owned()))
     };
     let mut answer = String::new();

@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_project::{Durability, Language, Limits, RunRequest, RunResultExt as _};
+use belljar_project::{Language, Limits, RunDurability, RunRequest, RunResultExt as _};
 use belljar_store::Store;
 use serde_json::value::to_raw_value;
 use tempfile::TempDir;
@@ -64,7 +64,7 @@ times
 struct Case {
     name: &'static str,
     language: Language,
-    durability: Durability,
+    durability: RunDurability,
     times: Times,
 }
 
@@ -87,8 +87,8 @@ pub(super) fn project(scratch: &Path) -> io::Result<TempDir> {
 }
 
 fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<Row>> {
-    use Durability::{Always, IfAsked};
     use Language::{Python, TypeScript};
+    use RunDurability::{Always, IfAsked};
     let case =
         |name, language, durability| Case { name, language, durability, times: Times::default() };
     let mut cases = vec![case("belljar typescript", TypeScript, IfAsked)];
@@ -143,12 +143,12 @@ pub(super) fn write_and_sync(file: &mut File) -> io::Result<()> {
 
 impl Case {
     fn row(&self) -> Row {
-        let name = if self.durability == Durability::Always { DURABLE } else { "tools" };
+        let name = if self.durability == RunDurability::Always { DURABLE } else { "tools" };
         Row::timed(name, self.name, VERSION, &self.times)
     }
 
     fn round(&mut self, n: u32, host: &ToolHost, server: &Arc<InProcess>) -> anyhow::Result<()> {
-        let is_durable = self.durability == Durability::Always;
+        let is_durable = self.durability == RunDurability::Always;
         let calls = if is_durable { n.div_ceil(FEWER) } else { n }.min(MOST_CALLS) + 1;
         let code = if self.language == Language::Python { PYTHON } else { TYPESCRIPT };
         let request = RunRequest {

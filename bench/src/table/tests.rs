@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_project::Saving;
+use belljar_project::TokenSavings;
 
 use super::{
     super::{
@@ -66,7 +66,7 @@ fn k1_short_times_and_savings_are_shown_in_units_of_their_own() {
     let saving = Row {
         n: 1,
         p50_ms: Some(812.5),
-        saving: Some(Saving::new(20_000_000, 135)),
+        saving: Some(TokenSavings::new(20_000_000, 135)),
         ..Row::new("savings", "belljar filesystem", "1.0")
     };
     insta::assert_snapshot!(table(&[call, saving], Look::PLAIN), @"

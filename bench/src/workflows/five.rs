@@ -9,7 +9,10 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_project::{FlowOptions, FlowTerms, Flows, Language, Limits, NewFlow, SessionRegistry};
+use belljar_project::{
+    Language, Limits, ProjectWorkflows, SessionRegistry, WorkflowOptions, WorkflowPermissions,
+    WorkflowSubmission,
+};
 use belljar_store::Store;
 use belljar_workflow::{Dag, WorkflowCommand, WorkflowEventKind};
 use belljar_workflow_formats::{self as formats, CodeExecution, FormatOptions};
@@ -71,19 +74,19 @@ pub(super) fn measure(
     ])
 }
 
-async fn flows(host: &ToolHost, project: &Path) -> anyhow::Result<Flows> {
-    let terms = FlowTerms { code: true, ..FlowTerms::default() };
+async fn flows(host: &ToolHost, project: &Path) -> anyhow::Result<ProjectWorkflows> {
+    let permissions = WorkflowPermissions { code: true, ..WorkflowPermissions::default() };
     let options =
-        FlowOptions { terms, ..FlowOptions::new(Limits::DEFAULT, project.join("scratch")) };
+        WorkflowOptions { permissions, ..WorkflowOptions::new(Limits::DEFAULT, project.join("scratch")) };
     let (sandbox, store) = (host.executor.sandbox().clone(), host.executor.store().cloned());
     let sessions = SessionRegistry::new(sandbox, store).await;
-    Ok(Flows::new(host.executor.clone(), sessions, options).await?)
+    Ok(ProjectWorkflows::new(host.executor.clone(), sessions, options).await?)
 }
 
 /// One workflow, from the request until it has ended.
-async fn once(flows: &Flows, dag: Dag) -> anyhow::Result<Duration> {
+async fn once(flows: &ProjectWorkflows, dag: Dag) -> anyhow::Result<Duration> {
     let began = Instant::now();
-    let id = flows.create(NewFlow::new(dag, "bench")).await?;
+    let id = flows.create(WorkflowSubmission::new(dag, "bench")).await?;
     let never = CancellationToken::new();
     let (driven, answered) = tokio::join!(flows.run(&id, &never), say_yes(flows, &id));
     let time = began.elapsed();
@@ -95,7 +98,7 @@ async fn once(flows: &Flows, dag: Dag) -> anyhow::Result<Duration> {
 }
 
 /// Approves what is asked about, as soon as it is asked.
-async fn say_yes(flows: &Flows, id: &str) -> anyhow::Result<()> {
+async fn say_yes(flows: &ProjectWorkflows, id: &str) -> anyhow::Result<()> {
     let mut after = 0;
     loop {
         let events = flows.events(id, after, PAGE, PATIENCE).await?;

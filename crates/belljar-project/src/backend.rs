@@ -3,12 +3,12 @@
 //! What a model asks for is within what the operator allows, or refused; nothing it sends can
 //! approve a call.
 
+mod client_observer;
 mod durable;
 mod records;
 mod sessions;
-mod storage;
+mod size_cache;
 mod terms;
-mod told;
 mod workflows;
 
 use std::{sync::Arc, time::Duration};
@@ -24,10 +24,10 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use crate::{Durability, Execution, Executor, Flows, SessionRegistry, now_ms};
-pub use terms::{ExecutableTerms, Terms};
-use told::{Prints, Told};
-pub use workflows::{WorkflowTerms, task_question, with_task};
+use crate::{Execution, Executor, ProjectWorkflows, RunDurability, SessionRegistry, now_ms};
+use client_observer::{ClientObserver, PrintForwarder};
+pub use terms::{ClientPermissions, ExecutablePermissions};
+pub use workflows::{WorkflowServiceOptions, task_question, with_task};
 
 /// How long servers may take to list the tools that are passed through, before any client is served.
 const PASSED_IN: Duration = Duration::from_secs(30);
@@ -38,31 +38,40 @@ const SUMMARY: usize = 200;
 #[derive(Debug)]
 pub struct ProjectBackend {
     executor: Executor,
-    terms: Terms,
+    permissions: ClientPermissions,
     passed_through: Vec<PassThrough>,
     /// What is known of durable runs that nobody has.
     adoption: durable::Adoption,
     sessions: SessionRegistry,
     /// Workflows, unless the operator has switched them off.
-    flows: Option<Flows>,
+    workflows: Option<ProjectWorkflows>,
     warnings: workflows::Warnings,
-    measured: storage::MeasuredSizes,
+    sizes: size_cache::SizeCache,
 }
 
 impl ProjectBackend {
     /// Asks the servers whose tools are passed through for what these are.
-    pub async fn new(executor: Executor, terms: Terms) -> Self {
+    pub async fn new(executor: Executor, permissions: ClientPermissions) -> Self {
         let mut passed_through = Vec::new();
-        if let (Some(bridge), false) = (executor.bridge(), terms.pass_through.is_empty()) {
-            let chosen = chosen_tools(bridge, &terms.pass_through).await;
-            passed_through = chosen.iter().map(passed).collect();
+        if let (Some(bridge), false) = (executor.bridge(), permissions.pass_through.is_empty()) {
+            let chosen = chosen_tools(bridge, &permissions.pass_through).await;
+            passed_through = chosen.iter().map(pass_through_of).collect();
         }
         let (sandbox, store) = (executor.sandbox().clone(), executor.store().cloned());
         let sessions = SessionRegistry::new(sandbox, store).await;
-        let flows = Self::flows(&executor, &sessions, &terms).await;
+        let workflows = Self::project_workflows(&executor, &sessions, &permissions).await;
         let (adoption, warnings) = Default::default();
-        let measured = storage::MeasuredSizes::default();
-        Self { executor, terms, passed_through, adoption, sessions, flows, warnings, measured }
+        let sizes = size_cache::SizeCache::default();
+        Self {
+            executor,
+            permissions,
+            passed_through,
+            adoption,
+            sessions,
+            workflows,
+            warnings,
+            sizes,
+        }
     }
 
     /// The executor behind it.
@@ -75,7 +84,7 @@ impl ProjectBackend {
         self.sessions.shutdown().await;
     }
 
-    /// What a client asks for, within the operator's terms.
+    /// What a client asks for, within the operator's permissions.
     fn execution(
         &self,
         request: ExecuteRequest,
@@ -83,9 +92,9 @@ impl ProjectBackend {
     ) -> Result<Execution, RunError> {
         let language = language(request.language);
         let mut run = RunRequest::new(language, request.code);
-        run.limits = self.terms.limits(&request.limits);
-        run.grants = self.terms.grants(&request.grants)?;
-        run.workspace = self.terms.workspace(request.workspace.as_ref())?;
+        run.limits = self.permissions.limits(&request.limits);
+        run.grants = self.permissions.grants(&request.grants)?;
+        run.workspace = self.permissions.workspace(request.workspace.as_ref())?;
         run.context = request.context.as_ref().and_then(|context| to_raw_value(context).ok());
         let only = request.tools.map(|names| names.into_iter().map(Glob::new).collect());
         let tokens = request.max_output_tokens.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
@@ -93,15 +102,15 @@ impl ProjectBackend {
             tools: ToolGrants { only, given: Vec::new() },
             intent: request.intent,
             durability: match request.durable {
-                Some(true) => Durability::Always,
-                Some(false) => Durability::Never,
-                None => Durability::IfAsked,
+                Some(true) => RunDurability::Always,
+                Some(false) => RunDurability::Never,
+                None => RunDurability::IfAsked,
             },
-            max_output_tokens: Some(tokens.unwrap_or(self.terms.max_output_tokens)),
-            cache: self.terms.cache,
-            listener: Prints::listener(&observer),
-            observer: Arc::new(Told { observer }),
-            ..Execution::new(run, self.terms.caller.clone())
+            max_output_tokens: Some(tokens.unwrap_or(self.permissions.max_output_tokens)),
+            cache: self.permissions.cache,
+            listener: PrintForwarder::listener(&observer),
+            observer: Arc::new(ClientObserver { observer }),
+            ..Execution::new(run, self.permissions.caller.clone())
         })
     }
 }
@@ -114,8 +123,8 @@ fn report(mut result: RunResult) -> RunReport {
 }
 
 /// What the rest of Belljar calls a language; TypeScript unless it is said.
-fn language(asked: Option<belljar_server::Language>) -> Language {
-    match asked {
+fn language(requested: Option<belljar_server::Language>) -> Language {
+    match requested {
         None | Some(belljar_server::Language::TypeScript) => Language::TypeScript,
         Some(belljar_server::Language::JavaScript) => Language::JavaScript,
         Some(belljar_server::Language::Python) => Language::Python,
@@ -153,7 +162,7 @@ impl Backend for ProjectBackend {
         };
         match store.decide(approval_id, verdict, by, now_ms()).await {
             Ok(_) => {
-                self.adoption.look_again();
+                self.adoption.notify();
                 Ok(())
             }
             Err(belljar_store::DecideError::Unknown(id)) => Err(DecideError::Unknown(id)),
@@ -202,11 +211,11 @@ impl Backend for ProjectBackend {
     }
 
     async fn resumable_runs(&self) -> Vec<RunInfo> {
-        self.runs_to_take_up().await
+        self.runs_to_resume().await
     }
 
     async fn resume(&self, run_id: &str, observer: RunReporter) -> Option<RunReport> {
-        self.take_up(run_id, observer).await
+        self.resume_found(run_id, observer).await
     }
 
     async fn more_resumable(&self) {
@@ -235,23 +244,23 @@ impl Backend for ProjectBackend {
         arguments: Map<String, Value>,
         observer: RunReporter,
     ) -> Value {
-        let Some(bridge) = self.executor.bridge() else { return failure("there are no tools") };
+        let Some(bridge) = self.executor.bridge() else { return tool_error("there are no tools") };
         let id = run_id();
         observer.started(&id);
         let context = RunContext {
             run_id: id,
-            caller: self.terms.caller.clone(),
+            caller: self.permissions.caller.clone(),
             grants: ToolGrants::default(),
-            tool_timeout: self.terms.limits.tool_timeout,
+            tool_timeout: self.permissions.limits.tool_timeout,
             code: String::new(),
-            observer: Arc::new(Told { observer }),
+            observer: Arc::new(ClientObserver { observer }),
         };
         let arguments = serde_json::to_vec(&arguments).unwrap_or_default();
         match bridge.call(&context, name, arguments).await {
-            Ok(json) => answer(&json),
+            Ok(json) => tool_result(&json),
             Err(fault) => match fault.hint {
-                Some(hint) => failure(&format!("{} ({hint})", fault.message)),
-                None => failure(&fault.message),
+                Some(hint) => tool_error(&format!("{} ({hint})", fault.message)),
+                None => tool_error(&fault.message),
             },
         }
     }
@@ -280,7 +289,7 @@ fn summary(tool: &Tool) -> String {
     text.trim().lines().next().unwrap_or_default().chars().take(SUMMARY).collect()
 }
 
-fn passed(tool: &Tool) -> PassThrough {
+fn pass_through_of(tool: &Tool) -> PassThrough {
     let object = |schema: &Value| schema.as_object().cloned();
     let hints = &tool.annotations;
     PassThrough {
@@ -299,7 +308,7 @@ fn passed(tool: &Tool) -> PassThrough {
 }
 
 /// A tool's value as a `CallToolResult`.
-fn answer(json: &[u8]) -> Value {
+fn tool_result(json: &[u8]) -> Value {
     let value: Value = serde_json::from_slice(json).unwrap_or_default();
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut answer = json!({ "content": [{ "type": "text", "text": text }] });
@@ -309,6 +318,6 @@ fn answer(json: &[u8]) -> Value {
     answer
 }
 
-fn failure(message: &str) -> Value {
+fn tool_error(message: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": message }], "isError": true })
 }

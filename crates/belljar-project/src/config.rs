@@ -1,12 +1,12 @@
 //! `belljar.toml` and `.mcp.json`: what a run gets by default, the operator's maxima, the MCP
 //! servers of a project and who may call their tools.
 //!
-//! Two stages: [`raw`] mirrors one file, [`Settings`] is what the files together mean. The invariant
+//! Two stages: [`raw`] mirrors one file, [`ProjectSettings`] is what the files together mean. The invariant
 //! kept here: a project's file, which may come with somebody else's repository, can lower the
 //! operator's maxima and never raise them.
 
-mod find;
 mod limit_key;
+mod locations;
 pub mod quantity;
 mod raw;
 mod retention;
@@ -24,18 +24,18 @@ use belljar_paths::owner::{Purpose, UntrustedPath, read_to_string};
 use belljar_tools::ServerConfigError;
 use thiserror::Error;
 
-pub use find::{FILE_NAME, PROJECT_NAMES, Places, SERVERS_NAME, STATE_NAME};
 pub use limit_key::LimitKey;
-pub use servers::{BeyondProject, ConfiguredServer, Owner};
-pub use tools::{NotCounted, ToolSettings};
+pub use locations::{ConfigLocations, FILE_NAME, PROJECT_NAMES, SERVERS_NAME, STATE_NAME};
+pub use servers::{ConfiguredServer, ServerOrigin, ServerOverrideError};
+pub use tools::{IgnoredRule, ToolSettings};
 pub use workflows::WorkflowSettings;
 
 use crate::{Limits, Retention};
-use raw::{RawConfig, Stated};
+use raw::{LimitEntry, RawConfig};
 
 /// Why there are no settings.
 #[derive(Debug, Error)]
-pub enum LoadError {
+pub enum SettingsError {
     /// A file belongs to somebody else, or others could have changed it.
     #[error(transparent)]
     Untrusted(#[from] UntrustedPath),
@@ -76,7 +76,7 @@ pub enum LoadError {
     },
     /// A project asks more of a server of the user's than it may.
     #[error(transparent)]
-    BeyondProject(#[from] BeyondProject),
+    ServerOverrideError(#[from] ServerOverrideError),
 }
 
 /// Why the files together mean nothing.
@@ -117,7 +117,7 @@ pub enum ConfigError {
 
 /// What the files together mean.
 #[derive(Debug, PartialEq)]
-pub struct Settings {
+pub struct ProjectSettings {
     /// Limits some file states, by key.
     stated: BTreeMap<LimitKey, u64>,
     /// The most a run may ask for.
@@ -132,9 +132,9 @@ pub struct Settings {
     pub commit_executable: Vec<String>,
 }
 
-impl Settings {
+impl ProjectSettings {
     /// Reads the files that apply: `explicit` (or else the user's), and the project's.
-    pub fn load(explicit: Option<&Path>, places: &Places) -> Result<Self, LoadError> {
+    pub fn load(explicit: Option<&Path>, places: &ConfigLocations) -> Result<Self, SettingsError> {
         let operator_path = explicit.map(Path::to_owned).or_else(|| places.user_file());
         let project_path =
             places.project_file()?.filter(|path| Some(path) != operator_path.as_ref());
@@ -145,19 +145,19 @@ impl Settings {
         let project = project_path.map(|path| read(&path, of_project)).transpose()?;
         let foreign = places.servers_file()?.map(|path| servers::read(&path)).transpose()?;
         let order = if explicit.is_some() {
-            DefaultsFrom::OperatorFirst
+            DefaultsOrder::OperatorFirst
         } else {
-            DefaultsFrom::ProjectFirst
+            DefaultsOrder::ProjectFirst
         };
-        let files = Files { operator: operator.as_ref(), project: project.as_ref(), order };
+        let files = ConfigFiles { operator: operator.as_ref(), project: project.as_ref(), order };
         let mut settings = Self::resolve(files)?;
         let servers = servers::merge(files, foreign.unwrap_or_default())?;
         settings.tools = settings.tools.with_servers(files, servers);
         Ok(settings)
     }
 
-    fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
-        let Files { operator, project, .. } = files;
+    fn resolve(files: ConfigFiles<'_>) -> Result<Self, ConfigError> {
+        let ConfigFiles { operator, project, .. } = files;
         let mut maximum = Limits::maximum_here();
         for stated in operator.map(RawConfig::maxima).transpose()?.unwrap_or_default() {
             stated.key.set(&mut maximum, stated.value);
@@ -204,21 +204,21 @@ impl Settings {
 
 /// The files that apply.
 #[derive(Debug, Clone, Copy)]
-struct Files<'a> {
+struct ConfigFiles<'a> {
     operator: Option<&'a RawConfig>,
     project: Option<&'a RawConfig>,
-    order: DefaultsFrom,
+    order: DefaultsOrder,
 }
 
-impl<'a> Files<'a> {
+impl<'a> ConfigFiles<'a> {
     fn is_project(self, file: &RawConfig) -> bool {
         self.project.is_some_and(|project| std::ptr::eq(project, file))
     }
 
     fn weak_to_strong(self) -> impl Iterator<Item = &'a RawConfig> {
         let files = match self.order {
-            DefaultsFrom::ProjectFirst => [self.operator, self.project],
-            DefaultsFrom::OperatorFirst => [self.project, self.operator],
+            DefaultsOrder::ProjectFirst => [self.operator, self.project],
+            DefaultsOrder::OperatorFirst => [self.project, self.operator],
         };
         files.into_iter().flatten()
     }
@@ -226,12 +226,12 @@ impl<'a> Files<'a> {
 
 /// Whose defaults win: the file named on the command line, or else the nearest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DefaultsFrom {
+enum DefaultsOrder {
     ProjectFirst,
     OperatorFirst,
 }
 
-impl Stated {
+impl LimitEntry {
     fn check(&self, maximum: &Limits, file: &Path) -> Result<(), ConfigError> {
         let allowed = self.key.get(maximum);
         if self.value <= allowed {
@@ -247,7 +247,7 @@ impl Stated {
     }
 }
 
-fn read(path: &Path, purpose: Option<Purpose>) -> Result<RawConfig, LoadError> {
+fn read(path: &Path, purpose: Option<Purpose>) -> Result<RawConfig, SettingsError> {
     let text = match purpose {
         Some(purpose) => read_to_string(path, purpose).map_err(Into::into),
         None => fs::read_to_string(path).map_err(Into::into),
@@ -255,10 +255,10 @@ fn read(path: &Path, purpose: Option<Purpose>) -> Result<RawConfig, LoadError> {
     let path = path.to_owned();
     let text = match text {
         Ok(text) => text,
-        Err(source) => return Err(LoadError::Unreadable { path, source }),
+        Err(source) => return Err(SettingsError::Unreadable { path, source }),
     };
     RawConfig::parse(&path, text)
-        .map_err(|error| LoadError::Invalid { path, source: Box::new(error) })
+        .map_err(|error| SettingsError::Invalid { path, source: Box::new(error) })
 }
 
 #[cfg(test)]

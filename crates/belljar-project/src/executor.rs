@@ -33,11 +33,11 @@ pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_proces
 use crate::{
     Sandbox, Session,
     active::ActiveIds,
-    owner::{Enlisted, enlist},
+    owner::{LivenessLock, announce_process},
 };
 use cache::{CacheKey, Used};
-pub(crate) use durable::EndedRun;
-pub use durable::{ResumeError, Resumed};
+pub(crate) use durable::EndRunOutcome;
+pub use durable::{ResumeError, ResumeOutcome};
 pub(crate) use one_call::{OneCall, OneCallEnd};
 use ownership::RUNNING;
 pub use ownership::run_status;
@@ -66,11 +66,11 @@ pub struct Executor {
     bridge: Option<Bridge>,
     store: Option<Store>,
     /// The durable runs this executor and its clones are at.
-    under_way: ActiveIds,
+    active_runs: ActiveIds,
     /// Where measurements go, once somebody takes them.
     meter: Arc<OnceLock<BackgroundMeter>>,
     /// Shows other hosts of the store that this process lives.
-    _enlisted: Option<Arc<Enlisted>>,
+    _liveness: Option<Arc<LivenessLock>>,
     /// Whether the host stops: what is ended from now on goes on later.
     stops: Arc<AtomicBool>,
 }
@@ -87,7 +87,7 @@ pub struct Execution {
     /// Which tools it got, once [`Executor::inject`] has decided that.
     pub report: Option<ToolReport>,
     /// Whether it can be resumed after its host has died.
-    pub durability: Durability,
+    pub durability: RunDurability,
     /// Who asks for it, for audit rows and approvals.
     pub caller: String,
     /// A value larger than this many tokens is stored, and a summary takes its place.
@@ -102,7 +102,7 @@ pub struct Execution {
 
 /// Whether a run keeps a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
+pub enum RunDurability {
     /// If it might have to wait for a person.
     IfAsked,
     /// In any case.
@@ -119,7 +119,7 @@ impl Execution {
             tools: ToolGrants::default(),
             intent: None,
             report: None,
-            durability: Durability::IfAsked,
+            durability: RunDurability::IfAsked,
             caller: caller.into(),
             max_output_tokens: None,
             cache: None,
@@ -134,13 +134,13 @@ impl Executor {
     /// no trace.
     pub fn new(sandbox: Sandbox, bridge: Option<Bridge>, store: Option<Store>) -> Self {
         let state = store.as_ref().and_then(|store| store.path().parent());
-        let enlisted = state.and_then(|state| {
+        let liveness = state.and_then(|state| {
             let failed = |error: &std::io::Error| tracing::warn!(%error, "not shown as alive");
-            enlist(state).inspect_err(failed).ok()
+            announce_process(state).inspect_err(failed).ok()
         });
-        let (under_way, meter) = (ActiveIds::default(), Arc::default());
+        let (active_runs, meter) = (ActiveIds::default(), Arc::default());
         let stops = Arc::default();
-        Self { sandbox, bridge, store, under_way, meter, _enlisted: enlisted, stops }
+        Self { sandbox, bridge, store, active_runs, meter, _liveness: liveness, stops }
     }
 
     /// Notes from now on what is found out by measuring; the first to ask for that gets it.
@@ -174,13 +174,13 @@ impl Executor {
         self.stops.store(true, Ordering::SeqCst);
     }
 
-    fn stops(&self) -> bool {
+    fn is_stopping(&self) -> bool {
         self.stops.load(Ordering::SeqCst)
     }
 
     /// Whether a durable run is under way in this process.
-    pub(crate) fn is_under_way(&self, id: &str) -> bool {
-        self.under_way.has(id)
+    pub(crate) fn is_active(&self, id: &str) -> bool {
+        self.active_runs.has(id)
     }
 
     /// Runs the code to its end, or until `abort` completes. Whatever goes wrong is in the result.
@@ -203,7 +203,7 @@ impl Executor {
         let key = CacheKey::of(&execution, self.bridge.as_ref());
         let (budget, ttl) = (execution.max_output_tokens, execution.cache);
         self.post(&id, "code_execution_started", &execution.request.language).await;
-        let end = self.expect_end(&id);
+        let end = self.guard_end(&id);
         if let Some(cached) = self.cached(&execution, key.as_ref()).await {
             execution.observer.run_begins(&id);
             let tools = execution.report.unwrap_or_default();
@@ -211,12 +211,12 @@ impl Executor {
         }
         let used = Arc::new(Used::hearing_for(execution.observer.clone()));
         execution.observer = used.clone();
-        let is_durable = self.is_durable(&execution).await;
+        let is_durable = self.needs_journal(&execution).await;
         let result = match (is_durable, &self.store) {
             (true, Some(store)) => self.begin_durable(id, execution, store, abort).await,
             _ => {
                 execution.observer.run_begins(&id);
-                self.run_plain(Where::Fresh(&self.sandbox), id, execution, abort).await
+                self.run_plain(RunPlace::Fresh(&self.sandbox), id, execution, abort).await
             }
         };
         self.keep(key, ttl, &used, &result).await;
@@ -233,7 +233,7 @@ impl Executor {
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        if execution.durability == Durability::Always {
+        if execution.durability == RunDurability::Always {
             let message = "a run in a session cannot be durable";
             let error = RunError::new(ErrorCode::RequestInvalid, message)
                 .with_hint("leave `durable` out, or leave the session out");
@@ -242,23 +242,23 @@ impl Executor {
         self.inject(&mut execution).await;
         let budget = execution.max_output_tokens;
         self.post(&id, "code_execution_started", &execution.request.language).await;
-        let end = self.expect_end(&id);
-        let result = self.run_plain(Where::In(session), id, execution, abort).await;
+        let end = self.guard_end(&id);
+        let result = self.run_plain(RunPlace::In(session), id, execution, abort).await;
         self.finish(end, result, budget).await
     }
 
     /// Whether a run needs a journal.
-    async fn is_durable(&self, execution: &Execution) -> bool {
+    async fn needs_journal(&self, execution: &Execution) -> bool {
         match (execution.durability, &self.bridge) {
-            (Durability::Always, _) => true,
-            (Durability::Never, _) | (Durability::IfAsked, None) => false,
-            (Durability::IfAsked, Some(bridge)) => bridge.may_ask(&execution.tools).await,
+            (RunDurability::Always, _) => true,
+            (RunDurability::Never, _) | (RunDurability::IfAsked, None) => false,
+            (RunDurability::IfAsked, Some(bridge)) => bridge.may_ask(&execution.tools).await,
         }
     }
 
     async fn run_plain(
         &self,
-        place: Where<'_>,
+        place: RunPlace<'_>,
         id: String,
         execution: Execution,
         abort: impl Future<Output = ()>,
@@ -277,7 +277,7 @@ impl Executor {
             observer,
         };
         let (tools, far) = ToolLink::pair(None);
-        let link::Far { asks, sink } = link::Far::of(far);
+        let link::BridgeEnd { asks, sink } = link::BridgeEnd::new(far);
         let calls = RunBridge::plain(bridge, context, sink);
         let bridged = Bridged { id, tools: Some(tools), listener };
         let run = place.run(request, bridged, abort);
@@ -287,12 +287,7 @@ impl Executor {
 
     /// What every result passes on its way out, be it of a run that has just ended, of one that was
     /// resumed, or from the cache.
-    async fn finish(
-        &self,
-        end: ExpectedEnd,
-        mut result: RunResult,
-        budget: Option<u32>,
-    ) -> RunResult {
+    async fn finish(&self, end: EndGuard, mut result: RunResult, budget: Option<u32>) -> RunResult {
         if let Some(tokens) = budget {
             budget::fit(&mut result, tokens, self.store.as_ref()).await;
         }
@@ -302,16 +297,16 @@ impl Executor {
             Status::Interrupted | Status::ApprovalRequired | Status::InDoubt => PAUSED,
         };
         if event == PAUSED {
-            self.post(&result.id, event, &self.pause_of(&result).await).await;
+            self.post(&result.id, event, &self.pause_event(&result).await).await;
         } else {
             self.post(&result.id, event, &result.metrics).await;
         }
-        end.came();
+        end.disarm();
         result
     }
 
     /// What a paused run waits for, for those who follow its events.
-    async fn pause_of<'a>(&self, result: &'a RunResult) -> PauseEvent<'a> {
+    async fn pause_event<'a>(&self, result: &'a RunResult) -> PauseEvent<'a> {
         let pending = match &self.store {
             Some(store) => store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default(),
             None => Vec::new(),
@@ -325,8 +320,8 @@ impl Executor {
         }
     }
 
-    fn expect_end(&self, id: &str) -> ExpectedEnd {
-        ExpectedEnd { run: Some((self.clone(), id.to_owned())) }
+    fn guard_end(&self, id: &str) -> EndGuard {
+        EndGuard { run: Some((self.clone(), id.to_owned())) }
     }
 
     /// Notes an event, without waiting for the disk (F4).
@@ -351,17 +346,17 @@ impl Executor {
 }
 
 /// Tells that a run has ended whose caller dropped it: whatever began ends in the events, too.
-struct ExpectedEnd {
+struct EndGuard {
     run: Option<(Executor, String)>,
 }
 
-impl ExpectedEnd {
-    fn came(mut self) {
+impl EndGuard {
+    fn disarm(mut self) {
         self.run = None;
     }
 }
 
-impl Drop for ExpectedEnd {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         let (Some((executor, id)), Ok(runtime)) =
             (self.run.take(), tokio::runtime::Handle::try_current())
@@ -376,14 +371,14 @@ impl Drop for ExpectedEnd {
 
 /// Where code runs.
 #[derive(Debug, Clone, Copy)]
-enum Where<'a> {
+enum RunPlace<'a> {
     /// In a cell of its own.
     Fresh(&'a Sandbox),
     /// In that of a session.
     In(&'a Session),
 }
 
-impl Where<'_> {
+impl RunPlace<'_> {
     async fn run(
         self,
         request: RunRequest,

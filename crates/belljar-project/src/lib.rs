@@ -22,12 +22,13 @@ mod executor;
 mod owner;
 mod retention;
 mod sandbox;
-mod saving;
 mod sessions;
+mod token_savings;
 mod workflows;
 
 pub use backend::{
-    ExecutableTerms, ProjectBackend, Terms, WorkflowTerms, task_question, with_task,
+    ClientPermissions, ExecutablePermissions, ProjectBackend, WorkflowServiceOptions,
+    task_question, with_task,
 };
 pub use belljar_runtime::{
     Artifact, Change, CheckpointInfo, Checkpointed, CommitExecutable, Ending, ErrorCode, ErrorKind,
@@ -36,18 +37,23 @@ pub use belljar_runtime::{
     SessionRequest, Status, Truncated, Workspace, examine,
 };
 pub use descriptors::allow_many as allow_many_descriptors;
-pub use executor::{Durability, Execution, Executor, ResumeError, Resumed, now_ms, run_status};
-pub use owner::{is_owner_alive, know_owners_of};
-pub use retention::{Collected, Collector, Retention, Sweep};
-pub use sandbox::{
-    BuildError, OpenSession, Run, RunResultExt, Sandbox, SandboxBuilder, Session, ValueError, init,
-    unrun,
+pub use executor::{
+    Execution, Executor, ResumeError, ResumeOutcome, RunDurability, now_ms, run_status,
 };
-pub use saving::Saving;
-pub use sessions::{KeptSession, Lifetimes, NoSession, SessionRegistry, Whose};
+pub use owner::{is_owner_alive, watch_owners_in};
+pub use retention::{CollectionReport, RecordCollector, Retention, Sweep};
+pub use sandbox::{
+    BuildError, RunBuilder, RunResultExt, Sandbox, SandboxBuilder, Session, SessionBuilder,
+    ValueError, init, unrun,
+};
+pub use sessions::{
+    KeptSession, SessionLifetimes, SessionLookupError, SessionOwner, SessionRegistry,
+};
+pub use token_savings::TokenSavings;
 pub use workflows::{
-    Answered, CommandAnswer, Exported, FlowOptions, FlowTerms, Flows, FlowsError, Fork, Hidden,
-    MAX_QUEUED, MAX_RUNNING, NEEDS_ATTENTION, NewFlow, QUEUED, TaskQuestion, check_command,
-    check_flow_id, check_workflow, forget_workflow, is_looked_after, needs_attention,
-    new_command_id, new_flow_id, status_of, task_questions,
+    CommandOutcome, CommandResult, ExportReport, Fork, HiddenPaths, MAX_QUEUED, MAX_RUNNING,
+    NEEDS_ATTENTION, ProjectWorkflowError, ProjectWorkflows, QUEUED, TaskQuestion, WorkflowOptions,
+    WorkflowPermissions, WorkflowSubmission, check_command, check_workflow, check_workflow_id,
+    forget_workflow, is_looked_after, needs_attention, new_command_id, new_workflow_id, status_of,
+    task_questions,
 };

@@ -20,53 +20,54 @@ const DIRECTORY: &str = "hosts";
 const TRIES: usize = 10;
 
 /// The state directories this process knows, and what it holds there.
-static KNOWN: Mutex<BTreeMap<PathBuf, Weak<Enlisted>>> = Mutex::new(BTreeMap::new());
+static STATE_DIRECTORIES: Mutex<BTreeMap<PathBuf, Weak<LivenessLock>>> =
+    Mutex::new(BTreeMap::new());
 /// What does not change while this process lives.
-static THIS: LazyLock<String> = LazyLock::new(|| {
+static THIS_PROCESS: LazyLock<String> = LazyLock::new(|| {
     let id = std::process::id();
-    format!("{id}:{}:{}", started_at(id).unwrap_or_default(), place())
+    format!("{id}:{}:{}", started_at(id).unwrap_or_default(), boot_and_namespace())
 });
 
 /// A lock that shows others that this process lives, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Enlisted {
+pub(crate) struct LivenessLock {
     path: PathBuf,
     _lock: File,
 }
 
-impl Drop for Enlisted {
+impl Drop for LivenessLock {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
 /// Has owners of other pid namespaces looked for in this state directory.
-pub fn know_owners_of(state: &Path) {
-    known().entry(state.to_owned()).or_default();
+pub fn watch_owners_in(state: &Path) {
+    state_directories().entry(state.to_owned()).or_default();
 }
 
 /// Shows whoever uses this state directory that this process lives.
-pub(crate) fn enlist(state: &Path) -> io::Result<Arc<Enlisted>> {
-    let mut known = known();
-    if let Some(enlisted) = known.get(state).and_then(Weak::upgrade) {
-        return Ok(enlisted);
+pub(crate) fn announce_process(state: &Path) -> io::Result<Arc<LivenessLock>> {
+    let mut directories = state_directories();
+    if let Some(liveness) = directories.get(state).and_then(Weak::upgrade) {
+        return Ok(liveness);
     }
     let directory = state.join(DIRECTORY);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
-    tidy(&directory);
-    let enlisted = Arc::new(hold(directory.join(file_name(&THIS)))?);
-    known.insert(state.to_owned(), Arc::downgrade(&enlisted));
-    Ok(enlisted)
+    remove_unlocked(&directory);
+    let liveness = Arc::new(lock_file(directory.join(file_name(&THIS_PROCESS)))?);
+    directories.insert(state.to_owned(), Arc::downgrade(&liveness));
+    Ok(liveness)
 }
 
 /// This process, told apart from any later one with its number, and from those of other places.
 pub(crate) fn this_process() -> String {
-    THIS.clone()
+    THIS_PROCESS.clone()
 }
 
 /// Whether a run with this owner is this process's own.
 pub(crate) fn is_owner_this_process(owner: &str) -> bool {
-    owner == *THIS
+    owner == *THIS_PROCESS
 }
 
 /// Whether what has this owner, as the store names it, is being done by another process.
@@ -75,7 +76,7 @@ pub fn is_owner_alive(owner: &str) -> bool {
     let (Some(id), Some(started)) = (parts.next(), parts.next()) else { return false };
     let Ok(id) = id.parse() else { return false };
     match parts.next() {
-        Some(elsewhere) if elsewhere != place() => {
+        Some(elsewhere) if elsewhere != boot_and_namespace() => {
             is_of_this_boot(elsewhere) && is_held_elsewhere(owner)
         }
         _ => id != std::process::id() && started_at(id).is_some_and(|now| now == started),
@@ -84,7 +85,7 @@ pub fn is_owner_alive(owner: &str) -> bool {
 
 /// Whether somebody holds the file of an owner in any state directory that is known.
 fn is_held_elsewhere(owner: &str) -> bool {
-    let directories: Vec<PathBuf> = known().keys().cloned().collect();
+    let directories: Vec<PathBuf> = state_directories().keys().cloned().collect();
     let name = file_name(owner);
     directories.iter().any(|state| is_held(&state.join(DIRECTORY).join(&name)))
 }
@@ -95,7 +96,7 @@ fn is_held(path: &Path) -> bool {
 }
 
 /// Makes a file and holds it.
-fn hold(path: PathBuf) -> io::Result<Enlisted> {
+fn lock_file(path: PathBuf) -> io::Result<LivenessLock> {
     for _ in 0..TRIES {
         let file = File::options().create(true).append(true).mode(0o600).open(&path)?;
         file.try_lock().map_err(io::Error::from)?;
@@ -103,14 +104,14 @@ fn hold(path: PathBuf) -> io::Result<Enlisted> {
         let there = fs::metadata(&path).ok().map(|found| (found.dev(), found.ino()));
         let ours = file.metadata().map(|found| (found.dev(), found.ino()))?;
         if there == Some(ours) {
-            return Ok(Enlisted { path, _lock: file });
+            return Ok(LivenessLock { path, _lock: file });
         }
     }
     Err(io::Error::other("its file was removed again and again"))
 }
 
 /// Removes files that nobody holds.
-fn tidy(directory: &Path) {
+fn remove_unlocked(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let Ok(file) = File::open(entry.path()) else { continue };
         if file.try_lock().is_ok() {
@@ -124,12 +125,12 @@ fn file_name(owner: &str) -> String {
 }
 
 /// The boot and the pid namespace this process is in.
-fn place() -> &'static str {
-    static PLACE: LazyLock<String> = LazyLock::new(|| {
+fn boot_and_namespace() -> &'static str {
+    static VALUE: LazyLock<String> = LazyLock::new(|| {
         let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
         format!("{}.{namespace}", boot())
     });
-    &PLACE
+    &VALUE
 }
 
 fn is_of_this_boot(place: &str) -> bool {
@@ -153,6 +154,6 @@ fn started_at(process: u32) -> Option<String> {
     if is_dead { None } else { fields.nth(18).map(str::to_owned) }
 }
 
-fn known() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Enlisted>>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+fn state_directories() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<LivenessLock>>> {
+    STATE_DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner)
 }

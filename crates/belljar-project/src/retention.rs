@@ -43,7 +43,7 @@ const HALVINGS: u32 = 16;
 const REWRITTEN_BYTES: u64 = 64 << 20;
 
 /// What goes by age, in this order: what refers to values before the values.
-const SWEPT: [RecordKind; 9] = [
+const KINDS_BY_AGE: [RecordKind; 9] = [
     RecordKind::Workflows,
     RecordKind::Runs,
     RecordKind::Approvals,
@@ -83,7 +83,7 @@ impl Default for Retention {
 
 /// What went, or would go.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Collected {
+pub struct CollectionReport {
     /// By kind, where there was any.
     pub removed: BTreeMap<RecordKind, Removed>,
     /// Ages were halved so often because the store was too large.
@@ -103,14 +103,14 @@ pub enum Sweep {
 
 /// Removes what a retention says may go.
 #[derive(Debug, Clone)]
-pub struct Collector {
+pub struct RecordCollector {
     store: Store,
     retention: Retention,
     /// Where tasks of workflows leave files.
     scratch: PathBuf,
 }
 
-impl Collector {
+impl RecordCollector {
     /// For a store; `scratch` is where tasks of its workflows leave files.
     pub fn new(store: Store, retention: Retention, scratch: impl Into<PathBuf>) -> Self {
         Self { store, retention, scratch: scratch.into() }
@@ -142,18 +142,18 @@ impl Collector {
     }
 
     /// Removes what may go, gives its room back, and empties the log.
-    pub async fn collect(&self, sweep: Sweep, now_ms: i64) -> Result<Collected, StoreError> {
-        let mut collected = Collected::default();
-        for kind in SWEPT {
+    pub async fn collect(&self, sweep: Sweep, now_ms: i64) -> Result<CollectionReport, StoreError> {
+        let mut collected = CollectionReport::default();
+        for kind in KINDS_BY_AGE {
             let is_searched = matches!(kind, RecordKind::Journals | RecordKind::Blobs);
             if sweep == Sweep::Thorough || !is_searched {
-                self.remove(kind, 0, now_ms, &mut collected).await?;
+                self.remove_old(kind, 0, now_ms, &mut collected).await?;
             }
         }
-        self.make_fit(now_ms, &mut collected).await?;
+        self.shrink_to_max_size(now_ms, &mut collected).await?;
         // Also what another freed that was ended before it came to this.
-        let given_back = self.give_back().await?;
-        if given_back > 0 || !collected.removed.is_empty() {
+        let released = self.release_pages().await?;
+        if released > 0 || !collected.removed.is_empty() {
             // Deleted values are not in the log either then. Whoever is reading it is not disturbed.
             self.store.empty_log().await?;
         }
@@ -161,10 +161,10 @@ impl Collector {
     }
 
     /// What [`collect`](Self::collect) would remove by age.
-    pub async fn would_collect(&self, now_ms: i64) -> Result<Collected, StoreError> {
-        let mut collected = Collected::default();
+    pub async fn would_collect(&self, now_ms: i64) -> Result<CollectionReport, StoreError> {
+        let mut collected = CollectionReport::default();
         let needed_runs = self.needed_runs().await?;
-        for kind in SWEPT {
+        for kind in KINDS_BY_AGE {
             let Some(before_ms) = self.cutoff(kind, 0, now_ms) else { continue };
             let removed = if kind == RecordKind::Workflows {
                 let old = self.store.flows_over_since(before_ms, u32::MAX).await?;
@@ -206,7 +206,11 @@ impl Collector {
     }
 
     /// Halves ages until the store, without the audit, is no larger than it should be.
-    async fn make_fit(&self, now_ms: i64, collected: &mut Collected) -> Result<(), StoreError> {
+    async fn shrink_to_max_size(
+        &self,
+        now_ms: i64,
+        collected: &mut CollectionReport,
+    ) -> Result<(), StoreError> {
         let Some(most) = self.retention.max_size else { return Ok(()) };
         // The whole is looked at first: that is cheaper, and almost always enough.
         if self.store.used_bytes().await? <= most || self.bytes_without_audit().await? <= most {
@@ -216,8 +220,8 @@ impl Collector {
         let enough = most / 10 * 9;
         for halvings in 1..=HALVINGS {
             collected.halvings = halvings;
-            for kind in SWEPT.into_iter().filter(|kind| *kind != RecordKind::Audit) {
-                self.remove(kind, halvings, now_ms, collected).await?;
+            for kind in KINDS_BY_AGE.into_iter().filter(|kind| *kind != RecordKind::Audit) {
+                self.remove_old(kind, halvings, now_ms, collected).await?;
             }
             if self.bytes_without_audit().await? <= enough {
                 return Ok(());
@@ -228,12 +232,12 @@ impl Collector {
     }
 
     /// Removes what is old of a kind, step by step.
-    async fn remove(
+    async fn remove_old(
         &self,
         kind: RecordKind,
         halvings: u32,
         now_ms: i64,
-        collected: &mut Collected,
+        collected: &mut CollectionReport,
     ) -> Result<(), StoreError> {
         let Some(before_ms) = self.cutoff(kind, halvings, now_ms) else { return Ok(()) };
         let needed_runs =
@@ -287,7 +291,7 @@ impl Collector {
     }
 
     /// Gives free pages back to the file system; how many.
-    async fn give_back(&self) -> Result<u64, StoreError> {
+    async fn release_pages(&self) -> Result<u64, StoreError> {
         let mut pages = 0;
         while pages < SWEEP_PAGES {
             let step = self.store.shrink(STEP_PAGES).await?;

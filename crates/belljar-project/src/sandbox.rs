@@ -10,8 +10,8 @@ mod value;
 
 pub use belljar_runtime::unrun;
 pub use build::{BuildError, SandboxBuilder, init};
-pub use run::Run;
-pub use session::{OpenSession, Session};
+pub use run::RunBuilder;
+pub use session::{Session, SessionBuilder};
 pub use value::{RunResultExt, ValueError};
 
 use belljar_runtime::{Bridged, Host, Language, Limits, RunRequest, RunResult};
@@ -66,23 +66,23 @@ impl Sandbox {
     }
 
     /// TypeScript to run, with what it may use still to be said.
-    pub fn typescript(&self, code: impl Into<String>) -> Run<'_> {
-        Run::new(self, Language::TypeScript, code.into())
+    pub fn typescript(&self, code: impl Into<String>) -> RunBuilder<'_> {
+        RunBuilder::new(self, Language::TypeScript, code.into())
     }
 
     /// JavaScript to run, with what it may use still to be said.
-    pub fn javascript(&self, code: impl Into<String>) -> Run<'_> {
-        Run::new(self, Language::JavaScript, code.into())
+    pub fn javascript(&self, code: impl Into<String>) -> RunBuilder<'_> {
+        RunBuilder::new(self, Language::JavaScript, code.into())
     }
 
     /// Python to run, with what it may use still to be said.
-    pub fn python(&self, code: impl Into<String>) -> Run<'_> {
-        Run::new(self, Language::Python, code.into())
+    pub fn python(&self, code: impl Into<String>) -> RunBuilder<'_> {
+        RunBuilder::new(self, Language::Python, code.into())
     }
 
     /// A shell script to run, with what it may use still to be said.
-    pub fn bash(&self, code: impl Into<String>) -> Run<'_> {
-        Run::new(self, Language::Bash, code.into())
+    pub fn bash(&self, code: impl Into<String>) -> RunBuilder<'_> {
+        RunBuilder::new(self, Language::Bash, code.into())
     }
 
     /// Ends every cell and the zygote, and waits until they are gone.

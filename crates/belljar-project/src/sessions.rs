@@ -25,18 +25,18 @@ pub(crate) const IDLE: Duration = Duration::from_secs(15 * 60);
 /// And any after this long.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(8 * 3600);
 /// The longest either may be.
-const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
+const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Ended sessions that are known without a store.
 const MAX_REMEMBERED: usize = 1024;
 
 /// The sessions of a host. Cheap to clone; all clones have the same ones.
 #[derive(Debug, Clone)]
 pub struct SessionRegistry {
-    shared: Arc<Shared>,
+    inner: Arc<RegistryInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct RegistryInner {
     sandbox: Sandbox,
     store: Option<Store>,
     live: Mutex<HashMap<String, KeptSession>>,
@@ -60,7 +60,7 @@ pub struct KeptSession {
 
 /// Whose a session is, and what its runs may call.
 #[derive(Debug, Clone, Default)]
-pub struct Whose {
+pub struct SessionOwner {
     /// Who asked for it, for audit rows and approvals.
     pub caller: String,
     /// The only tools its runs may call; `None` is what policy allows.
@@ -69,7 +69,7 @@ pub struct Whose {
 
 /// For how long a session is to live, where that is said.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Lifetimes {
+pub struct SessionLifetimes {
     /// Without being used.
     pub idle: Option<Duration>,
     /// In all.
@@ -78,7 +78,7 @@ pub struct Lifetimes {
 
 /// Why there is no such session.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NoSession {
+pub enum SessionLookupError {
     /// There never was one, as far as is known.
     #[error("no session is called {0}")]
     Unknown(String),
@@ -99,22 +99,23 @@ impl SessionRegistry {
             close_orphans(store).await;
         }
         let (live, ended) = (Mutex::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { sandbox, store, live, ended }) }
+        Self { inner: Arc::new(RegistryInner { sandbox, store, live, ended }) }
     }
 
     /// Makes a session.
     pub async fn open(
         &self,
         request: SessionRequest,
-        lifetimes: Lifetimes,
-        whose: Whose,
+        lifetimes: SessionLifetimes,
+        whose: SessionOwner,
     ) -> Result<KeptSession, RunError> {
-        let session = self.shared.sandbox.open_session(request).await?;
-        let idle = lifetimes.idle.unwrap_or(IDLE).clamp(Duration::from_secs(1), MOST);
-        let lifetime = lifetimes.lifetime.unwrap_or(LIFETIME).clamp(Duration::from_secs(1), MOST);
-        let Whose { caller, tools } = whose;
+        let session = self.inner.sandbox.open_session(request).await?;
+        let idle = lifetimes.idle.unwrap_or(IDLE).clamp(Duration::from_secs(1), MAX_TIME);
+        let lifetime =
+            lifetimes.lifetime.unwrap_or(LIFETIME).clamp(Duration::from_secs(1), MAX_TIME);
+        let SessionOwner { caller, tools } = whose;
         let kept = KeptSession { session, idle, lifetime, caller, tools };
-        self.keep(vec![kept.clone()]).await;
+        self.register(vec![kept.clone()]).await;
         Ok(kept)
     }
 
@@ -128,28 +129,28 @@ impl SessionRegistry {
         let forked = of.session.fork_from(count, checkpoint).await?;
         let forked = forked.into_iter().map(|session| KeptSession { session, ..of.clone() });
         let forked: Vec<_> = forked.collect();
-        self.keep(forked.clone()).await;
+        self.register(forked.clone()).await;
         Ok(forked)
     }
 
     /// A session that lives, or why it does not.
-    pub async fn get(&self, id: &str) -> Result<KeptSession, NoSession> {
-        let found = lock(&self.shared.live).get(id).cloned();
+    pub async fn get(&self, id: &str) -> Result<KeptSession, SessionLookupError> {
+        let found = lock(&self.inner.live).get(id).cloned();
         if let Some(kept) = found {
             return match kept.session.ending() {
                 None => Ok(kept),
-                Some(ending) => Err(NoSession::Ended { id: id.to_owned(), ending }),
+                Some(ending) => Err(SessionLookupError::Ended { id: id.to_owned(), ending }),
             };
         }
-        match self.shared.ending(id).await {
-            Some(ending) => Err(NoSession::Ended { id: id.to_owned(), ending }),
-            None => Err(NoSession::Unknown(id.to_owned())),
+        match self.inner.ending(id).await {
+            Some(ending) => Err(SessionLookupError::Ended { id: id.to_owned(), ending }),
+            None => Err(SessionLookupError::Unknown(id.to_owned())),
         }
     }
 
     /// Those that live, newest first.
     pub fn list(&self) -> Vec<KeptSession> {
-        let live = lock(&self.shared.live);
+        let live = lock(&self.inner.live);
         let mut all: Vec<_> =
             live.values().filter(|kept| kept.session.ending().is_none()).cloned().collect();
         drop(live);
@@ -158,25 +159,25 @@ impl SessionRegistry {
     }
 
     /// Ends one; it is gone when this returns.
-    pub async fn destroy(&self, id: &str) -> Result<(), NoSession> {
+    pub async fn destroy(&self, id: &str) -> Result<(), SessionLookupError> {
         let kept = self.get(id).await?;
         kept.session.destroy().await;
-        self.shared.note_end(&kept, &Ending::destroyed()).await;
+        self.inner.note_end(&kept, &Ending::destroyed()).await;
         Ok(())
     }
 
     /// Ends all of them, because the host does.
     pub async fn shutdown(&self) {
-        let all: Vec<_> = lock(&self.shared.live).values().cloned().collect();
+        let all: Vec<_> = lock(&self.inner.live).values().cloned().collect();
         for kept in all {
             let ending = host_ended("the host was shut down");
             kept.session.end(ending.clone()).await;
-            self.shared.note_end(&kept, &ending).await;
+            self.inner.note_end(&kept, &ending).await;
         }
     }
 
-    async fn keep(&self, new: Vec<KeptSession>) {
-        if let Some(store) = &self.shared.store {
+    async fn register(&self, new: Vec<KeptSession>) {
+        if let Some(store) = &self.inner.store {
             let rows = new.iter().map(row).collect();
             if let Err(error) = store.begin_sessions(rows).await {
                 let error = &error as &dyn std::error::Error;
@@ -185,13 +186,13 @@ impl SessionRegistry {
         }
         for kept in new {
             let id = kept.session.id().to_owned();
-            lock(&self.shared.live).insert(id, kept.clone());
-            tokio::spawn(look_after(self.shared.clone(), kept));
+            lock(&self.inner.live).insert(id, kept.clone());
+            tokio::spawn(watch_session(self.inner.clone(), kept));
         }
     }
 }
 
-impl Shared {
+impl RegistryInner {
     /// Why a session that is not there any more ended.
     async fn ending(&self, id: &str) -> Option<Ending> {
         let remembered = lock(&self.ended).iter().find(|(of, _)| of == id).cloned();
@@ -264,19 +265,19 @@ impl KeptSession {
 }
 
 /// Waits for a session's end, and brings it about when its time is over.
-async fn look_after(shared: Arc<Shared>, kept: KeptSession) {
+async fn watch_session(inner: Arc<RegistryInner>, kept: KeptSession) {
     loop {
         let left = match kept.time_left() {
             Ok(left) => left,
             Err(ending) => {
                 kept.session.end(ending.clone()).await;
-                return shared.note_end(&kept, &ending).await;
+                return inner.note_end(&kept, &ending).await;
             }
         };
         // A little later than asked: a millisecond that is not over would be waited for again.
         let then = Instant::now() + left + Duration::from_millis(5);
         tokio::select! {
-            ending = kept.session.ended() => return shared.note_end(&kept, &ending).await,
+            ending = kept.session.ended() => return inner.note_end(&kept, &ending).await,
             () = sleep_until(then) => {}
         }
     }

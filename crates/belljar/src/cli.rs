@@ -47,7 +47,7 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_project::config::{Places, Settings};
+use belljar_project::config::{ConfigLocations, ProjectSettings};
 use clap::Parser as _;
 use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
@@ -80,8 +80,8 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.config.as_deref();
     let places = places_of_this_process();
     let settings = || {
-        tell_strangers(&places);
-        Settings::load(config, &places)
+        print_untrusted_files(&places);
+        ProjectSettings::load(config, &places)
     };
     let project = || Project::find(&places, &settings()?);
     // For whatever may call tools.
@@ -114,26 +114,26 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// What lies here and is passed over. Whoever wonders why their servers are gone has to know.
-fn tell_strangers(places: &Places) {
+fn print_untrusted_files(places: &ConfigLocations) {
     let look = Look::of_stderr();
-    for stranger in places.strangers() {
+    for stranger in places.untrusted_files() {
         let text = visible::for_stream(&stranger.to_string(), look).into_owned();
         let _ = writeln!(io::stderr(), "{} {text}", look.paint(Role::Dim, "note:"));
     }
 }
 
 /// Says which rules do not count, where a person sees it.
-fn tell_not_counted(settings: &Settings) {
+fn tell_not_counted(settings: &ProjectSettings) {
     for not_counted in &settings.tools.not_counted {
         let _ = writeln!(io::stderr(), "{}", visible::visible(&not_counted.to_string()));
     }
 }
 
 /// The places of this process.
-fn places_of_this_process() -> Places {
+fn places_of_this_process() -> ConfigLocations {
     // The base-directory specification says that a relative path here is to be ignored.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    Places {
+    ConfigLocations {
         current: env::current_dir().ok(),
         home: absolute("HOME"),
         config_home: absolute("XDG_CONFIG_HOME"),

@@ -17,18 +17,18 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{ProjectBackend, records, told::Told};
+use super::{ProjectBackend, client_observer::ClientObserver, records};
 use crate::{
-    ResumeError, Resumed, executor::EndedRun, is_owner_alive, now_ms, run_status,
+    ResumeError, ResumeOutcome, executor::EndRunOutcome, is_owner_alive, now_ms, run_status,
     workflows::is_of_workflow,
 };
 
 /// How often a run of another process is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Unfinished runs that are looked at.
-const MOST: u32 = 10_000;
+const MAX_RUNS: u32 = 10_000;
 /// A run is left alone when so many hosts in a row died with it and it got no further.
-const MOST_IN_VAIN: u32 = 10;
+const MAX_FAILED_RESUMES: u32 = 10;
 /// How long a run that stopped again is left alone: twice as long each time, up to a minute.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -37,13 +37,13 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 #[derive(Debug, Default)]
 pub(super) struct Adoption {
     /// Runs that were taken up here and did not come to their end.
-    paused: Mutex<HashMap<String, Pause>>,
+    paused: Mutex<HashMap<String, ResumeDelay>>,
     /// There may be more to take up.
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct Pause {
+struct ResumeDelay {
     until: Instant,
     next: Duration,
 }
@@ -54,7 +54,7 @@ impl Adoption {
         self.changed.notified().await;
     }
 
-    pub(super) fn look_again(&self) {
+    pub(super) fn notify(&self) {
         self.changed.notify_one();
     }
 
@@ -66,7 +66,8 @@ impl Adoption {
     fn pause(&self, id: &str) {
         let mut paused = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = paused.entry(id.to_owned());
-        let pause = pause.or_insert_with(|| Pause { until: Instant::now(), next: FIRST_PAUSE });
+        let pause =
+            pause.or_insert_with(|| ResumeDelay { until: Instant::now(), next: FIRST_PAUSE });
         pause.until = Instant::now() + pause.next;
         pause.next = (pause.next * 2).min(LONGEST_PAUSE);
     }
@@ -79,7 +80,7 @@ impl Adoption {
 impl ProjectBackend {
     /// Whether a run is this host's to take up now. One that waits for a person is not: it goes on
     /// when they have decided.
-    fn is_to_be_taken_up(&self, run: &RunSummary, waits: bool) -> bool {
+    fn is_resumable_here(&self, run: &RunSummary, waits: bool) -> bool {
         if waits {
             self.adoption.forget(&run.id);
             return false;
@@ -92,15 +93,15 @@ impl ProjectBackend {
         };
         run.durable
             && nobody_has
-            && run.vain < MOST_IN_VAIN
+            && run.vain < MAX_FAILED_RESUMES
             && !is_of_workflow(&run.id)
-            && !self.executor.is_under_way(&run.id)
+            && !self.executor.is_active(&run.id)
             && !self.adoption.is_paused(&run.id)
     }
 
-    pub(super) async fn runs_to_take_up(&self) -> Vec<RunInfo> {
+    pub(super) async fn runs_to_resume(&self) -> Vec<RunInfo> {
         let Some(store) = self.executor.store() else { return Vec::new() };
-        let unfinished = match store.unfinished_runs(MOST, now_ms()).await {
+        let unfinished = match store.unfinished_runs(MAX_RUNS, now_ms()).await {
             Ok(unfinished) => unfinished,
             Err(error) => {
                 tracing::warn!(
@@ -112,7 +113,7 @@ impl ProjectBackend {
         };
         let mut found: Vec<RunSummary> = unfinished
             .into_iter()
-            .filter(|run| self.is_to_be_taken_up(&run.summary, run.waits))
+            .filter(|run| self.is_resumable_here(&run.summary, run.waits))
             .map(|run| run.summary)
             .collect();
         // Somebody has just decided for these, and looks on.
@@ -120,12 +121,13 @@ impl ProjectBackend {
         found.into_iter().map(records::run).collect()
     }
 
-    pub(super) async fn take_up(&self, id: &str, observer: RunReporter) -> Option<RunReport> {
+    pub(super) async fn resume_found(&self, id: &str, observer: RunReporter) -> Option<RunReport> {
         let aborted = observer.aborted();
-        let resumed = self.executor.take_up(id, Arc::new(Told { observer }), aborted).await;
+        let resumed =
+            self.executor.resume_found(id, Arc::new(ClientObserver { observer }), aborted).await;
         let report = match resumed {
-            Ok(Resumed::Ran(result)) => super::report(*result),
-            Ok(Resumed::Ended(json)) => RunReport::from_json(json.get()).ok()?,
+            Ok(ResumeOutcome::Ran(result)) => super::report(*result),
+            Ok(ResumeOutcome::Ended(json)) => RunReport::from_json(json.get()).ok()?,
             Err(error) => {
                 self.adoption.pause(id);
                 if !matches!(error, ResumeError::StillRunning { .. }) {
@@ -151,13 +153,13 @@ impl ProjectBackend {
             return EndRun::Over;
         }
         match self.executor.end_run(&record.summary).await {
-            Ok(EndedRun::Aborted) => {
+            Ok(EndRunOutcome::Aborted) => {
                 if let Some(meter) = self.executor.meter() {
                     meter.given_up();
                 }
                 EndRun::Over
             }
-            Ok(EndedRun::Elsewhere) => EndRun::Elsewhere,
+            Ok(EndRunOutcome::Elsewhere) => EndRun::Elsewhere,
             Err(error) => {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
@@ -183,30 +185,30 @@ impl ProjectBackend {
             // One that was given up waits for nobody any more, whatever it has asked.
             let waiting = match run.status.as_str() {
                 "aborted" => Vec::new(),
-                _ => waiting(store, id).await,
+                _ => pending_approvals(store, id).await,
             };
-            let is_next = self.is_to_be_taken_up(run, !waiting.is_empty());
+            let is_next = self.is_resumable_here(run, !waiting.is_empty());
             if is_next {
-                self.adoption.look_again();
+                self.adoption.notify();
             }
-            let goes_on = is_next || run_status(run) == "running" || self.executor.is_under_way(id);
+            let goes_on = is_next || run_status(run) == "running" || self.executor.is_active(id);
             if !waiting.is_empty() || !goes_on || Instant::now() >= until {
-                return Some(unfinished(run, waiting, goes_on));
+                return Some(unfinished_report(run, waiting, goes_on));
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 }
 
 /// The approvals a run waits for.
-async fn waiting(store: &Store, run_id: &str) -> Vec<ApprovalRequest> {
+async fn pending_approvals(store: &Store, run_id: &str) -> Vec<ApprovalRequest> {
     let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
     let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == run_id);
     of_run.map(records::request).collect()
 }
 
 /// How a run stands that has no result.
-fn unfinished(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: bool) -> RunReport {
+fn unfinished_report(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: bool) -> RunReport {
     let status = match waiting.first() {
         None => run_status(run),
         Some(_) if waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) => "in_doubt",
@@ -225,7 +227,7 @@ fn message(run: &RunSummary, status: &str, goes_on: bool) -> Option<String> {
     let id = &run.id;
     match status {
         "aborted" => Some(format!("It was ended; a person can run `belljar resume {id}`.")),
-        "interrupted" if run.vain >= MOST_IN_VAIN => Some(format!(
+        "interrupted" if run.vain >= MAX_FAILED_RESUMES => Some(format!(
             "{} hosts in a row ended while they had it, and it got no further: it is left alone. Look \
              at what it does, then `belljar resume {id}`.",
             run.vain

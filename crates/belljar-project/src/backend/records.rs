@@ -12,13 +12,13 @@ use crate::{now_ms, run_status};
 impl Records for ProjectBackend {
     async fn runs(&self, at_most: u32, before: Option<&str>) -> Result<Vec<RunInfo>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
-        let runs = store.runs(at_most, before).await.map_err(unread)?;
+        let runs = store.runs(at_most, before).await.map_err(records_error)?;
         Ok(runs.into_iter().map(run).collect())
     }
 
     async fn approvals(&self) -> Result<Vec<ApprovalRequest>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
-        let pending = store.approvals(Approvals::Pending, now_ms()).await.map_err(unread)?;
+        let pending = store.approvals(Approvals::Pending, now_ms()).await.map_err(records_error)?;
         Ok(pending.into_iter().map(request).collect())
     }
 
@@ -30,7 +30,7 @@ impl Records for ProjectBackend {
     ) -> Result<Vec<EventInfo>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
         let after = i64::try_from(after).unwrap_or(i64::MAX);
-        let events = store.events(after, at_most, run_id).await.map_err(unread)?;
+        let events = store.events(after, at_most, run_id).await.map_err(records_error)?;
         Ok(events.into_iter().map(event).collect())
     }
 
@@ -45,7 +45,7 @@ impl Records for ProjectBackend {
     }
 
     async fn storage_sizes(&self) -> Option<StorageSizes> {
-        self.measured.get(self.executor.store()?).await
+        self.sizes.get(self.executor.store()?).await
     }
 }
 
@@ -81,27 +81,27 @@ pub(super) fn run(run: RunSummary) -> RunInfo {
         id: run.id,
         language: run.language,
         durable: run.durable,
-        started_ms: moment(run.started_ms),
-        finished_ms: run.finished_ms.map(moment),
+        started_ms: unsigned(run.started_ms),
+        finished_ms: run.finished_ms.map(unsigned),
     }
 }
 
 fn event(event: Event) -> EventInfo {
     EventInfo {
-        seq: moment(event.seq),
+        seq: unsigned(event.seq),
         run_id: event.run_id,
         name: event.name,
-        at_ms: moment(event.at_ms),
+        at_ms: unsigned(event.at_ms),
         data: serde_json::from_str(&event.data_json).unwrap_or_default(),
     }
 }
 
 /// The store has no unsigned numbers, and no negative ones either.
-fn moment(number: i64) -> u64 {
+fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-fn unread(error: StoreError) -> RecordsError {
+fn records_error(error: StoreError) -> RecordsError {
     tracing::error!(error = &error as &dyn std::error::Error, "the store was not read");
     RecordsError { message: error.to_string() }
 }

@@ -12,7 +12,9 @@ use belljar_server::{
 };
 
 use super::{ProjectBackend, language, report};
-use crate::{Durability, KeptSession, Language, Lifetimes, NoSession, Whose};
+use crate::{
+    KeptSession, Language, RunDurability, SessionLifetimes, SessionLookupError, SessionOwner,
+};
 
 /// Sessions that are made of one at a time.
 const MAX_FORKS: u32 = 64;
@@ -20,7 +22,7 @@ const MAX_FORKS: u32 = 64;
 impl Sessions for ProjectBackend {
     async fn create_session(&self, request: SessionRequest) -> Result<SessionInfo, SessionError> {
         let asked = |error: RunError| refusal("", error);
-        let workspace = self.terms.workspace(request.workspace.as_ref()).map_err(asked)?;
+        let workspace = self.permissions.workspace(request.workspace.as_ref()).map_err(asked)?;
         if workspace.as_ref().is_some_and(|workspace| workspace.commit) {
             return Err(SessionError::Refused {
                 why: "a session's workspace is never committed".to_owned(),
@@ -29,15 +31,15 @@ impl Sessions for ProjectBackend {
         }
         let made = belljar_runtime::SessionRequest {
             language: language(request.language),
-            limits: self.terms.limits(&request.limits),
-            grants: self.terms.grants(&request.grants).map_err(asked)?,
+            limits: self.permissions.limits(&request.limits),
+            grants: self.permissions.grants(&request.grants).map_err(asked)?,
             workspace: workspace.map(|workspace| workspace.path),
         };
-        let lifetimes = Lifetimes {
+        let lifetimes = SessionLifetimes {
             idle: request.idle_seconds.map(Duration::from_secs),
             lifetime: request.lifetime_seconds.map(Duration::from_secs),
         };
-        let whose = Whose { caller: self.terms.caller.clone(), tools: request.tools };
+        let whose = SessionOwner { caller: self.permissions.caller.clone(), tools: request.tools };
         let kept = self.sessions.open(made, lifetimes, whose).await;
         Ok(info(&kept.map_err(asked)?))
     }
@@ -47,7 +49,7 @@ impl Sessions for ProjectBackend {
     }
 
     async fn session(&self, id: &str) -> Result<SessionInfo, SessionError> {
-        Ok(info(&self.kept(id).await?))
+        Ok(info(&self.live_session(id).await?))
     }
 
     async fn destroy_session(&self, id: &str) -> Result<(), SessionError> {
@@ -60,7 +62,7 @@ impl Sessions for ProjectBackend {
         request: ExecuteRequest,
         observer: RunReporter,
     ) -> Result<RunReport, SessionError> {
-        let kept = self.kept(id).await?;
+        let kept = self.live_session(id).await?;
         let run = run_id();
         observer.started(&run);
         let result = self.run_in(&kept, run, request, observer).await;
@@ -68,13 +70,13 @@ impl Sessions for ProjectBackend {
     }
 
     async fn checkpoint(&self, id: &str) -> Result<CheckpointTaken, SessionError> {
-        let taken = self.kept(id).await?.session.checkpoint().await;
+        let taken = self.live_session(id).await?.session.checkpoint().await;
         let taken = taken.map_err(|error| refusal(id, error))?;
         Ok(CheckpointTaken { checkpoint_id: taken.id, dropped: taken.dropped })
     }
 
     async fn checkpoints(&self, id: &str) -> Result<Vec<CheckpointInfo>, SessionError> {
-        let all = self.kept(id).await?.session.info().checkpoints;
+        let all = self.live_session(id).await?.session.info().checkpoints;
         let there = all.into_iter().filter(|checkpoint| checkpoint.dropped.is_none());
         let shown = there.map(|checkpoint| CheckpointInfo {
             checkpoint_id: checkpoint.id,
@@ -85,7 +87,7 @@ impl Sessions for ProjectBackend {
     }
 
     async fn rollback(&self, id: &str, checkpoint_id: &str) -> Result<(), SessionError> {
-        let back = self.kept(id).await?.session.rollback(checkpoint_id).await;
+        let back = self.live_session(id).await?.session.rollback(checkpoint_id).await;
         back.map_err(|error| no_checkpoint(id, checkpoint_id, error))
     }
 
@@ -101,7 +103,7 @@ impl Sessions for ProjectBackend {
                 hint: None,
             });
         }
-        let kept = self.kept(id).await?;
+        let kept = self.live_session(id).await?;
         let forked = self.sessions.fork(&kept, count as usize, checkpoint_id).await;
         let named = checkpoint_id.unwrap_or_default();
         let forked = forked.map_err(|error| no_checkpoint(id, named, error))?;
@@ -114,7 +116,7 @@ impl Sessions for ProjectBackend {
         path: &str,
         content: FileContent,
     ) -> Result<FileInfo, SessionError> {
-        let kept = self.kept(id).await?;
+        let kept = self.live_session(id).await?;
         let most_bytes = kept.session.limits().disk;
         if content.bytes.is_some_and(|bytes| bytes > most_bytes) {
             return Err(SessionError::TooLarge { what: path.to_owned(), most_bytes });
@@ -124,25 +126,25 @@ impl Sessions for ProjectBackend {
     }
 
     async fn get_file(&self, id: &str, path: &str) -> Result<FileContent, SessionError> {
-        let got = self.kept(id).await?.session.get_file(path).await;
+        let got = self.live_session(id).await?.session.get_file(path).await;
         let (bytes, reader) = got.map_err(|error| no_file(id, path, error))?;
         Ok(FileContent { bytes: Some(bytes), reader: Box::pin(reader) })
     }
 
     async fn list_files(&self, id: &str, at_most: u32) -> Result<FileList, SessionError> {
-        let listed = self.kept(id).await?.session.list_files(at_most as usize).await;
+        let listed = self.live_session(id).await?.session.list_files(at_most as usize).await;
         let (files, truncated) = listed.map_err(|error| no_file(id, "", error))?;
         Ok(FileList { files: files.into_iter().map(file).collect(), truncated })
     }
 
     async fn delete_file(&self, id: &str, path: &str) -> Result<(), SessionError> {
-        let deleted = self.kept(id).await?.session.delete_file(path).await;
+        let deleted = self.live_session(id).await?.session.delete_file(path).await;
         deleted.map_err(|error| no_file(id, path, error))
     }
 }
 
 impl ProjectBackend {
-    async fn kept(&self, id: &str) -> Result<KeptSession, SessionError> {
+    async fn live_session(&self, id: &str) -> Result<KeptSession, SessionError> {
         self.sessions.get(id).await.map_err(no_session)
     }
 
@@ -167,9 +169,9 @@ impl ProjectBackend {
         let limits = &mut execution.request.limits;
         (limits.memory, limits.processes, limits.open_files) =
             (own.memory, own.processes, own.open_files);
-        if execution.durability == Durability::IfAsked {
+        if execution.durability == RunDurability::IfAsked {
             // It waits for a person as long as its host lives: no journal brings a session back.
-            execution.durability = Durability::Never;
+            execution.durability = RunDurability::Never;
         }
         self.executor.execute_in(&kept.session, run, execution, aborted).await
     }
@@ -225,10 +227,10 @@ fn shown_language(language: Language) -> belljar_server::Language {
     }
 }
 
-fn no_session(error: NoSession) -> SessionError {
+fn no_session(error: SessionLookupError) -> SessionError {
     match error {
-        NoSession::Unknown(id) => SessionError::Unknown { id },
-        NoSession::Ended { id, ending } => SessionError::Ended { id, why: ending.message },
+        SessionLookupError::Unknown(id) => SessionError::Unknown { id },
+        SessionLookupError::Ended { id, ending } => SessionError::Ended { id, why: ending.message },
     }
 }
 
@@ -274,12 +276,12 @@ fn no_file(id: &str, path: &str, error: FileError) -> SessionError {
         FileError::Content(error) => {
             SessionError::Refused { why: format!("the content broke off: {error}"), hint: None }
         }
-        FileError::Refused(error) => not_done(&error),
+        FileError::Refused(error) => file_refused(&error),
     }
 }
 
 /// What the system said, in the port's words.
-fn not_done(error: &std::io::Error) -> SessionError {
+fn file_refused(error: &std::io::Error) -> SessionError {
     let kind = error.kind();
     if kind == std::io::ErrorKind::PermissionDenied {
         return SessionError::BadPath { why: "the code has closed it".to_owned() };

@@ -80,28 +80,32 @@ fn parse(
         return Err(QuantityError::Unit(text.to_owned(), unit.to_owned(), example));
     };
     match scaled(number, scale) {
-        Scaled::Value(0) => Err(QuantityError::Zero),
-        Scaled::Value(value) => Ok(value),
-        Scaled::Malformed => Err(QuantityError::Number(text.to_owned(), example)),
-        Scaled::TooLarge => Err(QuantityError::TooLarge(text.to_owned())),
+        ScaledNumber::Value(0) => Err(QuantityError::Zero),
+        ScaledNumber::Value(value) => Ok(value),
+        ScaledNumber::Malformed => Err(QuantityError::Number(text.to_owned(), example)),
+        ScaledNumber::TooLarge => Err(QuantityError::TooLarge(text.to_owned())),
     }
 }
 
-enum Scaled {
+enum ScaledNumber {
     Value(u64),
     Malformed,
     TooLarge,
 }
 
-fn scaled(number: &str, scale: u64) -> Scaled {
+fn scaled(number: &str, scale: u64) -> ScaledNumber {
     if number.bytes().all(|byte| byte.is_ascii_digit()) {
         let value = number.parse::<u64>().ok().and_then(|value| value.checked_mul(scale));
-        return value.map_or(Scaled::TooLarge, Scaled::Value);
+        return value.map_or(ScaledNumber::TooLarge, ScaledNumber::Value);
     }
-    let Ok(value) = number.parse::<f64>() else { return Scaled::Malformed };
+    let Ok(value) = number.parse::<f64>() else { return ScaledNumber::Malformed };
     let value = (value * scale as f64).round();
     // 2^63 is exact as a float, and more than any limit can be.
-    if value < 9_223_372_036_854_775_808.0 { Scaled::Value(value as u64) } else { Scaled::TooLarge }
+    if value < 9_223_372_036_854_775_808.0 {
+        ScaledNumber::Value(value as u64)
+    } else {
+        ScaledNumber::TooLarge
+    }
 }
 
 /// A size for people, in the largest binary unit that divides it, else in the nearest one.

@@ -59,19 +59,19 @@ struct RawPermissions {
     allow: Vec<Rule>,
     ask: Vec<Rule>,
     deny: Vec<Rule>,
-    approval_timeout: Option<Spanned<Quantity>>,
+    approval_timeout: Option<Spanned<RawQuantity>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawResults {
-    max_output_tokens: Option<Spanned<Quantity>>,
+    max_output_tokens: Option<Spanned<RawQuantity>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawCache {
-    ttl: Option<Spanned<Quantity>>,
+    ttl: Option<Spanned<RawQuantity>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -80,9 +80,9 @@ struct RawWorkflows {
     serve: Option<bool>,
     enable_code_execution: Option<bool>,
     enable_shell: Option<bool>,
-    max_running: Option<Spanned<Quantity>>,
-    max_queued: Option<Spanned<Quantity>>,
-    keep_days: Option<Spanned<Quantity>>,
+    max_running: Option<Spanned<RawQuantity>>,
+    max_queued: Option<Spanned<RawQuantity>>,
+    keep_days: Option<Spanned<RawQuantity>>,
 }
 
 macro_rules! raw_retention {
@@ -90,13 +90,13 @@ macro_rules! raw_retention {
         #[derive(Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         struct RawRetention {
-            $($field: Option<Spanned<Quantity>>,)*
-            max_size: Option<Spanned<Quantity>>,
+            $($field: Option<Spanned<RawQuantity>>,)*
+            max_size: Option<Spanned<RawQuantity>>,
         }
 
         impl RawRetention {
             /// What is said about each kind, with the key it is said by.
-            fn ages(&self) -> Vec<(RecordKind, &'static str, &Spanned<Quantity>)> {
+            fn ages(&self) -> Vec<(RecordKind, &'static str, &Spanned<RawQuantity>)> {
                 [$((RecordKind::$kind, stringify!($field), self.$field.as_ref()),)*]
                     .into_iter()
                     .filter_map(|(kind, key, value)| Some((kind, key, value?)))
@@ -122,12 +122,12 @@ macro_rules! raw_limits {
         #[derive(Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         struct $name {
-            $($field: Option<Spanned<Quantity>>,)*
+            $($field: Option<Spanned<RawQuantity>>,)*
             $($extra: $type,)?
         }
 
         impl $name {
-            fn entries(&self) -> Vec<(LimitKey, &Spanned<Quantity>)> {
+            fn entries(&self) -> Vec<(LimitKey, &Spanned<RawQuantity>)> {
                 [$((LimitKey::$key, self.$field.as_ref()),)*]
                     .into_iter()
                     .filter_map(|(key, value)| Some((key, value?)))
@@ -160,9 +160,9 @@ raw_limits!(RawMaximum {});
 
 /// A value with or without a unit, as text.
 #[derive(Debug)]
-struct Quantity(String);
+struct RawQuantity(String);
 
-impl<'de> Deserialize<'de> for Quantity {
+impl<'de> Deserialize<'de> for RawQuantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(QuantityVisitor)
     }
@@ -171,28 +171,28 @@ impl<'de> Deserialize<'de> for Quantity {
 struct QuantityVisitor;
 
 impl Visitor<'_> for QuantityVisitor {
-    type Value = Quantity;
+    type Value = RawQuantity;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a number, or a text with a unit such as \"30s\" or \"512MiB\"")
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Quantity, E> {
-        Ok(Quantity(value.to_string()))
+    fn visit_i64<E>(self, value: i64) -> Result<RawQuantity, E> {
+        Ok(RawQuantity(value.to_string()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Quantity, E> {
-        Ok(Quantity(value.to_string()))
+    fn visit_f64<E>(self, value: f64) -> Result<RawQuantity, E> {
+        Ok(RawQuantity(value.to_string()))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Quantity, E> {
-        Ok(Quantity(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<RawQuantity, E> {
+        Ok(RawQuantity(value.to_owned()))
     }
 }
 
 /// One limit a file states.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stated {
+pub(super) struct LimitEntry {
     pub(super) key: LimitKey,
     pub(super) value: u64,
     pub(super) line: usize,
@@ -210,12 +210,12 @@ impl RawConfig {
     }
 
     /// What `[limits]` states.
-    pub(super) fn defaults(&self) -> Result<Vec<Stated>, ConfigError> {
+    pub(super) fn defaults(&self) -> Result<Vec<LimitEntry>, ConfigError> {
         self.stated("limits", self.file.limits.entries())
     }
 
     /// What `[limits.maximum]` states.
-    pub(super) fn maxima(&self) -> Result<Vec<Stated>, ConfigError> {
+    pub(super) fn maxima(&self) -> Result<Vec<LimitEntry>, ConfigError> {
         self.stated("limits.maximum", self.file.limits.maximum.entries())
     }
 
@@ -372,7 +372,7 @@ impl RawConfig {
         &self,
         section: &'static str,
         key: &'static str,
-        value: Option<&Spanned<Quantity>>,
+        value: Option<&Spanned<RawQuantity>>,
         read: impl Fn(&str) -> Result<T, QuantityError>,
     ) -> Result<Option<T>, ConfigError> {
         let Some(quantity) = value else { return Ok(None) };
@@ -389,12 +389,12 @@ impl RawConfig {
     fn stated(
         &self,
         section: &'static str,
-        entries: Vec<(LimitKey, &Spanned<Quantity>)>,
-    ) -> Result<Vec<Stated>, ConfigError> {
-        let read = |(key, quantity): (LimitKey, &Spanned<Quantity>)| {
+        entries: Vec<(LimitKey, &Spanned<RawQuantity>)>,
+    ) -> Result<Vec<LimitEntry>, ConfigError> {
+        let read = |(key, quantity): (LimitKey, &Spanned<RawQuantity>)| {
             let line = self.line_of(quantity.span().start);
             match key.parse(&quantity.get_ref().0) {
-                Ok(value) => Ok(Stated { key, value, line }),
+                Ok(value) => Ok(LimitEntry { key, value, line }),
                 Err(error) => Err(ConfigError::Value {
                     file: self.path.clone(),
                     line,

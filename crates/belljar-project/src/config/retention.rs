@@ -6,7 +6,7 @@ use crate::Retention;
 use belljar_store::RecordKind;
 
 use super::{
-    ConfigError, Files, RawConfig,
+    ConfigError, ConfigFiles, RawConfig,
     quantity::{self, QuantityError},
 };
 
@@ -22,7 +22,7 @@ const SIZES: &str = "512MiB, 1GB (a plain number is bytes) or \"unlimited\"";
 
 /// Only the operator's file says so: whoever wrote a project has no say in what is known of what it
 /// did.
-pub(super) fn resolve(files: Files<'_>) -> Result<Retention, ConfigError> {
+pub(super) fn resolve(files: ConfigFiles<'_>) -> Result<Retention, ConfigError> {
     files.project.map_or(Ok(()), RawConfig::refuse_retention)?;
     let mut retention = Retention::default();
     let Some(file) = files.operator else { return Ok(retention) };

@@ -14,7 +14,7 @@ use std::{
 use belljar_paths::owner::{Purpose, read_to_string};
 use belljar_tools::{RawServer, ServerConfigError, read_mcp_json};
 
-use super::{DefaultsFrom, Files, LoadError, RawConfig};
+use super::{ConfigFiles, DefaultsOrder, RawConfig, SettingsError};
 
 /// A server as it is configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +24,12 @@ pub struct ConfiguredServer {
     /// Where it starts; the project's root if nothing is said.
     pub directory: Option<PathBuf>,
     /// Whose it is, for what the project's `belljar.toml` may say of it.
-    owner: Owner,
+    owner: ServerOrigin,
 }
 
 /// Where a server is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum ServerOrigin {
     /// In the project's own files.
     Project,
     /// In the user's own file, or in a directory above the project.
@@ -39,7 +39,7 @@ pub enum Owner {
 impl ConfiguredServer {
     /// Whether the project's own files define it.
     pub(super) fn is_of_project(&self) -> bool {
-        self.owner == Owner::Project
+        self.owner == ServerOrigin::Project
     }
 }
 
@@ -50,39 +50,41 @@ impl ConfiguredServer {
      or lower its limits, not set `{key}`: give it another name, with a command or url of its own",
     file = .file.display()
 )]
-pub struct BeyondProject {
+pub struct ServerOverrideError {
     file: PathBuf,
     name: String,
     key: &'static str,
 }
 
 /// Reads a `.mcp.json`. One without servers belongs to somebody who has none.
-pub(super) fn read(path: &Path) -> Result<BTreeMap<String, ConfiguredServer>, LoadError> {
+pub(super) fn read(path: &Path) -> Result<BTreeMap<String, ConfiguredServer>, SettingsError> {
     let text = read_to_string(path, Purpose::Configuration)
-        .map_err(|source| LoadError::ServersUnreadable { path: path.to_owned(), source })?;
+        .map_err(|source| SettingsError::ServersUnreadable { path: path.to_owned(), source })?;
     let servers = match read_mcp_json(&text) {
         Ok(servers) => servers,
         Err(ServerConfigError::NoServers) => BTreeMap::new(),
-        Err(fault) => return Err(LoadError::ServersInvalid { path: path.to_owned(), fault }),
+        Err(fault) => return Err(SettingsError::ServersInvalid { path: path.to_owned(), fault }),
     };
     let directory = path.parent().map(Path::to_owned);
     let configured =
-        |raw| ConfiguredServer { raw, directory: directory.clone(), owner: Owner::Project };
+        |raw| ConfiguredServer { raw, directory: directory.clone(), owner: ServerOrigin::Project };
     Ok(servers.into_iter().map(|(name, raw)| (name, configured(raw))).collect())
 }
 
 /// All servers, each as the nearest definition has it, with all amendments.
 pub(super) fn merge(
-    files: Files<'_>,
+    files: ConfigFiles<'_>,
     mut foreign: BTreeMap<String, ConfiguredServer>,
-) -> Result<BTreeMap<String, ConfiguredServer>, BeyondProject> {
+) -> Result<BTreeMap<String, ConfiguredServer>, ServerOverrideError> {
     let root = files.project.and_then(|file| file.path().parent());
     for server in foreign.values_mut() {
         server.owner = owner(root, server.directory.as_deref());
     }
     let of_operator = files.operator.into_iter().flat_map(|file| {
         let own = definitions(file, None);
-        own.map(|(name, server)| (name, ConfiguredServer { owner: Owner::Outside, ..server }))
+        own.map(|(name, server)| {
+            (name, ConfiguredServer { owner: ServerOrigin::Outside, ..server })
+        })
     });
     let of_project = files.project.into_iter().flat_map(|file| {
         let directory = file.path().parent().filter(|parent| parent.is_absolute());
@@ -90,12 +92,12 @@ pub(super) fn merge(
     });
     let mut all = BTreeMap::new();
     match files.order {
-        DefaultsFrom::ProjectFirst => {
+        DefaultsOrder::ProjectFirst => {
             all.extend(of_operator);
             all.extend(foreign);
             all.extend(of_project);
         }
-        DefaultsFrom::OperatorFirst => {
+        DefaultsOrder::OperatorFirst => {
             all.extend(foreign);
             all.extend(of_project);
             all.extend(of_operator);
@@ -108,11 +110,11 @@ pub(super) fn merge(
             let nothing = || ConfiguredServer {
                 raw: RawServer::default(),
                 directory: None,
-                owner: Owner::Project,
+                owner: ServerOrigin::Project,
             };
             let server = all.entry(name.clone()).or_insert_with(nothing);
             if is_project && !server.is_of_project() {
-                restrict(&mut server.raw, raw).map_err(|key| BeyondProject {
+                restrict(&mut server.raw, raw).map_err(|key| ServerOverrideError {
                     file: file.path().to_owned(),
                     name: name.clone(),
                     key,
@@ -126,11 +128,11 @@ pub(super) fn merge(
 }
 
 /// Whose a `.mcp.json` in `directory` is for a project in `root`.
-fn owner(root: Option<&Path>, directory: Option<&Path>) -> Owner {
+fn owner(root: Option<&Path>, directory: Option<&Path>) -> ServerOrigin {
     let is_above = |root: &Path, directory: &Path| root != directory && root.starts_with(directory);
     match (root, directory) {
-        (Some(root), Some(directory)) if is_above(root, directory) => Owner::Outside,
-        _ => Owner::Project,
+        (Some(root), Some(directory)) if is_above(root, directory) => ServerOrigin::Outside,
+        _ => ServerOrigin::Project,
     }
 }
 
@@ -142,7 +144,10 @@ fn definitions(
     let definitions = file.servers().iter().filter(|(_, raw)| is_definition(raw));
     definitions.map(move |(name, raw)| {
         let directory = directory.clone();
-        (name.clone(), ConfiguredServer { raw: raw.clone(), directory, owner: Owner::Project })
+        (
+            name.clone(),
+            ConfiguredServer { raw: raw.clone(), directory, owner: ServerOrigin::Project },
+        )
     })
 }
 

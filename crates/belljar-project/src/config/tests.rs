@@ -7,20 +7,20 @@ use belljar_store::RecordKind;
 use belljar_tools::{AuditTiming, Rule};
 use belljar_workflow_formats::CodeExecution;
 
-use super::{DefaultsFrom, Files, LimitKey, RawConfig, Settings};
+use super::{ConfigFiles, DefaultsOrder, LimitKey, ProjectSettings, RawConfig};
 
 fn file(name: &str, text: &str) -> RawConfig {
     RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
 }
 
-fn resolve(operator: &str, project: &str) -> Result<Settings, String> {
+fn resolve(operator: &str, project: &str) -> Result<ProjectSettings, String> {
     let (operator, project) = (file("user.toml", operator), file("belljar.toml", project));
-    let files = Files {
+    let files = ConfigFiles {
         operator: Some(&operator),
         project: Some(&project),
-        order: DefaultsFrom::ProjectFirst,
+        order: DefaultsOrder::ProjectFirst,
     };
-    Settings::resolve(files).map_err(|error| error.to_string())
+    ProjectSettings::resolve(files).map_err(|error| error.to_string())
 }
 
 fn broken(text: &str) -> String {
@@ -32,10 +32,10 @@ fn broken(text: &str) -> String {
 
 #[test]
 fn a6_without_files_the_built_in_values_hold() {
-    let settings = Settings::resolve(Files {
+    let settings = ProjectSettings::resolve(ConfigFiles {
         operator: None,
         project: None,
-        order: DefaultsFrom::ProjectFirst,
+        order: DefaultsOrder::ProjectFirst,
     })
     .unwrap();
     assert_eq!(settings.limits(&[]), Limits::DEFAULT);

@@ -10,7 +10,7 @@ use std::{
 use belljar_tools::{AuditTiming, Policy};
 use serde::Serialize;
 
-use super::{ConfigError, Files, raw::RawConfig, servers::ConfiguredServer};
+use super::{ConfigError, ConfigFiles, raw::RawConfig, servers::ConfiguredServer};
 
 /// How long a person has to decide, if no file says otherwise.
 const APPROVAL_TIMEOUT: Duration = Duration::from_secs(600);
@@ -23,7 +23,7 @@ pub struct ToolSettings {
     /// Who may call what.
     pub policy: Policy,
     /// What the project would allow and may not.
-    pub not_counted: Vec<NotCounted>,
+    pub not_counted: Vec<IgnoredRule>,
     /// How long a person has to decide.
     pub approval_timeout: Duration,
     /// A value larger than this is stored, and a summary takes its place.
@@ -38,7 +38,7 @@ impl ToolSettings {
     /// Everything but the servers and what the project allows of them. The rules of all files hold
     /// at once: deny comes before ask before allow, so no project undoes what its user denies or
     /// wants to be asked about.
-    pub(super) fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn resolve(files: ConfigFiles<'_>) -> Result<Self, ConfigError> {
         let mut settings = Self {
             servers: BTreeMap::new(),
             policy: Policy::default(),
@@ -69,7 +69,7 @@ impl ToolSettings {
     /// with somebody else's repository, and the user's servers have the user's credentials.
     pub(super) fn with_servers(
         mut self,
-        files: Files<'_>,
+        files: ConfigFiles<'_>,
         servers: BTreeMap<String, ConfiguredServer>,
     ) -> Self {
         let names = |is_own: bool| {
@@ -87,7 +87,7 @@ impl ToolSettings {
                 names(false).filter(|name| rule.may_concern_server(name)).collect();
             if !concerned.is_empty() {
                 let (file, rule) = (file.to_owned(), rule.to_string());
-                self.not_counted.push(NotCounted { file, rule, servers: concerned });
+                self.not_counted.push(IgnoredRule { file, rule, servers: concerned });
             }
             self.policy.allow.push(rule.clone().only_of(own.clone()));
         }
@@ -98,13 +98,13 @@ impl ToolSettings {
 
 /// A rule of the project's file that does not count for some servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NotCounted {
+pub struct IgnoredRule {
     file: PathBuf,
     rule: String,
     servers: Vec<String>,
 }
 
-impl fmt::Display for NotCounted {
+impl fmt::Display for IgnoredRule {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, rule, servers } = self;
         write!(
@@ -118,7 +118,7 @@ impl fmt::Display for NotCounted {
 }
 
 /// When audit rows are on disk. Only the operator's own file may give some of them up.
-fn audit(files: Files<'_>) -> Result<AuditTiming, ConfigError> {
+fn audit(files: ConfigFiles<'_>) -> Result<AuditTiming, ConfigError> {
     files.project.map_or(Ok(()), RawConfig::refuse_lose_rows)?;
     Ok(match files.operator.and_then(RawConfig::loses_audit_rows) {
         Some(true) => AuditTiming::Behind,

@@ -4,7 +4,7 @@
 use crate::{MAX_QUEUED, MAX_RUNNING};
 use belljar_workflow_formats::CodeExecution;
 
-use super::{ConfigError, Files, RawConfig};
+use super::{ConfigError, ConfigFiles, RawConfig};
 
 /// What clients of `serve` may do with workflows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct WorkflowSettings {
 impl WorkflowSettings {
     /// What the operator's file says no to, no project's file says yes to; of two numbers the lower
     /// one counts.
-    pub(super) fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn resolve(files: ConfigFiles<'_>) -> Result<Self, ConfigError> {
         let all = || [files.operator, files.project].into_iter().flatten();
         let is_on = |says: fn(&RawConfig) -> Option<bool>| {
             let said = [files.operator.and_then(says), files.project.and_then(says)];

@@ -26,7 +26,7 @@ const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What became of a run that was resumed.
 #[derive(Debug)]
-pub enum Resumed {
+pub enum ResumeOutcome {
     /// It went on from where it was.
     Ran(Box<RunResult>),
     /// It had ended before; this is its result.
@@ -81,8 +81,8 @@ impl Executor {
         let started_ms = now_ms();
         let seed = seed();
         // Before it is in the store: nobody is to find it there and think that nobody has it.
-        let Some(entered) = self.under_way.enter(&id) else {
-            return not_kept(id, "a run of this name is under way");
+        let Some(active) = self.active_runs.enter(&id) else {
+            return not_durable(id, "a run of this name is under way");
         };
         let begun = async {
             let run = NewRun {
@@ -102,10 +102,10 @@ impl Executor {
         execution.observer.run_begins(&id);
         let lease = match begun {
             Ok(lease) => lease,
-            Err(error) => return not_kept(id, &error),
+            Err(error) => return not_durable(id, &error),
         };
         let durable = Durable { seed, now_ms: started_ms as f64 };
-        self.run_durable(execution, store, (lease, entered), durable, abort).await
+        self.run_durable(execution, store, (lease, active), durable, abort).await
     }
 
     /// Starts a run again that was begun with a journal, and lets it go on from where it was.
@@ -114,32 +114,32 @@ impl Executor {
         id: &str,
         observer: Arc<dyn Observer>,
         abort: impl Future<Output = ()>,
-    ) -> Result<Resumed, ResumeError> {
-        self.go_on(id, ClaimReason::Asked, observer, abort).await
+    ) -> Result<ResumeOutcome, ResumeError> {
+        self.resume_claiming(id, ClaimReason::Asked, observer, abort).await
     }
 
     /// The same for a run that nobody asked for: a host found that nobody has it.
-    pub(crate) async fn take_up(
+    pub(crate) async fn resume_found(
         &self,
         id: &str,
         observer: Arc<dyn Observer>,
         abort: impl Future<Output = ()>,
-    ) -> Result<Resumed, ResumeError> {
-        self.go_on(id, ClaimReason::Found, observer, abort).await
+    ) -> Result<ResumeOutcome, ResumeError> {
+        self.resume_claiming(id, ClaimReason::Found, observer, abort).await
     }
 
-    async fn go_on(
+    async fn resume_claiming(
         &self,
         id: &str,
         why: ClaimReason,
         observer: Arc<dyn Observer>,
         abort: impl Future<Output = ()>,
-    ) -> Result<Resumed, ResumeError> {
+    ) -> Result<ResumeOutcome, ResumeError> {
         let store = self.store.as_ref().ok_or(ResumeError::NoStore)?;
         let record = store.run(id).await?.ok_or_else(|| ResumeError::Unknown(id.to_owned()))?;
         let unreadable = |source| ResumeError::Unreadable { id: id.to_owned(), source };
         if let Some(result) = record.result_json {
-            return RawValue::from_string(result).map(Resumed::Ended).map_err(unreadable);
+            return RawValue::from_string(result).map(ResumeOutcome::Ended).map_err(unreadable);
         }
         if !record.summary.durable {
             return Err(ResumeError::NotDurable(id.to_owned()));
@@ -150,8 +150,8 @@ impl Executor {
         };
         let owner = &record.summary.owner;
         let is_running = record.summary.status == RUNNING && is_owner_alive(owner);
-        let entered = self.under_way.enter(id).filter(|_| !is_running);
-        let entered = entered.ok_or_else(|| still_running(owner))?;
+        let active = self.active_runs.enter(id).filter(|_| !is_running);
+        let active = active.ok_or_else(|| still_running(owner))?;
         let RunRecord { summary, code, request_json, .. } = record;
         let stored: StoredRequest = serde_json::from_str(&request_json).map_err(unreadable)?;
         let tools = stored.tools.clone();
@@ -177,16 +177,16 @@ impl Executor {
         crash_point("claimed");
         let durable = Durable { seed: summary.seed, now_ms: summary.started_ms as f64 };
         self.post(id, "code_execution_resumed", &lease.fence).await;
-        let end = self.expect_end(id);
-        let result = self.run_durable(execution, store, (lease, entered), durable, abort).await;
-        Ok(Resumed::Ran(Box::new(self.finish(end, result, max_output_tokens).await)))
+        let end = self.guard_end(id);
+        let result = self.run_durable(execution, store, (lease, active), durable, abort).await;
+        Ok(ResumeOutcome::Ran(Box::new(self.finish(end, result, max_output_tokens).await)))
     }
 
     async fn run_durable(
         &self,
         execution: Execution,
         store: &Store,
-        (lease, entered): (Lease, ActiveGuard),
+        (lease, active): (Lease, ActiveGuard),
         durable: Durable,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
@@ -203,22 +203,23 @@ impl Executor {
             observer,
         };
         let Some(bridge) = &self.bridge else {
-            return not_kept(id, "there is no bridge to keep a journal of");
+            return not_durable(id, "there is no bridge to keep a journal of");
         };
         let began_ms = durable.now_ms;
         let (tools, far) = ToolLink::pair(Some(durable));
-        let link::Far { asks, sink } = link::Far::of(far);
+        let link::BridgeEnd { asks, sink } = link::BridgeEnd::new(far);
         let journal = (store.clone(), lease.clone());
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await;
         let calls = match calls {
             Ok(calls) => calls,
-            Err(error) => return not_kept(id, &error.to_string()),
+            Err(error) => return not_durable(id, &error.to_string()),
         };
-        let given_up = GivenUp { executor: self.clone(), run: Some((lease.clone(), entered)) };
+        let abandon_guard =
+            AbandonGuard { executor: self.clone(), run: Some((lease.clone(), active)) };
         let bridged = Bridged { id, tools: Some(tools), listener };
         let run = self.sandbox.run_bridged(request, Some(bridged), abort);
         let (mut result, finished) = tokio::join!(run, link::serve(calls, asks));
-        let _entered = given_up.not();
+        let _active = abandon_guard.disarm();
         result.tools = report.unwrap_or_default();
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
             let error = Some(link::run_error(diverged));
@@ -226,18 +227,18 @@ impl Executor {
                 RunResult { status: Status::Failed, success: false, exit_code: 1, error, ..result };
         }
         crash_point("finished");
-        self.settle(store, &lease, result, max_output_tokens).await
+        self.save_end(store, &lease, result, max_output_tokens).await
     }
 
     /// Writes down how a run ended; one that can go on later is only set aside.
-    async fn settle(
+    async fn save_end(
         &self,
         store: &Store,
         lease: &Lease,
         result: RunResult,
         max_output_tokens: Option<u32>,
     ) -> RunResult {
-        let result = self.as_stopped(result);
+        let result = self.mark_interrupted(result);
         let end = match result.status {
             Status::Completed | Status::Failed => {
                 // Whoever asks for it later gets what whoever waits for it gets.
@@ -247,24 +248,24 @@ impl Executor {
                 }
                 let json = serde_json::to_string(&kept).unwrap_or_default();
                 let status = if result.success { "completed" } else { "failed" };
-                Standing { status, result: Some(json) }
+                RunEnd { status, result: Some(json) }
             }
-            Status::Aborted => Standing::of(ABORTED),
-            Status::Interrupted => Standing::of(INTERRUPTED),
-            Status::ApprovalRequired => Standing::of("approval_required"),
-            Status::InDoubt => Standing::of("in_doubt"),
+            Status::Aborted => RunEnd::with_status(ABORTED),
+            Status::Interrupted => RunEnd::with_status(INTERRUPTED),
+            Status::ApprovalRequired => RunEnd::with_status("approval_required"),
+            Status::InDoubt => RunEnd::with_status("in_doubt"),
         };
         if let Err(error) = end.write(store, lease).await {
             // Its calls are in the journal; only its end is not.
             tracing::error!(error = &error as &dyn std::error::Error, "a run's end was not kept");
-            end.write_later(store, lease, &error);
+            end.retry_write(store, lease, &error);
         }
         result
     }
 
     /// A run that was stopped because its host stops is not given up: it goes on with the next.
-    fn as_stopped(&self, result: RunResult) -> RunResult {
-        if result.status != Status::Aborted || !self.stops() {
+    fn mark_interrupted(&self, result: RunResult) -> RunResult {
+        if result.status != Status::Aborted || !self.is_stopping() {
             return result;
         }
         let error = RunError::new(ErrorCode::RunInterrupted, "the host stopped")
@@ -273,25 +274,25 @@ impl Executor {
     }
 
     /// Ends a run that nobody has. It does not go on by itself any more; a person can resume it.
-    pub(crate) async fn end_run(&self, run: &RunSummary) -> Result<EndedRun, StoreError> {
-        let Some(store) = &self.store else { return Ok(EndedRun::Elsewhere) };
+    pub(crate) async fn end_run(&self, run: &RunSummary) -> Result<EndRunOutcome, StoreError> {
+        let Some(store) = &self.store else { return Ok(EndRunOutcome::Elsewhere) };
         let is_had = run.status == RUNNING && is_owner_alive(&run.owner);
-        let entered = self.under_way.enter(&run.id).filter(|_| !is_had);
-        let Some(_entered) = entered else { return Ok(EndedRun::Elsewhere) };
+        let active = self.active_runs.enter(&run.id).filter(|_| !is_had);
+        let Some(_active) = active else { return Ok(EndRunOutcome::Elsewhere) };
         let seen = Lease { run_id: run.id.clone(), fence: run.fence };
         match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
             Ok(lease) => store.set_run_status(&lease, ABORTED, now_ms()).await?,
-            Err(StoreError::Fenced { .. }) => return Ok(EndedRun::Elsewhere),
+            Err(StoreError::Fenced { .. }) => return Ok(EndRunOutcome::Elsewhere),
             Err(error) => return Err(error),
         }
         self.post(&run.id, super::FAILED, &serde_json::json!({ "status": ABORTED })).await;
-        Ok(EndedRun::Aborted)
+        Ok(EndRunOutcome::Aborted)
     }
 }
 
 /// What became of a run that was to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EndedRun {
+pub(crate) enum EndRunOutcome {
     /// It has ended.
     Aborted,
     /// Somebody has it, here or elsewhere.
@@ -300,14 +301,14 @@ pub(crate) enum EndedRun {
 
 /// Where a run is when its host has let go of it.
 #[derive(Debug, Clone)]
-struct Standing {
+struct RunEnd {
     status: &'static str,
     /// Its result, if it has ended.
     result: Option<String>,
 }
 
-impl Standing {
-    fn of(status: &'static str) -> Self {
+impl RunEnd {
+    fn with_status(status: &'static str) -> Self {
         Self { status, result: None }
     }
 
@@ -320,7 +321,7 @@ impl Standing {
 
     /// Tries again until it is written: as long as it is not, nobody else can know that the run has
     /// been let go of. A run that somebody claims meanwhile is theirs to write about.
-    fn write_later(self, store: &Store, lease: &Lease, error: &StoreError) {
+    fn retry_write(self, store: &Store, lease: &Lease, error: &StoreError) {
         if let StoreError::Fenced { .. } | StoreError::UnknownRun(_) = error {
             return;
         }
@@ -357,35 +358,35 @@ fn ended_by_itself(result: &RunResult) -> bool {
 }
 
 /// A run whose caller loses interest half way is set aside, so that it can be resumed.
-struct GivenUp {
+struct AbandonGuard {
     executor: Executor,
     run: Option<(Lease, ActiveGuard)>,
 }
 
-impl GivenUp {
+impl AbandonGuard {
     /// It was not: here is that it is still under way.
-    fn not(mut self) -> Option<ActiveGuard> {
-        self.run.take().map(|(_, entered)| entered)
+    fn disarm(mut self) -> Option<ActiveGuard> {
+        self.run.take().map(|(_, active)| active)
     }
 }
 
-impl Drop for GivenUp {
+impl Drop for AbandonGuard {
     fn drop(&mut self) {
-        let Some((lease, entered)) = self.run.take() else { return };
+        let Some((lease, active)) = self.run.take() else { return };
         let Some(store) = self.executor.store.clone() else { return };
-        let status = if self.executor.stops() { INTERRUPTED } else { ABORTED };
+        let status = if self.executor.is_stopping() { INTERRUPTED } else { ABORTED };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let written = Standing::of(status).write(&store, &lease).await;
+                let written = RunEnd::with_status(status).write(&store, &lease).await;
                 // Under way until then: nobody is to find it and go on with it.
-                drop(entered);
+                drop(active);
                 written
             });
         }
     }
 }
 
-fn not_kept(id: String, why: &str) -> RunResult {
+fn not_durable(id: String, why: &str) -> RunResult {
     let message = format!("the run could not be made durable, so it was not started: {why}");
     let error = RunError::new(ErrorCode::SandboxFailed, message);
     RunResult { id, ..unrun(Status::Failed, error) }

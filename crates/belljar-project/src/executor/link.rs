@@ -5,14 +5,14 @@ use belljar_tools::{Ask as BridgeAsk, Delivery, RunBridge, StopReason};
 use tokio::sync::mpsc;
 
 /// The bridge's end, taken apart.
-pub(super) struct Far<S> {
+pub(super) struct BridgeEnd<S> {
     pub(super) asks: mpsc::UnboundedReceiver<Ask>,
     /// Passes on what the bridge delivers.
     pub(super) sink: S,
 }
 
-impl Far<()> {
-    pub(super) fn of(far: BridgeLink) -> Far<impl Fn(Delivery) + Send + Sync + 'static> {
+impl BridgeEnd<()> {
+    pub(super) fn new(far: BridgeLink) -> BridgeEnd<impl Fn(Delivery) + Send + Sync + 'static> {
         let BridgeLink { asks, inputs, waits_for_person } = far;
         let sink = move |delivery| {
             let input = match delivery {
@@ -27,7 +27,7 @@ impl Far<()> {
             // A run that is over needs nothing any more.
             let _ = inputs.send(input);
         };
-        Far { asks, sink }
+        BridgeEnd { asks, sink }
     }
 }
 

@@ -14,7 +14,7 @@ use super::{Executor, RUNNING, is_owner_alive, link, now_ms, this_process};
 /// What the language of a record is that has no code.
 const LANGUAGE: &str = "tool";
 /// How often it is looked whether who has the call is done with it.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A call to be made.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Executor {
             Err(error) => return OneCallEnd::Lost(error.to_string()),
         };
         let OneCall { id, caller, tool, arguments, grants, tool_timeout, observer } = call;
-        let _under_way = self.under_way.enter(&id);
+        let _under_way = self.active_runs.enter(&id);
         let code = String::new();
         let run = RunContext { run_id: id.clone(), caller, grants, tool_timeout, code, observer };
         let journal = (store.clone(), lease.clone());
@@ -98,7 +98,7 @@ impl Executor {
                 return Ok((seen, true));
             }
             let is_running = summary.status == RUNNING && is_owner_alive(&summary.owner);
-            if !is_running && !self.under_way.has(&call.id) {
+            if !is_running && !self.active_runs.has(&call.id) {
                 match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
                     Ok(lease) => return Ok((lease, false)),
                     // Somebody else was faster.
@@ -106,7 +106,7 @@ impl Executor {
                     Err(error) => return Err(error),
                 }
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

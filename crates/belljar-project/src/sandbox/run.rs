@@ -14,14 +14,14 @@ use super::{Sandbox, unrun};
 /// Code to run, and what it may use.
 #[derive(Debug)]
 #[must_use = "nothing runs until `run` is called"]
-pub struct Run<'a> {
+pub struct RunBuilder<'a> {
     sandbox: &'a Sandbox,
     request: RunRequest,
     cpu: Option<Duration>,
     bad_context: Option<String>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> RunBuilder<'a> {
     pub(super) fn new(sandbox: &'a Sandbox, language: Language, code: String) -> Self {
         let mut request = RunRequest::new(language, code);
         request.limits = sandbox.limits;

@@ -13,7 +13,7 @@ use super::Sandbox;
 /// A session to be made, with what it may use still to be said.
 #[derive(Debug)]
 #[must_use = "there is no session until `open` is called"]
-pub struct OpenSession<'a> {
+pub struct SessionBuilder<'a> {
     sandbox: &'a Sandbox,
     request: SessionRequest,
 }
@@ -53,9 +53,9 @@ pub struct Session {
 
 impl Sandbox {
     /// A session to be made, in one language.
-    pub fn session(&self, language: Language) -> OpenSession<'_> {
+    pub fn session(&self, language: Language) -> SessionBuilder<'_> {
         let request = SessionRequest { limits: self.limits, ..SessionRequest::new(language) };
-        OpenSession { sandbox: self, request }
+        SessionBuilder { sandbox: self, request }
     }
 
     /// A session, exactly as the request says.
@@ -66,7 +66,7 @@ impl Sandbox {
     }
 }
 
-impl OpenSession<'_> {
+impl SessionBuilder<'_> {
     /// What the session may use, and each run in it unless it says otherwise.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.request.limits = limits;

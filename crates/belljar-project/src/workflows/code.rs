@@ -14,34 +14,38 @@ use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, TaskStart, TaskWork}
 use serde_json::value::to_raw_value;
 
 use super::{
-    allowed,
-    known::qualified,
-    node,
-    performer::{Driven, Hands, cancelled},
+    allowed, node,
+    performer::{DrivenWorkflow, TaskPerformer, cancelled},
     ran::Ran,
+    tool_facts::qualified,
     tools::Watch,
 };
-use crate::{Durability, Execution, ResumeError, Resumed, now_ms};
+use crate::{Execution, ResumeError, ResumeOutcome, RunDurability, now_ms};
 
 /// How often it is looked whether a person has decided.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How often a run is resumed that stops for a person whom nobody asks.
-const MOST_IN_VAIN: u32 = 10;
+const MAX_FAILED_RESUMES: u32 = 10;
 
 /// How much of a key is in the name of a run.
 const KEY_LETTERS: usize = 32;
 
 /// Code that is to run, with what it gets.
-pub(super) struct Asked<'a> {
+pub(super) struct CodeTask<'a> {
     pub(super) code: &'a Code,
     pub(super) tools: ToolGrants,
     pub(super) limits: Limits,
     pub(super) grants: Grants,
 }
 
-impl Hands {
-    pub(super) async fn run_code(&self, job: &Job, driven: &Driven, code: &Code) -> TaskOutcome {
-        let grants = match driven.terms.grants(&code.grants) {
+impl TaskPerformer {
+    pub(super) async fn run_code(
+        &self,
+        job: &Job,
+        driven: &DrivenWorkflow,
+        code: &Code,
+    ) -> TaskOutcome {
+        let grants = match driven.permissions.grants(&code.grants) {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
@@ -51,15 +55,15 @@ impl Hands {
             limits.inodes = 1;
         }
         let tools = self.tools_of(code, job.start.speculative).await;
-        self.run_asked(job, driven, Asked { code, tools, limits, grants }).await
+        self.run_code_task(job, driven, CodeTask { code, tools, limits, grants }).await
     }
 
     /// Runs code, or goes on with it, to its end.
-    pub(super) async fn run_asked(
+    pub(super) async fn run_code_task(
         &self,
         job: &Job,
-        driven: &Driven,
-        asked: Asked<'_>,
+        driven: &DrivenWorkflow,
+        asked: CodeTask<'_>,
     ) -> TaskOutcome {
         let id = run_id(&job.start);
         let Some(store) = self.executor.store() else { return cancelled(false) };
@@ -76,7 +80,7 @@ impl Hands {
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let (code, shape) = (asked.code, asked.code.shape);
         let ran = match record {
-            Some(_) => self.go_on(&id, job, &watch).await,
+            Some(_) => self.resume_run(&id, job, &watch).await,
             None => Ok({
                 let request = match self.request(job, asked, directory.as_deref()) {
                     Ok(execution) => execution,
@@ -120,10 +124,10 @@ impl Hands {
     fn request(
         &self,
         job: &Job,
-        asked: Asked<'_>,
+        asked: CodeTask<'_>,
         directory: Option<&std::path::Path>,
     ) -> Result<Execution, TaskFailure> {
-        let Asked { code, tools, limits, grants } = asked;
+        let CodeTask { code, tools, limits, grants } = asked;
         let Some(language) = language(&code.language) else {
             let message = format!("there is no engine for `{}`", code.language);
             return Err(TaskFailure {
@@ -143,7 +147,7 @@ impl Hands {
         Ok(Execution {
             tools,
             intent: code.intent.clone(),
-            durability: Durability::Always,
+            durability: RunDurability::Always,
             ..Execution::new(request, "")
         })
     }
@@ -172,16 +176,21 @@ impl Hands {
     }
 
     /// Goes on with a run that was begun before, once nobody else is at it.
-    async fn go_on(&self, id: &str, job: &Job, watch: &Arc<Watch>) -> Result<Ran, TaskFailure> {
+    async fn resume_run(
+        &self,
+        id: &str,
+        job: &Job,
+        watch: &Arc<Watch>,
+    ) -> Result<Ran, TaskFailure> {
         loop {
             let cancel = job.cancel.clone();
             let began = Instant::now();
             let error = match self.executor.resume(id, watch.clone(), cancel.cancelled()).await {
-                Ok(Resumed::Ran(result)) => {
+                Ok(ResumeOutcome::Ran(result)) => {
                     self.measure(job, &result, began.elapsed());
                     return Ok(Ran::of(&result));
                 }
-                Ok(Resumed::Ended(json)) => return Ok(Ran::read(json.get())),
+                Ok(ResumeOutcome::Ended(json)) => return Ok(Ran::read(json.get())),
                 Err(error) => error,
             };
             let is_busy = matches!(error, ResumeError::StillRunning { .. });
@@ -193,7 +202,7 @@ impl Hands {
                 });
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 () = job.cancel.cancelled() => {}
             }
         }
@@ -220,24 +229,24 @@ impl Hands {
         watch: &Arc<Watch>,
     ) -> Result<Ran, TaskFailure> {
         let Some(store) = self.executor.store() else { return Ok(ran) };
-        let (mut told, mut in_vain) = (Vec::new(), 0);
+        let (mut told, mut failed_resumes) = (Vec::new(), 0);
         while matches!(ran.status.as_str(), "in_doubt" | "approval_required") {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
             let mut of_run = pending.into_iter().filter(|one| one.asked.run_id == id).peekable();
             if of_run.peek().is_none() {
                 told.iter().for_each(|over: &String| self.options.observer.approval_over(over));
                 told.clear();
-                if in_vain == MOST_IN_VAIN {
+                if failed_resumes == MAX_FAILED_RESUMES {
                     return Ok(ran);
                 }
-                in_vain += 1;
-                ran = self.go_on(id, job, watch).await?;
+                failed_resumes += 1;
+                ran = self.resume_run(id, job, watch).await?;
                 tokio::select! {
-                    () = tokio::time::sleep(LOOK_EVERY * (in_vain - 1)) => continue,
+                    () = tokio::time::sleep(POLL_INTERVAL * (failed_resumes - 1)) => continue,
                     () = job.cancel.cancelled() => return Ok(ran),
                 }
             }
-            in_vain = 0;
+            failed_resumes = 0;
             for approval in of_run {
                 if !told.contains(&approval.asked.id) {
                     told.push(approval.asked.id.clone());
@@ -245,7 +254,7 @@ impl Hands {
                 }
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 () = job.cancel.cancelled() => return Ok(ran),
             }
         }

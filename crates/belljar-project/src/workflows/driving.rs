@@ -13,7 +13,7 @@ use belljar_workflow::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Shared, retention, walk};
+use super::{WorkflowsInner, retention, walk};
 use crate::{
     active::ActiveIds,
     executor::{is_owner_this_process, this_process},
@@ -23,7 +23,7 @@ use crate::{
 /// Who asks when a person at a command line does. Workflows they stop stay stopped.
 const PERSON: &str = "cli";
 /// After so many times in a row without getting further, a workflow is left alone.
-const MOST_IN_VAIN: u32 = 3;
+const MAX_FAILED_RESUMES: u32 = 3;
 /// What the store calls one that was made and has not begun.
 const CREATED: &str = "created";
 /// Workflows of one status that are looked at when some are taken over.
@@ -36,7 +36,7 @@ const SHORTEST_REST_MS: u64 = 10_000;
 
 /// When a driver leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
+pub(super) enum DriveUntil {
     /// When the workflow has ended.
     Ended,
     /// When only a command could change anything.
@@ -47,29 +47,29 @@ pub(super) enum Until {
 
 /// Drives a workflow until there is a reason to leave it.
 pub(super) async fn run(
-    shared: &Shared,
+    inner: &WorkflowsInner,
     id: &str,
     stop: &CancellationToken,
-    (until, why): (Until, Why),
+    (until, why): (DriveUntil, Why),
 ) -> Result<DriveResult, DriveError> {
-    let Some(_entered) = shared.under_way.enter(id) else {
+    let Some(_active) = inner.active.enter(id) else {
         let (flow, owner) = (id.to_owned(), this_process());
         return Err(WorkflowStoreError::Held { flow, owner, until_ms: i64::MAX }.into());
     };
-    let engine = shared.workflows.store();
+    let engine = inner.workflows.store();
     let row = engine.find(id).await?.ok_or_else(|| WorkflowStoreError::Unknown(id.to_owned()))?;
-    free(engine, &row).await;
+    void_dead_claim(engine, &row).await;
     let mut options = DriverOptions { why, ..DriverOptions::new(this_process()) };
     options.idle = match until {
-        Until::Ended => WhenIdle::Stay,
-        Until::Idle => WhenIdle::Leave,
-        Until::Resting => WhenIdle::Rest { at_least_ms: SHORTEST_REST_MS },
+        DriveUntil::Ended => WhenIdle::Stay,
+        DriveUntil::Idle => WhenIdle::Leave,
+        DriveUntil::Resting => WhenIdle::Rest { at_least_ms: SHORTEST_REST_MS },
     };
-    let driver = Driver::new(Arc::clone(engine), Arc::clone(&shared.hands), options);
+    let driver = Driver::new(Arc::clone(engine), Arc::clone(&inner.performer), options);
     // That it is taken up is counted before it is so much as read: that may be what ends its host. The
     // claim is kept, so that nobody else counts the same.
     let claim = driver.claim(id).await?;
-    if let Err(error) = prepare(shared, &row).await {
+    if let Err(error) = prepare(inner, &row).await {
         driver.give_up(claim).await;
         return Err(error);
     }
@@ -79,50 +79,51 @@ pub(super) async fn run(
     let driven = loop {
         tokio::select! {
             driven = &mut driving => break driven,
-            () = shared.stop.cancelled(), if !halt.is_cancelled() => halt.cancel(),
+            () = inner.stop.cancelled(), if !halt.is_cancelled() => halt.cancel(),
         }
     };
-    shared.hands.leave(id).await;
+    inner.performer.end(id).await;
     if driven.is_ok() {
-        retention::sweep(engine, id, &shared.hands.options.scratch).await;
+        retention::sweep(engine, id, &inner.performer.options.scratch).await;
     }
     driven
 }
 
 /// The same in the background when its turn comes, unless it is driven or waits here.
-pub(super) fn drive(shared: &Arc<Shared>, id: &str, why: Why) {
-    if !shared.under_way.has(id) {
-        shared.queue.put(id, why);
+pub(super) fn drive(inner: &Arc<WorkflowsInner>, id: &str, why: Why) {
+    if !inner.active.has(id) {
+        inner.queue.push(id, why);
     }
-    begin(shared);
+    start_queued(inner);
 }
 
 /// Begins with those that wait, as far as there is room.
-fn begin(shared: &Arc<Shared>) {
-    while !shared.stop.is_cancelled()
-        && let Some(turn) = shared.queue.next()
+fn start_queued(inner: &Arc<WorkflowsInner>) {
+    while !inner.stop.is_cancelled()
+        && let Some(slot) = inner.queue.take_next()
     {
-        let of = Arc::clone(shared);
-        let mut background = shared.background.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = Arc::clone(inner);
+        let mut background = inner.background.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that have ended need not be remembered.
         while background.try_join_next().is_some() {}
         background.spawn(async move {
             let never = CancellationToken::new();
-            if let Err(error) = run(&of, turn.id(), &never, (Until::Resting, turn.why())).await {
+            if let Err(error) = run(&of, slot.id(), &never, (DriveUntil::Resting, slot.why())).await
+            {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, id = turn.id(), "a workflow was not driven on");
+                tracing::warn!(error, id = slot.id(), "a workflow was not driven on");
             }
-            drop(turn);
-            begin(&of);
+            drop(slot);
+            start_queued(&of);
         });
     }
 }
 
 /// Tells the performer what it has to know of a workflow.
-async fn prepare(shared: &Shared, row: &FlowRow) -> Result<(), DriveError> {
-    let machine = shared.workflows.look(&row.id, None).await.map_err(drive_error)?;
+async fn prepare(inner: &WorkflowsInner, row: &FlowRow) -> Result<(), DriveError> {
+    let machine = inner.workflows.look(&row.id, None).await.map_err(drive_error)?;
     let tools = walk::tools_of(&machine.dag().tasks);
-    shared.hands.enter(&row.id, &row.caller, machine.terms(), &tools).await;
+    inner.performer.begin(&row.id, &row.caller, machine.terms(), &tools).await;
     Ok(())
 }
 
@@ -145,7 +146,7 @@ pub(super) fn is_held(row: &FlowRow, here: &ActiveIds) -> bool {
 
 /// Voids the claim of an owner who is gone. The fence decides between several that do so at once: one
 /// of them claims the workflow after it, the others find it taken.
-async fn free(engine: &SqliteWorkflowStore, row: &FlowRow) {
+async fn void_dead_claim(engine: &SqliteWorkflowStore, row: &FlowRow) {
     let is_gone = !row.owner.is_empty() && !is_owner_alive(&row.owner);
     if is_gone && row.lease_until_ms > now_ms() {
         let lease = Lease { flow_id: row.id.clone(), fence: row.fence };
@@ -183,7 +184,7 @@ pub fn status_of(row: &FlowRow) -> &str {
 pub fn needs_attention(row: &FlowRow) -> Option<String> {
     let is_had = row.lease_until_ms > now_ms()
         && (is_owner_alive(&row.owner) || is_owner_this_process(&row.owner));
-    if row.vain < MOST_IN_VAIN || row.finished_ms.is_some() || is_had {
+    if row.vain < MAX_FAILED_RESUMES || row.finished_ms.is_some() || is_had {
         return None;
     }
     let (id, vain) = (&row.id, row.vain);
@@ -195,7 +196,7 @@ pub fn needs_attention(row: &FlowRow) -> Option<String> {
 
 /// How much is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum AdoptionScope {
     /// What is due or has commands, and nobody has it.
     Due,
     /// Also whether those who have one still live.
@@ -203,20 +204,20 @@ pub(super) enum Look {
 }
 
 /// Drives what hosts have left behind, and what rests here and is due.
-pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
-    let engine = shared.workflows.store();
+pub(super) async fn adopt(inner: &Arc<WorkflowsInner>, look: AdoptionScope) {
+    let engine = inner.workflows.store();
     // What rests here is due by the time that its driver went by.
     let now = SystemClock.now_ms();
     // Those that need attention are looked at now and then, for it to be said.
-    let vain = if look == Look::Everything { u32::MAX } else { MOST_IN_VAIN };
+    let vain = if look == AdoptionScope::Everything { u32::MAX } else { MAX_FAILED_RESUMES };
     let mut found = Vec::new();
-    for vain in BTreeSet::from([MOST_IN_VAIN, vain]) {
+    for vain in BTreeSet::from([MAX_FAILED_RESUMES, vain]) {
         let but = LeftAlone { stopped: Some(PERSON.to_owned()), vain };
         found.extend(engine.abandoned(now, but, MOST).await.unwrap_or_default());
     }
     let statuses = match look {
-        Look::Due => [].as_slice(),
-        Look::Everything => ["running", "stopping", "rolling_back"].as_slice(),
+        AdoptionScope::Due => [].as_slice(),
+        AdoptionScope::Everything => ["running", "stopping", "rolling_back"].as_slice(),
     };
     for status in statuses {
         let filter = Filter { status: Some((*status).to_owned()), ..Filter::default() };
@@ -224,11 +225,11 @@ pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
         rows.retain(|row| row.lease_until_ms > now_ms() && !is_owner_this_process(&row.owner));
         found.extend(rows);
     }
-    let stale = shared.neglected.stale(&found);
+    let stale = inner.neglected.stale(&found);
     for row in found.iter().filter(|row| !is_owner_alive(&row.owner) || stale.contains(&row.id)) {
         match needs_attention(row) {
-            None => drive(shared, &row.id, Why::Found),
-            Some(reason) => leave_alone(shared, row, &reason),
+            None => drive(inner, &row.id, Why::Found),
+            Some(reason) => log_left_alone(inner, row, &reason),
         }
     }
 }
@@ -238,9 +239,9 @@ pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
 /// An owner that lives and does nothing is frozen. That is told by what it leaves undone while this
 /// host looks on, not by comparing times: clocks of hosts differ after one of them was set.
 #[derive(Debug, Default)]
-pub(super) struct Neglected(Mutex<BTreeMap<String, (FlowRow, Instant)>>);
+pub(super) struct StallDetector(Mutex<BTreeMap<String, (FlowRow, Instant)>>);
 
-impl Neglected {
+impl StallDetector {
     /// Those of these workflows that were the same for too long. Others are not remembered.
     fn stale(&self, found: &[FlowRow]) -> BTreeSet<String> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -259,8 +260,8 @@ impl Neglected {
 }
 
 /// Says once why nobody takes a workflow up.
-fn leave_alone(shared: &Shared, row: &FlowRow, reason: &str) {
-    let mut told = shared.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
+fn log_left_alone(inner: &WorkflowsInner, row: &FlowRow, reason: &str) {
+    let mut told = inner.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
     if told.insert((row.id.clone(), row.fence)) {
         tracing::error!(id = row.id, reason, "a workflow is left alone");
     }

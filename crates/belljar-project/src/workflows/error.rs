@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// Why something could not be done with a workflow. Nothing was changed.
 #[derive(Debug, Error)]
-pub enum FlowsError {
+pub enum ProjectWorkflowError {
     /// There is nowhere to keep workflows.
     #[error("this project has no store for workflows")]
     NoStore,
@@ -60,7 +60,7 @@ pub enum FlowsError {
     Workflow(WorkflowError),
 }
 
-impl From<WorkflowError> for FlowsError {
+impl From<WorkflowError> for ProjectWorkflowError {
     fn from(error: WorkflowError) -> Self {
         match error {
             WorkflowError::Faulty(faults) => Self::Faulty(faults),
@@ -75,9 +75,9 @@ impl From<WorkflowError> for FlowsError {
 
 /// Refuses what cannot be the id of a workflow: ids become parts of names of files and of what is
 /// typed.
-pub fn check_flow_id(id: &str) -> Result<(), FlowsError> {
+pub fn check_workflow_id(id: &str) -> Result<(), ProjectWorkflowError> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
     let is_good =
         (1..=100).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with(['.', '-']);
-    if is_good { Ok(()) } else { Err(FlowsError::BadId(id.chars().take(120).collect())) }
+    if is_good { Ok(()) } else { Err(ProjectWorkflowError::BadId(id.chars().take(120).collect())) }
 }

@@ -23,9 +23,9 @@ use belljar_store::RunRecord;
 use belljar_tools::crash_point;
 
 use super::{
-    Exported, FlowsError,
-    performer::Hands,
-    tree::{There, Tree},
+    ExportReport, ProjectWorkflowError,
+    directory::{DirectoryEntry, WorkflowDirectory},
+    performer::TaskPerformer,
 };
 use crate::now_ms;
 
@@ -37,7 +37,7 @@ const COLLECTED: &str = "files_collected";
 /// Changes of files.
 type Delta = BTreeMap<String, Option<FileEntry>>;
 
-impl Hands {
+impl TaskPerformer {
     /// Makes the directory a code task works on. One whose run has ended is left as the run left it.
     pub(super) async fn lay_out(
         &self,
@@ -54,31 +54,31 @@ impl Hands {
         let failed = |error: io::Error| {
             TaskFailure::new("files.failed", format!("the files could not be laid out: {error}"))
         };
-        private(&root).map_err(failed)?;
+        create_private(&root).map_err(failed)?;
         if has_ended {
             return Ok(Some(directory));
         }
         let _ = fs::remove_dir_all(&directory);
         fs::DirBuilder::new().mode(0o700).create(&directory).map_err(failed)?;
-        let tree = Tree::open(&directory).map_err(failed)?;
+        let tree = WorkflowDirectory::open(&directory).map_err(failed)?;
         self.write_all(&tree, files).await.map_err(failed)?;
         Ok(Some(directory))
     }
 
     /// Links last: nothing is written through them.
-    async fn write_all(&self, tree: &Tree, files: &WorkflowFiles) -> io::Result<()> {
+    async fn write_all(&self, tree: &WorkflowDirectory, files: &WorkflowFiles) -> io::Result<()> {
         for (path, entry) in files {
             match entry {
                 FileEntry::File { blob, mode } => {
                     tree.write(path, &self.blob(blob).await?, *mode)?
                 }
-                FileEntry::Directory { mode } => tree.directory(path, *mode)?,
+                FileEntry::Directory { mode } => tree.create_directory(path, *mode)?,
                 FileEntry::Link { .. } => {}
             }
         }
         for (path, entry) in files {
             if let FileEntry::Link { to } = entry {
-                tree.link(path, to)?;
+                tree.create_link(path, to)?;
             }
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Hands {
         directory: &Path,
         before: &WorkflowFiles,
     ) -> io::Result<Delta> {
-        let tree = Tree::open(directory)?;
+        let tree = WorkflowDirectory::open(directory)?;
         let mut delta = Delta::new();
         let now = self.manifest(&tree, &|_| false, Some(flow)).await?;
         for path in before.keys().filter(|path| !now.contains_key(*path)) {
@@ -157,7 +157,7 @@ impl Hands {
     /// What is in a directory; the contents are kept, with a workflow if there is one already.
     async fn manifest(
         &self,
-        tree: &Tree,
+        tree: &WorkflowDirectory,
         skip: &(dyn Fn(&Path) -> bool + Send + Sync),
         flow: Option<&str>,
     ) -> io::Result<WorkflowFiles> {
@@ -167,19 +167,19 @@ impl Hands {
         let (mut room, mut text) = (limits.disk, MAX_TEXT_BYTES);
         let mut files = WorkflowFiles::new();
         for (path, there) in found {
-            let target = if let There::Link { to } = &there { to.len() } else { 0 };
+            let target = if let DirectoryEntry::Link { to } = &there { to.len() } else { 0 };
             text = text.checked_sub(path.len() + target).ok_or_else(|| {
                 io::Error::other(format!("their names are longer than {MAX_TEXT_BYTES} bytes"))
             })?;
             let entry = match there {
-                There::Link { to } => FileEntry::Link { to },
-                There::Directory { mode, is_empty: true } => FileEntry::Directory { mode },
-                There::Directory { is_empty: false, .. } => continue,
-                There::File { mode, bytes } => {
+                DirectoryEntry::Link { to } => FileEntry::Link { to },
+                DirectoryEntry::Directory { mode, is_empty: true } => FileEntry::Directory { mode },
+                DirectoryEntry::Directory { is_empty: false, .. } => continue,
+                DirectoryEntry::File { mode, bytes } => {
                     room = room.checked_sub(bytes).ok_or_else(|| {
                         io::Error::other(format!("there are more than {} bytes", limits.disk))
                     })?;
-                    let blob = self.put(flow, tree.read(&path)?).await?;
+                    let blob = self.store_blob(flow, tree.read(&path)?).await?;
                     FileEntry::File { blob, mode }
                 }
             };
@@ -188,7 +188,7 @@ impl Hands {
         Ok(files)
     }
 
-    async fn put(&self, flow: Option<&str>, bytes: Vec<u8>) -> io::Result<String> {
+    async fn store_blob(&self, flow: Option<&str>, bytes: Vec<u8>) -> io::Result<String> {
         match flow {
             Some(flow) => {
                 self.engine.put_blob(flow, bytes, now_ms()).await.map_err(io::Error::other)
@@ -202,17 +202,24 @@ impl Hands {
     }
 
     /// The files of a directory, but for what is the host's own there.
-    pub(super) async fn import(&self, path: &Path) -> Result<WorkflowFiles, FlowsError> {
-        let failed = |source| FlowsError::Files { path: path.to_owned(), source };
-        let tree = Tree::open(path).map_err(failed)?;
+    pub(super) async fn import_files(
+        &self,
+        path: &Path,
+    ) -> Result<WorkflowFiles, ProjectWorkflowError> {
+        let failed = |source| ProjectWorkflowError::Files { path: path.to_owned(), source };
+        let tree = WorkflowDirectory::open(path).map_err(failed)?;
         let hidden = self.options.hidden.clone();
         let root = path.to_owned();
-        let skip = move |below: &Path| hidden.is(&root, below);
+        let skip = move |below: &Path| hidden.covers(&root, below);
         self.manifest(&tree, &skip, None).await.map_err(failed)
     }
 
     /// Keeps blobs for as long as a workflow.
-    pub(super) async fn keep(&self, flow: &str, blobs: Vec<String>) -> Result<(), FlowsError> {
+    pub(super) async fn retain_blobs(
+        &self,
+        flow: &str,
+        blobs: Vec<String>,
+    ) -> Result<(), ProjectWorkflowError> {
         for id in blobs {
             let Some(bytes) = self.engine.blob(&id).await.map_err(WorkflowError::from)? else {
                 continue;
@@ -224,31 +231,32 @@ impl Hands {
 
     /// Brings what changed between two versions of the files to a directory. What is not there as it
     /// was in the first is left alone, and told.
-    pub(super) async fn export(
+    pub(super) async fn export_files(
         &self,
         versions: Versions<'_>,
         to: &Path,
         executable: &CommitExecutable,
-    ) -> Result<Exported, FlowsError> {
+    ) -> Result<ExportReport, ProjectWorkflowError> {
         let Versions { before, after } = versions;
-        let executed = Executed { repositories: repositories(after), released: executable };
-        let tree =
-            Tree::open(to).map_err(|source| FlowsError::Files { path: to.to_owned(), source })?;
-        let mut exported = Exported::default();
+        let executable_files =
+            ExecutableFiles { repositories: repositories(after), released: executable };
+        let tree = WorkflowDirectory::open(to)
+            .map_err(|source| ProjectWorkflowError::Files { path: to.to_owned(), source })?;
+        let mut exported = ExportReport::default();
         let gone = before.keys().filter(|path| !after.contains_key(*path));
         let changed = after.iter().filter(|(path, entry)| before.get(*path) != Some(entry));
         let all = gone.map(|path| (path, None)).chain(changed.map(|(path, e)| (path, Some(e))));
         for (path, entry) in all {
-            if let Some(name) = executed.by(path) {
+            if let Some(name) = executable_files.listed_as(path) {
                 exported.withheld.push((path.clone(), WithheldReason::Executed(name).to_string()));
                 continue;
             }
-            let done = match self.options.hidden.is(to, Path::new(path)) {
+            let done = match self.options.hidden.covers(to, Path::new(path)) {
                 true => Err(io::Error::other("it is the host's own")),
                 false if entry.is_some_and(|entry| leads_astray(after, path, entry)) => {
                     Err(io::Error::other("it is a link that leads out"))
                 }
-                false => self.bring(&tree, path, before.get(path), entry).await,
+                false => self.write_entry(&tree, path, before.get(path), entry).await,
             };
             match done {
                 Ok(()) => exported.written.push(path.clone()),
@@ -258,9 +266,9 @@ impl Hands {
         Ok(exported)
     }
 
-    async fn bring(
+    async fn write_entry(
         &self,
-        tree: &Tree,
+        tree: &WorkflowDirectory,
         path: &str,
         before: Option<&FileEntry>,
         entry: Option<&FileEntry>,
@@ -273,22 +281,24 @@ impl Hands {
             Some(FileEntry::File { blob, mode }) => {
                 tree.write(path, &self.blob(blob).await?, *mode)
             }
-            Some(FileEntry::Directory { mode }) => tree.directory(path, *mode),
-            Some(FileEntry::Link { to }) => tree.link(path, to),
+            Some(FileEntry::Directory { mode }) => tree.create_directory(path, *mode),
+            Some(FileEntry::Link { to }) => tree.create_link(path, to),
         }
     }
 
     async fn is_as_before(
         &self,
-        tree: &Tree,
+        tree: &WorkflowDirectory,
         path: &str,
         before: Option<&FileEntry>,
     ) -> io::Result<bool> {
-        Ok(match (tree.look(path)?, before) {
+        Ok(match (tree.entry(path)?, before) {
             (None, None | Some(FileEntry::Directory { .. })) => true,
-            (Some(There::Directory { .. }), None | Some(FileEntry::Directory { .. })) => true,
-            (Some(There::Link { to }), Some(FileEntry::Link { to: was })) => to == *was,
-            (Some(There::File { .. }), Some(FileEntry::File { blob, .. })) => {
+            (Some(DirectoryEntry::Directory { .. }), None | Some(FileEntry::Directory { .. })) => {
+                true
+            }
+            (Some(DirectoryEntry::Link { to }), Some(FileEntry::Link { to: was })) => to == *was,
+            (Some(DirectoryEntry::File { .. }), Some(FileEntry::File { blob, .. })) => {
                 tree.read(path)? == self.blob(blob).await?
             }
             (Some(_) | None, _) => false,
@@ -337,7 +347,7 @@ fn leads_astray(files: &WorkflowFiles, path: &str, entry: &FileEntry) -> bool {
 
 /// Makes a directory for its owner only. One that somebody else has made is refused: they could have
 /// put anything there.
-fn private(path: &Path) -> io::Result<()> {
+fn create_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     match is_private_directory(path) {
         true => Ok(()),
@@ -353,15 +363,15 @@ pub(super) struct Versions<'a> {
 }
 
 /// What of a workflow's files the host would execute, and what of it was released.
-struct Executed<'a> {
+struct ExecutableFiles<'a> {
     /// Directories that are repositories of git, whatever their names are.
     repositories: Vec<PathBuf>,
     released: &'a CommitExecutable,
 }
 
-impl Executed<'_> {
+impl ExecutableFiles<'_> {
     /// What a path is listed as that is only brought on request.
-    fn by(&self, path: &str) -> Option<&'static str> {
+    fn listed_as(&self, path: &str) -> Option<&'static str> {
         let path = Path::new(path);
         let in_repository = || self.repositories.iter().any(|root| path.starts_with(root));
         let name = executed_in(path).or_else(|| in_repository().then_some(GIT));
@@ -385,15 +395,15 @@ fn repositories(files: &WorkflowFiles) -> Vec<PathBuf> {
 
 /// Paths of the host that no workflow begins with and none brings.
 #[derive(Debug, Clone, Default)]
-pub struct Hidden {
+pub struct HiddenPaths {
     /// Names, wherever they are.
     pub names: Vec<String>,
     /// Paths from the root.
     pub paths: Vec<PathBuf>,
 }
 
-impl Hidden {
-    fn is(&self, root: &Path, below: &Path) -> bool {
+impl HiddenPaths {
+    fn covers(&self, root: &Path, below: &Path) -> bool {
         let named = below.iter().any(|part| self.names.iter().any(|name| is_same(part, name)));
         named || self.paths.iter().any(|path| root.join(below).starts_with(path))
     }
@@ -414,15 +424,26 @@ mod tests {
                 .collect();
         assert_eq!(repositories(&files), ["a", "c/d", "e"].map(PathBuf::from));
         let withheld = CommitExecutable::default();
-        let executed = Executed { repositories: repositories(&files), released: &withheld };
-        assert_eq!((executed.by("a/config"), executed.by("b/HEAD")), (Some(GIT), None));
-        assert_eq!(executed.by("c/.Envrc"), Some(".envrc"));
-        assert_eq!((executed.by("c/d/Head"), executed.by("c/x")), (Some(GIT), None));
-        assert_eq!(executed.by("b/config.worktree"), Some(GIT));
+        let executable_files =
+            ExecutableFiles { repositories: repositories(&files), released: &withheld };
+        assert_eq!(
+            (executable_files.listed_as("a/config"), executable_files.listed_as("b/HEAD")),
+            (Some(GIT), None)
+        );
+        assert_eq!(executable_files.listed_as("c/.Envrc"), Some(".envrc"));
+        assert_eq!(
+            (executable_files.listed_as("c/d/Head"), executable_files.listed_as("c/x")),
+            (Some(GIT), None)
+        );
+        assert_eq!(executable_files.listed_as("b/config.worktree"), Some(GIT));
         let released = CommitExecutable::Names(vec![GIT.to_owned()]);
-        let executed = Executed { repositories: repositories(&files), released: &released };
-        assert_eq!((executed.by("a/config"), executed.by("x/.git/config")), (None, None));
-        assert_eq!(executed.by(".envrc"), Some(".envrc"));
+        let executable_files =
+            ExecutableFiles { repositories: repositories(&files), released: &released };
+        assert_eq!(
+            (executable_files.listed_as("a/config"), executable_files.listed_as("x/.git/config")),
+            (None, None)
+        );
+        assert_eq!(executable_files.listed_as(".envrc"), Some(".envrc"));
     }
 
     #[test]

@@ -16,90 +16,90 @@ use belljar_workflow::{
 use serde_json::Value;
 
 use super::{
-    FlowOptions, FlowTerms,
-    known::{Found, Known},
-    sandboxes::OwnSandbox,
+    WorkflowOptions, WorkflowPermissions,
+    sandboxes::WorkflowSandbox,
+    tool_facts::{LookupResults, ToolFactCache},
     walk,
 };
 use crate::{Executor, SessionRegistry};
 
 /// Performs tasks.
 #[derive(Debug)]
-pub(super) struct Hands {
+pub(super) struct TaskPerformer {
     pub(super) executor: Executor,
     pub(super) sessions: SessionRegistry,
-    pub(super) options: FlowOptions,
+    pub(super) options: WorkflowOptions,
     pub(super) engine: Arc<SqliteWorkflowStore>,
-    pub(super) known: Known,
+    pub(super) tool_facts: ToolFactCache,
     /// The workflows that are driven here.
-    flows: Mutex<HashMap<String, Arc<Driven>>>,
+    workflows: Mutex<HashMap<String, Arc<DrivenWorkflow>>>,
 }
 
-/// What is known of a workflow that is driven here.
+/// What is tool_facts of a workflow that is driven here.
 #[derive(Debug, Default)]
-pub(super) struct Driven {
+pub(super) struct DrivenWorkflow {
     /// Who asked for it.
     pub(super) caller: String,
     /// What it may do.
-    pub(super) terms: FlowTerms,
+    pub(super) permissions: WorkflowPermissions,
     /// Its sessions.
-    pub(super) sandboxes: Mutex<Vec<OwnSandbox>>,
+    pub(super) sandboxes: Mutex<Vec<WorkflowSandbox>>,
 }
 
-impl Hands {
+impl TaskPerformer {
     pub(super) fn new(
         executor: Executor,
         sessions: SessionRegistry,
-        options: FlowOptions,
+        options: WorkflowOptions,
         engine: Arc<SqliteWorkflowStore>,
     ) -> Self {
-        let (known, flows) = (Known::default(), Mutex::default());
-        Self { executor, sessions, options, engine, known, flows }
+        let (tool_facts, workflows) = (ToolFactCache::default(), Mutex::default());
+        Self { executor, sessions, options, engine, tool_facts, workflows }
     }
 
     /// A workflow is going to be driven here.
-    pub(super) async fn enter(
+    pub(super) async fn begin(
         &self,
         flow: &str,
         caller: &str,
         terms: &Value,
         tools: &BTreeSet<String>,
     ) {
-        let driven = Driven {
+        let driven = DrivenWorkflow {
             caller: caller.to_owned(),
-            terms: FlowTerms::of(terms),
+            permissions: WorkflowPermissions::of(terms),
             sandboxes: Mutex::default(),
         };
         self.look_up(tools).await;
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        flows.insert(flow.to_owned(), Arc::new(driven));
+        let mut workflows = self.workflows.lock().unwrap_or_else(PoisonError::into_inner);
+        workflows.insert(flow.to_owned(), Arc::new(driven));
     }
 
     /// It is driven here no more. Its sessions end: who drives it next could not use them.
-    pub(super) async fn leave(&self, flow: &str) {
-        let gone = self.flows.lock().unwrap_or_else(PoisonError::into_inner).remove(flow);
+    pub(super) async fn end(&self, flow: &str) {
+        let gone = self.workflows.lock().unwrap_or_else(PoisonError::into_inner).remove(flow);
         if let Some(driven) = gone {
             self.end_sandboxes(&driven).await;
         }
     }
 
-    pub(super) fn driven(&self, flow: &str) -> Arc<Driven> {
-        let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        flows.get(flow).cloned().unwrap_or_default()
+    pub(super) fn workflow(&self, flow: &str) -> Arc<DrivenWorkflow> {
+        let workflows = self.workflows.lock().unwrap_or_else(PoisonError::into_inner);
+        workflows.get(flow).cloned().unwrap_or_default()
     }
 
     /// Looks up tools, and says which there are not.
-    pub(super) async fn look_up(&self, names: &BTreeSet<String>) -> Found {
+    pub(super) async fn look_up(&self, names: &BTreeSet<String>) -> LookupResults {
         match self.executor.bridge() {
-            Some(bridge) => self.known.learn(bridge, names).await,
+            Some(bridge) => self.tool_facts.look_up(bridge, names).await,
             None => names.iter().map(|name| (name.clone(), Err(Vec::new()))).collect(),
         }
     }
 
     async fn perform_work(&self, job: &Job) -> TaskOutcome {
-        let driven = self.driven(&job.flow);
+        let driven = self.workflow(&job.flow);
         if let Some(language) = language_of(&job.start.work)
-            && !(driven.terms.code && driven.terms.allows(language))
+            && !(driven.permissions.code && driven.permissions.allows(language))
         {
             return TaskOutcome::failed(code_is_off());
         }
@@ -121,7 +121,7 @@ impl Hands {
     }
 
     /// Looks up the tools that a command brings.
-    pub(super) async fn expect(&self, command: &WorkflowCommand) {
+    pub(super) async fn look_up_tools_of(&self, command: &WorkflowCommand) {
         if let WorkflowCommand::InjectTasks { tasks } | WorkflowCommand::Replan { tasks, .. } =
             command
         {
@@ -130,7 +130,7 @@ impl Hands {
     }
 }
 
-impl Performer for Hands {
+impl Performer for TaskPerformer {
     async fn perform(&self, job: Job) -> TaskOutcome {
         let began = Instant::now();
         let outcome = self.perform_work(&job).await;
@@ -166,14 +166,14 @@ impl Performer for Hands {
     }
 
     fn keeps(&self, flow: &str) -> bool {
-        !self.driven(flow).owned().is_empty()
+        !self.workflow(flow).live_sandboxes().is_empty()
     }
 
     fn is_repeatable(&self, start: &TaskStart) -> bool {
         match &start.work {
             // One that may wait for a person has a journal of its own.
             TaskWork::McpTool(call) => {
-                self.known.get(&call.tool).is_some_and(|fact| fact.repeatable || fact.may_ask)
+                self.tool_facts.get(&call.tool).is_some_and(|fact| fact.repeatable || fact.may_ask)
             }
             // A run has a journal of its own; a session is gone, which is then told.
             TaskWork::CodeExecution(_) => true,

@@ -12,7 +12,7 @@ use belljar_paths::owner::is_private_directory;
 use belljar_store::RunSummary;
 use belljar_workflow::{SqliteWorkflowStore, WorkflowStoreError};
 
-use super::{Flows, FlowsError, code};
+use super::{ProjectWorkflowError, ProjectWorkflows, code};
 use crate::{executor::is_owner_this_process, is_owner_alive, now_ms};
 
 /// The status of a run that somebody runs.
@@ -20,14 +20,14 @@ const RUNNING: &str = "running";
 /// How deep directories are made accessible so that they can be removed.
 const DEPTH: usize = 64;
 
-impl Flows {
+impl ProjectWorkflows {
     /// Forgets a workflow that has ended, with all that is kept of it. What was forked from it stays.
-    pub async fn forget(&self, id: &str) -> Result<(), FlowsError> {
-        let hands = &self.shared.hands;
-        let forgotten = forget_workflow(&hands.engine, id, &hands.options.scratch).await;
+    pub async fn forget(&self, id: &str) -> Result<(), ProjectWorkflowError> {
+        let performer = &self.inner.performer;
+        let forgotten = forget_workflow(&performer.engine, id, &performer.options.scratch).await;
         forgotten.map_err(belljar_workflow::WorkflowError::from)?;
         // What it had is not in the log either then, unless somebody is reading it just now.
-        let _ = hands.engine.project_store().empty_log().await;
+        let _ = performer.engine.project_store().empty_log().await;
         Ok(())
     }
 }

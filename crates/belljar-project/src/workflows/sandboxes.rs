@@ -14,38 +14,43 @@ use belljar_workflow::{
     Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskOutcome, TaskWork,
 };
 use serde_json::{Value, json};
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
     allowed,
     code::language as code_language,
-    performer::{Driven, Hands, cancelled, lasting},
+    performer::{DrivenWorkflow, TaskPerformer, cancelled, lasting},
     ran::Ran,
     tools::Watch,
 };
-use crate::{Durability, Execution, KeptSession, Lifetimes, Whose};
+use crate::{Execution, KeptSession, RunDurability, SessionLifetimes, SessionOwner};
 
 /// Destroyed sandboxes of a workflow that are remembered, to be told from those there never were.
 const MOST_REMEMBERED: usize = 1000;
 
 /// A session of a workflow.
 #[derive(Debug, Clone)]
-pub(super) struct OwnSandbox {
+pub(super) struct WorkflowSandbox {
     id: String,
     /// Whoever uses it: its checkpoint and its run belong together.
-    turn: Arc<Turn<()>>,
+    turn: Arc<AsyncMutex<()>>,
     /// Whether the workflow has ended it.
     is_destroyed: bool,
 }
 
 /// Why a sandbox cannot be used.
-struct Gone {
+struct UnusableSandbox {
     code: &'static str,
     message: String,
 }
 
-impl Hands {
-    pub(super) async fn sandbox(&self, job: &Job, driven: &Driven, action: &Action) -> TaskOutcome {
+impl TaskPerformer {
+    pub(super) async fn sandbox(
+        &self,
+        job: &Job,
+        driven: &DrivenWorkflow,
+        action: &Action,
+    ) -> TaskOutcome {
         if job.start.speculative {
             return lasting("speculation.refused", "a sandbox is not used ahead of a decision");
         }
@@ -63,7 +68,7 @@ impl Hands {
 
     async fn make_sandbox(
         &self,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         language: &str,
         (limits, grants): (&belljar_workflow::Limits, &belljar_workflow::Grants),
     ) -> TaskOutcome {
@@ -71,7 +76,7 @@ impl Hands {
             let message = format!("there is no engine for `{language}`");
             return lasting("language.unsupported", message);
         };
-        let grants = match driven.terms.grants(grants) {
+        let grants = match driven.permissions.grants(grants) {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
@@ -80,11 +85,11 @@ impl Hands {
             grants,
             ..SessionRequest::new(known)
         };
-        let whose = Whose { caller: driven.caller.clone(), tools: None };
-        match self.sessions.open(request, Lifetimes::default(), whose).await {
+        let whose = SessionOwner { caller: driven.caller.clone(), tools: None };
+        match self.sessions.open(request, SessionLifetimes::default(), whose).await {
             Ok(kept) => {
                 let id = kept.session.id().to_owned();
-                driven.own(OwnSandbox {
+                driven.add_sandbox(WorkflowSandbox {
                     id: id.clone(),
                     turn: Arc::default(),
                     is_destroyed: false,
@@ -105,13 +110,13 @@ impl Hands {
     async fn use_sandbox(
         &self,
         job: &Job,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         (id, code): (&str, &str),
         limits: &belljar_workflow::Limits,
     ) -> TaskOutcome {
         if job.start.again {
             let message = format!("sandbox {id} is gone: the host went away while it ran code");
-            return unusable(Gone { code: "session.lost", message }, true);
+            return unusable(UnusableSandbox { code: "session.lost", message }, true);
         }
         let (kept, own) = match self.usable(driven, id).await {
             Ok(usable) => usable,
@@ -123,7 +128,7 @@ impl Hands {
         request.limits = allowed::limits(kept.session.limits(), limits);
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let execution = Execution {
-            durability: Durability::Never,
+            durability: RunDurability::Never,
             observer: watch.clone(),
             ..Execution::new(request, driven.caller.clone())
         };
@@ -144,8 +149,8 @@ impl Hands {
         }
     }
 
-    async fn end_sandbox(&self, driven: &Driven, id: &str) -> TaskOutcome {
-        let was_there = driven.disown(id);
+    async fn end_sandbox(&self, driven: &DrivenWorkflow, id: &str) -> TaskOutcome {
+        let was_there = driven.mark_destroyed(id);
         let destroyed = was_there && self.sessions.destroy(id).await.is_ok();
         let told = json!({ "destroyed": destroyed, "sandbox_id": id });
         let undo = destroyed.then(|| {
@@ -155,9 +160,9 @@ impl Hands {
         TaskOutcome { read_only: true, undo, ..TaskOutcome::done(told) }
     }
 
-    async fn list_sandboxes(&self, driven: &Driven) -> TaskOutcome {
+    async fn list_sandboxes(&self, driven: &DrivenWorkflow) -> TaskOutcome {
         let mut all = Vec::new();
-        for own in driven.owned() {
+        for own in driven.live_sandboxes() {
             let Ok(kept) = self.sessions.get(&own.id).await else { continue };
             let info = kept.session.info();
             all.push(json!({
@@ -174,13 +179,13 @@ impl Hands {
     /// Takes a session back to what it was before a task used it.
     pub(super) async fn restore_sandbox(
         &self,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         id: &str,
         checkpoint: &str,
     ) -> TaskOutcome {
         let (kept, own) = match self.usable(driven, id).await {
             Ok(usable) => usable,
-            Err(Gone { code, message }) => return lasting(code, message),
+            Err(UnusableSandbox { code, message }) => return lasting(code, message),
         };
         let _turn = own.turn.lock().await;
         match kept.session.rollback(checkpoint).await {
@@ -193,8 +198,12 @@ impl Hands {
     }
 
     /// A session of the workflow that lives here, or what became of it.
-    async fn usable(&self, driven: &Driven, id: &str) -> Result<(KeptSession, OwnSandbox), Gone> {
-        let gone = |code, message| Gone { code, message };
+    async fn usable(
+        &self,
+        driven: &DrivenWorkflow,
+        id: &str,
+    ) -> Result<(KeptSession, WorkflowSandbox), UnusableSandbox> {
+        let gone = |code, message| UnusableSandbox { code, message };
         let Some(own) = driven.sandbox(id) else {
             let message = format!(
                 "this workflow has no sandbox {id} on this host: what a sandbox holds does not outlive \
@@ -215,15 +224,15 @@ impl Hands {
     }
 
     /// Ends all sessions of a workflow.
-    pub(super) async fn end_sandboxes(&self, driven: &Driven) {
-        for own in driven.owned() {
+    pub(super) async fn end_sandboxes(&self, driven: &DrivenWorkflow) {
+        for own in driven.live_sandboxes() {
             let _ = self.sessions.destroy(&own.id).await;
         }
     }
 }
 
-impl Driven {
-    fn own(&self, sandbox: OwnSandbox) {
+impl DrivenWorkflow {
+    fn add_sandbox(&self, sandbox: WorkflowSandbox) {
         let mut all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MOST_REMEMBERED
             && let Some(oldest) = all.iter().position(|own| own.is_destroyed)
@@ -234,19 +243,19 @@ impl Driven {
     }
 
     /// Notes that a sandbox is destroyed; whether it was there.
-    fn disown(&self, id: &str) -> bool {
+    fn mark_destroyed(&self, id: &str) -> bool {
         let mut all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         let own = all.iter_mut().find(|own| own.id == id && !own.is_destroyed);
         own.map(|own| own.is_destroyed = true).is_some()
     }
 
-    fn sandbox(&self, id: &str) -> Option<OwnSandbox> {
+    fn sandbox(&self, id: &str) -> Option<WorkflowSandbox> {
         let all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().find(|own| own.id == id).cloned()
     }
 
     /// Those that the workflow has not destroyed.
-    pub(super) fn owned(&self) -> Vec<OwnSandbox> {
+    pub(super) fn live_sandboxes(&self) -> Vec<WorkflowSandbox> {
         let all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter(|own| !own.is_destroyed).cloned().collect()
     }
@@ -272,7 +281,10 @@ fn text(id: &Value) -> String {
 }
 
 /// The report of a use of a sandbox that is not there: the workflow may look at it and go on.
-fn unusable(Gone { code, message }: Gone, may_have_acted: bool) -> TaskOutcome {
+fn unusable(
+    UnusableSandbox { code, message }: UnusableSandbox,
+    may_have_acted: bool,
+) -> TaskOutcome {
     let message = format!("{message}; make it anew, and keep what must last in files");
     let report = Ran::failed_with("SandboxError", code, message).report();
     TaskOutcome { read_only: !may_have_acted, ..TaskOutcome::done(report) }

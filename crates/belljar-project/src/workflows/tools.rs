@@ -19,30 +19,30 @@ use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, ToolAction};
 use serde_json::json;
 
 use super::{
-    code::{Asked, run_id},
-    known::{Fact, only, qualified},
-    performer::{Driven, Hands, cancelled, lasting},
+    code::{CodeTask, run_id},
+    performer::{DrivenWorkflow, TaskPerformer, cancelled, lasting},
+    tool_facts::{ToolFacts, only_tool, qualified},
 };
 use crate::{
     Executor,
     executor::{OneCall, OneCallEnd},
 };
 
-impl Hands {
+impl TaskPerformer {
     pub(super) async fn call_tool(
         &self,
         job: &Job,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         call: &ToolAction,
     ) -> TaskOutcome {
         let Some(bridge) = self.executor.bridge() else {
             return lasting("tool.unknown", "this project has no tools");
         };
-        let fact = match self.known.get(&call.tool) {
+        let fact = match self.tool_facts.get(&call.tool) {
             Some(fact) => Some(fact),
             None => {
                 self.look_up(&BTreeSet::from([call.tool.clone()])).await;
-                self.known.get(&call.tool)
+                self.tool_facts.get(&call.tool)
             }
         };
         let name = match &fact {
@@ -55,31 +55,33 @@ impl Hands {
             return lasting("speculation.refused", message);
         }
         // One that has a journal goes on by it, whatever policy says by now.
-        let begun = if job.start.again { self.begun(job).await } else { Begun::Not };
+        let prior = if job.start.again { self.prior_call(job).await } else { PriorCall::None };
         let may_ask = fact.as_ref().is_some_and(|fact| fact.may_ask);
-        match begun {
-            Begun::AsCode => self.go_on_as_code(job, driven, is_read_only).await,
-            Begun::AsCall => self.call_durably(job, driven, call, (&name, fact.as_ref())).await,
-            Begun::Not if may_ask => {
+        match prior {
+            PriorCall::CodeRun => self.resume_code_run(job, driven, is_read_only).await,
+            PriorCall::Journaled => {
                 self.call_durably(job, driven, call, (&name, fact.as_ref())).await
             }
-            Begun::Not => self.call_now(job, driven, call, &name, fact.as_ref()).await,
+            PriorCall::None if may_ask => {
+                self.call_durably(job, driven, call, (&name, fact.as_ref())).await
+            }
+            PriorCall::None => self.call_now(job, driven, call, &name, fact.as_ref()).await,
         }
     }
     async fn call_now(
         &self,
         job: &Job,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         call: &ToolAction,
         name: &str,
-        fact: Option<&Fact>,
+        fact: Option<&ToolFacts>,
     ) -> TaskOutcome {
         let Some(bridge) = self.executor.bridge() else { return cancelled(false) };
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let context = RunContext {
             run_id: run_id(&job.start),
             caller: driven.caller.clone(),
-            grants: only(name),
+            grants: only_tool(name),
             // The operator's: a task's own is for the workflow to watch.
             tool_timeout: self.options.limits.tool_timeout,
             code: String::new(),
@@ -112,9 +114,9 @@ impl Hands {
     async fn call_durably(
         &self,
         job: &Job,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         call: &ToolAction,
-        (name, fact): (&str, Option<&Fact>),
+        (name, fact): (&str, Option<&ToolFacts>),
     ) -> TaskOutcome {
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let id = run_id(&job.start);
@@ -123,7 +125,7 @@ impl Hands {
             caller: driven.caller.clone(),
             tool: name.to_owned(),
             arguments: serde_json::to_vec(&call.arguments).unwrap_or_default(),
-            grants: only(name),
+            grants: only_tool(name),
             // The operator's: a task's own is for the workflow to watch.
             tool_timeout: self.options.limits.tool_timeout,
             observer: watch.clone(),
@@ -154,34 +156,39 @@ impl Hands {
     }
 
     /// A call that a version before this one made by a run of code.
-    async fn go_on_as_code(&self, job: &Job, driven: &Driven, is_read_only: bool) -> TaskOutcome {
+    async fn resume_code_run(
+        &self,
+        job: &Job,
+        driven: &DrivenWorkflow,
+        is_read_only: bool,
+    ) -> TaskOutcome {
         let (limits, grants) = (self.options.limits, Grants::default());
         let code = Code::default();
-        let asked = Asked { code: &code, tools: ToolGrants::default(), limits, grants };
-        let mut outcome = self.run_asked(job, driven, asked).await;
+        let task = CodeTask { code: &code, tools: ToolGrants::default(), limits, grants };
+        let mut outcome = self.run_code_task(job, driven, task).await;
         outcome.read_only |= is_read_only;
         outcome
     }
 
     /// How a call was begun. If nobody can tell, it has a journal.
-    async fn begun(&self, job: &Job) -> Begun {
-        let Some(store) = self.executor.store() else { return Begun::Not };
+    async fn prior_call(&self, job: &Job) -> PriorCall {
+        let Some(store) = self.executor.store() else { return PriorCall::None };
         match store.run(&run_id(&job.start)).await {
-            Ok(None) => Begun::Not,
-            Ok(Some(record)) if !Executor::is_one_call(&record) => Begun::AsCode,
-            Ok(Some(_)) | Err(_) => Begun::AsCall,
+            Ok(None) => PriorCall::None,
+            Ok(Some(record)) if !Executor::is_one_call(&record) => PriorCall::CodeRun,
+            Ok(Some(_)) | Err(_) => PriorCall::Journaled,
         }
     }
 }
 
 /// How a call was begun by a host before this one.
-enum Begun {
+enum PriorCall {
     /// Without a journal, if at all.
-    Not,
+    None,
     /// With one.
-    AsCall,
+    Journaled,
     /// By a durable run of code.
-    AsCode,
+    CodeRun,
 }
 
 /// A fault of the bridge, as a failure of a task.

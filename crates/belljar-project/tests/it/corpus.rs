@@ -15,7 +15,7 @@ use std::{
     thread,
 };
 
-use belljar_project::{ErrorKind, Grants, Language, Run, RunError, RunResult, Sandbox};
+use belljar_project::{ErrorKind, Grants, Language, RunBuilder, RunError, RunResult, Sandbox};
 use serde::Deserialize;
 
 use crate::zygote::{no_sandbox, zygote};
@@ -225,7 +225,7 @@ impl Corpus {
         all
     }
 
-    fn run<'a>(&self, sandbox: &'a Sandbox, program: &Program) -> Run<'a> {
+    fn run<'a>(&self, sandbox: &'a Sandbox, program: &Program) -> RunBuilder<'a> {
         let run = sandbox.python(&program.code);
         let modules = GRANTED.iter().filter(|(name, _)| program.name == *name);
         let modules = modules.map(|(_, module)| (*module).to_owned()).collect();

@@ -9,7 +9,8 @@ use std::{
 };
 
 use belljar_project::{
-    Durability, ErrorCode, Execution, Language, ResumeError, Resumed, RunResult, Status, now_ms,
+    ErrorCode, Execution, Language, ResumeError, ResumeOutcome, RunDurability, RunResult, Status,
+    now_ms,
 };
 use belljar_store::{Approvals, ClaimReason, Lease, Store, Verdict};
 use belljar_tools::{NoObserver, Observer};
@@ -23,7 +24,7 @@ fn value(json: &serde_json::value::RawValue) -> Value {
 }
 
 fn durable(language: Language, code: &str) -> Execution {
-    Execution { durability: Durability::Always, ..execution(language, code) }
+    Execution { durability: RunDurability::Always, ..execution(language, code) }
 }
 
 async fn until(what: impl Fn() -> bool) {
@@ -50,8 +51,8 @@ async fn abandoned(project: &Project, execution: Execution, when: impl Fn() -> b
 async fn resumed(project: &Project, id: &str) -> RunResult {
     let resumed = project.executor.resume(id, Arc::new(NoObserver), std::future::pending()).await;
     match resumed.unwrap() {
-        Resumed::Ran(result) => *result,
-        Resumed::Ended(result) => panic!("it had ended: {result}"),
+        ResumeOutcome::Ran(result) => *result,
+        ResumeOutcome::Ended(result) => panic!("it had ended: {result}"),
     }
 }
 
@@ -91,7 +92,7 @@ fn d8_a_run_goes_on_where_it_was() {
             assert_eq!(project.effects.list(), ["first", "a", "last"], "{language:?}");
             // A second time, it is the same answer, from the store.
             let again = project.executor.resume(&id, Arc::new(NoObserver), std::future::pending());
-            let Resumed::Ended(again) = again.await.unwrap() else { panic!("it ran again") };
+            let ResumeOutcome::Ended(again) = again.await.unwrap() else { panic!("it ran again") };
             let again: Value = serde_json::from_str(again.get()).unwrap();
             assert_eq!(again["result"], result);
             project.executor.shutdown().await;
@@ -295,7 +296,7 @@ fn d8_of_two_that_resume_a_run_in_one_process_one_does() {
             resume(Duration::from_millis(100)),
         );
         let all = [at_once, too, later];
-        let ran = all.iter().filter(|one| matches!(one, Ok(Resumed::Ran(_)))).count();
+        let ran = all.iter().filter(|one| matches!(one, Ok(ResumeOutcome::Ran(_)))).count();
         let refused = |one: &&Result<_, _>| matches!(one, Err(ResumeError::StillRunning { .. }));
         assert_eq!((ran, all.iter().filter(refused).count()), (1, 2), "{all:?}");
         assert_eq!(project.effects.list(), ["x"]);

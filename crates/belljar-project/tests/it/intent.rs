@@ -1,6 +1,6 @@
 //! D5, E2: a run that says what it is for gets the tools that fit, and no others.
 
-use belljar_project::{Durability, ErrorCode, Execution, Language};
+use belljar_project::{ErrorCode, Execution, Language, RunDurability};
 use belljar_tools::{Glob, ToolGrants};
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ fn e2_a_durable_run_remembers_its_tools() {
     }
     block_on(async {
         let project = Project::new(json!({})).await;
-        let durable = Execution { durability: Durability::Always, ..meant("add numbers", ADD) };
+        let durable = Execution { durability: RunDurability::Always, ..meant("add numbers", ADD) };
         let result = project.execute(durable).await;
         let record = project.store.run(&result.id).await.unwrap().unwrap();
         let kept: Value = serde_json::from_str(&record.result_json.unwrap()).unwrap();

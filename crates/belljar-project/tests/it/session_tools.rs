@@ -1,6 +1,6 @@
 //! Tools, policy, audit and budget in the runs of a session (D2, D6, E5).
 
-use belljar_project::{Durability, ErrorCode, Execution, Language, SessionRequest};
+use belljar_project::{ErrorCode, Execution, Language, RunDurability, SessionRequest};
 use belljar_store::AuditFilter;
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn d2_code_in_a_session_calls_tools_and_keeps_what_they_gave() {
             assert!(result.truncated.result && result.result.get().len() < 4000, "{result:?}");
             assert!(value(&result.result)["handle"].is_string());
             let durable =
-                Execution { durability: Durability::Always, ..execution(language, later) };
+                Execution { durability: RunDurability::Always, ..execution(language, later) };
             let refused = run(durable).await.error.expect("a session has no journal");
             assert_eq!(refused.code, ErrorCode::RequestInvalid);
         }

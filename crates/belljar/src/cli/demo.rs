@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::Context as _;
 use belljar_project::{
-    RunResult, Saving,
+    RunResult, TokenSavings,
     config::quantity::{grouped, milliseconds},
 };
 use serde::Serialize;
@@ -39,7 +39,7 @@ const ANSWER_WIDTH: usize = 136;
 struct Figures<'a> {
     commits: usize,
     #[serde(flatten)]
-    saving: Saving,
+    saving: TokenSavings,
     /// The tool, as the code sees it.
     tool: String,
     answer: &'a RawValue,
@@ -52,7 +52,7 @@ pub(crate) fn demo(arguments: DemoArguments) -> anyhow::Result<ExitCode> {
     let data = serde_json::to_string(&commits::repository()).context("could not count the data")?;
     let figures = Figures {
         commits: commits::COMMITS,
-        saving: Saving::new(data.len(), run.result.get().len()),
+        saving: TokenSavings::new(data.len(), run.result.get().len()),
         tool: types,
         answer: &run.result,
         run: &run,

@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::Context as _;
 use belljar_project::{
-    Collected, Collector, Retention, Sweep,
+    CollectionReport, RecordCollector, Retention, Sweep,
     config::quantity::round_size,
-    config::{Places, Settings},
+    config::{ConfigLocations, ProjectSettings},
     now_ms,
 };
 use belljar_store::{FILE_NAME, RecordKind, Shrinking, Store, StoreSizes};
@@ -72,15 +72,16 @@ impl Sizes {
 /// Runs the command.
 pub(crate) fn gc(
     arguments: GcArguments,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    places: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
     let project = Project::find(places, settings)?;
     let Some(store) = project.existing_store()? else {
         writeln!(io::stderr(), "nothing is kept here yet")?;
         return Ok(ExitCode::SUCCESS);
     };
-    let collector = Collector::new(store.clone(), settings.retention.clone(), places.scratch());
+    let collector =
+        RecordCollector::new(store.clone(), settings.retention.clone(), places.scratch());
     let report = runtime()?.block_on(async {
         let before = store.sizes().await?;
         if !arguments.dry_run {
@@ -113,17 +114,22 @@ pub(crate) fn gc(
 async fn try_on_copy(
     store: &Store,
     retention: &Retention,
-) -> anyhow::Result<(Collected, StoreSizes)> {
+) -> anyhow::Result<(CollectionReport, StoreSizes)> {
     let beside = store.path().parent().context("the store is in no directory")?;
     let place = tempfile::Builder::new().prefix("dry-run-").tempdir_in(beside)?;
     store.copy_to(&place.path().join(FILE_NAME)).await?;
     let copy = Store::open(place.path())?;
-    let collector = Collector::new(copy.clone(), retention.clone(), place.path().join("scratch"));
+    let collector =
+        RecordCollector::new(copy.clone(), retention.clone(), place.path().join("scratch"));
     let collected = collector.collect(Sweep::Thorough, now_ms()).await?;
     Ok((collected, copy.sizes().await?))
 }
 
-async fn collect(collector: &Collector, store: &Store, compact: bool) -> anyhow::Result<Collected> {
+async fn collect(
+    collector: &RecordCollector,
+    store: &Store,
+    compact: bool,
+) -> anyhow::Result<CollectionReport> {
     store.writable()?;
     let collected = collector.collect(Sweep::Thorough, now_ms()).await?;
     if compact {
@@ -139,7 +145,12 @@ async fn collect(collector: &Collector, store: &Store, compact: bool) -> anyhow:
     Ok(collected)
 }
 
-fn report(dry_run: bool, collected: &Collected, before: StoreSizes, after: StoreSizes) -> Report {
+fn report(
+    dry_run: bool,
+    collected: &CollectionReport,
+    before: StoreSizes,
+    after: StoreSizes,
+) -> Report {
     let removed = collected.removed.iter().map(|(kind, went)| (kind.as_str(), went.records));
     Report {
         dry_run,

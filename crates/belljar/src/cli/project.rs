@@ -15,8 +15,10 @@ use anyhow::Context as _;
 use belljar_paths::owner::{check_place, check_state};
 use belljar_project::{
     Executor, Sandbox,
-    config::{ConfiguredServer, PROJECT_NAMES, Places, STATE_NAME, Settings, ToolSettings},
-    know_owners_of, now_ms,
+    config::{
+        ConfigLocations, ConfiguredServer, PROJECT_NAMES, ProjectSettings, STATE_NAME, ToolSettings,
+    },
+    now_ms, watch_owners_in,
 };
 use belljar_store::{FILE_NAME, Found, Store};
 use belljar_tools::{Bridge, BridgeConfig, ServerConfigError, ServerSpec, Surroundings, Upstreams};
@@ -38,7 +40,10 @@ impl Project {
     pub(crate) const RESERVED_NAMES: [&str; 3] = PROJECT_NAMES;
 
     /// The project that these places are in.
-    pub(crate) fn find(places: &Places, settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn find(
+        places: &ConfigLocations,
+        settings: &ProjectSettings,
+    ) -> anyhow::Result<Self> {
         let root = places.root()?.context("the current directory cannot be found")?;
         Ok(Self { root, tools: settings.tools.clone(), files: places.files()? })
     }
@@ -141,7 +146,7 @@ impl Project {
 
 /// Opens the store of a state directory, and says so if there was nothing in its file.
 fn open(directory: &Path) -> anyhow::Result<Store> {
-    know_owners_of(directory);
+    watch_owners_in(directory);
     let store = Store::open(directory)?;
     if store.found() == Found::EmptyFile {
         let path = store.path().display();

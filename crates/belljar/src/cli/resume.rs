@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::Context as _;
 use belljar_project::{
-    Executor, Resumed, RunError, RunResult, Status,
-    config::{Places, Settings},
+    Executor, ResumeOutcome, RunError, RunResult, Status,
+    config::{ConfigLocations, ProjectSettings},
     unrun,
 };
 use belljar_runtime::ErrorCode;
@@ -31,8 +31,8 @@ use super::{
 /// Runs the command.
 pub(crate) fn resume(
     arguments: &ResumeArguments,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    places: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
     let project = Project::find(places, settings)?;
     let store = project.existing_store()?;
@@ -101,9 +101,9 @@ async fn go_on(
     let abort = async { stop = Some(stop_signal(interrupt, executor).await) };
     let resumed = executor.resume(id, observer, abort).await;
     let result = match resumed {
-        Ok(Resumed::Ran(result)) => Ok(after_signals(*result, &mut stop, interrupt).await),
+        Ok(ResumeOutcome::Ran(result)) => Ok(after_signals(*result, &mut stop, interrupt).await),
         // It ended between the look and the claim.
-        Ok(Resumed::Ended(json)) => ended(json.get()),
+        Ok(ResumeOutcome::Ended(json)) => ended(json.get()),
         Err(error) => Err(error.into()),
     };
     (result, stop)

@@ -6,8 +6,8 @@ use std::{
 };
 
 use belljar_project::{
-    Durability, Execution, Executor, RunRequest, RunResult, Sandbox, SandboxBuilder, Status,
-    config::{Places, Settings},
+    Execution, Executor, RunDurability, RunRequest, RunResult, Sandbox, SandboxBuilder, Status,
+    config::{ConfigLocations, ProjectSettings},
     unrun,
 };
 
@@ -36,8 +36,8 @@ pub(crate) const CALLER: &str = "cli";
 /// Runs the code the arguments name.
 pub(crate) fn run(
     arguments: &RunArguments,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    places: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
     if let Some(directory) = &arguments.artifacts {
         artifacts::check(directory)?;
@@ -89,7 +89,7 @@ pub(crate) fn run(
 }
 
 /// A sandbox for one run.
-pub(crate) fn builder(settings: &Settings, project: &Project) -> SandboxBuilder {
+pub(crate) fn builder(settings: &ProjectSettings, project: &Project) -> SandboxBuilder {
     let builder = Sandbox::builder().pool(0).ready([]).maximum(settings.maximum);
     builder.protect(project.protected()).reserve_names(Project::RESERVED_NAMES)
 }
@@ -151,7 +151,7 @@ fn tell_beforehand(id: &str, execution: &Execution) {
         let names = if report.injected.is_empty() { "none" } else { &report.injected.join(", ") };
         lines.push(format!("tools: {}", visible(names)));
     }
-    if execution.durability == Durability::Always {
+    if execution.durability == RunDurability::Always {
         lines.push(format!("durable run {id}"));
     }
     for line in lines {

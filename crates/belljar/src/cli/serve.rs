@@ -14,9 +14,9 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use belljar_project::{
-    Collector, ExecutableTerms, Hidden, ProjectBackend, RunError, Sandbox, Terms, WorkflowTerms,
-    allow_many_descriptors,
-    config::{Places, Settings},
+    ClientPermissions, ExecutablePermissions, HiddenPaths, ProjectBackend, RecordCollector,
+    RunError, Sandbox, WorkflowServiceOptions, allow_many_descriptors,
+    config::{ConfigLocations, ProjectSettings},
 };
 use belljar_server::{
     Auth, BearerToken, Gateway, HttpConfig, HttpServer, ServerOptions, Traces, conformance,
@@ -51,8 +51,8 @@ const SEAL_FILE: &str = "seal";
 /// Serves until told to stop, or until the client goes away.
 pub(crate) fn serve(
     arguments: &ServeArguments,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    places: &ConfigLocations,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
     let terms = terms(arguments, settings, places, project)?;
@@ -106,9 +106,9 @@ fn start_logging(format: LogFormat) {
 
 async fn start(
     arguments: &ServeArguments,
-    (settings, places): (&Settings, &Places),
+    (settings, places): (&ProjectSettings, &ConfigLocations),
     project: &Project,
-    terms: Terms,
+    terms: ClientPermissions,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     // There before it is protected, so that it is from the first run on.
@@ -131,7 +131,7 @@ async fn start(
     let until = adopts.clone();
     tokio::spawn(async move { adopting.adopt_workflows(until).await });
     if let Some(store) = executor.store().cloned() {
-        let collector = Collector::new(store, settings.retention.clone(), places.scratch());
+        let collector = RecordCollector::new(store, settings.retention.clone(), places.scratch());
         let stop = adopts.clone();
         tokio::spawn(async move { collector.run(stop).await });
     }
@@ -212,31 +212,31 @@ fn say(server: &HttpServer, token: &str) -> anyhow::Result<()> {
 
 fn terms(
     arguments: &ServeArguments,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    places: &ConfigLocations,
     project: &Project,
-) -> anyhow::Result<Terms> {
+) -> anyhow::Result<ClientPermissions> {
     let here = env::current_dir().context("cannot read the current directory")?;
     let existing = |flag: &str, paths: &[PathBuf]| {
         let paths = paths.iter().map(|path| existing(&here, flag, path));
         paths.collect::<Result<Vec<_>, _>>().map_err(|refused| explained(&refused))
     };
     let tools = project.tools();
-    let workflows = settings.workflows.serve.then(|| WorkflowTerms {
+    let workflows = settings.workflows.serve.then(|| WorkflowServiceOptions {
         code: settings.workflows.code,
         scratch: places.scratch(),
-        hidden: Hidden {
+        hidden: HiddenPaths {
             names: Project::RESERVED_NAMES.map(str::to_owned).to_vec(),
             paths: project.protected(),
         },
         max_running: settings.workflows.max_running,
         max_queued: settings.workflows.max_queued,
     });
-    Ok(Terms {
+    Ok(ClientPermissions {
         limits: settings.limits(&arguments.limits.given()),
         readable: existing("--read", &arguments.read)?,
         writable: existing("--write", &arguments.write)?,
-        commit_executable: ExecutableTerms {
+        commit_executable: ExecutablePermissions {
             always: settings.commit_executable.clone(),
             on_request: commit_names(&arguments.commit_executable)
                 .map_err(|refused| explained(&refused))?,

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use belljar_project::{
-    config::{LimitKey, Settings},
+    config::{LimitKey, ProjectSettings},
     now_ms,
 };
 use serde::Deserialize;
@@ -73,7 +73,7 @@ pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Re
 pub(crate) fn run_in(
     id: &str,
     arguments: &RunArguments,
-    settings: &Settings,
+    settings: &ProjectSettings,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
     let client = Client::of_host(project)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use belljar_project::{Durability, Execution, Executor};
+use belljar_project::{Execution, Executor, RunDurability};
 use belljar_tools::{Glob, ToolGrants};
 
 use super::{arguments::ToolArguments, patience::telling, project::Project};
@@ -43,7 +43,7 @@ impl Wanted {
     pub(crate) async fn prepare(&self, execution: &mut Execution, executor: &Executor) {
         let Some(bridge) = executor.bridge() else {
             execution.durability =
-                if self.is_durable { Durability::Always } else { Durability::Never };
+                if self.is_durable { RunDurability::Always } else { RunDurability::Never };
             return;
         };
         let told = || format!("starting MCP servers: {}", bridge.servers().join(", "));
@@ -52,7 +52,8 @@ impl Wanted {
             self.is_durable || bridge.may_ask(&execution.tools).await
         };
         let keeps_journal = telling(told, decided).await;
-        execution.durability = if keeps_journal { Durability::Always } else { Durability::Never };
+        execution.durability =
+            if keeps_journal { RunDurability::Always } else { RunDurability::Never };
     }
 }
 

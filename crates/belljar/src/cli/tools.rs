@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_project::config::{Places, Settings};
+use belljar_project::config::{ConfigLocations, ProjectSettings};
 use belljar_runtime::ToolFault;
 use belljar_store::Store;
 use belljar_tools::{Bridge, Catalogue, UpstreamError};
@@ -34,8 +34,8 @@ const LISTED: Duration = Duration::from_secs(30);
 /// Runs the command.
 pub(crate) fn tools(
     command: &ToolsCommand,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    places: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
     let project = Project::find(places, settings)?;
     if !project.has_servers() {

@@ -15,7 +15,7 @@ mod show;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use belljar_project::config::{Places, Settings};
+use belljar_project::config::{ConfigLocations, ProjectSettings};
 use belljar_store::Store;
 use belljar_workflow::{
     SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::Filter,
@@ -31,8 +31,8 @@ const SHORTEST_PREFIX: usize = 4;
 /// Runs the command.
 pub(crate) fn workflow(
     command: &WorkflowCommand,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    places: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
     let project = Project::find(places, settings)?;
     let host = host::Host { settings, places, project: &project };

@@ -7,7 +7,8 @@ use std::{
 };
 
 use belljar_project::{
-    Collector, FlowOptions, Flows, Limits, Retention, SessionRegistry, Sweep, now_ms,
+    Limits, ProjectWorkflows, RecordCollector, Retention, SessionRegistry, Sweep, WorkflowOptions,
+    now_ms,
 };
 use belljar_store::RecordKind;
 use belljar_workflow::{WorkflowStore as _, workflow_store::NewFlow};
@@ -213,7 +214,7 @@ fn f3_workflows_that_ended_long_ago_are_forgotten() {
         {
             let ages = keep.map(|keep| (RecordKind::Workflows, keep)).into_iter().collect();
             let retention = Retention { ages, max_size: None };
-            let collector = Collector::new(store.clone(), retention, &scratch);
+            let collector = RecordCollector::new(store.clone(), retention, &scratch);
             let later = now_ms() + 1;
             let would = collector.would_collect(later).await.unwrap();
             let collected = collector.collect(Sweep::Quick, later).await.unwrap();
@@ -240,8 +241,8 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
             belljar_project::Sandbox::builder().program(BELLJAR).pool(1).build().await.unwrap();
         let executor = belljar_project::Executor::new(sandbox, None, Some(store.clone()));
         let sessions = SessionRegistry::new(executor.sandbox().clone(), None).await;
-        let options = FlowOptions::new(Limits::DEFAULT, project.place.path().join("scratch"));
-        let flows = Flows::new(executor.clone(), sessions, options).await.unwrap();
+        let options = WorkflowOptions::new(Limits::DEFAULT, project.place.path().join("scratch"));
+        let flows = ProjectWorkflows::new(executor.clone(), sessions, options).await.unwrap();
         let new = |id: &str, caller: &str| NewFlow {
             id: id.to_owned(),
             name: id.to_owned(),
@@ -254,7 +255,7 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
         let row = async |id: &str| store.flow(id).await.unwrap().unwrap();
         // A look may find it still under way.
         while row("broken").await.vain < 3 {
-            flows.tend().await;
+            flows.drive_due().await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         flows.stop().await;

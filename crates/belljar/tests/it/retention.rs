@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_project::{Collector, Retention, Sweep, now_ms};
+use belljar_project::{RecordCollector, Retention, Sweep, now_ms};
 use belljar_store::{AuditFilter, AuditRow, Lease, NewRun, RecordKind, Store};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -203,7 +203,8 @@ fn reliability_6_a_large_audit_crowds_nothing_out() {
     assert!(reckoned.abs_diff(audit) < audit / 4, "{reckoned} instead of {audit}");
     let left_with = |most: u64| {
         let retention = Retention { max_size: Some(most), ..Retention::default() };
-        let collector = Collector::new(store.clone(), retention, place.path().join("scratch"));
+        let collector =
+            RecordCollector::new(store.clone(), retention, place.path().join("scratch"));
         let collected = block_on(collector.collect(Sweep::Quick, now_ms())).unwrap();
         (collected.too_large, runs(&place).len())
     };
@@ -222,7 +223,7 @@ fn reliability_6_a_host_looks_after_its_store_as_soon_as_it_starts() {
     let store = Store::open(&state(&place)).unwrap();
     let row = audit_row(1);
     let retention = Retention { max_size: Some(1), ..Retention::default() };
-    let collector = Collector::new(store.clone(), retention, place.path().join("scratch"));
+    let collector = RecordCollector::new(store.clone(), retention, place.path().join("scratch"));
     let left = block_on(async {
         store.audit(row).await.unwrap();
         store.flush().await.unwrap();

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, path::Path};
 
 use belljar_tools::{RawServer, read_mcp_json};
 
-use super::{BeyondProject, ConfiguredServer, DefaultsFrom, Files, Owner, RawConfig, merge};
+use super::{
+    ConfigFiles, ConfiguredServer, DefaultsOrder, RawConfig, ServerOrigin, ServerOverrideError,
+    merge,
+};
 
 fn file(name: &str, text: &str) -> RawConfig {
     RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
@@ -15,7 +18,7 @@ fn foreign(text: &str) -> BTreeMap<String, ConfiguredServer> {
     servers
         .map(|(name, raw)| {
             let directory = Some("/project".into());
-            (name, ConfiguredServer { raw, directory, owner: Owner::Project })
+            (name, ConfiguredServer { raw, directory, owner: ServerOrigin::Project })
         })
         .collect()
 }
@@ -28,10 +31,13 @@ fn try_merged(
     user: &str,
     mcp_json: &str,
     project: &str,
-) -> Result<BTreeMap<String, ConfiguredServer>, BeyondProject> {
+) -> Result<BTreeMap<String, ConfiguredServer>, ServerOverrideError> {
     let (user, project) = (file("/user/belljar.toml", user), file("/other/belljar.toml", project));
-    let files =
-        Files { operator: Some(&user), project: Some(&project), order: DefaultsFrom::ProjectFirst };
+    let files = ConfigFiles {
+        operator: Some(&user),
+        project: Some(&project),
+        order: DefaultsOrder::ProjectFirst,
+    };
     merge(files, foreign(mcp_json))
 }
 
@@ -116,14 +122,14 @@ fn s5_servers_of_a_directory_above_are_not_the_projects() {
     let json = r#"{"mcpServers": {"a": {"command": "x"}}}"#;
     let owners = |root: &str, line: &str| {
         let project = file(&format!("{root}/belljar.toml"), &format!("[mcp_servers.a]\n{line}\n"));
-        let order = DefaultsFrom::ProjectFirst;
-        let files = Files { operator: None, project: Some(&project), order };
+        let order = DefaultsOrder::ProjectFirst;
+        let files = ConfigFiles { operator: None, project: Some(&project), order };
         merge(files, foreign(json)).map(|servers| servers["a"].owner)
     };
-    assert_eq!(owners("/project/clone", "timeout = 1"), Ok(Owner::Outside));
+    assert_eq!(owners("/project/clone", "timeout = 1"), Ok(ServerOrigin::Outside));
     assert!(owners("/project/clone", "trusted = true").is_err());
     // Controls: beside it, above it, and one whose name only begins alike.
     for root in ["/project", "/", "/project-2/x"] {
-        assert_eq!(owners(root, "trusted = true"), Ok(Owner::Project), "{root}");
+        assert_eq!(owners(root, "trusted = true"), Ok(ServerOrigin::Project), "{root}");
     }
 }

@@ -114,13 +114,13 @@ struct Count(Option<usize>);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Counting)
+        deserializer.deserialize_any(CountVisitor)
     }
 }
 
-struct Counting;
+struct CountVisitor;
 
-impl<'de> Visitor<'de> for Counting {
+impl<'de> Visitor<'de> for CountVisitor {
     type Value = Count;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

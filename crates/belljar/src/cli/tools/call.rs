@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_project::config::Settings;
+use belljar_project::config::ProjectSettings;
 use belljar_runtime::{ToolFault, run_id};
 use belljar_tools::{RunContext, Tool, ToolGrants, read_arguments};
 use serde::Serialize;
@@ -28,7 +28,7 @@ use crate::cli::{
 /// Runs the command.
 pub(super) async fn call(
     arguments: &ToolsCallArguments,
-    settings: &Settings,
+    settings: &ProjectSettings,
     desk: &Desk,
 ) -> anyhow::Result<ExitCode> {
     let given = match &arguments.arguments {

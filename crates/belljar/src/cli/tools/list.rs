@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_project::config::{NotCounted, Settings};
+use belljar_project::config::{IgnoredRule, ProjectSettings};
 use belljar_tools::{Annotations, Decision, Tool, ToolGrants, Verdict};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::cli::{
 /// Runs the command.
 pub(super) async fn list(
     arguments: &ToolsListArguments,
-    settings: &Settings,
+    settings: &ProjectSettings,
     desk: &Desk,
 ) -> anyhow::Result<ExitCode> {
     let (catalogue, failures) = desk.catalogue(arguments.server.as_deref()).await;
@@ -52,7 +52,7 @@ struct Listed<'a> {
     failed: Vec<Failed<'a>>,
     /// Rules of the project's file that do not count for some servers.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    not_counted: &'a [NotCounted],
+    not_counted: &'a [IgnoredRule],
 }
 
 #[derive(Debug, Serialize)]

@@ -8,7 +8,7 @@ use std::{
     io::{self, BufRead as _, IsTerminal as _, Write as _},
 };
 
-use belljar_project::Flows;
+use belljar_project::ProjectWorkflows;
 use belljar_workflow::{
     Decider, DecisionKind, DoubtResolution, WorkflowCommand, WorkflowDecision, WorkflowEvent,
     WorkflowEventKind,
@@ -68,7 +68,7 @@ impl Asker {
     }
 
     /// Puts the next question, and passes on what was answered.
-    pub(super) async fn step(&mut self, flows: &Flows, flow: &str) {
+    pub(super) async fn step(&mut self, flows: &ProjectWorkflows, flow: &str) {
         while let Ok((id, line)) = self.answers.try_recv() {
             self.open = None;
             let Some(at) = self.waiting.iter().position(|decision| decision.id == id) else {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::bail;
-use belljar_project::{check_flow_id, new_flow_id, now_ms};
+use belljar_project::{check_workflow_id, new_workflow_id, now_ms};
 use belljar_workflow::{WorkflowError, WorkflowStoreError};
 use serde_json::json;
 
@@ -24,8 +24,8 @@ pub(super) async fn fork(
 ) -> anyhow::Result<ExitCode> {
     let workflows = kept(project)?;
     let id = find(&workflows, &arguments.id).await?;
-    let new_id = arguments.new_id.clone().unwrap_or_else(new_flow_id);
-    check_flow_id(&new_id)?;
+    let new_id = arguments.new_id.clone().unwrap_or_else(new_workflow_id);
+    check_workflow_id(&new_id)?;
     let forked = workflows.fork(&id, arguments.at, &new_id, now_ms(), None).await;
     let at = match forked {
         Ok(at) => at,

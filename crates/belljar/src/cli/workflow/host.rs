@@ -3,8 +3,9 @@
 use std::{env, sync::Arc};
 
 use belljar_project::{
-    Executor, FlowOptions, FlowTerms, Flows, Hidden, RunResult, SessionRegistry,
-    config::{Places, Settings},
+    Executor, HiddenPaths, ProjectWorkflows, RunResult, SessionRegistry, WorkflowOptions,
+    WorkflowPermissions,
+    config::{ConfigLocations, ProjectSettings},
 };
 use belljar_tools::Observer;
 
@@ -21,14 +22,14 @@ use super::super::{
 /// What is configured here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Host<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) places: &'a Places,
+    pub(super) settings: &'a ProjectSettings,
+    pub(super) places: &'a ConfigLocations,
     pub(super) project: &'a Project,
 }
 
 /// Workflows that can be driven, and what that takes.
 pub(super) struct Ready {
-    pub(super) flows: Flows,
+    pub(super) flows: ProjectWorkflows,
     pub(super) executor: Executor,
     sessions: SessionRegistry,
 }
@@ -54,7 +55,7 @@ impl Host<'_> {
     pub(super) async fn start(
         self,
         limits: &LimitArguments,
-        terms: FlowTerms,
+        terms: WorkflowPermissions,
         watch: impl FnOnce(Arc<dyn Observer>) -> Arc<dyn Observer>,
         interrupt: &mut Interrupt,
     ) -> anyhow::Result<Started> {
@@ -64,38 +65,41 @@ impl Host<'_> {
             Launched::Not(result, stop) => return Ok(Started::Not(result, stop)),
         };
         let observer = watch(asking::observer(executor.store()));
-        let options = FlowOptions {
-            terms,
+        let options = WorkflowOptions {
+            permissions: terms,
             observer,
             ..options(self.settings, self.places, self.project, limits)
         };
         let (sandbox, store) = (executor.sandbox().clone(), executor.store().cloned());
         let sessions = SessionRegistry::new(sandbox, store).await;
-        let flows = Flows::new(executor.clone(), sessions.clone(), options).await?;
+        let flows = ProjectWorkflows::new(executor.clone(), sessions.clone(), options).await?;
         Ok(Started::Ready(Box::new(Ready { flows, executor, sessions })))
     }
 }
 
 /// How workflows are run by this program.
 fn options(
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    places: &ConfigLocations,
     project: &Project,
     limits: &LimitArguments,
-) -> FlowOptions {
-    let hidden = Hidden {
+) -> WorkflowOptions {
+    let hidden = HiddenPaths {
         names: Project::RESERVED_NAMES.map(str::to_owned).to_vec(),
         paths: project.protected(),
     };
-    FlowOptions { hidden, ..FlowOptions::new(settings.limits(&limits.given()), places.scratch()) }
+    WorkflowOptions {
+        hidden,
+        ..WorkflowOptions::new(settings.limits(&limits.given()), places.scratch())
+    }
 }
 
 /// What the flags of `workflow run` allow a file.
 pub(super) fn terms(
     arguments: &super::super::arguments::WorkflowRunArguments,
-) -> anyhow::Result<FlowTerms> {
+) -> anyhow::Result<WorkflowPermissions> {
     let here = env::current_dir()?;
-    Ok(FlowTerms {
+    Ok(WorkflowPermissions {
         code: arguments.enable_code_execution,
         shell: Some(arguments.enable_shell),
         readable: arguments.read.iter().map(|path| resolve(&here, path)).collect(),

@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::bail;
 use belljar_project::{
-    Answered, CommandAnswer, FlowTerms, Flows, check_command, is_looked_after, new_command_id,
-    now_ms,
+    CommandOutcome, CommandResult, ProjectWorkflows, WorkflowPermissions, check_command,
+    is_looked_after, new_command_id, now_ms,
 };
 use belljar_workflow::{
     DoubtResolution, SqliteWorkflowStore, Task, WorkflowCommand, WorkflowStore as _, Workflows,
@@ -60,12 +60,12 @@ pub(super) async fn order(
     } else {
         workflows.answer(&id, &command_id, Duration::ZERO).await?
     };
-    let answer = match answer.map(|answer| answer.refused) {
-        None => Answered::NotYet,
-        Some(None) => Answered::Accepted,
-        Some(Some(why)) => Answered::Refused(why),
+    let outcome = match answer.map(|answer| answer.refused) {
+        None => CommandOutcome::NotYet,
+        Some(None) => CommandOutcome::Accepted,
+        Some(Some(why)) => CommandOutcome::Refused(why),
     };
-    tell(&id, &CommandAnswer { id: command_id, answer }, arguments.json)
+    tell(&id, &CommandResult { id: command_id, outcome }, arguments.json)
 }
 
 /// What is asked for.
@@ -120,14 +120,14 @@ fn read_tasks(given: &str) -> anyhow::Result<Vec<Task>> {
     })
 }
 
-fn tell(id: &str, answer: &CommandAnswer, as_json: bool) -> anyhow::Result<ExitCode> {
-    let (status, why) = match &answer.answer {
-        Answered::Accepted => ("accepted", None),
-        Answered::Refused(why) => ("refused", Some(why)),
-        Answered::NotYet => ("queued", None),
+fn tell(id: &str, result: &CommandResult, as_json: bool) -> anyhow::Result<ExitCode> {
+    let (status, why) = match &result.outcome {
+        CommandOutcome::Accepted => ("accepted", None),
+        CommandOutcome::Refused(why) => ("refused", Some(why)),
+        CommandOutcome::NotYet => ("queued", None),
     };
     if as_json {
-        print_json(&json!({ "command": answer.id, "status": status, "reason": why }))?;
+        print_json(&json!({ "command": result.id, "status": status, "reason": why }))?;
     } else {
         match why {
             Some(why) => writeln!(io::stderr(), "refused: {why}")?,
@@ -135,7 +135,7 @@ fn tell(id: &str, answer: &CommandAnswer, as_json: bool) -> anyhow::Result<ExitC
                 io::stderr(),
                 "kept as {}; nobody runs the workflow now, it is taken when somebody does: \
                  belljar workflow resume {id}",
-                answer.id
+                result.id
             )?,
             None => writeln!(io::stderr(), "{status}")?,
         }
@@ -153,7 +153,7 @@ async fn is_driven(workflows: &Workflows<SqliteWorkflowStore>, id: &str) -> anyh
 async fn answered_here(host: Host<'_>, id: &str) -> anyhow::Result<Option<ExitCode>> {
     let mut interrupt = Interrupt::listen()?;
     let limits = LimitArguments::default();
-    let started = host.start(&limits, FlowTerms::default(), |then| then, &mut interrupt);
+    let started = host.start(&limits, WorkflowPermissions::default(), |then| then, &mut interrupt);
     let ready: Ready = match started.await? {
         Started::Ready(ready) => *ready,
         Started::Not(result, stop) => return not_started(&result, stop).map(Some),
@@ -164,7 +164,7 @@ async fn answered_here(host: Host<'_>, id: &str) -> anyhow::Result<Option<ExitCo
 }
 
 async fn until_idle(
-    flows: &Flows,
+    flows: &ProjectWorkflows,
     id: &str,
     interrupt: &mut Interrupt,
 ) -> anyhow::Result<Option<ExitCode>> {
@@ -203,7 +203,7 @@ pub(super) async fn rollback(
     }
     let answer = workflows.answer(&id, &command_id, PATIENCE).await?;
     if let Some(why) = answer.and_then(|answer| answer.refused) {
-        let answer = CommandAnswer { id: command_id, answer: Answered::Refused(why) };
+        let answer = CommandResult { id: command_id, outcome: CommandOutcome::Refused(why) };
         return tell(&id, &answer, arguments.json);
     }
     let machine = loop {

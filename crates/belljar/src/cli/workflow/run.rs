@@ -13,7 +13,10 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow, bail};
-use belljar_project::{CommitExecutable, FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
+use belljar_project::{
+    CommitExecutable, ProjectWorkflowError, ProjectWorkflows, RunResult, WorkflowPermissions,
+    WorkflowSubmission, now_ms,
+};
 use belljar_tools::{ApprovalNotice, Observer};
 use belljar_wire::json::{JsonFlaw, check_keys};
 use belljar_workflow::{DriveError, DriveResult, LeaveReason, WorkflowStatus, WorkflowStoreError};
@@ -62,11 +65,11 @@ pub(super) async fn run(
     file.warn()?;
     let here = env::current_dir()?;
     let workspace = arguments.workspace.as_ref().map(|path| resolve(&here, path));
-    let new = NewFlow {
+    let new = WorkflowSubmission {
         id: arguments.id.clone(),
         inputs: inputs(arguments)?,
         workspace: workspace.clone(),
-        ..NewFlow::new(file.read.dag.clone(), CALLER)
+        ..WorkflowSubmission::new(file.read.dag.clone(), CALLER)
     };
     let terms = terms(arguments)?;
     let mut interrupt = Interrupt::listen()?;
@@ -80,7 +83,7 @@ pub(super) async fn run(
         Ok(id) => id,
         Err(error) => {
             ready.end(&mut interrupt).await;
-            if let FlowsError::Faulty(faults) = &error {
+            if let ProjectWorkflowError::Faulty(faults) = &error {
                 return file.located(faults).tell(arguments.json);
             }
             return Err(error.into());
@@ -102,7 +105,8 @@ pub(super) async fn resume(
     let mut interrupt = Interrupt::listen()?;
     let quiet = Quiet::default();
     let watch = |then| quiet.before(then);
-    let started = host.start(&arguments.limits, FlowTerms::default(), watch, &mut interrupt);
+    let started =
+        host.start(&arguments.limits, WorkflowPermissions::default(), watch, &mut interrupt);
     let ready = match started.await? {
         Started::Ready(ready) => *ready,
         Started::Not(result, stop) => return not_started(&result, stop),
@@ -207,7 +211,7 @@ async fn drive(
 }
 
 async fn tell(
-    flows: &Flows,
+    flows: &ProjectWorkflows,
     id: &str,
     driven: Option<Result<DriveResult, DriveError>>,
     how: &How,
@@ -242,7 +246,7 @@ async fn tell(
 
 /// Brings what the workflow changed to the directory it began with.
 async fn commit(
-    flows: &Flows,
+    flows: &ProjectWorkflows,
     id: &str,
     to: &Path,
     executable: &CommitExecutable,
@@ -305,8 +309,8 @@ struct Watcher {
 }
 
 impl Watcher {
-    async fn new(flows: &Flows, id: &str, quiet: &Quiet) -> Self {
-        let machine = flows.look(id, None).await.ok();
+    async fn new(flows: &ProjectWorkflows, id: &str, quiet: &Quiet) -> Self {
+        let machine = flows.load(id, None).await.ok();
         let mut asker = Asker::at_terminal();
         let (mut after, mut board, mut pause) = (0, None, Pause::default());
         if let Some(machine) = &machine {
@@ -336,7 +340,7 @@ impl Watcher {
     }
 
     /// One look: what has happened since the last is shown.
-    async fn watch(&mut self, flows: &Flows) {
+    async fn watch(&mut self, flows: &ProjectWorkflows) {
         let is_lively = self.board.is_some() || self.asker.is_some();
         let patience = if is_lively { LIVELY } else { PATIENT };
         match flows.events(&self.id, self.after, PAGE, patience).await {
@@ -404,7 +408,7 @@ impl Watcher {
     }
 
     /// Shows what is left to show.
-    async fn finish(&mut self, flows: &Flows) {
+    async fn finish(&mut self, flows: &ProjectWorkflows) {
         self.asker = None;
         while let Ok(events) = flows.events(&self.id, self.after, PAGE, Duration::ZERO).await {
             if events.is_empty() {

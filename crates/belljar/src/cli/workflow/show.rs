@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::Context as _;
 use belljar_project::{
-    Flows, NEEDS_ATTENTION, QUEUED, TaskQuestion, is_looked_after, needs_attention, now_ms,
-    status_of, task_question, task_questions, with_task,
+    NEEDS_ATTENTION, ProjectWorkflows, QUEUED, TaskQuestion, is_looked_after, needs_attention,
+    now_ms, status_of, task_question, task_questions, with_task,
 };
 use belljar_workflow::{
     Machine, SqliteWorkflowStore, WorkflowStore as _, Workflows,
@@ -71,12 +71,16 @@ pub(super) async fn show(
 }
 
 /// All there is to know of a workflow that is driven here.
-pub(super) async fn whole(flows: &Flows, id: &str, at: Option<u64>) -> anyhow::Result<Value> {
-    let machine = flows.look(id, at).await?;
+pub(super) async fn whole(
+    flows: &ProjectWorkflows,
+    id: &str,
+    at: Option<u64>,
+) -> anyhow::Result<Value> {
+    let machine = flows.load(id, at).await?;
     let row = flows.find(id).await?.context("it was forgotten meanwhile")?;
     let inside = flows.task_questions(&machine).await?;
     let mut checkpoints = flows.checkpoints(id, None, MANY).await?;
-    keep_reachable(&mut checkpoints, &flows.look(id, None).await?);
+    keep_reachable(&mut checkpoints, &flows.load(id, None).await?);
     Ok(as_json(&row, &machine, &inside, &checkpoints))
 }
 

@@ -13,11 +13,11 @@ use super::records::arguments;
 
 /// Passes on what the bridge tells.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ClientObserver {
     pub(super) observer: RunReporter,
 }
 
-impl belljar_tools::Observer for Told {
+impl belljar_tools::Observer for ClientObserver {
     fn run_begins(&self, run_id: &str) {
         self.observer.started(run_id);
     }
@@ -54,13 +54,13 @@ impl belljar_tools::Observer for Told {
 /// Passes on what the code prints. Pieces may end within a character: its first bytes wait here for
 /// the rest.
 #[derive(Debug)]
-pub(super) struct Prints {
+pub(super) struct PrintForwarder {
     observer: RunReporter,
     stdout: Mutex<Vec<u8>>,
     stderr: Mutex<Vec<u8>>,
 }
 
-impl Prints {
+impl PrintForwarder {
     /// A listener, if somebody wants to hear.
     pub(super) fn listener(observer: &RunReporter) -> Option<Arc<dyn Listener>> {
         let listener = || -> Arc<dyn Listener> {
@@ -71,7 +71,7 @@ impl Prints {
     }
 }
 
-impl Listener for Prints {
+impl Listener for PrintForwarder {
     fn printed(&self, stream: Stream, text: &[u8]) {
         let (stream, rest) = match stream {
             Stream::Stdout => (belljar_server::Stream::Stdout, Some(&self.stdout)),

@@ -29,17 +29,17 @@ const DEPTH: usize = 64;
 
 /// A directory.
 #[derive(Debug)]
-pub(super) struct Tree(OwnedFd);
+pub(super) struct WorkflowDirectory(OwnedFd);
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum There {
+pub(super) enum DirectoryEntry {
     File { mode: u32, bytes: u64 },
     Link { to: String },
     Directory { mode: u32, is_empty: bool },
 }
 
-impl Tree {
+impl WorkflowDirectory {
     /// The directory at a path of the host's own.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(openat(CWD, path, DIRECTORY - OFlags::NOFOLLOW, Mode::empty())?))
@@ -50,7 +50,7 @@ impl Tree {
         &self,
         skip: &dyn Fn(&Path) -> bool,
         most: usize,
-    ) -> io::Result<Vec<(String, There)>> {
+    ) -> io::Result<Vec<(String, DirectoryEntry)>> {
         let mut found = Vec::new();
         // Paths, not handles: a guest may have made more directories than this process may have open.
         let mut todo = vec![String::new()];
@@ -64,8 +64,8 @@ impl Tree {
                 if skip(Path::new(&below)) {
                     continue;
                 }
-                let there = look(&directory, &name)?;
-                if let Some(There::Directory { .. }) = there {
+                let there = entry_of(&directory, &name)?;
+                if let Some(DirectoryEntry::Directory { .. }) = there {
                     todo.push(below.clone());
                 }
                 found.extend(there.map(|there| (below, there)));
@@ -79,11 +79,11 @@ impl Tree {
     }
 
     /// What is at a path, if anything is.
-    pub(super) fn look(&self, path: &str) -> io::Result<Option<There>> {
-        match self.parent(path, Missing::Stays) {
-            Ok((parent, name)) => match look(&parent, &name) {
+    pub(super) fn entry(&self, path: &str) -> io::Result<Option<DirectoryEntry>> {
+        match self.parent(path, MissingParents::Fail) {
+            Ok((parent, name)) => match entry_of(&parent, &name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                looked => looked,
+                found => found,
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -92,7 +92,7 @@ impl Tree {
 
     /// What is in a file.
     pub(super) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let (parent, name) = self.parent(path, Missing::Stays)?;
+        let (parent, name) = self.parent(path, MissingParents::Fail)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut file = File::from(openat(&parent, &*name, flags, Mode::empty())?);
         if !file.metadata()?.is_file() {
@@ -105,7 +105,7 @@ impl Tree {
 
     /// Writes a file, which appears whole or not at all.
     pub(super) fn write(&self, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
-        let (parent, name) = self.parent(path, Missing::IsMade)?;
+        let (parent, name) = self.parent(path, MissingParents::Create)?;
         let mut beside = OsString::from(".belljar-new-");
         beside.push(&name);
         let _ = unlinkat(&parent, &*beside, AtFlags::empty());
@@ -122,15 +122,15 @@ impl Tree {
     }
 
     /// Makes a link. It is not looked where it leads.
-    pub(super) fn link(&self, path: &str, to: &str) -> io::Result<()> {
-        let (parent, name) = self.parent(path, Missing::IsMade)?;
+    pub(super) fn create_link(&self, path: &str, to: &str) -> io::Result<()> {
+        let (parent, name) = self.parent(path, MissingParents::Create)?;
         let _ = unlinkat(&parent, &*name, AtFlags::empty());
         Ok(symlinkat(to, &parent, &*name)?)
     }
 
     /// Makes a directory, unless there is one.
-    pub(super) fn directory(&self, path: &str, mode: u32) -> io::Result<()> {
-        let (parent, name) = self.parent(path, Missing::IsMade)?;
+    pub(super) fn create_directory(&self, path: &str, mode: u32) -> io::Result<()> {
+        let (parent, name) = self.parent(path, MissingParents::Create)?;
         match mkdirat(&parent, &*name, Mode::from(0o700)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
@@ -142,7 +142,7 @@ impl Tree {
 
     /// Removes a file, a link or an empty directory.
     pub(super) fn remove(&self, path: &str) -> io::Result<()> {
-        let (parent, name) = self.parent(path, Missing::Stays)?;
+        let (parent, name) = self.parent(path, MissingParents::Fail)?;
         match unlinkat(&parent, &*name, AtFlags::empty()) {
             Err(Errno::ISDIR | Errno::PERM) => Ok(unlinkat(&parent, &*name, AtFlags::REMOVEDIR)?),
             removed => Ok(removed?),
@@ -152,20 +152,20 @@ impl Tree {
     /// A directory beneath this one.
     fn enter(&self, path: &str) -> io::Result<OwnedFd> {
         let mut at = openat(&self.0, ".", DIRECTORY, Mode::empty())?;
-        for name in plain(path)? {
+        for name in plain_names(path)? {
             at = openat(&at, name, DIRECTORY, Mode::empty())?;
         }
         Ok(at)
     }
 
     /// The directory a path is in, and its last name.
-    fn parent(&self, path: &str, missing: Missing) -> io::Result<(OwnedFd, OsString)> {
-        let mut names = plain(path)?;
+    fn parent(&self, path: &str, missing: MissingParents) -> io::Result<(OwnedFd, OsString)> {
+        let mut names = plain_names(path)?;
         let last = names.pop().ok_or_else(|| io::Error::other("no path"))?;
         let mut at = openat(&self.0, ".", DIRECTORY, Mode::empty())?;
         for name in names {
             at = match openat(&at, name, DIRECTORY, Mode::empty()) {
-                Err(Errno::NOENT) if missing == Missing::IsMade => {
+                Err(Errno::NOENT) if missing == MissingParents::Create => {
                     mkdirat(&at, name, Mode::from(0o755))?;
                     openat(&at, name, DIRECTORY, Mode::empty())?
                 }
@@ -178,13 +178,13 @@ impl Tree {
 
 /// What becomes of directories on the way that are not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
-    IsMade,
-    Stays,
+enum MissingParents {
+    Create,
+    Fail,
 }
 
 /// The names of a path of plain names.
-fn plain(path: &str) -> io::Result<Vec<&OsStr>> {
+fn plain_names(path: &str) -> io::Result<Vec<&OsStr>> {
     let part = |part: Component<'_>| match part {
         Component::Normal(_) => true,
         Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
@@ -220,20 +220,21 @@ fn joined(path: &str, name: &OsStr) -> Option<String> {
     Some(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
 }
 
-fn look(directory: &impl AsFd, name: &OsStr) -> io::Result<Option<There>> {
+fn entry_of(directory: &impl AsFd, name: &OsStr) -> io::Result<Option<DirectoryEntry>> {
     let found = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let mode = found.st_mode & 0o777;
     Ok(match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile => {
-            Some(There::File { mode, bytes: u64::try_from(found.st_size).unwrap_or_default() })
-        }
+        FileType::RegularFile => Some(DirectoryEntry::File {
+            mode,
+            bytes: u64::try_from(found.st_size).unwrap_or_default(),
+        }),
         FileType::Directory => {
             let inner = openat(directory, name, DIRECTORY, Mode::empty())?;
-            Some(There::Directory { mode, is_empty: names(&inner)?.is_empty() })
+            Some(DirectoryEntry::Directory { mode, is_empty: names(&inner)?.is_empty() })
         }
         FileType::Symlink => {
             let to = readlinkat(directory, name, Vec::new())?;
-            to.to_str().ok().map(|to| There::Link { to: to.to_owned() })
+            to.to_str().ok().map(|to| DirectoryEntry::Link { to: to.to_owned() })
         }
         FileType::Fifo
         | FileType::Socket

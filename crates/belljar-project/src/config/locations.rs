@@ -24,7 +24,7 @@ pub const PROJECT_NAMES: [&str; 3] = [STATE_NAME, FILE_NAME, SERVERS_NAME];
 
 /// The places a file may be in, as this process was started.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct ConfigLocations {
     /// The current directory; a project is looked for there and above.
     pub current: Option<PathBuf>,
     /// The user's home.
@@ -33,7 +33,7 @@ pub struct Places {
     pub config_home: Option<PathBuf>,
 }
 
-impl Places {
+impl ConfigLocations {
     /// Where files of workflows are laid out for their code: apart from any project, so that code
     /// which sees them sees nothing of the host's.
     pub fn scratch(&self) -> PathBuf {
@@ -77,7 +77,7 @@ impl Places {
     }
 
     /// What would make this a project if it were not somebody else's.
-    pub fn strangers(&self) -> Vec<UntrustedPath> {
+    pub fn untrusted_files(&self) -> Vec<UntrustedPath> {
         let ancestors = self.current.iter().flat_map(|current| current.ancestors());
         let all = ancestors.flat_map(|at| PROJECT_NAMES.map(|name| (at.join(name), name)));
         let strange = all.filter_map(|(path, name)| match check(&path, purpose_of(name)) {

@@ -14,16 +14,16 @@ const MOST_SHARE: u32 = 100;
 
 /// What was measured last.
 #[derive(Debug, Default)]
-pub(super) struct MeasuredSizes(Mutex<Option<Measured>>);
+pub(super) struct SizeCache(Mutex<Option<SizeSample>>);
 
 #[derive(Debug)]
-struct Measured {
+struct SizeSample {
     at: Instant,
     took: Duration,
     sizes: StorageSizes,
 }
 
-impl MeasuredSizes {
+impl SizeCache {
     /// The figures, measured anew if they are old.
     pub(super) async fn get(&self, store: &Store) -> Option<StorageSizes> {
         if let Some(known) = self.known() {
@@ -33,14 +33,14 @@ impl MeasuredSizes {
         let StoreSizes { kinds, file, log, free } = store.sizes().await.ok()?;
         let kinds = kinds.into_iter().map(|(kind, bytes)| (kind.as_str(), bytes)).collect();
         let sizes = StorageSizes { kinds, file, log, free };
-        let measured = Measured { at: began, took: began.elapsed(), sizes: sizes.clone() };
+        let measured = SizeSample { at: began, took: began.elapsed(), sizes: sizes.clone() };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
         Some(sizes)
     }
 
     fn known(&self) -> Option<StorageSizes> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Measured { at, took, sizes } = last.as_ref()?;
+        let SizeSample { at, took, sizes } = last.as_ref()?;
         (at.elapsed() < LEAST_AGE.max(*took * MOST_SHARE)).then(|| sizes.clone())
     }
 }

@@ -7,7 +7,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 /// What went into the code and what came out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Saving {
+pub struct TokenSavings {
     /// Bytes the code read.
     pub bytes_in: u64,
     /// Bytes the code returned.
@@ -20,7 +20,7 @@ pub struct Saving {
     pub saved_percent: f64,
 }
 
-impl Saving {
+impl TokenSavings {
     /// The saving of code that read this much and returned that much.
     #[must_use]
     pub fn new(bytes_in: usize, bytes_out: usize) -> Self {

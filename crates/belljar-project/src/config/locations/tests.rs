@@ -5,16 +5,16 @@ use std::{
     os::unix::fs::{PermissionsExt as _, lchown, symlink},
 };
 
-use super::Places;
+use super::ConfigLocations;
 
 #[test]
 fn the_project_is_the_nearest_directory_with_anything_in_it() {
     let top = tempfile::tempdir().unwrap();
     let deep = top.path().join("a/b/c");
     fs::create_dir_all(&deep).unwrap();
-    let places = |current: &std::path::Path| Places {
+    let places = |current: &std::path::Path| ConfigLocations {
         current: Some(current.to_owned()),
-        ..Places::default()
+        ..ConfigLocations::default()
     };
     // Nothing up to the root of a test machine, one hopes.
     assert_eq!(places(&deep).root().unwrap(), Some(deep.clone()));
@@ -31,18 +31,21 @@ fn the_project_is_the_nearest_directory_with_anything_in_it() {
 #[test]
 fn s3_what_belongs_to_a_stranger_is_passed_over_and_told() {
     let directory = tempfile::tempdir().unwrap();
-    let places = Places { current: Some(directory.path().to_owned()), ..Places::default() };
+    let places = ConfigLocations {
+        current: Some(directory.path().to_owned()),
+        ..ConfigLocations::default()
+    };
     let (file, state) = (directory.path().join(".mcp.json"), directory.path().join(".belljar"));
     fs::write(&file, "{}").unwrap();
     fs::create_dir(&state).unwrap();
     assert_eq!(places.servers_file().unwrap().as_ref(), Some(&file));
-    assert_eq!(places.strangers().len(), 0);
+    assert_eq!(places.untrusted_files().len(), 0);
     // Only root gives things away.
     let owner = rustix::process::geteuid().as_raw();
     if lchown(&file, Some(owner + 1), None).is_ok() {
         lchown(&state, Some(owner + 1), None).unwrap();
         assert_eq!(places.servers_file().unwrap(), None);
-        let told: Vec<_> = places.strangers().iter().map(ToString::to_string).collect();
+        let told: Vec<_> = places.untrusted_files().iter().map(ToString::to_string).collect();
         assert!(told.iter().any(|text| text.contains(".mcp.json belongs to user")), "{told:?}");
         assert_eq!(told.len(), 2);
     }
@@ -51,7 +54,10 @@ fn s3_what_belongs_to_a_stranger_is_passed_over_and_told() {
 #[test]
 fn s3_own_files_that_others_could_have_changed_are_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let places = Places { current: Some(directory.path().to_owned()), ..Places::default() };
+    let places = ConfigLocations {
+        current: Some(directory.path().to_owned()),
+        ..ConfigLocations::default()
+    };
     let (real, file) = (directory.path().join("real"), directory.path().join("belljar.toml"));
     fs::write(&file, "").unwrap();
     let mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();

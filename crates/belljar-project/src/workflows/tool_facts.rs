@@ -16,7 +16,7 @@ use super::walk;
 
 /// What is known of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fact {
+pub(super) struct ToolFacts {
     /// As `server__tool`.
     pub(super) name: String,
     /// It changes nothing.
@@ -29,21 +29,21 @@ pub(super) struct Fact {
 
 /// Facts, by the names that workflows use.
 #[derive(Debug, Default)]
-pub(super) struct Known(Mutex<HashMap<String, Fact>>);
+pub(super) struct ToolFactCache(Mutex<HashMap<String, ToolFacts>>);
 
 /// Which names mean tools; for those that do not, names that are near.
-pub(super) type Found = BTreeMap<String, Result<(), Vec<String>>>;
+pub(super) type LookupResults = BTreeMap<String, Result<(), Vec<String>>>;
 
-impl Known {
-    pub(super) fn get(&self, name: &str) -> Option<Fact> {
+impl ToolFactCache {
+    pub(super) fn get(&self, name: &str) -> Option<ToolFacts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     /// Looks up names that are not known yet, all at once. A server that cannot be asked, or does not
     /// answer soon, leaves its tools unknown: the call itself will say what is wrong with it, and no
     /// other task has to wait for that.
-    pub(super) async fn learn(&self, bridge: &Bridge, names: &BTreeSet<String>) -> Found {
-        let mut found = Found::new();
+    pub(super) async fn look_up(&self, bridge: &Bridge, names: &BTreeSet<String>) -> LookupResults {
+        let mut found = LookupResults::new();
         let mut asked = JoinSet::new();
         for name in names.iter().cloned() {
             if self.get(&name).is_some() {
@@ -51,19 +51,19 @@ impl Known {
                 continue;
             }
             let bridge = bridge.clone();
-            asked.spawn(async move { (look(&bridge, &name).await, name) });
+            asked.spawn(async move { (look_up_one(&bridge, &name).await, name) });
         }
         while let Some(looked) = asked.join_next().await {
             match looked {
-                Ok((Looked::Found(fact), name)) => {
+                Ok((LookupOutcome::Found(fact), name)) => {
                     let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                     all.insert(name.clone(), fact);
                     found.insert(name, Ok(()));
                 }
-                Ok((Looked::Missing(near), name)) => {
+                Ok((LookupOutcome::Missing(near), name)) => {
                     found.insert(name, Err(near));
                 }
-                Ok((Looked::Unreachable, _)) | Err(_) => {}
+                Ok((LookupOutcome::Unreachable, _)) | Err(_) => {}
             }
         }
         found
@@ -73,70 +73,70 @@ impl Known {
 /// Finds everything that is wrong with a workflow, with the tools of a project if they are given.
 pub async fn check_workflow(dag: &Dag, bridge: Option<&Bridge>) -> Result<(), DagFaults> {
     let found = match bridge {
-        Some(bridge) => Known::default().learn(bridge, &walk::tools(dag)).await,
-        None => Found::new(),
+        Some(bridge) => ToolFactCache::default().look_up(bridge, &walk::tools(dag)).await,
+        None => LookupResults::new(),
     };
     check_with(dag, &found)
 }
 
 /// The same, with what is known of its tools.
-pub(super) fn check_with(dag: &Dag, found: &Found) -> Result<(), DagFaults> {
-    let known = |name: &str| match found.get(name) {
+pub(super) fn check_with(dag: &Dag, found: &LookupResults) -> Result<(), DagFaults> {
+    let check_tool = |name: &str| match found.get(name) {
         Some(Err(near)) => Err(near.clone()),
         Some(Ok(())) | None => Ok(()),
     };
-    check(dag, Some(&known))
+    check(dag, Some(&check_tool))
 }
 
-enum Looked {
-    Found(Fact),
+enum LookupOutcome {
+    Found(ToolFacts),
     Missing(Vec<String>),
     Unreachable,
 }
 
-async fn look(bridge: &Bridge, name: &str) -> Looked {
+async fn look_up_one(bridge: &Bridge, name: &str) -> LookupOutcome {
     let servers = bridge.servers();
     let (server, tool) = parts(&servers, name);
     let catalogue = match server {
         Some(server) => match bridge.catalogue_soon(server).await {
             Ok(catalogue) => catalogue,
-            Err(_) => return Looked::Unreachable,
+            Err(_) => return LookupOutcome::Unreachable,
         },
         None => {
             let (catalogue, failures) = bridge.catalogue().await;
             if !failures.is_empty() && catalogue.resolve(None, tool).is_err() {
-                return Looked::Unreachable;
+                return LookupOutcome::Unreachable;
             }
             catalogue
         }
     };
     match catalogue.resolve(server, tool) {
-        Ok(tool) => Looked::Found(fact(bridge, tool).await),
-        Err(ResolveError::UnknownServer { servers, .. }) => Looked::Missing(servers),
+        Ok(tool) => LookupOutcome::Found(fact(bridge, tool).await),
+        Err(ResolveError::UnknownServer { servers, .. }) => LookupOutcome::Missing(servers),
         Err(ResolveError::UnknownTool { nearest, .. }) => {
             let whole = |near: String| match server {
                 Some(server) => format!("{server}:{near}"),
                 None => near,
             };
-            Looked::Missing(nearest.into_iter().map(whole).collect())
+            LookupOutcome::Missing(nearest.into_iter().map(whole).collect())
         }
-        Err(ResolveError::Ambiguous { candidates, .. }) => Looked::Missing(candidates),
+        Err(ResolveError::Ambiguous { candidates, .. }) => LookupOutcome::Missing(candidates),
     }
 }
 
-async fn fact(bridge: &Bridge, tool: &Tool) -> Fact {
+async fn fact(bridge: &Bridge, tool: &Tool) -> ToolFacts {
     let name = tool.qualified_name();
     let read_only = bridge.reach(tool) == Reach::ReadOnly;
-    Fact {
+    ToolFacts {
         read_only,
         repeatable: read_only || bridge.is_repeatable(tool),
-        may_ask: bridge.may_ask(&only(&name)).await,
+        may_ask: bridge.may_ask(&only_tool(&name)).await,
         name,
     }
 }
 
 /// This tool and no other, and nothing that policy would ask about without asking.
-pub(super) fn only(name: &str) -> ToolGrants {
+pub(super) fn only_tool(name: &str) -> ToolGrants {
     ToolGrants { only: Some(vec![Glob::new(name)]), given: Vec::new() }
 }
 
