@@ -10,7 +10,7 @@ use belljar_project::{RunRequest, Sandbox};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Bench, dice::Dice, row::Row, stats::Times, warm_host};
+use super::{Bench, random::SeededRandom, row::Row, stats::Times, warm_host};
 
 /// A tenth as many as of `1+1`: each takes hundreds of times as long.
 pub(super) const FEWER: u32 = 10;
@@ -130,16 +130,16 @@ pub(super) fn data(bench: &Bench<'_>) -> anyhow::Result<Box<RawValue>> {
 }
 
 fn made_up() -> anyhow::Result<Box<RawValue>> {
-    let mut dice = Dice::new(0x5eed);
+    let mut random = SeededRandom::new(0x5eed);
     let mut text = "[".to_owned();
     for id in 0.. {
         let record = Record {
             id,
-            region: dice.one_of(&["north", "south", "east", "west", "centre"]),
-            status: dice.one_of(&["paid", "paid", "open", "void"]),
-            amount: dice.below(5_000),
-            customer: format!("customer-{}", dice.below(20_000)),
-            note: dice.one_of(&["", "gift", "second delivery on the same day", "call first"]),
+            region: random.one_of(&["north", "south", "east", "west", "centre"]),
+            status: random.one_of(&["paid", "paid", "open", "void"]),
+            amount: random.below(5_000),
+            customer: format!("customer-{}", random.below(20_000)),
+            note: random.one_of(&["", "gift", "second delivery on the same day", "call first"]),
         };
         text.push_str(&serde_json::to_string(&record)?);
         if text.len() >= BYTES {

@@ -10,8 +10,6 @@ mod absent;
 mod arguments;
 mod bash;
 mod compare;
-#[path = "../../crates/belljar/src/cli/dice.rs"]
-mod dice;
 mod driver;
 mod footprint;
 mod in_process;
@@ -26,6 +24,8 @@ mod program;
 mod progress;
 mod python;
 mod python_peer;
+#[path = "../../crates/belljar/src/cli/demo/random.rs"]
+mod random;
 mod record;
 mod rounds;
 mod row;

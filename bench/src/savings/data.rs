@@ -12,8 +12,8 @@ use serde_json::json;
 use super::{
     super::{
         Bench,
-        dice::Dice,
         peers::{on_path, time_program, time_program_on},
+        random::SeededRandom,
     },
     Made,
 };
@@ -43,18 +43,18 @@ db.commit()
 
 /// A log of several services.
 pub(super) fn log(_: &Bench<'_>, directory: &Path) -> anyhow::Result<Made> {
-    let mut dice = Dice::new(0x10_95);
+    let mut random = SeededRandom::new(0x10_95);
     let mut text = String::new();
     for second in 0..LOG_LINES {
-        let level = dice.low_of(&["INFO", "INFO", "DEBUG", "WARN", "ERROR"]);
-        let service = dice.low_of(&SERVICES);
+        let level = random.low_of(&["INFO", "INFO", "DEBUG", "WARN", "ERROR"]);
+        let service = random.low_of(&SERVICES);
         let (day, hour, minute) = (1 + second / 86_400, second / 3600 % 24, second / 60 % 60);
         let _ = writeln!(
             text,
             "2026-01-{day:02}T{hour:02}:{minute:02}:{:02}Z {level} {service} request={} took={}ms",
             second % 60,
-            dice.sha(),
-            dice.low(2000)
+            random.sha(),
+            random.low(2000)
         );
     }
     let path = directory.join("service.log");
@@ -75,12 +75,12 @@ pub(super) fn database(bench: &Bench<'_>, directory: &Path) -> anyhow::Result<Ma
 pub(super) fn repository(_: &Bench<'_>, directory: &Path) -> anyhow::Result<Made> {
     let git: PathBuf = on_path("git").next().context("there is no git on the path")?;
     let path = shown(directory);
-    let mut dice = Dice::new(0x917);
+    let mut random = SeededRandom::new(0x917);
     let mut stream = String::new();
     for number in 0..COMMITS {
-        let name = dice.low_of(&AUTHORS);
+        let name = random.low_of(&AUTHORS);
         let when = 1_735_689_600 + number * 600;
-        let message = format!("fix: what issue {} reports\n", dice.below(4000));
+        let message = format!("fix: what issue {} reports\n", random.below(4000));
         let _ = write!(
             stream,
             "commit refs/heads/main\ncommitter {name} <{}@example.org> {when} +0000\ndata {}\n{message}\n",

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use belljar_search::{Document, Index, Query, Table};
 
 use super::{
-    super::{Bench, dice::Dice, row::Row, stats::Times},
+    super::{Bench, random::SeededRandom, row::Row, stats::Times},
     data::{Set, Tool},
     quality::K,
 };
@@ -100,8 +100,9 @@ fn at(
 fn questions(sets: &[Set]) -> Vec<String> {
     const OF_EACH: usize = 100;
     if sets.is_empty() {
-        let mut dice = Dice::new(7);
-        let sentence = |_| format!("{} the {} of today", dice.one_of(&VERBS), dice.one_of(&THINGS));
+        let mut random = SeededRandom::new(7);
+        let sentence =
+            |_| format!("{} the {} of today", random.one_of(&VERBS), random.one_of(&THINGS));
         return (0..OF_EACH).map(sentence).collect();
     }
     let some = sets.iter().flat_map(|set| set.questions.iter().take(OF_EACH));
@@ -109,10 +110,10 @@ fn questions(sets: &[Set]) -> Vec<String> {
 }
 
 fn made_up() -> Vec<Tool> {
-    let mut dice = Dice::new(11);
+    let mut random = SeededRandom::new(11);
     let tool = |number| {
-        let (verb, thing) = (dice.one_of(&VERBS), dice.one_of(&THINGS));
-        let other = dice.one_of(&THINGS);
+        let (verb, thing) = (random.one_of(&VERBS), random.one_of(&THINGS));
+        let other = random.one_of(&THINGS);
         Tool::new(
             &format!("{thing}-server-{}", number % 40),
             &format!("{verb}_{thing}_{number}"),

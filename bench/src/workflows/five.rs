@@ -76,8 +76,10 @@ pub(super) fn measure(
 
 async fn flows(host: &ToolHost, project: &Path) -> anyhow::Result<ProjectWorkflows> {
     let permissions = WorkflowPermissions { code: true, ..WorkflowPermissions::default() };
-    let options =
-        WorkflowOptions { permissions, ..WorkflowOptions::new(Limits::DEFAULT, project.join("scratch")) };
+    let options = WorkflowOptions {
+        permissions,
+        ..WorkflowOptions::new(Limits::DEFAULT, project.join("scratch"))
+    };
     let (sandbox, store) = (host.executor.sandbox().clone(), host.executor.store().cloned());
     let sessions = SessionRegistry::new(sandbox, store).await;
     Ok(ProjectWorkflows::new(host.executor.clone(), sessions, options).await?)

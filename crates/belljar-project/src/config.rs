@@ -134,16 +134,19 @@ pub struct ProjectSettings {
 
 impl ProjectSettings {
     /// Reads the files that apply: `explicit` (or else the user's), and the project's.
-    pub fn load(explicit: Option<&Path>, places: &ConfigLocations) -> Result<Self, SettingsError> {
-        let operator_path = explicit.map(Path::to_owned).or_else(|| places.user_file());
+    pub fn load(
+        explicit: Option<&Path>,
+        locations: &ConfigLocations,
+    ) -> Result<Self, SettingsError> {
+        let operator_path = explicit.map(Path::to_owned).or_else(|| locations.user_file());
         let project_path =
-            places.project_file()?.filter(|path| Some(path) != operator_path.as_ref());
+            locations.project_file()?.filter(|path| Some(path) != operator_path.as_ref());
         // A file that was named is read as it is: whoever named it knows it.
         let purpose = explicit.is_none().then_some(Purpose::OwnConfiguration);
         let operator = operator_path.map(|path| read(&path, purpose)).transpose()?;
         let of_project = Some(Purpose::Configuration);
         let project = project_path.map(|path| read(&path, of_project)).transpose()?;
-        let foreign = places.servers_file()?.map(|path| servers::read(&path)).transpose()?;
+        let foreign = locations.servers_file()?.map(|path| servers::read(&path)).transpose()?;
         let order = if explicit.is_some() {
             DefaultsOrder::OperatorFirst
         } else {

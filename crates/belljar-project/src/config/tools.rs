@@ -23,7 +23,7 @@ pub struct ToolSettings {
     /// Who may call what.
     pub policy: Policy,
     /// What the project would allow and may not.
-    pub not_counted: Vec<IgnoredRule>,
+    pub ignored_rules: Vec<IgnoredRule>,
     /// How long a person has to decide.
     pub approval_timeout: Duration,
     /// A value larger than this is stored, and a summary takes its place.
@@ -42,7 +42,7 @@ impl ToolSettings {
         let mut settings = Self {
             servers: BTreeMap::new(),
             policy: Policy::default(),
-            not_counted: Vec::new(),
+            ignored_rules: Vec::new(),
             approval_timeout: APPROVAL_TIMEOUT,
             max_output_tokens: None,
             cache: None,
@@ -87,7 +87,7 @@ impl ToolSettings {
                 names(false).filter(|name| rule.may_concern_server(name)).collect();
             if !concerned.is_empty() {
                 let (file, rule) = (file.to_owned(), rule.to_string());
-                self.not_counted.push(IgnoredRule { file, rule, servers: concerned });
+                self.ignored_rules.push(IgnoredRule { file, rule, servers: concerned });
             }
             self.policy.allow.push(rule.clone().only_of(own.clone()));
         }

@@ -17,7 +17,11 @@ use belljar_store::{FILE_NAME, RecordKind, Shrinking, Store, StoreSizes};
 use serde::Serialize;
 
 use super::{
-    arguments::GcArguments, columns::columns, look::Look, print_json, project::Project, runtime,
+    arguments::GcArguments,
+    print_json,
+    project::{existing_store, find_project},
+    runtime,
+    terminal::{columns::columns, style::TextStyle},
 };
 
 /// Kinds that are named on one line.
@@ -25,7 +29,7 @@ const SHOWN_KINDS: usize = 4;
 
 /// What went, or would go.
 #[derive(Debug, Serialize)]
-struct Report {
+struct GcReport {
     dry_run: bool,
     /// Records by kind.
     removed: BTreeMap<&'static str, u64>,
@@ -73,15 +77,15 @@ impl Sizes {
 pub(crate) fn gc(
     arguments: GcArguments,
     settings: &ProjectSettings,
-    places: &ConfigLocations,
+    locations: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
-    let project = Project::find(places, settings)?;
-    let Some(store) = project.existing_store()? else {
+    let project = find_project(locations, settings)?;
+    let Some(store) = existing_store(&project)? else {
         writeln!(io::stderr(), "nothing is kept here yet")?;
         return Ok(ExitCode::SUCCESS);
     };
     let collector =
-        RecordCollector::new(store.clone(), settings.retention.clone(), places.scratch());
+        RecordCollector::new(store.clone(), settings.retention.clone(), locations.scratch());
     let report = runtime()?.block_on(async {
         let before = store.sizes().await?;
         if !arguments.dry_run {
@@ -104,7 +108,7 @@ pub(crate) fn gc(
     if arguments.json {
         print_json(&report)?;
     } else {
-        io::stdout().write_all(text(&report, Look::of_stdout()).as_bytes())?;
+        io::stdout().write_all(text(&report, TextStyle::of_stdout()).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -150,9 +154,9 @@ fn report(
     collected: &CollectionReport,
     before: StoreSizes,
     after: StoreSizes,
-) -> Report {
+) -> GcReport {
     let removed = collected.removed.iter().map(|(kind, went)| (kind.as_str(), went.records));
-    Report {
+    GcReport {
         dry_run,
         removed: removed.collect(),
         too_large: collected.too_large,
@@ -161,7 +165,7 @@ fn report(
     }
 }
 
-fn text(report: &Report, look: Look) -> String {
+fn text(report: &GcReport, style: TextStyle) -> String {
     let size =
         |sizes: &Sizes, kind: &str| round_size(sizes.kinds.get(kind).copied().unwrap_or_default());
     let of = |kind: &'static str| {
@@ -169,7 +173,7 @@ fn text(report: &Report, look: Look) -> String {
         [kind.to_owned(), went, size(&report.before, kind), size(&report.after, kind)]
     };
     let mut rows: Vec<[String; 4]> = RecordKind::ALL.map(|kind| of(kind.as_str())).into();
-    let Report { before, after, .. } = report;
+    let GcReport { before, after, .. } = report;
     for (name, before, after) in [
         ("free", before.free, after.free),
         ("log", before.log, after.log),
@@ -178,7 +182,7 @@ fn text(report: &Report, look: Look) -> String {
         rows.push([name.to_owned(), String::new(), round_size(before), round_size(after)]);
     }
     let went = if report.dry_run { "WOULD GO" } else { "REMOVED" };
-    let mut text = columns(["KIND", went, "BEFORE", "AFTER"], &rows, look);
+    let mut text = columns(["KIND", went, "BEFORE", "AFTER"], &rows, style);
     if report.too_large {
         text.push_str(
             "larger than [retention] max_size: what is left is needed, too young, or kept for ever\n",

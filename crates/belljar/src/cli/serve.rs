@@ -3,6 +3,8 @@
 //! Over standard streams nothing but the protocol goes to standard output. Over HTTP the address
 //! and where the token is are said on standard error, once it listens.
 
+mod telemetry;
+
 use std::{
     env,
     io::{self, Write as _},
@@ -14,8 +16,8 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use belljar_project::{
-    ClientPermissions, ExecutablePermissions, HiddenPaths, ProjectBackend, RecordCollector,
-    RunError, Sandbox, WorkflowServiceOptions, allow_many_descriptors,
+    ClientPermissions, ExecutablePermissions, HiddenPaths, Project, ProjectBackend,
+    RecordCollector, RunError, Sandbox, WorkflowServiceOptions, allow_many_descriptors,
     config::{ConfigLocations, ProjectSettings},
 };
 use belljar_server::{
@@ -31,14 +33,15 @@ use tracing_subscriber::{
 };
 
 use super::{
+    access::{commit_names, existing},
     arguments::{LogFormat, ServeArguments},
-    granted::{commit_names, existing},
-    interrupt::Interrupt,
-    look::{Look, Role},
-    project::Project,
+    project::executor,
     session::AddressFile,
-    telemetry,
-    visible::visible,
+    signals::SignalListener,
+    terminal::{
+        style::{TextRole, TextStyle},
+        visible::visible,
+    },
 };
 
 /// The most an answer costs a client that does not say what it can afford.
@@ -52,10 +55,10 @@ const SEAL_FILE: &str = "seal";
 pub(crate) fn serve(
     arguments: &ServeArguments,
     settings: &ProjectSettings,
-    places: &ConfigLocations,
+    locations: &ConfigLocations,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let terms = terms(arguments, settings, places, project)?;
+    let permissions = permissions(arguments, settings, locations, project)?;
     // Each session and each client has some.
     allow_many_descriptors();
     if let Some(format) = arguments.log {
@@ -64,19 +67,19 @@ pub(crate) fn serve(
     // Runs of several clients go on side by side.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(async {
-        let mut interrupt = Interrupt::listen()?;
+        let mut signals = SignalListener::listen()?;
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        let serving = start(arguments, (settings, places), project, terms, stop);
+        let serving = start(arguments, (settings, locations), project, permissions, stop);
         let mut serving = std::pin::pin!(serving);
         tokio::select! {
             served = &mut serving => served.map(|()| ExitCode::SUCCESS),
-            signal = interrupt.received() => {
+            signal = signals.received() => {
                 stopped.cancel();
                 tokio::select! {
                     served = serving => served?,
-                    again = interrupt.received() => in_a_hurry(again.name()),
-                    () = tokio::time::sleep(arguments.stop_within) => in_a_hurry("it took too long"),
+                    again = signals.received() => print_forced_stop(again.name()),
+                    () = tokio::time::sleep(arguments.stop_within) => print_forced_stop("it took too long"),
                 }
                 Ok(ExitCode::from(signal.exit_status()))
             }
@@ -88,7 +91,7 @@ pub(crate) fn serve(
 }
 
 /// Says that what should have ended politely did not. Cells end with the process in any case.
-fn in_a_hurry(why: &str) {
+fn print_forced_stop(why: &str) {
     let _ = writeln!(io::stderr(), "ending at once: {why}");
 }
 
@@ -106,9 +109,9 @@ fn start_logging(format: LogFormat) {
 
 async fn start(
     arguments: &ServeArguments,
-    (settings, places): (&ProjectSettings, &ConfigLocations),
+    (settings, locations): (&ProjectSettings, &ConfigLocations),
     project: &Project,
-    terms: ClientPermissions,
+    permissions: ClientPermissions,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     // There before it is protected, so that it is from the first run on.
@@ -120,25 +123,26 @@ async fn start(
         .reserve_names(Project::RESERVED_NAMES)
         .build()
         .await?;
-    let executor = project.executor(sandbox)?;
+    let executor = executor(project, sandbox)?;
     if let Some(store) = executor.store() {
         // A host that can keep nothing is of no use.
         store.writable()?;
     }
-    let backend = Arc::new(ProjectBackend::new(executor.clone(), terms).await);
+    let backend = Arc::new(ProjectBackend::new(executor.clone(), permissions).await);
     let (adopting, adopts) = (backend.clone(), stop.child_token());
     let _ended = adopts.clone().drop_guard();
     let until = adopts.clone();
     tokio::spawn(async move { adopting.adopt_workflows(until).await });
     if let Some(store) = executor.store().cloned() {
-        let collector = RecordCollector::new(store, settings.retention.clone(), places.scratch());
+        let collector =
+            RecordCollector::new(store, settings.retention.clone(), locations.scratch());
         let stop = adopts.clone();
         tokio::spawn(async move { collector.run(stop).await });
     }
     let served = match arguments.http {
         None => {
             let gateway = Gateway::new(backend.clone(), ServerOptions::default());
-            tell_left_out(&gateway)?;
+            print_left_out_tools(&gateway)?;
             adopt_runs(&gateway);
             serve_stdio(gateway, stop).await.map_err(Into::into)
         }
@@ -165,7 +169,7 @@ async fn serve_at(
     let traces = telemetry::collector()?.map(Traces::to);
     let options = ServerOptions { secret, traces: traces.clone(), ..ServerOptions::default() };
     let gateway = Gateway::new(backend, options);
-    tell_left_out(&gateway)?;
+    print_left_out_tools(&gateway)?;
     adopt_runs(&gateway);
     let auth = if arguments.conformance { Auth::Open } else { Auth::Token(token) };
     let mut config = HttpConfig::new(address, auth);
@@ -177,7 +181,7 @@ async fn serve_at(
     };
     // Whoever types `belljar session` here finds the host by it.
     let _found_by = AddressFile::write(&project.state()?, server.address())?;
-    say(&server, &path.display().to_string())?;
+    print_address(&server, &path.display().to_string())?;
     stop.cancelled().await;
     server.shutdown().await;
     if let Some(traces) = traces {
@@ -187,10 +191,10 @@ async fn serve_at(
 }
 
 /// Names the tools that were to be passed through and are not.
-fn tell_left_out(gateway: &Gateway<ProjectBackend>) -> anyhow::Result<()> {
-    let look = Look::of_stderr();
+fn print_left_out_tools(gateway: &Gateway<ProjectBackend>) -> anyhow::Result<()> {
+    let style = TextStyle::of_stderr();
     for fault in gateway.left_out() {
-        let warning = look.paint(Role::Bad, "warning");
+        let warning = style.paint(TextRole::Bad, "warning");
         writeln!(io::stderr(), "{warning}: {}", visible(&fault.to_string()))?;
     }
     Ok(())
@@ -202,29 +206,29 @@ fn adopt_runs(gateway: &Gateway<ProjectBackend>) {
     tokio::spawn(async move { gateway.resume_runs().await });
 }
 
-fn say(server: &HttpServer, token: &str) -> anyhow::Result<()> {
-    let look = Look::of_stderr();
+fn print_address(server: &HttpServer, token: &str) -> anyhow::Result<()> {
+    let style = TextStyle::of_stderr();
     let address = format!("http://{}/mcp", server.address());
-    let address = look.paint(Role::Strong, &address);
+    let address = style.paint(TextRole::Strong, &address);
     writeln!(io::stderr(), "listening on {address}; the bearer token is in {token}")
         .context("standard error is gone")
 }
 
-fn terms(
+fn permissions(
     arguments: &ServeArguments,
     settings: &ProjectSettings,
-    places: &ConfigLocations,
+    locations: &ConfigLocations,
     project: &Project,
 ) -> anyhow::Result<ClientPermissions> {
     let here = env::current_dir().context("cannot read the current directory")?;
     let existing = |flag: &str, paths: &[PathBuf]| {
         let paths = paths.iter().map(|path| existing(&here, flag, path));
-        paths.collect::<Result<Vec<_>, _>>().map_err(|refused| explained(&refused))
+        paths.collect::<Result<Vec<_>, _>>().map_err(|refused| with_hint(&refused))
     };
     let tools = project.tools();
     let workflows = settings.workflows.serve.then(|| WorkflowServiceOptions {
         code: settings.workflows.code,
-        scratch: places.scratch(),
+        scratch: locations.scratch(),
         hidden: HiddenPaths {
             names: Project::RESERVED_NAMES.map(str::to_owned).to_vec(),
             paths: project.protected(),
@@ -239,7 +243,7 @@ fn terms(
         commit_executable: ExecutablePermissions {
             always: settings.commit_executable.clone(),
             on_request: commit_names(&arguments.commit_executable)
-                .map_err(|refused| explained(&refused))?,
+                .map_err(|refused| with_hint(&refused))?,
         },
         max_output_tokens: tools.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
         cache: tools.cache,
@@ -253,7 +257,7 @@ fn terms(
 }
 
 /// Why nothing is served, as `belljar run` would say it.
-fn explained(refused: &RunError) -> anyhow::Error {
+fn with_hint(refused: &RunError) -> anyhow::Error {
     match &refused.hint {
         Some(hint) => anyhow!("{}\nhint: {hint}", refused.message),
         None => anyhow!("{}", refused.message),

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use belljar_project::{Language, config::quantity};
 use clap::{Args, Subcommand};
 
-use super::super::source;
+use crate::cli::source;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

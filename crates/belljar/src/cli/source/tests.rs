@@ -4,7 +4,7 @@ use std::path::Path;
 
 use belljar_project::Language;
 
-use super::{Source, language, language_of, text};
+use super::{CodeSource, language, language_of, text};
 
 #[test]
 fn a1_the_file_name_tells_the_language() {
@@ -29,9 +29,9 @@ fn a1_what_cannot_be_run_is_told() {
 
 #[test]
 fn a1_unnamed_code_is_typescript_unless_said_otherwise() {
-    let source = Source::unnamed("1".to_owned(), None);
+    let source = CodeSource::unnamed("1".to_owned(), None);
     assert_eq!((source.language, source.file_name.as_str()), (Language::TypeScript, "main.ts"));
-    let source = Source::unnamed("1".to_owned(), language("js").ok());
+    let source = CodeSource::unnamed("1".to_owned(), language("js").ok());
     assert_eq!((source.language, source.file_name.as_str()), (Language::JavaScript, "main.js"));
 }
 

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{
-    look::{Look, Role},
+use crate::cli::terminal::{
+    style::{TextRole, TextStyle},
     visible::visible,
 };
 
@@ -22,23 +22,23 @@ const MAX_CELLS: usize = 100;
 /// Draws the lines around `line`:`column`, both 1-based; `None` if the source has no such line.
 ///
 /// Columns count characters.
-pub(crate) fn code_frame(source: &str, line: u32, column: u32, look: Look) -> Option<String> {
+pub(crate) fn code_frame(source: &str, line: u32, column: u32, style: TextStyle) -> Option<String> {
     let target = usize::try_from(line).ok()?.checked_sub(1)?;
     let lines: Vec<&str> = source.lines().collect();
     let text = lines.get(target)?;
     let first = target.saturating_sub(LINES_BEFORE);
     let last = (target + LINES_AFTER).min(lines.len() - 1);
     let gutter = (last + 1).to_string().len();
-    let window = Window::around(&cells(text), column);
+    let window = FrameWindow::around(&cells(text), column);
     let mut frame = String::new();
     for (index, text) in lines.iter().enumerate().take(last + 1).skip(first) {
         let number = format!("{:>gutter$} |", index + 1);
-        let role = if index == target { Role::Bad } else { Role::Dim };
+        let role = if index == target { TextRole::Bad } else { TextRole::Dim };
         let body = window.cut(&cells(text));
-        let _ = writeln!(frame, " {} {body}", look.paint(role, &number));
+        let _ = writeln!(frame, " {} {body}", style.paint(role, &number));
         if index == target {
-            let caret = look.paint(Role::Bad, &window.caret());
-            let margin = look.paint(Role::Dim, &format!("{:>gutter$} |", ""));
+            let caret = style.paint(TextRole::Bad, &window.caret());
+            let margin = style.paint(TextRole::Dim, &format!("{:>gutter$} |", ""));
             let _ = writeln!(frame, " {margin} {caret}");
         }
     }
@@ -46,14 +46,14 @@ pub(crate) fn code_frame(source: &str, line: u32, column: u32, look: Look) -> Op
 }
 
 /// One character of the source as it is drawn.
-struct Cell {
+struct DrawnChar {
     drawn: String,
     width: usize,
 }
 
-fn cells(line: &str) -> Vec<Cell> {
+fn cells(line: &str) -> Vec<DrawnChar> {
     let mut used = 0;
-    let mut cells: Vec<Cell> = Vec::new();
+    let mut cells: Vec<DrawnChar> = Vec::new();
     for character in line.chars() {
         let drawn = if character == '\t' {
             " ".repeat(TAB_CELLS - used % TAB_CELLS)
@@ -62,20 +62,20 @@ fn cells(line: &str) -> Vec<Cell> {
         };
         let width = drawn.width();
         used += width;
-        cells.push(Cell { drawn, width });
+        cells.push(DrawnChar { drawn, width });
     }
     cells
 }
 
 /// The part of the lines that is drawn, in cells, and where the caret goes.
-struct Window {
+struct FrameWindow {
     from: usize,
     caret_at: usize,
     caret_width: usize,
 }
 
-impl Window {
-    fn around(cells: &[Cell], column: u32) -> Self {
+impl FrameWindow {
+    fn around(cells: &[DrawnChar], column: u32) -> Self {
         let before = usize::try_from(column).unwrap_or(usize::MAX).saturating_sub(1);
         let caret_at: usize = cells.iter().take(before).map(|cell| cell.width).sum();
         let caret_width = cells.get(before).map_or(1, |cell| cell.width.max(1));
@@ -84,7 +84,7 @@ impl Window {
         Self { from, caret_at, caret_width }
     }
 
-    fn cut(&self, cells: &[Cell]) -> String {
+    fn cut(&self, cells: &[DrawnChar]) -> String {
         let mut text = if self.from > 0 { "…".to_owned() } else { String::new() };
         let mut at = 0;
         for cell in cells {

@@ -3,10 +3,8 @@
 use belljar_store::Verdict;
 use belljar_tools::ApprovalNotice;
 
-use super::{
-    super::{approval_text::Extent, look::Look},
-    Reply, question,
-};
+use super::{Reply, question};
+use crate::cli::{approvals::text::Extent, terminal::style::TextStyle};
 
 fn notice(arguments: String) -> ApprovalNotice {
     ApprovalNotice {
@@ -24,7 +22,7 @@ fn notice(arguments: String) -> ApprovalNotice {
 #[test]
 fn the_question_has_all_it_takes_to_decide() {
     let notice = notice(r#"{"path":"a.txt"}"#.to_owned());
-    let (text, extent) = question(&notice, Extent::InPart, Look::PLAIN);
+    let (text, extent) = question(&notice, Extent::InPart, TextStyle::PLAIN);
     assert_eq!(extent, Extent::Whole);
     insta::assert_snapshot!(text, @r#"
     approval needed: fs__write_file
@@ -39,7 +37,7 @@ fn the_question_has_all_it_takes_to_decide() {
 fn s9_a_call_that_is_shown_in_part_cannot_be_approved() {
     let long = format!(r#"{{"a":"{}","path":"/home/op/.ssh/id_rsa"}}"#, "x".repeat(4_100));
     let notice = notice(long);
-    let (text, extent) = question(&notice, Extent::InPart, Look::PLAIN);
+    let (text, extent) = question(&notice, Extent::InPart, TextStyle::PLAIN);
     assert_eq!(extent, Extent::InPart);
     assert!(text.contains("belljar approvals show apr_1"), "{text}");
     assert!(text.ends_with("make this call? not before all of it was shown [show/N] "), "{text}");
@@ -51,7 +49,7 @@ fn s9_a_call_that_is_shown_in_part_cannot_be_approved() {
     assert_eq!(Reply::read(Some("show\n"), Extent::InPart), Reply::ShowAll);
     assert_eq!(Reply::read(Some(""), Extent::InPart), Reply::Decided(Verdict::Deny));
     assert_eq!(Reply::read(None, Extent::InPart), Reply::Gone);
-    let (text, extent) = question(&notice, Extent::Whole, Look::PLAIN);
+    let (text, extent) = question(&notice, Extent::Whole, TextStyle::PLAIN);
     assert_eq!(extent, Extent::Whole);
     assert!(text.contains("/home/op/.ssh/id_rsa"), "{text}");
     assert!(text.ends_with("make this call? [y/N] "), "{text}");

@@ -1,6 +1,7 @@
 //! What people compare is below each other.
 
-use super::{super::look::Look, columns, cut};
+use super::{columns, cut};
+use crate::cli::terminal::style::TextStyle;
 
 #[test]
 fn columns_are_as_wide_as_their_widest_cell() {
@@ -8,7 +9,7 @@ fn columns_are_as_wide_as_their_widest_cell() {
         ["fs__read".to_owned(), "allow".to_owned(), "Reads a file".to_owned()],
         ["名".to_owned(), "ask".to_owned(), String::new()],
     ];
-    let text = columns(["NAME", "POLICY", "DESCRIPTION"], &rows, Look::PLAIN);
+    let text = columns(["NAME", "POLICY", "DESCRIPTION"], &rows, TextStyle::PLAIN);
     let expected = "NAME      POLICY  DESCRIPTION\n\
                     fs__read  allow   Reads a file\n\
                     名        ask\n";
@@ -18,7 +19,7 @@ fn columns_are_as_wide_as_their_widest_cell() {
 #[test]
 fn a_cell_stays_in_its_row() {
     let rows = [["a\nb__c  allow".to_owned(), "\u{1b}[2Jx".to_owned()]];
-    let text = columns(["NAME", "WHAT"], &rows, Look::PLAIN);
+    let text = columns(["NAME", "WHAT"], &rows, TextStyle::PLAIN);
     assert_eq!(text.lines().nth(1), Some("a b__c  allow  \\x1b[2Jx"));
     assert_eq!(text.lines().count(), 2);
 }

@@ -1,9 +1,10 @@
 //! A7: an error points at the line and column of the code as the agent wrote it.
 
-use super::{super::look::Look, code_frame};
+use super::code_frame;
+use crate::cli::terminal::style::TextStyle;
 
 fn frame(source: &str, line: u32, column: u32) -> String {
-    code_frame(source, line, column, Look::PLAIN).expect("the source has this line")
+    code_frame(source, line, column, TextStyle::PLAIN).expect("the source has this line")
 }
 
 #[test]
@@ -83,6 +84,6 @@ fn a4_controls_in_the_source_are_shown_not_obeyed() {
 #[test]
 fn a_line_the_source_does_not_have_gives_no_frame() {
     for (source, line) in [("", 1), ("x", 0), ("x", 2), ("x", u32::MAX)] {
-        assert_eq!(code_frame(source, line, 1, Look::PLAIN), None, "{source:?} {line}");
+        assert_eq!(code_frame(source, line, 1, TextStyle::PLAIN), None, "{source:?} {line}");
     }
 }

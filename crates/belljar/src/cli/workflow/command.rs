@@ -18,44 +18,44 @@ use belljar_workflow_formats::{self as formats, CodeExecution, FormatOptions};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::super::{
+use super::{
+    event_line::{json_word, rollback_text},
+    find_workflow,
+    host::{HostStart, WorkflowContext, WorkflowHost},
+    run::{drive_error, json_or_file, not_started},
+    stored_workflows,
+};
+use crate::cli::{
     arguments::{
-        LimitArguments, WorkflowCommandArguments, WorkflowOrder, WorkflowRollbackArguments,
+        LimitArguments, WorkflowCommandArguments, WorkflowCommandSpec, WorkflowRollbackArguments,
     },
-    interrupt::Interrupt,
-    look::Look,
     print_json,
     run::CALLER,
-};
-use super::{
-    find,
-    host::{Host, Ready, Started},
-    kept,
-    line::{rolled_back, word},
-    run::{explained, json_or_file, not_started},
+    signals::SignalListener,
+    terminal::style::TextStyle,
 };
 
 /// How long an answer of a host that is there may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// `belljar workflow command`.
-pub(super) async fn order(
+pub(super) async fn send_command(
     arguments: &WorkflowCommandArguments,
-    host: Host<'_>,
+    context: WorkflowContext<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let workflows = kept(host.project)?;
-    let id = find(&workflows, &arguments.id).await?;
-    let command = read(&arguments.what)?;
+    let workflows = stored_workflows(context.project)?;
+    let id = find_workflow(&workflows, &arguments.id).await?;
+    let command = workflow_command(&arguments.what)?;
     let given = arguments.command_id.clone();
     let command_id = given.unwrap_or_else(new_command_id);
     check_command(&workflows, &id, &command).await?;
     workflows.send(&id, &command_id, CALLER, &command, now_ms()).await?;
     let machine = workflows.look(&id, None).await?;
     let answer = if is_driven(&workflows, &id).await? {
-        workflows.answer(&id, &command_id, PATIENCE).await?
+        workflows.answer(&id, &command_id, ANSWER_TIMEOUT).await?
     } else if machine.status().is_over() {
         // It is only answered: nothing of it runs any more.
-        answered_here(host, &id).await?;
+        drive_until_idle(context, &id).await?;
         workflows.answer(&id, &command_id, Duration::ZERO).await?
     } else {
         workflows.answer(&id, &command_id, Duration::ZERO).await?
@@ -65,32 +65,32 @@ pub(super) async fn order(
         Some(None) => CommandOutcome::Accepted,
         Some(Some(why)) => CommandOutcome::Refused(why),
     };
-    tell(&id, &CommandResult { id: command_id, outcome }, arguments.json)
+    print_command_result(&id, &CommandResult { id: command_id, outcome }, arguments.json)
 }
 
 /// What is asked for.
-fn read(order: &WorkflowOrder) -> anyhow::Result<WorkflowCommand> {
+fn workflow_command(spec: &WorkflowCommandSpec) -> anyhow::Result<WorkflowCommand> {
     let json = |what, given: &Option<String>| -> anyhow::Result<Option<Value>> {
         given.as_ref().map(|given| json_or_file(what, given)).transpose()
     };
-    Ok(match order {
-        WorkflowOrder::Abort { reason } => WorkflowCommand::Abort { reason: reason.clone() },
-        WorkflowOrder::Pause => WorkflowCommand::Pause,
-        WorkflowOrder::Continue => WorkflowCommand::Continue,
-        WorkflowOrder::Skip { task } => WorkflowCommand::Skip { task: task.clone() },
-        WorkflowOrder::ModifyArgs { task, arguments } => {
+    Ok(match spec {
+        WorkflowCommandSpec::Abort { reason } => WorkflowCommand::Abort { reason: reason.clone() },
+        WorkflowCommandSpec::Pause => WorkflowCommand::Pause,
+        WorkflowCommandSpec::Continue => WorkflowCommand::Continue,
+        WorkflowCommandSpec::Skip { task } => WorkflowCommand::Skip { task: task.clone() },
+        WorkflowCommandSpec::ModifyArgs { task, arguments } => {
             let Value::Object(arguments) = json_or_file("modify-args", arguments)? else {
                 bail!("modify-args: arguments are a JSON object");
             };
             WorkflowCommand::ModifyArgs { task: task.clone(), arguments }
         }
-        WorkflowOrder::Approve { decision, value } => {
+        WorkflowCommandSpec::Approve { decision, value } => {
             WorkflowCommand::Approve { decision: decision.clone(), value: json("--value", value)? }
         }
-        WorkflowOrder::Reject { decision, reason } => {
+        WorkflowCommandSpec::Reject { decision, reason } => {
             WorkflowCommand::Reject { decision: decision.clone(), reason: reason.clone() }
         }
-        WorkflowOrder::Resolve { task, retry, use_value, .. } => {
+        WorkflowCommandSpec::Resolve { task, retry, use_value, .. } => {
             let how = match (retry, json("--use", use_value)?) {
                 (true, _) => DoubtResolution::Retry,
                 (false, Some(value)) => DoubtResolution::Use { value },
@@ -98,10 +98,10 @@ fn read(order: &WorkflowOrder) -> anyhow::Result<WorkflowCommand> {
             };
             WorkflowCommand::Resolve { task: task.clone(), how }
         }
-        WorkflowOrder::InjectTasks { tasks } => {
+        WorkflowCommandSpec::InjectTasks { tasks } => {
             WorkflowCommand::InjectTasks { tasks: read_tasks(tasks)? }
         }
-        WorkflowOrder::Replan { tasks, reason } => {
+        WorkflowCommandSpec::Replan { tasks, reason } => {
             WorkflowCommand::Replan { tasks: read_tasks(tasks)?, reason: reason.clone() }
         }
     })
@@ -120,7 +120,11 @@ fn read_tasks(given: &str) -> anyhow::Result<Vec<Task>> {
     })
 }
 
-fn tell(id: &str, result: &CommandResult, as_json: bool) -> anyhow::Result<ExitCode> {
+fn print_command_result(
+    id: &str,
+    result: &CommandResult,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
     let (status, why) = match &result.outcome {
         CommandOutcome::Accepted => ("accepted", None),
         CommandOutcome::Refused(why) => ("refused", Some(why)),
@@ -150,35 +154,38 @@ async fn is_driven(workflows: &Workflows<SqliteWorkflowStore>, id: &str) -> anyh
 }
 
 /// Drives a workflow here until only a further command could change anything.
-async fn answered_here(host: Host<'_>, id: &str) -> anyhow::Result<Option<ExitCode>> {
-    let mut interrupt = Interrupt::listen()?;
+async fn drive_until_idle(
+    context: WorkflowContext<'_>,
+    id: &str,
+) -> anyhow::Result<Option<ExitCode>> {
+    let mut signals = SignalListener::listen()?;
     let limits = LimitArguments::default();
-    let started = host.start(&limits, WorkflowPermissions::default(), |then| then, &mut interrupt);
-    let ready: Ready = match started.await? {
-        Started::Ready(ready) => *ready,
-        Started::Not(result, stop) => return not_started(&result, stop).map(Some),
+    let started = context.start(&limits, WorkflowPermissions::default(), |then| then, &mut signals);
+    let host: WorkflowHost = match started.await? {
+        HostStart::Ready(host) => *host,
+        HostStart::Not(result, stop) => return not_started(&result, stop).map(Some),
     };
-    let driven = until_idle(&ready.flows, id, &mut interrupt).await;
-    ready.end(&mut interrupt).await;
+    let driven = until_idle(&host.workflows, id, &mut signals).await;
+    host.end(&mut signals).await;
     driven
 }
 
 async fn until_idle(
-    flows: &ProjectWorkflows,
+    workflows: &ProjectWorkflows,
     id: &str,
-    interrupt: &mut Interrupt,
+    signals: &mut SignalListener,
 ) -> anyhow::Result<Option<ExitCode>> {
     let stop = CancellationToken::new();
-    let driving = flows.run_until_idle(id, &stop);
+    let driving = workflows.run_until_idle(id, &stop);
     let mut driving = std::pin::pin!(driving);
     let mut signal = None;
     loop {
         tokio::select! {
             driven = &mut driving => {
-                driven.map_err(|error| explained(id, error))?;
+                driven.map_err(|error| drive_error(id, error))?;
                 return Ok(signal);
             }
-            came = interrupt.received() => {
+            came = signals.received() => {
                 signal = Some(ExitCode::from(came.exit_status()));
                 stop.cancel();
             }
@@ -189,22 +196,22 @@ async fn until_idle(
 /// `belljar workflow rollback`.
 pub(super) async fn rollback(
     arguments: &WorkflowRollbackArguments,
-    host: Host<'_>,
+    context: WorkflowContext<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let workflows = kept(host.project)?;
-    let id = find(&workflows, &arguments.id).await?;
+    let workflows = stored_workflows(context.project)?;
+    let id = find_workflow(&workflows, &arguments.id).await?;
     let before = workflows.look(&id, None).await?.branch();
     let command_id = new_command_id();
     let command = WorkflowCommand::RollBack { to: arguments.to };
     workflows.send(&id, &command_id, CALLER, &command, now_ms()).await?;
     let is_elsewhere = is_driven(&workflows, &id).await?;
-    if !is_elsewhere && let Some(code) = answered_here(host, &id).await? {
+    if !is_elsewhere && let Some(code) = drive_until_idle(context, &id).await? {
         return Ok(code);
     }
-    let answer = workflows.answer(&id, &command_id, PATIENCE).await?;
+    let answer = workflows.answer(&id, &command_id, ANSWER_TIMEOUT).await?;
     if let Some(why) = answer.and_then(|answer| answer.refused) {
         let answer = CommandResult { id: command_id, outcome: CommandOutcome::Refused(why) };
-        return tell(&id, &answer, arguments.json);
+        return print_command_result(&id, &answer, arguments.json);
     }
     let machine = loop {
         let machine = workflows.look(&id, None).await?;
@@ -214,7 +221,7 @@ pub(super) async fn rollback(
         if !is_driven(&workflows, &id).await? {
             bail!(
                 "the workflow is {} and nobody runs it: belljar workflow resume {id}",
-                word(&machine.status())
+                json_word(&machine.status())
             );
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -223,7 +230,7 @@ pub(super) async fn rollback(
     if arguments.json {
         print_json(&report)?;
     } else if let Some(report) = report {
-        writeln!(io::stdout(), "{}", rolled_back(report, Look::of_stdout()))?;
+        writeln!(io::stdout(), "{}", rollback_text(report, TextStyle::of_stdout()))?;
         writeln!(
             io::stderr(),
             "it is paused: belljar workflow command {id} continue, then belljar workflow resume {id}"

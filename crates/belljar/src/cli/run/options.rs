@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use belljar_project::{Execution, Executor, RunDurability};
+use belljar_project::{Execution, Executor, Project, RunDurability};
 use belljar_tools::{Glob, ToolGrants};
 
-use super::{arguments::ToolArguments, patience::telling, project::Project};
+use crate::cli::{arguments::ToolArguments, terminal::notice::with_notice};
 
 /// What a run gets of its project.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RunOptions {
     pub(crate) tools: ToolGrants,
     pub(crate) intent: Option<String>,
     is_durable: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Wanted {
     pub(crate) needs_project: bool,
 }
 
-impl Wanted {
+impl RunOptions {
     /// Reads the flags; what they leave open is as configured.
     pub(crate) fn of(arguments: &ToolArguments, project: &Project) -> anyhow::Result<Self> {
         let tools = grants(&arguments.only, project)?;
@@ -51,7 +51,7 @@ impl Wanted {
             executor.inject(execution).await;
             self.is_durable || bridge.may_ask(&execution.tools).await
         };
-        let keeps_journal = telling(told, decided).await;
+        let keeps_journal = with_notice(told, decided).await;
         execution.durability =
             if keeps_journal { RunDurability::Always } else { RunDurability::Never };
     }

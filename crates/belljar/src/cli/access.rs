@@ -10,17 +10,17 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use belljar_paths::names;
-use belljar_project::{CommitExecutable, ErrorCode, Grants, RunError, Workspace};
+use belljar_project::{CommitExecutable, ErrorCode, Grants, Project, RunError, Workspace};
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2},
     io::Errno,
 };
 
-use super::{arguments::GrantArguments, project::Project};
+use super::arguments::GrantArguments;
 
 /// What the flags grant.
 #[derive(Debug)]
-pub(crate) struct Granted {
+pub(crate) struct RequestedAccess {
     pub(crate) grants: Grants,
     pub(crate) workspace: Option<Workspace>,
 }
@@ -29,10 +29,10 @@ pub(crate) struct Granted {
 ///
 /// `executable` are the names of the list that a commit brings although the host would execute them:
 /// those of the flags ([`commit_names`]) and of the user's file.
-pub(crate) fn granted(
+pub(crate) fn requested_access(
     arguments: &GrantArguments,
     executable: Vec<String>,
-) -> anyhow::Result<Granted> {
+) -> anyhow::Result<RequestedAccess> {
     let here = env::current_dir().context("cannot read the current directory")?;
     let absolute = |paths: &[PathBuf]| paths.iter().map(|path| resolve(&here, path)).collect();
     let workspace = arguments.workspace.as_ref().map(|path| Workspace {
@@ -48,7 +48,7 @@ pub(crate) fn granted(
         commands: arguments.command.clone(),
         permissive: arguments.permissive,
     };
-    Ok(Granted { grants, workspace })
+    Ok(RequestedAccess { grants, workspace })
 }
 
 pub(crate) fn variable(given: &str) -> anyhow::Result<(String, String)> {

@@ -2,9 +2,9 @@
 
 /// SplitMix64: small, and good enough for made-up data.
 #[derive(Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct SeededRandom(u64);
 
-impl Dice {
+impl SeededRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -6,10 +6,10 @@
 
 use serde::de::IgnoredAny;
 
-use super::{
+use crate::cli::terminal::{
     columns::cut,
     json_text::{Layout, lay_out},
-    look::{Look, Role},
+    style::{TextRole, TextStyle},
     visible::{candid_json, visible},
 };
 
@@ -28,8 +28,8 @@ pub(crate) enum Extent {
 }
 
 /// The beginning of the arguments on lines of their own, indented, and whether that is all of them.
-pub(crate) fn arguments(json: &str, look: Look) -> (String, Extent) {
-    let shown = laid_out(json, look);
+pub(crate) fn arguments(json: &str, style: TextStyle) -> (String, Extent) {
+    let shown = laid_out(json, style);
     let mut text = String::new();
     for line in shown.lines().take(MOST_LINES) {
         text.push_str(&format!("    {}\n", cut(line, MOST_IN_LINE)));
@@ -40,20 +40,24 @@ pub(crate) fn arguments(json: &str, look: Look) -> (String, Extent) {
 }
 
 /// Where to see what was left out.
-pub(crate) fn cut_note(id: &str, json: &str, look: Look) -> String {
+pub(crate) fn cut_note(id: &str, json: &str, style: TextStyle) -> String {
     let note = format!("… cut, {} bytes in all: belljar approvals show {id}", json.len());
-    format!("    {}\n", look.paint(Role::Caution, &note))
+    format!("    {}\n", style.paint(TextRole::Caution, &note))
 }
 
 /// All of the arguments, on lines of their own, indented.
-pub(crate) fn all_arguments(json: &str, look: Look) -> String {
-    laid_out(json, look).lines().map(|line| format!("    {line}\n")).collect()
+pub(crate) fn all_arguments(json: &str, style: TextStyle) -> String {
+    laid_out(json, style).lines().map(|line| format!("    {line}\n")).collect()
 }
 
-fn laid_out(json: &str, look: Look) -> String {
+fn laid_out(json: &str, style: TextStyle) -> String {
     if serde_json::from_str::<IgnoredAny>(json).is_ok() {
         // Colours would be cut apart with the lines they are on.
-        lay_out(&candid_json(json), Layout::Fitted, Look { colours: Look::PLAIN.colours, ..look })
+        lay_out(
+            &candid_json(json),
+            Layout::Fitted,
+            TextStyle { colours: TextStyle::PLAIN.colours, ..style },
+        )
     } else {
         visible(json).into_owned()
     }

@@ -7,11 +7,11 @@ use std::{borrow::Cow, fmt::Write as _};
 
 use belljar_wire::text::is_invisible;
 
-use super::look::{Device, Look};
+use super::style::{Device, TextStyle};
 
 /// The text as it may be written to the stream: unchanged for a file, made visible for a terminal.
-pub(crate) fn for_stream(text: &str, look: Look) -> Cow<'_, str> {
-    match look.device {
+pub(crate) fn for_stream(text: &str, style: TextStyle) -> Cow<'_, str> {
+    match style.device {
         Device::Terminal => visible(text),
         Device::Pipe => Cow::Borrowed(text),
     }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use belljar_workflow::{TaskStatus, TaskView, WorkflowEvent, WorkflowEventKind};
 
-use super::super::{
+use crate::cli::terminal::{
     columns::cut,
-    look::{Look, Role},
+    style::{TextRole, TextStyle},
     visible::visible,
 };
 
@@ -16,20 +16,20 @@ const MOST_CHILDREN: usize = 8;
 
 /// Tasks and where they are.
 #[derive(Debug, Default)]
-pub(super) struct Board {
+pub(super) struct TaskBoard {
     order: Vec<String>,
-    rows: HashMap<String, Row>,
+    rows: HashMap<String, TaskRow>,
 }
 
 #[derive(Debug, Clone)]
-struct Row {
+struct TaskRow {
     status: TaskStatus,
     started_ms: Option<u64>,
     took_ms: Option<u64>,
     note: String,
 }
 
-impl Board {
+impl TaskBoard {
     /// The tasks there are.
     pub(super) fn of(tasks: &[TaskView]) -> Self {
         let mut board = Self::default();
@@ -44,11 +44,11 @@ impl Board {
         board
     }
 
-    fn row(&mut self, instance: &str) -> &mut Row {
+    fn row(&mut self, instance: &str) -> &mut TaskRow {
         if !self.rows.contains_key(instance) {
             self.order.push(instance.to_owned());
         }
-        self.rows.entry(instance.to_owned()).or_insert(Row {
+        self.rows.entry(instance.to_owned()).or_insert(TaskRow {
             status: TaskStatus::Waiting,
             started_ms: None,
             took_ms: None,
@@ -126,15 +126,15 @@ impl Board {
     }
 
     /// The tree, a line for each task that is worth one.
-    pub(super) fn lines(&self, now_ms: u64, look: Look, width: usize) -> Vec<String> {
+    pub(super) fn lines(&self, now_ms: u64, style: TextStyle, width: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for name in self.order.iter().filter(|name| parent(name).is_none()) {
-            self.add(name, 0, now_ms, (look, width), &mut lines);
+            self.add(name, 0, now_ms, (style, width), &mut lines);
         }
         let left_out = lines.len().saturating_sub(MOST_LINES);
         if left_out > 0 {
             lines.truncate(MOST_LINES);
-            lines.push(look.paint(Role::Dim, &format!("… and {left_out} more")));
+            lines.push(style.paint(TextRole::Dim, &format!("… and {left_out} more")));
         }
         lines
     }
@@ -144,7 +144,7 @@ impl Board {
         name: &str,
         depth: usize,
         now_ms: u64,
-        (look, width): (Look, usize),
+        (style, width): (TextStyle, usize),
         lines: &mut Vec<String>,
     ) {
         let Some(row) = self.rows.get(name) else { return };
@@ -168,13 +168,13 @@ impl Board {
         let text = format!("{}{count}{time}{note}", visible(name)).replace(['\n', '\r'], " ");
         let indent = "  ".repeat(depth);
         let room = width.saturating_sub(indent.len() + 4).max(20);
-        lines.push(format!("{indent}{} {}", look.paint(role, mark), cut(&visible(&text), room)));
+        lines.push(format!("{indent}{} {}", style.paint(role, mark), cut(&visible(&text), room)));
         if is_over(row.status) && row.status != TaskStatus::Failed {
             return;
         }
         let open = children.iter().filter(|child| !over(child));
         for child in open.take(MOST_CHILDREN) {
-            self.add(child, depth + 1, now_ms, (look, width), lines);
+            self.add(child, depth + 1, now_ms, (style, width), lines);
         }
     }
 }
@@ -207,16 +207,16 @@ fn is_over(status: TaskStatus) -> bool {
     }
 }
 
-fn mark(status: TaskStatus) -> (&'static str, Role) {
+fn mark(status: TaskStatus) -> (&'static str, TextRole) {
     match status {
-        TaskStatus::Waiting | TaskStatus::Ready => ("·", Role::Dim),
-        TaskStatus::Running => ("▸", Role::Accent),
-        TaskStatus::Sleeping => ("z", Role::Dim),
-        TaskStatus::Retrying => ("↻", Role::Caution),
-        TaskStatus::Deciding | TaskStatus::InDoubt => ("?", Role::Caution),
-        TaskStatus::Completed => ("✓", Role::Good),
-        TaskStatus::Failed | TaskStatus::Continued => ("✗", Role::Bad),
-        TaskStatus::Skipped | TaskStatus::Cancelled => ("–", Role::Dim),
+        TaskStatus::Waiting | TaskStatus::Ready => ("·", TextRole::Dim),
+        TaskStatus::Running => ("▸", TextRole::Accent),
+        TaskStatus::Sleeping => ("z", TextRole::Dim),
+        TaskStatus::Retrying => ("↻", TextRole::Caution),
+        TaskStatus::Deciding | TaskStatus::InDoubt => ("?", TextRole::Caution),
+        TaskStatus::Completed => ("✓", TextRole::Good),
+        TaskStatus::Failed | TaskStatus::Continued => ("✗", TextRole::Bad),
+        TaskStatus::Skipped | TaskStatus::Cancelled => ("–", TextRole::Dim),
     }
 }
 
@@ -233,7 +233,7 @@ pub(super) fn span(ms: u64) -> String {
 mod tests {
     use belljar_workflow::{WorkflowEvent, WorkflowEventKind};
 
-    use super::{Board, Look, parent, span};
+    use super::{TaskBoard, TextStyle, parent, span};
 
     fn happened(seq: u64, happened: WorkflowEventKind) -> WorkflowEvent {
         WorkflowEvent { seq, at_ms: 1000, branch: 0, happened }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn f4_a_tree_shows_what_runs_and_counts_what_is_over() {
-        let mut board = Board::default();
+        let mut board = TaskBoard::default();
         let started = |task: &str| WorkflowEventKind::TaskStarted {
             task: task.to_owned(),
             kind: "foreach".to_owned(),
@@ -253,7 +253,7 @@ mod tests {
         board.take(&happened(3, started("each[1]")));
         let done = WorkflowEventKind::TaskCompleted { task: "each[0]".to_owned(), ms: 7 };
         board.take(&happened(4, done));
-        let lines = board.lines(3500, Look::PLAIN, 80);
+        let lines = board.lines(3500, TextStyle::PLAIN, 80);
         assert_eq!(lines, ["▸ each 1/2 2.5 s", "  ▸ each[1] 2.5 s"]);
     }
 

@@ -6,18 +6,18 @@ use belljar_workflow::{
     WorkflowEventKind,
 };
 
-use super::super::{
-    look::{Look, Role},
+use crate::cli::terminal::{
+    style::{TextRole, TextStyle},
     visible::visible,
 };
 
 /// An event as a line, without its time; nothing for what is of no interest to a person watching.
 #[expect(clippy::too_many_lines, reason = "a table: an arm for each thing that can happen")]
-pub(super) fn told(flow: &str, event: &WorkflowEvent, look: Look) -> Option<String> {
-    let good = |text: String| Some(look.paint(Role::Good, &text));
-    let bad = |text: String| Some(look.paint(Role::Bad, &text));
-    let dim = |text: String| Some(look.paint(Role::Dim, &text));
-    let caution = |text: String| Some(look.paint(Role::Caution, &text));
+pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) -> Option<String> {
+    let good = |text: String| Some(style.paint(TextRole::Good, &text));
+    let bad = |text: String| Some(style.paint(TextRole::Bad, &text));
+    let dim = |text: String| Some(style.paint(TextRole::Dim, &text));
+    let caution = |text: String| Some(style.paint(TextRole::Caution, &text));
     match &event.happened {
         WorkflowEventKind::WorkflowStarted { name } => {
             dim(format!("workflow {} began", visible(name)))
@@ -26,10 +26,10 @@ pub(super) fn told(flow: &str, event: &WorkflowEvent, look: Look) -> Option<Stri
         WorkflowEventKind::WorkflowPaused => caution("paused".to_owned()),
         WorkflowEventKind::WorkflowContinued => dim("continued".to_owned()),
         WorkflowEventKind::WorkflowEnded { status, failure } => {
-            let status = word(status);
+            let status = json_word(status);
             match failure {
                 None => good(format!("workflow {status}")),
-                Some(failure) => bad(format!("workflow {status}: {}", shown(failure))),
+                Some(failure) => bad(format!("workflow {status}: {}", failure_text(failure))),
             }
         }
         WorkflowEventKind::TaskStarted { task, attempt, speculative, .. } => {
@@ -42,17 +42,19 @@ pub(super) fn told(flow: &str, event: &WorkflowEvent, look: Look) -> Option<Stri
         }
         WorkflowEventKind::TaskFailed { task, failure, continued } => {
             let on = if *continued { ", and the workflow goes on" } else { "" };
-            bad(format!("{} failed{on}: {}", visible(task), shown(failure)))
+            bad(format!("{} failed{on}: {}", visible(task), failure_text(failure)))
         }
         WorkflowEventKind::TaskSkipped { task, why } => {
             dim(format!("{} skipped ({why})", visible(task)))
         }
         WorkflowEventKind::TaskCancelled { task } => dim(format!("{} cancelled", visible(task))),
-        WorkflowEventKind::TaskRetrying { task, attempt, failure, .. } => {
-            caution(format!("{}: attempt {attempt} failed: {}", visible(task), shown(failure)))
-        }
+        WorkflowEventKind::TaskRetrying { task, attempt, failure, .. } => caution(format!(
+            "{}: attempt {attempt} failed: {}",
+            visible(task),
+            failure_text(failure)
+        )),
         WorkflowEventKind::TaskFallback { task, failure } => {
-            caution(format!("{} falls back: {}", visible(task), shown(failure)))
+            caution(format!("{} falls back: {}", visible(task), failure_text(failure)))
         }
         WorkflowEventKind::TaskInDoubt { task, .. } => {
             caution(format!("{}: nobody knows whether it happened", visible(task)))
@@ -62,14 +64,14 @@ pub(super) fn told(flow: &str, event: &WorkflowEvent, look: Look) -> Option<Stri
                 lines.iter().map(|line| format!("{} | {}", visible(task), visible(line))).collect();
             dim(lines.join("\n"))
         }
-        WorkflowEventKind::DecisionRequired { decision } => caution(question(flow, decision)),
+        WorkflowEventKind::DecisionRequired { decision } => caution(decision_text(flow, decision)),
         WorkflowEventKind::DecisionMade { decision, task, choice, by } => {
             dim(format!("decision {decision} of {}: {choice}, by {by}", visible(task)))
         }
         WorkflowEventKind::RollbackStarted { to, .. } => {
             caution(format!("going back to checkpoint {to}"))
         }
-        WorkflowEventKind::RolledBack { report } => Some(rolled_back(report, look)),
+        WorkflowEventKind::RolledBack { report } => Some(rollback_text(report, style)),
         WorkflowEventKind::TaskUndone { task } => dim(format!("{} undone", visible(task))),
         WorkflowEventKind::FilesConflict { task, paths } => {
             caution(format!("{} and another changed {}", visible(task), paths.join(", ")))
@@ -100,14 +102,15 @@ pub(super) fn told(flow: &str, event: &WorkflowEvent, look: Look) -> Option<Stri
 }
 
 /// A failure as people read it.
-pub(super) fn shown(failure: &TaskFailure) -> String {
+pub(super) fn failure_text(failure: &TaskFailure) -> String {
     format!("{} [{}]", visible(&failure.message), failure.code)
 }
 
 /// A decision and the commands that answer it.
-pub(super) fn question(flow: &str, decision: &WorkflowDecision) -> String {
+pub(super) fn decision_text(flow: &str, decision: &WorkflowDecision) -> String {
     let WorkflowDecision { id, message, instance, kind, failure, .. } = decision;
-    let why = failure.as_ref().map(|failure| format!(" ({})", shown(failure))).unwrap_or_default();
+    let why =
+        failure.as_ref().map(|failure| format!(" ({})", failure_text(failure))).unwrap_or_default();
     let about = format!("decision {id} of {}: {}{why}", visible(instance), visible(message));
     let command = format!("belljar workflow command {flow}");
     match kind {
@@ -126,8 +129,8 @@ pub(super) fn question(flow: &str, decision: &WorkflowDecision) -> String {
 }
 
 /// A call inside a task's code that waits for a person.
-pub(super) fn asked_inside(question: &TaskQuestion) -> String {
-    let TaskQuestion { task, id, is_in_doubt, tool } = question;
+pub(super) fn task_question_text(decision_text: &TaskQuestion) -> String {
+    let TaskQuestion { task, id, is_in_doubt, tool } = decision_text;
     let (task, tool) = (visible(task), visible(tool));
     match is_in_doubt {
         true => format!(
@@ -142,10 +145,10 @@ pub(super) fn asked_inside(question: &TaskQuestion) -> String {
 }
 
 /// What came of going back.
-pub(super) fn rolled_back(report: &RollbackReport, look: Look) -> String {
+pub(super) fn rollback_text(report: &RollbackReport, style: TextStyle) -> String {
     let mut lines = vec![format!("back at checkpoint {}, on branch {}", report.to, report.branch)];
     for undone in &report.undone {
-        lines.push(look.paint(Role::Good, &format!("  undone: {}", visible(undone))));
+        lines.push(style.paint(TextRole::Good, &format!("  undone: {}", visible(undone))));
     }
     for left in &report.not_undone {
         let why = match left.why {
@@ -154,19 +157,19 @@ pub(super) fn rolled_back(report: &RollbackReport, look: Look) -> String {
             WhyNot::InDoubt => "nobody knows whether it happened",
             WhyNot::DoneBeforeFork => "the workflow this was forked from did it",
         };
-        let more = left.failure.as_ref().map(|failure| format!(": {}", shown(failure)));
+        let more = left.failure.as_ref().map(|failure| format!(": {}", failure_text(failure)));
         let text = format!(
             "  not undone: {} ({why}){}",
             visible(&left.instance),
             more.unwrap_or_default()
         );
-        lines.push(look.paint(Role::Caution, &text));
+        lines.push(style.paint(TextRole::Caution, &text));
     }
     lines.join("\n")
 }
 
 /// A value of one of our enums as the word it is in JSON.
-pub(super) fn word(value: &impl serde::Serialize) -> String {
+pub(super) fn json_word(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -16,15 +16,15 @@ use belljar_workflow::{
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 
-use super::super::{
-    look::{Look, Role},
+use super::event_line::failure_text;
+use crate::cli::terminal::{
+    style::{TextRole, TextStyle},
     visible::visible,
 };
-use super::line::shown;
 
 /// Asks, one question after the other.
 #[derive(Debug)]
-pub(super) struct Asker {
+pub(super) struct DecisionPrompt {
     waiting: VecDeque<WorkflowDecision>,
     /// The question somebody is reading an answer to; the reading cannot be called off.
     open: Option<String>,
@@ -32,7 +32,7 @@ pub(super) struct Asker {
     answers: mpsc::UnboundedReceiver<(String, Option<String>)>,
 }
 
-impl Asker {
+impl DecisionPrompt {
     /// Somebody to ask, if a person is at a terminal.
     pub(super) fn at_terminal() -> Option<Self> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
@@ -48,12 +48,12 @@ impl Asker {
     }
 
     /// Decisions that were open before anybody watched.
-    pub(super) fn know(&mut self, decisions: Vec<WorkflowDecision>) {
+    pub(super) fn add_open(&mut self, decisions: Vec<WorkflowDecision>) {
         self.waiting.extend(decisions);
     }
 
     /// Takes note of decisions that open and close.
-    pub(super) fn hear(&mut self, event: &WorkflowEvent) {
+    pub(super) fn observe(&mut self, event: &WorkflowEvent) {
         if let WorkflowEventKind::DecisionRequired { decision } = &event.happened
             && self.waiting.iter().all(|known| known.id != decision.id)
         {
@@ -68,7 +68,7 @@ impl Asker {
     }
 
     /// Puts the next question, and passes on what was answered.
-    pub(super) async fn step(&mut self, flows: &ProjectWorkflows, flow: &str) {
+    pub(super) async fn poll(&mut self, workflows: &ProjectWorkflows, flow: &str) {
         while let Ok((id, line)) = self.answers.try_recv() {
             self.open = None;
             let Some(at) = self.waiting.iter().position(|decision| decision.id == id) else {
@@ -79,12 +79,12 @@ impl Asker {
                 continue;
             };
             self.waiting.remove(at);
-            if let Err(error) = flows.send(flow, None, "terminal", &command).await {
+            if let Err(error) = workflows.send(flow, None, "terminal", &command).await {
                 let _ = writeln!(io::stderr(), "{error}");
             }
         }
         if let (None, Some(next)) = (&self.open, self.waiting.front()) {
-            put(next);
+            print_question(next);
             self.open = Some(next.id.clone());
             let (id, typed) = (next.id.clone(), self.typed.clone());
             // Reads one line on a thread of its own, which ends with the process if nobody types any.
@@ -98,8 +98,8 @@ impl Asker {
     }
 }
 
-fn put(decision: &WorkflowDecision) {
-    let look = Look::of_stderr();
+fn print_question(decision: &WorkflowDecision) {
+    let style = TextStyle::of_stderr();
     // What was typed before the question could be read is no answer to it.
     let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     let whom = match decision.by {
@@ -113,15 +113,15 @@ fn put(decision: &WorkflowDecision) {
         | DecisionKind::After
         | DecisionKind::OnError => "go on? [y/N] ",
     };
-    let why = decision.failure.as_ref().map(|why| format!("  {}\n", shown(why)));
+    let why = decision.failure.as_ref().map(|why| format!("  {}\n", failure_text(why)));
     let _ = write!(
         io::stderr(),
         "{} {}\n  {}\n{}{}",
-        look.paint(Role::Caution, &format!("{whom}:")),
-        look.paint(Role::Strong, &visible(&decision.instance)),
+        style.paint(TextRole::Caution, &format!("{whom}:")),
+        style.paint(TextRole::Strong, &visible(&decision.instance)),
         visible(&decision.message),
         why.unwrap_or_default(),
-        look.paint(Role::Strong, choices),
+        style.paint(TextRole::Strong, choices),
     );
 }
 

@@ -16,11 +16,11 @@ use belljar_store::{Store, Verdict};
 use belljar_tools::{ApprovalNotice, NoObserver, Observer};
 use tokio::sync::mpsc;
 
-use super::{
-    approval_text::{
-        Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place,
-    },
-    look::{Look, Role},
+use super::text::{
+    Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place,
+};
+use crate::cli::terminal::{
+    style::{TextRole, TextStyle},
     visible::visible,
 };
 
@@ -29,18 +29,18 @@ use super::{
 pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn Observer> {
     let Some(store) = store else { return Arc::new(NoObserver) };
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Arc::new(Printing);
+        return Arc::new(PrintingObserver);
     }
     let (tell, heard) = mpsc::unbounded_channel();
-    tokio::spawn(converse(store.clone(), heard));
-    Arc::new(Asking { tell })
+    tokio::spawn(run_prompts(store.clone(), heard));
+    Arc::new(PromptingObserver { tell })
 }
 
 /// Prints what waits, and how it is decided.
 #[derive(Debug)]
-struct Printing;
+struct PrintingObserver;
 
-impl Observer for Printing {
+impl Observer for PrintingObserver {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         let ApprovalNotice { id, tool, arguments, .. } = notice;
         let (tool, arguments) = (name_in_line(tool), arguments_in_line(arguments));
@@ -54,28 +54,28 @@ impl Observer for Printing {
 
 /// Passes on what is heard to who asks.
 #[derive(Debug)]
-struct Asking {
-    tell: mpsc::UnboundedSender<Heard>,
+struct PromptingObserver {
+    tell: mpsc::UnboundedSender<ApprovalNews>,
 }
 
 #[derive(Debug)]
-enum Heard {
+enum ApprovalNews {
     Waits(ApprovalNotice),
     Over(String),
 }
 
-impl Observer for Asking {
+impl Observer for PromptingObserver {
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        let _ = self.tell.send(Heard::Waits(notice.clone()));
+        let _ = self.tell.send(ApprovalNews::Waits(notice.clone()));
     }
 
     fn approval_over(&self, id: &str) {
-        let _ = self.tell.send(Heard::Over(id.to_owned()));
+        let _ = self.tell.send(ApprovalNews::Over(id.to_owned()));
     }
 }
 
 /// One question after the other, until nobody is left to ask.
-async fn converse(store: Store, mut heard: mpsc::UnboundedReceiver<Heard>) {
+async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNews>) {
     let (typed, mut answers) = mpsc::unbounded_channel();
     let mut waiting: VecDeque<ApprovalNotice> = VecDeque::new();
     // The question somebody is reading an answer to; the reading cannot be called off.
@@ -84,23 +84,23 @@ async fn converse(store: Store, mut heard: mpsc::UnboundedReceiver<Heard>) {
     let mut seen = Extent::InPart;
     loop {
         if let (None, Some(next)) = (&open, waiting.front()) {
-            seen = ask(next, seen);
+            seen = show_question(next, seen);
             read_answer(next.id.clone(), typed.clone());
             open = Some(next.id.clone());
         }
         tokio::select! {
             news = heard.recv() => match news {
                 None => return,
-                Some(Heard::Waits(notice)) => waiting.push_back(notice),
-                Some(Heard::Over(id)) => {
+                Some(ApprovalNews::Waits(notice)) => waiting.push_back(notice),
+                Some(ApprovalNews::Over(id)) => {
                     let was_open = waiting.front().is_some_and(|front| front.id == id);
                     waiting.retain(|notice| notice.id != id);
                     if was_open && open.as_deref() == Some(&*id) {
-                        say("it was decided elsewhere, or too late; press Enter to go on");
+                        print_line("it was decided elsewhere, or too late; press Enter to go on");
                     }
                 }
             },
-            Some(Answer { id, line }) = answers.recv() => {
+            Some(TypedLine { id, line }) = answers.recv() => {
                 open = None;
                 if waiting.front().is_none_or(|front| front.id != id) {
                     seen = Extent::InPart;
@@ -110,7 +110,7 @@ async fn converse(store: Store, mut heard: mpsc::UnboundedReceiver<Heard>) {
                     Reply::Unclear => {}
                     Reply::ShowAll => seen = Extent::Whole,
                     reply @ (Reply::Decided(_) | Reply::Gone) => {
-                        settle(&store, &id, reply).await;
+                        apply_reply(&store, &id, reply).await;
                         waiting.pop_front();
                         seen = Extent::InPart;
                     }
@@ -122,7 +122,7 @@ async fn converse(store: Store, mut heard: mpsc::UnboundedReceiver<Heard>) {
 
 /// A line somebody typed, and the question it answers.
 #[derive(Debug)]
-struct Answer {
+struct TypedLine {
     id: String,
     /// Nothing if there is nobody any more.
     line: Option<String>,
@@ -153,64 +153,66 @@ impl Reply {
     }
 }
 
-async fn settle(store: &Store, id: &str, reply: Reply) {
+async fn apply_reply(store: &Store, id: &str, reply: Reply) {
     let Reply::Decided(verdict) = reply else {
-        return say(&format!(
+        return print_line(&format!(
             "decide in another terminal: belljar approvals approve {id} (or deny)"
         ));
     };
     match store.decide(id, verdict.clone(), "terminal", now_ms()).await {
         Ok(_) if verdict == Verdict::Approve => {}
-        Ok(_) => say("refused"),
-        Err(error) => say(&error.to_string()),
+        Ok(_) => print_line("refused"),
+        Err(error) => print_line(&error.to_string()),
     }
 }
 
 /// Asks, with all arguments if those are wanted. Says how much was shown.
-fn ask(notice: &ApprovalNotice, wanted: Extent) -> Extent {
-    let look = Look::of_stderr();
-    let (question, shown) = question(notice, wanted, look);
+fn show_question(notice: &ApprovalNotice, wanted: Extent) -> Extent {
+    let style = TextStyle::of_stderr();
+    let (question, shown) = question(notice, wanted, style);
     // What was typed before the question could be read is no answer to it.
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     let _ = io::stderr().write_all(question.as_bytes());
     shown
 }
 
-fn question(notice: &ApprovalNotice, wanted: Extent, look: Look) -> (String, Extent) {
+fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (String, Extent) {
     let ApprovalNotice { id, run_id, tool, line, code_line, reason, .. } = notice;
     let json = &notice.arguments;
     let (arguments, shown) = match wanted {
-        Extent::Whole => (all_arguments(json, look), Extent::Whole),
-        Extent::InPart => arguments(json, look),
+        Extent::Whole => (all_arguments(json, style), Extent::Whole),
+        Extent::InPart => arguments(json, style),
     };
     let (note, prompt, choices) = match shown {
         Extent::Whole => (String::new(), "make this call?", "[y/N]"),
-        Extent::InPart => {
-            (cut_note(id, json, look), "make this call? not before all of it was shown", "[show/N]")
-        }
+        Extent::InPart => (
+            cut_note(id, json, style),
+            "make this call? not before all of it was shown",
+            "[show/N]",
+        ),
     };
     let text = format!(
         "{} {}\n  {}\n  {}\n{arguments}{note}{} {choices} ",
-        look.paint(Role::Caution, "approval needed:"),
-        look.paint(Role::Strong, &name_in_line(tool)),
-        look.paint(Role::Dim, &place(run_id, *line, code_line.as_deref())),
-        look.paint(Role::Dim, &visible(reason)),
-        look.paint(Role::Strong, prompt),
+        style.paint(TextRole::Caution, "approval needed:"),
+        style.paint(TextRole::Strong, &name_in_line(tool)),
+        style.paint(TextRole::Dim, &place(run_id, *line, code_line.as_deref())),
+        style.paint(TextRole::Dim, &visible(reason)),
+        style.paint(TextRole::Strong, prompt),
     );
     (text, shown)
 }
 
 /// Reads one line on a thread of its own, which ends with the process if nobody types any.
-fn read_answer(id: String, typed: mpsc::UnboundedSender<Answer>) {
+fn read_answer(id: String, typed: mpsc::UnboundedSender<TypedLine>) {
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         let line = read.is_ok_and(|bytes| bytes > 0).then_some(line);
-        let _ = typed.send(Answer { id, line });
+        let _ = typed.send(TypedLine { id, line });
     });
 }
 
-fn say(text: &str) {
+fn print_line(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 

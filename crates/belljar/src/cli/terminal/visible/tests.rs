@@ -1,6 +1,7 @@
 //! A4: nothing a guest prints acts on the terminal of the person who reads it.
 
-use super::{super::look::Look, candid_json, for_stream, visible};
+use super::{candid_json, for_stream, visible};
+use crate::cli::terminal::style::TextStyle;
 
 #[test]
 fn a4_control_sequences_are_shown_not_obeyed() {
@@ -20,7 +21,7 @@ fn ordinary_text_is_left_alone() {
 
 #[test]
 fn a_pipe_gets_the_bytes_as_they_are() {
-    assert_eq!(for_stream("\x1b[0m", Look::PLAIN), "\x1b[0m");
+    assert_eq!(for_stream("\x1b[0m", TextStyle::PLAIN), "\x1b[0m");
 }
 
 #[test]

@@ -6,13 +6,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signal that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopSignal {
     Interrupt,
     Terminate,
     HangUp,
 }
 
-impl Stop {
+impl StopSignal {
     /// What a shell reports for a process ended by this signal.
     pub(crate) const fn exit_status(self) -> u8 {
         match self {
@@ -33,13 +33,13 @@ impl Stop {
 
 /// Listens from the moment it is made, so that no signal falls between two waits.
 #[derive(Debug)]
-pub(crate) struct Interrupt {
+pub(crate) struct SignalListener {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
 }
 
-impl Interrupt {
+impl SignalListener {
     /// Needs a running tokio runtime.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
@@ -50,17 +50,17 @@ impl Interrupt {
     }
 
     /// Waits for the first of the signals.
-    pub(crate) async fn received(&mut self) -> Stop {
+    pub(crate) async fn received(&mut self) -> StopSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Stop::Interrupt,
-            _ = self.terminate.recv() => Stop::Terminate,
-            _ = self.hang_up.recv() => Stop::HangUp,
+            _ = self.interrupt.recv() => StopSignal::Interrupt,
+            _ = self.terminate.recv() => StopSignal::Terminate,
+            _ = self.hang_up.recv() => StopSignal::HangUp,
         }
     }
 
     /// A signal that is already here, if there is one.
-    pub(crate) async fn pending(&mut self) -> Option<Stop> {
-        // Yielding lets the runtime look at what has arrived.
+    pub(crate) async fn pending(&mut self) -> Option<StopSignal> {
+        // Yielding lets the runtime see what has arrived.
         tokio::task::yield_now().await;
         tokio::select! {
             biased;

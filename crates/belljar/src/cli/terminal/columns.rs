@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    look::{Look, Role},
+    style::{TextRole, TextStyle},
     visible::visible,
 };
 
@@ -15,7 +15,7 @@ const LONGEST: usize = 100;
 pub(crate) fn columns<const N: usize>(
     headings: [&str; N],
     rows: &[[String; N]],
-    look: Look,
+    style: TextStyle,
 ) -> String {
     let clean = |cell: &String| visible(cell).replace(['\n', '\t'], " ");
     let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(clean)).collect();
@@ -25,7 +25,7 @@ pub(crate) fn columns<const N: usize>(
         widest.max(headings.get(column).map_or(0, |heading| heading.width()))
     };
     let widths: [usize; N] = std::array::from_fn(width);
-    let mut text = look.paint(Role::Dim, &line(&headings.map(str::to_owned), &widths)) + "\n";
+    let mut text = style.paint(TextRole::Dim, &line(&headings.map(str::to_owned), &widths)) + "\n";
     for row in &rows {
         text.push_str(&line(row, &widths));
         text.push('\n');

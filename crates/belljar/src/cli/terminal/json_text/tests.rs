@@ -2,13 +2,11 @@
 
 use serde_json::value::RawValue;
 
-use super::{
-    super::look::{Colours, Look},
-    Layout, lay_out,
-};
+use super::{Layout, lay_out};
+use crate::cli::terminal::style::{Colours, TextStyle};
 
 fn fitted(json: &str) -> String {
-    lay_out(json, Layout::Fitted, Look::PLAIN)
+    lay_out(json, Layout::Fitted, TextStyle::PLAIN)
 }
 
 #[test]
@@ -31,7 +29,7 @@ fn a9_short_containers_stay_on_a_line_and_long_ones_do_not() {
 #[test]
 fn a9_expanded_puts_every_element_on_a_line() {
     let json = r#"{"b":[1,{"c":[]}],"a":"x"}"#;
-    insta::assert_snapshot!(lay_out(json, Layout::Expanded, Look::PLAIN), @r#"
+    insta::assert_snapshot!(lay_out(json, Layout::Expanded, TextStyle::PLAIN), @r#"
     {
       "b": [
         1,
@@ -58,8 +56,8 @@ fn a4_controls_that_json_lets_through_are_escaped() {
 
 #[test]
 fn colours_mark_what_a_token_is() {
-    let look = Look { colours: Colours::On, ..Look::PLAIN };
-    let text = lay_out(r#"{"k":["s",1,true]}"#, Layout::Fitted, look);
+    let style = TextStyle { colours: Colours::On, ..TextStyle::PLAIN };
+    let text = lay_out(r#"{"k":["s",1,true]}"#, Layout::Fitted, style);
     let expected =
         "{\x1b[34m\"k\"\x1b[0m: [\x1b[32m\"s\"\x1b[0m, \x1b[33m1\x1b[0m, \x1b[35mtrue\x1b[0m]}";
     assert_eq!(text, expected);
@@ -70,7 +68,7 @@ fn a9_deep_nesting_costs_neither_stack_nor_space() {
     let json = "[".repeat(200_000) + &"]".repeat(200_000);
     let raw = RawValue::from_string(json).expect("deep JSON is JSON");
     for layout in [Layout::Fitted, Layout::Expanded] {
-        let text = lay_out(raw.get(), layout, Look::PLAIN);
+        let text = lay_out(raw.get(), layout, TextStyle::PLAIN);
         assert!(text.len() < 410_000, "{} bytes", text.len());
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use belljar_wire::json::{JsonToken, JsonTokenKind, JsonTokens};
 
 use super::{
-    look::{Look, Role},
+    style::{TextRole, TextStyle},
     visible::is_dangerous,
 };
 
@@ -25,11 +25,11 @@ pub(crate) enum Layout {
 const MAX_DEPTH: usize = 32;
 
 /// Lays out JSON text, which must be valid, as a [`RawValue`](serde_json::value::RawValue) is.
-pub(crate) fn lay_out(json: &str, layout: Layout, look: Look) -> String {
-    let mut printer = Printer {
+pub(crate) fn lay_out(json: &str, layout: Layout, style: TextStyle) -> String {
+    let mut printer = JsonPrinter {
         text: String::with_capacity(json.len() + json.len() / 4),
         layout,
-        look,
+        style,
         depth: 0,
         inline_above: None,
     };
@@ -40,16 +40,16 @@ pub(crate) fn lay_out(json: &str, layout: Layout, look: Look) -> String {
     printer.text
 }
 
-struct Printer {
+struct JsonPrinter {
     text: String,
     layout: Layout,
-    look: Look,
+    style: TextStyle,
     depth: usize,
     /// The depth outside of the outermost container that is written on one line.
     inline_above: Option<usize>,
 }
 
-impl Printer {
+impl JsonPrinter {
     fn print(&mut self, token: JsonToken<'_>, rest: &JsonTokens<'_>) {
         match token.kind {
             JsonTokenKind::Open => self.open(token, rest),
@@ -57,9 +57,11 @@ impl Printer {
             JsonTokenKind::Comma => self.comma(),
             JsonTokenKind::Colon => self.text.push_str(": "),
             JsonTokenKind::String => self.string(token, rest),
-            JsonTokenKind::Number => self.text.push_str(&self.look.paint(Role::Number, token.text)),
+            JsonTokenKind::Number => {
+                self.text.push_str(&self.style.paint(TextRole::Number, token.text))
+            }
             JsonTokenKind::Literal => {
-                self.text.push_str(&self.look.paint(Role::Literal, token.text))
+                self.text.push_str(&self.style.paint(TextRole::Literal, token.text))
             }
         }
     }
@@ -100,8 +102,8 @@ impl Printer {
 
     fn string(&mut self, token: JsonToken<'_>, rest: &JsonTokens<'_>) {
         let is_key = rest.clone().next().is_some_and(|next| next.kind == JsonTokenKind::Colon);
-        let role = if is_key { Role::Key } else { Role::Text };
-        let painted = self.look.paint(role, &inert(token.text));
+        let role = if is_key { TextRole::Key } else { TextRole::Text };
+        let painted = self.style.paint(role, &inert(token.text));
         self.text.push_str(&painted);
     }
 
@@ -112,7 +114,7 @@ impl Printer {
 
     /// Columns left for a container that starts here, counting indentation only: close enough.
     fn room(&self) -> usize {
-        self.look.width.saturating_sub(2 * self.depth + 16)
+        self.style.width.saturating_sub(2 * self.depth + 16)
     }
 }
 

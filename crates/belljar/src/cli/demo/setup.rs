@@ -12,12 +12,10 @@ use belljar_tools::{
 };
 use tempfile::TempDir;
 
-use super::{
-    super::{
-        interrupt::{Interrupt, Stop},
-        run,
-    },
-    server,
+use super::server;
+use crate::cli::{
+    run,
+    signals::{SignalListener, StopSignal},
 };
 
 /// The demo's server, as code names it.
@@ -29,31 +27,31 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// How the demo went.
 #[derive(Debug)]
-pub(super) struct Performance {
+pub(super) struct DemoRun {
     /// What code is told of the tool.
     pub(super) types: String,
     pub(super) run: RunResult,
     /// The signal that ended it, if one did.
-    pub(super) stop: Option<Stop>,
+    pub(super) stop: Option<StopSignal>,
 }
 
 /// Performs the demo and clears everything away.
-pub(super) async fn perform(code: &str) -> anyhow::Result<Performance> {
-    let mut interrupt = Interrupt::listen()?;
+pub(super) async fn perform(code: &str) -> anyhow::Result<DemoRun> {
+    let mut signals = SignalListener::listen()?;
     let remembered = tempfile::tempdir().context("could not make a directory for the demo")?;
     let bridge = bridge(&remembered)?;
     // The server starts while the sandbox does.
     let begin = async { tokio::join!(types(&bridge), Sandbox::builder().pool(1).build()) };
     let begun = tokio::select! {
         biased;
-        stop = interrupt.received() => Err(stop),
+        stop = signals.received() => Err(stop),
         begun = begin => Ok(begun),
     };
     let (types, sandbox) = match begun {
         Ok((types, Ok(sandbox))) => (types, sandbox),
         Ok((_, Err(error))) => {
             bridge.shutdown().await;
-            return Ok(ended(run::refused(&error), interrupt.pending().await));
+            return Ok(ended(run::refused_result(&error), signals.pending().await));
         }
         Err(stop) => {
             bridge.shutdown().await;
@@ -66,14 +64,14 @@ pub(super) async fn perform(code: &str) -> anyhow::Result<Performance> {
     let performed = match types {
         Err(error) => Err(error),
         Ok(types) => {
-            let abort = async { stop = Some(interrupt.received().await) };
+            let abort = async { stop = Some(signals.received().await) };
             let execution = Execution::new(RunRequest::typescript(code), "demo");
             let run = executor.execute(execution, abort).await;
             if stop.is_none() && !run.success {
                 // A terminal's signal reaches zygote and cell too, and may be seen there first.
-                stop = interrupt.pending().await;
+                stop = signals.pending().await;
             }
-            Ok(Performance { types, ..ended(run, stop) })
+            Ok(DemoRun { types, ..ended(run, stop) })
         }
     };
     executor.shutdown().await;
@@ -81,7 +79,7 @@ pub(super) async fn perform(code: &str) -> anyhow::Result<Performance> {
 }
 
 /// A run that was perhaps stopped; then, whatever else it ended with, the signal was the reason.
-fn ended(run: RunResult, stop: Option<Stop>) -> Performance {
+fn ended(run: RunResult, stop: Option<StopSignal>) -> DemoRun {
     let run = match stop.filter(|_| !run.success) {
         Some(stop) => {
             let error = Some(RunError::new(ErrorCode::RunAborted, stop.name()));
@@ -89,7 +87,7 @@ fn ended(run: RunResult, stop: Option<Stop>) -> Performance {
         }
         None => run,
     };
-    Performance { types: String::new(), run, stop }
+    DemoRun { types: String::new(), run, stop }
 }
 
 /// A bridge to the demo's server and nothing else; what is known of it is kept in this directory.

@@ -1,6 +1,6 @@
 //! How text looks on one stream: colours or none, terminal or file, how wide.
 //!
-//! Decided once per stream, from the environment; everything that renders text takes a [`Look`]
+//! Decided once per stream, from the environment; everything that renders text takes a [`TextStyle`]
 //! and stays a pure function.
 
 use std::{
@@ -26,7 +26,7 @@ pub(crate) enum Colours {
 
 /// How text looks on one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct TextStyle {
     pub(crate) device: Device,
     pub(crate) colours: Colours,
     pub(crate) width: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Look {
 
 /// What a piece of text is, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum TextRole {
     Bad,
     Good,
     Caution,
@@ -47,7 +47,7 @@ pub(crate) enum Role {
     Literal,
 }
 
-impl Look {
+impl TextStyle {
     /// Plain text, as for a file.
     pub(crate) const PLAIN: Self = Self { device: Device::Pipe, colours: Colours::Off, width: 80 };
 
@@ -74,21 +74,21 @@ impl Look {
     }
 
     /// Wraps text in the colour of its role.
-    pub(crate) fn paint(self, role: Role, text: &str) -> String {
+    pub(crate) fn paint(self, role: TextRole, text: &str) -> String {
         if self.colours == Colours::Off || text.is_empty() {
             return text.to_owned();
         }
         let code = match role {
-            Role::Bad => "1;31",
-            Role::Good => "32",
-            Role::Caution => "33",
-            Role::Strong => "1",
-            Role::Dim => "2",
-            Role::Accent => "36",
-            Role::Key => "34",
-            Role::Text => "32",
-            Role::Number => "33",
-            Role::Literal => "35",
+            TextRole::Bad => "1;31",
+            TextRole::Good => "32",
+            TextRole::Caution => "33",
+            TextRole::Strong => "1",
+            TextRole::Dim => "2",
+            TextRole::Accent => "36",
+            TextRole::Key => "34",
+            TextRole::Text => "32",
+            TextRole::Number => "33",
+            TextRole::Literal => "35",
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
