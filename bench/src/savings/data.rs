@@ -15,7 +15,7 @@ use super::{
         peers::{on_path, time_program, time_program_on},
         random::SeededRandom,
     },
-    Made,
+    ServerData,
 };
 
 /// Lines of the log; together they are 20 MB.
@@ -42,7 +42,7 @@ db.commit()
 ";
 
 /// A log of several services.
-pub(super) fn log(_: &Bench<'_>, directory: &Path) -> anyhow::Result<Made> {
+pub(super) fn log(_: &Bench<'_>, directory: &Path) -> anyhow::Result<ServerData> {
     let mut random = SeededRandom::new(0x10_95);
     let mut text = String::new();
     for second in 0..LOG_LINES {
@@ -59,20 +59,20 @@ pub(super) fn log(_: &Bench<'_>, directory: &Path) -> anyhow::Result<Made> {
     }
     let path = directory.join("service.log");
     fs::write(&path, text)?;
-    Ok(Made { server: vec![shown(directory)], tool: json!({ "path": path }) })
+    Ok(ServerData { server: vec![shown(directory)], tool: json!({ "path": path }) })
 }
 
 /// A table of orders.
-pub(super) fn database(bench: &Bench<'_>, directory: &Path) -> anyhow::Result<Made> {
+pub(super) fn database(bench: &Bench<'_>, directory: &Path) -> anyhow::Result<ServerData> {
     let path = shown(&directory.join("orders.db"));
     let python = std::path::absolute(bench.arguments.servers.join("sqlite/bin/python3"))?;
     time_program(&python, &["-c", MAKE_DATABASE, &path, &ROWS.to_string()])?;
     let query = "SELECT id, region, status, amount FROM orders";
-    Ok(Made { server: vec!["--db-path".to_owned(), path], tool: json!({ "query": query }) })
+    Ok(ServerData { server: vec!["--db-path".to_owned(), path], tool: json!({ "query": query }) })
 }
 
 /// A repository with a long history of empty commits.
-pub(super) fn repository(_: &Bench<'_>, directory: &Path) -> anyhow::Result<Made> {
+pub(super) fn repository(_: &Bench<'_>, directory: &Path) -> anyhow::Result<ServerData> {
     let git: PathBuf = on_path("git").next().context("there is no git on the path")?;
     let path = shown(directory);
     let mut random = SeededRandom::new(0x917);
@@ -90,7 +90,7 @@ pub(super) fn repository(_: &Bench<'_>, directory: &Path) -> anyhow::Result<Made
     }
     time_program(&git, &["init", "--quiet", "--initial-branch=main", &path])?;
     time_program_on(&git, &["-C", &path, "fast-import", "--quiet"], stream.as_bytes())?;
-    Ok(Made { server: Vec::new(), tool: json!({ "repo_path": path, "max_count": COMMITS }) })
+    Ok(ServerData { server: Vec::new(), tool: json!({ "repo_path": path, "max_count": COMMITS }) })
 }
 
 fn shown(path: &Path) -> String {

@@ -4,12 +4,12 @@ use std::{cell::RefCell, fmt::Write as _};
 
 /// Peers that are not there, and cases that could not be measured.
 #[derive(Debug, Default)]
-pub(super) struct Absent {
+pub(super) struct Omissions {
     missing: RefCell<Vec<String>>,
     left_out: RefCell<Vec<(String, String)>>,
 }
 
-impl Absent {
+impl Omissions {
     /// Notes that a peer is not on this machine.
     pub(super) fn missing(&self, peer: &str) {
         let mut missing = self.missing.borrow_mut();

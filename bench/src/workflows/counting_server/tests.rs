@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::Counting;
+use super::CountingServer;
 
 #[test]
 fn k1_paths_of_any_name_are_told_to_a_project() {
-    let server = Counting {
+    let server = CountingServer {
         python: PathBuf::from("/opt/a \"quoted\" python"),
         script: PathBuf::from("/tmp/counting.py"),
         notes: PathBuf::from("/tmp/back\\slash"),

@@ -9,14 +9,14 @@ use tokio::runtime::Runtime;
 use super::{
     peers::time_program,
     program,
-    rounds::{Case, Often},
+    rounds::{Frequency, TimedCase},
     warm_host_of,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A warm host and what it is asked again and again.
-pub(super) struct Ours {
+pub(super) struct HostCases {
     runtime: Runtime,
     sandbox: Sandbox,
     request: RunRequest,
@@ -26,7 +26,7 @@ pub(super) struct Ours {
     check: fn(&RunResult) -> anyhow::Result<()>,
 }
 
-impl Ours {
+impl HostCases {
     /// A host with a full pool of the request's language.
     pub(super) fn new(
         request: RunRequest,
@@ -39,17 +39,17 @@ impl Ours {
 
     /// Back to back, and apart from each other: each then finds a parked cell, as a pre-started
     /// peer is found waiting.
-    pub(super) fn cases(&self, name: &str) -> [Case<'_>; 2] {
+    pub(super) fn cases(&self, name: &str) -> [TimedCase<'_>; 2] {
         let back_to_back = format!("{name}, back to back");
         [
-            Case::new(name, VERSION, Often::Always, || self.once(self.rest)),
-            Case::new(&back_to_back, VERSION, Often::Always, || self.once(Duration::ZERO)),
+            TimedCase::new(name, VERSION, Frequency::Always, || self.once(self.rest)),
+            TimedCase::new(&back_to_back, VERSION, Frequency::Always, || self.once(Duration::ZERO)),
         ]
     }
 
     /// Apart from each other only, for runs that no parked cell can serve.
-    pub(super) fn case(&self, name: &str) -> Case<'_> {
-        Case::new(name, VERSION, Often::Less, || self.once(self.rest))
+    pub(super) fn case(&self, name: &str) -> TimedCase<'_> {
+        TimedCase::new(name, VERSION, Frequency::Less, || self.once(self.rest))
     }
 
     /// Ends the host and everything it holds.
@@ -73,9 +73,13 @@ impl Ours {
 }
 
 /// The whole command, from its start to its end.
-pub(super) fn one_shot(name: &str, language: &'static str, code: &'static str) -> Case<'static> {
+pub(super) fn one_shot(
+    name: &str,
+    language: &'static str,
+    code: &'static str,
+) -> TimedCase<'static> {
     let name = format!("{name}, one-shot");
-    Case::new(&name, VERSION, Often::Seldom, move || {
+    TimedCase::new(&name, VERSION, Frequency::Seldom, move || {
         let arguments = ["run", "-l", language, "-c", code, "--json"];
         let (time, output) = time_program(&program::belljar()?, &arguments)?;
         ensure!(output.contains("\"success\": true"), "the run failed: {output}");

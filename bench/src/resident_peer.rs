@@ -14,13 +14,13 @@ use super::peers::command;
 
 /// The peer's process; it ends with this.
 #[derive(Debug)]
-pub(super) struct Driver {
+pub(super) struct ResidentPeer {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Driver {
+impl ResidentPeer {
     /// Starts a script and waits until it is ready.
     pub(super) fn start(program: &Path, script: &Path) -> anyhow::Result<Self> {
         let mut child = command(program)
@@ -69,7 +69,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for ResidentPeer {
     fn drop(&mut self) {
         // It may have ended by itself; either way it must not stay as a zombie.
         let _ = self.child.kill();

@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 use super::warm_host_of;
 
 /// Servers of a benchmark may take their time over big results.
-pub(super) const PATIENCE: Duration = Duration::from_secs(300);
+pub(super) const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 /// The server, as code names it.
 const SERVER: &str = "bench";
 /// This program, even when its file was replaced since it started.
@@ -41,7 +41,7 @@ impl ToolHost {
     /// written down.
     pub(super) fn new(
         ready: impl IntoIterator<Item = Language>,
-        server: Option<Arc<InProcess>>,
+        server: Option<Arc<InProcessServer>>,
         specs: Vec<ServerSpec>,
         (remembered, store): (&Path, Option<Store>),
     ) -> anyhow::Result<Self> {
@@ -86,7 +86,7 @@ impl ToolHost {
             run_id: "bench".to_owned(),
             caller: "bench".to_owned(),
             grants: ToolGrants::default(),
-            tool_timeout: PATIENCE,
+            tool_timeout: TOOL_TIMEOUT,
             code: String::new(),
             observer: Arc::new(NoObserver),
         };
@@ -111,13 +111,13 @@ pub(super) fn spec(name: &str, raw: RawServer, directory: &Path) -> anyhow::Resu
 
 /// `add(a, b)` adds, and `records()` gives what was prepared for it.
 #[derive(Debug)]
-pub(super) struct InProcess {
+pub(super) struct InProcessServer {
     tools: Arc<Vec<Tool>>,
     arrivals: Mutex<Vec<Instant>>,
     prepared: Mutex<Option<Value>>,
 }
 
-impl InProcess {
+impl InProcessServer {
     pub(super) fn new() -> Arc<Self> {
         let tool = |name: &str, properties: Value| Tool {
             server: SERVER.to_owned(),
@@ -161,7 +161,7 @@ impl InProcess {
     }
 }
 
-impl LocalServer for InProcess {
+impl LocalServer for InProcessServer {
     fn tools(&self) -> Arc<Vec<Tool>> {
         self.tools.clone()
     }

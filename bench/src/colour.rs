@@ -7,13 +7,13 @@ use std::{
 
 /// Whether text on one stream has colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct Painter {
     has_colours: bool,
 }
 
 /// What a piece of text is, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum Paint {
     Bad,
     Good,
     Caution,
@@ -22,7 +22,7 @@ pub(crate) enum Role {
     Accent,
 }
 
-impl Look {
+impl Painter {
     /// Plain text, as for a file.
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { has_colours: false };
@@ -42,17 +42,17 @@ impl Look {
     }
 
     /// Wraps text in the colour of its role.
-    pub(crate) fn paint(self, role: Role, text: &str) -> String {
+    pub(crate) fn paint(self, role: Paint, text: &str) -> String {
         if !self.has_colours || text.is_empty() {
             return text.to_owned();
         }
         let code = match role {
-            Role::Bad => "1;31",
-            Role::Good => "32",
-            Role::Caution => "33",
-            Role::Strong => "1",
-            Role::Dim => "2",
-            Role::Accent => "36",
+            Paint::Bad => "1;31",
+            Paint::Good => "32",
+            Paint::Caution => "33",
+            Paint::Strong => "1",
+            Paint::Dim => "2",
+            Paint::Accent => "36",
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context as _;
 use belljar_tools::{RawServer, ServerSpec};
 
-use super::super::in_process;
+use super::super::tool_host;
 
 /// The server, as workflows name it.
 const SERVER: &str = "count";
@@ -17,16 +17,16 @@ const SCRIPT: &str = include_str!("../../../crates/belljar/tests/it/servers/coun
 
 /// How to start it.
 #[derive(Debug)]
-pub(super) struct Counting {
+pub(super) struct CountingServer {
     python: PathBuf,
     script: PathBuf,
     /// Where it writes down what it was asked to.
     notes: PathBuf,
 }
 
-impl Counting {
+impl CountingServer {
     /// Puts it into a directory.
-    pub(super) fn put(directory: &Path, python: &Path) -> anyhow::Result<Self> {
+    pub(super) fn install(directory: &Path, python: &Path) -> anyhow::Result<Self> {
         let script = directory.join("counting.py");
         fs::write(&script, SCRIPT).context("could not write a server")?;
         Ok(Self { python: python.to_owned(), script, notes: directory.join("count.txt") })
@@ -47,7 +47,7 @@ impl Counting {
             ..RawServer::default()
         };
         let directory = self.script.parent().unwrap_or(Path::new("/"));
-        in_process::spec(SERVER, raw, directory)
+        tool_host::spec(SERVER, raw, directory)
     }
 
     /// The same for a project's `belljar.toml`.
