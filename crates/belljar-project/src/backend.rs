@@ -1,7 +1,8 @@
-//! What the MCP server and the HTTP API ask for, answered by an [`Executor`].
+//! The server's backend: runs, tools, approvals and workflows of a project, for MCP and HTTP
+//! clients.
 //!
-//! What a model asks for is within what the operator allows, or refused; nothing it sends can
-//! approve a call.
+//! A request beyond the operator's permissions is refused, and nothing a model sends can approve a
+//! call.
 
 mod client_observer;
 mod durable;
@@ -29,28 +30,28 @@ use client_observer::{ClientObserver, PrintForwarder};
 pub use terms::{ClientPermissions, ExecutablePermissions};
 pub use workflows::{WorkflowServiceOptions, task_question, with_task};
 
-/// How long servers may take to list the tools that are passed through, before any client is served.
+/// How long servers may take to list the passed-through tools before the first client is served.
 const PASSED_IN: Duration = Duration::from_secs(30);
-/// The most characters of a tool's summary.
+/// Longest summary of a tool, in characters.
 const SUMMARY: usize = 200;
 
-/// Belljar behind its MCP server.
+/// A project as the MCP server and the HTTP API use it.
 #[derive(Debug)]
 pub struct ProjectBackend {
     executor: Executor,
     permissions: ClientPermissions,
     passed_through: Vec<PassThrough>,
-    /// What is known of durable runs that nobody has.
+    /// Durable runs without an owner that this host may resume.
     adoption: durable::Adoption,
     sessions: SessionRegistry,
-    /// Workflows, unless the operator has switched them off.
+    /// `None` if the operator has switched workflows off.
     workflows: Option<ProjectWorkflows>,
     warnings: workflows::Warnings,
     sizes: size_cache::SizeCache,
 }
 
 impl ProjectBackend {
-    /// Asks the servers whose tools are passed through for what these are.
+    /// Lists the tools to pass through, which may start their servers.
     pub async fn new(executor: Executor, permissions: ClientPermissions) -> Self {
         let mut passed_through = Vec::new();
         if let (Some(bridge), false) = (executor.bridge(), permissions.pass_through.is_empty()) {
@@ -74,17 +75,17 @@ impl ProjectBackend {
         }
     }
 
-    /// The executor behind it.
+    /// The executor that runs the clients' code.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// Ends every session, because the host does.
+    /// Ends every session because the host stops.
     pub async fn end_sessions(&self) {
         self.sessions.shutdown().await;
     }
 
-    /// What a client asks for, within the operator's permissions.
+    /// Turns a client's request into an execution within the operator's permissions.
     fn execution(
         &self,
         request: ExecuteRequest,
@@ -115,14 +116,14 @@ impl ProjectBackend {
     }
 }
 
-/// The report of a run that has ended. Its value stays the text that it is.
+/// The report of a run that has ended. The value is passed on as JSON text, unparsed.
 fn report(mut result: RunResult) -> RunReport {
     let value = std::mem::replace(&mut result.result, RawValue::NULL.to_owned());
     let rest = serde_json::to_value(&result).unwrap_or_default();
     RunReport { result: Some(value), ..RunReport::ended(rest) }
 }
 
-/// What the rest of Belljar calls a language; TypeScript unless it is said.
+/// The runtime's name for a language; TypeScript if the client names none.
 fn language(requested: Option<belljar_server::Language>) -> Language {
     match requested {
         None | Some(belljar_server::Language::TypeScript) => Language::TypeScript,
@@ -266,8 +267,8 @@ impl Backend for ProjectBackend {
     }
 }
 
-/// The tools that are to be passed through. Where one has a name that cannot be, its server is asked
-/// again first: what is remembered of it may be long mended.
+/// The tools to pass through. If a remembered tool has an invalid name, its server is asked again
+/// first: it may have been fixed since.
 async fn chosen_tools(bridge: &Bridge, chosen: &[Glob]) -> Vec<Tool> {
     let is_chosen = |tool: &&Tool| chosen.iter().any(|glob| glob.matches(&tool.qualified_name()));
     let is_bad = |tool: &&Tool| is_chosen(tool) && !is_well_formed(&tool.qualified_name());
@@ -283,7 +284,7 @@ async fn chosen_tools(bridge: &Bridge, chosen: &[Glob]) -> Vec<Tool> {
     catalogue.tools().iter().filter(is_chosen).cloned().collect()
 }
 
-/// What a tool says of itself first; all of it is in how it is called.
+/// The first line of a tool's description. The whole description is part of `call`.
 fn summary(tool: &Tool) -> String {
     let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
     text.trim().lines().next().unwrap_or_default().chars().take(SUMMARY).collect()

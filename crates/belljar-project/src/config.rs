@@ -1,9 +1,9 @@
-//! `belljar.toml` and `.mcp.json`: what a run gets by default, the operator's maxima, the MCP
-//! servers of a project and who may call their tools.
+//! `belljar.toml` and `.mcp.json`: default limits, the operator's maxima, MCP servers and the
+//! policy for their tools.
 //!
-//! Two stages: [`raw`] mirrors one file, [`ProjectSettings`] is what the files together mean. The invariant
-//! kept here: a project's file, which may come with somebody else's repository, can lower the
-//! operator's maxima and never raise them.
+//! Two stages: [`raw`] mirrors one file, [`ProjectSettings`] is the result of all files. Invariant:
+//! a project's file, which may come with a stranger's repository, can lower the operator's maxima
+//! and never raise them.
 
 mod limit_key;
 mod locations;
@@ -33,63 +33,63 @@ pub use workflows::WorkflowSettings;
 use crate::{Limits, Retention};
 use raw::{LimitEntry, RawConfig};
 
-/// Why there are no settings.
+/// Why the settings cannot be loaded.
 #[derive(Debug, Error)]
 pub enum SettingsError {
-    /// A file belongs to somebody else, or others could have changed it.
+    /// A file belongs to another user, or others can change it.
     #[error(transparent)]
     Untrusted(#[from] UntrustedPath),
-    /// A `belljar.toml` could not be read.
+    /// A `belljar.toml` cannot be read.
     #[error("could not read the configuration {path}", path = .path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the configuration file.
         path: PathBuf,
-        /// What the system said, or why the file is not trusted.
+        /// The error of the operating system, or the reason why the file is not trusted.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A `belljar.toml` is not TOML, or has a key that nobody knows.
+    /// A `belljar.toml` is not valid TOML, or has an unknown key.
     #[error("the configuration {path} is not valid", path = .path.display())]
     Invalid {
-        /// The file.
+        /// Path of the configuration file.
         path: PathBuf,
-        /// What the parser said, with the line.
+        /// The parser's error, with the line.
         source: Box<toml::de::Error>,
     },
-    /// A value means nothing, or is above the maximum.
+    /// A value is invalid or above the maximum.
     #[error(transparent)]
     Value(#[from] ConfigError),
-    /// A `.mcp.json` could not be read.
+    /// A `.mcp.json` cannot be read.
     #[error("could not read {path}", path = .path.display())]
     ServersUnreadable {
-        /// The file.
+        /// Path of the server file.
         path: PathBuf,
-        /// Why it could not.
+        /// The reason why it is missing, unreadable or not trusted.
         source: UntrustedPath,
     },
-    /// A `.mcp.json` is not what such a file has to be.
+    /// A `.mcp.json` has an invalid format.
     #[error("{path}: {fault}", path = .path.display())]
     ServersInvalid {
-        /// The file.
+        /// Path of the server file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The first fault in the file.
         fault: ServerConfigError,
     },
-    /// A project asks more of a server of the user's than it may.
+    /// A project changes more of the user's server than it may.
     #[error(transparent)]
     ServerOverrideError(#[from] ServerOverrideError),
 }
 
-/// Why the files together mean nothing.
+/// Why the values of the files cannot be used.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    /// A value that cannot be read, or has no place in this file.
+    /// A value that is invalid, or not allowed in this file.
     #[error("{file}, line {line}: {section}.{key}: {reason}", file = .file.display())]
     Value {
-        /// The file that states it.
+        /// The file with the value.
         file: PathBuf,
-        /// The line that states it.
+        /// The line with the value.
         line: usize,
-        /// The table of the file.
+        /// The table, such as `limits`.
         section: &'static str,
         /// The key in that table.
         key: &'static str,
@@ -102,38 +102,38 @@ pub enum ConfigError {
         file = .file.display()
     )]
     AboveMaximum {
-        /// The file that states it.
+        /// The file with the value.
         file: PathBuf,
-        /// The line that states it.
+        /// The line with the value.
         line: usize,
         /// The key in `[limits]`.
         key: &'static str,
-        /// The value, for people.
+        /// The value, formatted for people.
         asked: String,
-        /// The maximum, for people.
+        /// The maximum, formatted for people.
         allowed: String,
     },
 }
 
-/// What the files together mean.
+/// The settings of a project, from all files that apply.
 #[derive(Debug, PartialEq)]
 pub struct ProjectSettings {
-    /// Limits some file states, by key.
+    /// Limits that a file sets.
     stated: BTreeMap<LimitKey, u64>,
-    /// The most a run may ask for.
+    /// The most that a run may request.
     pub maximum: Limits,
-    /// Servers, policy and what goes with them.
+    /// Servers, policy, result size and cache.
     pub tools: ToolSettings,
     /// What clients may do with workflows.
     pub workflows: WorkflowSettings,
-    /// What is kept for how long.
+    /// How long records are kept.
     pub retention: Retention,
-    /// Names that every commit brings although the host would execute them.
+    /// Names that every commit writes although the host would execute them.
     pub commit_executable: Vec<String>,
 }
 
 impl ProjectSettings {
-    /// Reads the files that apply: `explicit` (or else the user's), and the project's.
+    /// Loads the files that apply: `explicit` or else the user's file, then the project's.
     pub fn load(
         explicit: Option<&Path>,
         locations: &ConfigLocations,
@@ -141,7 +141,7 @@ impl ProjectSettings {
         let operator_path = explicit.map(Path::to_owned).or_else(|| locations.user_file());
         let project_path =
             locations.project_file()?.filter(|path| Some(path) != operator_path.as_ref());
-        // A file that was named is read as it is: whoever named it knows it.
+        // A file named on the command line is read without an ownership check: the user chose it.
         let purpose = explicit.is_none().then_some(Purpose::OwnConfiguration);
         let operator = operator_path.map(|path| read(&path, purpose)).transpose()?;
         let of_project = Some(Purpose::Configuration);
@@ -184,10 +184,10 @@ impl ProjectSettings {
         Ok(Self { stated, maximum, tools, workflows, retention, commit_executable })
     }
 
-    /// The limits of a run: flags before files before defaults.
+    /// The limits of a run. Flags override files, and files override the built-in defaults.
     ///
-    /// What was built in gives way to the maximum; what a person asked for is left as asked, so
-    /// that the host refuses it by name.
+    /// Built-in defaults are lowered to the maximum. A value that a person chose stays, so that the
+    /// host can refuse it by name.
     pub fn limits(&self, flags: &[(LimitKey, u64)]) -> Limits {
         let mut limits = Limits::DEFAULT;
         for key in LimitKey::ALL {
@@ -227,7 +227,7 @@ impl<'a> ConfigFiles<'a> {
     }
 }
 
-/// Whose defaults win: the file named on the command line, or else the nearest one.
+/// Which defaults win: the file named on the command line, or else the nearest file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DefaultsOrder {
     ProjectFirst,

@@ -1,7 +1,8 @@
-//! Runs with everything a project gives them: tools, approvals, a journal, a budget, a cache.
+//! Runs code with everything a project offers: tools, approvals, a journal, a budget, a cache.
 //!
-//! The sandbox knows nothing of tools and the bridge nothing of cells; here they meet. Every way to
-//! run code with tools, from the command line, over MCP or HTTP, goes through [`Executor`].
+//! The sandbox knows nothing about tools, and the bridge nothing about cells; this module joins
+//! them. Every surface that runs code with tools (command line, MCP, HTTP) goes through
+//! [`Executor`].
 
 mod budget;
 mod cache;
@@ -42,12 +43,12 @@ pub(crate) use one_call::{OneCall, OneCallEnd};
 use ownership::RUNNING;
 pub use ownership::run_status;
 
-/// The event that a run has ended without a value, for whatever reason.
+/// Event: a run ended without a value, for whatever reason.
 const FAILED: &str = "code_execution_failed";
-/// The event that a run waits: for a person, or for the next host.
+/// Event: a run waits for a person or for the next host.
 const PAUSED: &str = "code_execution_paused";
 
-/// What the event of a paused run says.
+/// Data of the event of a paused run.
 #[derive(Debug, serde::Serialize)]
 struct PauseEvent<'a> {
     #[serde(flatten)]
@@ -55,7 +56,7 @@ struct PauseEvent<'a> {
     status: Status,
     #[serde(rename = "toolName")]
     tool: Option<&'a str>,
-    /// The questions a person has to answer.
+    /// Ids of the approvals that the run waits for.
     approvals: Vec<String>,
 }
 
@@ -65,54 +66,55 @@ pub struct Executor {
     sandbox: Sandbox,
     bridge: Option<Bridge>,
     store: Option<Store>,
-    /// The durable runs this executor and its clones are at.
+    /// Durable runs that are active in this process. Clones share the set.
     active_runs: ActiveIds,
-    /// Where measurements go, once somebody takes them.
+    /// Where metrics go, once a server has registered its meter.
     meter: Arc<OnceLock<BackgroundMeter>>,
-    /// Shows other hosts of the store that this process lives.
+    /// Shows other hosts of the same store that this process lives.
     _liveness: Option<Arc<LivenessLock>>,
-    /// Whether the host stops: what is ended from now on goes on later.
+    /// Set when the host stops: runs aborted after that stay resumable.
     stops: Arc<AtomicBool>,
 }
 
-/// One piece of code to run, with what it gets of its project.
+/// Code to run, and what it gets from its project.
 #[derive(Debug)]
 pub struct Execution {
-    /// The code and its limits and grants.
+    /// The code with its limits and grants.
     pub request: RunRequest,
-    /// The tools it may use.
+    /// The tools that the code may use.
     pub tools: ToolGrants,
-    /// What it is for: it gets the few tools that fit, beside those it may use by name, and no others.
+    /// The purpose of the code, in words. With it the code gets the few tools that fit, the tools
+    /// it names, and no others.
     pub intent: Option<String>,
-    /// Which tools it got, once [`Executor::inject`] has decided that.
+    /// The tools that the run got, once [`Executor::inject`] has chosen them.
     pub report: Option<ToolReport>,
-    /// Whether it can be resumed after its host has died.
+    /// Whether the run can be resumed after its host has died.
     pub durability: RunDurability,
-    /// Who asks for it, for audit rows and approvals.
+    /// Recorded in audit rows and approvals.
     pub caller: String,
-    /// A value larger than this many tokens is stored, and a summary takes its place.
+    /// A larger value, in tokens, is stored and replaced by a summary.
     pub max_output_tokens: Option<u32>,
-    /// For how long an answer may be given again to the same question.
+    /// How long a cached answer may be reused; `None` never.
     pub cache: Option<Duration>,
-    /// Who wants to hear of what happens.
+    /// Notified of approvals and tool calls.
     pub observer: Arc<dyn Observer>,
-    /// Who wants to hear what it prints, as it does.
+    /// Receives the output while the code runs.
     pub listener: Option<Arc<dyn Listener>>,
 }
 
 /// Whether a run keeps a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunDurability {
-    /// If it might have to wait for a person.
+    /// If the run might have to wait for a person.
     IfAsked,
-    /// In any case.
+    /// Always, so that it survives its host.
     Always,
-    /// In no case: it waits for a person only as long as its host lives.
+    /// Never: the run waits for a person only as long as its host lives.
     Never,
 }
 
 impl Execution {
-    /// A request with the tools that policy allows, and nothing else special about it.
+    /// An execution with the tools that policy allows and no other options.
     pub fn new(request: RunRequest, caller: impl Into<String>) -> Self {
         Self {
             request,
@@ -130,8 +132,8 @@ impl Execution {
 }
 
 impl Executor {
-    /// An executor for a project's servers and store; without them, runs have no tools and leave
-    /// no trace.
+    /// An executor for a project's servers and store. Without them, runs have no tools and leave no
+    /// trace.
     pub fn new(sandbox: Sandbox, bridge: Option<Bridge>, store: Option<Store>) -> Self {
         let state = store.as_ref().and_then(|store| store.path().parent());
         let liveness = state.and_then(|state| {
@@ -143,17 +145,17 @@ impl Executor {
         Self { sandbox, bridge, store, active_runs, meter, _liveness: liveness, stops }
     }
 
-    /// Notes from now on what is found out by measuring; the first to ask for that gets it.
+    /// Registers the meter for metrics. Only the first call has an effect.
     pub(crate) fn measure_with(&self, meter: BackgroundMeter) {
         let _ = self.meter.set(meter);
     }
 
-    /// Where measurements go, if anywhere.
+    /// The meter, if one is registered.
     pub(crate) fn meter(&self) -> Option<&BackgroundMeter> {
         self.meter.get()
     }
 
-    /// Where its runs run.
+    /// The sandbox of its runs.
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
@@ -168,8 +170,8 @@ impl Executor {
         self.store.as_ref()
     }
 
-    /// The host is going to stop: durable runs that are aborted or dropped from now on are not given
-    /// up, but go on with the next host.
+    /// Call this before the host stops: durable runs that are aborted or dropped afterwards stay
+    /// resumable, and the next host resumes them.
     pub fn prepare_to_stop(&self) {
         self.stops.store(true, Ordering::SeqCst);
     }
@@ -178,12 +180,12 @@ impl Executor {
         self.stops.load(Ordering::SeqCst)
     }
 
-    /// Whether a durable run is under way in this process.
+    /// Whether a durable run is active in this process.
     pub(crate) fn is_active(&self, id: &str) -> bool {
         self.active_runs.has(id)
     }
 
-    /// Runs the code to its end, or until `abort` completes. Whatever goes wrong is in the result.
+    /// Runs the code to its end, or until `abort` completes. Every failure is part of the result.
     pub async fn execute(
         &self,
         execution: Execution,
@@ -192,7 +194,7 @@ impl Executor {
         self.execute_as(run_id(), execution, abort).await
     }
 
-    /// The same, under a name that is known beforehand.
+    /// Like [`execute`](Self::execute), with a run id chosen by the caller.
     pub async fn execute_as(
         &self,
         id: String,
@@ -223,9 +225,9 @@ impl Executor {
         self.finish(end, result, budget).await
     }
 
-    /// Runs the code in a session, under a name that is known beforehand. Tools, the budget and the
-    /// audit are as in any run; there is no journal and no cache, for the answer depends on what the
-    /// session was asked before.
+    /// Runs the code in a session, with a run id chosen by the caller. Tools, budget and audit work
+    /// as in any run. There is no journal and no cache, because the answer depends on earlier runs
+    /// of the session.
     pub async fn execute_in(
         &self,
         session: &Session,
@@ -247,7 +249,7 @@ impl Executor {
         self.finish(end, result, budget).await
     }
 
-    /// Whether a run needs a journal.
+    /// Decides whether a run keeps a journal.
     async fn needs_journal(&self, execution: &Execution) -> bool {
         match (execution.durability, &self.bridge) {
             (RunDurability::Always, _) => true,
@@ -285,8 +287,8 @@ impl Executor {
         RunResult { tools: report.unwrap_or_default(), ..result }
     }
 
-    /// What every result passes on its way out, be it of a run that has just ended, of one that was
-    /// resumed, or from the cache.
+    /// The last step of every result, whether from a finished run, a resumed one or the cache: fits
+    /// it to the budget and posts the final event.
     async fn finish(&self, end: EndGuard, mut result: RunResult, budget: Option<u32>) -> RunResult {
         if let Some(tokens) = budget {
             budget::fit(&mut result, tokens, self.store.as_ref()).await;
@@ -305,7 +307,7 @@ impl Executor {
         result
     }
 
-    /// What a paused run waits for, for those who follow its events.
+    /// Describes what a paused run waits for.
     async fn pause_event<'a>(&self, result: &'a RunResult) -> PauseEvent<'a> {
         let pending = match &self.store {
             Some(store) => store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default(),
@@ -324,7 +326,7 @@ impl Executor {
         EndGuard { run: Some((self.clone(), id.to_owned())) }
     }
 
-    /// Notes an event, without waiting for the disk (F4).
+    /// Posts an event without waiting for the disk (F4).
     async fn post(&self, id: &str, name: &str, data: &(impl serde::Serialize + Sync)) {
         let Some(store) = &self.store else { return };
         let data = serde_json::to_string(data).unwrap_or_default();
@@ -345,7 +347,8 @@ impl Executor {
     }
 }
 
-/// Tells that a run has ended whose caller dropped it: whatever began ends in the events, too.
+/// Posts the final event of a run whose caller dropped it, so that every started run also ends in
+/// the events.
 struct EndGuard {
     run: Option<(Executor, String)>,
 }
@@ -369,12 +372,12 @@ impl Drop for EndGuard {
     }
 }
 
-/// Where code runs.
+/// Where a run takes place.
 #[derive(Debug, Clone, Copy)]
 enum RunPlace<'a> {
-    /// In a cell of its own.
+    /// In a fresh cell.
     Fresh(&'a Sandbox),
-    /// In that of a session.
+    /// In the cell of a session.
     In(&'a Session),
 }
 
@@ -392,7 +395,7 @@ impl RunPlace<'_> {
     }
 }
 
-/// Milliseconds since 1970.
+/// The current time in milliseconds since 1970.
 pub fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

@@ -1,17 +1,17 @@
-//! Belljar for Rust programs: run the code an LLM agent wrote in a sealed cell that starts in
-//! under a millisecond.
+//! Belljar for Rust programs, and for one project: run the code an LLM agent wrote in a sealed cell
+//! that starts in under a millisecond.
 //!
-//! A sandbox is made by starting the running program once more, as a *zygote*, so
-//! [`init`] must be the **first line of `main`**: before threads, before an async runtime
-//! (`#[tokio::main]` starts one too early), before arguments are read.
+//! A sandbox starts the running program again as its *zygote*, so [`init`] must be the **first line
+//! of `main`**: before threads, before an async runtime (`#[tokio::main]` starts one too early),
+//! before arguments are read.
 //!
 //! ```no_run
 #![doc = include_str!("../examples/embed.rs")]
 //! ```
 //!
-//! Every outcome of a run, also "this machine cannot sandbox", is a [`RunResult`]; whatever the
-//! code did, the host is unharmed. The code sees nothing of the machine: no file, no network, no
-//! environment, no other process.
+//! Every outcome of a run, including "this machine cannot sandbox", is a [`RunResult`]. Whatever
+//! the code does, the host is unharmed: the code sees no file, no network, no environment and no
+//! other process.
 
 mod active;
 mod backend;

@@ -1,9 +1,10 @@
-//! Who does what is under way, as the store names it, and whether they still live.
+//! The owners of runs and workflows, as the store names them, and whether they live.
 //!
-//! A process is named by its number, by when it started, by the boot and by the pid namespace it is
-//! in. One of this namespace is looked up in `/proc`. One of another (a container on the same volume)
-//! cannot be, so each process holds a lock on a file in the state directory for as long as it
-//! lives: the kernel lets go of it however the process ends. A process of an earlier boot is gone.
+//! The name of an owner holds its process number, its start time, the boot and the pid namespace. A
+//! process of the same namespace is looked up in `/proc`. A process of another one (a container on
+//! the same volume) cannot be, so each process locks a file in the state directory for as long as
+//! it lives; the kernel releases the lock however the process ends. A process of an earlier boot is
+//! dead.
 
 use std::{
     collections::BTreeMap,
@@ -14,21 +15,21 @@ use std::{
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-/// The directory with the files that live processes hold, in a project's state.
+/// Directory of the lock files, in the state directory.
 const DIRECTORY: &str = "hosts";
-/// How often a file is made again that somebody has tidied away in between.
+/// How often a lock file is created again if another process removes it.
 const TRIES: usize = 10;
 
-/// The state directories this process knows, and what it holds there.
+/// The state directories this process uses, with its locks.
 static STATE_DIRECTORIES: Mutex<BTreeMap<PathBuf, Weak<LivenessLock>>> =
     Mutex::new(BTreeMap::new());
-/// What does not change while this process lives.
+/// The owner name of this process.
 static THIS_PROCESS: LazyLock<String> = LazyLock::new(|| {
     let id = std::process::id();
     format!("{id}:{}:{}", started_at(id).unwrap_or_default(), boot_and_namespace())
 });
 
-/// A lock that shows others that this process lives, until it is dropped.
+/// A locked file that shows other processes that this one lives, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct LivenessLock {
     path: PathBuf,
@@ -41,12 +42,12 @@ impl Drop for LivenessLock {
     }
 }
 
-/// Has owners of other pid namespaces looked for in this state directory.
+/// Includes a state directory in the search for owners of other pid namespaces.
 pub fn watch_owners_in(state: &Path) {
     state_directories().entry(state.to_owned()).or_default();
 }
 
-/// Shows whoever uses this state directory that this process lives.
+/// Locks a file in a state directory, so that other processes see that this one lives.
 pub(crate) fn announce_process(state: &Path) -> io::Result<Arc<LivenessLock>> {
     let mut directories = state_directories();
     if let Some(liveness) = directories.get(state).and_then(Weak::upgrade) {
@@ -60,17 +61,17 @@ pub(crate) fn announce_process(state: &Path) -> io::Result<Arc<LivenessLock>> {
     Ok(liveness)
 }
 
-/// This process, told apart from any later one with its number, and from those of other places.
+/// The owner name of this process. No later process with the same number has it.
 pub(crate) fn this_process() -> String {
     THIS_PROCESS.clone()
 }
 
-/// Whether a run with this owner is this process's own.
+/// Whether an owner is this process.
 pub(crate) fn is_owner_this_process(owner: &str) -> bool {
     owner == *THIS_PROCESS
 }
 
-/// Whether what has this owner, as the store names it, is being done by another process.
+/// Whether an owner is a live process other than this one.
 pub fn is_owner_alive(owner: &str) -> bool {
     let mut parts = owner.splitn(3, ':');
     let (Some(id), Some(started)) = (parts.next(), parts.next()) else { return false };
@@ -83,7 +84,7 @@ pub fn is_owner_alive(owner: &str) -> bool {
     }
 }
 
-/// Whether somebody holds the file of an owner in any state directory that is known.
+/// Whether the owner's file is locked in any known state directory.
 fn is_held_elsewhere(owner: &str) -> bool {
     let directories: Vec<PathBuf> = state_directories().keys().cloned().collect();
     let name = file_name(owner);
@@ -95,12 +96,12 @@ fn is_held(path: &Path) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Makes a file and holds it.
+/// Creates a file and locks it.
 fn lock_file(path: PathBuf) -> io::Result<LivenessLock> {
     for _ in 0..TRIES {
         let file = File::options().create(true).append(true).mode(0o600).open(&path)?;
         file.try_lock().map_err(io::Error::from)?;
-        // Somebody may have tidied it away before it was held.
+        // Another process may have removed the file before it was locked.
         let there = fs::metadata(&path).ok().map(|found| (found.dev(), found.ino()));
         let ours = file.metadata().map(|found| (found.dev(), found.ino()))?;
         if there == Some(ours) {
@@ -110,7 +111,7 @@ fn lock_file(path: PathBuf) -> io::Result<LivenessLock> {
     Err(io::Error::other("its file was removed again and again"))
 }
 
-/// Removes files that nobody holds.
+/// Removes files without a lock.
 fn remove_unlocked(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let Ok(file) = File::open(entry.path()) else { continue };
@@ -124,7 +125,7 @@ fn file_name(owner: &str) -> String {
     owner.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-")
 }
 
-/// The boot and the pid namespace this process is in.
+/// The boot and the pid namespace of this process.
 fn boot_and_namespace() -> &'static str {
     static VALUE: LazyLock<String> = LazyLock::new(|| {
         let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
@@ -137,19 +138,19 @@ fn is_of_this_boot(place: &str) -> bool {
     place.split('.').next() == Some(boot().as_str())
 }
 
-/// The beginning of what the kernel made up when it started.
+/// The first digits of the kernel's random boot id.
 fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.chars().filter(char::is_ascii_hexdigit).take(12).collect()
 }
 
-/// When a process started, in the kernel's ticks.
+/// When a process started, in clock ticks.
 fn started_at(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain anything.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
-    // One that was killed is there until its parent asks for its end, and does nothing any more.
+    // A killed process stays in `/proc` until its parent reaps it; it does nothing any more.
     let is_dead = fields.next().is_none_or(|state| state == "Z" || state == "X");
     if is_dead { None } else { fields.nth(18).map(str::to_owned) }
 }

@@ -1,7 +1,7 @@
-//! The façade: a [`Sandbox`] is a host with its pool, and the few calls a program needs.
+//! The façade for Rust programs: a [`Sandbox`] is a host with a pool of cells.
 //!
-//! It adds no behaviour of its own to a run. What it does own is the guard against a program that
-//! forgot [`init`]: such a program would start itself again and again.
+//! It adds no behaviour to a run. It guards against a program that forgot [`init`] and would start
+//! itself again and again.
 
 mod build;
 mod run;
@@ -29,24 +29,25 @@ impl Sandbox {
         Self::builder().build().await
     }
 
-    /// A sandbox set up by hand.
+    /// Configures a sandbox before it starts.
     pub fn builder() -> SandboxBuilder {
         SandboxBuilder::default()
     }
 
-    /// Runs TypeScript to its end. Whatever goes wrong is in the result.
+    /// Runs TypeScript to its end. Every failure is part of the result.
     ///
     /// Dropping the future ends the run and its cell.
     pub async fn run(&self, code: impl Into<String>) -> RunResult {
         self.typescript(code).run().await
     }
 
-    /// Runs exactly what the request says, with the request's own limits.
+    /// Runs a complete request, with its own limits.
     pub async fn run_request(&self, request: RunRequest) -> RunResult {
         self.host.run(request).await
     }
 
-    /// The same, until `abort` completes: then the run ends as aborted, with what it printed.
+    /// Like [`run_request`](Self::run_request), until `abort` completes. An aborted run keeps its
+    /// output.
     pub async fn run_until(
         &self,
         request: RunRequest,
@@ -55,7 +56,7 @@ impl Sandbox {
         self.host.run_until(request, abort).await
     }
 
-    /// The same, with a bridge for its tool calls.
+    /// Like [`run_until`](Self::run_until), with a bridge for tool calls.
     pub async fn run_bridged(
         &self,
         request: RunRequest,
@@ -65,27 +66,27 @@ impl Sandbox {
         self.host.run_bridged(request, bridged, abort).await
     }
 
-    /// TypeScript to run, with what it may use still to be said.
+    /// Prepares a run of TypeScript; [`RunBuilder::run`] starts it.
     pub fn typescript(&self, code: impl Into<String>) -> RunBuilder<'_> {
         RunBuilder::new(self, Language::TypeScript, code.into())
     }
 
-    /// JavaScript to run, with what it may use still to be said.
+    /// Prepares a run of JavaScript; [`RunBuilder::run`] starts it.
     pub fn javascript(&self, code: impl Into<String>) -> RunBuilder<'_> {
         RunBuilder::new(self, Language::JavaScript, code.into())
     }
 
-    /// Python to run, with what it may use still to be said.
+    /// Prepares a run of Python; [`RunBuilder::run`] starts it.
     pub fn python(&self, code: impl Into<String>) -> RunBuilder<'_> {
         RunBuilder::new(self, Language::Python, code.into())
     }
 
-    /// A shell script to run, with what it may use still to be said.
+    /// Prepares a run of a shell script; [`RunBuilder::run`] starts it.
     pub fn bash(&self, code: impl Into<String>) -> RunBuilder<'_> {
         RunBuilder::new(self, Language::Bash, code.into())
     }
 
-    /// Ends every cell and the zygote, and waits until they are gone.
+    /// Ends every cell and zygote, and waits until they are gone.
     ///
     /// Dropping the last clone ends them too, without waiting.
     pub async fn shutdown(self) {

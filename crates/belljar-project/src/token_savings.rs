@@ -1,11 +1,11 @@
-//! What a model does not have to read.
+//! How many tokens a model saves because code read the data instead.
 
 use serde::{Deserialize, Serialize};
 
 /// The usual rule of thumb for English and JSON.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What went into the code and what came out of it.
+/// Bytes and tokens that went into the code, and those that came out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TokenSavings {
     /// Bytes the code read.
@@ -16,12 +16,12 @@ pub struct TokenSavings {
     pub tokens_in: u64,
     /// Tokens a model reads instead.
     pub tokens_out: u64,
-    /// To three decimals.
+    /// Share of the bytes that a model need not read, to three decimals.
     pub saved_percent: f64,
 }
 
 impl TokenSavings {
-    /// The saving of code that read this much and returned that much.
+    /// The savings of code that read `bytes_in` and returned `bytes_out`.
     #[must_use]
     pub fn new(bytes_in: usize, bytes_out: usize) -> Self {
         let (bytes_in, bytes_out) = (bytes_in as u64, bytes_out as u64);

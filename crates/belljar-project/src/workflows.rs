@@ -1,9 +1,9 @@
-//! Workflows of a project: made, driven, commanded, watched.
+//! Workflows of a project: creating, driving, commanding and watching them.
 //!
-//! The machine and its driver are in `belljar-workflow`; here they meet the project's store, its tools and
-//! its cells. Every surface, the command line, MCP and HTTP, goes through [`ProjectWorkflows`]. What a workflow
-//! may do is what the operator allowed when it was made: it is kept with it, and no file and no command
-//! changes it.
+//! The machine and its driver are in `belljar-workflow`; this module connects them to the project's
+//! store, tools and cells. Every surface (command line, MCP, HTTP) goes through
+//! [`ProjectWorkflows`]. The operator sets a workflow's permissions when it is created. They are
+//! stored with it, and no file and no command changes them.
 
 mod allowed;
 mod code;
@@ -57,12 +57,12 @@ use driving::StallDetector;
 use performer::TaskPerformer;
 use queue::DriveQueue;
 
-/// Workflows that are driven in the background at once, unless the operator says otherwise.
+/// Default number of workflows that run in parallel in the background.
 pub const MAX_RUNNING: u32 = 16;
-/// Workflows that may wait for that.
+/// Default number of workflows that may wait in the queue.
 pub const MAX_QUEUED: u32 = 1000;
 
-/// The workflows of a project. Cheap to clone; all clones share engine, performer and drivers.
+/// The workflows of a project. Cheap to clone; all clones share store, performer and drivers.
 #[derive(Debug, Clone)]
 pub struct ProjectWorkflows {
     inner: Arc<WorkflowsInner>,
@@ -76,36 +76,36 @@ struct WorkflowsInner {
     active: ActiveIds,
     queue: DriveQueue,
     max_queued: usize,
-    /// Those of which it was said that they are left alone, with their fence.
+    /// Workflows (with their fence) whose neglect was logged already.
     left_alone: Mutex<BTreeSet<(String, i64)>>,
-    /// Those whose owner lives and does nothing.
+    /// Finds workflows whose owner lives but does nothing.
     neglected: StallDetector,
-    /// Cancelled when the host ends.
+    /// Cancelled when the host stops.
     stop: CancellationToken,
     background: Mutex<tokio::task::JoinSet<()>>,
 }
 
-/// How the workflows of a host are run.
+/// How a host runs workflows.
 #[derive(Debug, Clone)]
 pub struct WorkflowOptions {
-    /// What code may use up that says nothing about it.
+    /// Limits of code that sets none.
     pub limits: Limits,
-    /// What workflows that are made here may do.
+    /// What workflows created here may do.
     pub permissions: WorkflowPermissions,
-    /// A directory of the host's own, where the files of code tasks are laid out.
+    /// A private directory of the host for the files of code tasks.
     pub scratch: PathBuf,
-    /// What of the host no workflow begins with and none brings.
+    /// Paths of the host that no workflow may read in or write out.
     pub hidden: HiddenPaths,
-    /// Who hears of calls that wait for a person.
+    /// Notified of tool calls that wait for a person.
     pub observer: Arc<dyn Observer>,
-    /// How many workflows are driven in the background at once; more wait for their slot.
+    /// Workflows that run in parallel in the background; the others wait in the queue.
     pub max_running: u32,
-    /// How many may wait; more are not begun.
+    /// Workflows that may wait in the queue; more are refused.
     pub max_queued: u32,
 }
 
 impl WorkflowOptions {
-    /// No code, no paths, nobody listening.
+    /// Options without code, paths or an observer.
     pub fn new(limits: Limits, scratch: impl Into<PathBuf>) -> Self {
         Self {
             limits,
@@ -119,18 +119,18 @@ impl WorkflowOptions {
     }
 }
 
-/// A workflow that is asked for.
+/// A workflow to create.
 #[derive(Debug, Clone)]
 pub struct WorkflowSubmission {
-    /// Its id; one is made up if there is none.
+    /// Id of the new workflow; a random one if it is missing.
     pub id: Option<String>,
-    /// What it is.
+    /// The tasks and settings.
     pub dag: Dag,
-    /// What it is given.
+    /// Values of the declared inputs.
     pub inputs: Map<String, Value>,
-    /// Who asks, for audit rows and approvals.
+    /// Recorded in audit rows and approvals.
     pub caller: String,
-    /// A directory whose files it begins with. The operator has allowed it.
+    /// A directory whose files the workflow starts with. The operator has allowed it.
     pub workspace: Option<PathBuf>,
 }
 
@@ -141,34 +141,34 @@ impl WorkflowSubmission {
     }
 }
 
-/// A workflow that is asked for, as another was.
+/// A copy of a workflow to create.
 #[derive(Debug, Clone, Default)]
 pub struct Fork {
-    /// At which checkpoint.
+    /// The checkpoint to copy; the newest before the end if it is missing.
     pub at: Option<u64>,
-    /// Its id; one is made up if there is none.
+    /// Id of the new workflow; a random one if it is missing.
     pub id: Option<String>,
-    /// Who pauses it before it begins, if anybody does.
+    /// Pauses the copy before it starts, in this person's name.
     pub paused_by: Option<String>,
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandResult {
-    /// Its id: the same id sent again is the same command.
+    /// Id of the command. The same id sent again is the same command.
     pub id: String,
-    /// What was said to it.
+    /// Whether the command was applied.
     pub outcome: CommandOutcome,
 }
 
-/// What was said to a command.
+/// Whether a command was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandOutcome {
-    /// It was done.
+    /// The command was applied.
     Accepted,
-    /// It was not, and why.
+    /// The command was refused; holds the reason.
     Refused(String),
-    /// Nothing yet. It is kept, and taken when somebody drives the workflow.
+    /// Not answered yet. The command is stored, and applied when a host drives the workflow.
     NotYet,
 }
 
@@ -201,7 +201,7 @@ impl ProjectWorkflows {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Checks a workflow, its tools included, and makes it durable. It begins when somebody drives it.
+    /// Checks a workflow, including its tools, and stores it. It starts when a host drives it.
     pub async fn create(&self, new: WorkflowSubmission) -> Result<String, ProjectWorkflowError> {
         let WorkflowSubmission { id, dag, inputs, caller, workspace } = new;
         self.check(&dag).await?;
@@ -222,21 +222,20 @@ impl ProjectWorkflows {
         Ok(id)
     }
 
-    /// Finds everything that is wrong with a workflow: the faults of the workflow itself, tools nobody
-    /// has, code where there is to be none.
+    /// Finds every fault of a workflow: invalid tasks, unknown tools, code that is not allowed.
     pub async fn check(&self, dag: &Dag) -> Result<(), ProjectWorkflowError> {
         self.inner.permissions.check(&dag.tasks)?;
         let found = self.inner.performer.look_up(&walk::tools(dag)).await;
         tool_facts::check_with(dag, &found).map_err(ProjectWorkflowError::Faulty)
     }
 
-    /// Drives a workflow here until it has ended or `stop` is cancelled, from wherever it is. One that
-    /// another host has is refused.
+    /// Drives a workflow here until it has ended or `stop` is cancelled. A workflow that another
+    /// host drives is refused.
     pub async fn run(&self, id: &str, stop: &CancellationToken) -> Result<DriveResult, DriveError> {
         driving::run(&self.inner, id, stop, (driving::DriveUntil::Ended, Why::Asked)).await
     }
 
-    /// The same, until only a command could change anything.
+    /// Like [`run`](Self::run), until only a command could change anything.
     pub async fn run_until_idle(
         &self,
         id: &str,
@@ -245,13 +244,13 @@ impl ProjectWorkflows {
         driving::run(&self.inner, id, stop, (driving::DriveUntil::Idle, Why::Asked)).await
     }
 
-    /// Drives a workflow in the background when its turn comes, if nobody here does. Needs a running
-    /// tokio runtime.
+    /// Queues a workflow to be driven in the background, unless this host drives it already. Needs
+    /// a running tokio runtime.
     pub fn drive(&self, id: &str) {
         driving::drive(&self.inner, id, Why::Asked);
     }
 
-    /// Makes a workflow and drives it in the background, unless too many wait for that already.
+    /// Creates a workflow and queues it, unless the queue is full.
     pub async fn start(&self, new: WorkflowSubmission) -> Result<String, ProjectWorkflowError> {
         self.check_room()?;
         let id = self.create(new).await?;
@@ -259,7 +258,7 @@ impl ProjectWorkflows {
         Ok(id)
     }
 
-    /// Whether one more may wait for its slot.
+    /// Refuses a workflow if the queue is full.
     fn check_room(&self) -> Result<(), ProjectWorkflowError> {
         let waiting = self.inner.queue.len();
         if waiting >= self.inner.max_queued {
@@ -268,13 +267,13 @@ impl ProjectWorkflows {
         Ok(())
     }
 
-    /// Makes a workflow that is what another was at a checkpoint, if none is named the newest at which
-    /// it had not ended, and drives it in the background; paused, if it is to wait for commands.
+    /// Creates a copy of a workflow at a checkpoint (by default the newest before its end) and
+    /// queues it; paused, if it should wait for commands.
     pub async fn fork(&self, id: &str, fork: Fork) -> Result<String, ProjectWorkflowError> {
         let new_id = fork.id.unwrap_or_else(new_workflow_id);
         check_workflow_id(&new_id)?;
         self.check_room()?;
-        // A fork of a fork knows the commands of the first: this is another.
+        // The copy knows the commands of the original, so this needs a new id.
         let command_id = new_command_id();
         let pause = fork.paused_by.as_deref().map(|by| (command_id.as_str(), by));
         self.inner.workflows.fork(id, fork.at, &new_id, now_ms(), pause).await?;
@@ -282,12 +281,12 @@ impl ProjectWorkflows {
         Ok(new_id)
     }
 
-    /// The place of a workflow that waits for its turn here; the first is 1.
+    /// The place of a workflow in the queue; the first is 1.
     pub fn place_in_queue(&self, id: &str) -> Option<usize> {
         self.inner.queue.position(id)
     }
 
-    /// Sends a command durably, sees to it that somebody drives the workflow, and waits this long for
+    /// Sends a command, makes sure that a host drives the workflow, and waits up to `timeout` for
     /// the answer.
     pub async fn command(
         &self,
@@ -299,7 +298,7 @@ impl ProjectWorkflows {
     ) -> Result<CommandResult, ProjectWorkflowError> {
         let command_id = self.send(id, command_id, by, &command).await?;
         if !self.is_driven(id).await? {
-            // What is left alone is taken up for a person, and for nobody else.
+            // A person may revive a workflow that hosts leave alone; a model may not.
             let row = self.find(id).await?;
             if !is_agent(by) {
                 self.drive(id);
@@ -310,8 +309,7 @@ impl ProjectWorkflows {
         self.answer(id, &command_id, timeout).await
     }
 
-    /// Sends a command durably; its id is given back. The answer comes when somebody drives the
-    /// workflow.
+    /// Stores a command and returns its id. The answer comes when a host drives the workflow.
     pub async fn send(
         &self,
         id: &str,
@@ -327,7 +325,7 @@ impl ProjectWorkflows {
         Ok(command_id)
     }
 
-    /// The answer to a command, waited for this long.
+    /// The answer to a command, after at most `timeout`.
     pub async fn answer(
         &self,
         id: &str,
@@ -345,7 +343,7 @@ impl ProjectWorkflows {
         Ok(CommandResult { id: command_id.to_owned(), outcome })
     }
 
-    /// A workflow as it is, or as it was at a checkpoint.
+    /// A workflow in its current state, or at a checkpoint.
     pub async fn load(
         &self,
         id: &str,
@@ -354,7 +352,7 @@ impl ProjectWorkflows {
         Ok(self.inner.workflows.look(id, checkpoint).await?)
     }
 
-    /// The calls inside its tasks' code that wait for a person.
+    /// Tool calls inside the tasks' code that wait for a person.
     pub async fn task_questions(
         &self,
         machine: &Machine,
@@ -365,13 +363,13 @@ impl ProjectWorkflows {
             .map_err(WorkflowError::from)?)
     }
 
-    /// What is known of a workflow without what it did.
+    /// The record of a workflow, without its state.
     pub async fn find(&self, id: &str) -> Result<Option<FlowRow>, ProjectWorkflowError> {
         let found = self.inner.workflows.store().find(id).await;
         Ok(found.map_err(WorkflowError::from)?)
     }
 
-    /// Workflows, newest first; those before an id, if it is given.
+    /// Workflows, newest first; only those before an id, if one is given.
     pub async fn list(
         &self,
         filter: Filter,
@@ -382,7 +380,7 @@ impl ProjectWorkflows {
         Ok(rows.map_err(WorkflowError::from)?)
     }
 
-    /// Checkpoints, newest first; those before a number, if it is given.
+    /// Checkpoints, newest first; only those before a number, if one is given.
     pub async fn checkpoints(
         &self,
         id: &str,
@@ -393,7 +391,7 @@ impl ProjectWorkflows {
         Ok(rows.map_err(WorkflowError::from)?)
     }
 
-    /// Events after a number, waited for this long if there are none.
+    /// Events after a number. Waits up to `timeout` if there are none.
     pub async fn events(
         &self,
         id: &str,
@@ -404,7 +402,7 @@ impl ProjectWorkflows {
         Ok(self.inner.workflows.events(id, after, limit, timeout).await?)
     }
 
-    /// Whether a process that lives, this one included, drives the workflow.
+    /// Whether a live process, this one included, drives the workflow.
     pub async fn is_driven(&self, id: &str) -> Result<bool, ProjectWorkflowError> {
         if self.inner.active.has(id) {
             return Ok(true);
@@ -414,7 +412,7 @@ impl ProjectWorkflows {
         Ok(driving::is_held(&row, &self.inner.active))
     }
 
-    /// Brings what the workflow changed in its files to a directory.
+    /// Writes the files that the workflow changed to a directory.
     pub async fn export(
         &self,
         id: &str,
@@ -426,19 +424,19 @@ impl ProjectWorkflows {
         self.inner.performer.export_files(versions, to, executable).await
     }
 
-    /// Drives in the background what was left behind: workflows whose host died, and those that a
-    /// host which was shut down had for others than a person at a command line.
+    /// Drives workflows of dead hosts in the background, and those that a stopped host drove for
+    /// clients. Workflows of a person at the command line stay stopped.
     pub async fn adopt_abandoned(&self) {
         driving::adopt(&self.inner, driving::AdoptionScope::Everything).await;
     }
 
-    /// Drives in the background what is due or was sent a command, and nobody has. One look for all
-    /// of them: those that rest cost nothing.
+    /// Drives workflows in the background that are due or have new commands, and that no host
+    /// drives. One query finds all of them, so resting workflows cost nothing.
     pub async fn drive_due(&self) {
         driving::adopt(&self.inner, driving::AdoptionScope::Due).await;
     }
 
-    /// Stops all drivers of this host and leaves their workflows so that they can be resumed.
+    /// Stops all drivers of this host. Their workflows can be resumed.
     pub async fn stop(&self) {
         self.inner.stop.cancel();
         let background = {
@@ -449,8 +447,8 @@ impl ProjectWorkflows {
     }
 }
 
-/// Refuses a command that brings code which the workflow's own terms do not allow. Nobody could run it,
-/// and a task that cannot run fails the workflow.
+/// Refuses a command that adds code which the workflow's permissions do not allow. The code could
+/// not run, and its task would fail the workflow.
 pub async fn check_command(
     workflows: &Workflows<SqliteWorkflowStore>,
     id: &str,
@@ -464,30 +462,30 @@ pub async fn check_command(
     WorkflowPermissions::of(machine.terms()).check(tasks)
 }
 
-/// What was brought to a directory.
+/// Files written to a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportReport {
     /// Paths that were written.
     pub written: Vec<String>,
-    /// Paths that were not, and why.
+    /// Paths that were refused, each with the reason.
     pub refused: Vec<(String, String)>,
-    /// Paths that are only brought on request, because the host would execute them, and why.
+    /// Paths that the host would execute, each with the reason. They are written only on request.
     pub withheld: Vec<(String, String)>,
 }
 
-/// A new id of a workflow.
+/// A new random workflow id.
 pub fn new_workflow_id() -> String {
     format!("flow_{}", random())
 }
 
-/// A new id of a command.
+/// A new random command id.
 pub fn new_command_id() -> String {
     format!("cmd_{}", random())
 }
 
 fn random() -> String {
     let mut bytes = [0; 8];
-    // Without randomness an id may be taken, which is refused.
+    // Without randomness an id may be taken; then it is refused.
     let _ = getrandom(&mut bytes, GetRandomFlags::empty());
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

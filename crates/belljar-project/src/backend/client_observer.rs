@@ -1,4 +1,4 @@
-//! What a run tells while it goes on, passed to the client's side.
+//! Forwards what happens in a run to the client that started it.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -11,7 +11,7 @@ use belljar_tools::{ApprovalNotice, Reach, Tool};
 
 use super::records::arguments;
 
-/// Passes on what the bridge tells.
+/// Forwards the bridge's events.
 #[derive(Debug)]
 pub(super) struct ClientObserver {
     pub(super) observer: RunReporter,
@@ -23,7 +23,7 @@ impl belljar_tools::Observer for ClientObserver {
     }
 
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        // What is in doubt is not waited for: a run stops for it.
+        // A call in doubt does not wait: its run stops.
         let kind = ApprovalKind::Call;
         self.observer.approval(ApprovalRequest {
             id: notice.id.clone(),
@@ -51,8 +51,8 @@ impl belljar_tools::Observer for ClientObserver {
     }
 }
 
-/// Passes on what the code prints. Pieces may end within a character: its first bytes wait here for
-/// the rest.
+/// Forwards the code's output. A chunk may end inside a character; its first bytes are kept until
+/// the rest arrives.
 #[derive(Debug)]
 pub(super) struct PrintForwarder {
     observer: RunReporter,
@@ -61,7 +61,7 @@ pub(super) struct PrintForwarder {
 }
 
 impl PrintForwarder {
-    /// A listener, if somebody wants to hear.
+    /// A listener, if the client wants live output.
     pub(super) fn listener(observer: &RunReporter) -> Option<Arc<dyn Listener>> {
         let listener = || -> Arc<dyn Listener> {
             let observer = observer.clone();
@@ -91,11 +91,11 @@ impl Listener for PrintForwarder {
     }
 }
 
-/// How many bytes at the end are the beginning of a character.
+/// How many bytes at the end of the text start an incomplete character.
 fn unfinished(text: &[u8]) -> usize {
     let last = text.utf8_chunks().last();
     let invalid = last.map(|chunk| chunk.invalid()).unwrap_or_default();
-    // The same bytes, told apart from an error by there being more to come.
+    // An incomplete character and an invalid one look alike; only the first can still be completed.
     match std::str::from_utf8(invalid) {
         Err(error) if error.error_len().is_none() => invalid.len(),
         _ => 0,

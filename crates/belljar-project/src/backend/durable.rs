@@ -1,7 +1,7 @@
-//! Durable runs that outlive the host that began them: how they stand, who goes on with them.
+//! Durable runs that outlive their host: their status, and resuming them.
 //!
-//! A host takes up runs that nobody has, in a way that two hosts can do so side by side: the fence of
-//! the store lets one of them. Runs of workflows are the workflows' to go on with.
+//! A host resumes runs without a live owner. Several hosts may try at once: the store's fence lets
+//! one of them through. Runs of workflow tasks are left to their workflows.
 
 use std::{
     collections::HashMap,
@@ -23,22 +23,22 @@ use crate::{
     workflows::is_of_workflow,
 };
 
-/// How often a run of another process is looked at.
+/// How often a run owned by another process is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Unfinished runs that are looked at.
+/// Unfinished runs that are considered at once.
 const MAX_RUNS: u32 = 10_000;
-/// A run is left alone when so many hosts in a row died with it and it got no further.
+/// A run is left alone after so many hosts in a row ended while they had it, without progress.
 const MAX_FAILED_RESUMES: u32 = 10;
 /// How long a run that stopped again is left alone: twice as long each time, up to a minute.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// What is known of runs that nobody has.
+/// Durable runs without an owner that this host may resume.
 #[derive(Debug, Default)]
 pub(super) struct Adoption {
-    /// Runs that were taken up here and did not come to their end.
+    /// Runs that this host resumed and that stopped again before their end.
     paused: Mutex<HashMap<String, ResumeDelay>>,
-    /// There may be more to take up.
+    /// Signalled when more runs may be resumable.
     changed: Notify,
 }
 
@@ -49,7 +49,7 @@ struct ResumeDelay {
 }
 
 impl Adoption {
-    /// Completes when there may be more to take up.
+    /// Completes when more runs may be resumable.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -78,8 +78,8 @@ impl Adoption {
 }
 
 impl ProjectBackend {
-    /// Whether a run is this host's to take up now. One that waits for a person is not: it goes on
-    /// when they have decided.
+    /// Whether this host should resume a run now. A run that waits for a person is resumed after
+    /// the decision.
     fn is_resumable_here(&self, run: &RunSummary, waits: bool) -> bool {
         if waits {
             self.adoption.forget(&run.id);
@@ -88,7 +88,7 @@ impl ProjectBackend {
         let nobody_has = match run.status.as_str() {
             "running" => !is_owner_alive(&run.owner),
             "interrupted" | "in_doubt" | "approval_required" => true,
-            // Its client gave it up.
+            // Its client aborted it.
             _ => false,
         };
         run.durable
@@ -116,7 +116,7 @@ impl ProjectBackend {
             .filter(|run| self.is_resumable_here(&run.summary, run.waits))
             .map(|run| run.summary)
             .collect();
-        // Somebody has just decided for these, and looks on.
+        // First the runs that a person has just decided about: that person is waiting.
         found.sort_by_key(|run| matches!(run.status.as_str(), "running" | "interrupted"));
         found.into_iter().map(records::run).collect()
     }
@@ -145,7 +145,7 @@ impl ProjectBackend {
         Some(report)
     }
 
-    /// Ends a run that nobody has; it is never started for that.
+    /// Ends a run without an owner. The run is not started for that.
     pub(super) async fn end_stored_run(&self, id: &str) -> EndRun {
         let Some(store) = self.executor.store() else { return EndRun::Over };
         let Ok(Some(record)) = store.run(id).await else { return EndRun::Over };
@@ -171,8 +171,8 @@ impl ProjectBackend {
         }
     }
 
-    /// How a run stands that is not under way in this gateway, once it has ended, waits for a person,
-    /// rests, or `wait` has passed.
+    /// The status of a run that is not active in this process. Returns when the run has ended,
+    /// waits for a person or rests, or when `wait` has passed.
     pub(super) async fn stored_run(&self, id: &str, wait: Duration) -> Option<RunReport> {
         let store = self.executor.store()?;
         let until = Instant::now() + wait;
@@ -182,7 +182,7 @@ impl ProjectBackend {
                 return RunReport::from_json(result).ok();
             }
             let run = &record.summary;
-            // One that was given up waits for nobody any more, whatever it has asked.
+            // An aborted run waits for nobody, even if its approvals are still open.
             let waiting = match run.status.as_str() {
                 "aborted" => Vec::new(),
                 _ => pending_approvals(store, id).await,
@@ -200,14 +200,14 @@ impl ProjectBackend {
     }
 }
 
-/// The approvals a run waits for.
+/// The approvals that a run waits for.
 async fn pending_approvals(store: &Store, run_id: &str) -> Vec<ApprovalRequest> {
     let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
     let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == run_id);
     of_run.map(records::request).collect()
 }
 
-/// How a run stands that has no result.
+/// The report of a run without a result.
 fn unfinished_report(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: bool) -> RunReport {
     let status = match waiting.first() {
         None => run_status(run),
@@ -222,7 +222,7 @@ fn unfinished_report(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: b
     RunReport { waiting, ..RunReport::ended(value) }
 }
 
-/// What is to be said about a run that rests.
+/// Tells the client why a run rests and how to resume it.
 fn message(run: &RunSummary, status: &str, goes_on: bool) -> Option<String> {
     let id = &run.id;
     match status {

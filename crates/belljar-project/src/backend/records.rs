@@ -1,4 +1,4 @@
-//! What is kept of a project's runs, as clients see it.
+//! The project's stored runs, approvals and events, as clients see them.
 
 use belljar_server::{
     ApprovalKind, ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes,
@@ -36,7 +36,7 @@ impl Records for ProjectBackend {
 
     fn storage_trouble(&self) -> Option<String> {
         let refused = self.executor.store()?.writable().err()?;
-        // Without its path: whoever asks may be anybody.
+        // Without the path: the health endpoint answers anybody.
         let is_moved = matches!(refused, StoreError::Unusable { trouble: Trouble::Moved, .. });
         Some(match is_moved {
             true => "the store was deleted or replaced; start the host again".to_owned(),
@@ -68,8 +68,8 @@ pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
     }
 }
 
-/// The arguments of a call as JSON. If they cannot be read, all of their text: a person who is asked must
-/// never see less than is sent.
+/// The arguments of a call as JSON. If they are not valid JSON, their whole text: the person who
+/// decides must never see less than is sent.
 pub(super) fn arguments(text: &str) -> Value {
     let read = serde_json::from_str::<Map<String, Value>>(text);
     read.map_or_else(|_| Value::String(text.to_owned()), Value::Object)
@@ -96,7 +96,7 @@ fn event(event: Event) -> EventInfo {
     }
 }
 
-/// The store has no unsigned numbers, and no negative ones either.
+/// The store keeps signed numbers, none of them negative.
 fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Sessions, as clients ask for them.
+//! Sessions for MCP and HTTP clients.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     KeptSession, Language, RunDurability, SessionLifetimes, SessionLookupError, SessionOwner,
 };
 
-/// Sessions that are made of one at a time.
+/// Most sessions that one fork may create.
 const MAX_FORKS: u32 = 64;
 
 impl Sessions for ProjectBackend {
@@ -170,14 +170,14 @@ impl ProjectBackend {
         (limits.memory, limits.processes, limits.open_files) =
             (own.memory, own.processes, own.open_files);
         if execution.durability == RunDurability::IfAsked {
-            // It waits for a person as long as its host lives: no journal brings a session back.
+            // The run waits for a person only as long as its host lives: a session has no journal.
             execution.durability = RunDurability::Never;
         }
         self.executor.execute_in(&kept.session, run, execution, aborted).await
     }
 }
 
-/// The error for a run that asks for a limit its session has for all of its runs.
+/// The error for a run that sets a limit which belongs to its whole session.
 fn limit_of_session(asked: &belljar_server::Limits) -> Option<RunError> {
     let of_session = [
         ("memory_mb", asked.memory_mb.is_some()),
@@ -241,7 +241,7 @@ fn no_checkpoint(id: &str, checkpoint: &str, error: RunError) -> SessionError {
     refusal(id, error)
 }
 
-/// Why something was not done, in the port's words.
+/// Translates an error of the runtime to the API.
 fn refusal(id: &str, error: RunError) -> SessionError {
     let RunError { code, message, hint, .. } = error;
     if code == ErrorCode::SessionEnded {
@@ -280,7 +280,7 @@ fn no_file(id: &str, path: &str, error: FileError) -> SessionError {
     }
 }
 
-/// What the system said, in the port's words.
+/// Translates an error of the operating system to the API.
 fn file_refused(error: &std::io::Error) -> SessionError {
     let kind = error.kind();
     if kind == std::io::ErrorKind::PermissionDenied {

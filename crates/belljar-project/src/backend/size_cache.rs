@@ -1,4 +1,4 @@
-//! How large the store is, measured now and then: that means looking at every page of it.
+//! The size of the store. Measuring reads every page of the file, so results are cached.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -8,11 +8,12 @@ use std::{
 use belljar_server::StorageSizes;
 use belljar_store::{Store, StoreSizes};
 
-/// Figures are no younger than this, and no more than a hundredth of the time goes into them.
+/// A result is reused for at least this long, and so long that at most 1 % of the time is spent
+/// measuring.
 const LEAST_AGE: Duration = Duration::from_secs(15);
 const MOST_SHARE: u32 = 100;
 
-/// What was measured last.
+/// The last measurement.
 #[derive(Debug, Default)]
 pub(super) struct SizeCache(Mutex<Option<SizeSample>>);
 
@@ -24,7 +25,7 @@ struct SizeSample {
 }
 
 impl SizeCache {
-    /// The figures, measured anew if they are old.
+    /// The sizes, measured again if the last result is too old.
     pub(super) async fn get(&self, store: &Store) -> Option<StorageSizes> {
         if let Some(known) = self.known() {
             return Some(known);

@@ -1,4 +1,4 @@
-//! Workflows, as clients ask for them: within the operator's terms, and by whom.
+//! Workflows for clients: within the operator's permissions, and only the client's own.
 
 mod person_only;
 mod report;
@@ -30,34 +30,34 @@ use crate::{
     WorkflowOptions, WorkflowPermissions, WorkflowSubmission,
 };
 
-/// How often it is looked for workflows that are due or were sent a command.
+/// How often workflows are checked for due timers and new commands.
 const TEND_EVERY: Duration = Duration::from_millis(500);
-/// Every so many looks, also for those whose host has died.
+/// Every so many checks, workflows of dead hosts are adopted too.
 const ADOPT_EVERY: u32 = 10;
-/// Who pauses what is made over HTTP, where whoever has the token is the operator.
+/// Recorded as the sender of a pause over HTTP, where the bearer of the token is the operator.
 const PERSON: &str = "http";
-/// Workflows whose warnings are remembered.
+/// Workflows whose warnings are kept.
 const MOST_WARNED: usize = 1000;
-/// Whose commands a model's are.
+/// Recorded as the sender of a model's commands.
 const AGENT: &str = "agent";
 
-/// What clients may do with workflows.
+/// How the server offers workflows to clients.
 #[derive(Debug, Clone)]
 pub struct WorkflowServiceOptions {
-    /// Whether workflows may have code, however they are written.
+    /// Whether workflows may contain code, whatever their format.
     pub code: CodeExecution,
-    /// A directory of the host's own, where the files of code tasks are laid out.
+    /// A private directory of the host for the files of code tasks.
     pub scratch: std::path::PathBuf,
-    /// What of the host no workflow begins with and none brings.
+    /// Paths of the host that no workflow may read in or write out.
     pub hidden: crate::HiddenPaths,
-    /// How many are driven at once; more wait for their turn.
+    /// Workflows that run in parallel; the others wait in the queue.
     pub max_running: u32,
-    /// How many may wait.
+    /// Workflows that may wait in the queue.
     pub max_queued: u32,
 }
 
 impl ProjectBackend {
-    /// The workflows of a project, if the operator wants clients to have any.
+    /// The workflows of a project, if the operator offers them to clients.
     pub(super) async fn project_workflows(
         executor: &crate::Executor,
         sessions: &crate::SessionRegistry,
@@ -82,7 +82,7 @@ impl ProjectBackend {
         made.inspect_err(|error| tracing::warn!(%error, "there are no workflows")).ok()
     }
 
-    /// Drives workflows that hosts have left behind and those that rest here, until it is told to stop.
+    /// Drives workflows of dead hosts and due workflows of this one, until `stop` is cancelled.
     pub async fn adopt_workflows(&self, stop: CancellationToken) {
         let Some(workflows) = &self.workflows else { return };
         for look in (0..ADOPT_EVERY).cycle() {
@@ -97,7 +97,7 @@ impl ProjectBackend {
         }
     }
 
-    /// Leaves all workflows so that they can go on elsewhere, because the host ends.
+    /// Releases all workflows so that another host can resume them, because this host stops.
     pub async fn leave_workflows(&self) {
         if let Some(workflows) = &self.workflows {
             workflows.stop().await;
@@ -110,7 +110,8 @@ impl ProjectBackend {
 
     async fn own_workflow(&self, id: &str) -> Result<&ProjectWorkflows, WorkflowApiError> {
         let workflows = self.enabled_workflows()?;
-        // Those of others, such as a person's at the command line, have terms of their own.
+        // Workflows of other callers, such as a person at the command line, have permissions of
+        // their own.
         match workflows.find(id).await.map_err(workflow_error)? {
             Some(row) if row.caller == self.permissions.caller => Ok(workflows),
             Some(_) | None => Err(WorkflowApiError::Unknown { id: id.to_owned() }),
@@ -204,7 +205,7 @@ impl WorkflowBackend for ProjectBackend {
         let by = match command.by {
             CommandSender::Agent => {
                 let machine = workflows.load(id, None).await.map_err(workflow_error)?;
-                // One that was taken before is not taken again: it has its answer.
+                // A command with a known id is not applied again; its answer is known.
                 let id = command.id.as_deref();
                 if id.and_then(|id| machine.acknowledgement(id)).is_none() {
                     person_only::check(&machine, &asked)?;
@@ -224,12 +225,12 @@ impl WorkflowBackend for ProjectBackend {
     }
 }
 
-/// What was tolerated in workflows that were made here, for as long as this host lives.
+/// Warnings of workflows started by this host, for as long as the host lives.
 #[derive(Debug, Default)]
 pub(super) struct Warnings(Mutex<VecDeque<(String, Vec<String>)>>);
 
 impl Warnings {
-    /// Of the one that has the id now, whatever had it before.
+    /// Replaces the warnings of an earlier workflow with the same id.
     fn remember(&self, id: &str, warnings: Vec<String>) {
         self.forget(id);
         if warnings.is_empty() {
@@ -265,7 +266,7 @@ fn info(row: FlowRow) -> WorkflowInfo {
     }
 }
 
-/// Why something was not done, in the port's words.
+/// Translates a workflow error to the API.
 fn workflow_error(error: ProjectWorkflowError) -> WorkflowApiError {
     match error {
         ProjectWorkflowError::NoStore => WorkflowApiError::Off,

@@ -1,9 +1,9 @@
-//! Where a project and its configuration are looked for. Only the binary looks; libraries are told.
+//! Finds the project and its configuration files.
 //!
-//! Files count only if they belong to whoever runs this, or to root: what they name is started, and
-//! root in somebody's directory, or anybody in a shared one such as `/tmp`, would start it for them
-//! (as git found out with CVE-2022-24765). Those of others are passed over, which is told; one of the
-//! user's own that others could have changed is an error.
+//! A file counts only if it belongs to the current user or to root: Belljar starts the programs it
+//! names. Otherwise root in another user's directory, or anybody in a shared one such as `/tmp`,
+//! would start a stranger's programs (git: CVE-2022-24765). Files of other users are skipped with a
+//! note; a file of the user's own that others can change is an error.
 
 use std::{
     env,
@@ -12,30 +12,30 @@ use std::{
 
 use belljar_paths::owner::{Purpose, UntrustedPath, check};
 
-/// The configuration of a project, or of a user.
+/// File name of the configuration, of a project or a user.
 pub const FILE_NAME: &str = "belljar.toml";
-/// Where a project names its servers for all kinds of clients.
+/// File name of the server list that other MCP clients use too.
 pub const SERVERS_NAME: &str = ".mcp.json";
 
-/// The directory of a project that Belljar keeps its state in.
+/// Directory of a project's state.
 pub const STATE_NAME: &str = ".belljar";
-/// What makes a directory a project.
+/// Names that make a directory a project.
 pub const PROJECT_NAMES: [&str; 3] = [STATE_NAME, FILE_NAME, SERVERS_NAME];
 
-/// The places a file may be in, as this process was started.
+/// Directories that configuration is searched in.
 #[derive(Debug, Default)]
 pub struct ConfigLocations {
-    /// The current directory; a project is looked for there and above.
+    /// The current directory; the project is searched there and above.
     pub current: Option<PathBuf>,
-    /// The user's home.
+    /// The user's home directory, from `HOME`.
     pub home: Option<PathBuf>,
-    /// `XDG_CONFIG_HOME`; `.config` in the home if there is none.
+    /// The directory of `XDG_CONFIG_HOME`; `~/.config` if it is not set.
     pub config_home: Option<PathBuf>,
 }
 
 impl ConfigLocations {
-    /// Where files of workflows are laid out for their code: apart from any project, so that code
-    /// which sees them sees nothing of the host's.
+    /// Where the files of workflow tasks are written for their code: outside any project, so that
+    /// the code sees nothing of the host.
     pub fn scratch(&self) -> PathBuf {
         match &self.home {
             Some(home) => home.join(".cache").join("belljar").join("workflows"),
@@ -43,7 +43,7 @@ impl ConfigLocations {
         }
     }
 
-    /// The user's own file, if there is one.
+    /// The user's own configuration file, if it exists.
     pub(super) fn user_file(&self) -> Option<PathBuf> {
         let directory = match (&self.config_home, &self.home) {
             (Some(config_home), _) => config_home.clone(),
@@ -54,29 +54,30 @@ impl ConfigLocations {
         path.is_file().then_some(path)
     }
 
-    /// The nearest file in the current directory or above it.
+    /// The nearest `belljar.toml`, here or above.
     pub(super) fn project_file(&self) -> Result<Option<PathBuf>, UntrustedPath> {
         Ok(self.nearest(&[FILE_NAME])?.map(|root| root.join(FILE_NAME)))
     }
 
-    /// The nearest list of servers as other clients write it.
+    /// The nearest `.mcp.json`, here or above.
     pub(super) fn servers_file(&self) -> Result<Option<PathBuf>, UntrustedPath> {
         Ok(self.nearest(&[SERVERS_NAME])?.map(|root| root.join(SERVERS_NAME)))
     }
 
-    /// All files that configure what runs here.
+    /// All files that configure this project.
     pub fn files(&self) -> Result<Vec<PathBuf>, UntrustedPath> {
         let files = [self.user_file(), self.project_file()?, self.servers_file()?];
         Ok(files.into_iter().flatten().collect())
     }
 
-    /// The project: the nearest directory with anything of Belljar's in it, else the current one.
+    /// The project's root: the nearest directory with a file of Belljar's, else the current
+    /// directory.
     pub fn root(&self) -> Result<Option<PathBuf>, UntrustedPath> {
         let nearest = self.nearest(&PROJECT_NAMES)?;
         Ok(nearest.or_else(|| self.current.clone()))
     }
 
-    /// What would make this a project if it were not somebody else's.
+    /// Files that would configure this project if they did not belong to another user.
     pub fn untrusted_files(&self) -> Vec<UntrustedPath> {
         let ancestors = self.current.iter().flat_map(|current| current.ancestors());
         let all = ancestors.flat_map(|at| PROJECT_NAMES.map(|name| (at.join(name), name)));
@@ -87,7 +88,7 @@ impl ConfigLocations {
         strange.collect()
     }
 
-    /// The nearest directory that has one of these in it.
+    /// The nearest directory that contains one of these names.
     fn nearest(&self, names: &[&str]) -> Result<Option<PathBuf>, UntrustedPath> {
         for directory in self.current.iter().flat_map(|current| current.ancestors()) {
             for name in names {
@@ -104,18 +105,18 @@ fn purpose_of(name: &str) -> Purpose {
     if name == STATE_NAME { Purpose::State } else { Purpose::Configuration }
 }
 
-/// Whether there is something of the user's own, of the right kind.
+/// Whether a trusted file or directory of the right kind exists.
 fn is_there(path: &Path, purpose: Purpose) -> Result<bool, UntrustedPath> {
     let is_state = purpose == Purpose::State;
     match check(path, purpose) {
         Ok(found) => Ok(found.is_dir() == is_state),
         Err(UntrustedPath::Stranger { .. } | UntrustedPath::Unexpected { .. }) => Ok(false),
-        // Told when it is used: much runs without state.
+        // Reported when the state is used: many commands need none.
         Err(UntrustedPath::Link { .. } | UntrustedPath::Writable { .. }) if is_state => Ok(true),
         Err(error @ (UntrustedPath::Link { .. } | UntrustedPath::Writable { .. })) => Err(error),
-        // Not there, or behind something that is closed or no directory.
+        // Missing, or not accessible.
         Err(UntrustedPath::Unreadable { .. }) => Ok(false),
-        // Of the place of state, which is not looked at here.
+        // Only checked when the state directory is created.
         Err(
             error @ (UntrustedPath::PlaceOfStranger { .. } | UntrustedPath::PlaceWritable { .. }),
         ) => Err(error),

@@ -9,16 +9,16 @@ use thiserror::Error;
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum QuantityError {
-    /// No number at the start: the text, and an example.
+    /// The text does not start with a number. Holds the text and an example.
     #[error("`{0}` does not start with a number; write for example {1}")]
     Number(String, &'static str),
-    /// A unit that is not known: the text, the unit, and an example.
+    /// The unit is unknown. Holds the text, the unit and an example.
     #[error("`{0}` has the unknown unit `{1}`; write for example {2}")]
     Unit(String, String, &'static str),
-    /// Zero.
+    /// Zero is not a limit.
     #[error("must be more than zero")]
     Zero,
-    /// More than fits.
+    /// The number does not fit.
     #[error("`{0}` is too large")]
     TooLarge(String),
 }
@@ -57,7 +57,7 @@ pub fn size(text: &str) -> Result<u64, QuantityError> {
     })
 }
 
-/// A plain count.
+/// A count without a unit.
 pub fn count(text: &str) -> Result<u32, QuantityError> {
     let example = "32";
     let value = parse(text, example, |unit| unit.is_empty().then_some(1))?;
@@ -128,7 +128,7 @@ pub fn round_size(bytes: u64) -> String {
     format!("{size:.digits$} {unit}")
 }
 
-/// A duration for people.
+/// A duration for people: `30 s`, `300 ms`.
 pub fn show_duration(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     if milliseconds >= 1000 && milliseconds.is_multiple_of(1000) {
@@ -138,7 +138,7 @@ pub fn show_duration(duration: Duration) -> String {
     }
 }
 
-/// A time with as many digits as it deserves.
+/// Milliseconds for people, with two to four significant digits.
 pub fn milliseconds(ms: f64) -> String {
     if ms < 10.0 {
         format!("{ms:.2} ms")

@@ -1,4 +1,4 @@
-//! One `belljar.toml` as it is written, before anything is decided.
+//! One `belljar.toml` as it is written, before any value is interpreted.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use super::{
     retention,
 };
 
-/// A file, and where it came from.
+/// A parsed file and its path.
 #[derive(Debug)]
 pub(super) struct RawConfig {
     path: PathBuf,
@@ -95,7 +95,7 @@ macro_rules! raw_retention {
         }
 
         impl RawRetention {
-            /// What is said about each kind, with the key it is said by.
+            /// The configured ages, each with its kind and its key.
             fn ages(&self) -> Vec<(RecordKind, &'static str, &Spanned<RawQuantity>)> {
                 [$((RecordKind::$kind, stringify!($field), self.$field.as_ref()),)*]
                     .into_iter()
@@ -190,7 +190,7 @@ impl Visitor<'_> for QuantityVisitor {
     }
 }
 
-/// One limit a file states.
+/// One limit in a file, with its line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LimitEntry {
     pub(super) key: LimitKey,
@@ -199,7 +199,7 @@ pub(super) struct LimitEntry {
 }
 
 impl RawConfig {
-    /// Takes a file's text apart; an unknown key is an error that shows its line.
+    /// Parses a file; an unknown key is an error with its line.
     pub(super) fn parse(path: &Path, text: String) -> Result<Self, toml::de::Error> {
         let file = toml::from_str(&text)?;
         Ok(Self { path: path.to_owned(), text, file })
@@ -209,78 +209,78 @@ impl RawConfig {
         &self.path
     }
 
-    /// What `[limits]` states.
+    /// The limits in `[limits]`.
     pub(super) fn defaults(&self) -> Result<Vec<LimitEntry>, ConfigError> {
         self.stated("limits", self.file.limits.entries())
     }
 
-    /// What `[limits.maximum]` states.
+    /// The limits in `[limits.maximum]`.
     pub(super) fn maxima(&self) -> Result<Vec<LimitEntry>, ConfigError> {
         self.stated("limits.maximum", self.file.limits.maximum.entries())
     }
 
-    /// What `[mcp_servers]` names.
+    /// The servers in `[mcp_servers]`.
     pub(super) fn servers(&self) -> &BTreeMap<String, RawServer> {
         &self.file.mcp_servers
     }
 
-    /// The rules of `[permissions]`.
+    /// The rules in `[permissions]`.
     pub(super) fn policy(&self) -> Policy {
         let RawPermissions { allow, ask, deny, .. } = &self.file.permissions;
         Policy { allow: allow.clone(), ask: ask.clone(), deny: deny.clone() }
     }
 
-    /// How long a person has to decide.
+    /// How long a person has to decide about a call.
     pub(super) fn approval_timeout(&self) -> Result<Option<Duration>, ConfigError> {
         let value = self.file.permissions.approval_timeout.as_ref();
         self.one("permissions", "approval_timeout", value, quantity::duration)
     }
 
-    /// How much of a value a result has in it.
+    /// The largest value, in tokens, that a result contains in full.
     pub(super) fn max_output_tokens(&self) -> Result<Option<u32>, ConfigError> {
         let value = self.file.results.max_output_tokens.as_ref();
         self.one("results", "max_output_tokens", value, quantity::count)
     }
 
-    /// For how long an answer may be given again.
+    /// How long a cached answer may be reused.
     pub(super) fn cache_ttl(&self) -> Result<Option<Duration>, ConfigError> {
         self.one("cache", "ttl", self.file.cache.ttl.as_ref(), quantity::duration)
     }
 
-    /// Whether clients of `serve` have workflows.
+    /// Whether `serve` offers workflows to clients.
     pub(super) fn serves_workflows(&self) -> Option<bool> {
         self.file.workflows.serve
     }
 
-    /// Whether workflows may have code.
+    /// Whether workflows may contain code.
     pub(super) fn enables_code_execution(&self) -> Option<bool> {
         self.file.workflows.enable_code_execution
     }
 
-    /// Whether bash may be among it.
+    /// Whether workflows may contain bash.
     pub(super) fn enables_shell(&self) -> Option<bool> {
         self.file.workflows.enable_shell
     }
 
-    /// How many workflows are driven at once.
+    /// How many workflows run in parallel.
     pub(super) fn max_running(&self) -> Result<Option<u32>, ConfigError> {
         let value = self.file.workflows.max_running.as_ref();
         self.one("workflows", "max_running", value, quantity::count)
     }
 
-    /// How many workflows may wait for their turn.
+    /// How many workflows may wait in the queue.
     pub(super) fn max_queued(&self) -> Result<Option<u32>, ConfigError> {
         let value = self.file.workflows.max_queued.as_ref();
         self.one("workflows", "max_queued", value, quantity::count)
     }
 
-    /// For how many days workflows that have ended are kept.
+    /// How many days ended workflows are kept.
     pub(super) fn keep_days(&self) -> Result<Option<u32>, ConfigError> {
         let value = self.file.workflows.keep_days.as_ref();
         self.one("workflows", "keep_days", value, quantity::count)
     }
 
-    /// For how long records of each kind are kept; nothing stands for ever.
+    /// How long records of each kind are kept; `None` means for ever.
     pub(super) fn ages(&self) -> Result<Vec<(RecordKind, Option<Duration>)>, ConfigError> {
         let mut ages = Vec::new();
         for (kind, key, value) in self.file.retention.ages() {
@@ -290,14 +290,14 @@ impl RawConfig {
         Ok(ages)
     }
 
-    /// How large a store may become; nothing stands for any size.
+    /// The largest size of the store; `None` means no limit.
     pub(super) fn max_size(&self) -> Result<Option<Option<u64>>, ConfigError> {
         let value = self.file.retention.max_size.as_ref();
         self.one("retention", "max_size", value, retention::most_bytes)
     }
 
-    /// The same of a project's file, where it has no place: whoever wrote the project has no say in
-    /// what is known of what it did.
+    /// Refuses retention settings in a project's file: the author of a project must not decide how
+    /// long its traces are kept.
     pub(super) fn refuse_retention(&self) -> Result<(), ConfigError> {
         let RawRetention { max_size, .. } = &self.file.retention;
         let keep_days = self.file.workflows.keep_days.as_ref();
@@ -312,12 +312,12 @@ impl RawConfig {
         Err(self.not_a_projects(section, key, value.span().start))
     }
 
-    /// Whether rows about calls with effects may be lost when the host is killed.
+    /// Whether audit rows of calls with effects may be lost if the host is killed.
     pub(super) fn loses_audit_rows(&self) -> Option<bool> {
         self.file.audit.lose_rows_on_crash.as_ref().map(|value| *value.get_ref())
     }
 
-    /// The same of a project's file, where it has no place either.
+    /// Refuses the audit setting in a project's file, for the same reason.
     pub(super) fn refuse_lose_rows(&self) -> Result<(), ConfigError> {
         let Some(value) = &self.file.audit.lose_rows_on_crash else { return Ok(()) };
         Err(self.not_a_projects("audit", "lose_rows_on_crash", value.span().start))
@@ -338,7 +338,7 @@ impl RawConfig {
         }
     }
 
-    /// Names that every commit brings although the host would execute them.
+    /// Names that every commit writes although the host would execute them.
     pub(super) fn commit_executable(&self) -> Result<Vec<String>, ConfigError> {
         let Some(value) = &self.file.workspace.commit_executable else { return Ok(Vec::new()) };
         let names = CommitExecutable::Names(value.get_ref().clone());
@@ -351,7 +351,8 @@ impl RawConfig {
         }
     }
 
-    /// The same of a project's file, where it has no place: it may come with the very files.
+    /// Refuses these names in a project's file: it may come with the very files that would be
+    /// executed.
     pub(super) fn refuse_commit_executable(&self) -> Result<(), ConfigError> {
         let Some(value) = &self.file.workspace.commit_executable else { return Ok(()) };
         let reason = "only the user's own belljar.toml may say this, not a project's".to_owned();

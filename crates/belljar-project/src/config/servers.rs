@@ -1,10 +1,10 @@
-//! The servers of all files, by name.
+//! The MCP servers of all files, by name.
 //!
-//! A definition says how a server is reached; the nearest one wins: the project's `belljar.toml`
-//! before its `.mcp.json` before the user's file. An entry of a `belljar.toml` that does not say so
-//! amends the definition of that name, wherever it is: `.mcp.json` has no place for `trusted`. What a
-//! project says of a server that it does not define only takes away: that one has somebody else's
-//! credentials. Such are the servers of the user's own file, and those of a `.mcp.json` further up.
+//! An entry with a command or a URL defines a server. The nearest definition wins: the project's
+//! `belljar.toml`, then its `.mcp.json`, then the user's file. An entry without either amends the
+//! definition of that name, wherever it is: `.mcp.json` has no place for `trusted`. A project may
+//! only restrict a server that it does not define, because that server has the user's credentials.
+//! This holds for servers of the user's file and of a `.mcp.json` further up.
 
 use std::{
     collections::BTreeMap,
@@ -16,34 +16,34 @@ use belljar_tools::{RawServer, ServerConfigError, read_mcp_json};
 
 use super::{ConfigFiles, DefaultsOrder, RawConfig, SettingsError};
 
-/// A server as it is configured.
+/// A server with its merged configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredServer {
-    /// What the files say of it, merged.
+    /// The merged entries of all files.
     pub raw: RawServer,
-    /// Where it starts; the project's root if nothing is said.
+    /// Working directory of the server; the project's root if it is not set.
     pub directory: Option<PathBuf>,
-    /// Whose it is, for what the project's `belljar.toml` may say of it.
+    /// Decides how much the project's `belljar.toml` may change.
     owner: ServerOrigin,
 }
 
 /// Where a server is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerOrigin {
-    /// In the project's own files.
+    /// Defined in the project's own files.
     Project,
-    /// In the user's own file, or in a directory above the project.
+    /// Defined in the user's file, or in a directory above the project.
     Outside,
 }
 
 impl ConfiguredServer {
-    /// Whether the project's own files define it.
+    /// Whether the project's own files define the server.
     pub(super) fn is_of_project(&self) -> bool {
         self.owner == ServerOrigin::Project
     }
 }
 
-/// A project asks more of a server of the user's than it may.
+/// A project changes more of the user's server than it may.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{file}: mcp_servers.{name} is defined outside of this project; a project may only disable it \
@@ -56,7 +56,7 @@ pub struct ServerOverrideError {
     key: &'static str,
 }
 
-/// Reads a `.mcp.json`. One without servers belongs to somebody who has none.
+/// Reads a `.mcp.json`. A file without servers is valid.
 pub(super) fn read(path: &Path) -> Result<BTreeMap<String, ConfiguredServer>, SettingsError> {
     let text = read_to_string(path, Purpose::Configuration)
         .map_err(|source| SettingsError::ServersUnreadable { path: path.to_owned(), source })?;
@@ -71,7 +71,7 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<String, ConfiguredServer>, Se
     Ok(servers.into_iter().map(|(name, raw)| (name, configured(raw))).collect())
 }
 
-/// All servers, each as the nearest definition has it, with all amendments.
+/// Merges all files: each server has its nearest definition and all amendments.
 pub(super) fn merge(
     files: ConfigFiles<'_>,
     mut foreign: BTreeMap<String, ConfiguredServer>,
@@ -106,7 +106,8 @@ pub(super) fn merge(
     for file in files.weak_to_strong() {
         let is_project = files.is_project(file);
         for (name, raw) in file.servers().iter().filter(|(_, raw)| !is_definition(raw)) {
-            // Without a definition it stays what it is, and is told to lack one when it is used.
+            // Without a definition the server is kept; using it reports that the definition is
+            // missing.
             let nothing = || ConfiguredServer {
                 raw: RawServer::default(),
                 directory: None,
@@ -127,7 +128,7 @@ pub(super) fn merge(
     Ok(all)
 }
 
-/// Whose a `.mcp.json` in `directory` is for a project in `root`.
+/// Whether a `.mcp.json` in `directory` belongs to a project in `root`.
 fn owner(root: Option<&Path>, directory: Option<&Path>) -> ServerOrigin {
     let is_above = |root: &Path, directory: &Path| root != directory && root.starts_with(directory);
     match (root, directory) {
@@ -155,7 +156,8 @@ fn is_definition(raw: &RawServer) -> bool {
     raw.command.is_some() || raw.url.is_some()
 }
 
-/// Takes from a definition what an amendment takes away; the key of anything else is the error.
+/// Applies the restrictions of a project's entry. The error is the first key that does more than
+/// restrict.
 fn restrict(server: &mut RawServer, by: &RawServer) -> Result<(), &'static str> {
     let unchanged = RawServer {
         disabled: by.disabled,
@@ -184,7 +186,7 @@ fn restrict(server: &mut RawServer, by: &RawServer) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// Adds what an amendment says to a definition.
+/// Applies an amendment to a definition.
 fn amend(server: &mut RawServer, by: RawServer) {
     if !by.args.is_empty() {
         server.args = by.args;

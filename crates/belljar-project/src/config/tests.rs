@@ -98,7 +98,7 @@ fn a6_a_project_lowers_the_operators_maxima_and_never_raises_them() {
     assert_eq!(settings.maximum.memory, 1 << 30);
     assert_eq!(settings.maximum.disk, 1 << 30);
     assert_eq!(settings.maximum.timeout, Limits::MAXIMUM.timeout);
-    // Control: the operator's own file may raise what is built in.
+    // Control: the operator's own file may raise the built-in maximum.
     let settings = resolve("[limits.maximum]\ndisk = '20GiB'", "").unwrap();
     assert_eq!(settings.maximum.disk, 20 << 30);
 }
@@ -107,7 +107,7 @@ fn a6_a_project_lowers_the_operators_maxima_and_never_raises_them() {
 fn a6_built_in_defaults_give_way_to_a_lower_maximum() {
     let limits = resolve("[limits.maximum]\nmemory = '64MiB'", "").unwrap().limits(&[]);
     assert_eq!(limits.memory, 64 << 20);
-    // What a flag asks for is left as asked: the host refuses it by name.
+    // A flag is left as it is: the host refuses it by name.
     let limits = resolve("[limits.maximum]\nmemory = '64MiB'", "")
         .unwrap()
         .limits(&[(LimitKey::Memory, 1 << 30)]);
@@ -139,7 +139,7 @@ fn d6_the_rules_of_all_files_hold_and_the_nearest_numbers() {
     let rule = |pattern: &str| Rule::new(pattern).unwrap();
     let tools = settings.tools;
     assert_eq!(tools.policy.deny, [rule("a__*")]);
-    // What the project allows is added when its servers are known.
+    // The project's allow rules are added once its servers are known.
     assert_eq!(tools.policy.allow, [rule("b__*")]);
     assert_eq!(tools.approval_timeout, Duration::from_secs(120));
     assert_eq!(tools.max_output_tokens, Some(100));
@@ -158,7 +158,7 @@ fn f8_code_of_workflows_is_off_until_somebody_enables_it_and_nobody_forbids_it()
         ("", on, CodeExecution::On, true),
         (off, on, CodeExecution::Off, false),
         (on, off, CodeExecution::Off, false),
-        // A3: the shell has a switch of its own, and is of no use without the other.
+        // A3: the shell has its own switch, which has no effect without code execution.
         (on, shell, CodeExecution::WithShell, true),
         (all, "", CodeExecution::WithShell, true),
         (shell, "", CodeExecution::Off, true),
@@ -188,7 +188,7 @@ fn f1_a_project_lowers_how_many_workflows_there_are_and_never_raises_it() {
     assert_eq!(none, "user.toml, line 2: workflows.max_running: must be more than zero");
 }
 
-/// O1: what is kept for how long is the operator's to say.
+/// O1: only the operator configures retention.
 #[test]
 fn o1_the_operator_says_what_is_kept_and_a_project_does_not() {
     let kept = |user: &str| resolve(user, "").unwrap().retention;
@@ -202,7 +202,7 @@ fn o1_the_operator_says_what_is_kept_and_a_project_does_not() {
     let age = |kind| said.ages.get(&kind).copied();
     assert_eq!(age(RecordKind::Runs), Some(day * 3));
     assert_eq!(age(RecordKind::Audit), None);
-    // The older name, as long as the newer one says nothing.
+    // The older key counts as long as the newer one is not set.
     assert_eq!(age(RecordKind::Workflows), Some(day * 5));
     assert_eq!(age(RecordKind::Events), usual.ages.get(&RecordKind::Events).copied());
     assert_eq!(said.max_size, Some(1 << 30));
@@ -221,7 +221,7 @@ fn o1_the_operator_says_what_is_kept_and_a_project_does_not() {
     assert!(odd.contains("retention.runs_days"), "{odd}");
 }
 
-/// Who wrote a project has no say in what is known of what it did (reliability 7).
+/// The author of a project must not decide how long its traces are kept (reliability 7).
 #[test]
 fn reliability_7_only_the_user_gives_audit_rows_up() {
     let says = |loses| format!("[audit]\nlose_rows_on_crash = {loses}\n");

@@ -1,4 +1,4 @@
-//! What the files say about tools: servers, who may call what, and what becomes of results.
+//! Settings for tools: servers, policy, approvals, result size and cache.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,31 +12,31 @@ use serde::Serialize;
 
 use super::{ConfigError, ConfigFiles, raw::RawConfig, servers::ConfiguredServer};
 
-/// How long a person has to decide, if no file says otherwise.
+/// Default time for a person to decide.
 const APPROVAL_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the files together say about tools.
+/// The tool settings of all files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSettings {
-    /// The MCP servers, by name. Variables in them are not filled in yet.
+    /// The MCP servers, by name. Their `${NAME}` variables are not replaced yet.
     pub servers: BTreeMap<String, ConfiguredServer>,
-    /// Who may call what.
+    /// Which tools code may call, and which calls ask a person.
     pub policy: Policy,
-    /// What the project would allow and may not.
+    /// Rules of the project that do not apply, because they concern the user's servers.
     pub ignored_rules: Vec<IgnoredRule>,
-    /// How long a person has to decide.
+    /// How long a person has to decide about a call.
     pub approval_timeout: Duration,
-    /// A value larger than this is stored, and a summary takes its place.
+    /// A larger value, in tokens, is stored and replaced by a summary.
     pub max_output_tokens: Option<u32>,
-    /// For how long an answer may be given again; never if nothing is said.
+    /// How long a cached answer may be reused; `None` never.
     pub cache: Option<Duration>,
-    /// When audit rows are on disk.
+    /// When audit rows are written to disk.
     pub audit: AuditTiming,
 }
 
 impl ToolSettings {
-    /// Everything but the servers and what the project allows of them. The rules of all files hold
-    /// at once: deny comes before ask before allow, so no project undoes what its user denies or
+    /// Everything except the servers and the project's allow rules. The rules of all files apply:
+    /// deny comes before ask, ask before allow, so no project can undo what its user denies or
     /// wants to be asked about.
     pub(super) fn resolve(files: ConfigFiles<'_>) -> Result<Self, ConfigError> {
         let mut settings = Self {
@@ -65,8 +65,8 @@ impl ToolSettings {
         Ok(settings)
     }
 
-    /// Adds the servers, and what the project's file allows: tools of its own servers. It may come
-    /// with somebody else's repository, and the user's servers have the user's credentials.
+    /// Adds the servers, and the project's allow rules for its own servers. A project may come with
+    /// a stranger's repository, and the user's servers have the user's credentials.
     pub(super) fn with_servers(
         mut self,
         files: ConfigFiles<'_>,
@@ -96,7 +96,7 @@ impl ToolSettings {
     }
 }
 
-/// A rule of the project's file that does not count for some servers.
+/// A rule of the project's file that does not apply to some servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IgnoredRule {
     file: PathBuf,
@@ -117,7 +117,7 @@ impl fmt::Display for IgnoredRule {
     }
 }
 
-/// When audit rows are on disk. Only the operator's own file may give some of them up.
+/// When audit rows are written. Only the operator's file may allow losing some of them.
 fn audit(files: ConfigFiles<'_>) -> Result<AuditTiming, ConfigError> {
     files.project.map_or(Ok(()), RawConfig::refuse_lose_rows)?;
     Ok(match files.operator.and_then(RawConfig::loses_audit_rows) {

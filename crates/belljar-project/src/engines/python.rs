@@ -1,4 +1,4 @@
-//! The Python of this machine: wherever it lives, and what it needs to run elsewhere.
+//! Finds a Python interpreter and the paths that it needs inside a cell.
 
 use std::{
     env,
@@ -12,13 +12,13 @@ use serde::Deserialize;
 
 use super::software;
 
-/// A Python in here would be out of sight in a cell.
+/// Paths that cells replace with their own files. A Python below them would be invisible.
 const CELLS_OWN: [&str; 4] = ["/tmp", "/work", "/proc", "/dev"];
-/// Where modules from such places are shown instead.
+/// Modules below those paths are mounted here instead.
 const MOVED: &str = "/belljar/modules";
 const OLDEST: (u32, u32) = (3, 9);
 
-/// What an interpreter says of itself.
+/// Prints what Belljar needs to know about an interpreter.
 const QUESTIONS: &str = r#"
 import importlib.util, json, os, site, sys, sysconfig
 # Only what belongs to this Python: what else is on the path is somebody's project.
@@ -36,19 +36,19 @@ print(json.dumps({
 }))
 "#;
 
-/// A Python that can become a zygote.
+/// An interpreter that can become a zygote.
 #[derive(Debug, Deserialize)]
 pub(super) struct FoundPython {
     version: (u32, u32),
     program: PathBuf,
     paths: Vec<PathBuf>,
-    /// The directory its library is in, and the shared libraries that came with it.
+    /// The directory of the standard library and of the shared libraries beside it.
     library: PathBuf,
     has_data: bool,
     has_ctypes: bool,
 }
 
-/// The first `python3` on the path that works.
+/// The first usable `python3` in `PATH`.
 pub(super) fn find() -> Result<FoundPython, String> {
     let path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     let mut reason = "no python3 on the path".to_owned();
@@ -68,8 +68,7 @@ pub(super) fn find() -> Result<FoundPython, String> {
     ))
 }
 
-/// Asks an interpreter what it needs. It runs here as the operator's own program, with no code of
-/// anybody else's.
+/// Runs an interpreter to learn about it, as the operator's own program and without foreign code.
 fn ask(program: &Path) -> Result<FoundPython, String> {
     #[expect(clippy::disallowed_methods, reason = "it is asked once, before any cell exists")]
     let output = Command::new(program)
@@ -100,7 +99,7 @@ fn ask(program: &Path) -> Result<FoundPython, String> {
 }
 
 impl FoundPython {
-    /// Shows cells what this Python needs.
+    /// Adds the paths of this Python to the view of a cell.
     pub(super) fn add_to(&mut self, view: &mut View) {
         for (number, path) in self.paths.iter_mut().enumerate() {
             if CELLS_OWN.iter().any(|own| path.starts_with(own)) {
@@ -124,7 +123,7 @@ impl FoundPython {
         }
     }
 
-    /// What its zygote is told.
+    /// The argument of its zygote.
     pub(super) fn setup(self, data: bool) -> Result<String, String> {
         let data = data && self.has_data;
         let setup = PythonSetup { program: self.program, paths: self.paths, data };

@@ -1,4 +1,4 @@
-//! Runs that survive their host (D8): begun with a journal, resumed from it.
+//! Durable runs (D8): started with a journal, resumed from it after the host has died.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -19,46 +19,46 @@ use super::{
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
-/// The status of a run that its caller gave up.
+/// The status of a run that its caller aborted.
 const ABORTED: &str = "aborted";
-/// How long to wait until something is written again that could not be.
+/// Delay before a failed write to the store is retried.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What became of a run that was resumed.
+/// The outcome of resuming a run.
 #[derive(Debug)]
 pub enum ResumeOutcome {
-    /// It went on from where it was.
+    /// The run continued from its journal.
     Ran(Box<RunResult>),
-    /// It had ended before; this is its result.
+    /// The run had ended before; this is its stored result.
     Ended(Box<RawValue>),
 }
 
 /// Why a run cannot be resumed.
 #[derive(Debug, Error)]
 pub enum ResumeError {
-    /// There is nothing to resume from.
+    /// The project has no store.
     #[error("this project has no runs")]
     NoStore,
-    /// There is no such run.
+    /// No run has this id.
     #[error("there is no run {0}")]
     Unknown(String),
-    /// It left no journal.
+    /// The run kept no journal.
     #[error("run {0} is not durable, so nothing is known of what it did")]
     NotDurable(String),
-    /// Somebody is at it.
+    /// Another process runs it.
     #[error("run {id} is still running, in process {process}")]
     StillRunning {
-        /// The run.
+        /// Id of the run.
         id: String,
-        /// Whose it is.
+        /// Number of the process that runs it.
         process: String,
     },
-    /// What is kept of it cannot be read.
+    /// The stored request cannot be read.
     #[error("what is kept of run {id} cannot be read: {source}")]
     Unreadable {
-        /// The run.
+        /// Id of the run.
         id: String,
-        /// Why.
+        /// The parse error.
         source: serde_json::Error,
     },
     /// The store failed.
@@ -80,7 +80,8 @@ impl Executor {
         stored.report.clone_from(report);
         let started_ms = now_ms();
         let seed = seed();
-        // Before it is in the store: nobody is to find it there and think that nobody has it.
+        // Before it is in the store: another thread must not find it there and take it for
+        // abandoned.
         let Some(active) = self.active_runs.enter(&id) else {
             return not_durable(id, "a run of this name is under way");
         };
@@ -108,7 +109,7 @@ impl Executor {
         self.run_durable(execution, store, (lease, active), durable, abort).await
     }
 
-    /// Starts a run again that was begun with a journal, and lets it go on from where it was.
+    /// Resumes a durable run from its journal.
     pub async fn resume(
         &self,
         id: &str,
@@ -118,7 +119,7 @@ impl Executor {
         self.resume_claiming(id, ClaimReason::Asked, observer, abort).await
     }
 
-    /// The same for a run that nobody asked for: a host found that nobody has it.
+    /// Resumes an abandoned run that this host found by itself.
     pub(crate) async fn resume_found(
         &self,
         id: &str,
@@ -167,7 +168,7 @@ impl Executor {
         let seen = Lease { run_id: id.to_owned(), fence: summary.fence };
         let lease = match store.claim_run(seen, &this_process(), why, now_ms()).await {
             Ok(lease) => lease,
-            // Somebody else was faster.
+            // Another process claimed it first.
             Err(StoreError::Fenced { .. }) => {
                 let faster = store.run(id).await?.map(|record| record.summary.owner);
                 return Err(still_running(&faster.unwrap_or_default()));
@@ -230,7 +231,7 @@ impl Executor {
         self.save_end(store, &lease, result, max_output_tokens).await
     }
 
-    /// Writes down how a run ended; one that can go on later is only set aside.
+    /// Saves the end of a run. A run that can be resumed later only gets a new status.
     async fn save_end(
         &self,
         store: &Store,
@@ -241,7 +242,7 @@ impl Executor {
         let result = self.mark_interrupted(result);
         let end = match result.status {
             Status::Completed | Status::Failed => {
-                // Whoever asks for it later gets what whoever waits for it gets.
+                // A later caller gets the same result as the one who waits now.
                 let mut kept = result.clone();
                 if let Some(tokens) = max_output_tokens {
                     budget::fit(&mut kept, tokens, Some(store)).await;
@@ -256,14 +257,15 @@ impl Executor {
             Status::InDoubt => RunEnd::with_status("in_doubt"),
         };
         if let Err(error) = end.write(store, lease).await {
-            // Its calls are in the journal; only its end is not.
+            // The calls are in the journal; only the end is missing.
             tracing::error!(error = &error as &dyn std::error::Error, "a run's end was not kept");
             end.retry_write(store, lease, &error);
         }
         result
     }
 
-    /// A run that was stopped because its host stops is not given up: it goes on with the next.
+    /// Turns an abort caused by the host's own stop into an interruption: the next host resumes the
+    /// run.
     fn mark_interrupted(&self, result: RunResult) -> RunResult {
         if result.status != Status::Aborted || !self.is_stopping() {
             return result;
@@ -273,7 +275,7 @@ impl Executor {
         RunResult { status: Status::Interrupted, error: Some(error), ..result }
     }
 
-    /// Ends a run that nobody has. It does not go on by itself any more; a person can resume it.
+    /// Aborts a run without an owner. Hosts no longer resume it; a person can.
     pub(crate) async fn end_run(&self, run: &RunSummary) -> Result<EndRunOutcome, StoreError> {
         let Some(store) = &self.store else { return Ok(EndRunOutcome::Elsewhere) };
         let is_had = run.status == RUNNING && is_owner_alive(&run.owner);
@@ -290,20 +292,20 @@ impl Executor {
     }
 }
 
-/// What became of a run that was to end.
+/// The outcome of aborting a stored run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndRunOutcome {
-    /// It has ended.
+    /// The run is aborted.
     Aborted,
-    /// Somebody has it, here or elsewhere.
+    /// A live process has the run.
     Elsewhere,
 }
 
-/// Where a run is when its host has let go of it.
+/// The final status of a run, as the store gets it.
 #[derive(Debug, Clone)]
 struct RunEnd {
     status: &'static str,
-    /// Its result, if it has ended.
+    /// The result, if the run has ended.
     result: Option<String>,
 }
 
@@ -319,8 +321,8 @@ impl RunEnd {
         }
     }
 
-    /// Tries again until it is written: as long as it is not, nobody else can know that the run has
-    /// been let go of. A run that somebody claims meanwhile is theirs to write about.
+    /// Retries until the end is written: until then, other hosts believe that the run is still
+    /// active. If another process claims the run, it owns the record.
     fn retry_write(self, store: &Store, lease: &Lease, error: &StoreError) {
         if let StoreError::Fenced { .. } | StoreError::UnknownRun(_) = error {
             return;
@@ -338,8 +340,8 @@ impl RunEnd {
     }
 }
 
-/// Whether it was the code that ended the run, and no limit, and nothing that broke: only then
-/// does it matter that it did less than before.
+/// Whether the code itself ended the run, not a limit or a broken sandbox. Only then does it matter
+/// that a replay made fewer calls than before.
 fn ended_by_itself(result: &RunResult) -> bool {
     let is_code = |error: &RunError| {
         !matches!(
@@ -357,14 +359,14 @@ fn ended_by_itself(result: &RunResult) -> bool {
     }
 }
 
-/// A run whose caller loses interest half way is set aside, so that it can be resumed.
+/// Marks a run as aborted or interrupted if its caller drops it halfway.
 struct AbandonGuard {
     executor: Executor,
     run: Option<(Lease, ActiveGuard)>,
 }
 
 impl AbandonGuard {
-    /// It was not: here is that it is still under way.
+    /// Hands back the guard because the run has ended regularly.
     fn disarm(mut self) -> Option<ActiveGuard> {
         self.run.take().map(|(_, active)| active)
     }
@@ -378,7 +380,7 @@ impl Drop for AbandonGuard {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let written = RunEnd::with_status(status).write(&store, &lease).await;
-                // Under way until then: nobody is to find it and go on with it.
+                // Active until then: no other task may find the run and resume it.
                 drop(active);
                 written
             });
@@ -394,7 +396,7 @@ fn not_durable(id: String, why: &str) -> RunResult {
 
 fn seed() -> String {
     let mut bytes = [0; 32];
-    // Without randomness the seed is merely not secret; it is kept in the store anyway.
+    // Without randomness the seed is merely predictable; the store holds it in clear text anyway.
     let _ = getrandom(&mut bytes, GetRandomFlags::empty());
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

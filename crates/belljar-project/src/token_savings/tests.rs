@@ -1,4 +1,4 @@
-//! How a saving is counted.
+//! How savings are computed.
 
 use super::TokenSavings;
 

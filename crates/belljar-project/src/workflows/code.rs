@@ -1,5 +1,5 @@
-//! Code tasks: a durable run each, named after the task, so that one which was under way when its host
-//! died goes on inside itself and no call of it is made twice.
+//! Code tasks. Each is a durable run named after its task: if the host dies, the run resumes from
+//! its journal and makes no call twice.
 
 use std::{
     fmt::Display,
@@ -22,15 +22,15 @@ use super::{
 };
 use crate::{Execution, ResumeError, ResumeOutcome, RunDurability, now_ms};
 
-/// How often it is looked whether a person has decided.
+/// How often a pending decision is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How often a run is resumed that stops for a person whom nobody asks.
+/// How often a run is resumed that stops for a person although no approval is pending.
 const MAX_FAILED_RESUMES: u32 = 10;
 
-/// How much of a key is in the name of a run.
+/// How much of a task's key is part of a run id.
 const KEY_LETTERS: usize = 32;
 
-/// Code that is to run, with what it gets.
+/// Code to run, with its tools, limits and grants.
 pub(super) struct CodeTask<'a> {
     pub(super) code: &'a Code,
     pub(super) tools: ToolGrants,
@@ -51,14 +51,14 @@ impl TaskPerformer {
         };
         let mut limits = allowed::limits(self.options.limits, &code.limits);
         if code.no_room {
-            // As many as there are before the code begins: it can make none.
+            // As many inodes as exist before the code starts: it can create none.
             limits.inodes = 1;
         }
         let tools = self.tools_of(code, job.start.speculative).await;
         self.run_code_task(job, driven, CodeTask { code, tools, limits, grants }).await
     }
 
-    /// Runs code, or goes on with it, to its end.
+    /// Runs the code, or resumes it, to its end.
     pub(super) async fn run_code_task(
         &self,
         job: &Job,
@@ -100,7 +100,8 @@ impl TaskPerformer {
             }),
         };
         let ran = match (ran, &job.start.work) {
-            // What became of a tool task is asked by the workflow, which takes a result for an answer.
+            // The workflow itself asks what became of a tool task, and accepts a result as the
+            // answer.
             (Ok(ran), TaskWork::McpTool(_)) if ran.is_in_doubt() => {
                 return self.in_doubt(&id).await;
             }
@@ -110,7 +111,7 @@ impl TaskPerformer {
         let ran = match ran {
             Ok(ran) if node::is_shifted(code) => ran.a_line_up(),
             Ok(ran) => ran,
-            // Nobody knows what it has done.
+            // Its effects are unknown.
             Err(failure) => return TaskOutcome::failed(failure),
         };
         crash_point("flow_ran");
@@ -139,8 +140,8 @@ impl TaskPerformer {
         request.file_name = file_name(&job.start.instance, language);
         request.context = to_raw_value(&code.context).ok();
         (request.limits, request.grants) = (limits, grants);
-        // Nothing of the host looks there: what goes further is decided when the workflow's files are
-        // brought to a directory.
+        // The directory is private to Belljar. What leaves it is decided when the workflow's files
+        // are exported.
         let executable = CommitExecutable::All;
         request.workspace =
             directory.map(|path| Workspace { path: path.to_owned(), commit: true, executable });
@@ -152,7 +153,7 @@ impl TaskPerformer {
         })
     }
 
-    /// The tools a code task may use; ahead of a decision, those that change nothing.
+    /// The tools of a code task; ahead of a decision only read-only ones.
     async fn tools_of(&self, code: &Code, is_ahead: bool) -> ToolGrants {
         let Some(bridge) = self.executor.bridge() else { return ToolGrants::default() };
         let servers = bridge.servers();
@@ -175,7 +176,7 @@ impl TaskPerformer {
         ToolGrants { only: Some(names.map(Glob::new).collect()), given: Vec::new() }
     }
 
-    /// Goes on with a run that was begun before, once nobody else is at it.
+    /// Resumes a run once no other process has it.
     async fn resume_run(
         &self,
         id: &str,
@@ -208,7 +209,8 @@ impl TaskPerformer {
         }
     }
 
-    /// A call of which nobody knows whether it happened: the workflow asks, so the run need not.
+    /// The outcome of a call whose effect is unknown. The workflow asks about it, so the approvals
+    /// of its run are closed.
     pub(super) async fn in_doubt(&self, id: &str) -> TaskOutcome {
         if let Some(store) = self.executor.store() {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
@@ -220,7 +222,7 @@ impl TaskPerformer {
         TaskOutcome::failed(in_doubt("nobody knows whether the call happened"))
     }
 
-    /// A run that stopped for a person goes on when they have decided.
+    /// Waits for decisions and resumes the run after each, until it ends.
     async fn until_decided(
         &self,
         id: &str,
@@ -262,32 +264,32 @@ impl TaskPerformer {
     }
 }
 
-/// The failure of what may have happened or not.
+/// The failure of a call whose effect is unknown.
 pub(super) fn in_doubt(message: &str) -> TaskFailure {
     let failure = TaskFailure::new("tool.in_doubt", message);
     TaskFailure { in_doubt: true, may_have_acted: true, ..failure }
 }
 
-/// The run of an attempt. Whoever performs the attempt again finds it by this.
+/// The run id of an attempt. A repeated attempt finds its run by this id.
 pub(super) fn run_id(start: &TaskStart) -> String {
     let ahead = if start.speculative { "_ahead" } else { "" };
     format!("{}{ahead}", run_of(&start.key, &start.attempt))
 }
 
-/// The run of an attempt at the work with a key.
+/// The run id of an attempt at the work with a key.
 pub(super) fn run_of(key: &str, attempt: &impl Display) -> String {
     let key: String = key.chars().take(KEY_LETTERS).collect();
     format!("run_{key}_{attempt}")
 }
 
-/// The runs that an intent of a workflow may have begun: its key is that of the start and the attempt.
+/// The runs that an intent of a workflow may have started.
 pub(crate) fn runs_of_intent(intent: &str) -> Vec<String> {
     let Some((key, attempt)) = intent.split_once('#') else { return Vec::new() };
     let run = run_of(key, &attempt);
     vec![run.clone(), format!("{run}_ahead")]
 }
 
-/// Whether a run is that of a task. Names of other runs have no second part.
+/// Whether a run belongs to a workflow task. Ids of other runs have no second part.
 pub(crate) fn is_of_workflow(run_id: &str) -> bool {
     run_id.strip_prefix("run_").is_some_and(|name| name.contains('_'))
 }

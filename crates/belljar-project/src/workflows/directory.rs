@@ -1,7 +1,7 @@
-//! A directory of the host that holds files of guests: entered through no link, left by none.
+//! A directory of the host with files of guests.
 //!
-//! Paths come from guests. They are walked component by component from a handle, no link is followed,
-//! and anything but plain names is refused.
+//! Paths come from guests. They are resolved component by component from an open handle; links are
+//! never followed, and everything but plain names is refused.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -24,14 +24,14 @@ use rustix::{
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// How deep a tree is looked into.
+/// Deepest level that is read.
 const DEPTH: usize = 64;
 
-/// A directory.
+/// An open directory.
 #[derive(Debug)]
 pub(super) struct WorkflowDirectory(OwnedFd);
 
-/// What is at a path.
+/// A file, link or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DirectoryEntry {
     File { mode: u32, bytes: u64 },
@@ -40,19 +40,19 @@ pub(super) enum DirectoryEntry {
 }
 
 impl WorkflowDirectory {
-    /// The directory at a path of the host's own.
+    /// Opens a directory of the host's own.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(openat(CWD, path, DIRECTORY - OFlags::NOFOLLOW, Mode::empty())?))
     }
 
-    /// Everything beneath it, by path, but for what `skip` names. Sockets and the like are left out.
+    /// Everything below, by path, except what `skip` excludes. Sockets and devices are left out.
     pub(super) fn walk(
         &self,
         skip: &dyn Fn(&Path) -> bool,
         most: usize,
     ) -> io::Result<Vec<(String, DirectoryEntry)>> {
         let mut found = Vec::new();
-        // Paths, not handles: a guest may have made more directories than this process may have open.
+        // Paths, not handles: a guest may have created more directories than this process may open.
         let mut todo = vec![String::new()];
         while let Some(path) = todo.pop() {
             if path.matches('/').count() > DEPTH {
@@ -78,7 +78,7 @@ impl WorkflowDirectory {
         Ok(found)
     }
 
-    /// What is at a path, if anything is.
+    /// The entry at a path, if it exists.
     pub(super) fn entry(&self, path: &str) -> io::Result<Option<DirectoryEntry>> {
         match self.parent(path, MissingParents::Fail) {
             Ok((parent, name)) => match entry_of(&parent, &name) {
@@ -90,7 +90,7 @@ impl WorkflowDirectory {
         }
     }
 
-    /// What is in a file.
+    /// Reads a file.
     pub(super) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let (parent, name) = self.parent(path, MissingParents::Fail)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -103,7 +103,7 @@ impl WorkflowDirectory {
         Ok(bytes)
     }
 
-    /// Writes a file, which appears whole or not at all.
+    /// Writes a file atomically.
     pub(super) fn write(&self, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
         let (parent, name) = self.parent(path, MissingParents::Create)?;
         let mut beside = OsString::from(".belljar-new-");
@@ -121,14 +121,14 @@ impl WorkflowDirectory {
         written
     }
 
-    /// Makes a link. It is not looked where it leads.
+    /// Creates a link. Its target is not checked.
     pub(super) fn create_link(&self, path: &str, to: &str) -> io::Result<()> {
         let (parent, name) = self.parent(path, MissingParents::Create)?;
         let _ = unlinkat(&parent, &*name, AtFlags::empty());
         Ok(symlinkat(to, &parent, &*name)?)
     }
 
-    /// Makes a directory, unless there is one.
+    /// Creates a directory unless it exists.
     pub(super) fn create_directory(&self, path: &str, mode: u32) -> io::Result<()> {
         let (parent, name) = self.parent(path, MissingParents::Create)?;
         match mkdirat(&parent, &*name, Mode::from(0o700)) {
@@ -136,7 +136,7 @@ impl WorkflowDirectory {
             Err(error) => return Err(error.into()),
         }
         let made = openat(&parent, &*name, DIRECTORY, Mode::empty())?;
-        // Its owner can always go in.
+        // The owner can always enter it.
         Ok(fchmod(&made, permissions(mode | 0o700))?)
     }
 
@@ -149,7 +149,7 @@ impl WorkflowDirectory {
         }
     }
 
-    /// A directory beneath this one.
+    /// Opens a directory below this one.
     fn enter(&self, path: &str) -> io::Result<OwnedFd> {
         let mut at = openat(&self.0, ".", DIRECTORY, Mode::empty())?;
         for name in plain_names(path)? {
@@ -158,7 +158,7 @@ impl WorkflowDirectory {
         Ok(at)
     }
 
-    /// The directory a path is in, and its last name.
+    /// Opens the parent of a path; also returns its last name.
     fn parent(&self, path: &str, missing: MissingParents) -> io::Result<(OwnedFd, OsString)> {
         let mut names = plain_names(path)?;
         let last = names.pop().ok_or_else(|| io::Error::other("no path"))?;
@@ -176,14 +176,14 @@ impl WorkflowDirectory {
     }
 }
 
-/// What becomes of directories on the way that are not there.
+/// What to do with missing parent directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MissingParents {
     Create,
     Fail,
 }
 
-/// The names of a path of plain names.
+/// The components of a path, if all are plain names.
 fn plain_names(path: &str) -> io::Result<Vec<&OsStr>> {
     let part = |part: Component<'_>| match part {
         Component::Normal(_) => true,
@@ -198,7 +198,7 @@ fn plain_names(path: &str) -> io::Result<Vec<&OsStr>> {
 }
 
 fn permissions(mode: u32) -> Mode {
-    // Nothing that would be more to whoever runs it than to its owner.
+    // Without set-user-id and similar bits.
     Mode::from_raw_mode(mode & 0o777)
 }
 
@@ -214,7 +214,7 @@ fn names(directory: &impl AsFd) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Names that are no text cannot be kept, and are left out.
+/// Names that are not UTF-8 cannot be stored and are left out.
 fn joined(path: &str, name: &OsStr) -> Option<String> {
     let name = name.to_str()?;
     Some(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })

@@ -1,20 +1,20 @@
-//! Why something could not be done with a workflow.
+//! Errors of workflow operations.
 
 use std::{io, path::PathBuf};
 
 use belljar_workflow::{DagFaults, WorkflowError, WorkflowStoreError};
 use thiserror::Error;
 
-/// Why something could not be done with a workflow. Nothing was changed.
+/// Why a workflow operation failed. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum ProjectWorkflowError {
-    /// There is nowhere to keep workflows.
+    /// The project has no store.
     #[error("this project has no store for workflows")]
     NoStore,
-    /// It is not well formed.
+    /// The workflow has faults.
     #[error("{0}")]
     Faulty(#[source] DagFaults),
-    /// It has code, and the operator has not allowed any.
+    /// The workflow contains code, which the operator has not allowed.
     #[error(
         "task {task} runs code, and code execution is off here: the operator turns it on when a workflow \
          is made, with `--enable-code-execution` or `enable_code_execution` in `[workflows]`"
@@ -23,7 +23,7 @@ pub enum ProjectWorkflowError {
         /// The first task with code.
         task: String,
     },
-    /// It has code in bash, and the operator has not allowed that.
+    /// The workflow contains bash, which the operator has not allowed.
     #[error(
         "task {task} runs bash, and the shell is off here: the operator turns it on when a workflow is \
          made, with `--enable-shell` or `enable_shell` in `[workflows]`"
@@ -32,30 +32,30 @@ pub enum ProjectWorkflowError {
         /// The first task with bash.
         task: String,
     },
-    /// An id is letters, digits, `_`, `-` and `.`.
+    /// An id consists of letters, digits, `_`, `-` and `.`.
     #[error("`{0}` is no id: letters, digits, `_`, `-` and `.`, at most 100, make one")]
     BadId(String),
-    /// There is no such workflow.
+    /// No workflow has this id.
     #[error("there is no workflow {0}")]
     Unknown(String),
-    /// There is such a workflow already.
+    /// A workflow with this id exists.
     #[error("workflow {0} exists already")]
     Exists(String),
-    /// Too many wait for their turn.
+    /// The queue is full.
     #[error("{waiting} workflows wait for their turn already")]
     Busy {
-        /// How many.
+        /// Number of waiting workflows.
         waiting: usize,
     },
-    /// Files could not be read or written.
+    /// Files cannot be read or written.
     #[error("{}: {source}", path.display())]
     Files {
-        /// Where.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// What is kept of it cannot be had.
+    /// The stored workflow cannot be read or written.
     #[error(transparent)]
     Workflow(WorkflowError),
 }
@@ -73,8 +73,7 @@ impl From<WorkflowError> for ProjectWorkflowError {
     }
 }
 
-/// Refuses what cannot be the id of a workflow: ids become parts of names of files and of what is
-/// typed.
+/// Refuses an invalid workflow id: ids become parts of file names and command lines.
 pub fn check_workflow_id(id: &str) -> Result<(), ProjectWorkflowError> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
     let is_good =

@@ -1,4 +1,4 @@
-//! The files of a workflow: laid out for a code task, collected after it, brought in and out.
+//! The files of a workflow: written for a code task, collected after it, imported and exported.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,16 +29,17 @@ use super::{
 };
 use crate::now_ms;
 
-/// What the names of all files, and where links lead, may take together: they are part of the state.
+/// Largest total size of file names and link targets, which are part of the state.
 const MAX_TEXT_BYTES: usize = 4 << 20;
-/// The event of a run that tells what it changed in the files of its workflow.
+/// Event of a run: the changes that it made to the workflow's files.
 const COLLECTED: &str = "files_collected";
 
-/// Changes of files.
+/// Changed files by path; `None` is a deletion.
 type Delta = BTreeMap<String, Option<FileEntry>>;
 
 impl TaskPerformer {
-    /// Makes the directory a code task works on. One whose run has ended is left as the run left it.
+    /// Creates the directory of a code task. If the run has ended, the directory stays as the run
+    /// left it.
     pub(super) async fn lay_out(
         &self,
         job: &Job,
@@ -46,7 +47,7 @@ impl TaskPerformer {
         begun: Option<&RunRecord>,
     ) -> Result<Option<PathBuf>, TaskFailure> {
         let Some(files) = &job.files else { return Ok(None) };
-        // A run that goes on finds its files where they were.
+        // A resumed run finds its files where they were.
         let directory = begun.and_then(workspace_of);
         let directory = directory.unwrap_or_else(|| self.options.scratch.join(run));
         let root = directory.parent().unwrap_or(&directory).to_owned();
@@ -65,7 +66,7 @@ impl TaskPerformer {
         Ok(Some(directory))
     }
 
-    /// Links last: nothing is written through them.
+    /// Links come last, so that nothing is written through them.
     async fn write_all(&self, tree: &WorkflowDirectory, files: &WorkflowFiles) -> io::Result<()> {
         for (path, entry) in files {
             match entry {
@@ -89,9 +90,8 @@ impl TaskPerformer {
         found.ok_or_else(|| io::Error::other(format!("there is no blob {id}")))
     }
 
-    /// What a code task changed, put beside its outcome. Of one that failed nothing is taken. The
-    /// directory goes only when its changes are durable: whoever performs the task again, because the
-    /// outcome was not, finds them with its run.
+    /// Adds a task's file changes to its outcome; a failed task changes nothing. The directory is
+    /// removed only after the changes are durable: a repeated attempt finds them with its run.
     pub(super) async fn collect(
         &self,
         (flow, run): (&str, &str),
@@ -154,7 +154,8 @@ impl TaskPerformer {
         Ok(delta)
     }
 
-    /// What is in a directory; the contents are kept, with a workflow if there is one already.
+    /// The entries of a directory. File contents are stored as blobs, of the workflow if it exists
+    /// already.
     async fn manifest(
         &self,
         tree: &WorkflowDirectory,
@@ -201,7 +202,7 @@ impl TaskPerformer {
         }
     }
 
-    /// The files of a directory, but for what is the host's own there.
+    /// Reads the files of a directory, except hidden ones.
     pub(super) async fn import_files(
         &self,
         path: &Path,
@@ -214,7 +215,7 @@ impl TaskPerformer {
         self.manifest(&tree, &skip, None).await.map_err(failed)
     }
 
-    /// Keeps blobs for as long as a workflow.
+    /// Keeps blobs for as long as a workflow exists.
     pub(super) async fn retain_blobs(
         &self,
         flow: &str,
@@ -229,8 +230,8 @@ impl TaskPerformer {
         Ok(())
     }
 
-    /// Brings what changed between two versions of the files to a directory. What is not there as it
-    /// was in the first is left alone, and told.
+    /// Writes the changes between two versions to a directory. A file that no longer matches the
+    /// first version is refused.
     pub(super) async fn export_files(
         &self,
         versions: Versions<'_>,
@@ -306,13 +307,13 @@ impl TaskPerformer {
     }
 }
 
-/// The directory a run was begun with.
+/// The directory that a run was started with.
 fn workspace_of(record: &RunRecord) -> Option<PathBuf> {
     let request: serde_json::Value = serde_json::from_str(&record.request_json).ok()?;
     Some(PathBuf::from(request.get("workspace")?.get(0)?.as_str()?))
 }
 
-/// The blobs of files.
+/// The blobs of all files.
 pub(super) fn blobs(files: &WorkflowFiles) -> Vec<String> {
     let blobs = files.values().filter_map(|entry| match entry {
         FileEntry::File { blob, .. } => Some(blob.clone()),
@@ -321,8 +322,8 @@ pub(super) fn blobs(files: &WorkflowFiles) -> Vec<String> {
     blobs.collect()
 }
 
-/// Whether an entry is a link that could lead out of the directory it is brought to: by itself, or
-/// through another link on its way.
+/// Whether an entry is a link that could lead out of the directory, by itself or through another
+/// link.
 fn leads_astray(files: &WorkflowFiles, path: &str, entry: &FileEntry) -> bool {
     let FileEntry::Link { to } = entry else { return false };
     if to.starts_with('/') {
@@ -345,8 +346,7 @@ fn leads_astray(files: &WorkflowFiles, path: &str, entry: &FileEntry) -> bool {
     false
 }
 
-/// Makes a directory for its owner only. One that somebody else has made is refused: they could have
-/// put anything there.
+/// Creates a directory for its owner only. A directory that another user could write to is refused.
 fn create_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     match is_private_directory(path) {
@@ -355,22 +355,22 @@ fn create_private(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The files of a workflow when it began, and now.
+/// The files of a workflow when it started, and now.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Versions<'a> {
     pub(super) before: &'a WorkflowFiles,
     pub(super) after: &'a WorkflowFiles,
 }
 
-/// What of a workflow's files the host would execute, and what of it was released.
+/// Decides which files the host would execute, and which of them may be written.
 struct ExecutableFiles<'a> {
-    /// Directories that are repositories of git, whatever their names are.
+    /// Directories that are git repositories, whatever their names.
     repositories: Vec<PathBuf>,
     released: &'a CommitExecutable,
 }
 
 impl ExecutableFiles<'_> {
-    /// What a path is listed as that is only brought on request.
+    /// The listed name of a path that is only written on request.
     fn listed_as(&self, path: &str) -> Option<&'static str> {
         let path = Path::new(path);
         let in_repository = || self.repositories.iter().any(|root| path.starts_with(root));
@@ -379,7 +379,7 @@ impl ExecutableFiles<'_> {
     }
 }
 
-/// Directories that git takes for repositories by what is in them.
+/// Directories that git accepts as repositories because of their contents.
 fn repositories(files: &WorkflowFiles) -> Vec<PathBuf> {
     let mut entries: BTreeMap<&Path, BTreeSet<&OsStr>> = BTreeMap::new();
     for path in files.keys().flat_map(|path| Path::new(path).ancestors()) {
@@ -393,12 +393,12 @@ fn repositories(files: &WorkflowFiles) -> Vec<PathBuf> {
     entries.into_iter().filter(|(_, names)| is_one(names)).map(|(root, _)| root.into()).collect()
 }
 
-/// Paths of the host that no workflow begins with and none brings.
+/// Paths of the host that no workflow may read in or write out.
 #[derive(Debug, Clone, Default)]
 pub struct HiddenPaths {
-    /// Names, wherever they are.
+    /// Names, in any directory.
     pub names: Vec<String>,
-    /// Paths from the root.
+    /// Absolute paths.
     pub paths: Vec<PathBuf>,
 }
 

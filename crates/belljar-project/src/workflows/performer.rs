@@ -1,4 +1,4 @@
-//! What performs the tasks of workflows: tools over the bridge, code in cells, sessions.
+//! Performs the tasks of workflows: tool calls, code in cells, sessions.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{Executor, SessionRegistry};
 
-/// Performs tasks.
+/// Performs the tasks of all workflows that this host drives.
 #[derive(Debug)]
 pub(super) struct TaskPerformer {
     pub(super) executor: Executor,
@@ -31,18 +31,18 @@ pub(super) struct TaskPerformer {
     pub(super) options: WorkflowOptions,
     pub(super) engine: Arc<SqliteWorkflowStore>,
     pub(super) tool_facts: ToolFactCache,
-    /// The workflows that are driven here.
+    /// The workflows that this host drives.
     workflows: Mutex<HashMap<String, Arc<DrivenWorkflow>>>,
 }
 
-/// What is tool_facts of a workflow that is driven here.
+/// Data about a workflow that this host drives.
 #[derive(Debug, Default)]
 pub(super) struct DrivenWorkflow {
-    /// Who asked for it.
+    /// Recorded in audit rows and approvals.
     pub(super) caller: String,
-    /// What it may do.
+    /// What its code may do.
     pub(super) permissions: WorkflowPermissions,
-    /// Its sessions.
+    /// Sessions that its tasks have created.
     pub(super) sandboxes: Mutex<Vec<WorkflowSandbox>>,
 }
 
@@ -57,7 +57,7 @@ impl TaskPerformer {
         Self { executor, sessions, options, engine, tool_facts, workflows }
     }
 
-    /// A workflow is going to be driven here.
+    /// Prepares for driving a workflow.
     pub(super) async fn begin(
         &self,
         flow: &str,
@@ -75,7 +75,7 @@ impl TaskPerformer {
         workflows.insert(flow.to_owned(), Arc::new(driven));
     }
 
-    /// It is driven here no more. Its sessions end: who drives it next could not use them.
+    /// Forgets a workflow. Its sessions end: the next host could not use them.
     pub(super) async fn end(&self, flow: &str) {
         let gone = self.workflows.lock().unwrap_or_else(PoisonError::into_inner).remove(flow);
         if let Some(driven) = gone {
@@ -88,7 +88,7 @@ impl TaskPerformer {
         workflows.get(flow).cloned().unwrap_or_default()
     }
 
-    /// Looks up tools, and says which there are not.
+    /// Looks up tools and returns which exist.
     pub(super) async fn look_up(&self, names: &BTreeSet<String>) -> LookupResults {
         match self.executor.bridge() {
             Some(bridge) => self.tool_facts.look_up(bridge, names).await,
@@ -113,14 +113,14 @@ impl TaskPerformer {
         }
     }
 
-    /// Counts a run of a workflow among all others.
+    /// Adds a run of a workflow to the metrics.
     pub(super) fn measure(&self, job: &Job, result: &RunResult, took: Duration) {
         if let (Some(meter), Ok(result)) = (self.executor.meter(), serde_json::to_value(result)) {
             meter.ran(&result, took, &job.flow);
         }
     }
 
-    /// Looks up the tools that a command brings.
+    /// Looks up the tools that a command adds.
     pub(super) async fn look_up_tools_of(&self, command: &WorkflowCommand) {
         if let WorkflowCommand::InjectTasks { tasks } | WorkflowCommand::Replan { tasks, .. } =
             command
@@ -171,11 +171,11 @@ impl Performer for TaskPerformer {
 
     fn is_repeatable(&self, start: &TaskStart) -> bool {
         match &start.work {
-            // One that may wait for a person has a journal of its own.
+            // A call that may wait for a person has its own journal.
             TaskWork::McpTool(call) => {
                 self.tool_facts.get(&call.tool).is_some_and(|fact| fact.repeatable || fact.may_ask)
             }
-            // A run has a journal of its own; a session is gone, which is then told.
+            // A run has its own journal. A lost session is reported by the task.
             TaskWork::CodeExecution(_) => true,
             TaskWork::Sandbox { action } => match action {
                 SandboxAction::Create { .. }
@@ -196,7 +196,7 @@ fn kind(work: &TaskWork) -> &'static str {
     }
 }
 
-/// The language of work that is code, if it says one.
+/// The language of a task with code.
 fn language_of(work: &TaskWork) -> Option<&str> {
     match work {
         TaskWork::McpTool(_) => None,
@@ -211,13 +211,13 @@ fn code_is_off() -> TaskFailure {
     TaskFailure { lasting: true, ..TaskFailure::new("code.off", message) }
 }
 
-/// A failure that another attempt would not change.
+/// The outcome of a failure that a retry would not change.
 pub(super) fn lasting(code: &str, message: impl Into<String>) -> TaskOutcome {
     let failure = TaskFailure { lasting: true, ..TaskFailure::new(code, message) };
     TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) }
 }
 
-/// The outcome of what was stopped.
+/// The outcome of a cancelled task.
 pub(super) fn cancelled(may_have_acted: bool) -> TaskOutcome {
     let failure = TaskFailure { may_have_acted, ..TaskFailure::new("cancelled", "it was stopped") };
     TaskOutcome { read_only: !may_have_acted, ..TaskOutcome::failed(failure) }

@@ -1,6 +1,6 @@
-//! Whose turn it is: so many workflows are driven in the background at once, the others wait in order.
+//! The queue of workflows: a limited number runs in the background, the others wait in order.
 //!
-//! Nothing is lost with the queue: what waits is in the store, and due.
+//! A lost queue loses nothing: waiting workflows are stored and due.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -9,7 +9,7 @@ use std::{
 
 use belljar_workflow::workflow_store::Why;
 
-/// Workflows that are driven in the background, and those that wait for that.
+/// Running and waiting workflows.
 #[derive(Debug, Clone)]
 pub(super) struct DriveQueue {
     most: usize,
@@ -23,7 +23,7 @@ struct QueueState {
 }
 
 impl DriveQueue {
-    /// One in which so many are driven at once, and at least one.
+    /// At most `most` workflows run in parallel, and at least one.
     pub(super) fn new(most: u32) -> Self {
         Self { most: usize::try_from(most.max(1)).unwrap_or(usize::MAX), state: Arc::default() }
     }
@@ -32,7 +32,7 @@ impl DriveQueue {
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts one at the end, unless it is there. What was asked for once is asked for.
+    /// Appends a workflow unless it is queued. A request by a person is remembered.
     pub(super) fn push(&self, id: &str, why: Why) {
         self.with(|state| {
             if let Some((_, known)) = state.waiting.iter_mut().find(|(waiting, _)| waiting == id) {
@@ -45,7 +45,7 @@ impl DriveQueue {
         });
     }
 
-    /// The first that waits, if there is room for it.
+    /// The first waiting workflow, if a slot is free.
     pub(super) fn take_next(&self) -> Option<QueueSlot> {
         self.with(|state| {
             let has_room = state.driven.len() < self.most;
@@ -55,18 +55,18 @@ impl DriveQueue {
         })
     }
 
-    /// How many wait.
+    /// Number of waiting workflows.
     pub(super) fn len(&self) -> usize {
         self.with(|state| state.waiting.len())
     }
 
-    /// The place of one that waits; the first is 1.
+    /// The place of a waiting workflow; the first is 1.
     pub(super) fn position(&self, id: &str) -> Option<usize> {
         self.with(|state| Some(1 + state.waiting.iter().position(|(waiting, _)| waiting == id)?))
     }
 }
 
-/// The turn of a workflow, until it is dropped.
+/// A slot of the queue, free again when it is dropped.
 #[derive(Debug)]
 pub(super) struct QueueSlot {
     queue: DriveQueue,
@@ -104,7 +104,7 @@ mod tests {
         let (first, second) = (queue.take_next().unwrap(), queue.take_next().unwrap());
         assert_eq!((first.id(), second.id()), ("a", "b"));
         assert!(queue.take_next().is_none());
-        // One that is driven does not wait as well.
+        // A running workflow is not queued again.
         queue.push("a", Why::Found);
         assert_eq!((queue.len(), queue.position("c"), queue.position("d")), (2, Some(1), Some(2)));
         assert_eq!((queue.position("a"), queue.position("x")), (None, None));

@@ -1,8 +1,8 @@
-//! Sandbox tasks: sessions that live across the tasks of one workflow, on one host.
+//! Sandbox tasks: sessions shared by the tasks of one workflow, on one host.
 //!
-//! Before a task uses a session, the session is checkpointed, so that a rollback of the workflow can take
-//! back what the task changed in it. A session keeps its newest checkpoints only; a rollback that needs an
-//! older one reports the task as not undone.
+//! A session is checkpointed before a task uses it, so that a rollback of the workflow can undo the
+//! task's changes. A session keeps only its newest checkpoints; a rollback that needs an older one
+//! reports the task as not undone.
 
 use std::{
     sync::{Arc, PoisonError},
@@ -25,16 +25,16 @@ use super::{
 };
 use crate::{Execution, KeptSession, RunDurability, SessionLifetimes, SessionOwner};
 
-/// Destroyed sandboxes of a workflow that are remembered, to be told from those there never were.
+/// Destroyed sandboxes that are remembered, to distinguish them from unknown ones.
 const MOST_REMEMBERED: usize = 1000;
 
-/// A session of a workflow.
+/// A session that a workflow has created.
 #[derive(Debug, Clone)]
 pub(super) struct WorkflowSandbox {
     id: String,
-    /// Whoever uses it: its checkpoint and its run belong together.
+    /// Held during a checkpoint and the run after it, which belong together.
     turn: Arc<AsyncMutex<()>>,
-    /// Whether the workflow has ended it.
+    /// Whether the workflow has destroyed it.
     is_destroyed: bool,
 }
 
@@ -176,7 +176,7 @@ impl TaskPerformer {
         TaskOutcome { read_only: true, ..TaskOutcome::done(json!({ "sandboxes": all })) }
     }
 
-    /// Takes a session back to what it was before a task used it.
+    /// Restores a session to its state before a task used it.
     pub(super) async fn restore_sandbox(
         &self,
         driven: &DrivenWorkflow,
@@ -197,7 +197,7 @@ impl TaskPerformer {
         }
     }
 
-    /// A session of the workflow that lives here, or what became of it.
+    /// A live session of the workflow, or the reason why there is none.
     async fn usable(
         &self,
         driven: &DrivenWorkflow,
@@ -242,7 +242,7 @@ impl DrivenWorkflow {
         all.push(sandbox);
     }
 
-    /// Notes that a sandbox is destroyed; whether it was there.
+    /// Marks a sandbox as destroyed; false if there was none.
     fn mark_destroyed(&self, id: &str) -> bool {
         let mut all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         let own = all.iter_mut().find(|own| own.id == id && !own.is_destroyed);
@@ -254,14 +254,14 @@ impl DrivenWorkflow {
         all.iter().find(|own| own.id == id).cloned()
     }
 
-    /// Those that the workflow has not destroyed.
+    /// The sandboxes that the workflow has not destroyed.
     pub(super) fn live_sandboxes(&self) -> Vec<WorkflowSandbox> {
         let all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter(|own| !own.is_destroyed).cloned().collect()
     }
 }
 
-/// What takes back whatever is done in a session next.
+/// Checkpoints the session, so that the next use can be undone.
 async fn before_use(id: &str, kept: &KeptSession) -> SessionUndo {
     match kept.session.checkpoint().await {
         Ok(point) => {
@@ -280,7 +280,7 @@ fn text(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-/// The report of a use of a sandbox that is not there: the workflow may look at it and go on.
+/// The result of using a sandbox that does not exist. The workflow may handle it.
 fn unusable(
     UnusableSandbox { code, message }: UnusableSandbox,
     may_have_acted: bool,

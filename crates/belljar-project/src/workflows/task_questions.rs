@@ -1,7 +1,8 @@
-//! Calls inside a workflow's code that wait for a person.
+//! Tool calls inside a workflow's code that wait for a person.
 //!
-//! The workflow itself does not wait for them: its task runs. They are questions of the task's run, and
-//! are answered as such; whoever looks at the workflow has to see why it does not go on.
+//! The workflow does not wait for them: its task is running. They are approvals of the task's run
+//! and are decided as such, but a person who looks at the workflow must see why it makes no
+//! progress.
 
 use belljar_store::{Approvals, Store, StoreError};
 use belljar_workflow::Machine;
@@ -9,20 +10,20 @@ use belljar_workflow::Machine;
 use super::code::run_of;
 use crate::now_ms;
 
-/// A call inside the code of a task that waits for a person.
+/// A tool call inside a task's code that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskQuestion {
-    /// The task instance.
+    /// Instance name of the task.
     pub task: String,
-    /// The id of the approval.
+    /// Id of the approval to decide.
     pub id: String,
-    /// The call may have happened, and what is asked is what to make of that.
+    /// Whether the call may have happened already.
     pub is_in_doubt: bool,
-    /// `server__tool`.
+    /// The tool as `server__tool`.
     pub tool: String,
 }
 
-/// The questions that calls inside the tasks of a workflow ask, oldest first.
+/// The pending tool calls inside the tasks of a workflow, oldest first.
 pub async fn task_questions(
     store: &Store,
     machine: &Machine,

@@ -1,7 +1,7 @@
-//! What is known of the tools that workflows name.
+//! Facts about the tools that workflows name.
 //!
-//! Whether a call may be repeated has to be said at once, when its intent is written; so tools are
-//! looked up before a workflow is driven. Of a tool nobody has looked up, the worst is assumed.
+//! Whether a call is repeatable must be known when its intent is written, so tools are looked up
+//! before a workflow is driven. An unknown tool counts as not repeatable.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -14,24 +14,24 @@ use tokio::task::JoinSet;
 
 use super::walk;
 
-/// What is known of one tool.
+/// Facts about one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToolFacts {
-    /// As `server__tool`.
+    /// Qualified name, `server__tool`.
     pub(super) name: String,
-    /// It changes nothing.
+    /// Whether it changes nothing.
     pub(super) read_only: bool,
-    /// Calling it twice does no harm.
+    /// Whether a repeated call does no harm.
     pub(super) repeatable: bool,
-    /// A call may have to wait for a person.
+    /// Whether a call may have to wait for a person.
     pub(super) may_ask: bool,
 }
 
-/// Facts, by the names that workflows use.
+/// Facts by the names that workflows use.
 #[derive(Debug, Default)]
 pub(super) struct ToolFactCache(Mutex<HashMap<String, ToolFacts>>);
 
-/// Which names mean tools; for those that do not, names that are near.
+/// For each name, whether it is a tool; if not, similar names.
 pub(super) type LookupResults = BTreeMap<String, Result<(), Vec<String>>>;
 
 impl ToolFactCache {
@@ -39,9 +39,8 @@ impl ToolFactCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Looks up names that are not known yet, all at once. A server that cannot be asked, or does not
-    /// answer soon, leaves its tools unknown: the call itself will say what is wrong with it, and no
-    /// other task has to wait for that.
+    /// Looks up unknown names in parallel. If a server fails or is slow, its tools stay unknown:
+    /// the call itself will report the error, and no other task has to wait.
     pub(super) async fn look_up(&self, bridge: &Bridge, names: &BTreeSet<String>) -> LookupResults {
         let mut found = LookupResults::new();
         let mut asked = JoinSet::new();
@@ -70,7 +69,7 @@ impl ToolFactCache {
     }
 }
 
-/// Finds everything that is wrong with a workflow, with the tools of a project if they are given.
+/// Finds every fault of a workflow, including unknown tools if a bridge is given.
 pub async fn check_workflow(dag: &Dag, bridge: Option<&Bridge>) -> Result<(), DagFaults> {
     let found = match bridge {
         Some(bridge) => ToolFactCache::default().look_up(bridge, &walk::tools(dag)).await,
@@ -79,7 +78,7 @@ pub async fn check_workflow(dag: &Dag, bridge: Option<&Bridge>) -> Result<(), Da
     check_with(dag, &found)
 }
 
-/// The same, with what is known of its tools.
+/// Checks a workflow with the results of a lookup.
 pub(super) fn check_with(dag: &Dag, found: &LookupResults) -> Result<(), DagFaults> {
     let check_tool = |name: &str| match found.get(name) {
         Some(Err(near)) => Err(near.clone()),
@@ -135,12 +134,12 @@ async fn fact(bridge: &Bridge, tool: &Tool) -> ToolFacts {
     }
 }
 
-/// This tool and no other, and nothing that policy would ask about without asking.
+/// Grants one tool, without skipping any approval.
 pub(super) fn only_tool(name: &str) -> ToolGrants {
     ToolGrants { only: Some(vec![Glob::new(name)]), given: Vec::new() }
 }
 
-/// A tool as `server__tool`, however a workflow writes it.
+/// A tool as `server__tool`, in whatever form a workflow writes it.
 pub(super) fn qualified(servers: &[String], name: &str) -> String {
     match parts(servers, name) {
         (Some(server), tool) => format!("{server}__{tool}"),
@@ -148,7 +147,7 @@ pub(super) fn qualified(servers: &[String], name: &str) -> String {
     }
 }
 
-/// The server that is meant, if it is one there is, and the tool.
+/// Splits a name into a configured server and a tool.
 fn parts<'n>(servers: &[String], name: &'n str) -> (Option<&'n str>, &'n str) {
     for between in [":", "__", ".", "/"] {
         for (at, _) in name.match_indices(between) {

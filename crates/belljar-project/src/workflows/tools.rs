@@ -1,8 +1,8 @@
-//! Tool tasks: one call over the bridge, with policy, approval and audit row like any other.
+//! Tool tasks: one call through the bridge, with policy, approval and audit like any other.
 //!
-//! A call that may have to wait for a person has a journal, so that the question and whether the call has
-//! left outlive the host. Any other goes straight to the bridge: its intent and its outcome are in the
-//! workflow's own journal.
+//! A call that may have to wait for a person has a journal, so that the approval and the fact that
+//! the call was sent outlive the host. Any other call goes directly to the bridge: the workflow's
+//! own journal holds its intent and its outcome.
 
 use std::{
     collections::BTreeSet,
@@ -54,7 +54,7 @@ impl TaskPerformer {
             let message = format!("{name} may change something, so it does not run ahead");
             return lasting("speculation.refused", message);
         }
-        // One that has a journal goes on by it, whatever policy says by now.
+        // A call with a journal continues from it, whatever policy says now.
         let prior = if job.start.again { self.prior_call(job).await } else { PriorCall::None };
         let may_ask = fact.as_ref().is_some_and(|fact| fact.may_ask);
         match prior {
@@ -82,7 +82,7 @@ impl TaskPerformer {
             run_id: run_id(&job.start),
             caller: driven.caller.clone(),
             grants: only_tool(name),
-            // The operator's: a task's own is for the workflow to watch.
+            // The operator's timeout; the workflow watches the task's own.
             tool_timeout: self.options.limits.tool_timeout,
             code: String::new(),
             observer: watch.clone(),
@@ -110,7 +110,7 @@ impl TaskPerformer {
         }
     }
 
-    /// A call that may wait for a person, or did so when its host went away.
+    /// Makes or continues a call that may wait for a person.
     async fn call_durably(
         &self,
         job: &Job,
@@ -126,7 +126,7 @@ impl TaskPerformer {
             tool: name.to_owned(),
             arguments: serde_json::to_vec(&call.arguments).unwrap_or_default(),
             grants: only_tool(name),
-            // The operator's: a task's own is for the workflow to watch.
+            // The operator's timeout; the workflow watches the task's own.
             tool_timeout: self.options.limits.tool_timeout,
             observer: watch.clone(),
         };
@@ -155,7 +155,7 @@ impl TaskPerformer {
         }
     }
 
-    /// A call that a version before this one made by a run of code.
+    /// Continues a call that an older version made by a run of code.
     async fn resume_code_run(
         &self,
         job: &Job,
@@ -170,7 +170,7 @@ impl TaskPerformer {
         outcome
     }
 
-    /// How a call was begun. If nobody can tell, it has a journal.
+    /// How an earlier host made the call. If that cannot be read, assume a journal.
     async fn prior_call(&self, job: &Job) -> PriorCall {
         let Some(store) = self.executor.store() else { return PriorCall::None };
         match store.run(&run_id(&job.start)).await {
@@ -181,17 +181,17 @@ impl TaskPerformer {
     }
 }
 
-/// How a call was begun by a host before this one.
+/// How an earlier host made a call.
 enum PriorCall {
-    /// Without a journal, if at all.
+    /// Without a journal, or not at all.
     None,
-    /// With one.
+    /// With a journal.
     Journaled,
-    /// By a durable run of code.
+    /// As a durable run of code.
     CodeRun,
 }
 
-/// A fault of the bridge, as a failure of a task.
+/// Turns a fault of the bridge into a failure of a task.
 fn failed(fault: ToolFault, is_harmless: bool) -> TaskOutcome {
     let code = fault.code;
     let is_lasting = matches!(
@@ -213,7 +213,7 @@ fn failed(fault: ToolFault, is_harmless: bool) -> TaskOutcome {
     TaskOutcome { read_only: is_harmless, ..TaskOutcome::failed(failure) }
 }
 
-/// Knows whether anything was called that may change something.
+/// Observes whether a call was sent that may change something.
 #[derive(Debug)]
 pub(super) struct Watch {
     then: Arc<dyn Observer>,
@@ -226,12 +226,12 @@ impl Watch {
         Self { then, left: AtomicBool::new(false), acted: AtomicBool::new(false) }
     }
 
-    /// Whether a call has left the host.
+    /// Whether any call was sent.
     pub(super) fn has_left(&self) -> bool {
         self.left.load(Ordering::SeqCst)
     }
 
-    /// Whether one that may change something has.
+    /// Whether a call was sent that may change something.
     pub(super) fn has_acted(&self) -> bool {
         self.acted.load(Ordering::SeqCst)
     }

@@ -1,26 +1,26 @@
-//! Every task of a workflow, however deep it is.
+//! Visits every task of a workflow, however deeply nested.
 
 use std::collections::BTreeSet;
 
 use belljar_workflow::{Action, Compensation, Dag, OnError, SandboxAction, Task};
 
-/// How deep containers are looked into; `check` refuses what is deeper.
+/// How deep nested tasks are searched; `check` refuses deeper ones.
 const DEPTH: usize = 32;
 
-/// Something a task does.
+/// Something that a task needs.
 pub(super) enum TaskNeed<'d> {
-    /// It calls this tool.
+    /// A tool that it calls.
     Tool(&'d str),
-    /// It runs code in this language, if it says which.
+    /// The language of its code; empty if it names none.
     Code(&'d str),
 }
 
-/// Calls `look` for whatever the tasks do, with the task it is in.
+/// Calls `look` for every need of the tasks, with the task's id.
 pub(super) fn each<'d>(tasks: &'d [Task], look: &mut dyn FnMut(&'d str, TaskNeed<'d>)) {
     deep(tasks, look, 0);
 }
 
-/// The tools that are named.
+/// The tools that a workflow names.
 pub(super) fn tools(dag: &Dag) -> BTreeSet<String> {
     tools_of(&dag.tasks)
 }
@@ -36,7 +36,7 @@ pub(super) fn tools_of(tasks: &[Task]) -> BTreeSet<String> {
     found
 }
 
-/// The first task with code in a language for which this holds.
+/// The first task with code in a language that `is_it` accepts.
 pub(super) fn first_code(tasks: &[Task], is_it: impl Fn(&str) -> bool) -> Option<String> {
     let mut found = None;
     each(tasks, &mut |task, need| {

@@ -1,7 +1,7 @@
-//! What a model may not ask of a workflow: to decide for a person, or to go around their decision.
+//! What a model may not do with a workflow: decide for a person, or bypass a person's decision.
 //!
-//! A decision that is not open when the model asks is refused here, not passed on: it may be open, and
-//! a person's, by the time the command is taken.
+//! A decision that is not open yet is refused too: by the time the command is applied, it may be
+//! open and a person's.
 
 use belljar_server::WorkflowApiError;
 use belljar_workflow::{
@@ -9,10 +9,10 @@ use belljar_workflow::{
     WorkflowCommand,
 };
 
-/// How deep containers are looked into; `check` refuses what is deeper.
+/// How deep nested tasks are searched; `check` refuses deeper ones.
 const DEPTH: usize = 32;
 
-/// Refuses what is a person's.
+/// Refuses a command that only a person may send.
 pub(super) fn check(machine: &Machine, command: &WorkflowCommand) -> Result<(), WorkflowApiError> {
     match command {
         WorkflowCommand::Approve { decision, .. }
@@ -26,7 +26,7 @@ pub(super) fn check(machine: &Machine, command: &WorkflowCommand) -> Result<(), 
         WorkflowCommand::Skip { task } => around(machine, "skip", task),
         WorkflowCommand::ModifyArgs { task, .. } => around(machine, "modify-args", task),
         WorkflowCommand::Replan { .. } => around(machine, "replan", "FILE"),
-        // What is added may change what was decided about; what is gone back to may be done again.
+        // Added tasks may change what was decided about; a rollback may repeat it.
         WorkflowCommand::InjectTasks { .. } => around(machine, "inject-tasks", "FILE"),
         WorkflowCommand::RollBack { to } => around(machine, "rollback --to", &to.to_string()),
         WorkflowCommand::Abort { .. } | WorkflowCommand::Pause | WorkflowCommand::Continue => {
@@ -55,7 +55,7 @@ fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowApiError> {
     }
 }
 
-/// Changing what runs would leave a person's decision behind, or what they decided about.
+/// Refuses a change to a workflow with a person's decisions: it could bypass them.
 fn around(machine: &Machine, what: &str, task: &str) -> Result<(), WorkflowApiError> {
     let is_open = machine.decisions().iter().any(|one| one.by == Decider::Human);
     if !is_open && !asks_a_person(&machine.dag(), 0) {
@@ -81,7 +81,7 @@ fn asks_a_person(dag: &Dag, depth: usize) -> bool {
 }
 
 fn any(tasks: &[Task], depth: usize) -> bool {
-    // What is too deep to be looked into may ask.
+    // Tasks too deep to search may ask a person.
     depth > DEPTH || tasks.iter().any(|task| one(task, depth))
 }
 

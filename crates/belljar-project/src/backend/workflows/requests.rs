@@ -1,14 +1,14 @@
-//! What clients send, made into workflows and commands.
+//! Reads workflows and commands that clients send.
 
 use belljar_server::{WorkflowApiError, WorkflowSource};
 use belljar_workflow::{Dag, Task, WorkflowCommand};
 use belljar_workflow_formats::{self as formats, CodeExecution, FormatOptions};
 use serde_json::{Map, Value, json};
 
-/// What faults call a workflow that has no file.
+/// The file name in faults of a workflow that came without a file.
 const NAME: &str = "workflow";
 
-/// Reads a workflow, with what is tolerated in it. It has code only if the operator says so.
+/// Reads a workflow, with its warnings. Code is accepted only if the operator allows it.
 pub(super) fn workflow(
     written: WorkflowSource,
     code: CodeExecution,
@@ -28,7 +28,7 @@ pub(super) fn workflow(
     Ok((read.dag, warnings))
 }
 
-/// Lines of what was sent as an object are nobody's.
+/// A fault of a workflow sent as JSON is shown without a line: the client never saw the lines.
 fn in_words(fault: &formats::FileFault, is_json: bool) -> String {
     if !is_json {
         return fault.to_string();
@@ -38,7 +38,7 @@ fn in_words(fault: &formats::FileFault, is_json: bool) -> String {
     format!("{node}{}{help}", fault.message)
 }
 
-/// Reads a command; a field that it does not take is refused.
+/// Reads a command; unknown fields are refused.
 pub(super) fn command(mut given: Map<String, Value>) -> Result<WorkflowCommand, WorkflowApiError> {
     let bad = |why: String| WorkflowApiError::BadCommand { why };
     let name = given.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -58,10 +58,10 @@ pub(super) fn command(mut given: Map<String, Value>) -> Result<WorkflowCommand, 
     }
 }
 
-/// Tasks as workflows have them, which may depend on tasks that are not among them.
+/// Reads tasks in the format of workflow files. They may depend on tasks of the running workflow.
 fn read_tasks(given: &[Value]) -> Result<Vec<Task>, WorkflowApiError> {
     let text = json!({"tasks": given}).to_string();
-    // Whether code may be among them is in the workflow's own terms.
+    // The workflow's own permissions decide whether code may run.
     let options = FormatOptions { code: CodeExecution::WithShell };
     formats::read_tasks(NAME, &text, &options).map_err(|faults| {
         let told = |fault: &formats::FileFault| in_words(fault, true);

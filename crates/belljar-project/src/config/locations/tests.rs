@@ -16,7 +16,7 @@ fn the_project_is_the_nearest_directory_with_anything_in_it() {
         current: Some(current.to_owned()),
         ..ConfigLocations::default()
     };
-    // Nothing up to the root of a test machine, one hopes.
+    // Assumes that no directory above the test machine's temporary directory is a project.
     assert_eq!(locations(&deep).root().unwrap(), Some(deep.clone()));
     fs::create_dir(top.path().join(".belljar")).unwrap();
     assert_eq!(locations(&deep).root().unwrap().as_deref(), Some(top.path()));
@@ -40,7 +40,7 @@ fn s3_what_belongs_to_a_stranger_is_passed_over_and_told() {
     fs::create_dir(&state).unwrap();
     assert_eq!(locations.servers_file().unwrap().as_ref(), Some(&file));
     assert_eq!(locations.untrusted_files().len(), 0);
-    // Only root gives things away.
+    // Only root can change a file's owner.
     let owner = rustix::process::geteuid().as_raw();
     if lchown(&file, Some(owner + 1), None).is_ok() {
         lchown(&state, Some(owner + 1), None).unwrap();

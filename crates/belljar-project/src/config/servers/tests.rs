@@ -1,4 +1,4 @@
-//! D1: which file says what a server is.
+//! D1: which file defines a server.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -84,7 +84,7 @@ fn d1_an_amendment_of_nothing_is_still_told_about() {
     assert_eq!(commands(&servers), [("typo", "")]);
 }
 
-/// A server of the user's own has the user's credentials: a project takes from it, and adds nothing.
+/// The user's servers have the user's credentials: a project may restrict them and add nothing.
 #[test]
 fn d1_a_project_only_takes_from_a_server_of_the_user() {
     let user = "[mcp_servers.a]\ncommand = 'user'\ntimeout = 9\nmax_concurrent = 2\n";
@@ -107,11 +107,11 @@ fn d1_a_project_only_takes_from_a_server_of_the_user() {
         let project = format!("[mcp_servers.a]\n{line}\n");
         let error = try_merged(user, r#"{"mcpServers": {}}"#, &project).expect_err(key);
         assert_eq!(error.key, key);
-        // The control: of its own server a project says what it likes.
+        // Control: a project may change its own server.
         let own = format!("[mcp_servers.b]\n{line}\n");
         try_merged(user, r#"{"mcpServers": {"b": {"command": "x"}}}"#, &own).expect(key);
     }
-    // One of its own takes nothing of the user's over with the name.
+    // A server with a definition of its own takes over nothing from the user's.
     let user = "[mcp_servers.a]\ncommand = 'user'\nenv = {TOKEN = 'secret'}\n";
     let raw = &merged(user, r#"{"mcpServers": {"a": {"command": "other"}}}"#, "")["a"].raw;
     assert_eq!((raw.command.as_deref(), raw.env.len()), (Some("other"), 0));
@@ -128,7 +128,7 @@ fn s5_servers_of_a_directory_above_are_not_the_projects() {
     };
     assert_eq!(owners("/project/clone", "timeout = 1"), Ok(ServerOrigin::Outside));
     assert!(owners("/project/clone", "trusted = true").is_err());
-    // Controls: beside it, above it, and one whose name only begins alike.
+    // Controls: beside the project, above it, and a directory whose name only starts alike.
     for root in ["/project", "/", "/project-2/x"] {
         assert_eq!(owners(root, "trusted = true"), Ok(ServerOrigin::Project), "{root}");
     }

@@ -1,4 +1,4 @@
-//! A model neither decides for a person nor goes around them.
+//! A model neither decides for a person nor bypasses a decision.
 
 use belljar_workflow::{InputKind, MachineInput};
 use belljar_workflow_formats as formats;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-/// A workflow that has begun.
+/// A workflow that has started.
 fn begun(workflow: &Value) -> Machine {
     let read =
         formats::read("test", &workflow.to_string(), &formats::FormatOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! What is read from what clients send.
+//! Reading workflows and commands that clients send.
 
 use super::*;
 
