@@ -245,7 +245,12 @@ impl Backend for ProjectBackend {
         arguments: Map<String, Value>,
         observer: RunReporter,
     ) -> Value {
-        let Some(bridge) = self.executor.bridge() else { return tool_error("there are no tools") };
+        let Some(bridge) = self.executor.bridge() else {
+            return tool_error(
+                "this project has no \
+                                                                            tools",
+            );
+        };
         let id = run_id();
         observer.started(&id);
         let context = RunContext {
@@ -279,7 +284,11 @@ async fn chosen_tools(bridge: &Bridge, chosen: &[Glob]) -> Vec<Tool> {
         (catalogue, failures) = bridge.catalogue_within(PASSED_IN).await;
     }
     for failure in failures {
-        tracing::warn!(error = &failure as &dyn std::error::Error, "no tools to pass");
+        tracing::warn!(
+            error = &failure as &dyn std::error::Error,
+            "cannot list the tools of a \
+                                                                    server to pass through"
+        );
     }
     catalogue.tools().iter().filter(is_chosen).cloned().collect()
 }

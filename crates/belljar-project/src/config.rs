@@ -40,7 +40,7 @@ pub enum SettingsError {
     #[error(transparent)]
     Untrusted(#[from] UntrustedPath),
     /// A `belljar.toml` cannot be read.
-    #[error("could not read the configuration {path}", path = .path.display())]
+    #[error("cannot read the configuration {path}", path = .path.display())]
     Unreadable {
         /// Path of the configuration file.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum SettingsError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A `belljar.toml` is not valid TOML, or has an unknown key.
-    #[error("the configuration {path} is not valid", path = .path.display())]
+    #[error("invalid configuration {path}", path = .path.display())]
     Invalid {
         /// Path of the configuration file.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub enum SettingsError {
     #[error(transparent)]
     Value(#[from] ConfigError),
     /// A `.mcp.json` cannot be read.
-    #[error("could not read {path}", path = .path.display())]
+    #[error("cannot read {path}", path = .path.display())]
     ServersUnreadable {
         /// Path of the server file.
         path: PathBuf,

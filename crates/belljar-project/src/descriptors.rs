@@ -8,6 +8,6 @@ pub fn allow_many() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::debug!(%error, "no more descriptors than before");
+        tracing::debug!(%error, "cannot raise the limit of open files");
     }
 }

@@ -34,7 +34,7 @@ impl MachineEngines {
 
     fn bash(&self) -> Result<EngineLaunch, String> {
         let bash = software::command("bash")
-            .ok_or("bash is not on this machine: install it (Debian: apt-get install bash)")?;
+            .ok_or("bash is not installed on this machine (Debian: apt-get install bash)")?;
         let mut view = software::view();
         for name in DEFAULT_COMMANDS {
             if let Some(program) = software::command(name) {

@@ -137,7 +137,10 @@ impl Executor {
     pub fn new(sandbox: Sandbox, bridge: Option<Bridge>, store: Option<Store>) -> Self {
         let state = store.as_ref().and_then(|store| store.path().parent());
         let liveness = state.and_then(|state| {
-            let failed = |error: &std::io::Error| tracing::warn!(%error, "not shown as alive");
+            let failed = |error: &std::io::Error| {
+                tracing::warn!(%error, "cannot announce this \
+                                                                          process to other hosts")
+            };
             announce_process(state).inspect_err(failed).ok()
         });
         let (active_runs, meter) = (ActiveIds::default(), Arc::default());
@@ -238,7 +241,7 @@ impl Executor {
         if execution.durability == RunDurability::Always {
             let message = "a run in a session cannot be durable";
             let error = RunError::new(ErrorCode::RequestInvalid, message)
-                .with_hint("leave `durable` out, or leave the session out");
+                .with_hint("omit `durable`, or run without a session");
             return RunResult { id, ..unrun(Status::Failed, error) };
         }
         self.inject(&mut execution).await;

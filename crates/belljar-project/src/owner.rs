@@ -108,7 +108,7 @@ fn lock_file(path: PathBuf) -> io::Result<LivenessLock> {
             return Ok(LivenessLock { path, _lock: file });
         }
     }
-    Err(io::Error::other("its file was removed again and again"))
+    Err(io::Error::other("another process keeps removing the lock file"))
 }
 
 /// Removes files without a lock.

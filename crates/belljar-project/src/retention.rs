@@ -137,7 +137,7 @@ impl RecordCollector {
                 Ok(_) => {}
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "old records were not removed");
+                    tracing::warn!(error, "cannot remove old records");
                 }
             }
         }
@@ -196,7 +196,7 @@ impl RecordCollector {
         };
         if let Err(error) = rewritten.await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "the store was not rewritten, so its file does not shrink");
+            tracing::warn!(error, "cannot rewrite the store, so its file does not shrink");
         }
     }
 

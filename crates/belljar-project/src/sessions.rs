@@ -81,7 +81,7 @@ pub struct SessionLifetimes {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SessionLookupError {
     /// No session with this id is known.
-    #[error("no session is called {0}")]
+    #[error("there is no session {0}")]
     Unknown(String),
     /// The session has ended.
     #[error("session {id} has ended: {}", ending.message)]
@@ -182,7 +182,7 @@ impl SessionRegistry {
             let rows = new.iter().map(row).collect();
             if let Err(error) = store.begin_sessions(rows).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "a session was not written down");
+                tracing::warn!(error, "cannot save a session");
             }
         }
         for kept in new {
@@ -205,7 +205,7 @@ impl RegistryInner {
             Some(end) => Some(Ending { code: end.code, message: end.reason }),
             // A live host has the session.
             None if is_owner_alive(&record.began.owner) => None,
-            None => Some(host_ended("the host that kept it has ended")),
+            None => Some(host_ended("its host has ended")),
         }
     }
 
@@ -228,7 +228,7 @@ impl RegistryInner {
         let end = SessionEnd { code, reason, at_ms: now_ms() };
         if let Err(error) = store.end_session(&info.id, last_used_ms, end).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, id = info.id, "a session's end was not written down");
+            tracing::warn!(error, id = info.id, "cannot save the end of a session");
         }
     }
 }
@@ -249,7 +249,7 @@ impl KeptSession {
         let ending = |code: &str, message: String| Ending { code: code.to_owned(), message };
         let Some(life) = self.lifetime.checked_sub(age).filter(|left| !left.is_zero()) else {
             let limit = self.lifetime.as_secs();
-            return Err(ending("lifetime", format!("its {limit} s of life were over")));
+            return Err(ending("lifetime", format!("its lifetime of {limit} s was over")));
         };
         if info.waiting > 0 {
             return Ok(life.min(self.idle));
@@ -259,7 +259,7 @@ impl KeptSession {
             Some(left) => Ok(left.min(life)),
             None => {
                 let limit = self.idle.as_secs();
-                Err(ending("idle", format!("nothing was asked of it for {limit} s")))
+                Err(ending("idle", format!("it was unused for {limit} s")))
             }
         }
     }
@@ -291,11 +291,11 @@ async fn close_orphans(store: &Store) {
         if is_owner_alive(&began.owner) || is_owner_this_process(&began.owner) {
             continue;
         }
-        let Ending { code, message } = host_ended("the host that kept it has ended");
+        let Ending { code, message } = host_ended("its host has ended");
         let end = SessionEnd { code, reason: message, at_ms: now_ms() };
         if let Err(error) = store.end_session(&began.id, last_used_ms, end).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, id = began.id, "a session's end was not written down");
+            tracing::warn!(error, id = began.id, "cannot save the end of a session");
         }
     }
 }

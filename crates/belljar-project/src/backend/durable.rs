@@ -106,7 +106,7 @@ impl ProjectBackend {
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "runs were not looked for"
+                    "cannot list unfinished runs"
                 );
                 return Vec::new();
             }
@@ -132,7 +132,7 @@ impl ProjectBackend {
                 self.adoption.pause(id);
                 if !matches!(error, ResumeError::StillRunning { .. }) {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, id, "a run was not taken up");
+                    tracing::warn!(error, id, "cannot resume a run");
                 }
                 return None;
             }
@@ -161,11 +161,7 @@ impl ProjectBackend {
             }
             Ok(EndRunOutcome::Elsewhere) => EndRun::Elsewhere,
             Err(error) => {
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    id,
-                    "a run was not ended"
-                );
+                tracing::error!(error = &error as &dyn std::error::Error, id, "cannot abort a run");
                 EndRun::Elsewhere
             }
         }
@@ -226,16 +222,20 @@ fn unfinished_report(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: b
 fn message(run: &RunSummary, status: &str, goes_on: bool) -> Option<String> {
     let id = &run.id;
     match status {
-        "aborted" => Some(format!("It was ended; a person can run `belljar resume {id}`.")),
+        "aborted" => Some(format!(
+            "The run was aborted. A person can resume it: `belljar resume \
+                                   {id}`."
+        )),
         "interrupted" if run.vain >= MAX_FAILED_RESUMES => Some(format!(
-            "{} hosts in a row ended while they had it, and it got no further: it is left alone. Look \
-             at what it does, then `belljar resume {id}`.",
+            "{} hosts in a row ended during this run, and it made no progress, so hosts leave it \
+             alone. Check its code, then resume it: `belljar resume {id}`.",
             run.vain
         )),
-        "interrupted" => Some("It was interrupted, and goes on by itself.".to_owned()),
-        "in_doubt" | "approval_required" if !goes_on && run.durable => {
-            Some(format!("It stopped, and is tried again now and then; `belljar resume {id}`."))
-        }
+        "interrupted" => Some("The run was interrupted and resumes by itself.".to_owned()),
+        "in_doubt" | "approval_required" if !goes_on && run.durable => Some(format!(
+            "The run stopped and is retried from time to time. To retry now: \
+                          `belljar resume {id}`."
+        )),
         _ => None,
     }
 }

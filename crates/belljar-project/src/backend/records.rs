@@ -39,7 +39,7 @@ impl Records for ProjectBackend {
         // Without the path: the health endpoint answers anybody.
         let is_moved = matches!(refused, StoreError::Unusable { trouble: Trouble::Moved, .. });
         Some(match is_moved {
-            true => "the store was deleted or replaced; start the host again".to_owned(),
+            true => "the store was deleted or replaced; restart the host".to_owned(),
             false => "the store cannot be written".to_owned(),
         })
     }
@@ -102,6 +102,6 @@ fn unsigned(number: i64) -> u64 {
 }
 
 fn records_error(error: StoreError) -> RecordsError {
-    tracing::error!(error = &error as &dyn std::error::Error, "the store was not read");
+    tracing::error!(error = &error as &dyn std::error::Error, "cannot read the store");
     RecordsError { message: error.to_string() }
 }

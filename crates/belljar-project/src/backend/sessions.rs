@@ -26,7 +26,7 @@ impl Sessions for ProjectBackend {
         if workspace.as_ref().is_some_and(|workspace| workspace.commit) {
             return Err(SessionError::Refused {
                 why: "a session's workspace is never committed".to_owned(),
-                hint: Some("leave `commit` out, and fetch what it made from its files".to_owned()),
+                hint: Some("omit `commit`, and download the session's files instead".to_owned()),
             });
         }
         let made = belljar_runtime::SessionRequest {
@@ -99,7 +99,7 @@ impl Sessions for ProjectBackend {
     ) -> Result<Vec<String>, SessionError> {
         if count == 0 || count > MAX_FORKS {
             return Err(SessionError::Refused {
-                why: format!("a session is forked into 1 to {MAX_FORKS} at a time"),
+                why: format!("`count` must be from 1 to {MAX_FORKS}"),
                 hint: None,
             });
         }
@@ -187,8 +187,11 @@ fn limit_of_session(asked: &belljar_server::Limits) -> Option<RunError> {
         ("inodes", asked.inodes.is_some()),
     ];
     let (name, _) = of_session.into_iter().find(|(_, is_asked)| *is_asked)?;
-    let message = format!("`{name}` is a limit of the whole session; a run in it cannot change it");
-    let hint = "set it when you create the session, and leave it out of its runs";
+    let message = format!(
+        "`{name}` is a limit of the whole session; a single run cannot change \
+                           it"
+    );
+    let hint = "set it when you create the session, and omit it in its runs";
     Some(RunError::new(ErrorCode::RequestInvalid, message).with_hint(hint))
 }
 
@@ -268,13 +271,13 @@ fn no_file(id: &str, path: &str, error: FileError) -> SessionError {
         FileError::Missing => SessionError::UnknownFile { path: path.to_owned() },
         FileError::NotEmpty => SessionError::Busy {
             why: format!("{path} is a directory that is not empty"),
-            hint: Some("delete what is in it first".to_owned()),
+            hint: Some("delete its contents first".to_owned()),
         },
         FileError::TooLarge(most_bytes) => {
             SessionError::TooLarge { what: path.to_owned(), most_bytes }
         }
         FileError::Content(error) => {
-            SessionError::Refused { why: format!("the content broke off: {error}"), hint: None }
+            SessionError::Refused { why: format!("the upload ended early: {error}"), hint: None }
         }
         FileError::Refused(error) => file_refused(&error),
     }
@@ -284,11 +287,15 @@ fn no_file(id: &str, path: &str, error: FileError) -> SessionError {
 fn file_refused(error: &std::io::Error) -> SessionError {
     let kind = error.kind();
     if kind == std::io::ErrorKind::PermissionDenied {
-        return SessionError::BadPath { why: "the code has closed it".to_owned() };
+        return SessionError::BadPath {
+            why: "the session's code has removed the permission to \
+                                             access it"
+                .to_owned(),
+        };
     }
     if matches!(kind, std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
-        let why = "the session has no room for it left".to_owned();
-        let hint = Some("delete what is not needed, or make it with more disk".to_owned());
+        let why = "the session's disk is full".to_owned();
+        let hint = Some("delete files, or create a session with a larger `disk` limit".to_owned());
         return SessionError::Refused { why, hint };
     }
     SessionError::Failed { message: error.to_string() }

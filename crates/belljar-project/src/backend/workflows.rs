@@ -79,7 +79,7 @@ impl ProjectBackend {
             ..WorkflowOptions::new(permissions.limits, scratch)
         };
         let made = ProjectWorkflows::new(executor.clone(), sessions.clone(), options).await;
-        made.inspect_err(|error| tracing::warn!(%error, "there are no workflows")).ok()
+        made.inspect_err(|error| tracing::warn!(%error, "cannot offer workflows")).ok()
     }
 
     /// Drives workflows of dead hosts and due workflows of this one, until `stop` is cancelled.
@@ -294,9 +294,7 @@ fn workflow_error(error: ProjectWorkflowError) -> WorkflowApiError {
         })) => WorkflowApiError::NotOver { id: flow },
         error @ (ProjectWorkflowError::Files { .. } | ProjectWorkflowError::Workflow(_)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "a workflow failed");
-            WorkflowApiError::Failed {
-                message: "the workflow could not be read or kept".to_owned(),
-            }
+            WorkflowApiError::Failed { message: "cannot read or save the workflow".to_owned() }
         }
     }
 }

@@ -174,7 +174,7 @@ impl Visitor<'_> for QuantityVisitor {
     type Value = RawQuantity;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a number, or a text with a unit such as \"30s\" or \"512MiB\"")
+        formatter.write_str("a number, or a string with a unit such as \"30s\" or \"512MiB\"")
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<RawQuantity, E> {
@@ -334,7 +334,7 @@ impl RawConfig {
             line: self.line_of(offset),
             section,
             key,
-            reason: "only the user's own belljar.toml may say this, not a project's".to_owned(),
+            reason: "allowed only in the user's own belljar.toml, not in a project's".to_owned(),
         }
     }
 
@@ -345,7 +345,10 @@ impl RawConfig {
         match names.unlisted() {
             None => Ok(value.get_ref().clone()),
             Some(name) => {
-                let reason = format!("the host does not execute {name:?} by itself");
+                let reason = format!(
+                    "{name:?} is not in the list of names that the host executes \
+                                      (docs/files.md)"
+                );
                 Err(self.not_executable(value, reason))
             }
         }
@@ -355,7 +358,7 @@ impl RawConfig {
     /// executed.
     pub(super) fn refuse_commit_executable(&self) -> Result<(), ConfigError> {
         let Some(value) = &self.file.workspace.commit_executable else { return Ok(()) };
-        let reason = "only the user's own belljar.toml may say this, not a project's".to_owned();
+        let reason = "allowed only in the user's own belljar.toml, not in a project's".to_owned();
         Err(self.not_executable(value, reason))
     }
 

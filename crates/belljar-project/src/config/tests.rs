@@ -215,7 +215,10 @@ fn o1_the_operator_says_what_is_kept_and_a_project_does_not() {
         ("[retention]\nmax_size = 1\n", "retention.max_size"),
     ] {
         let refused = resolve("", project).unwrap_err();
-        assert!(refused.contains(&format!("line 2: {told}: only the user's own")), "{refused}");
+        assert!(
+            refused.contains(&format!("line 2: {told}: allowed only in the user's own")),
+            "{refused}"
+        );
     }
     let odd = resolve("[retention]\nruns_days = \"always\"\n", "").unwrap_err();
     assert!(odd.contains("retention.runs_days"), "{odd}");
@@ -230,7 +233,10 @@ fn reliability_7_only_the_user_gives_audit_rows_up() {
     assert_eq!(audit(&says(false), ""), AuditTiming::BeforeEffects);
     assert_eq!(audit(&says(true), ""), AuditTiming::Behind);
     let refused = resolve("", &says(true)).unwrap_err();
-    assert!(refused.contains("line 2: audit.lose_rows_on_crash: only the user's"), "{refused}");
+    assert!(
+        refused.contains("line 2: audit.lose_rows_on_crash: allowed only in the user's"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -261,6 +267,6 @@ fn a6_unknown_keys_are_rejected_with_their_line() {
       |
     2 | memory = true
       |          ^^^^
-    invalid type: boolean `true`, expected a number, or a text with a unit such as "30s" or "512MiB"
+    invalid type: boolean `true`, expected a number, or a string with a unit such as "30s" or "512MiB"
     "#);
 }

@@ -109,8 +109,8 @@ impl fmt::Display for IgnoredRule {
         let Self { file, rule, servers } = self;
         write!(
             to,
-            "{}: allow {rule} does not count for {}, which this project does not define; allow it in \
-             your own belljar.toml",
+            "{}: allow {rule} does not apply to {}, which this project does not define; allow it \
+             in your own belljar.toml",
             file.display(),
             servers.join(", "),
         )

@@ -51,7 +51,7 @@ pub(super) struct FoundPython {
 /// The first usable `python3` in `PATH`.
 pub(super) fn find() -> Result<FoundPython, String> {
     let path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    let mut reason = "no python3 on the path".to_owned();
+    let mut reason = "no python3 in PATH".to_owned();
     for directory in env::split_paths(&path) {
         let program = directory.join("python3");
         if !program.is_file() {
@@ -63,7 +63,7 @@ pub(super) fn find() -> Result<FoundPython, String> {
         }
     }
     Err(format!(
-        "Python is not usable on this machine ({reason}): install python3, 3.9 or newer (Debian: \
+        "no usable Python on this machine ({reason}): install python3 3.9 or newer (Debian: \
          apt-get install python3)"
     ))
 }
@@ -79,18 +79,21 @@ fn ask(program: &Path) -> Result<FoundPython, String> {
         .map_err(|error| error.to_string())?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(said.lines().last().unwrap_or("it fails").to_owned());
+        return Err(said.lines().last().unwrap_or("it failed without a message").to_owned());
     }
     let found: FoundPython =
         serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
     if found.version < OLDEST {
-        return Err(format!("it is {}.{}", found.version.0, found.version.1));
+        return Err(format!("version {}.{} is too old", found.version.0, found.version.1));
     }
     let needed = [&found.program, &found.library];
     if let Some(hidden) =
         needed.into_iter().find(|path| CELLS_OWN.iter().any(|own| path.starts_with(own)))
     {
-        return Err(format!("{} is where cells have files of their own", hidden.display()));
+        return Err(format!(
+            "{} is hidden inside cells; install Python elsewhere",
+            hidden.display()
+        ));
     }
     if !found.has_ctypes {
         return Err("it was built without ctypes (install libffi and build it again)".to_owned());

@@ -67,7 +67,11 @@ async fn summary(run_id: &str, json: &str, budget: usize, store: Option<&Store>)
             match store.put_run_blob(run_id, bytes, "application/json", now_ms()).await {
                 Ok(id) => Some(id),
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "not stored");
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "cannot store a \
+                                                                               large value"
+                    );
                     None
                 }
             }
@@ -84,8 +88,9 @@ async fn summary(run_id: &str, json: &str, budget: usize, store: Option<&Store>)
         "schema": bounded_schema(&value, budget / PREVIEW_SHARE),
         "preview": preview(&value, budget / PREVIEW_SHARE),
         "note": match &handle {
-            Some(_) => "The value is over the output budget. In code, load(handle) gives all of it.",
-            None => "The value is over the output budget and could not be stored: return less.",
+            Some(_) => "The value exceeds the output budget. In code, load(handle) returns all of \
+                        it.",
+            None => "The value exceeds the output budget and could not be stored: return less.",
         },
     });
     if let (Some(count), Some(fields)) = (count(json), summary.as_object_mut()) {

@@ -43,10 +43,10 @@ pub enum ResumeError {
     #[error("there is no run {0}")]
     Unknown(String),
     /// The run kept no journal.
-    #[error("run {0} is not durable, so nothing is known of what it did")]
+    #[error("run {0} is not durable, so it has no journal to resume from")]
     NotDurable(String),
     /// Another process runs it.
-    #[error("run {id} is still running, in process {process}")]
+    #[error("run {id} is still running in process {process}")]
     StillRunning {
         /// Id of the run.
         id: String,
@@ -54,7 +54,7 @@ pub enum ResumeError {
         process: String,
     },
     /// The stored request cannot be read.
-    #[error("what is kept of run {id} cannot be read: {source}")]
+    #[error("cannot read the stored request of run {id}: {source}")]
     Unreadable {
         /// Id of the run.
         id: String,
@@ -83,7 +83,7 @@ impl Executor {
         // Before it is in the store: another thread must not find it there and take it for
         // abandoned.
         let Some(active) = self.active_runs.enter(&id) else {
-            return not_durable(id, "a run of this name is under way");
+            return not_durable(id, "a run with this id is active");
         };
         let begun = async {
             let run = NewRun {
@@ -204,7 +204,7 @@ impl Executor {
             observer,
         };
         let Some(bridge) = &self.bridge else {
-            return not_durable(id, "there is no bridge to keep a journal of");
+            return not_durable(id, "there is no tool bridge to record in a journal");
         };
         let began_ms = durable.now_ms;
         let (tools, far) = ToolLink::pair(Some(durable));
@@ -258,7 +258,11 @@ impl Executor {
         };
         if let Err(error) = end.write(store, lease).await {
             // The calls are in the journal; only the end is missing.
-            tracing::error!(error = &error as &dyn std::error::Error, "a run's end was not kept");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot save the end of a \
+                                                                       run"
+            );
             end.retry_write(store, lease, &error);
         }
         result
@@ -271,7 +275,7 @@ impl Executor {
             return result;
         }
         let error = RunError::new(ErrorCode::RunInterrupted, "the host stopped")
-            .with_hint("nothing is lost: the next host goes on with the run, under the same id");
+            .with_hint("nothing is lost: the next host resumes the run with the same id");
         RunResult { status: Status::Interrupted, error: Some(error), ..result }
     }
 
@@ -389,7 +393,7 @@ impl Drop for AbandonGuard {
 }
 
 fn not_durable(id: String, why: &str) -> RunResult {
-    let message = format!("the run could not be made durable, so it was not started: {why}");
+    let message = format!("cannot make the run durable, so it was not started: {why}");
     let error = RunError::new(ErrorCode::SandboxFailed, message);
     RunResult { id, ..unrun(Status::Failed, error) }
 }

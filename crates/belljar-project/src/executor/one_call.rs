@@ -54,7 +54,7 @@ impl Executor {
     /// Makes a call or continues it. A dropped future can be continued later.
     pub(crate) async fn call_once(&self, call: OneCall) -> OneCallEnd {
         let (Some(bridge), Some(store)) = (&self.bridge, &self.store) else {
-            return OneCallEnd::Lost("there is no bridge to keep a journal of".to_owned());
+            return OneCallEnd::Lost("there is no tool bridge to record in a journal".to_owned());
         };
         let (lease, has_ended) = match self.lease_of(store, &call).await {
             Ok(lease) => lease,

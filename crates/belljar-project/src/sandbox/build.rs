@@ -41,12 +41,12 @@ pub fn init() {
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// [`init`] was not called, so the program cannot become its own zygote.
-    #[error("belljar_project::init() must be the first line of main, before a sandbox is made")]
+    #[error("call belljar_project::init() in the first line of main, before a sandbox is built")]
     NotInitialised,
     /// This process was started as a zygote, but its `main` did not call [`init`] first.
     #[error(
-        "this process was started as a zygote but ran on as a program: \
-         belljar_project::init() must be the first line of main"
+        "this process was started as a zygote but its main went on; call belljar_project::init() \
+         in the first line of main"
     )]
     InsideZygote,
     /// This machine could not confine the zygote.

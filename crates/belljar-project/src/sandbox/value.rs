@@ -11,7 +11,7 @@ pub enum ValueError {
     #[error("the run failed: {}", describe(.0.as_deref()))]
     Failed(Option<Box<RunError>>),
     /// The value does not fit the requested type.
-    #[error("the value has another shape")]
+    #[error("the value does not have the requested type")]
     Shape(#[source] serde_json::Error),
 }
 
@@ -39,7 +39,7 @@ impl RunResultExt for RunResult {
 
 fn describe(error: Option<&RunError>) -> String {
     error.map_or_else(
-        || "no error was given".to_owned(),
+        || "no error message".to_owned(),
         |error| format!("{:?}: {}", error.kind, error.message),
     )
 }

@@ -130,7 +130,7 @@ impl TaskPerformer {
     ) -> Result<Execution, TaskFailure> {
         let CodeTask { code, tools, limits, grants } = asked;
         let Some(language) = language(&code.language) else {
-            let message = format!("there is no engine for `{}`", code.language);
+            let message = format!("unsupported language `{}`", code.language);
             return Err(TaskFailure {
                 lasting: true,
                 ..TaskFailure::new("language.unsupported", message)
@@ -219,7 +219,7 @@ impl TaskPerformer {
                 let _ = store.decide(asked, Verdict::Deny, "workflow", now_ms()).await;
             }
         }
-        TaskOutcome::failed(in_doubt("nobody knows whether the call happened"))
+        TaskOutcome::failed(in_doubt("it is unknown whether the call happened"))
     }
 
     /// Waits for decisions and resumes the run after each, until it ends.

@@ -56,7 +56,7 @@ impl WorkflowDirectory {
         let mut todo = vec![String::new()];
         while let Some(path) = todo.pop() {
             if path.matches('/').count() > DEPTH {
-                return Err(io::Error::other(format!("{path} lies too deep")));
+                return Err(io::Error::other(format!("{path} is nested too deeply")));
             }
             let directory = self.enter(&path)?;
             for name in names(&directory)? {
@@ -192,7 +192,7 @@ fn plain_names(path: &str) -> io::Result<Vec<&OsStr>> {
         }
     };
     if path.contains('\0') || !Path::new(path).components().all(part) {
-        return Err(io::Error::other("a path of files has plain names only"));
+        return Err(io::Error::other("a path may contain only plain names"));
     }
     Ok(path.split('/').filter(|name| !name.is_empty()).map(OsStr::new).collect())
 }

@@ -112,7 +112,7 @@ fn start_queued(inner: &Arc<WorkflowsInner>) {
             if let Err(error) = run(&of, slot.id(), &never, (DriveUntil::Resting, slot.why())).await
             {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, id = slot.id(), "a workflow was not driven on");
+                tracing::warn!(error, id = slot.id(), "cannot drive a workflow");
             }
             drop(slot);
             start_queued(&of);
@@ -189,8 +189,9 @@ pub fn needs_attention(row: &FlowRow) -> Option<String> {
     }
     let (id, vain) = (&row.id, row.vain);
     Some(format!(
-        "{vain} hosts in a row ended or failed while they had it, and it got no further; look at what \
-         it does, then `belljar workflow resume {id}`, or first `belljar workflow command {id} abort`"
+        "{vain} hosts in a row ended or failed with this workflow, and it made no progress; check \
+         its tasks, then run `belljar workflow resume {id}`, or `belljar workflow command {id} \
+         abort` first"
     ))
 }
 
@@ -263,6 +264,6 @@ impl StallDetector {
 fn log_left_alone(inner: &WorkflowsInner, row: &FlowRow, reason: &str) {
     let mut told = inner.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
     if told.insert((row.id.clone(), row.fence)) {
-        tracing::error!(id = row.id, reason, "a workflow is left alone");
+        tracing::error!(id = row.id, reason, "hosts leave a workflow alone");
     }
 }

@@ -9,15 +9,16 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ProjectWorkflowError {
     /// The project has no store.
-    #[error("this project has no store for workflows")]
+    #[error("this project has no store")]
     NoStore,
     /// The workflow has faults.
     #[error("{0}")]
     Faulty(#[source] DagFaults),
     /// The workflow contains code, which the operator has not allowed.
     #[error(
-        "task {task} runs code, and code execution is off here: the operator turns it on when a workflow \
-         is made, with `--enable-code-execution` or `enable_code_execution` in `[workflows]`"
+        "task {task} runs code, but code execution is off: the operator enables it when a \
+         workflow is created, with `--enable-code-execution` or `enable_code_execution` in \
+         `[workflows]`"
     )]
     CodeOff {
         /// The first task with code.
@@ -25,15 +26,15 @@ pub enum ProjectWorkflowError {
     },
     /// The workflow contains bash, which the operator has not allowed.
     #[error(
-        "task {task} runs bash, and the shell is off here: the operator turns it on when a workflow is \
-         made, with `--enable-shell` or `enable_shell` in `[workflows]`"
+        "task {task} runs bash, but the shell is off: the operator enables it when a workflow is \
+         created, with `--enable-shell` or `enable_shell` in `[workflows]`"
     )]
     ShellOff {
         /// The first task with bash.
         task: String,
     },
     /// An id consists of letters, digits, `_`, `-` and `.`.
-    #[error("`{0}` is no id: letters, digits, `_`, `-` and `.`, at most 100, make one")]
+    #[error("invalid workflow id `{0}`: use at most 100 letters, digits, `_`, `-` and `.`")]
     BadId(String),
     /// No workflow has this id.
     #[error("there is no workflow {0}")]
@@ -42,7 +43,7 @@ pub enum ProjectWorkflowError {
     #[error("workflow {0} exists already")]
     Exists(String),
     /// The queue is full.
-    #[error("{waiting} workflows wait for their turn already")]
+    #[error("the queue is full: {waiting} workflows are waiting")]
     Busy {
         /// Number of waiting workflows.
         waiting: usize,

@@ -53,7 +53,7 @@ impl TaskPerformer {
         let root = directory.parent().unwrap_or(&directory).to_owned();
         let has_ended = begun.is_some_and(|record| record.result_json.is_some());
         let failed = |error: io::Error| {
-            TaskFailure::new("files.failed", format!("the files could not be laid out: {error}"))
+            TaskFailure::new("files.failed", format!("cannot write the task's files: {error}"))
         };
         create_private(&root).map_err(failed)?;
         if has_ended {
@@ -103,7 +103,7 @@ impl TaskPerformer {
             match self.collected(flow, run, directory, before).await {
                 Ok(delta) => outcome.files = delta,
                 Err(error) => {
-                    let message = format!("its files could not be collected: {error}");
+                    let message = format!("cannot collect the task's files: {error}");
                     let failure = TaskFailure::new("files.failed", message);
                     outcome = TaskOutcome {
                         read_only: outcome.read_only,
@@ -170,7 +170,7 @@ impl TaskPerformer {
         for (path, there) in found {
             let target = if let DirectoryEntry::Link { to } = &there { to.len() } else { 0 };
             text = text.checked_sub(path.len() + target).ok_or_else(|| {
-                io::Error::other(format!("their names are longer than {MAX_TEXT_BYTES} bytes"))
+                io::Error::other(format!("the file names together exceed {MAX_TEXT_BYTES} bytes"))
             })?;
             let entry = match there {
                 DirectoryEntry::Link { to } => FileEntry::Link { to },
@@ -178,7 +178,7 @@ impl TaskPerformer {
                 DirectoryEntry::Directory { is_empty: false, .. } => continue,
                 DirectoryEntry::File { mode, bytes } => {
                     room = room.checked_sub(bytes).ok_or_else(|| {
-                        io::Error::other(format!("there are more than {} bytes", limits.disk))
+                        io::Error::other(format!("the files together exceed {} bytes", limits.disk))
                     })?;
                     let blob = self.store_blob(flow, tree.read(&path)?).await?;
                     FileEntry::File { blob, mode }
@@ -253,9 +253,9 @@ impl TaskPerformer {
                 continue;
             }
             let done = match self.options.hidden.covers(to, Path::new(path)) {
-                true => Err(io::Error::other("it is the host's own")),
+                true => Err(io::Error::other("the path belongs to the host")),
                 false if entry.is_some_and(|entry| leads_astray(after, path, entry)) => {
-                    Err(io::Error::other("it is a link that leads out"))
+                    Err(io::Error::other("the link leads out of the directory"))
                 }
                 false => self.write_entry(&tree, path, before.get(path), entry).await,
             };
@@ -275,7 +275,7 @@ impl TaskPerformer {
         entry: Option<&FileEntry>,
     ) -> io::Result<()> {
         if !self.is_as_before(tree, path, before).await? {
-            return Err(io::Error::other("it was changed meanwhile"));
+            return Err(io::Error::other("the file was changed in the meantime"));
         }
         match entry {
             None => tree.remove(path),
@@ -351,7 +351,7 @@ fn create_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     match is_private_directory(path) {
         true => Ok(()),
-        false => Err(io::Error::other(format!("{} is not ours alone", path.display()))),
+        false => Err(io::Error::other(format!("other users can access {}", path.display()))),
     }
 }
 

@@ -207,7 +207,7 @@ fn language_of(work: &TaskWork) -> Option<&str> {
 }
 
 fn code_is_off() -> TaskFailure {
-    let message = "code execution was not enabled when this workflow was made";
+    let message = "code execution was not enabled when this workflow was created";
     TaskFailure { lasting: true, ..TaskFailure::new("code.off", message) }
 }
 
@@ -219,6 +219,13 @@ pub(super) fn lasting(code: &str, message: impl Into<String>) -> TaskOutcome {
 
 /// The outcome of a cancelled task.
 pub(super) fn cancelled(may_have_acted: bool) -> TaskOutcome {
-    let failure = TaskFailure { may_have_acted, ..TaskFailure::new("cancelled", "it was stopped") };
+    let failure = TaskFailure {
+        may_have_acted,
+        ..TaskFailure::new(
+            "cancelled",
+            "the task was \
+                                                                                 stopped",
+        )
+    };
     TaskOutcome { read_only: !may_have_acted, ..TaskOutcome::failed(failure) }
 }

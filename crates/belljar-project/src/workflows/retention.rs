@@ -59,7 +59,7 @@ pub async fn forget_workflow(
 pub(super) async fn sweep(engine: &SqliteWorkflowStore, id: &str, scratch: &Path) {
     match left_behind(engine, id, scratch).await {
         Ok(left) => remove(left).await,
-        Err(error) => tracing::warn!(%error, id, "files of ended tasks are not removed"),
+        Err(error) => tracing::warn!(%error, id, "cannot remove files of ended tasks"),
     }
 }
 

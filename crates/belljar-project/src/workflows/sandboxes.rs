@@ -52,7 +52,7 @@ impl TaskPerformer {
         action: &Action,
     ) -> TaskOutcome {
         if job.start.speculative {
-            return lasting("speculation.refused", "a sandbox is not used ahead of a decision");
+            return lasting("speculation.refused", "a sandbox cannot be used ahead of a decision");
         }
         match action {
             Action::Create { language, limits, grants } => {
@@ -73,7 +73,7 @@ impl TaskPerformer {
         (limits, grants): (&belljar_workflow::Limits, &belljar_workflow::Grants),
     ) -> TaskOutcome {
         let Some(known) = code_language(language) else {
-            let message = format!("there is no engine for `{language}`");
+            let message = format!("unsupported language `{language}`");
             return lasting("language.unsupported", message);
         };
         let grants = match driven.permissions.grants(grants) {
@@ -115,7 +115,7 @@ impl TaskPerformer {
         limits: &belljar_workflow::Limits,
     ) -> TaskOutcome {
         if job.start.again {
-            let message = format!("sandbox {id} is gone: the host went away while it ran code");
+            let message = format!("sandbox {id} is lost: its host ended while it ran code");
             return unusable(UnusableSandbox { code: "session.lost", message }, true);
         }
         let (kept, own) = match self.usable(driven, id).await {
@@ -154,7 +154,7 @@ impl TaskPerformer {
         let destroyed = was_there && self.sessions.destroy(id).await.is_ok();
         let told = json!({ "destroyed": destroyed, "sandbox_id": id });
         let undo = destroyed.then(|| {
-            let message = format!("sandbox {id} was destroyed, and is not brought back");
+            let message = format!("sandbox {id} was destroyed and cannot be restored");
             Box::new(SessionUndo::Not(TaskFailure::new("sandbox.destroyed", message)))
         });
         TaskOutcome { read_only: true, undo, ..TaskOutcome::done(told) }
@@ -191,7 +191,7 @@ impl TaskPerformer {
         match kept.session.rollback(checkpoint).await {
             Ok(()) => TaskOutcome { read_only: true, ..TaskOutcome::done(Value::Null) },
             Err(error) => {
-                let message = format!("sandbox {id} is not what it was: {}", error.message);
+                let message = format!("cannot restore sandbox {id}: {}", error.message);
                 lasting(error.code.as_str(), message)
             }
         }
@@ -206,8 +206,8 @@ impl TaskPerformer {
         let gone = |code, message| UnusableSandbox { code, message };
         let Some(own) = driven.sandbox(id) else {
             let message = format!(
-                "this workflow has no sandbox {id} on this host: what a sandbox holds does not outlive \
-                 its host"
+                "this workflow has no sandbox {id} on this host: a sandbox does not outlive its \
+                 host"
             );
             return Err(gone("session.lost", message));
         };
@@ -219,7 +219,7 @@ impl TaskPerformer {
         }
         match self.sessions.get(id).await {
             Ok(kept) => Ok((kept, own)),
-            Err(why) => Err(gone("session.ended", format!("sandbox {id} is gone: {why}"))),
+            Err(why) => Err(gone("session.ended", format!("sandbox {id} has ended: {why}"))),
         }
     }
 
@@ -269,8 +269,7 @@ async fn before_use(id: &str, kept: &KeptSession) -> SessionUndo {
             SessionUndo::By(TaskWork::RestoreSandbox { sandbox_id, checkpoint })
         }
         Err(error) => {
-            let message =
-                format!("sandbox {id} could not be kept as it was before: {}", error.message);
+            let message = format!("cannot checkpoint sandbox {id}: {}", error.message);
             SessionUndo::Not(TaskFailure::new("sandbox.not_kept", message))
         }
     }
@@ -285,7 +284,7 @@ fn unusable(
     UnusableSandbox { code, message }: UnusableSandbox,
     may_have_acted: bool,
 ) -> TaskOutcome {
-    let message = format!("{message}; make it anew, and keep what must last in files");
+    let message = format!("{message}; create it again, and keep lasting data in files");
     let report = Ran::failed_with("SandboxError", code, message).report();
     TaskOutcome { read_only: !may_have_acted, ..TaskOutcome::done(report) }
 }

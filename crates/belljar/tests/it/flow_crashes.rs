@@ -392,7 +392,10 @@ fn f3_what_ends_its_hosts_is_left_alone() {
     }
     let mut host = serve();
     let log = BufReader::new(host.stderr.take().unwrap());
-    let left = log.lines().map_while(Result::ok).find(|line| line.contains("is left alone"));
+    let left = log
+        .lines()
+        .map_while(Result::ok)
+        .find(|line| line.contains("hosts leave a workflow alone"));
     assert!(left.is_some_and(|line| line.contains("belljar workflow resume deadly")));
     assert!(!has_ended(&mut host));
     let shown = project.place.belljar(&["workflow", "show", "deadly", "--json"]).json();

@@ -103,7 +103,10 @@ fn o1_the_operator_says_for_how_long() {
     place.file("work/belljar.toml", "[retention]\naudit_days = 1\n");
     let refused = place.belljar(&["gc"]);
     assert_eq!(refused.status, Some(2), "{refused:#?}");
-    assert!(refused.stderr.contains("retention.audit_days: only the user's own"), "{refused:#?}");
+    assert!(
+        refused.stderr.contains("retention.audit_days: allowed only in the user's own"),
+        "{refused:#?}"
+    );
 }
 
 /// Reliability 6: a store that is too large loses the oldest first, and keeps what is needed.

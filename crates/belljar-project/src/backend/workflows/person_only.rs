@@ -20,7 +20,7 @@ pub(super) fn check(machine: &Machine, command: &WorkflowCommand) -> Result<(), 
         | WorkflowCommand::Modify { decision, .. } => decides(machine, decision),
         WorkflowCommand::Resolve { task, .. } => Err(persons(
             machine,
-            format!("a person says what became of {task}"),
+            format!("only a person can say whether {task} happened"),
             &format!("resolve {task} --retry"),
         )),
         WorkflowCommand::Skip { task } => around(machine, "skip", task),
@@ -45,11 +45,11 @@ fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowApiError> {
         Decider::Agent => Ok(()),
         Decider::Human if open.kind == DecisionKind::InDoubt => {
             let task = &open.instance;
-            let why = format!("a person says what became of {task}");
+            let why = format!("only a person can say whether {task} happened");
             Err(persons(machine, why, &format!("resolve {task} --retry")))
         }
         Decider::Human => {
-            let why = format!("a person decides {decision}: {}", open.message);
+            let why = format!("only a person can decide {decision}: {}", open.message);
             Err(persons(machine, why, &format!("approve {decision}")))
         }
     }
@@ -61,13 +61,13 @@ fn around(machine: &Machine, what: &str, task: &str) -> Result<(), WorkflowApiEr
     if !is_open && !asks_a_person(&machine.dag(), 0) {
         return Ok(());
     }
-    let why = "this workflow has decisions of a person, so only a person changes it".to_owned();
+    let why = "this workflow has decisions for a person, so only a person may change it".to_owned();
     Err(persons(machine, why, &format!("{what} {task}")))
 }
 
 fn persons(machine: &Machine, why: String, how: &str) -> WorkflowApiError {
     let hint = format!(
-        "tell the user: `belljar workflow command {} {how}`, in the project's folder",
+        "ask the user to run `belljar workflow command {} {how}` in the project's directory",
         machine.flow()
     );
     WorkflowApiError::NotYours { why, hint }

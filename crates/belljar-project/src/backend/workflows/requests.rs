@@ -53,7 +53,7 @@ pub(super) fn command(mut given: Map<String, Value>) -> Result<WorkflowCommand, 
         .map_err(|error| bad(format!("{name}: {error}")))?;
     let taken = serde_json::to_value(&command).map_err(|error| bad(error.to_string()))?;
     match names.iter().find(|field| taken.get(field.as_str()).is_none()) {
-        Some(field) => Err(bad(format!("{name} takes no `{field}`"))),
+        Some(field) => Err(bad(format!("{name} has no field `{field}`"))),
         None => Ok(command),
     }
 }

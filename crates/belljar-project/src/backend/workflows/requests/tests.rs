@@ -40,7 +40,7 @@ fn f5_commands_are_read_strictly() {
     let WorkflowCommand::InjectTasks { tasks } = injected else { panic!("{injected:?}") };
     assert_eq!(tasks[0].depends_on, ["old"]);
     for (given, wanted) in [
-        (json!({"command": "pause", "task": "x"}), "pause takes no `task`"),
+        (json!({"command": "pause", "task": "x"}), "pause has no field `task`"),
         (json!({"command": "approve"}), "missing field `decision`"),
         (json!({"command": "explode"}), "unknown variant `explode`"),
         (json!({"command": "inject_tasks", "tasks": [{"id": 1}]}), "id"),
