@@ -7,10 +7,10 @@ use belljar_contract::{Language, RunRequest};
 
 use super::{
     Bench,
-    ours::{Ours, one_shot},
+    host_cases::{HostCases, one_shot},
     peers::time_program,
-    rounds::{self, Case, Often},
-    row::Row,
+    rounds::{self, Frequency, TimedCase},
+    row::BenchRow,
 };
 
 const CODE: &str = "echo hi";
@@ -19,13 +19,13 @@ const BASH: [&str; 2] = ["-c", CODE];
 const BUBBLEWRAP: [&str; 7] = ["--ro-bind", "/", "/", "--unshare-all", "bash", "-c", CODE];
 
 /// Measures request → result.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let request = RunRequest::new(Language::Bash, CODE);
-    let ours = Ours::new(request, REST, |result| {
+    let ours = HostCases::new(request, REST, |result| {
         ensure!(result.success && result.stdout == "hi\n", "a run failed: {result:?}");
         Ok(())
     })?;
-    let mut cases: Vec<Case<'_>> = ours.cases("belljar bash").into();
+    let mut cases: Vec<TimedCase<'_>> = ours.cases("belljar bash").into();
     cases.push(one_shot("belljar bash", "bash", CODE));
     let peers = [
         ("bash -c", "bash", &bench.peers.bash, &BASH[..]),
@@ -34,7 +34,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     for (case, name, found, arguments) in peers {
         match found {
             Some(tool) => cases.push(peer(case, &tool.version, tool.program.clone(), arguments)),
-            None => bench.absent.missing(name),
+            None => bench.omissions.missing(name),
         }
     }
     let rows = rounds::measure(bench, "bash", cases)?;
@@ -47,8 +47,8 @@ fn peer(
     version: &str,
     program: PathBuf,
     arguments: &'static [&'static str],
-) -> Case<'static> {
-    Case::new(name, version, Often::Less, move || {
+) -> TimedCase<'static> {
+    TimedCase::new(name, version, Frequency::Less, move || {
         let (time, output) = time_program(&program, arguments)?;
         ensure!(output == "hi", "it answered {output:?}");
         Ok(time)

@@ -6,21 +6,21 @@ use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
 use super::{
-    record::{Machine, Record},
-    row::{Better, Change, Row},
+    record::{BenchRecord, MachineInfo},
+    row::{BenchRow, BetterWhen, RowChange},
 };
 
 /// An earlier run, as it was recorded or printed.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Earlier {
+pub(super) enum EarlierRun {
     /// What `--record` wrote.
-    Recorded(Box<Record>),
+    Recorded(Box<BenchRecord>),
     /// What `--json` printed.
-    Printed(Vec<Row>),
+    Printed(Vec<BenchRow>),
 }
 
-impl Earlier {
+impl EarlierRun {
     /// Reads a file.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
@@ -30,7 +30,7 @@ impl Earlier {
         })
     }
 
-    fn rows(&self) -> &[Row] {
+    fn rows(&self) -> &[BenchRow] {
         match self {
             Self::Recorded(record) => &record.rows,
             Self::Printed(rows) => rows,
@@ -40,40 +40,40 @@ impl Earlier {
     /// Why its figures say little about these, if that is so.
     pub(super) fn reservation(&self) -> Option<String> {
         let Self::Recorded(record) = self else { return None };
-        let (then, now) = (record.machine.text(), Machine::this().text());
+        let (then, now) = (record.machine.text(), MachineInfo::this().text());
         let elsewhere = then != now;
         elsewhere.then(|| format!("recorded on another machine ({then}), so this says little\n"))
     }
 }
 
 /// Notes on each row how it differs from the same row of the earlier run.
-pub(super) fn mark(rows: &mut [Row], earlier: &Earlier, tolerated_percent: f64) {
+pub(super) fn mark(rows: &mut [BenchRow], earlier: &EarlierRun, tolerated_percent: f64) {
     for row in rows {
-        let same = |other: &&Row| other.bench == row.bench && other.case == row.case;
-        let before = earlier.rows().iter().find(same).and_then(Row::judged_by);
+        let same = |other: &&BenchRow| other.bench == row.bench && other.case == row.case;
+        let before = earlier.rows().iter().find(same).and_then(BenchRow::judged_by);
         let (Some((now, better)), Some((before, _))) = (row.judged_by(), before) else { continue };
         row.change = change(before, now, better, tolerated_percent);
     }
 }
 
-fn change(before: f64, now: f64, better: Better, tolerated_percent: f64) -> Option<Change> {
+fn change(before: f64, now: f64, better: BetterWhen, tolerated_percent: f64) -> Option<RowChange> {
     if before <= 0.0 || now <= 0.0 {
         return None;
     }
     let factor = match better {
-        Better::Less => now / before,
-        Better::More => before / now,
+        BetterWhen::Less => now / before,
+        BetterWhen::More => before / now,
     };
     let worse_percent = ((factor - 1.0) * 1000.0).round() / 10.0;
-    Some(Change { before, worse_percent, regressed: worse_percent > tolerated_percent })
+    Some(RowChange { before, worse_percent, regressed: worse_percent > tolerated_percent })
 }
 
 /// What became worse than is tolerated, a line each; peers may do as they like.
-pub(super) fn regressions(rows: &[Row], tolerated_percent: f64) -> anyhow::Result<String> {
+pub(super) fn regressions(rows: &[BenchRow], tolerated_percent: f64) -> anyhow::Result<String> {
     if rows.iter().all(|row| row.change.is_none()) {
         bail!("the earlier run has none of these benchmarks: there is nothing to compare");
     }
-    let worse: Vec<(&Row, Change)> = rows
+    let worse: Vec<(&BenchRow, RowChange)> = rows
         .iter()
         .filter(|row| row.is_ours())
         .filter_map(|row| Some((row, row.change.filter(|change| change.regressed)?)))

@@ -8,7 +8,7 @@ use super::processes::{self, Family};
 
 /// What was held at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Held {
+pub(super) struct ResourceUsage {
     /// Resident memory of host, zygote and cells; shared pages counted each time.
     pub(super) memory_mb: f64,
     pub(super) open_files: usize,
@@ -16,7 +16,7 @@ pub(super) struct Held {
     pub(super) processes: usize,
 }
 
-impl Held {
+impl ResourceUsage {
     /// What this process and its descendants hold now.
     pub(super) fn now() -> Self {
         let family = Family::now();
@@ -32,9 +32,9 @@ impl Held {
 /// What was held over time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Footprint {
-    pub(super) start: Held,
-    pub(super) end: Held,
-    pub(super) most: Held,
+    pub(super) start: ResourceUsage,
+    pub(super) end: ResourceUsage,
+    pub(super) most: ResourceUsage,
     pub(super) samples: usize,
     /// Nothing grows: the later half holds no more than the earlier one, but for noise.
     pub(super) flat: bool,
@@ -42,7 +42,7 @@ pub(super) struct Footprint {
 
 impl Footprint {
     /// `start` and `end` are of an idle host, `working` of a busy one, in order.
-    pub(super) fn new(start: Held, working: &[Held], end: Held) -> Self {
+    pub(super) fn new(start: ResourceUsage, working: &[ResourceUsage], end: ResourceUsage) -> Self {
         let (early, late) = working.split_at(working.len() / 2);
         Self {
             start,
@@ -80,7 +80,7 @@ impl fmt::Display for Footprint {
 }
 
 /// Back at rest nothing may be left; memory may keep what the allocator keeps.
-fn settled(start: &Held, end: &Held) -> bool {
+fn settled(start: &ResourceUsage, end: &ResourceUsage) -> bool {
     end.open_files <= start.open_files
         && end.mounts <= start.mounts
         && end.processes <= start.processes
@@ -89,7 +89,7 @@ fn settled(start: &Held, end: &Held) -> bool {
 
 /// At work the numbers swing with how many cells are under way at the moment of a sample; the middle of
 /// many samples does not.
-fn no_growth(early: &Held, late: &Held) -> bool {
+fn no_growth(early: &ResourceUsage, late: &ResourceUsage) -> bool {
     let within = |early: usize, late: usize| late <= early + early / 5 + 8;
     within(early.open_files, late.open_files)
         && late.mounts <= early.mounts
@@ -97,8 +97,8 @@ fn no_growth(early: &Held, late: &Held) -> bool {
         && late.memory_mb <= early.memory_mb * 1.1 + 4.0
 }
 
-fn most(held: &[Held]) -> Held {
-    held.iter().fold(Held::default(), |most, held| Held {
+fn most(held: &[ResourceUsage]) -> ResourceUsage {
+    held.iter().fold(ResourceUsage::default(), |most, held| ResourceUsage {
         memory_mb: most.memory_mb.max(held.memory_mb),
         open_files: most.open_files.max(held.open_files),
         mounts: most.mounts.max(held.mounts),
@@ -107,8 +107,8 @@ fn most(held: &[Held]) -> Held {
 }
 
 /// The middle of each figure.
-fn median(held: &[Held]) -> Held {
-    Held {
+fn median(held: &[ResourceUsage]) -> ResourceUsage {
+    ResourceUsage {
         memory_mb: middle(held.iter().map(|held| held.memory_mb), f64::total_cmp),
         open_files: middle(held.iter().map(|held| held.open_files), Ord::cmp),
         mounts: middle(held.iter().map(|held| held.mounts), Ord::cmp),

@@ -11,7 +11,7 @@ use belljar_project::Sandbox;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Bench, dice::Dice, row::Row, stats::Times, warm_host};
+use super::{Bench, random::SeededRandom, row::BenchRow, stats::Times, warm_host};
 
 /// A tenth as many as of `1+1`: each takes hundreds of times as long.
 pub(super) const FEWER: u32 = 10;
@@ -30,7 +30,7 @@ const answer = Object.entries(groups).sort((a, b) => b[1].total - a[1].total).sl
 ";
 
 #[derive(Serialize)]
-struct Record {
+struct SampleRecord {
     id: usize,
     region: &'static str,
     status: &'static str,
@@ -40,7 +40,7 @@ struct Record {
 }
 
 /// Measures the answer to 10 MB.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let n = bench.arguments.n.div_ceil(FEWER);
     let data = data(bench)?;
     let (runtime, sandbox) = warm_host()?;
@@ -49,15 +49,16 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     for _ in 0..WARM_UP {
         answer = runtime.block_on(run(&sandbox, &data))?.1;
     }
-    let mut theirs = Theirs::new(bench)?;
+    let mut theirs = DenoTimes::new(bench)?;
     for round in 0..n {
-        bench.progress.say(&format!("json: round {} of {n}", round + 1));
+        bench.progress.show(&format!("json: round {} of {n}", round + 1));
         let (time, _) = runtime.block_on(run(&sandbox, &data))?;
         ours.add(time);
         theirs.round(bench, data.get().as_bytes(), &answer)?;
     }
     runtime.block_on(sandbox.shutdown());
-    let mut rows = vec![Row::timed("json", "belljar typescript", env!("CARGO_PKG_VERSION"), &ours)];
+    let mut rows =
+        vec![BenchRow::timed("json", "belljar typescript", env!("CARGO_PKG_VERSION"), &ours)];
     rows.extend(theirs.into_rows(bench, "json"));
     Ok(rows)
 }
@@ -75,14 +76,14 @@ async fn run(sandbox: &Sandbox, data: &RawValue) -> anyhow::Result<(Duration, St
 }
 
 /// Deno on the same data, from its standard input.
-pub(super) struct Theirs {
+pub(super) struct DenoTimes {
     cold_script: std::path::PathBuf,
     warm_script: std::path::PathBuf,
     cold: Times,
     warm: Times,
 }
 
-impl Theirs {
+impl DenoTimes {
     pub(super) fn new(bench: &Bench<'_>) -> anyhow::Result<Self> {
         let read = "const records = JSON.parse(await new Response(Deno.stdin.readable).text());\n";
         let script = format!("{read}{WORK}console.log(JSON.stringify(answer));\n");
@@ -112,11 +113,11 @@ impl Theirs {
     }
 
     /// The rows of a benchmark of this name.
-    pub(super) fn into_rows(self, bench: &Bench<'_>, name: &str) -> Vec<Row> {
+    pub(super) fn into_rows(self, bench: &Bench<'_>, name: &str) -> Vec<BenchRow> {
         let Some(deno) = &bench.peers.deno else { return Vec::new() };
         vec![
-            Row::timed(name, "deno warm", &deno.version, &self.warm),
-            Row::timed(name, "deno cold", &deno.version, &self.cold),
+            BenchRow::timed(name, "deno warm", &deno.version, &self.warm),
+            BenchRow::timed(name, "deno cold", &deno.version, &self.cold),
         ]
     }
 }
@@ -131,16 +132,16 @@ pub(super) fn data(bench: &Bench<'_>) -> anyhow::Result<Box<RawValue>> {
 }
 
 fn made_up() -> anyhow::Result<Box<RawValue>> {
-    let mut dice = Dice::new(0x5eed);
+    let mut random = SeededRandom::new(0x5eed);
     let mut text = "[".to_owned();
     for id in 0.. {
-        let record = Record {
+        let record = SampleRecord {
             id,
-            region: dice.one_of(&["north", "south", "east", "west", "centre"]),
-            status: dice.one_of(&["paid", "paid", "open", "void"]),
-            amount: dice.below(5_000),
-            customer: format!("customer-{}", dice.below(20_000)),
-            note: dice.one_of(&["", "gift", "second delivery on the same day", "call first"]),
+            region: random.one_of(&["north", "south", "east", "west", "centre"]),
+            status: random.one_of(&["paid", "paid", "open", "void"]),
+            amount: random.below(5_000),
+            customer: format!("customer-{}", random.below(20_000)),
+            note: random.one_of(&["", "gift", "second delivery on the same day", "call first"]),
         };
         text.push_str(&serde_json::to_string(&record)?);
         if text.len() >= BYTES {

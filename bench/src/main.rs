@@ -6,19 +6,15 @@
 //! Everything is measured in one go, interleaved where it can be, so that noise hits all alike; what
 //! counts are the ratios. A peer that is missing is named, never silently left out.
 
-mod absent;
 mod arguments;
 mod bash;
+mod colour;
 mod compare;
-#[path = "../../crates/belljar/src/cli/dice.rs"]
-mod dice;
-mod driver;
 mod footprint;
-mod in_process;
+mod host_cases;
 mod json;
-mod look;
 mod memory;
-mod ours;
+mod omissions;
 mod pandas;
 mod peers;
 mod processes;
@@ -26,7 +22,10 @@ mod program;
 mod progress;
 mod python;
 mod python_peer;
+#[path = "../../crates/belljar/src/cli/demo/random.rs"]
+mod random;
 mod record;
+mod resident_peer;
 mod rounds;
 mod row;
 mod savings;
@@ -36,6 +35,7 @@ mod start;
 mod stats;
 mod table;
 mod throughput;
+mod tool_host;
 mod tool_json;
 mod tools;
 mod workflows;
@@ -53,14 +53,14 @@ use clap::Parser as _;
 use tempfile::TempDir;
 use tracing_subscriber::filter::LevelFilter;
 
-use absent::Absent;
 use arguments::{BenchArguments, BenchName};
-use compare::Earlier;
-use look::{Look, Role};
+use colour::{Paint, Painter};
+use compare::EarlierRun;
+use omissions::Omissions;
 use peers::Peers;
-use progress::Progress;
-use record::{Machine, Record};
-use row::Row;
+use progress::ProgressLine;
+use record::{BenchRecord, MachineInfo};
+use row::BenchRow;
 
 const ALL: [BenchName; 13] = [
     // First: what other benchmarks leave in this process would count as the host's.
@@ -89,10 +89,10 @@ const POOL: usize = 4;
 struct Bench<'a> {
     arguments: &'a BenchArguments,
     peers: Peers,
-    absent: Absent,
+    omissions: Omissions,
     /// Scripts and data for the peers.
     scratch: TempDir,
-    progress: Progress,
+    progress: ProgressLine,
 }
 
 fn main() -> ExitCode {
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     let arguments = BenchArguments::parse();
     start_logging(arguments.verbose);
     bench(&arguments).unwrap_or_else(|error| {
-        let label = Look::of_stderr().paint(Role::Bad, "error");
+        let label = Painter::of_stderr().paint(Paint::Bad, "error");
         let _ = writeln!(io::stderr(), "{label}: {error:#}");
         ExitCode::from(USAGE_ERROR)
     })
@@ -119,32 +119,32 @@ fn start_logging(verbose: u8) {
 /// Runs the benchmarks that were asked for.
 fn bench(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
     python_peer::use_python_of(&arguments.peers)?;
-    let earlier = arguments.compare.as_deref().map(Earlier::read).transpose()?;
+    let earlier = arguments.compare.as_deref().map(EarlierRun::read).transpose()?;
     let bench = Bench {
         arguments,
         peers: Peers::find(&arguments.peers),
-        absent: Absent::default(),
+        omissions: Omissions::default(),
         scratch: tempfile::tempdir().context("could not make a directory for the peers' files")?,
-        progress: Progress::new(),
+        progress: ProgressLine::new(),
     };
     let mut rows = Vec::new();
     for name in ALL {
         if arguments.names.is_empty() || arguments.names.contains(&name) {
-            rows.extend(bench.one(name)?);
+            rows.extend(bench.measure(name)?);
         }
     }
     bench.progress.done();
-    let machine = Machine::this().text();
+    let machine = MachineInfo::this().text();
     rows.iter_mut().for_each(|row| row.machine.clone_from(&machine));
     if let Some(path) = &arguments.record {
-        let path = Record::new(&rows).write(path)?;
+        let path = BenchRecord::new(&rows).write(path)?;
         writeln!(io::stderr(), "recorded in {}", path.display())?;
     }
     let tolerated = f64::from(arguments.tolerance);
     if let Some(earlier) = &earlier {
         compare::mark(&mut rows, earlier, tolerated);
     }
-    bench.tell(&rows, &machine)?;
+    bench.print(&rows, &machine)?;
     let Some(earlier) = &earlier else { return Ok(ExitCode::SUCCESS) };
     let worse = compare::regressions(&rows, tolerated)?;
     let reservation = earlier.reservation().unwrap_or_default();
@@ -153,10 +153,10 @@ fn bench(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
 }
 
 impl Bench<'_> {
-    fn one(&self, name: BenchName) -> anyhow::Result<Vec<Row>> {
+    fn measure(&self, name: BenchName) -> anyhow::Result<Vec<BenchRow>> {
         use BenchName::{Json, Memory, Start, Throughput, Tools};
         if matches!(name, Start | Throughput | Json | Tools | Memory) {
-            self.peers.missing().for_each(|peer| self.absent.missing(peer));
+            self.peers.missing().for_each(|peer| self.omissions.missing(peer));
         }
         let mut rows = match name {
             BenchName::Start => start::measure(self),
@@ -177,14 +177,14 @@ impl Bench<'_> {
         Ok(rows)
     }
 
-    fn tell(&self, rows: &[Row], machine: &str) -> anyhow::Result<()> {
-        let missing = self.absent.text();
+    fn print(&self, rows: &[BenchRow], machine: &str) -> anyhow::Result<()> {
+        let missing = self.omissions.text();
         if self.arguments.json {
             io::stderr().write_all(missing.as_bytes())?;
             return Ok(writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&rows)?)?);
         }
-        let look = Look::of_stdout();
-        let text = format!("{machine}\n\n{}{missing}", table::table(rows, look));
+        let painter = Painter::of_stdout();
+        let text = format!("{machine}\n\n{}{missing}", table::table(rows, painter));
         Ok(io::stdout().write_all(text.as_bytes())?)
     }
 

@@ -6,12 +6,11 @@ use belljar_contract::{Language, RunRequest};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Bench, POOL,
-    driver::Driver,
-    pandas,
-    processes::{Family, ProcessMemory, memory_of},
+    Bench, POOL, pandas,
+    processes::{Family, MemoryShare, memory_of},
     python_peer::PythonPeer,
-    row::Row,
+    resident_peer::ResidentPeer,
+    row::BenchRow,
     start::WARM_SCRIPT,
     warm_host_of,
 };
@@ -27,7 +26,7 @@ const WAITING: &str = "print('ready', flush=True)\ninput()\n";
 
 /// Memory of an idle host and of each thing it keeps ready.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Memory {
+pub(super) struct MemoryUse {
     /// Everything, pages shared between processes counted once where the system tells.
     pub(super) total_mb: f64,
     /// Pages only one parked cell (or peer) uses.
@@ -37,13 +36,13 @@ pub(super) struct Memory {
 }
 
 /// Measures what is held while nothing is asked for.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let case = format!("belljar host, pool of {POOL}");
     let mut rows = vec![ours(bench, &case, &RunRequest::typescript("1+1"))?];
     if let Some(deno) = &bench.peers.deno {
         let script = bench.file("memory.js", WARM_SCRIPT)?;
         let waiting: Vec<_> = (0..POOL).map(|_| deno.warm(&script)).collect::<Result<_, _>>()?;
-        let each: Vec<ProcessMemory> = waiting.iter().map(|peer| memory_of(peer.id())).collect();
+        let each: Vec<MemoryShare> = waiting.iter().map(|peer| memory_of(peer.id())).collect();
         rows.push(row("deno warm", &deno.version, &each, &each));
     }
     rows.extend(python(bench)?);
@@ -51,7 +50,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
 }
 
 /// The same of Python cells, plain and with pandas.
-fn python(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+fn python(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let Some(python) = PythonPeer::of(bench) else { return Ok(Vec::new()) };
     let case = format!("belljar python host, pool of {POOL}");
     let mut rows = vec![ours(bench, &case, &RunRequest::new(Language::Python, "1+1"))?];
@@ -67,8 +66,8 @@ fn python(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
 }
 
 /// A host that has had one run and is at rest again.
-fn ours(bench: &Bench<'_>, case: &str, request: &RunRequest) -> anyhow::Result<Row> {
-    bench.progress.say(&format!("memory: {case}"));
+fn ours(bench: &Bench<'_>, case: &str, request: &RunRequest) -> anyhow::Result<BenchRow> {
+    bench.progress.show(&format!("memory: {case}"));
     // What starts the engine is the run itself: a language may have more engines than one, and only
     // the one in question is to be measured.
     let (runtime, sandbox) = warm_host_of([])?;
@@ -79,26 +78,26 @@ fn ours(bench: &Bench<'_>, case: &str, request: &RunRequest) -> anyhow::Result<R
         anyhow::Ok(())
     })?;
     let family = Family::now();
-    let all: Vec<ProcessMemory> = family.at_least(0).map(memory_of).collect();
-    let cells: Vec<ProcessMemory> = family.at_least(CELLS_FROM).map(memory_of).collect();
+    let all: Vec<MemoryShare> = family.at_least(0).map(memory_of).collect();
+    let cells: Vec<MemoryShare> = family.at_least(CELLS_FROM).map(memory_of).collect();
     runtime.block_on(sandbox.shutdown());
     Ok(row(case, env!("CARGO_PKG_VERSION"), &all, &cells))
 }
 
-fn waiting(case: &str, version: &str, program: &Path, script: &Path) -> anyhow::Result<Row> {
-    let drivers: Vec<Driver> =
-        (0..POOL).map(|_| Driver::start(program, script)).collect::<Result<_, _>>()?;
-    let each: Vec<ProcessMemory> = drivers.iter().map(|driver| memory_of(driver.id())).collect();
+fn waiting(case: &str, version: &str, program: &Path, script: &Path) -> anyhow::Result<BenchRow> {
+    let drivers: Vec<ResidentPeer> =
+        (0..POOL).map(|_| ResidentPeer::start(program, script)).collect::<Result<_, _>>()?;
+    let each: Vec<MemoryShare> = drivers.iter().map(|driver| memory_of(driver.id())).collect();
     Ok(row(case, version, &each, &each))
 }
 
-fn row(case: &str, version: &str, all: &[ProcessMemory], each: &[ProcessMemory]) -> Row {
+fn row(case: &str, version: &str, all: &[MemoryShare], each: &[MemoryShare]) -> BenchRow {
     let megabytes = |bytes: u64| (bytes as f64 / 1e5).round() / 10.0;
     let private: u64 = each.iter().map(|memory| memory.private).sum();
-    let memory = Memory {
+    let memory = MemoryUse {
         total_mb: megabytes(all.iter().map(|memory| memory.share).sum()),
         private_each_mb: (private as f64 / POOL as f64 / 1e4).round() / 100.0,
         exact: all.iter().all(|memory| memory.exact),
     };
-    Row { n: POOL as u64, memory: Some(memory), ..Row::new("memory", case, version) }
+    BenchRow { n: POOL as u64, memory: Some(memory), ..BenchRow::new("memory", case, version) }
 }

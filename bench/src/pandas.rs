@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::{
     Bench,
-    ours::Ours,
+    host_cases::HostCases,
     python_peer::PythonPeer,
-    rounds::{self, Case, Often},
-    row::Row,
+    rounds::{self, Frequency, TimedCase},
+    row::BenchRow,
 };
 
 /// A cell with pandas takes longer to make.
@@ -26,15 +26,15 @@ sums = rows.groupby('key', as_index=False)['value'].sum()
 const ANSWER: &str = "sums.to_dict('records')";
 
 /// Measures request → result.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let Some((python, version)) = PythonPeer::with_pandas(bench, "pandas") else {
         return Ok(Vec::new());
     };
-    let ours = Ours::new(request(), REST, |result| check(&result.value()?))?;
-    let mut cases: Vec<Case<'_>> = ours.cases("belljar pandas").into();
+    let ours = HostCases::new(request(), REST, |result| check(&result.value()?))?;
+    let mut cases: Vec<TimedCase<'_>> = ours.cases("belljar pandas").into();
     let cold = format!("import json\n{WORK}print(json.dumps({ANSWER}))\n");
     let answers = |said: &str| check(&serde_json::from_str(said)?);
-    cases.push(python.cold("pandas, new python3", &version, Often::Less, &cold, answers));
+    cases.push(python.cold("pandas, new python3", &version, Frequency::Less, &cold, answers));
     let rows = rounds::measure(bench, "pandas", cases)?;
     ours.end();
     Ok(rows)

@@ -31,13 +31,13 @@ pub(super) struct Peers {
     pub(super) node: Option<Peer>,
     pub(super) bun: Option<Peer>,
     pub(super) pyodide: Option<Pyodide>,
-    pub(super) bash: Option<Tool>,
-    pub(super) bubblewrap: Option<Tool>,
+    pub(super) bash: Option<PeerProgram>,
+    pub(super) bubblewrap: Option<PeerProgram>,
 }
 
 /// A program to be measured against that runs no scripts of ours.
 #[derive(Debug, Clone)]
-pub(super) struct Tool {
+pub(super) struct PeerProgram {
     pub(super) version: String,
     pub(super) program: PathBuf,
 }
@@ -59,7 +59,7 @@ impl Peers {
         };
         let tool = |name| {
             let program = locate(directory, name)?;
-            Some(Tool { version: version(&program)?, program })
+            Some(PeerProgram { version: version(&program)?, program })
         };
         Self {
             deno: find("deno", &DENO_RUN),

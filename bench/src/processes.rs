@@ -13,7 +13,7 @@ pub(super) struct Family {
 
 /// Memory of one process, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ProcessMemory {
+pub(super) struct MemoryShare {
     /// Its fair share of the pages it uses, or all of them where the system does not tell.
     pub(super) share: u64,
     /// Pages only it uses.
@@ -57,23 +57,23 @@ impl Family {
 }
 
 /// Memory of a process; nothing if it is gone.
-pub(super) fn memory_of(pid: u32) -> ProcessMemory {
+pub(super) fn memory_of(pid: u32) -> MemoryShare {
     exact_memory(pid).unwrap_or_else(|| {
         let (resident, shared) = statm(pid).unwrap_or_default();
         // One that has ended and only waits to be noticed has no memory, and that is exact.
         let exact = resident == 0;
-        ProcessMemory { share: resident, private: resident.saturating_sub(shared), exact }
+        MemoryShare { share: resident, private: resident.saturating_sub(shared), exact }
     })
 }
 
-fn exact_memory(pid: u32) -> Option<ProcessMemory> {
+fn exact_memory(pid: u32) -> Option<MemoryShare> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let field = |name: &str| -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().ok()
     };
     let private = field("Private_Clean:")? + field("Private_Dirty:")?;
-    Some(ProcessMemory { share: field("Pss:")? << 10, private: private << 10, exact: true })
+    Some(MemoryShare { share: field("Pss:")? << 10, private: private << 10, exact: true })
 }
 
 /// Resident and shared bytes.

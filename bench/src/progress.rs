@@ -3,18 +3,18 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Progress {
-    shown: bool,
+pub(super) struct ProgressLine {
+    is_terminal: bool,
 }
 
-impl Progress {
+impl ProgressLine {
     pub(super) fn new() -> Self {
-        Self { shown: io::stderr().is_terminal() }
+        Self { is_terminal: io::stderr().is_terminal() }
     }
 
     /// Replaces the line.
-    pub(super) fn say(self, what: &str) {
-        if self.shown {
+    pub(super) fn show(self, what: &str) {
+        if self.is_terminal {
             let _ = write!(io::stderr(), "\r\u{1b}[K{what}");
             let _ = io::stderr().flush();
         }
@@ -22,6 +22,6 @@ impl Progress {
 
     /// Removes the line.
     pub(super) fn done(self) {
-        self.say("");
+        self.show("");
     }
 }

@@ -10,43 +10,42 @@ use anyhow::ensure;
 use belljar_contract::{Language, RunRequest};
 
 use super::{
-    Bench,
-    driver::Driver,
-    expect_value,
-    ours::{Ours, one_shot},
+    Bench, expect_value,
+    host_cases::{HostCases, one_shot},
     peers::time_program,
     python_peer::PythonPeer,
-    rounds::{self, Case, Often},
-    row::Row,
+    resident_peer::ResidentPeer,
+    rounds::{self, Frequency, TimedCase},
+    row::BenchRow,
 };
 
 const CODE: &str = "1+1";
 const REST: Duration = Duration::from_millis(15);
 
 /// A library that runs an agent's Python.
-struct Library {
+struct PythonLibrary {
     package: &'static str,
     /// How often it can be timed in a new process: importing it may take long.
-    cold: Often,
+    cold: Frequency,
     /// What the warm case is called.
     warm: &'static str,
     /// Imports it and defines `answer()`, which runs the code anew.
     script: &'static str,
 }
 
-const LIBRARIES: [Library; 3] = [
-    Library {
+const LIBRARIES: [PythonLibrary; 3] = [
+    PythonLibrary {
         package: "RestrictedPython",
-        cold: Often::Less,
+        cold: Frequency::Less,
         warm: "in process",
         script: "from RestrictedPython import compile_restricted, safe_globals
 def answer():
     return eval(compile_restricted('1+1', '<agent>', 'eval'), dict(safe_globals))
 ",
     },
-    Library {
+    PythonLibrary {
         package: "smolagents",
-        cold: Often::Seldom,
+        cold: Frequency::Seldom,
         warm: "in process",
         script: "from smolagents.local_python_executor import LocalPythonExecutor
 def answer():
@@ -55,9 +54,9 @@ def answer():
     return executor('1+1').output
 ",
     },
-    Library {
+    PythonLibrary {
         package: "pydantic-monty",
-        cold: Often::Less,
+        cold: Frequency::Less,
         warm: "warm pool",
         script: "from pydantic_monty import Monty
 pool = Monty().__enter__()
@@ -69,17 +68,17 @@ def answer():
 ];
 
 /// Measures request → result.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let Some(python) = PythonPeer::of(bench) else { return Ok(Vec::new()) };
     let request = RunRequest::new(Language::Python, CODE);
-    let ours = Ours::new(request, REST, |result| expect_value(result, "2"))?;
-    let mut cases: Vec<Case<'_>> = ours.cases("belljar python").into();
+    let ours = HostCases::new(request, REST, |result| expect_value(result, "2"))?;
+    let mut cases: Vec<TimedCase<'_>> = ours.cases("belljar python").into();
     cases.push(one_shot("belljar python", "python", CODE));
-    cases.push(python.cold("python3 -c", &python.version, Often::Less, "print(1+1)", is_two));
+    cases.push(python.cold("python3 -c", &python.version, Frequency::Less, "print(1+1)", is_two));
     for library in &LIBRARIES {
         match python.packages.get(library.package) {
             Some(version) => cases.extend(library.cases(bench, &python, version)?),
-            None => bench.absent.missing(library.package),
+            None => bench.omissions.missing(library.package),
         }
     }
     cases.extend(pyodide(bench)?);
@@ -88,29 +87,29 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-impl Library {
+impl PythonLibrary {
     fn cases(
         &self,
         bench: &Bench<'_>,
         python: &PythonPeer,
         version: &str,
-    ) -> anyhow::Result<Vec<Case<'static>>> {
+    ) -> anyhow::Result<Vec<TimedCase<'static>>> {
         let cold = format!("{}print(answer())\n", self.script);
         let cold_name = format!("{}, new process", self.package);
         let warm_name = format!("{}, {}", self.package, self.warm);
         // By another name than the library's, or Python would import the script.
         let file = format!("answer_by_{}.py", self.package);
         let script = bench.file(&file, &driver_script(self.script))?;
-        let mut driver = match Driver::start(&python.program, &script) {
+        let mut driver = match ResidentPeer::start(&python.program, &script) {
             Ok(driver) => driver,
             Err(error) => {
-                bench.absent.left_out(self.package, &format!("{error:#}"));
+                bench.omissions.left_out(self.package, &format!("{error:#}"));
                 return Ok(Vec::new());
             }
         };
         Ok(vec![
             python.cold(&cold_name, version, self.cold, &cold, is_two),
-            Case::new(&warm_name, version, Often::Less, move || {
+            TimedCase::new(&warm_name, version, Frequency::Less, move || {
                 let (time, answer) = driver.ask()?;
                 is_two(&answer).map(|()| time)
             }),
@@ -133,10 +132,10 @@ for _ in sys.stdin:
 }
 
 /// `CPython` compiled to `WebAssembly`, in a new Deno each time.
-fn pyodide(bench: &Bench<'_>) -> anyhow::Result<Option<Case<'static>>> {
+fn pyodide(bench: &Bench<'_>) -> anyhow::Result<Option<TimedCase<'static>>> {
     let found = bench.peers.deno.as_ref().zip(bench.peers.pyodide.as_ref());
     let Some((deno, pyodide)) = found else {
-        bench.absent.missing("pyodide on deno");
+        bench.omissions.missing("pyodide on deno");
         return Ok(None);
     };
     let home = serde_json::to_string(&pyodide.directory)?;
@@ -149,11 +148,16 @@ console.log(python.runPython('1+1'));
     );
     let script = bench.file("pyodide.mjs", &script)?.to_string_lossy().into_owned();
     let program = deno.program().to_owned();
-    Ok(Some(Case::new("pyodide on deno cold", &pyodide.version, Often::Seldom, move || {
-        let arguments = ["run", "-A", "--no-prompt", "--no-config", &script];
-        let (time, answer) = time_program(&program, &arguments)?;
-        is_two(&answer).map(|()| time)
-    })))
+    Ok(Some(TimedCase::new(
+        "pyodide on deno cold",
+        &pyodide.version,
+        Frequency::Seldom,
+        move || {
+            let arguments = ["run", "-A", "--no-prompt", "--no-config", &script];
+            let (time, answer) = time_program(&program, &arguments)?;
+            is_two(&answer).map(|()| time)
+        },
+    )))
 }
 
 fn is_two(answer: &str) -> anyhow::Result<()> {

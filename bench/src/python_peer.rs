@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::{
     Bench,
     peers::{command, on_path, time_program},
-    rounds::{Case, Often},
+    rounds::{Frequency, TimedCase},
 };
 
 /// What an interpreter says of itself. The name it was found by may be a launcher that costs time of
@@ -51,7 +51,7 @@ impl PythonPeer {
             serde_json::from_str(&said).ok()
         });
         if found.is_none() {
-            bench.absent.missing("python3");
+            bench.omissions.missing("python3");
         }
         found
     }
@@ -62,7 +62,7 @@ impl PythonPeer {
         let Some(version) = python.packages.get("pandas").cloned() else {
             let reason = "pandas is not installed for the python3 on the path \
                           (scripts/peers installs one where `belljar-bench` finds it)";
-            bench.absent.left_out(case, reason);
+            bench.omissions.left_out(case, reason);
             return None;
         };
         Some((python, version))
@@ -73,12 +73,12 @@ impl PythonPeer {
         &self,
         name: &str,
         version: &str,
-        often: Often,
+        often: Frequency,
         code: &str,
         check: fn(&str) -> anyhow::Result<()>,
-    ) -> Case<'static> {
+    ) -> TimedCase<'static> {
         let (program, code) = (self.program.clone(), code.to_owned());
-        Case::new(name, version, often, move || {
+        TimedCase::new(name, version, often, move || {
             let (time, answer) = time_program(&program, &["-c", &code])?;
             check(&answer).map(|()| time)
         })

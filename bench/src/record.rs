@@ -10,18 +10,18 @@ use std::{
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use super::{peers, row::Row};
+use super::{peers, row::BenchRow};
 
 /// Everything needed to read figures again later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct BenchRecord {
     /// When, in milliseconds since 1970.
     recorded_ms: i64,
     belljar: Build,
-    pub(super) machine: Machine,
+    pub(super) machine: MachineInfo,
     /// What was measured beside Belljar, with versions.
     versions: BTreeMap<String, String>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<BenchRow>,
 }
 
 /// Which Belljar it was.
@@ -37,7 +37,7 @@ struct Build {
 
 /// Where it ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Machine {
+pub(super) struct MachineInfo {
     processor: String,
     cores: usize,
     memory_mib: u64,
@@ -45,7 +45,7 @@ pub(super) struct Machine {
     architecture: String,
 }
 
-impl Machine {
+impl MachineInfo {
     /// This machine.
     pub(super) fn this() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -74,9 +74,9 @@ impl Machine {
     }
 }
 
-impl Record {
+impl BenchRecord {
     /// Of these rows, measured just now.
-    pub(super) fn new(rows: &[Row]) -> Self {
+    pub(super) fn new(rows: &[BenchRow]) -> Self {
         let others = rows.iter().filter(|row| !row.is_ours() && !row.version.is_empty());
         let versions = others.map(|row| (row.case.clone(), row.version.clone())).collect();
         let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
@@ -87,7 +87,7 @@ impl Record {
                 profile: profile.to_owned(),
                 commit: commit(),
             },
-            machine: Machine::this(),
+            machine: MachineInfo::this(),
             versions,
             rows: rows.to_vec(),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::{Bench, row::Row, stats::Times};
+use super::{Bench, row::BenchRow, stats::Times};
 
 const ROUNDS: u32 = 50;
 /// Before anything counts: files are cached, pools are full.
@@ -12,7 +12,7 @@ const WARM_UP: u32 = 20;
 
 /// How often a case is timed, of the number that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Often {
+pub(super) enum Frequency {
     /// Every time: ours.
     Always,
     /// Two of five: still 200 by default. Peers are slow.
@@ -23,7 +23,7 @@ pub(super) enum Often {
     Rarely,
 }
 
-impl Often {
+impl Frequency {
     /// How many of `n`.
     pub(super) fn of(self, n: u32) -> u32 {
         match self {
@@ -36,28 +36,28 @@ impl Often {
 }
 
 /// One thing to be timed again and again.
-pub(super) struct Case<'a> {
-    row: Row,
-    often: Often,
+pub(super) struct TimedCase<'a> {
+    row: BenchRow,
+    often: Frequency,
     /// Does it once, checks the answer and tells the time.
     once: Box<dyn FnMut() -> anyhow::Result<Duration> + 'a>,
     times: Times,
 }
 
-impl<'a> Case<'a> {
+impl<'a> TimedCase<'a> {
     /// A case; its name says whether it is one of ours.
     pub(super) fn new(
         name: &str,
         version: &str,
-        often: Often,
+        often: Frequency,
         once: impl FnMut() -> anyhow::Result<Duration> + 'a,
     ) -> Self {
-        let row = Row::new("", name, version);
+        let row = BenchRow::new("", name, version);
         Self { row, often, once: Box::new(once), times: Times::default() }
     }
 
     fn warm_up(&mut self, n: u32) -> anyhow::Result<()> {
-        let warm_up = if self.often == Often::Always { WARM_UP.min(n) } else { 1 };
+        let warm_up = if self.often == Frequency::Always { WARM_UP.min(n) } else { 1 };
         (0..warm_up).try_for_each(|_| (self.once)().map(drop))
     }
 }
@@ -66,21 +66,21 @@ impl<'a> Case<'a> {
 pub(super) fn measure(
     bench: &Bench<'_>,
     name: &str,
-    cases: Vec<Case<'_>>,
-) -> anyhow::Result<Vec<Row>> {
+    cases: Vec<TimedCase<'_>>,
+) -> anyhow::Result<Vec<BenchRow>> {
     let n = bench.arguments.n;
     let rounds = ROUNDS.min(n);
     let mut working = Vec::new();
     for mut case in cases {
-        bench.progress.say(&format!("{name}: {}", case.row.case));
+        bench.progress.show(&format!("{name}: {}", case.row.case));
         match case.warm_up(n) {
             Ok(()) => working.push(case),
             Err(error) if case.row.is_ours() => return Err(error).context(case.row.case),
-            Err(error) => bench.absent.left_out(&case.row.case, &format!("{error:#}")),
+            Err(error) => bench.omissions.left_out(&case.row.case, &format!("{error:#}")),
         }
     }
     for round in 0..rounds {
-        bench.progress.say(&format!("{name}: round {} of {rounds}", round + 1));
+        bench.progress.show(&format!("{name}: round {} of {rounds}", round + 1));
         for case in &mut working {
             for _ in 0..share(case.often.of(n), round, rounds) {
                 let time = (case.once)().with_context(|| case.row.case.clone())?;
@@ -89,7 +89,9 @@ pub(super) fn measure(
         }
     }
     let rows = working.iter();
-    Ok(rows.map(|case| Row::timed(name, &case.row.case, &case.row.version, &case.times)).collect())
+    Ok(rows
+        .map(|case| BenchRow::timed(name, &case.row.case, &case.row.version, &case.times))
+        .collect())
 }
 
 /// How many of `n` fall into this round.

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use belljar_project::Saving;
+use belljar_project::TokenSavings;
 use serde::{Deserialize, Serialize};
 
-use super::{footprint::Footprint, memory::Memory, search::Quality, stats::Times};
+use super::{footprint::Footprint, memory::MemoryUse, search::Quality, stats::Times};
 
 /// With fewer times, the worst but one in a hundred is the worst.
 const FEWEST_FOR_P99: u64 = 100;
 
 /// How one case of one benchmark went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Row {
+pub(super) struct BenchRow {
     pub(super) bench: String,
     pub(super) case: String,
     pub(super) n: u64,
@@ -34,19 +34,19 @@ pub(super) struct Row {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) footprint: Option<Footprint>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) memory: Option<Memory>,
+    pub(super) memory: Option<MemoryUse>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) saving: Option<Saving>,
+    pub(super) saving: Option<TokenSavings>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) quality: Option<Quality>,
     /// Against an earlier run, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) change: Option<Change>,
+    pub(super) change: Option<RowChange>,
 }
 
 /// How a row differs from the same row of an earlier run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Change {
+pub(super) struct RowChange {
     /// What it was, in the row's own unit.
     pub(super) before: f64,
     /// Positive is worse, in percent.
@@ -55,7 +55,7 @@ pub(super) struct Change {
     pub(super) regressed: bool,
 }
 
-impl Row {
+impl BenchRow {
     pub(super) fn new(bench: &str, case: &str, version: &str) -> Self {
         Self {
             bench: bench.to_owned(),
@@ -82,36 +82,36 @@ impl Row {
     }
 
     /// The one figure this row is judged by, and whether less of it is better.
-    pub(super) fn judged_by(&self) -> Option<(f64, Better)> {
+    pub(super) fn judged_by(&self) -> Option<(f64, BetterWhen)> {
         if let Some(quality) = self.quality {
-            return Some((quality.recall_at_5, Better::More));
+            return Some((quality.recall_at_5, BetterWhen::More));
         }
         match self.bench.as_str() {
-            "throughput" => self.rate_per_s.map(|rate| (rate, Better::More)),
-            "memory" => self.memory.map(|memory| (memory.private_each_mb, Better::Less)),
-            "savings" => self.saving.map(|saving| (saving.bytes_out as f64, Better::Less)),
-            _ => self.p50_ms.map(|time| (time, Better::Less)),
+            "throughput" => self.rate_per_s.map(|rate| (rate, BetterWhen::More)),
+            "memory" => self.memory.map(|memory| (memory.private_each_mb, BetterWhen::Less)),
+            "savings" => self.saving.map(|saving| (saving.bytes_out as f64, BetterWhen::Less)),
+            _ => self.p50_ms.map(|time| (time, BetterWhen::Less)),
         }
     }
 }
 
 /// Which way a figure should go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Better {
+pub(super) enum BetterWhen {
     More,
     Less,
 }
 
 /// Gives each row of ours its ratio to each peer of the same benchmark.
-pub(super) fn add_ratios(rows: &mut [Row]) {
-    let peers: Vec<Row> = rows.iter().filter(|row| !row.is_ours()).cloned().collect();
+pub(super) fn add_ratios(rows: &mut [BenchRow]) {
+    let peers: Vec<BenchRow> = rows.iter().filter(|row| !row.is_ours()).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.is_ours()) {
         let Some((ours, better)) = row.judged_by() else { continue };
         for peer in peers.iter().filter(|peer| peer.bench == row.bench) {
             let Some((theirs, _)) = peer.judged_by() else { continue };
             let (more, less) = match better {
-                Better::More => (ours, theirs),
-                Better::Less => (theirs, ours),
+                BetterWhen::More => (ours, theirs),
+                BetterWhen::Less => (theirs, ours),
             };
             if less > 0.0 {
                 row.ratio.insert(peer.case.clone(), round(more / less));

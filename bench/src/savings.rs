@@ -9,20 +9,16 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use belljar_contract::{Language, Limits, RunRequest};
-use belljar_project::{Durability, RunResultExt as _, Saving};
+use belljar_project::{RunDurability, RunResultExt as _, TokenSavings};
 use belljar_tools::{RawServer, ServerSpec};
 use serde_json::{Value, json, value::to_raw_value};
 
-use super::{
-    Bench,
-    in_process::{self, PATIENCE, ToolHost},
-    row::Row,
-};
+use super::{Bench, row::BenchRow, tool_host, tool_host::TOOL_TIMEOUT, tool_host::ToolHost};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// One big result.
-struct Case {
+struct SavingsCase {
     name: &'static str,
     /// The server, as code names it, and its program as `scripts/servers` installs it.
     server: &'static str,
@@ -31,19 +27,19 @@ struct Case {
     tool: &'static str,
     code: &'static str,
     /// Makes the data in a directory: the server's arguments and the tool's.
-    make: fn(&Bench<'_>, &Path) -> anyhow::Result<Made>,
+    make: fn(&Bench<'_>, &Path) -> anyhow::Result<ServerData>,
     /// What the answer counts, and how many of them there are.
     counted: (&'static str, u64),
 }
 
 /// Data, as a server is told of it.
-struct Made {
+struct ServerData {
     server: Vec<String>,
     tool: Value,
 }
 
-const CASES: [Case; 3] = [
-    Case {
+const CASES: [SavingsCase; 3] = [
+    SavingsCase {
         name: "belljar filesystem, log of 20 MB",
         server: "filesystem",
         program: "npm/node_modules/.bin/mcp-server-filesystem",
@@ -52,7 +48,7 @@ const CASES: [Case; 3] = [
         make: data::log,
         counted: ("lines", data::LOG_LINES),
     },
-    Case {
+    SavingsCase {
         name: "belljar sqlite, 200,000 rows",
         server: "sqlite",
         program: "sqlite/bin/mcp-server-sqlite",
@@ -61,7 +57,7 @@ const CASES: [Case; 3] = [
         make: data::database,
         counted: ("rows", data::ROWS),
     },
-    Case {
+    SavingsCase {
         name: "belljar git, 20,000 commits",
         server: "git",
         program: "python/bin/mcp-server-git",
@@ -73,44 +69,44 @@ const CASES: [Case; 3] = [
 ];
 
 /// Measures all three, those whose servers are installed.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let mut rows = Vec::new();
     for case in &CASES {
         if bench.arguments.servers.join(case.program).exists() {
-            bench.progress.say(&format!("savings: {}", case.name));
+            bench.progress.show(&format!("savings: {}", case.name));
             rows.push(case.measure(bench).context(case.name)?);
         } else {
             let reason = "its MCP server is not installed (scripts/servers installs it)";
-            bench.absent.left_out(case.name, reason);
+            bench.omissions.left_out(case.name, reason);
         }
     }
     Ok(rows)
 }
 
-impl Case {
-    fn measure(&self, bench: &Bench<'_>) -> anyhow::Result<Row> {
+impl SavingsCase {
+    fn measure(&self, bench: &Bench<'_>) -> anyhow::Result<BenchRow> {
         let directory = bench.scratch.path().join(self.server);
         std::fs::create_dir_all(&directory)?;
-        let Made { server, tool } = (self.make)(bench, &directory)?;
+        let ServerData { server, tool } = (self.make)(bench, &directory)?;
         let spec = self.spec(bench, server)?;
         let around = (directory.as_path(), None);
         let host = ToolHost::new([Language::TypeScript], None, vec![spec], around)?;
         let bytes_in = self.read_by_hand(&host, &tool)?;
         let request = RunRequest {
             context: Some(to_raw_value(&tool)?),
-            limits: Limits { timeout: PATIENCE, tool_timeout: PATIENCE, ..Limits::DEFAULT },
+            limits: Limits { timeout: TOOL_TIMEOUT, tool_timeout: TOOL_TIMEOUT, ..Limits::DEFAULT },
             ..RunRequest::typescript(self.code)
         };
-        let (time, result) = host.run(request, Durability::IfAsked)?;
+        let (time, result) = host.run(request, RunDurability::IfAsked)?;
         host.end();
         let answer: Value = result.value()?;
         let (counted, right) = self.counted;
         ensure!(answer.get(counted) == Some(&json!(right)), "the answer is wrong: {answer}");
-        Ok(Row {
+        Ok(BenchRow {
             n: 1,
             p50_ms: Some(time.as_secs_f64() * 1e3),
-            saving: Some(Saving::new(bytes_in, result.result.get().len())),
-            ..Row::new("savings", self.name, VERSION)
+            saving: Some(TokenSavings::new(bytes_in, result.result.get().len())),
+            ..BenchRow::new("savings", self.name, VERSION)
         })
     }
 
@@ -119,10 +115,10 @@ impl Case {
         let raw = RawServer {
             command: Some(program.to_string_lossy().into_owned()),
             args: arguments,
-            timeout: Some(PATIENCE.as_secs()),
+            timeout: Some(TOOL_TIMEOUT.as_secs()),
             ..RawServer::default()
         };
-        in_process::spec(self.server, raw, bench.scratch.path())
+        tool_host::spec(self.server, raw, bench.scratch.path())
     }
 
     /// How many bytes the call gives to who makes it without code.

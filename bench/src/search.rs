@@ -11,36 +11,36 @@ mod speed;
 
 use anyhow::Context as _;
 
-use super::{Bench, row::Row};
-use data::Set;
-use quality::{Half, Way, answers};
+use super::{Bench, row::BenchRow};
+use data::QuestionSet;
+use quality::{Half, SearchMethod, answers};
 
 pub(super) use quality::Quality;
 
 /// Measures quality, if there are questions, and speed.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let sets = match &bench.arguments.data {
-        Some(directory) => Set::all(directory).context("no questions could be read")?,
+        Some(directory) => QuestionSet::all(directory).context("no questions could be read")?,
         None => Vec::new(),
     };
     if sets.is_empty() {
         let reason = "no questions with known answers (--data DIR, a directory for each set)";
-        bench.absent.left_out("search quality", reason);
+        bench.omissions.left_out("search quality", reason);
     }
     let mut rows = quality(bench, &sets);
     rows.extend(speed::measure(bench, &sets)?);
     Ok(rows)
 }
 
-fn quality(bench: &Bench<'_>, sets: &[Set]) -> Vec<Row> {
+fn quality(bench: &Bench<'_>, sets: &[QuestionSet]) -> Vec<BenchRow> {
     let (mut of_sets, mut all, mut held_out) = (Vec::new(), Vec::new(), Vec::new());
     for set in sets {
-        for way in Way::ALL {
-            bench.progress.say(&format!("search: {}, {}", set.name, way.name()));
+        for way in SearchMethod::ALL {
+            bench.progress.show(&format!("search: {}, {}", set.name, way.name()));
             let Some(answers) = answers(set, way) else { continue };
             let name = format!("search {}", set.name);
             of_sets.push(row(&name, way, answers.len(), Half::Both.mean(&answers)));
-            if way != Way::Hinted {
+            if way != SearchMethod::Hinted {
                 all.push((way, answers.len(), Half::Both.mean(&answers)));
                 held_out.push((way, answers.len() / 2, Half::HeldOut.mean(&answers)));
             }
@@ -52,20 +52,20 @@ fn quality(bench: &Bench<'_>, sets: &[Set]) -> Vec<Row> {
 }
 
 /// The mean over sets, each counting alike.
-fn averages(name: &str, of_sets: &[(Way, usize, Quality)]) -> Vec<Row> {
-    let average = |way: Way| {
+fn averages(name: &str, of_sets: &[(SearchMethod, usize, Quality)]) -> Vec<BenchRow> {
+    let average = |way: SearchMethod| {
         let of_way = || of_sets.iter().filter(move |(other, ..)| *other == way);
         let questions = of_way().map(|(_, count, _)| count).sum();
         let mean = Quality::mean(of_way().map(|(.., quality)| *quality));
         of_way().next().map(|_| row(name, way, questions, mean))
     };
-    Way::ALL.into_iter().filter_map(average).collect()
+    SearchMethod::ALL.into_iter().filter_map(average).collect()
 }
 
-fn row(name: &str, way: Way, questions: usize, quality: Quality) -> Row {
-    Row {
+fn row(name: &str, way: SearchMethod, questions: usize, quality: Quality) -> BenchRow {
+    BenchRow {
         n: questions as u64,
         quality: Some(quality),
-        ..Row::new(name, way.name(), env!("CARGO_PKG_VERSION"))
+        ..BenchRow::new(name, way.name(), env!("CARGO_PKG_VERSION"))
     }
 }

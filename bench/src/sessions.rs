@@ -1,7 +1,7 @@
 //! `sessions`: a call in a live session, checkpoint, fork and rollback, small and with state, and what
 //! many sessions cost in memory.
 
-mod crowd;
+mod many_sessions;
 mod over_http;
 
 use std::{
@@ -14,7 +14,7 @@ use belljar_contract::{Language, RunError};
 use belljar_project::{Sandbox, Session};
 use tokio::runtime::Runtime;
 
-use super::{Bench, expect_value, row::Row, stats::Times, warm_host_of};
+use super::{Bench, expect_value, row::BenchRow, stats::Times, warm_host_of};
 
 /// Before anything counts.
 const WARM_UP: u32 = 20;
@@ -26,42 +26,42 @@ const REST: Duration = Duration::from_millis(5);
 const CURVE: [u64; 3] = [10, 50, 200];
 
 /// Measures all of it.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let n = bench.arguments.n;
     let (runtime, sandbox) = warm_host_of([])?;
     let mut rows = Vec::new();
     for (language, name) in [(Language::TypeScript, "typescript"), (Language::Python, "python")] {
-        bench.progress.say(&format!("sessions: {name}"));
+        bench.progress.show(&format!("sessions: {name}"));
         rows.extend(on(&runtime, small(sandbox.clone(), language, name, n))?);
     }
     for megabytes in CURVE {
-        bench.progress.say(&format!("sessions: {megabytes} MB of state"));
+        bench.progress.show(&format!("sessions: {megabytes} MB of state"));
         let n = (n / CURVE_SHARE).max(5);
         rows.extend(on(&runtime, with_state(sandbox.clone(), megabytes, n))?);
     }
     runtime.block_on(sandbox.shutdown());
-    bench.progress.say("sessions: over HTTP");
+    bench.progress.show("sessions: over HTTP");
     rows.extend(over_http::measure(bench, n)?);
-    bench.progress.say("sessions: many at once");
-    rows.push(crowd::measure()?);
+    bench.progress.show("sessions: many at once");
+    rows.push(many_sessions::measure()?);
     Ok(rows)
 }
 
 /// Measures as a host asks: from a task of its runtime, not from a thread that only waits for one.
 fn on(
     runtime: &Runtime,
-    measured: impl Future<Output = anyhow::Result<Vec<Row>>> + Send + 'static,
-) -> anyhow::Result<Vec<Row>> {
+    measured: impl Future<Output = anyhow::Result<Vec<BenchRow>>> + Send + 'static,
+) -> anyhow::Result<Vec<BenchRow>> {
     runtime.block_on(runtime.spawn(measured))?
 }
 
-fn said(error: RunError) -> anyhow::Error {
+fn session_error(error: RunError) -> anyhow::Error {
     let hint = error.hint.unwrap_or_default();
     anyhow::anyhow!("{} {hint}", error.message)
 }
 
-fn row(case: &str, times: &Times) -> Row {
-    Row::timed("sessions", case, env!("CARGO_PKG_VERSION"), times)
+fn row(case: &str, times: &Times) -> BenchRow {
+    BenchRow::timed("sessions", case, env!("CARGO_PKG_VERSION"), times)
 }
 
 /// Everything about a session that holds next to nothing.
@@ -70,8 +70,8 @@ async fn small(
     language: Language,
     name: &str,
     n: u32,
-) -> anyhow::Result<Vec<Row>> {
-    let session = sandbox.session(language).open().await.map_err(said)?;
+) -> anyhow::Result<Vec<BenchRow>> {
+    let session = sandbox.session(language).open().await.map_err(session_error)?;
     let set = session.run("x = 1").await;
     ensure!(set.success, "a run failed: {:?}", set.error);
     let mut calls = Times::default();
@@ -84,7 +84,7 @@ async fn small(
             calls.add(time);
         }
     }
-    let branches = Branches::measure(&session, n / 2, ("x = 2", "x")).await?;
+    let branches = BranchTimes::measure(&session, n / 2, ("x = 2", "x")).await?;
     let mut rows = vec![row(&format!("belljar {name} call in a session"), &calls)];
     rows.extend(branches.rows(&format!("{name} session")));
     session.destroy().await;
@@ -92,43 +92,44 @@ async fn small(
 }
 
 /// The same with so much in memory.
-async fn with_state(sandbox: Sandbox, megabytes: u64, n: u32) -> anyhow::Result<Vec<Row>> {
-    let session = sandbox.session(Language::Python).memory(2 << 30).open().await.map_err(said)?;
+async fn with_state(sandbox: Sandbox, megabytes: u64, n: u32) -> anyhow::Result<Vec<BenchRow>> {
+    let session =
+        sandbox.session(Language::Python).memory(2 << 30).open().await.map_err(session_error)?;
     let fill =
         format!("x = 1\nstate = bytearray(b'belljar!' * ({megabytes} * 125_000))\nlen(state)");
     let filled = session.run(fill).await;
     expect_value(&filled, &(megabytes * 1_000_000).to_string())?;
-    let branches = Branches::measure(&session, n, ("x = 2", "x")).await?;
+    let branches = BranchTimes::measure(&session, n, ("x = 2", "x")).await?;
     session.destroy().await;
     Ok(branches.rows(&format!("python session of {megabytes} MB")))
 }
 
 /// Times of what makes and takes branches.
 #[derive(Debug, Default)]
-struct Branches {
+struct BranchTimes {
     checkpoint: Times,
     fork: Times,
     rollback: Times,
 }
 
-impl Branches {
+impl BranchTimes {
     async fn measure(
         session: &Session,
         n: u32,
-        (change, look): (&str, &str),
+        (change, painter): (&str, &str),
     ) -> anyhow::Result<Self> {
         let mut times = Self::default();
         let mut last = None;
         for _ in 0..n {
             let began = Instant::now();
-            let taken = session.checkpoint().await.map_err(said)?;
+            let taken = session.checkpoint().await.map_err(session_error)?;
             times.checkpoint.add(began.elapsed());
             last = Some(taken.id);
             tokio::time::sleep(REST).await;
         }
         for _ in 0..n {
             let began = Instant::now();
-            let forked = session.fork(1).await.map_err(said)?;
+            let forked = session.fork(1).await.map_err(session_error)?;
             times.fork.add(began.elapsed());
             for fork in forked {
                 fork.destroy().await;
@@ -139,15 +140,15 @@ impl Branches {
         for _ in 0..n {
             ensure!(session.run(change).await.success, "a run failed");
             let began = Instant::now();
-            session.rollback(&last).await.map_err(said)?;
+            session.rollback(&last).await.map_err(session_error)?;
             times.rollback.add(began.elapsed());
             // Waits until the checkpoint is there again, which is nobody's wait here.
-            expect_value(&session.run(look).await, "1")?;
+            expect_value(&session.run(painter).await, "1")?;
         }
         Ok(times)
     }
 
-    fn rows(&self, of: &str) -> Vec<Row> {
+    fn rows(&self, of: &str) -> Vec<BenchRow> {
         vec![
             row(&format!("belljar {of}, checkpoint"), &self.checkpoint),
             row(&format!("belljar {of}, fork"), &self.fork),

@@ -19,8 +19,8 @@ use super::{
     Bench, expect_value,
     peers::{Peer, time_program},
     program,
-    rounds::{Often, share},
-    row::Row,
+    rounds::{Frequency, share},
+    row::BenchRow,
     stats::Times,
     warm_host,
 };
@@ -39,7 +39,7 @@ console.log(await new Function('return (async () => (' + code + '))()')());
 ";
 
 /// Measures request → result.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let n = bench.arguments.n;
     let rounds = ROUNDS.min(n);
     let script = bench.file("one_plus_one.js", "console.log(1+1)\n")?;
@@ -49,9 +49,9 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
 
     let mut cases = Cases::new(bench);
     for round in 0..rounds {
-        bench.progress.say(&format!("start: round {} of {rounds}", round + 1));
+        bench.progress.show(&format!("start: round {} of {rounds}", round + 1));
         let ours = share(n, round, rounds);
-        let theirs = share(Often::Less.of(n), round, rounds);
+        let theirs = share(Frequency::Less.of(n), round, rounds);
         let times = runtime.block_on(runs(&sandbox, ours, Pace::BackToBack))?;
         cases.back_to_back.extend(times);
         let times = runtime.block_on(runs(&sandbox, ours, Pace::Apart))?;
@@ -133,18 +133,28 @@ impl<'a> Cases<'a> {
         Ok(())
     }
 
-    fn into_rows(self) -> Vec<Row> {
+    fn into_rows(self) -> Vec<BenchRow> {
         let version = env!("CARGO_PKG_VERSION");
         let mut rows = vec![
-            Row::timed("start", "belljar typescript", version, &self.apart),
-            Row::timed("start", "belljar typescript, back to back", version, &self.back_to_back),
-            Row::timed("start", "belljar one-shot", version, &self.one_shot),
+            BenchRow::timed("start", "belljar typescript", version, &self.apart),
+            BenchRow::timed(
+                "start",
+                "belljar typescript, back to back",
+                version,
+                &self.back_to_back,
+            ),
+            BenchRow::timed("start", "belljar one-shot", version, &self.one_shot),
         ];
         if let Some(deno) = &self.bench.peers.deno {
-            rows.push(Row::timed("start", "deno warm", &deno.version, &self.deno_warm));
+            rows.push(BenchRow::timed("start", "deno warm", &deno.version, &self.deno_warm));
         }
         for (peer, times) in &self.cold {
-            rows.push(Row::timed("start", &format!("{} cold", peer.name), &peer.version, times));
+            rows.push(BenchRow::timed(
+                "start",
+                &format!("{} cold", peer.name),
+                &peer.version,
+                times,
+            ));
         }
         rows
     }

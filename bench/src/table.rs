@@ -5,21 +5,21 @@ use std::fmt::Write as _;
 use belljar_project::config::quantity::{grouped, milliseconds};
 
 use super::{
-    look::{Look, Role},
-    row::Row,
+    colour::{Paint, Painter},
+    row::BenchRow,
 };
 
 /// Lays the rows out, one table per benchmark.
-pub(super) fn table(rows: &[Row], look: Look) -> String {
+pub(super) fn table(rows: &[BenchRow], painter: Painter) -> String {
     let mut text = String::new();
     for group in rows.chunk_by(|a, b| a.bench == b.bench) {
         let Some(first) = group.first() else { continue };
-        let _ = writeln!(text, "{}", look.paint(Role::Strong, &first.bench));
+        let _ = writeln!(text, "{}", painter.paint(Paint::Strong, &first.bench));
         let width = group.iter().map(|row| row.case.chars().count()).max().unwrap_or(0);
         for row in group {
-            let _ = writeln!(text, "{}", line(row, width, look).trim_end());
+            let _ = writeln!(text, "{}", line(row, width, painter).trim_end());
         }
-        for note in group.iter().flat_map(|row| notes(row, look)) {
+        for note in group.iter().flat_map(|row| notes(row, painter)) {
             let _ = writeln!(text, "  {note}");
         }
         text.push('\n');
@@ -27,9 +27,9 @@ pub(super) fn table(rows: &[Row], look: Look) -> String {
     text
 }
 
-fn line(row: &Row, width: usize, look: Look) -> String {
+fn line(row: &BenchRow, width: usize, painter: Painter) -> String {
     if let Some(quality) = &row.quality {
-        let name = named(row, width, look);
+        let name = named(row, width, painter);
         return format!(
             "  {name}  recall@5 {:.3}  hit@5 {:.3}  NDCG@5 {:.3}  n = {}",
             quality.recall_at_5, quality.hit_at_5, quality.ndcg_at_5, row.n
@@ -58,12 +58,12 @@ fn line(row: &Row, width: usize, look: Look) -> String {
             row.n
         ),
     };
-    format!("  {}  {figures}", named(row, width, look))
+    format!("  {}  {figures}", named(row, width, painter))
 }
 
-fn named(row: &Row, width: usize, look: Look) -> String {
+fn named(row: &BenchRow, width: usize, painter: Painter) -> String {
     let name = format!("{:<width$}", row.case);
-    if row.is_ours() { look.paint(Role::Accent, &name) } else { name }
+    if row.is_ours() { painter.paint(Paint::Accent, &name) } else { name }
 }
 
 /// Calls take less than what other benchmarks would round to nothing.
@@ -75,30 +75,30 @@ fn figure(name: &str, value: Option<String>) -> String {
     value.map_or_else(String::new, |value| format!("{name:>5} {value:>9}"))
 }
 
-fn notes(row: &Row, look: Look) -> Vec<String> {
+fn notes(row: &BenchRow, painter: Painter) -> Vec<String> {
     let mut notes = Vec::new();
     if !row.ratio.is_empty() {
         let ratios: Vec<String> =
             row.ratio.iter().map(|(peer, ratio)| format!("{ratio} × {peer}")).collect();
-        notes.push(look.paint(Role::Good, &format!("{}: {}", row.case, ratios.join(", "))));
+        notes.push(painter.paint(Paint::Good, &format!("{}: {}", row.case, ratios.join(", "))));
     }
     if let Some(footprint) = &row.footprint {
-        let role = if footprint.flat { Role::Good } else { Role::Bad };
-        notes.push(look.paint(role, &footprint.to_string()));
+        let role = if footprint.flat { Paint::Good } else { Paint::Bad };
+        notes.push(painter.paint(role, &footprint.to_string()));
     }
     if row.memory.is_some_and(|memory| !memory.exact) {
         let text = "shared pages are counted in every process; as root they are counted once";
-        notes.push(look.paint(Role::Caution, &format!("{}: {text}", row.case)));
+        notes.push(painter.paint(Paint::Caution, &format!("{}: {text}", row.case)));
     }
     if let Some(change) = row.change {
         let direction = if change.worse_percent > 0.0 { "worse" } else { "better" };
-        let (mark, role) = if change.regressed { ("! ", Role::Bad) } else { ("", Role::Dim) };
+        let (mark, role) = if change.regressed { ("! ", Paint::Bad) } else { ("", Paint::Dim) };
         let percent = change.worse_percent.abs();
         let text = format!(
             "{mark}{}: {percent:.1} % {direction} than before ({:.3})",
             row.case, change.before
         );
-        notes.push(look.paint(role, &text));
+        notes.push(painter.paint(role, &text));
     }
     notes
 }

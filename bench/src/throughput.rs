@@ -15,9 +15,9 @@ use belljar_project::Sandbox;
 
 use super::{
     Bench, expect_value,
-    footprint::{Footprint, Held},
+    footprint::{Footprint, ResourceUsage},
     peers::Peer,
-    row::Row,
+    row::BenchRow,
     stats::Times,
     warm_host,
 };
@@ -30,21 +30,21 @@ const PEER_SECONDS: u64 = 10;
 const SAMPLE: Duration = Duration::from_secs(1);
 
 /// Measures sustained runs per second.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let seconds = bench.arguments.seconds;
     let mut rows = vec![ours(bench, Duration::from_secs(seconds))?];
     if let Some(deno) = &bench.peers.deno {
-        bench.progress.say("throughput: deno cold");
+        bench.progress.show("throughput: deno cold");
         let time = Duration::from_secs(seconds.min(PEER_SECONDS));
         let script = bench.file("throughput.js", "console.log(1+1)\n")?;
         let (times, rate) = peer(deno, &script, time)?;
-        let row = Row::timed("throughput", "deno cold", &deno.version, &times);
-        rows.push(Row { rate_per_s: Some(rate), ..row });
+        let row = BenchRow::timed("throughput", "deno cold", &deno.version, &times);
+        rows.push(BenchRow { rate_per_s: Some(rate), ..row });
     }
     Ok(rows)
 }
 
-fn ours(bench: &Bench<'_>, time: Duration) -> anyhow::Result<Row> {
+fn ours(bench: &Bench<'_>, time: Duration) -> anyhow::Result<BenchRow> {
     let (runtime, sandbox) = warm_host()?;
     let (times, rate, footprint) = runtime.block_on(async {
         for _ in 0..WARM_UP {
@@ -66,23 +66,24 @@ fn ours(bench: &Bench<'_>, time: Duration) -> anyhow::Result<Row> {
         anyhow::Ok((times, rate, Footprint::new(start, &working, end)))
     })?;
     runtime.block_on(sandbox.shutdown());
-    let row = Row::timed("throughput", "belljar typescript", env!("CARGO_PKG_VERSION"), &times);
-    Ok(Row { rate_per_s: Some(rate), footprint: Some(footprint), ..row })
+    let row =
+        BenchRow::timed("throughput", "belljar typescript", env!("CARGO_PKG_VERSION"), &times);
+    Ok(BenchRow { rate_per_s: Some(rate), footprint: Some(footprint), ..row })
 }
 
 /// What is held once the pool is full again and ended cells are reaped.
-async fn at_rest() -> Held {
+async fn at_rest() -> ResourceUsage {
     tokio::time::sleep(SAMPLE).await;
-    Held::now()
+    ResourceUsage::now()
 }
 
-async fn watch(bench: &Bench<'_>, began: Instant, time: Duration) -> Vec<Held> {
+async fn watch(bench: &Bench<'_>, began: Instant, time: Duration) -> Vec<ResourceUsage> {
     let mut samples = Vec::new();
     while began.elapsed() < time {
         let left = time.saturating_sub(began.elapsed());
-        bench.progress.say(&format!("throughput: {} s left", left.as_secs()));
+        bench.progress.show(&format!("throughput: {} s left", left.as_secs()));
         tokio::time::sleep(SAMPLE.min(left)).await;
-        samples.push(Held::now());
+        samples.push(ResourceUsage::now());
     }
     samples
 }

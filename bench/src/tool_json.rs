@@ -5,15 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use belljar_contract::{Language, RunRequest};
-use belljar_project::Durability;
+use belljar_project::RunDurability;
 use serde_json::Value;
 
 use super::{
-    Bench,
-    in_process::{InProcess, ToolHost},
-    json::{self, Theirs},
-    row::Row,
-    stats::Times,
+    Bench, json, json::DenoTimes, row::BenchRow, stats::Times, tool_host::InProcessServer,
+    tool_host::ToolHost,
 };
 
 /// Calls are timed by the thousand, and each of these takes as long as a thousand of them.
@@ -22,11 +19,11 @@ const MOST: u32 = 50;
 const NAME: &str = "tool result of 10 MB";
 
 /// Measures the whole run.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let n = bench.arguments.n.div_ceil(json::FEWER).min(MOST);
     let data = json::data(bench)?;
     let records: Value = serde_json::from_str(data.get()).context("the data is not JSON")?;
-    let server = InProcess::new();
+    let server = InProcessServer::new();
     let around = (bench.scratch.path(), None);
     let host = ToolHost::new([Language::TypeScript], Some(server.clone()), Vec::new(), around)?;
     let code = format!("const records = await mcp.bench.records();\n{}return answer;", json::WORK);
@@ -34,7 +31,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         // A tool has its result; to make it is not ours.
         server.prepare(records.clone());
         let request = RunRequest::typescript(code.as_str());
-        let (time, result) = host.run(request, Durability::IfAsked)?;
+        let (time, result) = host.run(request, RunDurability::IfAsked)?;
         Ok((time, result.result.get().to_owned()))
     };
     let mut answer = String::new();
@@ -42,14 +39,15 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
         answer = once()?.1;
     }
     let mut ours = Times::default();
-    let mut theirs = Theirs::new(bench)?;
+    let mut theirs = DenoTimes::new(bench)?;
     for round in 0..n {
-        bench.progress.say(&format!("{NAME}: round {} of {n}", round + 1));
+        bench.progress.show(&format!("{NAME}: round {} of {n}", round + 1));
         ours.add(once()?.0);
         theirs.round(bench, data.get().as_bytes(), &answer)?;
     }
     host.end();
-    let mut rows = vec![Row::timed(NAME, "belljar typescript", env!("CARGO_PKG_VERSION"), &ours)];
+    let mut rows =
+        vec![BenchRow::timed(NAME, "belljar typescript", env!("CARGO_PKG_VERSION"), &ours)];
     rows.extend(theirs.into_rows(bench, NAME));
     Ok(rows)
 }

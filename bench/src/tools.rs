@@ -6,28 +6,20 @@
 //! the code gets its answer.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write as _},
-    os::unix::fs::MetadataExt as _,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
+    fs, fs::File, io, io::Write as _, os::unix::fs::MetadataExt as _, path::Path, sync::Arc,
+    time::Duration, time::Instant,
 };
 
 use anyhow::{Context as _, ensure};
 use belljar_contract::{Language, Limits, RunRequest};
-use belljar_project::{Durability, RunResultExt as _};
+use belljar_project::{RunDurability, RunResultExt as _};
 use belljar_store::Store;
 use serde_json::value::to_raw_value;
 use tempfile::TempDir;
 
 use super::{
-    Bench,
-    in_process::{InProcess, ToolHost},
-    python_peer::PythonPeer,
-    row::Row,
-    stats::Times,
-    tool_json,
+    Bench, python_peer::PythonPeer, row::BenchRow, stats::Times, tool_host::InProcessServer,
+    tool_host::ToolHost, tool_json,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -62,15 +54,15 @@ times
 ";
 
 /// One kind of call.
-struct Case {
+struct CallCase {
     name: &'static str,
     language: Language,
-    durability: Durability,
+    durability: RunDurability,
     times: Times,
 }
 
 /// Measures calls, and then the answer to 10 MB.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let project = project(bench.scratch.path());
     let project = project.context("could not make a directory for the journal")?;
     let mut rows = calls(bench, project.path())?;
@@ -87,11 +79,15 @@ pub(super) fn project(scratch: &Path) -> io::Result<TempDir> {
     tempfile::Builder::new().prefix(".belljar-bench-").tempdir_in(place)
 }
 
-fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<Row>> {
-    use Durability::{Always, IfAsked};
+fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<BenchRow>> {
     use Language::{Python, TypeScript};
-    let case =
-        |name, language, durability| Case { name, language, durability, times: Times::default() };
+    use RunDurability::{Always, IfAsked};
+    let case = |name, language, durability| CallCase {
+        name,
+        language,
+        durability,
+        times: Times::default(),
+    };
     let mut cases = vec![case("belljar typescript", TypeScript, IfAsked)];
     let mut durable = vec![case("belljar typescript", TypeScript, Always)];
     if PythonPeer::of(bench).is_some() {
@@ -101,7 +97,7 @@ fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<Row>> {
     cases.extend(durable);
     let ready: Vec<Language> = cases.iter().map(|case| case.language).collect();
     let store = Store::open(project)?;
-    let server = InProcess::new();
+    let server = InProcessServer::new();
     let host = ToolHost::new(ready, Some(server.clone()), Vec::new(), (project, Some(store)))?;
     let mut file = File::create(project.join("fsync"))?;
     let mut disk = Times::default();
@@ -110,7 +106,7 @@ fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<Row>> {
             disk.add(two_writes(&mut file)?);
         }
         for case in &mut cases {
-            bench.progress.say(&format!("tools: {}, round {round} of {ROUNDS}", case.name));
+            bench.progress.show(&format!("tools: {}, round {round} of {ROUNDS}", case.name));
             case.round(bench.arguments.n, &host, &server)?;
             if round == 0 {
                 // Files are cached and pools are full from here on.
@@ -122,8 +118,8 @@ fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<Row>> {
         }
     }
     host.end();
-    let mut rows: Vec<Row> = cases.iter().map(Case::row).collect();
-    rows.push(Row::timed(DURABLE, "2 × write and fsync", "", &disk));
+    let mut rows: Vec<BenchRow> = cases.iter().map(CallCase::row).collect();
+    rows.push(BenchRow::timed(DURABLE, "2 × write and fsync", "", &disk));
     Ok(rows)
 }
 
@@ -142,14 +138,19 @@ pub(super) fn write_and_sync(file: &mut File) -> io::Result<()> {
     file.sync_all()
 }
 
-impl Case {
-    fn row(&self) -> Row {
-        let name = if self.durability == Durability::Always { DURABLE } else { "tools" };
-        Row::timed(name, self.name, VERSION, &self.times)
+impl CallCase {
+    fn row(&self) -> BenchRow {
+        let name = if self.durability == RunDurability::Always { DURABLE } else { "tools" };
+        BenchRow::timed(name, self.name, VERSION, &self.times)
     }
 
-    fn round(&mut self, n: u32, host: &ToolHost, server: &Arc<InProcess>) -> anyhow::Result<()> {
-        let is_durable = self.durability == Durability::Always;
+    fn round(
+        &mut self,
+        n: u32,
+        host: &ToolHost,
+        server: &Arc<InProcessServer>,
+    ) -> anyhow::Result<()> {
+        let is_durable = self.durability == RunDurability::Always;
         let calls = if is_durable { n.div_ceil(FEWER) } else { n }.min(MOST_CALLS) + 1;
         let code = if self.language == Language::Python { PYTHON } else { TYPESCRIPT };
         let request = RunRequest {

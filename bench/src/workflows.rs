@@ -5,7 +5,7 @@
 //! the scheduling is left. A workflow is resumed by a new process after its host was killed.
 
 mod checkpoint;
-mod counting;
+mod counting_server;
 mod fan_out;
 mod five;
 mod langgraph;
@@ -13,13 +13,13 @@ mod resume;
 
 use anyhow::Context as _;
 
-use super::{Bench, python_peer::PythonPeer, row::Row, tools};
+use super::{Bench, python_peer::PythonPeer, row::BenchRow, tools};
 use langgraph::LangGraph;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Measures all of it.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let project = tools::project(bench.scratch.path());
     let directory = project.context("could not make a directory for workflows")?;
     let project = std::path::absolute(directory.path())?;

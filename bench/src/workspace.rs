@@ -12,10 +12,10 @@ use belljar_contract::{Language, RunRequest, Workspace};
 
 use super::{
     Bench,
-    ours::Ours,
-    peers::{Tool, time_program},
-    rounds::{self, Case, Often},
-    row::Row,
+    host_cases::HostCases,
+    peers::{PeerProgram, time_program},
+    rounds::{self, Frequency, TimedCase},
+    row::BenchRow,
 };
 
 const DIRECTORIES: usize = 40;
@@ -27,10 +27,10 @@ const REST: Duration = Duration::from_millis(10);
 const EDIT: &str = "for i in 0 5 10 15 20 25 30 35; do echo edited >> $i/0.txt; done";
 
 /// Measures the whole run: directory shown, files edited, changes listed.
-pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let directory = bench.scratch.path().join("workspace");
     fill(&directory).context("could not make the directory to work on")?;
-    let ours = Ours::new(request(&directory), REST, |result| {
+    let ours = HostCases::new(request(&directory), REST, |result| {
         let changed = result.changes.len();
         ensure!(result.success && changed == EDITED, "{changed} changes: {:?}", result.error);
         Ok(())
@@ -38,7 +38,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
     let mut cases = vec![ours.case("belljar workspace")];
     match &bench.peers.bash {
         Some(bash) => cases.push(copy_and_compare(bench, bash, &directory)),
-        None => bench.absent.missing("bash"),
+        None => bench.omissions.missing("bash"),
     }
     cases.extend(bubblewrap(bench, &directory));
     let rows = rounds::measure(bench, "workspace", cases)?;
@@ -65,7 +65,7 @@ fn fill(directory: &Path) -> std::io::Result<()> {
 }
 
 /// What one does without a copy-on-write view. Removing the copy is not counted.
-fn copy_and_compare(bench: &Bench<'_>, bash: &Tool, directory: &Path) -> Case<'static> {
+fn copy_and_compare(bench: &Bench<'_>, bash: &PeerProgram, directory: &Path) -> TimedCase<'static> {
     let copy = bench.scratch.path().join("copy");
     let script = format!(
         "cp -a '{original}' '{copy}' && cd '{copy}' && {{ {EDIT}; }}; diff -rq '{original}' . || :",
@@ -73,7 +73,7 @@ fn copy_and_compare(bench: &Bench<'_>, bash: &Tool, directory: &Path) -> Case<'s
         copy = copy.display()
     );
     let program = bash.program.clone();
-    Case::new("cp -a and diff -r", &bash.version, Often::Less, move || {
+    TimedCase::new("cp -a and diff -r", &bash.version, Frequency::Less, move || {
         let (time, output) = time_program(&program, &["-c", &script])?;
         fs::remove_dir_all(&copy)?;
         is_all_that_changed(&output).map(|()| time)
@@ -81,22 +81,22 @@ fn copy_and_compare(bench: &Bench<'_>, bash: &Tool, directory: &Path) -> Case<'s
 }
 
 /// An overlay by bubblewrap, and the list of what is in its upper layer.
-fn bubblewrap(bench: &Bench<'_>, directory: &Path) -> Option<Case<'static>> {
+fn bubblewrap(bench: &Bench<'_>, directory: &Path) -> Option<TimedCase<'static>> {
     let Some(tool) = &bench.peers.bubblewrap else {
-        bench.absent.missing("bwrap");
+        bench.omissions.missing("bwrap");
         return None;
     };
     let (_, help) = time_program(&tool.program, &["--help"]).unwrap_or_default();
     if !help.contains("--overlay ") {
         let reason = format!("bubblewrap {} has no --overlay (0.11 has)", tool.version);
-        bench.absent.left_out("bubblewrap overlay", &reason);
+        bench.omissions.left_out("bubblewrap overlay", &reason);
         return None;
     }
     let layers = bench.scratch.path().join("layers");
     let (upper, work) = (layers.join("upper"), layers.join("work"));
     let arguments = overlay(directory, &upper, &work);
     let program = tool.program.clone();
-    Some(Case::new("bubblewrap overlay", &tool.version, Often::Less, move || {
+    Some(TimedCase::new("bubblewrap overlay", &tool.version, Frequency::Less, move || {
         [&upper, &work].into_iter().try_for_each(fs::create_dir_all)?;
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let (edited, _) = time_program(&program, &arguments)?;

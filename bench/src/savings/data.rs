@@ -12,10 +12,10 @@ use serde_json::json;
 use super::{
     super::{
         Bench,
-        dice::Dice,
         peers::{on_path, time_program, time_program_on},
+        random::SeededRandom,
     },
-    Made,
+    ServerData,
 };
 
 /// Lines of the log; together they are 20 MB.
@@ -42,45 +42,45 @@ db.commit()
 ";
 
 /// A log of several services.
-pub(super) fn log(_: &Bench<'_>, directory: &Path) -> anyhow::Result<Made> {
-    let mut dice = Dice::new(0x10_95);
+pub(super) fn log(_: &Bench<'_>, directory: &Path) -> anyhow::Result<ServerData> {
+    let mut random = SeededRandom::new(0x10_95);
     let mut text = String::new();
     for second in 0..LOG_LINES {
-        let level = dice.low_of(&["INFO", "INFO", "DEBUG", "WARN", "ERROR"]);
-        let service = dice.low_of(&SERVICES);
+        let level = random.low_of(&["INFO", "INFO", "DEBUG", "WARN", "ERROR"]);
+        let service = random.low_of(&SERVICES);
         let (day, hour, minute) = (1 + second / 86_400, second / 3600 % 24, second / 60 % 60);
         let _ = writeln!(
             text,
             "2026-01-{day:02}T{hour:02}:{minute:02}:{:02}Z {level} {service} request={} took={}ms",
             second % 60,
-            dice.sha(),
-            dice.low(2000)
+            random.sha(),
+            random.low(2000)
         );
     }
     let path = directory.join("service.log");
     fs::write(&path, text)?;
-    Ok(Made { server: vec![shown(directory)], tool: json!({ "path": path }) })
+    Ok(ServerData { server: vec![shown(directory)], tool: json!({ "path": path }) })
 }
 
 /// A table of orders.
-pub(super) fn database(bench: &Bench<'_>, directory: &Path) -> anyhow::Result<Made> {
+pub(super) fn database(bench: &Bench<'_>, directory: &Path) -> anyhow::Result<ServerData> {
     let path = shown(&directory.join("orders.db"));
     let python = std::path::absolute(bench.arguments.servers.join("sqlite/bin/python3"))?;
     time_program(&python, &["-c", MAKE_DATABASE, &path, &ROWS.to_string()])?;
     let query = "SELECT id, region, status, amount FROM orders";
-    Ok(Made { server: vec!["--db-path".to_owned(), path], tool: json!({ "query": query }) })
+    Ok(ServerData { server: vec!["--db-path".to_owned(), path], tool: json!({ "query": query }) })
 }
 
 /// A repository with a long history of empty commits.
-pub(super) fn repository(_: &Bench<'_>, directory: &Path) -> anyhow::Result<Made> {
+pub(super) fn repository(_: &Bench<'_>, directory: &Path) -> anyhow::Result<ServerData> {
     let git: PathBuf = on_path("git").next().context("there is no git on the path")?;
     let path = shown(directory);
-    let mut dice = Dice::new(0x917);
+    let mut random = SeededRandom::new(0x917);
     let mut stream = String::new();
     for number in 0..COMMITS {
-        let name = dice.low_of(&AUTHORS);
+        let name = random.low_of(&AUTHORS);
         let when = 1_735_689_600 + number * 600;
-        let message = format!("fix: what issue {} reports\n", dice.below(4000));
+        let message = format!("fix: what issue {} reports\n", random.below(4000));
         let _ = write!(
             stream,
             "commit refs/heads/main\ncommitter {name} <{}@example.org> {when} +0000\ndata {}\n{message}\n",
@@ -90,7 +90,7 @@ pub(super) fn repository(_: &Bench<'_>, directory: &Path) -> anyhow::Result<Made
     }
     time_program(&git, &["init", "--quiet", "--initial-branch=main", &path])?;
     time_program_on(&git, &["-C", &path, "fast-import", "--quiet"], stream.as_bytes())?;
-    Ok(Made { server: Vec::new(), tool: json!({ "repo_path": path, "max_count": COMMITS }) })
+    Ok(ServerData { server: Vec::new(), tool: json!({ "repo_path": path, "max_count": COMMITS }) })
 }
 
 fn shown(path: &Path) -> String {

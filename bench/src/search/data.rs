@@ -15,7 +15,7 @@ const TOOLS: &str = "tools.jsonl";
 
 /// A tool as the file has it; fields that are not here are not used.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Tool {
+pub(super) struct SearchTool {
     id: String,
     #[serde(default)]
     pub(super) server: String,
@@ -32,7 +32,7 @@ pub(super) struct Tool {
 
 /// A question, and the tools that answer it.
 #[derive(Debug, Deserialize)]
-pub(super) struct Question {
+pub(super) struct SearchQuestion {
     pub(super) query: String,
     gold: Vec<String>,
     #[serde(default)]
@@ -44,13 +44,13 @@ pub(super) struct Question {
 
 /// Tools and questions about them.
 #[derive(Debug)]
-pub(super) struct Set {
+pub(super) struct QuestionSet {
     pub(super) name: String,
-    pub(super) tools: Vec<Tool>,
-    pub(super) questions: Vec<Question>,
+    pub(super) tools: Vec<SearchTool>,
+    pub(super) questions: Vec<SearchQuestion>,
 }
 
-impl Tool {
+impl SearchTool {
     pub(super) fn new(server: &str, name: &str, description: &str) -> Self {
         Self {
             id: name.to_owned(),
@@ -84,7 +84,7 @@ impl Tool {
     }
 }
 
-impl Set {
+impl QuestionSet {
     /// All sets of a directory, by name.
     pub(super) fn all(directory: &Path) -> anyhow::Result<Vec<Self>> {
         let mut sets = Vec::new();
@@ -97,14 +97,14 @@ impl Set {
     }
 
     fn read(directory: &Path) -> anyhow::Result<Self> {
-        let tools: Vec<Tool> = lines(&directory.join(TOOLS))?;
+        let tools: Vec<SearchTool> = lines(&directory.join(TOOLS))?;
         let places: HashMap<&str, usize> =
             tools.iter().enumerate().map(|(place, tool)| (tool.id.as_str(), place)).collect();
-        let mut questions: Vec<Question> = Vec::new();
+        let mut questions: Vec<SearchQuestion> = Vec::new();
         for path in sorted(directory)? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with("queries") && name.ends_with(".jsonl") {
-                questions.extend(lines::<Question>(&path)?);
+                questions.extend(lines::<SearchQuestion>(&path)?);
             }
         }
         for question in &mut questions {
@@ -118,12 +118,12 @@ impl Set {
     }
 
     pub(super) fn index(&self) -> Index {
-        Index::new(self.tools.iter().map(Tool::document))
+        Index::new(self.tools.iter().map(SearchTool::document))
     }
 
     /// Where each tool is in the list.
     pub(super) fn places(&self) -> HashMap<Key, usize> {
-        let key = |tool: &Tool| Key { server: tool.server.clone(), name: tool.name.clone() };
+        let key = |tool: &SearchTool| Key { server: tool.server.clone(), name: tool.name.clone() };
         self.tools.iter().enumerate().map(|(place, tool)| (key(tool), place)).collect()
     }
 }

@@ -3,22 +3,22 @@
 
 use std::collections::HashMap;
 
-use super::data::Tool;
+use super::data::SearchTool;
 
 const SATURATION: f64 = 1.2;
 const LENGTH: f64 = 0.75;
 
 /// Plain BM25.
 #[derive(Debug)]
-pub(super) struct Plain {
+pub(super) struct PlainBm25 {
     /// For each word, the tools it is in, and how often.
     found: HashMap<String, Vec<(usize, f64)>>,
     lengths: Vec<f64>,
     average: f64,
 }
 
-impl Plain {
-    pub(super) fn new(tools: &[Tool]) -> Self {
+impl PlainBm25 {
+    pub(super) fn new(tools: &[SearchTool]) -> Self {
         let mut found: HashMap<String, Vec<(usize, f64)>> = HashMap::new();
         let mut lengths = Vec::with_capacity(tools.len());
         for (place, tool) in tools.iter().enumerate() {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use belljar_search::{Query, Use};
 
-use super::{data::Set, plain::Plain};
+use super::{data::QuestionSet, plain::PlainBm25};
 
 /// As many as intent mode gives to code.
 pub(super) const K: usize = 5;
@@ -22,7 +22,7 @@ pub(in super::super) struct Quality {
 
 /// A way to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum SearchMethod {
     Plain,
     Words,
     Meaning,
@@ -31,7 +31,7 @@ pub(super) enum Way {
     Hinted,
 }
 
-impl Way {
+impl SearchMethod {
     pub(super) const ALL: [Self; 5] =
         [Self::Plain, Self::Words, Self::Meaning, Self::Fusion, Self::Hinted];
 
@@ -56,23 +56,26 @@ pub(super) enum Half {
 
 /// How well each question of a set is answered in one way, in the order of the set. Nothing if the
 /// way is not one for this set.
-pub(super) fn answers(set: &Set, way: Way) -> Option<Vec<Quality>> {
-    if way == Way::Hinted && set.questions.iter().all(|one| one.server_hint.is_none()) {
+pub(super) fn answers(set: &QuestionSet, way: SearchMethod) -> Option<Vec<Quality>> {
+    if way == SearchMethod::Hinted && set.questions.iter().all(|one| one.server_hint.is_none()) {
         return None;
     }
     let places = set.places();
-    let (index, plain) = (set.index(), Plain::new(&set.tools));
+    let (index, plain) = (set.index(), PlainBm25::new(&set.tools));
     let answered = set.questions.iter().map(|question| {
         let scores = match way {
-            Way::Words => Use::Words,
-            Way::Meaning => Use::Meaning,
-            Way::Plain | Way::Fusion | Way::Hinted => Use::All,
+            SearchMethod::Words => Use::Words,
+            SearchMethod::Meaning => Use::Meaning,
+            SearchMethod::Plain | SearchMethod::Fusion | SearchMethod::Hinted => Use::All,
         };
-        let server_hint = question.server_hint.as_deref().filter(|_| way == Way::Hinted);
+        let server_hint = question.server_hint.as_deref().filter(|_| way == SearchMethod::Hinted);
         let query = Query { server_hint, scores, ..Query::new(&question.query, K) };
         let found: Vec<usize> = match way {
-            Way::Plain => plain.best(&question.query, K),
-            Way::Words | Way::Meaning | Way::Fusion | Way::Hinted => {
+            SearchMethod::Plain => plain.best(&question.query, K),
+            SearchMethod::Words
+            | SearchMethod::Meaning
+            | SearchMethod::Fusion
+            | SearchMethod::Hinted => {
                 let found = index.search(&query);
                 found.iter().filter_map(|found| places.get(found.key).copied()).collect()
             }

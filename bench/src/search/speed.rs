@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use belljar_search::{Document, Index, Query, Table};
 
 use super::{
-    super::{Bench, dice::Dice, row::Row, stats::Times},
-    data::{Set, Tool},
+    super::{Bench, random::SeededRandom, row::BenchRow, stats::Times},
+    data::{QuestionSet, SearchTool},
     quality::K,
 };
 
@@ -24,7 +24,7 @@ const THINGS: [&str; 12] = [
 const VERBS: [&str; 8] = ["read", "send", "list", "create", "search", "delete", "convert", "plan"];
 
 /// Measures searching, making, saving and loading.
-pub(super) fn measure(bench: &Bench<'_>, sets: &[Set]) -> anyhow::Result<Vec<Row>> {
+pub(super) fn measure(bench: &Bench<'_>, sets: &[QuestionSet]) -> anyhow::Result<Vec<BenchRow>> {
     let mut start = Times::default();
     for _ in 0..FEW {
         let began = Instant::now();
@@ -32,9 +32,9 @@ pub(super) fn measure(bench: &Bench<'_>, sets: &[Set]) -> anyhow::Result<Vec<Row
         start.add(began.elapsed());
         anyhow::ensure!(!table.is_empty(), "the table of meanings is empty");
     }
-    let mut rows = vec![Row::timed(BENCH, "belljar table at the start", VERSION, &start)];
+    let mut rows = vec![BenchRow::timed(BENCH, "belljar table at the start", VERSION, &start)];
     let made_up = made_up();
-    let mut tools: Vec<&Tool> = match sets {
+    let mut tools: Vec<&SearchTool> = match sets {
         [] => made_up.iter().collect(),
         sets => sets.iter().flat_map(|set| &set.tools).collect(),
     };
@@ -43,7 +43,7 @@ pub(super) fn measure(bench: &Bench<'_>, sets: &[Set]) -> anyhow::Result<Vec<Row
     tools.retain(|tool| seen.insert((&tool.server, &tool.name)));
     let asked = questions(sets);
     for size in SIZES {
-        bench.progress.say(&format!("search: {size} tools"));
+        bench.progress.show(&format!("search: {size} tools"));
         rows.extend(at(size, &tools, &asked, bench)?);
     }
     Ok(rows)
@@ -51,10 +51,10 @@ pub(super) fn measure(bench: &Bench<'_>, sets: &[Set]) -> anyhow::Result<Vec<Row
 
 fn at(
     size: usize,
-    tools: &[&Tool],
+    tools: &[&SearchTool],
     asked: &[String],
     bench: &Bench<'_>,
-) -> anyhow::Result<Vec<Row>> {
+) -> anyhow::Result<Vec<BenchRow>> {
     let documents = (0..size).zip(tools.iter().cycle());
     let servers: Vec<String> = documents
         .clone()
@@ -85,35 +85,36 @@ fn at(
     anyhow::ensure!(loaded.len() == count, "an index was not read back");
     let rate = count as f64 / built.as_secs_f64();
     Ok(vec![
-        Row::timed(BENCH, &name("search"), VERSION, &searches),
-        Row {
+        BenchRow::timed(BENCH, &name("search"), VERSION, &searches),
+        BenchRow {
             n: 1,
             p50_ms: Some(built.as_secs_f64() * 1e3),
             rate_per_s: Some(rate),
-            ..Row::new(BENCH, &name("making the index"), VERSION)
+            ..BenchRow::new(BENCH, &name("making the index"), VERSION)
         },
-        Row::timed(BENCH, &name("loading it"), VERSION, &load),
+        BenchRow::timed(BENCH, &name("loading it"), VERSION, &load),
     ])
 }
 
 /// Some questions of every set, or made-up ones.
-fn questions(sets: &[Set]) -> Vec<String> {
+fn questions(sets: &[QuestionSet]) -> Vec<String> {
     const OF_EACH: usize = 100;
     if sets.is_empty() {
-        let mut dice = Dice::new(7);
-        let sentence = |_| format!("{} the {} of today", dice.one_of(&VERBS), dice.one_of(&THINGS));
+        let mut random = SeededRandom::new(7);
+        let sentence =
+            |_| format!("{} the {} of today", random.one_of(&VERBS), random.one_of(&THINGS));
         return (0..OF_EACH).map(sentence).collect();
     }
     let some = sets.iter().flat_map(|set| set.questions.iter().take(OF_EACH));
     some.map(|question| question.query.clone()).collect()
 }
 
-fn made_up() -> Vec<Tool> {
-    let mut dice = Dice::new(11);
+fn made_up() -> Vec<SearchTool> {
+    let mut random = SeededRandom::new(11);
     let tool = |number| {
-        let (verb, thing) = (dice.one_of(&VERBS), dice.one_of(&THINGS));
-        let other = dice.one_of(&THINGS);
-        Tool::new(
+        let (verb, thing) = (random.one_of(&VERBS), random.one_of(&THINGS));
+        let other = random.one_of(&THINGS);
+        SearchTool::new(
             &format!("{thing}-server-{}", number % 40),
             &format!("{verb}_{thing}_{number}"),
             &format!("Lets a program {verb} one {thing} or more, with its {other}, as a list"),

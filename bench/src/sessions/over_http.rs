@@ -11,11 +11,11 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use super::{WARM_UP, row};
-use crate::{Bench, program, row::Row, stats::Times};
+use crate::{Bench, program, row::BenchRow, stats::Times};
 
 /// Times calls to a host that is started for it.
-pub(super) fn measure(bench: &Bench<'_>, n: u32) -> anyhow::Result<Vec<Row>> {
-    let mut host = Host::start(bench)?;
+pub(super) fn measure(bench: &Bench<'_>, n: u32) -> anyhow::Result<Vec<BenchRow>> {
+    let mut host = HttpHost::start(bench)?;
     let mut rows = Vec::new();
     for name in ["typescript", "python"] {
         let made = host.post("/v1/sessions", &json!({ "language": name }))?;
@@ -39,14 +39,14 @@ pub(super) fn measure(bench: &Bench<'_>, n: u32) -> anyhow::Result<Vec<Row>> {
 }
 
 /// A host, which ends when it is dropped.
-struct Host {
+struct HttpHost {
     process: Child,
     stream: BufReader<TcpStream>,
     address: String,
     token: String,
 }
 
-impl Host {
+impl HttpHost {
     #[expect(clippy::disallowed_methods, reason = "a benchmark of a program has to start it")]
     fn start(bench: &Bench<'_>) -> anyhow::Result<Self> {
         let directory = bench.scratch.path().join("host");
@@ -98,7 +98,7 @@ impl Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for HttpHost {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -2,31 +2,31 @@
 
 use std::time::Duration;
 
-use belljar_project::Saving;
+use belljar_project::TokenSavings;
 
 use super::{
     super::{
-        compare::{self, Earlier},
-        look::Look,
-        memory::Memory,
-        row::{Row, add_ratios},
+        colour::Painter,
+        compare::{self, EarlierRun},
+        memory::MemoryUse,
+        row::{BenchRow, add_ratios},
         stats::Times,
     },
     table,
 };
 
-fn rows() -> Vec<Row> {
-    let timed = |case: &str, p50: f64, p95: f64| Row {
+fn rows() -> Vec<BenchRow> {
+    let timed = |case: &str, p50: f64, p95: f64| BenchRow {
         n: 500,
         p50_ms: Some(p50),
         p95_ms: Some(p95),
         rate_per_s: Some(1000.0 / p50),
-        ..Row::new("start", case, "1.0")
+        ..BenchRow::new("start", case, "1.0")
     };
-    let memory = |case: &str, total_mb, private_each_mb| Row {
+    let memory = |case: &str, total_mb, private_each_mb| BenchRow {
         n: 4,
-        memory: Some(Memory { total_mb, private_each_mb, exact: true }),
-        ..Row::new("memory", case, "1.0")
+        memory: Some(MemoryUse { total_mb, private_each_mb, exact: true }),
+        ..BenchRow::new("memory", case, "1.0")
     };
     let mut start = vec![
         timed("belljar typescript", 0.4, 0.9),
@@ -41,7 +41,7 @@ fn rows() -> Vec<Row> {
 
 #[test]
 fn k1_the_table_shows_figures_and_ratios() {
-    insta::assert_snapshot!(table(&rows(), Look::PLAIN), @r"
+    insta::assert_snapshot!(table(&rows(), Painter::PLAIN), @r"
     start
       belljar typescript    p50   0.40 ms  p95   0.90 ms        2500 /s  n = 500
       deno cold             p50   14.9 ms  p95   18.0 ms          67 /s  n = 500
@@ -57,19 +57,19 @@ fn k1_the_table_shows_figures_and_ratios() {
 
 #[test]
 fn k1_short_times_and_savings_are_shown_in_units_of_their_own() {
-    let call = Row {
+    let call = BenchRow {
         n: 2000,
         p50_ms: Some(0.0634),
         p95_ms: Some(0.21),
-        ..Row::new("tools", "belljar typescript", "1.0")
+        ..BenchRow::new("tools", "belljar typescript", "1.0")
     };
-    let saving = Row {
+    let saving = BenchRow {
         n: 1,
         p50_ms: Some(812.5),
-        saving: Some(Saving::new(20_000_000, 135)),
-        ..Row::new("savings", "belljar filesystem", "1.0")
+        saving: Some(TokenSavings::new(20_000_000, 135)),
+        ..BenchRow::new("savings", "belljar filesystem", "1.0")
     };
-    insta::assert_snapshot!(table(&[call, saving], Look::PLAIN), @"
+    insta::assert_snapshot!(table(&[call, saving], Painter::PLAIN), @"
     tools
       belljar typescript    p50   63.4 µs  p95   0.21 ms  n = 2000
 
@@ -82,10 +82,10 @@ fn k1_short_times_and_savings_are_shown_in_units_of_their_own() {
 fn k1_the_worst_of_a_hundred_is_told_where_there_are_a_hundred() {
     let row = |count| {
         let times: Times = (1..=count).map(Duration::from_millis).collect();
-        Row::timed("workflow checkpoint", "belljar", "1.0", &times)
+        BenchRow::timed("workflow checkpoint", "belljar", "1.0", &times)
     };
     assert_eq!((row(99).p99_ms, row(100).p99_ms), (None, Some(99.0)));
-    insta::assert_snapshot!(table(&[row(100)], Look::PLAIN), @"
+    insta::assert_snapshot!(table(&[row(100)], Painter::PLAIN), @"
     workflow checkpoint
       belljar    p50   50.0 ms  p95   95.0 ms  p99   99.0 ms          20 /s  n = 100
     ");
@@ -98,7 +98,7 @@ fn k1_what_became_more_than_ten_percent_worse_is_marked() {
         row.p50_ms = row.p50_ms.map(|time| if row.case == "deno cold" { time } else { time / 1.2 });
     }
     let mut now = rows();
-    compare::mark(&mut now, &Earlier::Printed(before), 10.0);
+    compare::mark(&mut now, &EarlierRun::Printed(before), 10.0);
     let regressed: Vec<(&str, bool)> =
         now.iter().filter_map(|row| Some((row.case.as_str(), row.change?.regressed))).collect();
     let expected = [
@@ -110,7 +110,7 @@ fn k1_what_became_more_than_ten_percent_worse_is_marked() {
     ];
     assert_eq!(regressed, expected);
     now.truncate(1);
-    insta::assert_snapshot!(table(&now, Look::PLAIN), @r"
+    insta::assert_snapshot!(table(&now, Painter::PLAIN), @r"
     start
       belljar typescript    p50   0.40 ms  p95   0.90 ms        2500 /s  n = 500
       belljar typescript: 37.25 × deno cold, 2.37 × deno warm

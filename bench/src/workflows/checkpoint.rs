@@ -17,8 +17,8 @@ use tokio::runtime::Runtime;
 use super::{
     super::{
         Bench,
-        rounds::{self, Case, Often},
-        row::Row,
+        rounds::{self, Frequency, TimedCase},
+        row::BenchRow,
         tools::write_and_sync,
     },
     LangGraph, VERSION,
@@ -37,17 +37,17 @@ pub(super) fn measure(
     bench: &Bench<'_>,
     project: &Path,
     peer: Option<&LangGraph>,
-) -> anyhow::Result<Vec<Row>> {
+) -> anyhow::Result<Vec<BenchRow>> {
     let runtime = runtime()?;
     let engine = SqliteWorkflowStore::new(Store::open(&project.join("checkpoints"))?);
-    let mut small = vec![ours(&runtime, &engine, "small", None, Often::Always)?];
-    let mut large = vec![ours(&runtime, &engine, "large", Some(LARGE), Often::Seldom)?];
+    let mut small = vec![ours(&runtime, &engine, "small", None, Frequency::Always)?];
+    let mut large = vec![ours(&runtime, &engine, "large", Some(LARGE), Frequency::Seldom)?];
     if let Some(peer) = peer {
-        small.extend(peer.checkpoints(bench, INPUT, Often::Less));
-        large.extend(peer.checkpoints(bench, LARGE, Often::Seldom));
+        small.extend(peer.checkpoints(bench, INPUT, Frequency::Less));
+        large.extend(peer.checkpoints(bench, LARGE, Frequency::Seldom));
     }
     let mut file = File::create(project.join("fsync"))?;
-    small.push(Case::new("write and fsync", "", Often::Less, move || {
+    small.push(TimedCase::new("write and fsync", "", Frequency::Less, move || {
         let began = Instant::now();
         write_and_sync(&mut file)?;
         Ok(began.elapsed())
@@ -62,11 +62,11 @@ fn ours<'a>(
     engine: &'a SqliteWorkflowStore,
     flow: &str,
     snapshot: Option<usize>,
-    often: Often,
-) -> anyhow::Result<Case<'a>> {
+    often: Frequency,
+) -> anyhow::Result<TimedCase<'a>> {
     let lease = runtime.block_on(claimed(engine, flow)).context("could not claim a workflow")?;
     let mut seq = 0;
-    Ok(Case::new("belljar", VERSION, often, move || {
+    Ok(TimedCase::new("belljar", VERSION, often, move || {
         seq += 1;
         let batch = batch(seq, snapshot);
         let began = Instant::now();

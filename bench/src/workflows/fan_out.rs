@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     super::{
         Bench,
-        rounds::{self, Case, Often},
-        row::Row,
+        rounds::{self, Frequency, TimedCase},
+        row::BenchRow,
     },
     LangGraph, VERSION,
 };
@@ -36,7 +36,7 @@ pub(super) fn measure(
     bench: &Bench<'_>,
     project: &Path,
     peer: Option<&LangGraph>,
-) -> anyhow::Result<Vec<Row>> {
+) -> anyhow::Result<Vec<BenchRow>> {
     let runtime = runtime()?;
     let engine = Arc::new(SqliteWorkflowStore::new(Store::open(&project.join("fan-out"))?));
     let mut rows = Vec::new();
@@ -47,11 +47,16 @@ pub(super) fn measure(
             let dag: Dag = serde_json::from_value(dag).context("no workflow")?;
             let (runtime, engine) = (&runtime, &engine);
             let mut made = 0_u32;
-            cases.push(Case::new(&format!("belljar {shape}"), VERSION, Often::Seldom, move || {
-                made += 1;
-                let whole = once(engine, dag.clone(), format!("{shape} {at_once} {made}"));
-                Ok(runtime.block_on(whole)? / TASKS)
-            }));
+            cases.push(TimedCase::new(
+                &format!("belljar {shape}"),
+                VERSION,
+                Frequency::Seldom,
+                move || {
+                    made += 1;
+                    let whole = once(engine, dag.clone(), format!("{shape} {at_once} {made}"));
+                    Ok(runtime.block_on(whole)? / TASKS)
+                },
+            ));
         }
         cases.extend(peer.and_then(|peer| peer.fan_out(bench, TASKS, at_once)));
         let name = format!("workflow of 1,000 tasks, {at_once} at once, for each of them");
@@ -72,7 +77,8 @@ async fn once(engine: &Arc<SqliteWorkflowStore>, dag: Dag, id: String) -> anyhow
     };
     let began = Instant::now();
     Workflows::new(Arc::clone(engine)).create(new, 1).await?;
-    let driver = Driver::new(Arc::clone(engine), Arc::new(Nothing), DriverOptions::new("bench"));
+    let driver =
+        Driver::new(Arc::clone(engine), Arc::new(NoopPerformer), DriverOptions::new("bench"));
     let driven = driver.run(&id, &CancellationToken::new()).await?;
     let time = began.elapsed();
     ensure!(
@@ -104,9 +110,9 @@ fn independent(at_once: u32) -> Value {
 
 /// Performs nothing, at once.
 #[derive(Debug)]
-struct Nothing;
+struct NoopPerformer;
 
-impl Performer for Nothing {
+impl Performer for NoopPerformer {
     async fn perform(&self, job: Job) -> TaskOutcome {
         TaskOutcome::done(json!({"did": job.start.instance}))
     }

@@ -7,7 +7,9 @@ use std::{path::Path, time::Duration, time::Instant};
 
 use anyhow::{Context as _, ensure};
 use belljar_contract::{Language, Limits};
-use belljar_project::{FlowOptions, FlowTerms, Flows, NewFlow, SessionRegistry};
+use belljar_project::{
+    ProjectWorkflows, SessionRegistry, WorkflowOptions, WorkflowPermissions, WorkflowSubmission,
+};
 use belljar_store::Store;
 use belljar_workflow::{Dag, WorkflowCommand, WorkflowEventKind};
 use belljar_workflow_formats::{self as formats, CodeExecution, FormatOptions};
@@ -15,8 +17,8 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::Bench, super::in_process::ToolHost, super::row::Row, super::stats::Times, VERSION,
-    counting::Counting,
+    super::Bench, super::row::BenchRow, super::stats::Times, super::tool_host::ToolHost, VERSION,
+    counting_server::CountingServer,
 };
 
 const FILE: &str = include_str!("../../../examples/workflows/five-tasks.yaml");
@@ -25,7 +27,7 @@ const WARM_UP: u32 = 5;
 /// What of the times asked for is spent on it.
 const SHARE: u32 = 5;
 /// So long one look for events may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Events that are fetched at once; more than this workflow has.
 const PAGE: u32 = 500;
 /// Long enough that a cell that was used is cleared away and another one parked.
@@ -36,20 +38,20 @@ pub(super) fn measure(
     bench: &Bench<'_>,
     project: &Path,
     python: &Path,
-) -> anyhow::Result<Vec<Row>> {
+) -> anyhow::Result<Vec<BenchRow>> {
     let options = FormatOptions { code: CodeExecution::WithShell };
     let read = formats::read("five-tasks.yaml", FILE, &options);
     let dag = read.map_err(|faults| anyhow::anyhow!("{faults:?}"))?.dag;
-    let server = Counting::put(project, python)?;
+    let server = CountingServer::install(project, python)?;
     let store = Store::open(&project.join("five"))?;
     let around = (project, Some(store));
     let host = ToolHost::new([Language::Python], None, vec![server.spec()?], around)?;
-    let flows = host.runtime.block_on(flows(&host, project))?;
+    let workflows = host.runtime.block_on(workflows(&host, project))?;
     let n = bench.arguments.n.div_ceil(SHARE);
     let (mut whole, mut tools, mut on_top) = (Times::default(), Times::default(), Times::default());
     for round in 0..n + WARM_UP {
-        bench.progress.say(&format!("workflow of five tasks: {round} of {}", n + WARM_UP));
-        let time = host.runtime.block_on(once(&flows, dag.clone()))?;
+        bench.progress.show(&format!("workflow of five tasks: {round} of {}", n + WARM_UP));
+        let time = host.runtime.block_on(once(&workflows, dag.clone()))?;
         let of_tools = host.runtime.block_on(by_hand(&host))?;
         std::thread::sleep(REST);
         if round >= WARM_UP {
@@ -58,9 +60,9 @@ pub(super) fn measure(
             on_top.add(time.saturating_sub(of_tools));
         }
     }
-    host.runtime.block_on(flows.stop());
+    host.runtime.block_on(workflows.stop());
     host.end();
-    let row = |case, times| Row::timed("workflow of five tasks", case, VERSION, times);
+    let row = |case, times| BenchRow::timed("workflow of five tasks", case, VERSION, times);
     Ok(vec![
         row("belljar, on top of its tools", &on_top),
         row("belljar, whole", &whole),
@@ -68,21 +70,23 @@ pub(super) fn measure(
     ])
 }
 
-async fn flows(host: &ToolHost, project: &Path) -> anyhow::Result<Flows> {
-    let terms = FlowTerms { code: true, ..FlowTerms::default() };
-    let options =
-        FlowOptions { terms, ..FlowOptions::new(Limits::DEFAULT, project.join("scratch")) };
+async fn workflows(host: &ToolHost, project: &Path) -> anyhow::Result<ProjectWorkflows> {
+    let permissions = WorkflowPermissions { code: true, ..WorkflowPermissions::default() };
+    let options = WorkflowOptions {
+        permissions,
+        ..WorkflowOptions::new(Limits::DEFAULT, project.join("scratch"))
+    };
     let (sandbox, store) = (host.executor.sandbox().clone(), host.executor.store().cloned());
     let sessions = SessionRegistry::new(sandbox, store).await;
-    Ok(Flows::new(host.executor.clone(), sessions, options).await?)
+    Ok(ProjectWorkflows::new(host.executor.clone(), sessions, options).await?)
 }
 
 /// One workflow, from the request until it has ended.
-async fn once(flows: &Flows, dag: Dag) -> anyhow::Result<Duration> {
+async fn once(workflows: &ProjectWorkflows, dag: Dag) -> anyhow::Result<Duration> {
     let began = Instant::now();
-    let id = flows.create(NewFlow::new(dag, "bench")).await?;
+    let id = workflows.create(WorkflowSubmission::new(dag, "bench")).await?;
     let never = CancellationToken::new();
-    let (driven, answered) = tokio::join!(flows.run(&id, &never), say_yes(flows, &id));
+    let (driven, answered) = tokio::join!(workflows.run(&id, &never), say_yes(workflows, &id));
     let time = began.elapsed();
     answered?;
     let driven = driven?;
@@ -92,16 +96,16 @@ async fn once(flows: &Flows, dag: Dag) -> anyhow::Result<Duration> {
 }
 
 /// Approves what is asked about, as soon as it is asked.
-async fn say_yes(flows: &Flows, id: &str) -> anyhow::Result<()> {
+async fn say_yes(workflows: &ProjectWorkflows, id: &str) -> anyhow::Result<()> {
     let mut after = 0;
     loop {
-        let events = flows.events(id, after, PAGE, PATIENCE).await?;
+        let events = workflows.events(id, after, PAGE, EVENT_TIMEOUT).await?;
         for event in &events {
             after = event.seq;
             if let WorkflowEventKind::DecisionRequired { decision } = &event.happened {
                 let command =
                     WorkflowCommand::Approve { decision: decision.id.clone(), value: None };
-                flows.send(id, None, "bench", &command).await?;
+                workflows.send(id, None, "bench", &command).await?;
                 return Ok(());
             }
             let is_over = matches!(event.happened, WorkflowEventKind::WorkflowEnded { .. });

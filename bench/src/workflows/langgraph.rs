@@ -15,10 +15,10 @@ use anyhow::{Context as _, ensure};
 
 use super::super::{
     Bench,
-    driver::Driver,
     peers::command,
     python_peer::PythonPeer,
-    rounds::{Case, Often},
+    resident_peer::ResidentPeer,
+    rounds::{Frequency, TimedCase},
 };
 
 pub(super) const NAME: &str = "langgraph with sqlite";
@@ -45,7 +45,7 @@ impl LangGraph {
     pub(super) fn of(bench: &Bench<'_>, python: &PythonPeer, project: &Path) -> Option<Self> {
         for package in [PACKAGE, SAVER] {
             if !python.packages.contains_key(package) {
-                bench.absent.missing(package);
+                bench.omissions.missing(package);
                 return None;
             }
         }
@@ -60,11 +60,11 @@ impl LangGraph {
         &self,
         bench: &Bench<'_>,
         bytes: usize,
-        often: Often,
-    ) -> Option<Case<'static>> {
+        often: Frequency,
+    ) -> Option<TimedCase<'static>> {
         let script = CHECKPOINTS.replace("BYTES", &bytes.to_string());
         let mut driver = self.driver(bench, &format!("checkpoints_{bytes}.py"), &script)?;
-        Some(Case::new(NAME, &self.version, often, move || {
+        Some(TimedCase::new(NAME, &self.version, often, move || {
             let (time, durability) = driver.ask()?;
             ensure!(durability == DURABLE, "it commits in another way: {durability}");
             Ok(time)
@@ -77,11 +77,11 @@ impl LangGraph {
         bench: &Bench<'_>,
         tasks: u32,
         at_once: u32,
-    ) -> Option<Case<'static>> {
+    ) -> Option<TimedCase<'static>> {
         let script = FAN_OUT.replace("TASKS", &tasks.to_string());
         let script = script.replace("AT_ONCE", &at_once.to_string());
         let mut driver = self.driver(bench, &format!("fan_out_{at_once}.py"), &script)?;
-        Some(Case::new(NAME, &self.version, Often::Rarely, move || {
+        Some(TimedCase::new(NAME, &self.version, Frequency::Rarely, move || {
             let (time, done) = driver.ask()?;
             ensure!(done == tasks.to_string(), "it did {done} of {tasks}");
             Ok(time / tasks)
@@ -89,10 +89,10 @@ impl LangGraph {
     }
 
     /// A graph that is killed and goes on.
-    pub(super) fn resume(&self, bench: &Bench<'_>) -> Option<Resume> {
+    pub(super) fn resume(&self, bench: &Bench<'_>) -> Option<KilledGraph> {
         let script = self.directory.join("resume.py");
         let mut resume = match fs::write(&script, RESUME) {
-            Ok(()) => Resume {
+            Ok(()) => KilledGraph {
                 python: self.python.clone(),
                 version: self.version.clone(),
                 script,
@@ -106,10 +106,10 @@ impl LangGraph {
         }
     }
 
-    fn driver(&self, bench: &Bench<'_>, name: &str, script: &str) -> Option<Driver> {
+    fn driver(&self, bench: &Bench<'_>, name: &str, script: &str) -> Option<ResidentPeer> {
         let path = self.directory.join(name);
         let written = fs::write(&path, script).map_err(anyhow::Error::from);
-        match written.and_then(|()| Driver::start(&self.python, &path)) {
+        match written.and_then(|()| ResidentPeer::start(&self.python, &path)) {
             Ok(driver) => Some(driver),
             Err(error) => left_out(bench, &error),
         }
@@ -117,20 +117,20 @@ impl LangGraph {
 }
 
 fn left_out<T>(bench: &Bench<'_>, error: &anyhow::Error) -> Option<T> {
-    bench.absent.left_out(NAME, &format!("{error:#}"));
+    bench.omissions.left_out(NAME, &format!("{error:#}"));
     None
 }
 
 /// The graph that is killed: two nodes, and the process ends in the second.
 #[derive(Debug)]
-pub(super) struct Resume {
+pub(super) struct KilledGraph {
     python: PathBuf,
     pub(super) version: String,
     script: PathBuf,
     made: u32,
 }
 
-impl Resume {
+impl KilledGraph {
     /// Kills one process and starts the next: how long until the second node runs.
     pub(super) fn once(&mut self) -> anyhow::Result<Duration> {
         self.made += 1;

@@ -21,9 +21,9 @@ use rustix::{
 };
 
 use super::{
-    super::Bench, super::peers::command, super::program, super::rounds::Often,
-    super::rounds::share, super::row::Row, super::stats::Times, LangGraph, VERSION,
-    counting::Counting, langgraph,
+    super::Bench, super::peers::command, super::program, super::rounds::Frequency,
+    super::rounds::share, super::row::BenchRow, super::stats::Times, LangGraph, VERSION,
+    counting_server::CountingServer, langgraph,
 };
 use crate::runtime;
 
@@ -31,7 +31,7 @@ const NAME: &str = "workflow resume, process start until a task runs again";
 /// What of the times asked for is spent on it.
 const SHARE: u32 = 10;
 /// Longer than anything here takes on a machine that still works.
-const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+const EVENT_TIMEOUT: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
 /// Events that are fetched at once; more than this workflow has.
 const PAGE: u32 = 500;
 
@@ -50,33 +50,33 @@ pub(super) fn measure(
     project: &Path,
     python: &Path,
     peer: Option<&LangGraph>,
-) -> anyhow::Result<Vec<Row>> {
-    let mut ours = Interrupted::new(&project.join("resume"), python)?;
+) -> anyhow::Result<Vec<BenchRow>> {
+    let mut ours = InterruptedProject::new(&project.join("resume"), python)?;
     let mut peer = peer.and_then(|peer| peer.resume(bench));
     let n = bench.arguments.n.div_ceil(SHARE);
     let (mut called, mut taken_up, mut theirs) =
         (Times::default(), Times::default(), Times::default());
     // The first round does not count: files are cached from then on.
     for round in 0..=n {
-        bench.progress.say(&format!("{NAME}: {round} of {n}"));
+        bench.progress.show(&format!("{NAME}: {round} of {n}"));
         let (to_call, to_event) = ours.once(round)?;
         if round == 0 {
             continue;
         }
         called.add(to_call);
         taken_up.add_ms(to_event);
-        for _ in 0..share(Often::Seldom.of(bench.arguments.n), round - 1, n) {
+        for _ in 0..share(Frequency::Seldom.of(bench.arguments.n), round - 1, n) {
             if let Some(peer) = &mut peer {
                 theirs.add(peer.once()?);
             }
         }
     }
     let mut rows = vec![
-        Row::timed(NAME, "belljar, its tool is called", VERSION, &called),
-        Row::timed(NAME, "belljar, the workflow is taken up", VERSION, &taken_up),
+        BenchRow::timed(NAME, "belljar, its tool is called", VERSION, &called),
+        BenchRow::timed(NAME, "belljar, the workflow is taken up", VERSION, &taken_up),
     ];
     if let Some(peer) = peer {
-        rows.push(Row::timed(
+        rows.push(BenchRow::timed(
             NAME,
             &format!("{}, its node runs", langgraph::NAME),
             &peer.version,
@@ -87,16 +87,16 @@ pub(super) fn measure(
 }
 
 /// A project, and what its server writes down.
-struct Interrupted {
+struct InterruptedProject {
     directory: PathBuf,
-    notes: Notes,
+    notes: NotePipe,
 }
 
-impl Interrupted {
+impl InterruptedProject {
     fn new(directory: &Path, python: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(directory)?;
-        let server = Counting::put(directory, python)?;
-        let notes = Notes::make(server.notes()).context("could not make a pipe")?;
+        let server = CountingServer::install(directory, python)?;
+        let notes = NotePipe::create(server.notes()).context("could not make a pipe")?;
         fs::write(directory.join("belljar.toml"), server.configuration())?;
         fs::write(directory.join("interrupted.yaml"), FILE)?;
         Ok(Self { directory: directory.to_owned(), notes })
@@ -120,11 +120,11 @@ impl Interrupted {
         Ok((time, self.taken_up_ms(&id)?.saturating_sub(began_ms) as f64))
     }
 
-    fn start(&self, arguments: &[&str]) -> anyhow::Result<Host> {
+    fn start(&self, arguments: &[&str]) -> anyhow::Result<HostProcess> {
         let mut host = command(&program::belljar()?);
         host.arg("workflow").args(arguments).current_dir(&self.directory);
         let streams = host.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Host(streams.spawn().context("could not start a host")?))
+        Ok(HostProcess(streams.spawn().context("could not start a host")?))
     }
 
     /// When it was taken up again.
@@ -142,9 +142,9 @@ impl Interrupted {
 }
 
 /// A host, which is killed when it is dropped.
-struct Host(Child);
+struct HostProcess(Child);
 
-impl Drop for Host {
+impl Drop for HostProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -152,10 +152,10 @@ impl Drop for Host {
 }
 
 /// Lines of the server as they come: its file is a pipe.
-struct Notes(BufReader<fs::File>);
+struct NotePipe(BufReader<fs::File>);
 
-impl Notes {
-    fn make(path: &Path) -> io::Result<Self> {
+impl NotePipe {
+    fn create(path: &Path) -> io::Result<Self> {
         mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR)?;
         // Writable too, so that it does not end with each server.
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -166,7 +166,7 @@ impl Notes {
     fn expect(&mut self, expected: &str) -> anyhow::Result<()> {
         if self.0.buffer().is_empty() {
             let mut readable = [PollFd::new(self.0.get_ref(), PollFlags::IN)];
-            if poll(&mut readable, Some(&PATIENCE))? == 0 {
+            if poll(&mut readable, Some(&EVENT_TIMEOUT))? == 0 {
                 bail!("its server never wrote {expected:?}");
             }
         }

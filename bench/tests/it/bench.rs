@@ -229,5 +229,5 @@ fn k1_a_file_that_is_no_benchmark_is_told() {
     place.file("work/before.json", "{}");
     let outcome = place.bench(&["memory", "--compare", "before.json"]);
     assert_eq!(outcome.status, Some(2));
-    insta::assert_snapshot!(outcome.stderr, @"error: before.json is no output of `belljar-bench --json` or `--record`: data did not match any variant of untagged enum Earlier");
+    insta::assert_snapshot!(outcome.stderr, @"error: before.json is no output of `belljar-bench --json` or `--record`: data did not match any variant of untagged enum EarlierRun");
 }

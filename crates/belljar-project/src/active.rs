@@ -1,11 +1,11 @@
-//! Which runs or workflows this process is working on. Each is worked on once at a time.
+//! The runs or workflows that this process works on. Each is worked on once at a time.
 
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The ids of what is being worked on. All clones share them.
+/// The ids of active runs or workflows. All clones share one set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ActiveIds(Arc<Mutex<BTreeSet<String>>>);
 
@@ -14,7 +14,7 @@ impl ActiveIds {
         self.lock().contains(id)
     }
 
-    /// Adds an id until the guard is dropped; `None` if it is there already.
+    /// Adds an id until the guard is dropped; `None` if the id is active already.
     pub(crate) fn enter(&self, id: &str) -> Option<ActiveGuard> {
         let is_new = self.lock().insert(id.to_owned());
         is_new.then(|| ActiveGuard { all: self.clone(), id: id.to_owned() })

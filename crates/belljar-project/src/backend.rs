@@ -1,14 +1,15 @@
-//! What the MCP server and the HTTP API ask for, answered by an [`Executor`].
+//! The server's backend: runs, tools, approvals and workflows of a project, for MCP and HTTP
+//! clients.
 //!
-//! What a model asks for is within what the operator allows, or refused; nothing it sends can
-//! approve a call.
+//! A request beyond the operator's permissions is refused, and nothing a model sends can approve a
+//! call.
 
+mod client_observer;
 mod durable;
 mod records;
 mod sessions;
-mod storage;
+mod size_cache;
 mod terms;
-mod told;
 mod workflows;
 
 use std::{sync::Arc, time::Duration};
@@ -22,62 +23,72 @@ use belljar_server::{
     RunReporter, SearchError, ToolMatch, ToolsFound, is_well_formed,
 };
 use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, Wanted};
+use client_observer::{ClientObserver, PrintForwarder};
 use serde_json::{Map, Value, json, value::to_raw_value};
 
-use crate::{Durability, Execution, Executor, Flows, SessionRegistry, now_ms};
-pub use terms::{ExecutableTerms, Terms};
-use told::{Prints, Told};
-pub use workflows::{WorkflowTerms, task_question, with_task};
+use crate::{Execution, Executor, ProjectWorkflows, RunDurability, SessionRegistry, now_ms};
+
+pub use terms::{ClientPermissions, ExecutablePermissions};
+pub use workflows::{WorkflowServiceOptions, task_question, with_task};
 
 /// What code is written in unless its request says so.
 const DEFAULT_LANGUAGE: Language = Language::TypeScript;
-/// How long servers may take to list the tools that are passed through, before any client is served.
+/// How long servers may take to list the passed-through tools before the first client is served.
 const PASSED_IN: Duration = Duration::from_secs(30);
-/// The most characters of a tool's summary.
+/// Longest summary of a tool, in characters.
 const SUMMARY: usize = 200;
 
-/// Belljar behind its MCP server.
+/// A project as the MCP server and the HTTP API use it.
 #[derive(Debug)]
 pub struct ProjectBackend {
     executor: Executor,
-    terms: Terms,
+    permissions: ClientPermissions,
     passed_through: Vec<PassThrough>,
-    /// What is known of durable runs that nobody has.
+    /// Durable runs without an owner that this host may resume.
     adoption: durable::Adoption,
     sessions: SessionRegistry,
-    /// Workflows, unless the operator has switched them off.
-    flows: Option<Flows>,
+    /// `None` if the operator has switched workflows off.
+    workflows: Option<ProjectWorkflows>,
     warnings: workflows::Warnings,
-    measured: storage::MeasuredSizes,
+    sizes: size_cache::SizeCache,
 }
 
 impl ProjectBackend {
-    /// Asks the servers whose tools are passed through for what these are.
-    pub async fn new(executor: Executor, terms: Terms) -> Self {
+    /// Lists the tools to pass through, which may start their servers.
+    pub async fn new(executor: Executor, permissions: ClientPermissions) -> Self {
         let mut passed_through = Vec::new();
-        if let (Some(bridge), false) = (executor.bridge(), terms.pass_through.is_empty()) {
-            let chosen = chosen_tools(bridge, &terms.pass_through).await;
-            passed_through = chosen.iter().map(passed).collect();
+        if let (Some(bridge), false) = (executor.bridge(), permissions.pass_through.is_empty()) {
+            let chosen = chosen_tools(bridge, &permissions.pass_through).await;
+            passed_through = chosen.iter().map(pass_through_of).collect();
         }
         let (sandbox, store) = (executor.sandbox().clone(), executor.store().cloned());
         let sessions = SessionRegistry::new(sandbox, store).await;
-        let flows = Self::flows(&executor, &sessions, &terms).await;
+        let workflows = Self::project_workflows(&executor, &sessions, &permissions).await;
         let (adoption, warnings) = Default::default();
-        let measured = storage::MeasuredSizes::default();
-        Self { executor, terms, passed_through, adoption, sessions, flows, warnings, measured }
+        let sizes = size_cache::SizeCache::default();
+        Self {
+            executor,
+            permissions,
+            passed_through,
+            adoption,
+            sessions,
+            workflows,
+            warnings,
+            sizes,
+        }
     }
 
-    /// The executor behind it.
+    /// The executor that runs the clients' code.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// Ends every session, because the host does.
+    /// Ends every session because the host stops.
     pub async fn end_sessions(&self) {
         self.sessions.shutdown().await;
     }
 
-    /// What a client asks for, within the operator's terms.
+    /// Turns a client's request into an execution within the operator's permissions.
     fn execution(
         &self,
         request: ExecuteRequest,
@@ -86,26 +97,26 @@ impl ProjectBackend {
         let language = request.language.unwrap_or(DEFAULT_LANGUAGE);
         let mut run = RunRequest::new(language, request.code);
         run.engine = request.engine;
-        run.limits = self.terms.limits.with(&request.limits);
-        run.grants = self.terms.grants(&request.grants)?;
-        run.workspace = self.terms.workspace(request.workspace.as_ref())?;
+        run.limits = self.permissions.limits.with(&request.limits);
+        run.grants = self.permissions.grants(&request.grants)?;
+        run.workspace = self.permissions.workspace(request.workspace.as_ref())?;
         run.context = request.context.as_ref().and_then(|context| to_raw_value(context).ok());
         let only = request.grants.tools.map(|names| names.into_iter().map(Glob::new).collect());
         Ok(Execution {
             tools: ToolGrants { only, given: Vec::new() },
             intent: request.intent,
             durability: match request.durable {
-                Some(true) => Durability::Always,
-                Some(false) => Durability::Never,
-                None => Durability::IfAsked,
+                Some(true) => RunDurability::Always,
+                Some(false) => RunDurability::Never,
+                None => RunDurability::IfAsked,
             },
             max_output_tokens: Some(
-                request.max_output_tokens.unwrap_or(self.terms.max_output_tokens),
+                request.max_output_tokens.unwrap_or(self.permissions.max_output_tokens),
             ),
-            cache: self.terms.cache,
-            listener: Prints::listener(&observer),
-            observer: Arc::new(Told { observer }),
-            ..Execution::new(run, self.terms.caller.clone())
+            cache: self.permissions.cache,
+            listener: PrintForwarder::listener(&observer),
+            observer: Arc::new(ClientObserver { observer }),
+            ..Execution::new(run, self.permissions.caller.clone())
         })
     }
 }
@@ -134,7 +145,7 @@ impl Backend for ProjectBackend {
         let store = store.ok_or_else(|| DecideError::Unknown(approval_id.to_owned()))?;
         match store.decide(approval_id, verdict, by, now_ms()).await {
             Ok(_) => {
-                self.adoption.look_again();
+                self.adoption.notify();
                 Ok(())
             }
             Err(belljar_store::DecideError::Unknown(id)) => Err(DecideError::Unknown(id)),
@@ -183,11 +194,11 @@ impl Backend for ProjectBackend {
     }
 
     async fn resumable_runs(&self) -> Vec<RunInfo> {
-        self.runs_to_take_up().await
+        self.runs_to_resume().await
     }
 
     async fn resume(&self, run_id: &str, observer: RunReporter) -> Option<RunReport> {
-        self.take_up(run_id, observer).await
+        self.resume_found(run_id, observer).await
     }
 
     async fn more_resumable(&self) {
@@ -216,30 +227,35 @@ impl Backend for ProjectBackend {
         arguments: Map<String, Value>,
         observer: RunReporter,
     ) -> Value {
-        let Some(bridge) = self.executor.bridge() else { return failure("there are no tools") };
+        let Some(bridge) = self.executor.bridge() else {
+            return tool_error(
+                "this project has no \
+                                                                            tools",
+            );
+        };
         let id = run_id();
         observer.started(&id);
         let context = RunContext {
             run_id: id,
-            caller: self.terms.caller.clone(),
+            caller: self.permissions.caller.clone(),
             grants: ToolGrants::default(),
-            tool_timeout: self.terms.limits.tool_timeout,
+            tool_timeout: self.permissions.limits.tool_timeout,
             code: String::new(),
-            observer: Arc::new(Told { observer }),
+            observer: Arc::new(ClientObserver { observer }),
         };
         let arguments = serde_json::to_vec(&arguments).unwrap_or_default();
         match bridge.call(&context, name, arguments).await {
-            Ok(json) => answer(&json),
+            Ok(json) => tool_result(&json),
             Err(fault) => match fault.hint {
-                Some(hint) => failure(&format!("{} ({hint})", fault.message)),
-                None => failure(&fault.message),
+                Some(hint) => tool_error(&format!("{} ({hint})", fault.message)),
+                None => tool_error(&fault.message),
             },
         }
     }
 }
 
-/// The tools that are to be passed through. Where one has a name that cannot be, its server is asked
-/// again first: what is remembered of it may be long mended.
+/// The tools to pass through. If a remembered tool has an invalid name, its server is asked again
+/// first: it may have been fixed since.
 async fn chosen_tools(bridge: &Bridge, chosen: &[Glob]) -> Vec<Tool> {
     let is_chosen = |tool: &&Tool| chosen.iter().any(|glob| glob.matches(&tool.qualified_name()));
     let is_bad = |tool: &&Tool| is_chosen(tool) && !is_well_formed(&tool.qualified_name());
@@ -250,18 +266,22 @@ async fn chosen_tools(bridge: &Bridge, chosen: &[Glob]) -> Vec<Tool> {
         (catalogue, failures) = bridge.catalogue_within(PASSED_IN).await;
     }
     for failure in failures {
-        tracing::warn!(error = &failure as &dyn std::error::Error, "no tools to pass");
+        tracing::warn!(
+            error = &failure as &dyn std::error::Error,
+            "cannot list the tools of a \
+                                                                    server to pass through"
+        );
     }
     catalogue.tools().iter().filter(is_chosen).cloned().collect()
 }
 
-/// What a tool says of itself first; all of it is in how it is called.
+/// The first line of a tool's description. The whole description is part of `call`.
 fn summary(tool: &Tool) -> String {
     let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
     text.trim().lines().next().unwrap_or_default().chars().take(SUMMARY).collect()
 }
 
-fn passed(tool: &Tool) -> PassThrough {
+fn pass_through_of(tool: &Tool) -> PassThrough {
     let object = |schema: &Value| schema.as_object().cloned();
     let hints = &tool.annotations;
     PassThrough {
@@ -280,7 +300,7 @@ fn passed(tool: &Tool) -> PassThrough {
 }
 
 /// A tool's value as a `CallToolResult`.
-fn answer(json: &[u8]) -> Value {
+fn tool_result(json: &[u8]) -> Value {
     let value: Value = serde_json::from_slice(json).unwrap_or_default();
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut answer = json!({ "content": [{ "type": "text", "text": text }] });
@@ -290,6 +310,6 @@ fn answer(json: &[u8]) -> Value {
     answer
 }
 
-fn failure(message: &str) -> Value {
+fn tool_error(message: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": message }], "isError": true })
 }

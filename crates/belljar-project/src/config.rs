@@ -1,11 +1,11 @@
-//! `belljar.toml` and `.mcp.json`: what a run gets by default, the operator's maxima, the MCP
-//! servers of a project and who may call their tools.
+//! `belljar.toml` and `.mcp.json`: default limits, the operator's maxima, MCP servers and the
+//! policy for their tools.
 //!
-//! Two stages: [`raw`] mirrors one file, [`Settings`] is what the files together mean. The invariant
-//! kept here: a project's file, which may come with somebody else's repository, can lower the
-//! operator's maxima and never raise them.
+//! Two stages: [`raw`] mirrors one file, [`ProjectSettings`] is the result of all files. Invariant:
+//! a project's file, which may come with a stranger's repository, can lower the operator's maxima
+//! and never raise them.
 
-mod find;
+mod locations;
 pub mod quantity;
 mod raw;
 mod retention;
@@ -13,83 +13,79 @@ mod servers;
 mod tools;
 mod workflows;
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, path::Path, path::PathBuf};
 
 use belljar_contract::{Limit, Limits};
-use belljar_paths::owner::{Purpose, UntrustedPath, read_to_string};
+use belljar_paths::{owner::Purpose, owner::UntrustedPath, owner::read_to_string};
 use belljar_runtime::maximum_limits_here;
 use belljar_tools::ServerConfigError;
+use raw::{LimitEntry, RawConfig};
 use thiserror::Error;
 
-pub use find::{FILE_NAME, PROJECT_NAMES, Places, SERVERS_NAME, STATE_NAME};
-pub use servers::{BeyondProject, ConfiguredServer, Owner};
-pub use tools::{NotCounted, ToolSettings};
+use crate::Retention;
+
+pub use locations::{ConfigLocations, FILE_NAME, PROJECT_NAMES, SERVERS_NAME, STATE_NAME};
+pub use servers::{ConfiguredServer, ServerOrigin, ServerOverrideError};
+pub use tools::{IgnoredRule, ToolSettings};
 pub use workflows::WorkflowSettings;
 
-use crate::Retention;
-use raw::{RawConfig, Stated};
-
-/// Why there are no settings.
+/// Why the settings cannot be loaded.
 #[derive(Debug, Error)]
-pub enum LoadError {
-    /// A file belongs to somebody else, or others could have changed it.
+pub enum SettingsError {
+    /// A file belongs to another user, or others can change it.
     #[error(transparent)]
     Untrusted(#[from] UntrustedPath),
-    /// A `belljar.toml` could not be read.
-    #[error("could not read the configuration {path}", path = .path.display())]
+    /// A `belljar.toml` cannot be read.
+    #[error("cannot read the configuration {path}", path = .path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the configuration file.
         path: PathBuf,
-        /// What the system said, or why the file is not trusted.
+        /// The error of the operating system, or the reason why the file is not trusted.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A `belljar.toml` is not TOML, or has a key that nobody knows.
-    #[error("the configuration {path} is not valid", path = .path.display())]
+    /// A `belljar.toml` is not valid TOML, or has an unknown key.
+    #[error("invalid configuration {path}", path = .path.display())]
     Invalid {
-        /// The file.
+        /// Path of the configuration file.
         path: PathBuf,
-        /// What the parser said, with the line.
+        /// The parser's error, with the line.
         source: Box<toml::de::Error>,
     },
-    /// A value means nothing, or is above the maximum.
+    /// A value is invalid or above the maximum.
     #[error(transparent)]
     Value(#[from] ConfigError),
-    /// A `.mcp.json` could not be read.
-    #[error("could not read {path}", path = .path.display())]
+    /// A `.mcp.json` cannot be read.
+    #[error("cannot read {path}", path = .path.display())]
     ServersUnreadable {
-        /// The file.
+        /// Path of the server file.
         path: PathBuf,
-        /// Why it could not.
+        /// The reason why it is missing, unreadable or not trusted.
         source: UntrustedPath,
     },
-    /// A `.mcp.json` is not what such a file has to be.
+    /// A `.mcp.json` has an invalid format.
     #[error("{path}: {fault}", path = .path.display())]
     ServersInvalid {
-        /// The file.
+        /// Path of the server file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The first fault in the file.
         fault: ServerConfigError,
     },
-    /// A project asks more of a server of the user's than it may.
+    /// A project changes more of the user's server than it may.
     #[error(transparent)]
-    BeyondProject(#[from] BeyondProject),
+    ServerOverrideError(#[from] ServerOverrideError),
 }
 
-/// Why the files together mean nothing.
+/// Why the values of the files cannot be used.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    /// A value that cannot be read, or has no place in this file.
+    /// A value that is invalid, or not allowed in this file.
     #[error("{file}, line {line}: {section}.{key}: {reason}", file = .file.display())]
     Value {
-        /// The file that states it.
+        /// The file with the value.
         file: PathBuf,
-        /// The line that states it.
+        /// The line with the value.
         line: usize,
-        /// The table of the file.
+        /// The table, such as `limits`.
         section: &'static str,
         /// The key in that table.
         key: &'static str,
@@ -102,62 +98,65 @@ pub enum ConfigError {
         file = .file.display()
     )]
     AboveMaximum {
-        /// The file that states it.
+        /// The file with the value.
         file: PathBuf,
-        /// The line that states it.
+        /// The line with the value.
         line: usize,
         /// The key in `[limits]`.
         key: &'static str,
-        /// The value, for people.
+        /// The value, formatted for people.
         asked: String,
-        /// The maximum, for people.
+        /// The maximum, formatted for people.
         allowed: String,
     },
 }
 
-/// What the files together mean.
+/// The settings of a project, from all files that apply.
 #[derive(Debug, PartialEq)]
-pub struct Settings {
-    /// Limits some file states, by key.
+pub struct ProjectSettings {
+    /// Limits that a file sets.
     stated: BTreeMap<Limit, u64>,
-    /// The most a run may ask for.
+    /// The most that a run may request.
     pub maximum: Limits,
-    /// Servers, policy and what goes with them.
+    /// Servers, policy, result size and cache.
     pub tools: ToolSettings,
     /// What clients may do with workflows.
     pub workflows: WorkflowSettings,
-    /// What is kept for how long.
+    /// How long records are kept.
     pub retention: Retention,
-    /// Names that every commit brings although the host would execute them.
+    /// Names that every commit writes although the host would execute them.
     pub commit_executable: Vec<String>,
 }
 
-impl Settings {
-    /// Reads the files that apply: `explicit` (or else the user's), and the project's.
-    pub fn load(explicit: Option<&Path>, places: &Places) -> Result<Self, LoadError> {
-        let operator_path = explicit.map(Path::to_owned).or_else(|| places.user_file());
+impl ProjectSettings {
+    /// Loads the files that apply: `explicit` or else the user's file, then the project's.
+    pub fn load(
+        explicit: Option<&Path>,
+        locations: &ConfigLocations,
+    ) -> Result<Self, SettingsError> {
+        let operator_path = explicit.map(Path::to_owned).or_else(|| locations.user_file());
         let project_path =
-            places.project_file()?.filter(|path| Some(path) != operator_path.as_ref());
-        // A file that was named is read as it is: whoever named it knows it.
+            locations.project_file()?.filter(|path| Some(path) != operator_path.as_ref());
+        // A file named on the command line is read without an ownership check: the user chose it.
         let purpose = explicit.is_none().then_some(Purpose::OwnConfiguration);
         let operator = operator_path.map(|path| read(&path, purpose)).transpose()?;
         let of_project = Some(Purpose::Configuration);
         let project = project_path.map(|path| read(&path, of_project)).transpose()?;
-        let foreign = places.servers_file()?.map(|path| servers::read(&path)).transpose()?;
+        let foreign = locations.servers_file()?.map(|path| servers::read(&path)).transpose()?;
         let order = if explicit.is_some() {
-            DefaultsFrom::OperatorFirst
+            DefaultsOrder::OperatorFirst
         } else {
-            DefaultsFrom::ProjectFirst
+            DefaultsOrder::ProjectFirst
         };
-        let files = Files { operator: operator.as_ref(), project: project.as_ref(), order };
+        let files = ConfigFiles { operator: operator.as_ref(), project: project.as_ref(), order };
         let mut settings = Self::resolve(files)?;
         let servers = servers::merge(files, foreign.unwrap_or_default())?;
         settings.tools = settings.tools.with_servers(files, servers);
         Ok(settings)
     }
 
-    fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
-        let Files { operator, project, .. } = files;
+    fn resolve(files: ConfigFiles<'_>) -> Result<Self, ConfigError> {
+        let ConfigFiles { operator, project, .. } = files;
         let mut maximum = maximum_limits_here();
         for stated in operator.map(RawConfig::maxima).transpose()?.unwrap_or_default() {
             stated.limit.set(&mut maximum, stated.value);
@@ -181,10 +180,10 @@ impl Settings {
         Ok(Self { stated, maximum, tools, workflows, retention, commit_executable })
     }
 
-    /// The limits of a run: flags before files before defaults.
+    /// The limits of a run. Flags override files, and files override the built-in defaults.
     ///
-    /// What was built in gives way to the maximum; what a person asked for is left as asked, so
-    /// that the host refuses it by name.
+    /// Built-in defaults are lowered to the maximum. A value that a person chose stays, so that the
+    /// host can refuse it by name.
     pub fn limits(&self, flags: &[(Limit, u64)]) -> Limits {
         let mut limits = Limits::DEFAULT.within(&self.maximum);
         let mut stated = self.stated.clone();
@@ -201,34 +200,34 @@ impl Settings {
 
 /// The files that apply.
 #[derive(Debug, Clone, Copy)]
-struct Files<'a> {
+struct ConfigFiles<'a> {
     operator: Option<&'a RawConfig>,
     project: Option<&'a RawConfig>,
-    order: DefaultsFrom,
+    order: DefaultsOrder,
 }
 
-impl<'a> Files<'a> {
+impl<'a> ConfigFiles<'a> {
     fn is_project(self, file: &RawConfig) -> bool {
         self.project.is_some_and(|project| std::ptr::eq(project, file))
     }
 
     fn weak_to_strong(self) -> impl Iterator<Item = &'a RawConfig> {
         let files = match self.order {
-            DefaultsFrom::ProjectFirst => [self.operator, self.project],
-            DefaultsFrom::OperatorFirst => [self.project, self.operator],
+            DefaultsOrder::ProjectFirst => [self.operator, self.project],
+            DefaultsOrder::OperatorFirst => [self.project, self.operator],
         };
         files.into_iter().flatten()
     }
 }
 
-/// Whose defaults win: the file named on the command line, or else the nearest one.
+/// Which defaults win: the file named on the command line, or else the nearest file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DefaultsFrom {
+enum DefaultsOrder {
     ProjectFirst,
     OperatorFirst,
 }
 
-impl Stated {
+impl LimitEntry {
     fn check(&self, maximum: &Limits, file: &Path) -> Result<(), ConfigError> {
         let allowed = self.limit.get(maximum);
         if self.value <= allowed {
@@ -244,7 +243,7 @@ impl Stated {
     }
 }
 
-fn read(path: &Path, purpose: Option<Purpose>) -> Result<RawConfig, LoadError> {
+fn read(path: &Path, purpose: Option<Purpose>) -> Result<RawConfig, SettingsError> {
     let text = match purpose {
         Some(purpose) => read_to_string(path, purpose).map_err(Into::into),
         None => fs::read_to_string(path).map_err(Into::into),
@@ -252,10 +251,10 @@ fn read(path: &Path, purpose: Option<Purpose>) -> Result<RawConfig, LoadError> {
     let path = path.to_owned();
     let text = match text {
         Ok(text) => text,
-        Err(source) => return Err(LoadError::Unreadable { path, source }),
+        Err(source) => return Err(SettingsError::Unreadable { path, source }),
     };
     RawConfig::parse(&path, text)
-        .map_err(|error| LoadError::Invalid { path, source: Box::new(error) })
+        .map_err(|error| SettingsError::Invalid { path, source: Box::new(error) })
 }
 
 #[cfg(test)]

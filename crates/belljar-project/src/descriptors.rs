@@ -1,12 +1,13 @@
-//! Descriptors: each session has several, and what a shell allows by default is soon used up.
+//! The limit of open files. Each session needs several descriptors, and the default of a shell is
+//! soon used up.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Allows this process as many as it may have. What it starts sets limits of its own.
+/// Raises the soft limit of open files to the hard limit. Child processes set their own limits.
 pub fn allow_many() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::debug!(%error, "no more descriptors than before");
+        tracing::debug!(%error, "cannot raise the limit of open files");
     }
 }

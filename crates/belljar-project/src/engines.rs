@@ -1,4 +1,4 @@
-//! The engines of this machine: what they need to see of its software, and how they are started.
+//! The language engines of this machine, and how they are started.
 
 mod python;
 mod software;
@@ -11,18 +11,18 @@ use belljar_worker::{
     BASH_ARGUMENT, COMMANDS_DIRECTORY, CPYTHON_ARGUMENT, ZYGOTE_ARGUMENT, bash::DEFAULT_COMMANDS,
 };
 
-/// Libraries that make code worth a zygote which has numpy and pandas imported.
+/// Code that uses one of these libraries gets a zygote with numpy and pandas imported.
 const DATA_LIBRARIES: [&str; 6] = ["numpy", "pandas", "matplotlib", "scipy", "sklearn", "seaborn"];
 
-/// The engines of this machine.
+/// Finds the engines on this machine.
 #[derive(Debug)]
 pub(crate) struct MachineEngines {
-    /// The program that becomes zygotes.
+    /// The program that becomes the zygotes.
     program: PathBuf,
 }
 
 impl MachineEngines {
-    /// Zygotes come of this program.
+    /// `program` becomes the zygotes.
     pub(crate) fn new(program: PathBuf) -> Self {
         Self { program }
     }
@@ -35,7 +35,7 @@ impl MachineEngines {
 
     fn bash(&self) -> Result<EngineLaunch, String> {
         let bash = software::command("bash")
-            .ok_or("bash is not on this machine: install it (Debian: apt-get install bash)")?;
+            .ok_or("bash is not installed on this machine (Debian: apt-get install bash)")?;
         let mut view = software::view();
         for name in DEFAULT_COMMANDS {
             if let Some(program) = software::command(name) {

@@ -1,7 +1,8 @@
-//! Runs with everything a project gives them: tools, approvals, a journal, a budget, a cache.
+//! Runs code with everything a project offers: tools, approvals, a journal, a budget, a cache.
 //!
-//! The sandbox knows nothing of tools and the bridge nothing of cells; here they meet. Every way to
-//! run code with tools, from the command line, over MCP or HTTP, goes through [`Executor`].
+//! The sandbox knows nothing about tools, and the bridge nothing about cells; this module joins
+//! them. Every surface that runs code with tools (command line, MCP, HTTP) goes through
+//! [`Executor`].
 
 mod budget;
 mod cache;
@@ -26,11 +27,15 @@ use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGra
 use cache::{CacheKey, CacheSlot, UsedTools};
 use finish::WayOut;
 
-use crate::{Sandbox, Session, active::ActiveIds, owner::Enlisted, owner::enlist};
+use crate::{
+    Sandbox, Session,
+    active::ActiveIds,
+    owner::{LivenessLock, announce_process},
+};
 
 pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_process};
-pub(crate) use durable::EndedRun;
-pub use durable::{ResumeError, Resumed};
+pub(crate) use durable::EndRunOutcome;
+pub use durable::{ResumeError, ResumeOutcome};
 pub(crate) use one_call::{OneCall, OneCallEnd};
 pub use ownership::run_status;
 
@@ -40,61 +45,62 @@ pub struct Executor {
     sandbox: Sandbox,
     bridge: Option<Bridge>,
     store: Option<Store>,
-    /// The durable runs this executor and its clones are at.
-    under_way: ActiveIds,
-    /// Where measurements go, once somebody takes them.
+    /// Durable runs that are active in this process. Clones share the set.
+    active_runs: ActiveIds,
+    /// Where metrics go, once a server has registered its meter.
     meter: Arc<OnceLock<BackgroundMeter>>,
-    /// Shows other hosts of the store that this process lives.
-    _enlisted: Option<Arc<Enlisted>>,
-    /// Whether the host stops: what is ended from now on goes on later.
-    stops: Arc<AtomicBool>,
+    /// Shows other hosts of the same store that this process lives.
+    _liveness: Option<Arc<LivenessLock>>,
+    /// Set when the host is_stopping: runs aborted after that stay resumable.
+    is_stopping: Arc<AtomicBool>,
 }
 
-/// One piece of code to run, with what it gets of its project.
+/// Code to run, and what it gets from its project.
 #[derive(Debug)]
 pub struct Execution {
-    /// The code and its limits and grants.
+    /// The code with its limits and grants.
     pub request: RunRequest,
-    /// The tools it may use.
+    /// The tools that the code may use.
     pub tools: ToolGrants,
-    /// What it is for: it gets the few tools that fit, beside those it may use by name, and no others.
+    /// The purpose of the code, in words. With it the code gets the few tools that fit, the tools
+    /// it names, and no others.
     pub intent: Option<String>,
-    /// Which tools it got, once [`Executor::inject`] has decided that.
+    /// The tools that the run got, once [`Executor::inject`] has chosen them.
     pub report: Option<ToolReport>,
-    /// Whether it can be resumed after its host has died.
-    pub durability: Durability,
-    /// Who asks for it, for audit rows and approvals.
+    /// Whether the run can be resumed after its host has died.
+    pub durability: RunDurability,
+    /// Recorded in audit rows and approvals.
     pub caller: String,
-    /// A value larger than this many tokens is stored, and a summary takes its place.
+    /// A larger value, in tokens, is stored and replaced by a summary.
     pub max_output_tokens: Option<u32>,
-    /// For how long an answer may be given again to the same question.
+    /// How long a cached answer may be reused; `None` never.
     pub cache: Option<Duration>,
-    /// Who wants to hear of what happens.
+    /// Notified of approvals and tool calls.
     pub observer: Arc<dyn Observer>,
-    /// Who wants to hear what it prints, as it does.
+    /// Receives the output while the code runs.
     pub listener: Option<Arc<dyn Listener>>,
 }
 
 /// Whether a run keeps a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// If it might have to wait for a person.
+pub enum RunDurability {
+    /// If the run might have to wait for a person.
     IfAsked,
-    /// In any case.
+    /// Always, so that it survives its host.
     Always,
-    /// In no case: it waits for a person only as long as its host lives.
+    /// Never: the run waits for a person only as long as its host lives.
     Never,
 }
 
 impl Execution {
-    /// A request with the tools that policy allows, and nothing else special about it.
+    /// An execution with the tools that policy allows and no other options.
     pub fn new(request: RunRequest, caller: impl Into<String>) -> Self {
         Self {
             request,
             tools: ToolGrants::default(),
             intent: None,
             report: None,
-            durability: Durability::IfAsked,
+            durability: RunDurability::IfAsked,
             caller: caller.into(),
             max_output_tokens: None,
             cache: None,
@@ -105,30 +111,33 @@ impl Execution {
 }
 
 impl Executor {
-    /// An executor for a project's servers and store; without them, runs have no tools and leave
-    /// no trace.
+    /// An executor for a project's servers and store. Without them, runs have no tools and leave no
+    /// trace.
     pub fn new(sandbox: Sandbox, bridge: Option<Bridge>, store: Option<Store>) -> Self {
         let state = store.as_ref().and_then(|store| store.path().parent());
-        let enlisted = state.and_then(|state| {
-            let failed = |error: &std::io::Error| tracing::warn!(%error, "not shown as alive");
-            enlist(state).inspect_err(failed).ok()
+        let liveness = state.and_then(|state| {
+            let failed = |error: &std::io::Error| {
+                tracing::warn!(%error, "cannot announce this \
+                                                                          process to other hosts")
+            };
+            announce_process(state).inspect_err(failed).ok()
         });
-        let (under_way, meter) = (ActiveIds::default(), Arc::default());
-        let stops = Arc::default();
-        Self { sandbox, bridge, store, under_way, meter, _enlisted: enlisted, stops }
+        let (active_runs, meter) = (ActiveIds::default(), Arc::default());
+        let is_stopping = Arc::default();
+        Self { sandbox, bridge, store, active_runs, meter, _liveness: liveness, is_stopping }
     }
 
-    /// Notes from now on what is found out by measuring; the first to ask for that gets it.
+    /// Registers the meter for metrics. Only the first call has an effect.
     pub(crate) fn measure_with(&self, meter: BackgroundMeter) {
         let _ = self.meter.set(meter);
     }
 
-    /// Where measurements go, if anywhere.
+    /// The meter, if one is registered.
     pub(crate) fn meter(&self) -> Option<&BackgroundMeter> {
         self.meter.get()
     }
 
-    /// Where its runs run.
+    /// The sandbox of its runs.
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
@@ -143,22 +152,22 @@ impl Executor {
         self.store.as_ref()
     }
 
-    /// The host is going to stop: durable runs that are aborted or dropped from now on are not given
-    /// up, but go on with the next host.
+    /// Call this before the host is_stopping: durable runs that are aborted or dropped afterwards stay
+    /// resumable, and the next host resumes them.
     pub fn prepare_to_stop(&self) {
-        self.stops.store(true, Ordering::SeqCst);
+        self.is_stopping.store(true, Ordering::SeqCst);
     }
 
-    fn stops(&self) -> bool {
-        self.stops.load(Ordering::SeqCst)
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::SeqCst)
     }
 
-    /// Whether a durable run is under way in this process.
-    pub(crate) fn is_under_way(&self, id: &str) -> bool {
-        self.under_way.has(id)
+    /// Whether a durable run is active in this process.
+    pub(crate) fn is_active(&self, id: &str) -> bool {
+        self.active_runs.has(id)
     }
 
-    /// Runs the code to its end, or until `abort` completes. Whatever goes wrong is in the result.
+    /// Runs the code to its end, or until `abort` completes. Every failure is part of the result.
     pub async fn execute(
         &self,
         execution: Execution,
@@ -167,7 +176,7 @@ impl Executor {
         self.execute_as(run_id(), execution, abort).await
     }
 
-    /// The same, under a name that is known beforehand.
+    /// Like [`execute`](Self::execute), with a run id chosen by the caller.
     pub async fn execute_as(
         &self,
         id: String,
@@ -184,21 +193,21 @@ impl Executor {
         execution.observer = used.clone();
         way_out.cache =
             key.zip(execution.cache).map(|(key, ttl)| CacheSlot { key, ttl, used: used.clone() });
-        let is_durable = self.is_durable(&execution).await;
-        let (result, journal) = match (is_durable, &self.store) {
+        let needs_journal = self.needs_journal(&execution).await;
+        let (result, journal) = match (needs_journal, &self.store) {
             (true, Some(store)) => self.begin_durable(id, execution, store, abort).await,
             _ => {
                 execution.observer.run_begins(&id);
-                let result = self.run_plain(Place::Fresh(&self.sandbox), id, execution, abort);
+                let result = self.run_plain(RunPlace::Fresh(&self.sandbox), id, execution, abort);
                 (result.await, None)
             }
         };
         self.finish(way_out, journal, result).await
     }
 
-    /// Runs the code in a session, under a name that is known beforehand. Tools, the budget and the
-    /// audit are as in any run; there is no journal and no cache, for the answer depends on what the
-    /// session was asked before.
+    /// Runs the code in a session, with a run id chosen by the caller. Tools, budget and audit work
+    /// as in any run. There is no journal and no cache, because the answer depends on earlier runs
+    /// of the session.
     pub async fn execute_in(
         &self,
         session: &Session,
@@ -206,14 +215,14 @@ impl Executor {
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        if execution.durability == Durability::Always {
+        if execution.durability == RunDurability::Always {
             let message = "a run in a session cannot be durable";
             let error = RunError::new(ErrorCode::RequestInvalid, message)
-                .with_hint("leave `durable` out, or leave the session out");
+                .with_hint("omit `durable`, or run without a session");
             return RunResult::not_run(id, RunStatus::Failed, error);
         }
         let way_out = self.announce(&id, &mut execution).await;
-        let result = self.run_plain(Place::In(session), id, execution, abort).await;
+        let result = self.run_plain(RunPlace::In(session), id, execution, abort).await;
         self.finish(way_out, None, result).await
     }
 
@@ -229,18 +238,18 @@ impl Executor {
         }
     }
 
-    /// Whether a run needs a journal.
-    async fn is_durable(&self, execution: &Execution) -> bool {
+    /// Decides whether a run keeps a journal.
+    async fn needs_journal(&self, execution: &Execution) -> bool {
         match (execution.durability, &self.bridge) {
-            (Durability::Always, _) => true,
-            (Durability::Never, _) | (Durability::IfAsked, None) => false,
-            (Durability::IfAsked, Some(bridge)) => bridge.may_ask(&execution.tools).await,
+            (RunDurability::Always, _) => true,
+            (RunDurability::Never, _) | (RunDurability::IfAsked, None) => false,
+            (RunDurability::IfAsked, Some(bridge)) => bridge.may_ask(&execution.tools).await,
         }
     }
 
     async fn run_plain(
         &self,
-        place: Place<'_>,
+        place: RunPlace<'_>,
         id: String,
         execution: Execution,
         abort: impl Future<Output = ()>,
@@ -259,7 +268,7 @@ impl Executor {
             observer,
         };
         let (tools, far) = ToolLink::pair(None);
-        let link::Far { asks, sink } = link::Far::of(far);
+        let link::BridgeEnd { asks, sink } = link::BridgeEnd::new(far);
         let calls = RunBridge::plain(bridge, context, sink);
         let options = RunOptions { id: Some(id), tools: Some(tools), listener };
         let run = place.run(request, options, abort);
@@ -267,7 +276,7 @@ impl Executor {
         result
     }
 
-    /// Notes an event, without waiting for the disk (F4).
+    /// Posts an event without waiting for the disk (F4).
     async fn post(&self, id: &str, name: &str, data: &(impl serde::Serialize + Sync)) {
         let Some(store) = &self.store else { return };
         let data = serde_json::to_string(data).unwrap_or_default();
@@ -288,16 +297,16 @@ impl Executor {
     }
 }
 
-/// Where code runs.
+/// Where a run takes place.
 #[derive(Debug, Clone, Copy)]
-enum Place<'a> {
-    /// In a cell of its own.
+enum RunPlace<'a> {
+    /// In a fresh cell.
     Fresh(&'a Sandbox),
-    /// In that of a session.
+    /// In the cell of a session.
     In(&'a Session),
 }
 
-impl Place<'_> {
+impl RunPlace<'_> {
     async fn run(
         self,
         request: RunRequest,
@@ -311,7 +320,7 @@ impl Place<'_> {
     }
 }
 
-/// Milliseconds since 1970.
+/// The current time in milliseconds since 1970.
 pub fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

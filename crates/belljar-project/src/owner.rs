@@ -1,9 +1,10 @@
-//! Who does what is under way, as the store names it, and whether they still live.
+//! The owners of runs and workflows, as the store names them, and whether they live.
 //!
-//! A process is named by its number, by when it started, by the boot and by the pid namespace it is
-//! in. One of this namespace is looked up in `/proc`. One of another (a container on the same volume)
-//! cannot be, so each process holds a lock on a file in the state directory for as long as it
-//! lives: the kernel lets go of it however the process ends. A process of an earlier boot is gone.
+//! The name of an owner holds its process number, its start time, the boot and the pid namespace. A
+//! process of the same namespace is looked up in `/proc`. A process of another one (a container on
+//! the same volume) cannot be, so each process locks a file in the state directory for as long as
+//! it lives; the kernel releases the lock however the process ends. A process of an earlier boot is
+//! dead.
 
 use std::{
     collections::BTreeMap,
@@ -14,77 +15,78 @@ use std::{
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-/// The directory with the files that live processes hold, in a project's state.
+/// Directory of the lock files, in the state directory.
 const DIRECTORY: &str = "hosts";
-/// How often a file is made again that somebody has tidied away in between.
+/// How often a lock file is created again if another process removes it.
 const TRIES: usize = 10;
 
-/// The state directories this process knows, and what it holds there.
-static KNOWN: Mutex<BTreeMap<PathBuf, Weak<Enlisted>>> = Mutex::new(BTreeMap::new());
-/// What does not change while this process lives.
-static THIS: LazyLock<String> = LazyLock::new(|| {
+/// The state directories this process uses, with its locks.
+static STATE_DIRECTORIES: Mutex<BTreeMap<PathBuf, Weak<LivenessLock>>> =
+    Mutex::new(BTreeMap::new());
+/// The owner name of this process.
+static THIS_PROCESS: LazyLock<String> = LazyLock::new(|| {
     let id = std::process::id();
-    format!("{id}:{}:{}", started_at(id).unwrap_or_default(), place())
+    format!("{id}:{}:{}", started_at(id).unwrap_or_default(), boot_and_namespace())
 });
 
-/// A lock that shows others that this process lives, until it is dropped.
+/// A locked file that shows other processes that this one lives, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Enlisted {
+pub(crate) struct LivenessLock {
     path: PathBuf,
     _lock: File,
 }
 
-impl Drop for Enlisted {
+impl Drop for LivenessLock {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Has owners of other pid namespaces looked for in this state directory.
-pub fn know_owners_of(state: &Path) {
-    known().entry(state.to_owned()).or_default();
+/// Includes a state directory in the search for owners of other pid namespaces.
+pub fn watch_owners_in(state: &Path) {
+    state_directories().entry(state.to_owned()).or_default();
 }
 
-/// Shows whoever uses this state directory that this process lives.
-pub(crate) fn enlist(state: &Path) -> io::Result<Arc<Enlisted>> {
-    let mut known = known();
-    if let Some(enlisted) = known.get(state).and_then(Weak::upgrade) {
-        return Ok(enlisted);
+/// Locks a file in a state directory, so that other processes see that this one lives.
+pub(crate) fn announce_process(state: &Path) -> io::Result<Arc<LivenessLock>> {
+    let mut directories = state_directories();
+    if let Some(liveness) = directories.get(state).and_then(Weak::upgrade) {
+        return Ok(liveness);
     }
     let directory = state.join(DIRECTORY);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
-    tidy(&directory);
-    let enlisted = Arc::new(hold(directory.join(file_name(&THIS)))?);
-    known.insert(state.to_owned(), Arc::downgrade(&enlisted));
-    Ok(enlisted)
+    remove_unlocked(&directory);
+    let liveness = Arc::new(lock_file(directory.join(file_name(&THIS_PROCESS)))?);
+    directories.insert(state.to_owned(), Arc::downgrade(&liveness));
+    Ok(liveness)
 }
 
-/// This process, told apart from any later one with its number, and from those of other places.
+/// The owner name of this process. No later process with the same number has it.
 pub(crate) fn this_process() -> String {
-    THIS.clone()
+    THIS_PROCESS.clone()
 }
 
-/// Whether a run with this owner is this process's own.
+/// Whether an owner is this process.
 pub(crate) fn is_owner_this_process(owner: &str) -> bool {
-    owner == *THIS
+    owner == *THIS_PROCESS
 }
 
-/// Whether what has this owner, as the store names it, is being done by another process.
+/// Whether an owner is a live process other than this one.
 pub fn is_owner_alive(owner: &str) -> bool {
     let mut parts = owner.splitn(3, ':');
     let (Some(id), Some(started)) = (parts.next(), parts.next()) else { return false };
     let Ok(id) = id.parse() else { return false };
     match parts.next() {
-        Some(elsewhere) if elsewhere != place() => {
+        Some(elsewhere) if elsewhere != boot_and_namespace() => {
             is_of_this_boot(elsewhere) && is_held_elsewhere(owner)
         }
         _ => id != std::process::id() && started_at(id).is_some_and(|now| now == started),
     }
 }
 
-/// Whether somebody holds the file of an owner in any state directory that is known.
+/// Whether the owner's file is locked in any known state directory.
 fn is_held_elsewhere(owner: &str) -> bool {
-    let directories: Vec<PathBuf> = known().keys().cloned().collect();
+    let directories: Vec<PathBuf> = state_directories().keys().cloned().collect();
     let name = file_name(owner);
     directories.iter().any(|state| is_held(&state.join(DIRECTORY).join(&name)))
 }
@@ -94,23 +96,23 @@ fn is_held(path: &Path) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Makes a file and holds it.
-fn hold(path: PathBuf) -> io::Result<Enlisted> {
+/// Creates a file and locks it.
+fn lock_file(path: PathBuf) -> io::Result<LivenessLock> {
     for _ in 0..TRIES {
         let file = File::options().create(true).append(true).mode(0o600).open(&path)?;
         file.try_lock().map_err(io::Error::from)?;
-        // Somebody may have tidied it away before it was held.
+        // Another process may have removed the file before it was locked.
         let there = fs::metadata(&path).ok().map(|found| (found.dev(), found.ino()));
         let ours = file.metadata().map(|found| (found.dev(), found.ino()))?;
         if there == Some(ours) {
-            return Ok(Enlisted { path, _lock: file });
+            return Ok(LivenessLock { path, _lock: file });
         }
     }
-    Err(io::Error::other("its file was removed again and again"))
+    Err(io::Error::other("another process keeps removing the lock file"))
 }
 
-/// Removes files that nobody holds.
-fn tidy(directory: &Path) {
+/// Removes files without a lock.
+fn remove_unlocked(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let Ok(file) = File::open(entry.path()) else { continue };
         if file.try_lock().is_ok() {
@@ -123,36 +125,36 @@ fn file_name(owner: &str) -> String {
     owner.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-")
 }
 
-/// The boot and the pid namespace this process is in.
-fn place() -> &'static str {
-    static PLACE: LazyLock<String> = LazyLock::new(|| {
+/// The boot and the pid namespace of this process.
+fn boot_and_namespace() -> &'static str {
+    static VALUE: LazyLock<String> = LazyLock::new(|| {
         let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
         format!("{}.{namespace}", boot())
     });
-    &PLACE
+    &VALUE
 }
 
 fn is_of_this_boot(place: &str) -> bool {
     place.split('.').next() == Some(boot().as_str())
 }
 
-/// The beginning of what the kernel made up when it started.
+/// The first digits of the kernel's random boot id.
 fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.chars().filter(char::is_ascii_hexdigit).take(12).collect()
 }
 
-/// When a process started, in the kernel's ticks.
+/// When a process started, in clock ticks.
 fn started_at(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain anything.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
-    // One that was killed is there until its parent asks for its end, and does nothing any more.
+    // A killed process stays in `/proc` until its parent reaps it; it does nothing any more.
     let is_dead = fields.next().is_none_or(|state| state == "Z" || state == "X");
     if is_dead { None } else { fields.nth(18).map(str::to_owned) }
 }
 
-fn known() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Enlisted>>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+fn state_directories() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<LivenessLock>>> {
+    STATE_DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner)
 }

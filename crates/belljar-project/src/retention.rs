@@ -1,9 +1,9 @@
-//! What is kept for how long (O1): what is over and old goes, and so does what is oldest when the
-//! store gets too large.
+//! Retention (O1): removes records that are over and old, and the oldest ones when the store is too
+//! large.
 //!
-//! Everything is done in small steps, so that a host serves its clients meanwhile. What is still
-//! needed stays whatever its age: runs that can be resumed, runs an unfinished workflow will ask
-//! for, approvals that wait, values anything refers to, workflows that have not ended.
+//! It works in small steps, so that a host can serve its clients meanwhile. Records that are still
+//! needed stay whatever their age: resumable runs, runs that an unfinished workflow needs, pending
+//! approvals, referenced values, unfinished workflows.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,29 +21,29 @@ use crate::{
     workflows::{forget_workflow, runs_of_intent},
 };
 
-/// What ages are counted in.
+/// The unit of ages.
 const DAY: Duration = Duration::from_hours(24);
-/// How often a host looks whether something may go.
+/// How often a host sweeps.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
-/// Every so many times it also looks through what takes longer to look through.
+/// Every so many sweeps one is thorough.
 const THOROUGH_EVERY: u32 = 10;
-/// Which time of these: not the first, which is while the host starts.
+/// Which of these sweeps is thorough: not the first, which runs while the host starts.
 const THOROUGH_LOOK: u32 = 1;
 /// Records that one step removes.
 const STEP_RECORDS: u32 = 100;
-/// Pages that one step gives back to the file system.
+/// Pages that one step returns to the file system.
 const STEP_PAGES: u32 = 256;
-/// Pages that one sweep gives back at most.
+/// Most pages that one sweep returns.
 const SWEEP_PAGES: u64 = 256 * 1024;
-/// However full the store is, nothing younger goes.
+/// However full the store is, younger records stay.
 const LEAST_AGE: Duration = Duration::from_mins(5);
-/// How often ages are halved when the store is too large: 90 days become minutes.
+/// How often ages may be halved when the store is too large: 90 days become minutes.
 const HALVINGS: u32 = 16;
-/// A file that cannot shrink in steps yet is rewritten by a host if it is no larger than this.
+/// Largest file that a host rewrites so that it can shrink in steps.
 const REWRITTEN_BYTES: u64 = 64 << 20;
 
-/// What goes by age, in this order: what refers to values before the values.
-const SWEPT: [RecordKind; 9] = [
+/// Kinds removed by age, in this order: records before the values they refer to.
+const KINDS_BY_AGE: [RecordKind; 9] = [
     RecordKind::Workflows,
     RecordKind::Runs,
     RecordKind::Approvals,
@@ -55,12 +55,13 @@ const SWEPT: [RecordKind; 9] = [
     RecordKind::Blobs,
 ];
 
-/// For how long what is over is kept, and how much in all.
+/// How long records are kept, and how large the store may become.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
-    /// By kind; a kind that is not here is kept for ever.
+    /// Age by kind; a kind without an entry is kept for ever.
     pub ages: BTreeMap<RecordKind, Duration>,
-    /// The most bytes of the store without the audit. Over that, ages are halved until it fits.
+    /// Largest size of the store in bytes, without the audit. Above it, ages are halved until the
+    /// store fits.
     pub max_size: Option<u64>,
 }
 
@@ -81,45 +82,46 @@ impl Default for Retention {
     }
 }
 
-/// What went, or would go.
+/// What was removed, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Collected {
-    /// By kind, where there was any.
+pub struct CollectionReport {
+    /// By kind; kinds without removals are missing.
     pub removed: BTreeMap<RecordKind, Removed>,
-    /// Ages were halved so often because the store was too large.
+    /// How often ages were halved because the store was too large.
     pub halvings: u32,
-    /// The store is still larger than it should be: what is left is needed, or kept for ever.
+    /// The store is still too large: what is left is needed, or kept for ever.
     pub too_large: bool,
 }
 
-/// How much is looked through.
+/// How thoroughly records are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sweep {
-    /// What an index finds.
+    /// Records that an index finds.
     Quick,
-    /// Also what has to be searched for: journals, and values nothing refers to.
+    /// Also journals, and values without references, which need a search.
     Thorough,
 }
 
-/// Removes what a retention says may go.
+/// Removes records by age and size.
 #[derive(Debug, Clone)]
-pub struct Collector {
+pub struct RecordCollector {
     store: Store,
     retention: Retention,
-    /// Where tasks of workflows leave files.
+    /// Directory of files that workflow tasks leave behind.
     scratch: PathBuf,
 }
 
-impl Collector {
-    /// For a store; `scratch` is where tasks of its workflows leave files.
+impl RecordCollector {
+    /// A collector for a store; `scratch` is the directory of files that its workflow tasks leave
+    /// behind.
     pub fn new(store: Store, retention: Retention, scratch: impl Into<PathBuf>) -> Self {
         Self { store, retention, scratch: scratch.into() }
     }
 
-    /// Looks after the store until it is told to stop.
+    /// Sweeps regularly until `stop` is cancelled.
     pub async fn run(&self, stop: CancellationToken) {
         self.make_shrinkable().await;
-        // At once, too: a host that never lives for a minute would never remove anything.
+        // At once too: a host that never lives for a minute would never remove anything.
         let mut pause = Duration::ZERO;
         for look in (0..THOROUGH_EVERY).cycle() {
             tokio::select! {
@@ -135,36 +137,36 @@ impl Collector {
                 Ok(_) => {}
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "old records were not removed");
+                    tracing::warn!(error, "cannot remove old records");
                 }
             }
         }
     }
 
-    /// Removes what may go, gives its room back, and empties the log.
-    pub async fn collect(&self, sweep: Sweep, now_ms: i64) -> Result<Collected, StoreError> {
-        let mut collected = Collected::default();
-        for kind in SWEPT {
+    /// Removes old records, returns their pages to the file system and empties the log.
+    pub async fn collect(&self, sweep: Sweep, now_ms: i64) -> Result<CollectionReport, StoreError> {
+        let mut collected = CollectionReport::default();
+        for kind in KINDS_BY_AGE {
             let is_searched = matches!(kind, RecordKind::Journals | RecordKind::Blobs);
             if sweep == Sweep::Thorough || !is_searched {
-                self.remove(kind, 0, now_ms, &mut collected).await?;
+                self.remove_old(kind, 0, now_ms, &mut collected).await?;
             }
         }
-        self.make_fit(now_ms, &mut collected).await?;
-        // Also what another freed that was ended before it came to this.
-        let given_back = self.give_back().await?;
-        if given_back > 0 || !collected.removed.is_empty() {
-            // Deleted values are not in the log either then. Whoever is reading it is not disturbed.
+        self.shrink_to_max_size(now_ms, &mut collected).await?;
+        // Includes pages freed by a sweep that was interrupted before this step.
+        let released = self.release_pages().await?;
+        if released > 0 || !collected.removed.is_empty() {
+            // Deleted values must not stay in the log. Readers are not disturbed.
             self.store.empty_log().await?;
         }
         Ok(collected)
     }
 
     /// What [`collect`](Self::collect) would remove by age.
-    pub async fn would_collect(&self, now_ms: i64) -> Result<Collected, StoreError> {
-        let mut collected = Collected::default();
+    pub async fn would_collect(&self, now_ms: i64) -> Result<CollectionReport, StoreError> {
+        let mut collected = CollectionReport::default();
         let needed_runs = self.needed_runs().await?;
-        for kind in SWEPT {
+        for kind in KINDS_BY_AGE {
             let Some(before_ms) = self.cutoff(kind, 0, now_ms) else { continue };
             let removed = if kind == RecordKind::Workflows {
                 let old = self.store.flows_over_since(before_ms, u32::MAX).await?;
@@ -183,7 +185,7 @@ impl Collector {
         Ok(collected)
     }
 
-    /// Rewrites a small file of an older version, so that it shrinks from now on.
+    /// Rewrites a small file of an older version, so that it can shrink from now on.
     async fn make_shrinkable(&self) {
         let rewritten = async {
             let is_small = self.store.used_bytes().await? <= REWRITTEN_BYTES;
@@ -194,30 +196,35 @@ impl Collector {
         };
         if let Err(error) = rewritten.await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "the store was not rewritten, so its file does not shrink");
+            tracing::warn!(error, "cannot rewrite the store, so its file does not shrink");
         }
     }
 
-    /// What counts for the size. The audit goes by age alone: whoever fills the store would erase what
-    /// they did. So it does not count either, or everything else would go for it, in vain.
+    /// The size that counts. The audit is removed by age only, or a client could fill the store to
+    /// erase its traces. So its size does not count either: no removal of other records could make
+    /// room for it.
     async fn bytes_without_audit(&self) -> Result<u64, StoreError> {
         let (used, audit) = (self.store.used_bytes().await?, self.store.audit_bytes().await?);
         Ok(used.saturating_sub(audit))
     }
 
-    /// Halves ages until the store, without the audit, is no larger than it should be.
-    async fn make_fit(&self, now_ms: i64, collected: &mut Collected) -> Result<(), StoreError> {
+    /// Halves ages until the store, without the audit, fits.
+    async fn shrink_to_max_size(
+        &self,
+        now_ms: i64,
+        collected: &mut CollectionReport,
+    ) -> Result<(), StoreError> {
         let Some(most) = self.retention.max_size else { return Ok(()) };
-        // The whole is looked at first: that is cheaper, and almost always enough.
+        // The total first: it is cheaper to read and almost always small enough.
         if self.store.used_bytes().await? <= most || self.bytes_without_audit().await? <= most {
             return Ok(());
         }
-        // A little less than allowed, so that it is not done again at once.
+        // Slightly less than allowed, so that the next sweep does not start again.
         let enough = most / 10 * 9;
         for halvings in 1..=HALVINGS {
             collected.halvings = halvings;
-            for kind in SWEPT.into_iter().filter(|kind| *kind != RecordKind::Audit) {
-                self.remove(kind, halvings, now_ms, collected).await?;
+            for kind in KINDS_BY_AGE.into_iter().filter(|kind| *kind != RecordKind::Audit) {
+                self.remove_old(kind, halvings, now_ms, collected).await?;
             }
             if self.bytes_without_audit().await? <= enough {
                 return Ok(());
@@ -227,13 +234,13 @@ impl Collector {
         Ok(())
     }
 
-    /// Removes what is old of a kind, step by step.
-    async fn remove(
+    /// Removes old records of one kind in small steps.
+    async fn remove_old(
         &self,
         kind: RecordKind,
         halvings: u32,
         now_ms: i64,
-        collected: &mut Collected,
+        collected: &mut CollectionReport,
     ) -> Result<(), StoreError> {
         let Some(before_ms) = self.cutoff(kind, halvings, now_ms) else { return Ok(()) };
         let needed_runs =
@@ -251,7 +258,7 @@ impl Collector {
             let all = collected.removed.entry(kind).or_default();
             all.records += step.records;
             all.bytes += step.bytes;
-            // Others have their turn.
+            // Lets other tasks run.
             tokio::task::yield_now().await;
         }
     }
@@ -260,22 +267,22 @@ impl Collector {
         let engine = SqliteWorkflowStore::new(self.store.clone());
         let mut records = 0;
         for id in self.store.flows_over_since(before_ms, STEP_RECORDS).await? {
-            // One that somebody is at is left for another time.
+            // A workflow that is in use is left for the next sweep.
             records += u64::from(forget_workflow(&engine, &id, &self.scratch).await.is_ok());
         }
         Ok(Removed { records, bytes: 0 })
     }
 
-    /// Runs whose outcome an unfinished workflow has not taken yet, however long ago they ended.
+    /// Runs whose outcome an unfinished workflow has not read yet, however old they are.
     async fn needed_runs(&self) -> Result<Arc<BTreeSet<String>>, StoreError> {
         let open = self.store.open_flow_intents().await?;
         Ok(Arc::new(open.iter().flat_map(|key| runs_of_intent(key)).collect()))
     }
 
-    /// Before when records of a kind go, if they do.
+    /// The time before which records of a kind are removed; `None` keeps them.
     fn cutoff(&self, kind: RecordKind, halvings: u32, now_ms: i64) -> Option<i64> {
         if kind == RecordKind::Cache {
-            // Each answer has an end of its own.
+            // Each cached answer has its own expiry.
             return Some(now_ms);
         }
         let age = *self.retention.ages.get(&kind)?;
@@ -286,8 +293,8 @@ impl Collector {
         Some(now_ms.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// Gives free pages back to the file system; how many.
-    async fn give_back(&self) -> Result<u64, StoreError> {
+    /// Returns free pages to the file system; the result is how many.
+    async fn release_pages(&self) -> Result<u64, StoreError> {
         let mut pages = 0;
         while pages < SWEEP_PAGES {
             let step = self.store.shrink(STEP_PAGES).await?;

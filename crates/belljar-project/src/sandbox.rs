@@ -1,7 +1,7 @@
-//! The façade: a [`Sandbox`] is a host with its pool, and the few calls a program needs.
+//! The façade for Rust programs: a [`Sandbox`] is a host with a pool of cells.
 //!
-//! It adds no behaviour of its own to a run. What it does own is the guard against a program that
-//! forgot [`init`]: such a program would start itself again and again.
+//! It adds no behaviour to a run. It guards against a program that forgot [`init`] and would start
+//! itself again and again.
 
 mod build;
 mod run;
@@ -9,8 +9,8 @@ mod session;
 mod value;
 
 pub use build::{BuildError, SandboxBuilder, init};
-pub use run::Run;
-pub use session::{OpenSession, Session};
+pub use run::RunBuilder;
+pub use session::{Session, SessionBuilder};
 pub use value::{RunResultExt, ValueError};
 
 use belljar_contract::{Language, Limits, RunRequest, RunResult};
@@ -29,19 +29,19 @@ impl Sandbox {
         Self::builder().build().await
     }
 
-    /// A sandbox set up by hand.
+    /// Configures a sandbox before it starts.
     pub fn builder() -> SandboxBuilder {
         SandboxBuilder::default()
     }
 
-    /// Runs TypeScript to its end. Whatever goes wrong is in the result.
+    /// Runs TypeScript to its end. Every failure is part of the result.
     ///
     /// Dropping the future ends the run and its cell.
     pub async fn run(&self, code: impl Into<String>) -> RunResult {
         self.typescript(code).run().await
     }
 
-    /// Runs exactly what the request says, with the request's own limits.
+    /// Runs a complete request, with its own limits.
     pub async fn run_request(&self, request: RunRequest) -> RunResult {
         self.host.run(request).await
     }
@@ -57,27 +57,27 @@ impl Sandbox {
         self.host.run_with(request, options, abort).await
     }
 
-    /// TypeScript to run, with what it may use still to be said.
-    pub fn typescript(&self, code: impl Into<String>) -> Run<'_> {
-        Run::new(self, Language::TypeScript, code.into())
+    /// Prepares a run of TypeScript; [`RunBuilder::run`] starts it.
+    pub fn typescript(&self, code: impl Into<String>) -> RunBuilder<'_> {
+        RunBuilder::new(self, Language::TypeScript, code.into())
     }
 
-    /// JavaScript to run, with what it may use still to be said.
-    pub fn javascript(&self, code: impl Into<String>) -> Run<'_> {
-        Run::new(self, Language::JavaScript, code.into())
+    /// Prepares a run of JavaScript; [`RunBuilder::run`] starts it.
+    pub fn javascript(&self, code: impl Into<String>) -> RunBuilder<'_> {
+        RunBuilder::new(self, Language::JavaScript, code.into())
     }
 
-    /// Python to run, with what it may use still to be said.
-    pub fn python(&self, code: impl Into<String>) -> Run<'_> {
-        Run::new(self, Language::Python, code.into())
+    /// Prepares a run of Python; [`RunBuilder::run`] starts it.
+    pub fn python(&self, code: impl Into<String>) -> RunBuilder<'_> {
+        RunBuilder::new(self, Language::Python, code.into())
     }
 
-    /// A shell script to run, with what it may use still to be said.
-    pub fn bash(&self, code: impl Into<String>) -> Run<'_> {
-        Run::new(self, Language::Bash, code.into())
+    /// Prepares a run of a shell script; [`RunBuilder::run`] starts it.
+    pub fn bash(&self, code: impl Into<String>) -> RunBuilder<'_> {
+        RunBuilder::new(self, Language::Bash, code.into())
     }
 
-    /// Ends every cell and the zygote, and waits until they are gone.
+    /// Ends every cell and zygote, and waits until they are gone.
     ///
     /// Dropping the last clone ends them too, without waiting.
     pub async fn shutdown(self) {

@@ -1,7 +1,7 @@
-//! The sessions of a host: who has which, for how long, and what became of those that ended (B3).
+//! The sessions of a host: their owners, their lifetimes, and why they ended (B3).
 //!
-//! What can be known of a session after its host is in the project's store; without a store it is
-//! known for as long as the host lives.
+//! The project's store remembers ended sessions after their host is gone. Without a store they are
+//! remembered while the host lives.
 
 use std::{
     collections::HashMap,
@@ -21,105 +21,107 @@ use crate::{
     is_owner_alive, now_ms,
 };
 
-/// A session nobody asks anything of ends after this long, unless it says otherwise.
+/// Default time after which an unused session ends.
 pub(crate) const IDLE: Duration = Duration::from_secs(15 * 60);
-/// And any after this long.
+/// Default time after which any session ends.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(8 * 3600);
-/// The longest either may be.
-const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Ended sessions that are known without a store.
+/// Longest value for either time.
+const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Ended sessions that are remembered without a store.
 const MAX_REMEMBERED: usize = 1024;
 
-/// The sessions of a host. Cheap to clone; all clones have the same ones.
+/// The sessions of a host. Cheap to clone; all clones share them.
 #[derive(Debug, Clone)]
 pub struct SessionRegistry {
-    shared: Arc<Shared>,
+    inner: Arc<RegistryInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct RegistryInner {
     sandbox: Sandbox,
     store: Option<Store>,
     live: Mutex<HashMap<String, KeptSession>>,
     ended: Mutex<Vec<(String, Ending)>>,
 }
 
-/// A session that lives, and for how long.
+/// A live session with its lifetime and owner.
 #[derive(Debug, Clone)]
 pub struct KeptSession {
-    /// The session.
+    /// The session in its sandbox.
     pub session: Session,
-    /// It ends when nothing was asked of it for so long.
+    /// Ends the session when it is unused for this long.
     pub idle: Duration,
-    /// It ends after so long, used or not.
+    /// Ends the session after this long, used or not.
     pub lifetime: Duration,
-    /// Whose it is.
+    /// Recorded in audit rows and approvals.
     pub caller: String,
-    /// The only tools its runs may call, unless a run says otherwise; `None` is what policy allows.
+    /// The only tools that its runs may call, unless a run names its own; `None` means what policy
+    /// allows.
     pub tools: Option<Vec<String>>,
 }
 
-/// Whose a session is, and what its runs may call.
+/// The owner of a session, and the tools its runs may call.
 #[derive(Debug, Clone, Default)]
-pub struct Whose {
-    /// Who asked for it, for audit rows and approvals.
+pub struct SessionOwner {
+    /// Recorded in audit rows and approvals.
     pub caller: String,
-    /// The only tools its runs may call; `None` is what policy allows.
+    /// The only tools that its runs may call; `None` means what policy allows.
     pub tools: Option<Vec<String>>,
 }
 
-/// For how long a session is to live, where that is said.
+/// How long a session may live; `None` means the default.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Lifetimes {
-    /// Without being used.
+pub struct SessionLifetimes {
+    /// Longest time without use.
     pub idle: Option<Duration>,
-    /// In all.
+    /// Longest time in total.
     pub lifetime: Option<Duration>,
 }
 
-/// Why there is no such session.
+/// Why a session cannot be found.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NoSession {
-    /// There never was one, as far as is known.
-    #[error("no session is called {0}")]
+pub enum SessionLookupError {
+    /// No session with this id is known.
+    #[error("there is no session {0}")]
     Unknown(String),
-    /// There was one.
+    /// The session has ended.
     #[error("session {id} has ended: {}", ending.message)]
     Ended {
-        /// Which.
+        /// Id of the session.
         id: String,
-        /// Why.
+        /// The reason, with its code.
         ending: Ending,
     },
 }
 
 impl SessionRegistry {
-    /// No session yet. Those that hosts of this store left behind when they died are noted as ended.
+    /// A registry without sessions. Sessions of dead hosts in this store are marked as ended.
     pub async fn new(sandbox: Sandbox, store: Option<Store>) -> Self {
         if let Some(store) = &store {
             close_orphans(store).await;
         }
         let (live, ended) = (Mutex::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { sandbox, store, live, ended }) }
+        Self { inner: Arc::new(RegistryInner { sandbox, store, live, ended }) }
     }
 
-    /// Makes a session.
+    /// Opens a session.
     pub async fn open(
         &self,
         request: SessionRequest,
-        lifetimes: Lifetimes,
-        whose: Whose,
+        lifetimes: SessionLifetimes,
+        whose: SessionOwner,
     ) -> Result<KeptSession, RunError> {
-        let session = self.shared.sandbox.open_session(request).await?;
-        let idle = lifetimes.idle.unwrap_or(IDLE).clamp(Duration::from_secs(1), MOST);
-        let lifetime = lifetimes.lifetime.unwrap_or(LIFETIME).clamp(Duration::from_secs(1), MOST);
-        let Whose { caller, tools } = whose;
+        let session = self.inner.sandbox.open_session(request).await?;
+        let idle = lifetimes.idle.unwrap_or(IDLE).clamp(Duration::from_secs(1), MAX_TIME);
+        let lifetime =
+            lifetimes.lifetime.unwrap_or(LIFETIME).clamp(Duration::from_secs(1), MAX_TIME);
+        let SessionOwner { caller, tools } = whose;
         let kept = KeptSession { session, idle, lifetime, caller, tools };
-        self.keep(vec![kept.clone()]).await;
+        self.register(vec![kept.clone()]).await;
         Ok(kept)
     }
 
-    /// Makes sessions of one, which live as long as it was to.
+    /// Duplicates a session; the copies have its lifetime.
     pub async fn fork(
         &self,
         of: &KeptSession,
@@ -129,28 +131,28 @@ impl SessionRegistry {
         let forked = of.session.fork_from(count, checkpoint).await?;
         let forked = forked.into_iter().map(|session| KeptSession { session, ..of.clone() });
         let forked: Vec<_> = forked.collect();
-        self.keep(forked.clone()).await;
+        self.register(forked.clone()).await;
         Ok(forked)
     }
 
-    /// A session that lives, or why it does not.
-    pub async fn get(&self, id: &str) -> Result<KeptSession, NoSession> {
-        let found = lock(&self.shared.live).get(id).cloned();
+    /// A live session, or the reason why there is none.
+    pub async fn get(&self, id: &str) -> Result<KeptSession, SessionLookupError> {
+        let found = lock(&self.inner.live).get(id).cloned();
         if let Some(kept) = found {
             return match kept.session.ending() {
                 None => Ok(kept),
-                Some(ending) => Err(NoSession::Ended { id: id.to_owned(), ending }),
+                Some(ending) => Err(SessionLookupError::Ended { id: id.to_owned(), ending }),
             };
         }
-        match self.shared.ending(id).await {
-            Some(ending) => Err(NoSession::Ended { id: id.to_owned(), ending }),
-            None => Err(NoSession::Unknown(id.to_owned())),
+        match self.inner.ending(id).await {
+            Some(ending) => Err(SessionLookupError::Ended { id: id.to_owned(), ending }),
+            None => Err(SessionLookupError::Unknown(id.to_owned())),
         }
     }
 
-    /// Those that live, newest first.
+    /// The live sessions, newest first.
     pub fn list(&self) -> Vec<KeptSession> {
-        let live = lock(&self.shared.live);
+        let live = lock(&self.inner.live);
         let mut all: Vec<_> =
             live.values().filter(|kept| kept.session.ending().is_none()).cloned().collect();
         drop(live);
@@ -158,42 +160,42 @@ impl SessionRegistry {
         all
     }
 
-    /// Ends one; it is gone when this returns.
-    pub async fn destroy(&self, id: &str) -> Result<(), NoSession> {
+    /// Ends a session; it is gone when this returns.
+    pub async fn destroy(&self, id: &str) -> Result<(), SessionLookupError> {
         let kept = self.get(id).await?;
         kept.session.destroy().await;
-        self.shared.note_end(&kept, &Ending::destroyed()).await;
+        self.inner.note_end(&kept, &Ending::destroyed()).await;
         Ok(())
     }
 
-    /// Ends all of them, because the host does.
+    /// Ends all sessions because the host stops.
     pub async fn shutdown(&self) {
-        let all: Vec<_> = lock(&self.shared.live).values().cloned().collect();
+        let all: Vec<_> = lock(&self.inner.live).values().cloned().collect();
         for kept in all {
             let ending = host_ended("the host was shut down");
             kept.session.end(ending.clone()).await;
-            self.shared.note_end(&kept, &ending).await;
+            self.inner.note_end(&kept, &ending).await;
         }
     }
 
-    async fn keep(&self, new: Vec<KeptSession>) {
-        if let Some(store) = &self.shared.store {
+    async fn register(&self, new: Vec<KeptSession>) {
+        if let Some(store) = &self.inner.store {
             let rows = new.iter().map(row).collect();
             if let Err(error) = store.begin_sessions(rows).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "a session was not written down");
+                tracing::warn!(error, "cannot save a session");
             }
         }
         for kept in new {
             let id = kept.session.id().to_owned();
-            lock(&self.shared.live).insert(id, kept.clone());
-            tokio::spawn(look_after(self.shared.clone(), kept));
+            lock(&self.inner.live).insert(id, kept.clone());
+            tokio::spawn(watch_session(self.inner.clone(), kept));
         }
     }
 }
 
-impl Shared {
-    /// Why a session that is not there any more ended.
+impl RegistryInner {
+    /// Why a session ended that is no longer live.
     async fn ending(&self, id: &str) -> Option<Ending> {
         let remembered = lock(&self.ended).iter().find(|(of, _)| of == id).cloned();
         if let Some((_, ending)) = remembered {
@@ -202,13 +204,13 @@ impl Shared {
         let record = self.store.as_ref()?.session(id).await.ok().flatten()?;
         match record.end {
             Some(end) => Some(Ending { code: end.code, message: end.reason }),
-            // It is somebody else's, who is at it.
+            // A live host has the session.
             None if is_owner_alive(&record.began.owner) => None,
-            None => Some(host_ended("the host that kept it has ended")),
+            None => Some(host_ended("its host has ended")),
         }
     }
 
-    /// Writes down how a session ended, and forgets it.
+    /// Records the end of a session and removes it.
     async fn note_end(&self, kept: &KeptSession, ending: &Ending) {
         let info = kept.session.info();
         if lock(&self.live).remove(&info.id).is_none() {
@@ -227,20 +229,20 @@ impl Shared {
         let end = SessionEnd { code, reason, at_ms: now_ms() };
         if let Err(error) = store.end_session(&info.id, last_used_ms, end).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, id = info.id, "a session's end was not written down");
+            tracing::warn!(error, id = info.id, "cannot save the end of a session");
         }
     }
 }
 
 impl KeptSession {
-    /// When it ends unless something is asked of it, in milliseconds since 1970.
+    /// When the session ends if it stays unused, in milliseconds since 1970.
     pub fn expires_ms(&self) -> u64 {
         let info = self.session.info();
         let idle = info.last_used_ms.saturating_add(milliseconds(self.idle));
         idle.min(info.created_ms.saturating_add(milliseconds(self.lifetime)))
     }
 
-    /// What is left of its time, or why there is nothing left.
+    /// The remaining time, or the reason why none is left.
     fn time_left(&self) -> Result<Duration, Ending> {
         let info = self.session.info();
         let now = u64::try_from(now_ms()).unwrap_or_default();
@@ -248,7 +250,7 @@ impl KeptSession {
         let ending = |code: &str, message: String| Ending { code: code.to_owned(), message };
         let Some(life) = self.lifetime.checked_sub(age).filter(|left| !left.is_zero()) else {
             let limit = self.lifetime.as_secs();
-            return Err(ending("lifetime", format!("its {limit} s of life were over")));
+            return Err(ending("lifetime", format!("its lifetime of {limit} s was over")));
         };
         if info.waiting > 0 {
             return Ok(life.min(self.idle));
@@ -258,43 +260,43 @@ impl KeptSession {
             Some(left) => Ok(left.min(life)),
             None => {
                 let limit = self.idle.as_secs();
-                Err(ending("idle", format!("nothing was asked of it for {limit} s")))
+                Err(ending("idle", format!("it was unused for {limit} s")))
             }
         }
     }
 }
 
-/// Waits for a session's end, and brings it about when its time is over.
-async fn look_after(shared: Arc<Shared>, kept: KeptSession) {
+/// Waits until a session has ended, and ends it when its time is over.
+async fn watch_session(inner: Arc<RegistryInner>, kept: KeptSession) {
     loop {
         let left = match kept.time_left() {
             Ok(left) => left,
             Err(ending) => {
                 kept.session.end(ending.clone()).await;
-                return shared.note_end(&kept, &ending).await;
+                return inner.note_end(&kept, &ending).await;
             }
         };
-        // A little later than asked: a millisecond that is not over would be waited for again.
+        // Slightly later than due, so that rounding does not cause another short wait.
         let then = Instant::now() + left + Duration::from_millis(5);
         tokio::select! {
-            ending = kept.session.ended() => return shared.note_end(&kept, &ending).await,
+            ending = kept.session.ended() => return inner.note_end(&kept, &ending).await,
             () = sleep_until(then) => {}
         }
     }
 }
 
-/// Notes the end of sessions whose host is gone.
+/// Marks sessions of dead hosts as ended.
 async fn close_orphans(store: &Store) {
     let open = store.sessions(u32::MAX, true).await.unwrap_or_default();
     for SessionRecord { began, last_used_ms, .. } in open {
         if is_owner_alive(&began.owner) || is_owner_this_process(&began.owner) {
             continue;
         }
-        let Ending { code, message } = host_ended("the host that kept it has ended");
+        let Ending { code, message } = host_ended("its host has ended");
         let end = SessionEnd { code, reason: message, at_ms: now_ms() };
         if let Err(error) = store.end_session(&began.id, last_used_ms, end).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, id = began.id, "a session's end was not written down");
+            tracing::warn!(error, id = began.id, "cannot save the end of a session");
         }
     }
 }

@@ -1,25 +1,25 @@
-//! Workflows of a project: made, driven, commanded, watched.
+//! Workflows of a project: creating, driving, commanding and watching them.
 //!
-//! The machine and its driver are in `belljar-workflow`; here they meet the project's store, its tools and
-//! its cells. Every surface, the command line, MCP and HTTP, goes through [`Flows`]. What a workflow
-//! may do is what the operator allowed when it was made: it is kept with it, and no file and no command
-//! changes it.
+//! The machine and its driver are in `belljar-workflow`; this module connects them to the project's
+//! store, tools and cells. Every surface (command line, MCP, HTTP) goes through
+//! [`ProjectWorkflows`]. The operator sets a workflow's permissions when it is created. They are
+//! stored with it, and no file and no command changes them.
 
 mod allowed;
 mod code;
+mod directory;
 mod driving;
 mod error;
 mod files;
-mod known;
 mod node;
 mod performer;
 mod queue;
 mod retention;
 mod sandboxes;
+mod task_questions;
 mod task_result;
+mod tool_facts;
 mod tools;
-mod tree;
-mod waiting;
 mod walk;
 
 use std::{
@@ -35,80 +35,80 @@ use belljar_workflow::{
     workflow_store::CheckpointRow, workflow_store::Filter, workflow_store::FlowRow,
     workflow_store::Why,
 };
-use driving::Neglected;
+use driving::StallDetector;
 use files::Versions;
-use performer::Hands;
-use queue::Queue;
+use performer::TaskPerformer;
+use queue::DriveQueue;
 use rustix::{rand::GetRandomFlags, rand::getrandom};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Executor, SessionRegistry, active::ActiveIds, now_ms};
 
-pub use allowed::FlowTerms;
+pub use allowed::WorkflowPermissions;
 pub(crate) use code::{is_of_workflow, runs_of_intent};
 pub use driving::{NEEDS_ATTENTION, QUEUED, is_looked_after, needs_attention, status_of};
-pub use error::{FlowsError, check_flow_id};
-pub use files::Hidden;
-pub use known::check_workflow;
+pub use error::{ProjectWorkflowError, check_workflow_id};
+pub use files::HiddenPaths;
 pub use retention::forget_workflow;
-pub use waiting::{TaskQuestion, task_questions};
+pub use task_questions::{TaskQuestion, task_questions};
+pub use tool_facts::check_workflow;
 
-/// Workflows that are driven in the background at once, unless the operator says otherwise.
+/// Default number of workflows that run in parallel in the background.
 pub const MAX_RUNNING: u32 = 16;
-/// Workflows that may wait for that.
+/// Default number of workflows that may wait in the queue.
 pub const MAX_QUEUED: u32 = 1000;
 
-/// The workflows of a project. Cheap to clone; all clones share engine, performer and drivers.
+/// The workflows of a project. Cheap to clone; all clones share store, performer and drivers.
 #[derive(Debug, Clone)]
-pub struct Flows {
-    shared: Arc<Shared>,
+pub struct ProjectWorkflows {
+    inner: Arc<WorkflowsInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct WorkflowsInner {
     workflows: Workflows<SqliteWorkflowStore>,
-    hands: Arc<Hands>,
-    terms: FlowTerms,
-    under_way: ActiveIds,
-    queue: Queue,
+    performer: Arc<TaskPerformer>,
+    permissions: WorkflowPermissions,
+    active: ActiveIds,
+    queue: DriveQueue,
     max_queued: usize,
-    /// Those of which it was said that they are left alone, with their fence.
+    /// Workflows (with their fence) whose neglect was logged already.
     left_alone: Mutex<BTreeSet<(String, i64)>>,
-    /// Those whose owner lives and does nothing.
-    neglected: Neglected,
-    /// Cancelled when the host ends.
+    /// Finds workflows whose owner lives but does nothing.
+    neglected: StallDetector,
+    /// Cancelled when the host stops.
     stop: CancellationToken,
     background: Mutex<tokio::task::JoinSet<()>>,
 }
 
-/// How the workflows of a host are run.
+/// How a host runs workflows.
 #[derive(Debug, Clone)]
-pub struct FlowOptions {
-    /// What code may use up that says nothing about it.
+pub struct WorkflowOptions {
+    /// Limits of code that sets none.
     pub limits: Limits,
-    /// What workflows that are made here may do.
-    pub terms: FlowTerms,
-    /// A directory of the host's own, where the files of code tasks are laid out.
+    /// What workflows created here may do.
+    pub permissions: WorkflowPermissions,
+    /// A private directory of the host for the files of code tasks.
     pub scratch: PathBuf,
-    /// What of the host no workflow begins with and none brings.
-    pub hidden: Hidden,
-    /// Who hears of calls that wait for a person.
+    /// Paths of the host that no workflow may read in or write out.
+    pub hidden: HiddenPaths,
+    /// Notified of tool calls that wait for a person.
     pub observer: Arc<dyn Observer>,
-    /// How many workflows are driven in the background at once; more wait for their turn.
+    /// Workflows that run in parallel in the background; the others wait in the queue.
     pub max_running: u32,
-    /// How many may wait; more are not begun.
+    /// Workflows that may wait in the queue; more are refused.
     pub max_queued: u32,
 }
 
-impl FlowOptions {
-    /// No code, no paths, nobody listening.
+impl WorkflowOptions {
+    /// Options without code, paths or an observer.
     pub fn new(limits: Limits, scratch: impl Into<PathBuf>) -> Self {
         Self {
             limits,
-            terms: FlowTerms::default(),
+            permissions: WorkflowPermissions::default(),
             scratch: scratch.into(),
-            hidden: Hidden::default(),
+            hidden: HiddenPaths::default(),
             observer: Arc::new(NoObserver),
             max_running: MAX_RUNNING,
             max_queued: MAX_QUEUED,
@@ -116,174 +116,174 @@ impl FlowOptions {
     }
 }
 
-/// A workflow that is asked for.
+/// A workflow to create.
 #[derive(Debug, Clone)]
-pub struct NewFlow {
-    /// Its id; one is made up if there is none.
+pub struct WorkflowSubmission {
+    /// Id of the new workflow; a random one if it is missing.
     pub id: Option<String>,
-    /// What it is.
+    /// The tasks and settings.
     pub dag: Dag,
-    /// What it is given.
+    /// Values of the declared inputs.
     pub inputs: Map<String, Value>,
-    /// Who asks, for audit rows and approvals.
+    /// Recorded in audit rows and approvals.
     pub caller: String,
-    /// A directory whose files it begins with. The operator has allowed it.
+    /// A directory whose files the workflow starts with. The operator has allowed it.
     pub workspace: Option<PathBuf>,
 }
 
-impl NewFlow {
+impl WorkflowSubmission {
     /// A workflow without inputs and files.
     pub fn new(dag: Dag, caller: impl Into<String>) -> Self {
         Self { id: None, dag, inputs: Map::new(), caller: caller.into(), workspace: None }
     }
 }
 
-/// A workflow that is asked for, as another was.
+/// A copy of a workflow to create.
 #[derive(Debug, Clone, Default)]
 pub struct Fork {
-    /// At which checkpoint.
+    /// The checkpoint to copy; the newest before the end if it is missing.
     pub at: Option<u64>,
-    /// Its id; one is made up if there is none.
+    /// Id of the new workflow; a random one if it is missing.
     pub id: Option<String>,
-    /// Who pauses it before it begins, if anybody does.
+    /// Pauses the copy before it starts, in this person's name.
     pub paused_by: Option<String>,
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandAnswer {
-    /// Its id: the same id sent again is the same command.
+pub struct CommandResult {
+    /// Id of the command. The same id sent again is the same command.
     pub id: String,
-    /// What was said to it.
-    pub answer: Answered,
+    /// Whether the command was applied.
+    pub outcome: CommandOutcome,
 }
 
-/// What was said to a command.
+/// Whether a command was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered {
-    /// It was done.
+pub enum CommandOutcome {
+    /// The command was applied.
     Accepted,
-    /// It was not, and why.
+    /// The command was refused; holds the reason.
     Refused(String),
-    /// Nothing yet. It is kept, and taken when somebody drives the workflow.
+    /// Not answered yet. The command is stored, and applied when a host drives the workflow.
     NotYet,
 }
 
-impl Flows {
+impl ProjectWorkflows {
     /// The workflows of an executor's project.
     pub async fn new(
         executor: Executor,
         sessions: SessionRegistry,
-        options: FlowOptions,
-    ) -> Result<Self, FlowsError> {
-        let store = executor.store().cloned().ok_or(FlowsError::NoStore)?;
+        options: WorkflowOptions,
+    ) -> Result<Self, ProjectWorkflowError> {
+        let store = executor.store().cloned().ok_or(ProjectWorkflowError::NoStore)?;
         let engine = Arc::new(SqliteWorkflowStore::new(store));
-        let terms = options.terms.clone();
-        let queue = Queue::new(options.max_running);
+        let permissions = options.permissions.clone();
+        let queue = DriveQueue::new(options.max_running);
         let max_queued = usize::try_from(options.max_queued).unwrap_or(usize::MAX);
-        let hands = Arc::new(Hands::new(executor, sessions, options, Arc::clone(&engine)));
-        let shared = Shared {
+        let performer =
+            Arc::new(TaskPerformer::new(executor, sessions, options, Arc::clone(&engine)));
+        let inner = WorkflowsInner {
             workflows: Workflows::new(engine),
-            hands,
-            terms,
-            under_way: ActiveIds::default(),
+            performer,
+            permissions,
+            active: ActiveIds::default(),
             queue,
             max_queued,
             left_alone: Mutex::default(),
-            neglected: Neglected::default(),
+            neglected: StallDetector::default(),
             stop: CancellationToken::new(),
             background: Mutex::default(),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Checks a workflow, its tools included, and makes it durable. It begins when somebody drives it.
-    pub async fn create(&self, new: NewFlow) -> Result<String, FlowsError> {
-        let NewFlow { id, dag, inputs, caller, workspace } = new;
+    /// Checks a workflow, including its tools, and stores it. It starts when a host drives it.
+    pub async fn create(&self, new: WorkflowSubmission) -> Result<String, ProjectWorkflowError> {
+        let WorkflowSubmission { id, dag, inputs, caller, workspace } = new;
         self.check(&dag).await?;
-        let id = id.unwrap_or_else(new_flow_id);
-        check_flow_id(&id)?;
+        let id = id.unwrap_or_else(new_workflow_id);
+        check_workflow_id(&id)?;
         if self.find(&id).await?.is_some() {
-            return Err(FlowsError::Exists(id));
+            return Err(ProjectWorkflowError::Exists(id));
         }
         let files = match &workspace {
-            Some(path) => self.shared.hands.import(path).await?,
+            Some(path) => self.inner.performer.import_files(path).await?,
             None => BTreeMap::new(),
         };
-        let terms = self.shared.terms.kept();
+        let terms = self.inner.permissions.kept();
         let blobs = files::blobs(&files);
         let new = NewWorkflow { id: id.clone(), caller, dag, inputs, files, terms };
-        self.shared.workflows.create(new, now_ms()).await?;
-        self.shared.hands.keep(&id, blobs).await?;
+        self.inner.workflows.create(new, now_ms()).await?;
+        self.inner.performer.retain_blobs(&id, blobs).await?;
         Ok(id)
     }
 
-    /// Finds everything that is wrong with a workflow: the faults of the workflow itself, tools nobody
-    /// has, code where there is to be none.
-    pub async fn check(&self, dag: &Dag) -> Result<(), FlowsError> {
-        self.shared.terms.check(&dag.tasks)?;
-        let found = self.shared.hands.look_up(&walk::tools(dag)).await;
-        known::check_with(dag, &found).map_err(FlowsError::Faulty)
+    /// Finds every fault of a workflow: invalid tasks, unknown tools, code that is not allowed.
+    pub async fn check(&self, dag: &Dag) -> Result<(), ProjectWorkflowError> {
+        self.inner.permissions.check(&dag.tasks)?;
+        let found = self.inner.performer.look_up(&walk::tools(dag)).await;
+        tool_facts::check_with(dag, &found).map_err(ProjectWorkflowError::Faulty)
     }
 
-    /// Drives a workflow here until it has ended or `stop` is cancelled, from wherever it is. One that
-    /// another host has is refused.
+    /// Drives a workflow here until it has ended or `stop` is cancelled. A workflow that another
+    /// host drives is refused.
     pub async fn run(&self, id: &str, stop: &CancellationToken) -> Result<DriveResult, DriveError> {
-        driving::run(&self.shared, id, stop, (driving::Until::Ended, Why::Asked)).await
+        driving::run(&self.inner, id, stop, (driving::DriveUntil::Ended, Why::Asked)).await
     }
 
-    /// The same, until only a command could change anything.
+    /// Like [`run`](Self::run), until only a command could change anything.
     pub async fn run_until_idle(
         &self,
         id: &str,
         stop: &CancellationToken,
     ) -> Result<DriveResult, DriveError> {
-        driving::run(&self.shared, id, stop, (driving::Until::Idle, Why::Asked)).await
+        driving::run(&self.inner, id, stop, (driving::DriveUntil::Idle, Why::Asked)).await
     }
 
-    /// Drives a workflow in the background when its turn comes, if nobody here does. Needs a running
-    /// tokio runtime.
+    /// Queues a workflow to be driven in the background, unless this host drives it already. Needs
+    /// a running tokio runtime.
     pub fn drive(&self, id: &str) {
-        driving::drive(&self.shared, id, Why::Asked);
+        driving::drive(&self.inner, id, Why::Asked);
     }
 
-    /// Makes a workflow and drives it in the background, unless too many wait for that already.
-    pub async fn start(&self, new: NewFlow) -> Result<String, FlowsError> {
-        self.has_room()?;
+    /// Creates a workflow and queues it, unless the queue is full.
+    pub async fn start(&self, new: WorkflowSubmission) -> Result<String, ProjectWorkflowError> {
+        self.check_room()?;
         let id = self.create(new).await?;
         self.drive(&id);
         Ok(id)
     }
 
-    /// Whether one more may wait for its turn.
-    fn has_room(&self) -> Result<(), FlowsError> {
-        let waiting = self.shared.queue.waiting();
-        if waiting >= self.shared.max_queued {
-            return Err(FlowsError::Busy { waiting });
+    /// Refuses a workflow if the queue is full.
+    fn check_room(&self) -> Result<(), ProjectWorkflowError> {
+        let waiting = self.inner.queue.len();
+        if waiting >= self.inner.max_queued {
+            return Err(ProjectWorkflowError::Busy { waiting });
         }
         Ok(())
     }
 
-    /// Makes a workflow that is what another was at a checkpoint, if none is named the newest at which
-    /// it had not ended, and drives it in the background; paused, if it is to wait for commands.
-    pub async fn fork(&self, id: &str, fork: Fork) -> Result<String, FlowsError> {
-        let new_id = fork.id.unwrap_or_else(new_flow_id);
-        check_flow_id(&new_id)?;
-        self.has_room()?;
-        // A fork of a fork knows the commands of the first: this is another.
+    /// Creates a copy of a workflow at a checkpoint (by default the newest before its end) and
+    /// queues it; paused, if it should wait for commands.
+    pub async fn fork(&self, id: &str, fork: Fork) -> Result<String, ProjectWorkflowError> {
+        let new_id = fork.id.unwrap_or_else(new_workflow_id);
+        check_workflow_id(&new_id)?;
+        self.check_room()?;
+        // The copy knows the commands of the original, so this needs a new id.
         let command_id = new_command_id();
         let pause = fork.paused_by.as_deref().map(|by| (command_id.as_str(), by));
-        self.shared.workflows.fork(id, fork.at, &new_id, now_ms(), pause).await?;
+        self.inner.workflows.fork(id, fork.at, &new_id, now_ms(), pause).await?;
         self.drive(&new_id);
         Ok(new_id)
     }
 
-    /// The place of a workflow that waits for its turn here; the first is 1.
+    /// The place of a workflow in the queue; the first is 1.
     pub fn place_in_queue(&self, id: &str) -> Option<usize> {
-        self.shared.queue.place(id)
+        self.inner.queue.position(id)
     }
 
-    /// Sends a command durably, sees to it that somebody drives the workflow, and waits this long for
+    /// Sends a command, makes sure that a host drives the workflow, and waits up to `timeout` for
     /// the answer.
     pub async fn command(
         &self,
@@ -291,191 +291,198 @@ impl Flows {
         command_id: Option<String>,
         by: &str,
         command: WorkflowCommand,
-        patience: Duration,
-    ) -> Result<CommandAnswer, FlowsError> {
+        timeout: Duration,
+    ) -> Result<CommandResult, ProjectWorkflowError> {
         let command_id = self.send(id, command_id, by, &command).await?;
         if !self.is_driven(id).await? {
-            // What is left alone is taken up for a person, and for nobody else.
+            // A person may revive a workflow that hosts leave alone; a model may not.
             let row = self.find(id).await?;
             if !is_agent(by) {
                 self.drive(id);
             } else if row.is_some_and(|row| needs_attention(&row).is_none()) {
-                driving::drive(&self.shared, id, Why::Found);
+                driving::drive(&self.inner, id, Why::Found);
             }
         }
-        self.answer(id, &command_id, patience).await
+        self.answer(id, &command_id, timeout).await
     }
 
-    /// Sends a command durably; its id is given back. The answer comes when somebody drives the
-    /// workflow.
+    /// Stores a command and returns its id. The answer comes when a host drives the workflow.
     pub async fn send(
         &self,
         id: &str,
         command_id: Option<String>,
         by: &str,
         command: &WorkflowCommand,
-    ) -> Result<String, FlowsError> {
+    ) -> Result<String, ProjectWorkflowError> {
         let command_id = command_id.unwrap_or_else(new_command_id);
-        check_command(&self.shared.workflows, id, command).await?;
-        self.shared.hands.expect(command).await;
-        let workflows = &self.shared.workflows;
+        check_command(&self.inner.workflows, id, command).await?;
+        self.inner.performer.look_up_tools_of(command).await;
+        let workflows = &self.inner.workflows;
         workflows.send(id, &command_id, by, command, now_ms()).await?;
         Ok(command_id)
     }
 
-    /// The answer to a command, waited for this long.
+    /// The answer to a command, after at most `timeout`.
     pub async fn answer(
         &self,
         id: &str,
         command_id: &str,
-        patience: Duration,
-    ) -> Result<CommandAnswer, FlowsError> {
-        let answer = self.shared.workflows.answer(id, command_id, patience).await?;
-        let answer = match answer {
-            None => Answered::NotYet,
+        timeout: Duration,
+    ) -> Result<CommandResult, ProjectWorkflowError> {
+        let answer = self.inner.workflows.answer(id, command_id, timeout).await?;
+        let outcome = match answer {
+            None => CommandOutcome::NotYet,
             Some(answer) => match answer.refused {
-                None => Answered::Accepted,
-                Some(why) => Answered::Refused(why),
+                None => CommandOutcome::Accepted,
+                Some(why) => CommandOutcome::Refused(why),
             },
         };
-        Ok(CommandAnswer { id: command_id.to_owned(), answer })
+        Ok(CommandResult { id: command_id.to_owned(), outcome })
     }
 
-    /// A workflow as it is, or as it was at a checkpoint.
-    pub async fn look(&self, id: &str, checkpoint: Option<u64>) -> Result<Machine, FlowsError> {
-        Ok(self.shared.workflows.look(id, checkpoint).await?)
+    /// A workflow in its current state, or at a checkpoint.
+    pub async fn load(
+        &self,
+        id: &str,
+        checkpoint: Option<u64>,
+    ) -> Result<Machine, ProjectWorkflowError> {
+        Ok(self.inner.workflows.look(id, checkpoint).await?)
     }
 
-    /// The calls inside its tasks' code that wait for a person.
-    pub async fn task_questions(&self, machine: &Machine) -> Result<Vec<TaskQuestion>, FlowsError> {
-        let asked = task_questions(self.shared.hands.engine.project_store(), machine).await;
+    /// Tool calls inside the tasks' code that wait for a person.
+    pub async fn task_questions(
+        &self,
+        machine: &Machine,
+    ) -> Result<Vec<TaskQuestion>, ProjectWorkflowError> {
+        let asked = task_questions(self.inner.performer.engine.project_store(), machine).await;
         Ok(asked
             .map_err(belljar_workflow::WorkflowStoreError::from)
             .map_err(WorkflowError::from)?)
     }
 
-    /// What is known of a workflow without what it did.
-    pub async fn find(&self, id: &str) -> Result<Option<FlowRow>, FlowsError> {
-        let found = self.shared.workflows.store().find(id).await;
+    /// The record of a workflow, without its state.
+    pub async fn find(&self, id: &str) -> Result<Option<FlowRow>, ProjectWorkflowError> {
+        let found = self.inner.workflows.store().find(id).await;
         Ok(found.map_err(WorkflowError::from)?)
     }
 
-    /// Workflows, newest first; those before an id, if it is given.
+    /// Workflows, newest first; only those before an id, if one is given.
     pub async fn list(
         &self,
         filter: Filter,
         before: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, FlowsError> {
-        let rows = self.shared.workflows.store().list(filter, before, limit).await;
+    ) -> Result<Vec<FlowRow>, ProjectWorkflowError> {
+        let rows = self.inner.workflows.store().list(filter, before, limit).await;
         Ok(rows.map_err(WorkflowError::from)?)
     }
 
-    /// Checkpoints, newest first; those before a number, if it is given.
+    /// Checkpoints, newest first; only those before a number, if one is given.
     pub async fn checkpoints(
         &self,
         id: &str,
         before: Option<u64>,
         limit: u32,
-    ) -> Result<Vec<CheckpointRow>, FlowsError> {
-        let rows = self.shared.workflows.store().checkpoints(id, before, limit).await;
+    ) -> Result<Vec<CheckpointRow>, ProjectWorkflowError> {
+        let rows = self.inner.workflows.store().checkpoints(id, before, limit).await;
         Ok(rows.map_err(WorkflowError::from)?)
     }
 
-    /// Events after a number, waited for this long if there are none.
+    /// Events after a number. Waits up to `timeout` if there are none.
     pub async fn events(
         &self,
         id: &str,
         after: u64,
         limit: u32,
-        patience: Duration,
-    ) -> Result<Vec<WorkflowEvent>, FlowsError> {
-        Ok(self.shared.workflows.events(id, after, limit, patience).await?)
+        timeout: Duration,
+    ) -> Result<Vec<WorkflowEvent>, ProjectWorkflowError> {
+        Ok(self.inner.workflows.events(id, after, limit, timeout).await?)
     }
 
-    /// Whether a process that lives, this one included, drives the workflow.
-    pub async fn is_driven(&self, id: &str) -> Result<bool, FlowsError> {
-        if self.shared.under_way.has(id) {
+    /// Whether a live process, this one included, drives the workflow.
+    pub async fn is_driven(&self, id: &str) -> Result<bool, ProjectWorkflowError> {
+        if self.inner.active.has(id) {
             return Ok(true);
         }
-        let row = self.find(id).await?.ok_or_else(|| FlowsError::Unknown(id.to_owned()))?;
-        Ok(driving::is_held(&row, &self.shared.under_way))
+        let row =
+            self.find(id).await?.ok_or_else(|| ProjectWorkflowError::Unknown(id.to_owned()))?;
+        Ok(driving::is_held(&row, &self.inner.active))
     }
 
-    /// Brings what the workflow changed in its files to a directory.
+    /// Writes the files that the workflow changed to a directory.
     pub async fn export(
         &self,
         id: &str,
         to: &std::path::Path,
         executable: &CommitExecutable,
-    ) -> Result<Exported, FlowsError> {
-        let (before, after) = (self.look(id, Some(0)).await?, self.look(id, None).await?);
+    ) -> Result<ExportReport, ProjectWorkflowError> {
+        let (before, after) = (self.load(id, Some(0)).await?, self.load(id, None).await?);
         let versions = Versions { before: before.files(), after: after.files() };
-        self.shared.hands.export(versions, to, executable).await
+        self.inner.performer.export_files(versions, to, executable).await
     }
 
-    /// Drives in the background what was left behind: workflows whose host died, and those that a
-    /// host which was shut down had for others than a person at a command line.
+    /// Drives workflows of dead hosts in the background, and those that a stopped host drove for
+    /// clients. Workflows of a person at the command line stay stopped.
     pub async fn adopt_abandoned(&self) {
-        driving::adopt(&self.shared, driving::Look::Everything).await;
+        driving::adopt(&self.inner, driving::AdoptionScope::Everything).await;
     }
 
-    /// Drives in the background what is due or was sent a command, and nobody has. One look for all
-    /// of them: those that rest cost nothing.
-    pub async fn tend(&self) {
-        driving::adopt(&self.shared, driving::Look::Due).await;
+    /// Drives workflows in the background that are due or have new commands, and that no host
+    /// drives. One query finds all of them, so resting workflows cost nothing.
+    pub async fn drive_due(&self) {
+        driving::adopt(&self.inner, driving::AdoptionScope::Due).await;
     }
 
-    /// Stops all drivers of this host and leaves their workflows so that they can be resumed.
+    /// Stops all drivers of this host. Their workflows can be resumed.
     pub async fn stop(&self) {
-        self.shared.stop.cancel();
+        self.inner.stop.cancel();
         let background = {
-            let mut all = self.shared.background.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.inner.background.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *all)
         };
         background.join_all().await;
     }
 }
 
-/// Refuses a command that brings code which the workflow's own terms do not allow. Nobody could run it,
-/// and a task that cannot run fails the workflow.
+/// Refuses a command that adds code which the workflow's permissions do not allow. The code could
+/// not run, and its task would fail the workflow.
 pub async fn check_command(
     workflows: &Workflows<SqliteWorkflowStore>,
     id: &str,
     command: &WorkflowCommand,
-) -> Result<(), FlowsError> {
+) -> Result<(), ProjectWorkflowError> {
     let (WorkflowCommand::InjectTasks { tasks } | WorkflowCommand::Replan { tasks, .. }) = command
     else {
         return Ok(());
     };
     let machine = workflows.look(id, None).await?;
-    FlowTerms::of(machine.terms()).check(tasks)
+    WorkflowPermissions::of(machine.terms()).check(tasks)
 }
 
-/// What was brought to a directory.
+/// Files written to a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportReport {
     /// Paths that were written.
     pub written: Vec<String>,
-    /// Paths that were not, and why.
+    /// Paths that were refused, each with the reason.
     pub refused: Vec<(String, String)>,
-    /// Paths that are only brought on request, because the host would execute them, and why.
+    /// Paths that the host would execute, each with the reason. They are written only on request.
     pub withheld: Vec<(String, String)>,
 }
 
-/// A new id of a workflow.
-pub fn new_flow_id() -> String {
+/// A new random workflow id.
+pub fn new_workflow_id() -> String {
     format!("flow_{}", random())
 }
 
-/// A new id of a command.
+/// A new random command id.
 pub fn new_command_id() -> String {
     format!("cmd_{}", random())
 }
 
 fn random() -> String {
     let mut bytes = [0; 8];
-    // Without randomness an id may be taken, which is refused.
+    // Without randomness an id may be taken; then it is refused.
     let _ = getrandom(&mut bytes, GetRandomFlags::empty());
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

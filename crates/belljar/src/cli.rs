@@ -3,28 +3,17 @@
 //! The only part of Belljar that looks at the environment, the home or the current directory.
 //! Exit status: 0 success, 1 a run that failed, 2 arguments that make no sense, 128 + n a signal.
 
-mod approval_text;
+mod access;
 mod approvals;
 mod arguments;
 mod artifacts;
-mod asking;
 mod audit;
 mod backup;
 mod blob;
-mod code_frame;
-mod columns;
 mod demo;
-mod dice;
 mod doctor;
 mod gc;
-mod granted;
-mod interrupt;
-mod json_text;
 mod launch;
-mod log_lines;
-mod look;
-mod moments;
-mod patience;
 mod project;
 mod report;
 mod resume;
@@ -32,11 +21,10 @@ mod run;
 mod runs;
 mod serve;
 mod session;
+mod signals;
 mod source;
-mod telemetry;
-mod tool_grants;
+mod terminal;
 mod tools;
-mod visible;
 mod workflow;
 
 use std::{
@@ -47,15 +35,18 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_project::config::{Places, Settings};
+use belljar_project::config::{ConfigLocations, ProjectSettings};
 use clap::Parser as _;
 use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
-use arguments::{Arguments, Command};
-use json_text::{Layout, lay_out};
-use look::{Look, Role};
-use project::Project;
+use arguments::{Arguments, CliCommand};
+use project::find_project;
+use terminal::{
+    json_text::{Layout, lay_out},
+    style::{TextRole, TextStyle},
+    visible::{for_stream, visible},
+};
 
 const USAGE_ERROR: u8 = 2;
 
@@ -68,9 +59,9 @@ pub(crate) fn main() -> ExitCode {
         // Whoever read our output has seen enough; that is no failure of ours.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let look = Look::of_stderr();
-            let message = visible::for_stream(&format!("{error:#}"), look).into_owned();
-            let _ = writeln!(io::stderr(), "{}: {message}", look.paint(Role::Bad, "error"));
+            let style = TextStyle::of_stderr();
+            let message = for_stream(&format!("{error:#}"), style).into_owned();
+            let _ = writeln!(io::stderr(), "{}: {message}", style.paint(TextRole::Bad, "error"));
             ExitCode::from(USAGE_ERROR)
         }
     }
@@ -78,62 +69,62 @@ pub(crate) fn main() -> ExitCode {
 
 fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.config.as_deref();
-    let places = places_of_this_process();
+    let locations = locations_of_this_process();
     let settings = || {
-        tell_strangers(&places);
-        Settings::load(config, &places)
+        print_untrusted_files(&locations);
+        ProjectSettings::load(config, &locations)
     };
-    let project = || Project::find(&places, &settings()?);
+    let project = || find_project(&locations, &settings()?);
     // For whatever may call tools.
     let with_tools = || {
         let settings = settings()?;
-        tell_not_counted(&settings);
+        print_ignored_rules(&settings);
         anyhow::Ok(settings)
     };
     match arguments.command {
-        Command::Run(run) => run::run(&run, &with_tools()?, &places),
-        Command::Session(command) => session::session(&command, &project()?),
-        Command::Workflow(command) => workflow::workflow(&command, &with_tools()?, &places),
-        Command::Resume(resume) => resume::resume(&resume, &with_tools()?, &places),
-        Command::Runs(runs) => runs::runs(&runs, &project()?),
-        Command::Blob(blob) => blob::blob(&blob, &project()?),
-        Command::Tools(tools) => tools::tools(&tools, &with_tools()?, &places),
-        Command::Approvals(approvals) => approvals::approvals(&approvals, &project()?),
-        Command::Audit(audit) => audit::audit(&audit, &project()?),
-        Command::Gc(gc) => gc::gc(gc, &settings()?, &places),
-        Command::Backup(backup) => backup::backup(&backup, &project()?),
-        Command::Serve(serve) => {
+        CliCommand::Run(run) => run::run(&run, &with_tools()?, &locations),
+        CliCommand::Session(command) => session::session(&command, &project()?),
+        CliCommand::Workflow(command) => workflow::workflow(&command, &with_tools()?, &locations),
+        CliCommand::Resume(resume) => resume::resume(&resume, &with_tools()?, &locations),
+        CliCommand::Runs(runs) => runs::runs(&runs, &project()?),
+        CliCommand::Blob(blob) => blob::blob(&blob, &project()?),
+        CliCommand::Tools(tools) => tools::tools(&tools, &with_tools()?, &locations),
+        CliCommand::Approvals(approvals) => approvals::approvals(&approvals, &project()?),
+        CliCommand::Audit(audit) => audit::audit(&audit, &project()?),
+        CliCommand::Gc(gc) => gc::gc(gc, &settings()?, &locations),
+        CliCommand::Backup(backup) => backup::backup(&backup, &project()?),
+        CliCommand::Serve(serve) => {
             let settings = with_tools()?;
-            serve::serve(&serve, &settings, &places, &Project::find(&places, &settings)?)
+            serve::serve(&serve, &settings, &locations, &find_project(&locations, &settings)?)
         }
-        Command::Demo(demo) => demo::demo(demo),
-        Command::DemoServer => demo::serve(),
+        CliCommand::Demo(demo) => demo::demo(demo),
+        CliCommand::DemoServer => demo::serve(),
         // What is wrong with a project is no reason not to examine the machine.
-        Command::Doctor(doctor) => doctor::doctor(doctor, project().ok().as_ref()),
+        CliCommand::Doctor(doctor) => doctor::doctor(doctor, project().ok().as_ref()),
     }
 }
 
 /// What lies here and is passed over. Whoever wonders why their servers are gone has to know.
-fn tell_strangers(places: &Places) {
-    let look = Look::of_stderr();
-    for stranger in places.strangers() {
-        let text = visible::for_stream(&stranger.to_string(), look).into_owned();
-        let _ = writeln!(io::stderr(), "{} {text}", look.paint(Role::Dim, "note:"));
+fn print_untrusted_files(locations: &ConfigLocations) {
+    let style = TextStyle::of_stderr();
+    for file in locations.untrusted_files() {
+        let text = for_stream(&file.to_string(), style).into_owned();
+        let _ = writeln!(io::stderr(), "{} {text}", style.paint(TextRole::Dim, "note:"));
     }
 }
 
 /// Says which rules do not count, where a person sees it.
-fn tell_not_counted(settings: &Settings) {
-    for not_counted in &settings.tools.not_counted {
-        let _ = writeln!(io::stderr(), "{}", visible::visible(&not_counted.to_string()));
+fn print_ignored_rules(settings: &ProjectSettings) {
+    for rule in &settings.tools.ignored_rules {
+        let _ = writeln!(io::stderr(), "{}", visible(&rule.to_string()));
     }
 }
 
 /// The places of this process.
-fn places_of_this_process() -> Places {
+fn locations_of_this_process() -> ConfigLocations {
     // The base-directory specification says that a relative path here is to be ignored.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    Places {
+    ConfigLocations {
         current: env::current_dir().ok(),
         home: absolute("HOME"),
         config_home: absolute("XDG_CONFIG_HOME"),
@@ -157,7 +148,7 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 
 /// One document of JSON on standard output.
 fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    let text = lay_out(&serde_json::to_string(value)?, Layout::Expanded, Look::of_stdout());
+    let text = lay_out(&serde_json::to_string(value)?, Layout::Expanded, TextStyle::of_stdout());
     Ok(writeln!(io::stdout(), "{text}")?)
 }
 

@@ -1,60 +1,53 @@
-//! Durable runs that outlive the host that began them: how they stand, who goes on with them.
+//! Durable runs that outlive their host: their status, and resuming them.
 //!
-//! A host takes up runs that nobody has, in a way that two hosts can do so side by side: the fence of
-//! the store lets one of them. Runs of workflows are the workflows' to go on with.
+//! A host resumes runs without a live owner. Several hosts may try at once: the store's fence lets
+//! one of them through. Runs of workflow tasks are left to their workflows.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, sync::Mutex, sync::PoisonError, time::Duration};
 
 use belljar_contract::RunStatus;
 use belljar_server::{ApprovalKind, ApprovalRequest, EndRun, RunInfo, RunReport, RunReporter};
 use belljar_store::{Approvals, RunSummary, Store};
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep},
-};
+use tokio::{sync::Notify, time::Instant, time::sleep};
 
-use super::{ProjectBackend, records, told::Told};
+use super::{ProjectBackend, client_observer::ClientObserver, records};
 use crate::{
-    ResumeError, Resumed, executor::EndedRun, is_owner_alive, now_ms, run_status,
+    ResumeError, ResumeOutcome, executor::EndRunOutcome, is_owner_alive, now_ms, run_status,
     workflows::is_of_workflow,
 };
 
-/// How often a run of another process is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Unfinished runs that are looked at.
-const MOST: u32 = 10_000;
-/// A run is left alone when so many hosts in a row died with it and it got no further.
-const MOST_IN_VAIN: u32 = 10;
+/// How often a run owned by another process is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Unfinished runs that are considered at once.
+const MAX_RUNS: u32 = 10_000;
+/// A run is left alone after so many hosts in a row ended while they had it, without progress.
+const MAX_FAILED_RESUMES: u32 = 10;
 /// How long a run that stopped again is left alone: twice as long each time, up to a minute.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// What is known of runs that nobody has.
+/// Durable runs without an owner that this host may resume.
 #[derive(Debug, Default)]
 pub(super) struct Adoption {
-    /// Runs that were taken up here and did not come to their end.
-    paused: Mutex<HashMap<String, Pause>>,
-    /// There may be more to take up.
+    /// Runs that this host resumed and that stopped again before their end.
+    paused: Mutex<HashMap<String, ResumeDelay>>,
+    /// Signalled when more runs may be resumable.
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct Pause {
+struct ResumeDelay {
     until: Instant,
     next: Duration,
 }
 
 impl Adoption {
-    /// Completes when there may be more to take up.
+    /// Completes when more runs may be resumable.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    pub(super) fn look_again(&self) {
+    pub(super) fn notify(&self) {
         self.changed.notify_one();
     }
 
@@ -66,7 +59,8 @@ impl Adoption {
     fn pause(&self, id: &str) {
         let mut paused = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = paused.entry(id.to_owned());
-        let pause = pause.or_insert_with(|| Pause { until: Instant::now(), next: FIRST_PAUSE });
+        let pause =
+            pause.or_insert_with(|| ResumeDelay { until: Instant::now(), next: FIRST_PAUSE });
         pause.until = Instant::now() + pause.next;
         pause.next = (pause.next * 2).min(LONGEST_PAUSE);
     }
@@ -77,9 +71,9 @@ impl Adoption {
 }
 
 impl ProjectBackend {
-    /// Whether a run is this host's to take up now. One that waits for a person is not: it goes on
-    /// when they have decided.
-    fn is_to_be_taken_up(&self, run: &RunSummary, waits: bool) -> bool {
+    /// Whether this host should resume a run now. A run that waits for a person is resumed after
+    /// the decision.
+    fn is_resumable_here(&self, run: &RunSummary, waits: bool) -> bool {
         if waits {
             self.adoption.forget(&run.id);
             return false;
@@ -87,49 +81,52 @@ impl ProjectBackend {
         let nobody_has = match run.status {
             RunStatus::Running => !is_owner_alive(&run.owner),
             RunStatus::Interrupted | RunStatus::InDoubt | RunStatus::ApprovalRequired => true,
-            // It has ended, or its client gave it up.
+            // It has ended, or its client aborted it.
             RunStatus::Completed | RunStatus::Failed | RunStatus::Aborted => false,
         };
         run.durable
             && nobody_has
-            && run.vain < MOST_IN_VAIN
+            && run.vain < MAX_FAILED_RESUMES
             && !is_of_workflow(&run.id)
-            && !self.executor.is_under_way(&run.id)
+            && !self.executor.is_active(&run.id)
             && !self.adoption.is_paused(&run.id)
     }
 
-    pub(super) async fn runs_to_take_up(&self) -> Vec<RunInfo> {
+    pub(super) async fn runs_to_resume(&self) -> Vec<RunInfo> {
         let Some(store) = self.executor.store() else { return Vec::new() };
-        let unfinished = match store.unfinished_runs(MOST, now_ms()).await {
+        let unfinished = match store.unfinished_runs(MAX_RUNS, now_ms()).await {
             Ok(unfinished) => unfinished,
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "runs were not looked for"
+                    "cannot list unfinished runs"
                 );
                 return Vec::new();
             }
         };
         let mut found: Vec<RunSummary> = unfinished
             .into_iter()
-            .filter(|run| self.is_to_be_taken_up(&run.summary, run.waits))
+            .filter(|run| self.is_resumable_here(&run.summary, run.waits))
             .map(|run| run.summary)
             .collect();
-        // Somebody has just decided for these, and looks on.
+        // First the runs that a person has just decided about: that person is waiting.
         found.sort_by_key(|run| matches!(run.status, RunStatus::Running | RunStatus::Interrupted));
         found.into_iter().map(records::run).collect()
     }
 
-    pub(super) async fn take_up(&self, id: &str, observer: RunReporter) -> Option<RunReport> {
+    pub(super) async fn resume_found(&self, id: &str, observer: RunReporter) -> Option<RunReport> {
         let aborted = observer.aborted();
-        let resumed = self.executor.take_up(id, Arc::new(Told { observer }), aborted).await;
+        let resumed =
+            self.executor.resume_found(id, Arc::new(ClientObserver { observer }), aborted).await;
         let report = match resumed {
-            Ok(Resumed::Ran(result) | Resumed::Ended(result)) => RunReport::ended(*result),
+            Ok(ResumeOutcome::Ran(result) | ResumeOutcome::Ended(result)) => {
+                RunReport::ended(*result)
+            }
             Err(error) => {
                 self.adoption.pause(id);
                 if !matches!(error, ResumeError::StillRunning { .. }) {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, id, "a run was not taken up");
+                    tracing::warn!(error, id, "cannot resume a run");
                 }
                 return None;
             }
@@ -143,7 +140,7 @@ impl ProjectBackend {
         Some(report)
     }
 
-    /// Ends a run that nobody has; it is never started for that.
+    /// Ends a run without an owner. The run is not started for that.
     pub(super) async fn end_stored_run(&self, id: &str) -> EndRun {
         let Some(store) = self.executor.store() else { return EndRun::Over };
         let Ok(Some(record)) = store.run(id).await else { return EndRun::Over };
@@ -151,26 +148,22 @@ impl ProjectBackend {
             return EndRun::Over;
         }
         match self.executor.end_run(&record.summary).await {
-            Ok(EndedRun::Aborted) => {
+            Ok(EndRunOutcome::Aborted) => {
                 if let Some(meter) = self.executor.meter() {
                     meter.given_up();
                 }
                 EndRun::Over
             }
-            Ok(EndedRun::Elsewhere) => EndRun::Elsewhere,
+            Ok(EndRunOutcome::Elsewhere) => EndRun::Elsewhere,
             Err(error) => {
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    id,
-                    "a run was not ended"
-                );
+                tracing::error!(error = &error as &dyn std::error::Error, id, "cannot abort a run");
                 EndRun::Elsewhere
             }
         }
     }
 
-    /// How a run stands that is not under way in this gateway, once it has ended, waits for a person,
-    /// rests, or `wait` has passed.
+    /// The status of a run that is not active in this process. Returns when the run has ended,
+    /// waits for a person or rests, or when `wait` has passed.
     pub(super) async fn stored_run(&self, id: &str, wait: Duration) -> Option<RunReport> {
         let store = self.executor.store()?;
         let until = Instant::now() + wait;
@@ -180,34 +173,34 @@ impl ProjectBackend {
                 return serde_json::from_str(result).ok().map(RunReport::ended);
             }
             let run = &record.summary;
-            // One that was given up waits for nobody any more, whatever it has asked.
+            // An aborted run waits for nobody, even if its approvals are still open.
             let waiting = match run.status == RunStatus::Aborted {
                 true => Vec::new(),
-                false => waiting(store, id).await,
+                false => pending_approvals(store, id).await,
             };
-            let is_next = self.is_to_be_taken_up(run, !waiting.is_empty());
+            let is_next = self.is_resumable_here(run, !waiting.is_empty());
             if is_next {
-                self.adoption.look_again();
+                self.adoption.notify();
             }
             let goes_on =
-                is_next || run_status(run) == RunStatus::Running || self.executor.is_under_way(id);
+                is_next || run_status(run) == RunStatus::Running || self.executor.is_active(id);
             if !waiting.is_empty() || !goes_on || Instant::now() >= until {
-                return Some(unfinished(run, waiting, goes_on));
+                return Some(unfinished_report(run, waiting, goes_on));
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 }
 
-/// The approvals a run waits for.
-async fn waiting(store: &Store, run_id: &str) -> Vec<ApprovalRequest> {
+/// The approvals that a run waits for.
+async fn pending_approvals(store: &Store, run_id: &str) -> Vec<ApprovalRequest> {
     let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
     let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == run_id);
     of_run.map(records::request).collect()
 }
 
-/// How a run stands that has no result.
-fn unfinished(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: bool) -> RunReport {
+/// The report of a run without a result.
+fn unfinished_report(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: bool) -> RunReport {
     let status = match waiting.first() {
         None => run_status(run),
         Some(_) if waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) => {
@@ -219,21 +212,25 @@ fn unfinished(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: bool) ->
     RunReport { waiting, ..RunReport::unfinished(&run.id, status, message) }
 }
 
-/// What is to be said about a run that rests.
+/// Tells the client why a run rests and how to resume it.
 fn message(run: &RunSummary, status: RunStatus, goes_on: bool) -> Option<String> {
     let id = &run.id;
     match status {
-        RunStatus::Aborted => {
-            Some(format!("It was ended; a person can run `belljar resume {id}`."))
-        }
-        RunStatus::Interrupted if run.vain >= MOST_IN_VAIN => Some(format!(
-            "{} hosts in a row ended while they had it, and it got no further: it is left alone. Look \
-             at what it does, then `belljar resume {id}`.",
+        RunStatus::Aborted => Some(format!(
+            "The run was aborted. A person can resume it: `belljar resume \
+                                   {id}`."
+        )),
+        RunStatus::Interrupted if run.vain >= MAX_FAILED_RESUMES => Some(format!(
+            "{} hosts in a row ended during this run, and it made no progress, so hosts leave it \
+             alone. Check its code, then resume it: `belljar resume {id}`.",
             run.vain
         )),
-        RunStatus::Interrupted => Some("It was interrupted, and goes on by itself.".to_owned()),
+        RunStatus::Interrupted => Some("The run was interrupted and resumes by itself.".to_owned()),
         RunStatus::InDoubt | RunStatus::ApprovalRequired if !goes_on && run.durable => {
-            Some(format!("It stopped, and is tried again now and then; `belljar resume {id}`."))
+            Some(format!(
+                "The run stopped and is retried from time to time. To retry now: \
+                          `belljar resume {id}`."
+            ))
         }
         RunStatus::Running
         | RunStatus::Completed

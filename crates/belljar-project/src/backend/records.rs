@@ -1,4 +1,4 @@
-//! What is kept of a project's runs, as clients see it.
+//! The project's stored runs, approvals and events, as clients see them.
 
 use belljar_server::{
     ApprovalKind, ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes,
@@ -12,13 +12,13 @@ use crate::{now_ms, run_status};
 impl Records for ProjectBackend {
     async fn runs(&self, at_most: u32, before: Option<&str>) -> Result<Vec<RunInfo>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
-        let runs = store.runs(at_most, before).await.map_err(unread)?;
+        let runs = store.runs(at_most, before).await.map_err(records_error)?;
         Ok(runs.into_iter().map(run).collect())
     }
 
     async fn approvals(&self) -> Result<Vec<ApprovalRequest>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
-        let pending = store.approvals(Approvals::Pending, now_ms()).await.map_err(unread)?;
+        let pending = store.approvals(Approvals::Pending, now_ms()).await.map_err(records_error)?;
         Ok(pending.into_iter().map(request).collect())
     }
 
@@ -30,22 +30,22 @@ impl Records for ProjectBackend {
     ) -> Result<Vec<EventInfo>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
         let after = i64::try_from(after).unwrap_or(i64::MAX);
-        let events = store.events(after, at_most, run_id).await.map_err(unread)?;
+        let events = store.events(after, at_most, run_id).await.map_err(records_error)?;
         Ok(events.into_iter().map(event).collect())
     }
 
     fn storage_trouble(&self) -> Option<String> {
         let refused = self.executor.store()?.writable().err()?;
-        // Without its path: whoever asks may be anybody.
+        // Without the path: the health endpoint answers anybody.
         let is_moved = matches!(refused, StoreError::Unusable { trouble: Trouble::Moved, .. });
         Some(match is_moved {
-            true => "the store was deleted or replaced; start the host again".to_owned(),
+            true => "the store was deleted or replaced; restart the host".to_owned(),
             false => "the store cannot be written".to_owned(),
         })
     }
 
     async fn storage_sizes(&self) -> Option<StorageSizes> {
-        self.measured.get(self.executor.store()?).await
+        self.sizes.get(self.executor.store()?).await
     }
 }
 
@@ -68,8 +68,8 @@ pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
     }
 }
 
-/// The arguments of a call as JSON. If they cannot be read, all of their text: a person who is asked must
-/// never see less than is sent.
+/// The arguments of a call as JSON. If they are not valid JSON, their whole text: the person who
+/// decides must never see less than is sent.
 pub(super) fn arguments(text: &str) -> Value {
     let read = serde_json::from_str::<Map<String, Value>>(text);
     read.map_or_else(|_| Value::String(text.to_owned()), Value::Object)
@@ -81,27 +81,27 @@ pub(super) fn run(run: RunSummary) -> RunInfo {
         id: run.id,
         language: run.language,
         durable: run.durable,
-        started_ms: moment(run.started_ms),
-        finished_ms: run.finished_ms.map(moment),
+        started_ms: unsigned(run.started_ms),
+        finished_ms: run.finished_ms.map(unsigned),
     }
 }
 
 fn event(event: Event) -> EventInfo {
     EventInfo {
-        seq: moment(event.seq),
+        seq: unsigned(event.seq),
         run_id: event.run_id,
         name: event.name,
-        at_ms: moment(event.at_ms),
+        at_ms: unsigned(event.at_ms),
         data: serde_json::from_str(&event.data_json).unwrap_or_default(),
     }
 }
 
-/// The store has no unsigned numbers, and no negative ones either.
-fn moment(number: i64) -> u64 {
+/// The store keeps signed numbers, none of them negative.
+fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-fn unread(error: StoreError) -> RecordsError {
-    tracing::error!(error = &error as &dyn std::error::Error, "the store was not read");
+fn records_error(error: StoreError) -> RecordsError {
+    tracing::error!(error = &error as &dyn std::error::Error, "cannot read the store");
     RecordsError { message: error.to_string() }
 }

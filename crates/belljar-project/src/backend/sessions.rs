@@ -1,4 +1,4 @@
-//! Sessions, as clients ask for them.
+//! Sessions for MCP and HTTP clients.
 
 use std::time::Duration;
 
@@ -10,32 +10,33 @@ use belljar_server::{
 };
 
 use super::{DEFAULT_LANGUAGE, ProjectBackend};
-use crate::{Durability, KeptSession, Lifetimes, NoSession, Whose};
+use crate::{KeptSession, RunDurability, SessionLifetimes, SessionLookupError, SessionOwner};
 
-/// Sessions that are made of one at a time.
+/// Most sessions that one fork may create.
 const MAX_FORKS: u32 = 64;
 
 impl Sessions for ProjectBackend {
     async fn create_session(&self, request: SessionRequest) -> Result<SessionInfo, SessionError> {
         let asked = |error: RunError| refusal("", error);
-        let workspace = self.terms.workspace(request.workspace.as_ref()).map_err(asked)?;
+        let workspace = self.permissions.workspace(request.workspace.as_ref()).map_err(asked)?;
         if workspace.as_ref().is_some_and(|workspace| workspace.commit) {
             return Err(SessionError::Refused {
                 why: "a session's workspace is never committed".to_owned(),
-                hint: Some("leave `commit` out, and fetch what it made from its files".to_owned()),
+                hint: Some("omit `commit`, and download the session's files instead".to_owned()),
             });
         }
         let made = belljar_runtime::SessionRequest {
             language: request.language.unwrap_or(DEFAULT_LANGUAGE),
-            limits: self.terms.limits.with(&request.limits),
-            grants: self.terms.grants(&request.grants).map_err(asked)?,
+            limits: self.permissions.limits.with(&request.limits),
+            grants: self.permissions.grants(&request.grants).map_err(asked)?,
             workspace: workspace.map(|workspace| workspace.path),
         };
-        let lifetimes = Lifetimes {
+        let lifetimes = SessionLifetimes {
             idle: request.idle_seconds.map(Duration::from_secs),
             lifetime: request.lifetime_seconds.map(Duration::from_secs),
         };
-        let whose = Whose { caller: self.terms.caller.clone(), tools: request.grants.tools };
+        let whose =
+            SessionOwner { caller: self.permissions.caller.clone(), tools: request.grants.tools };
         let kept = self.sessions.open(made, lifetimes, whose).await;
         Ok(info(&kept.map_err(asked)?))
     }
@@ -45,7 +46,7 @@ impl Sessions for ProjectBackend {
     }
 
     async fn session(&self, id: &str) -> Result<SessionInfo, SessionError> {
-        Ok(info(&self.kept(id).await?))
+        Ok(info(&self.live_session(id).await?))
     }
 
     async fn destroy_session(&self, id: &str) -> Result<(), SessionError> {
@@ -58,7 +59,7 @@ impl Sessions for ProjectBackend {
         request: ExecuteRequest,
         observer: RunReporter,
     ) -> Result<RunReport, SessionError> {
-        let kept = self.kept(id).await?;
+        let kept = self.live_session(id).await?;
         let run = run_id();
         observer.started(&run);
         let result = self.run_in(&kept, run, request, observer).await;
@@ -66,13 +67,13 @@ impl Sessions for ProjectBackend {
     }
 
     async fn checkpoint(&self, id: &str) -> Result<CheckpointTaken, SessionError> {
-        let taken = self.kept(id).await?.session.checkpoint().await;
+        let taken = self.live_session(id).await?.session.checkpoint().await;
         let taken = taken.map_err(|error| refusal(id, error))?;
         Ok(CheckpointTaken { checkpoint_id: taken.id, dropped: taken.dropped })
     }
 
     async fn checkpoints(&self, id: &str) -> Result<Vec<CheckpointInfo>, SessionError> {
-        let all = self.kept(id).await?.session.info().checkpoints;
+        let all = self.live_session(id).await?.session.info().checkpoints;
         let there = all.into_iter().filter(|checkpoint| checkpoint.dropped.is_none());
         let shown = there.map(|checkpoint| CheckpointInfo {
             checkpoint_id: checkpoint.id,
@@ -83,7 +84,7 @@ impl Sessions for ProjectBackend {
     }
 
     async fn rollback(&self, id: &str, checkpoint_id: &str) -> Result<(), SessionError> {
-        let back = self.kept(id).await?.session.rollback(checkpoint_id).await;
+        let back = self.live_session(id).await?.session.rollback(checkpoint_id).await;
         back.map_err(|error| no_checkpoint(id, checkpoint_id, error))
     }
 
@@ -95,11 +96,11 @@ impl Sessions for ProjectBackend {
     ) -> Result<Vec<String>, SessionError> {
         if count == 0 || count > MAX_FORKS {
             return Err(SessionError::Refused {
-                why: format!("a session is forked into 1 to {MAX_FORKS} at a time"),
+                why: format!("`count` must be from 1 to {MAX_FORKS}"),
                 hint: None,
             });
         }
-        let kept = self.kept(id).await?;
+        let kept = self.live_session(id).await?;
         let forked = self.sessions.fork(&kept, count as usize, checkpoint_id).await;
         let named = checkpoint_id.unwrap_or_default();
         let forked = forked.map_err(|error| no_checkpoint(id, named, error))?;
@@ -112,7 +113,7 @@ impl Sessions for ProjectBackend {
         path: &str,
         content: FileContent,
     ) -> Result<FileInfo, SessionError> {
-        let kept = self.kept(id).await?;
+        let kept = self.live_session(id).await?;
         let most_bytes = kept.session.limits().disk;
         if content.bytes.is_some_and(|bytes| bytes > most_bytes) {
             return Err(SessionError::TooLarge { what: path.to_owned(), most_bytes });
@@ -122,25 +123,25 @@ impl Sessions for ProjectBackend {
     }
 
     async fn get_file(&self, id: &str, path: &str) -> Result<FileContent, SessionError> {
-        let got = self.kept(id).await?.session.get_file(path).await;
+        let got = self.live_session(id).await?.session.get_file(path).await;
         let (bytes, reader) = got.map_err(|error| no_file(id, path, error))?;
         Ok(FileContent { bytes: Some(bytes), reader: Box::pin(reader) })
     }
 
     async fn list_files(&self, id: &str, at_most: u32) -> Result<FileList, SessionError> {
-        let listed = self.kept(id).await?.session.list_files(at_most as usize).await;
+        let listed = self.live_session(id).await?.session.list_files(at_most as usize).await;
         let (files, truncated) = listed.map_err(|error| no_file(id, "", error))?;
         Ok(FileList { files: files.into_iter().map(file).collect(), truncated })
     }
 
     async fn delete_file(&self, id: &str, path: &str) -> Result<(), SessionError> {
-        let deleted = self.kept(id).await?.session.delete_file(path).await;
+        let deleted = self.live_session(id).await?.session.delete_file(path).await;
         deleted.map_err(|error| no_file(id, path, error))
     }
 }
 
 impl ProjectBackend {
-    async fn kept(&self, id: &str) -> Result<KeptSession, SessionError> {
+    async fn live_session(&self, id: &str) -> Result<KeptSession, SessionError> {
         self.sessions.get(id).await.map_err(no_session)
     }
 
@@ -163,19 +164,22 @@ impl ProjectBackend {
         };
         let limits = &mut execution.request.limits;
         *limits = limits.in_session(&kept.session.limits());
-        if execution.durability == Durability::IfAsked {
-            // It waits for a person as long as its host lives: no journal brings a session back.
-            execution.durability = Durability::Never;
+        if execution.durability == RunDurability::IfAsked {
+            // The run waits for a person only as long as its host lives: a session has no journal.
+            execution.durability = RunDurability::Never;
         }
         self.executor.execute_in(&kept.session, run, execution, aborted).await
     }
 }
 
-/// The error for a run that asks for a limit its session has for all of its runs.
+/// The error for a run that sets a limit which belongs to its whole session.
 fn limit_of_session(asked: &LimitsRequest) -> Option<RunError> {
     let name = asked.first_of_session()?.json_key();
-    let message = format!("`{name}` is a limit of the whole session; a run in it cannot change it");
-    let hint = "set it when you create the session, and leave it out of its runs";
+    let message = format!(
+        "`{name}` is a limit of the whole session; a single run cannot change \
+                           it"
+    );
+    let hint = "set it when you create the session, and omit it in its runs";
     Some(RunError::new(ErrorCode::RequestInvalid, message).with_hint(hint))
 }
 
@@ -205,10 +209,10 @@ fn file(file: SessionFile) -> FileInfo {
     FileInfo { path: file.path, bytes: file.bytes, kind }
 }
 
-fn no_session(error: NoSession) -> SessionError {
+fn no_session(error: SessionLookupError) -> SessionError {
     match error {
-        NoSession::Unknown(id) => SessionError::Unknown { id },
-        NoSession::Ended { id, ending } => SessionError::Ended { id, why: ending.message },
+        SessionLookupError::Unknown(id) => SessionError::Unknown { id },
+        SessionLookupError::Ended { id, ending } => SessionError::Ended { id, why: ending.message },
     }
 }
 
@@ -219,7 +223,7 @@ fn no_checkpoint(id: &str, checkpoint: &str, error: RunError) -> SessionError {
     refusal(id, error)
 }
 
-/// Why something was not done, in the port's words.
+/// Translates an error of the runtime to the API.
 fn refusal(id: &str, error: RunError) -> SessionError {
     let RunError { code, message, hint, .. } = error;
     if code == ErrorCode::SessionEnded {
@@ -246,27 +250,31 @@ fn no_file(id: &str, path: &str, error: FileError) -> SessionError {
         FileError::Missing => SessionError::UnknownFile { path: path.to_owned() },
         FileError::NotEmpty => SessionError::Busy {
             why: format!("{path} is a directory that is not empty"),
-            hint: Some("delete what is in it first".to_owned()),
+            hint: Some("delete its contents first".to_owned()),
         },
         FileError::TooLarge(most_bytes) => {
             SessionError::TooLarge { what: path.to_owned(), most_bytes }
         }
         FileError::Content(error) => {
-            SessionError::Refused { why: format!("the content broke off: {error}"), hint: None }
+            SessionError::Refused { why: format!("the upload ended early: {error}"), hint: None }
         }
-        FileError::Refused(error) => not_done(&error),
+        FileError::Refused(error) => file_refused(&error),
     }
 }
 
-/// What the system said, in the port's words.
-fn not_done(error: &std::io::Error) -> SessionError {
+/// Translates an error of the operating system to the API.
+fn file_refused(error: &std::io::Error) -> SessionError {
     let kind = error.kind();
     if kind == std::io::ErrorKind::PermissionDenied {
-        return SessionError::BadPath { why: "the code has closed it".to_owned() };
+        return SessionError::BadPath {
+            why: "the session's code has removed the permission to \
+                                             access it"
+                .to_owned(),
+        };
     }
     if matches!(kind, std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
-        let why = "the session has no room for it left".to_owned();
-        let hint = Some("delete what is not needed, or make it with more disk".to_owned());
+        let why = "the session's disk is full".to_owned();
+        let hint = Some("delete files, or create a session with a larger `disk` limit".to_owned());
         return SessionError::Refused { why, hint };
     }
     SessionError::Failed { message: error.to_string() }

@@ -1,9 +1,6 @@
 //! What clients may ask for, and what of it a run gets.
 
-use std::{
-    path::{Component, Path, PathBuf},
-    time::Duration,
-};
+use std::{path::Component, path::Path, path::PathBuf, time::Duration};
 
 use belljar_contract::{
     Access, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits, RunError, Workspace,
@@ -11,11 +8,11 @@ use belljar_contract::{
 };
 use belljar_tools::Glob;
 
-use super::WorkflowTerms;
+use super::WorkflowServiceOptions;
 
 /// What a client may ask for.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct ClientPermissions {
     /// The limits of a run that says nothing.
     pub limits: Limits,
     /// Directories and files that code may be given to read.
@@ -23,7 +20,7 @@ pub struct Terms {
     /// Directories and files that code may be given to change.
     pub writable: Vec<PathBuf>,
     /// Names that are committed although the host would execute them.
-    pub commit_executable: ExecutableTerms,
+    pub commit_executable: ExecutablePermissions,
     /// The most an answer may cost, unless the client says otherwise.
     pub max_output_tokens: u32,
     /// For how long an answer may be given again to the same question.
@@ -33,20 +30,20 @@ pub struct Terms {
     /// Upstream tools that clients see beside the gateway's own.
     pub pass_through: Vec<Glob>,
     /// What they may do with workflows; nothing, if the operator has switched them off.
-    pub workflows: Option<WorkflowTerms>,
+    pub workflows: Option<WorkflowServiceOptions>,
 }
 
 /// What a commit may bring of what the host would execute: names of
 /// [`belljar_paths::names::EXECUTED`].
 #[derive(Debug, Clone, Default)]
-pub struct ExecutableTerms {
+pub struct ExecutablePermissions {
     /// What every commit brings.
     pub always: Vec<String>,
     /// What one brings that asks for it.
     pub on_request: Vec<String>,
 }
 
-impl Terms {
+impl ClientPermissions {
     /// The grants asked for, if the operator allows every one of them. Values of variables are the
     /// client's own, and modules and commands are what the jail bounds anyway.
     pub(super) fn grants(&self, asked: &GrantsRequest) -> Result<Grants, RunError> {
@@ -84,7 +81,7 @@ impl Terms {
     }
 
     fn executable(&self, asked: &[String]) -> Result<CommitExecutable, RunError> {
-        let ExecutableTerms { always, on_request } = &self.commit_executable;
+        let ExecutablePermissions { always, on_request } = &self.commit_executable;
         if let Some(name) =
             asked.iter().find(|name| !always.contains(name) && !on_request.contains(name))
         {

@@ -1,10 +1,14 @@
-//! Workflows, as clients ask for them: within the operator's terms, and by whom.
+//! Workflows for clients: within the operator's permissions, and only the client's own.
 
-mod asked;
-mod persons;
+mod person_only;
 mod report;
+mod requests;
 
-use std::{collections::VecDeque, sync::Mutex, sync::PoisonError, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use belljar_server::{
     CommandSender, WorkflowApiError, WorkflowBackend, WorkflowCommandAnswer,
@@ -12,75 +16,79 @@ use belljar_server::{
     WorkflowRequest,
 };
 use belljar_workflow::{
-    WorkflowError as FlowError, WorkflowStoreError, workflow_store::Filter, workflow_store::FlowRow,
+    WorkflowError as FlowError, WorkflowStoreError,
+    workflow_store::{Filter, FlowRow},
 };
 use belljar_workflow_formats::CodeExecution;
 use tokio_util::sync::CancellationToken;
 
-use super::ProjectBackend;
-use crate::{Answered, FlowOptions, FlowTerms, Flows, FlowsError, Fork, NewFlow, Terms};
-
 pub use report::{task_question, with_task};
 
-/// How often it is looked for workflows that are due or were sent a command.
+use super::ProjectBackend;
+use crate::{
+    ClientPermissions, CommandOutcome, Fork, ProjectWorkflowError, ProjectWorkflows,
+    WorkflowOptions, WorkflowPermissions, WorkflowSubmission,
+};
+
+/// How often workflows are checked for due timers and new commands.
 const TEND_EVERY: Duration = Duration::from_millis(500);
-/// Every so many looks, also for those whose host has died.
+/// Every so many checks, workflows of dead hosts are adopted too.
 const ADOPT_EVERY: u32 = 10;
-/// Who pauses what is made over HTTP, where whoever has the token is the operator.
+/// Recorded as the sender of a pause over HTTP, where the bearer of the token is the operator.
 const PERSON: &str = "http";
-/// Workflows whose warnings are remembered.
+/// Workflows whose warnings are kept.
 const MOST_WARNED: usize = 1000;
-/// Whose commands a model's are.
+/// Recorded as the sender of a model's commands.
 const AGENT: &str = "agent";
 
-/// What clients may do with workflows.
+/// How the server offers workflows to clients.
 #[derive(Debug, Clone)]
-pub struct WorkflowTerms {
-    /// Whether workflows may have code, however they are written.
+pub struct WorkflowServiceOptions {
+    /// Whether workflows may contain code, whatever their format.
     pub code: CodeExecution,
-    /// A directory of the host's own, where the files of code tasks are laid out.
+    /// A private directory of the host for the files of code tasks.
     pub scratch: std::path::PathBuf,
-    /// What of the host no workflow begins with and none brings.
-    pub hidden: crate::Hidden,
-    /// How many are driven at once; more wait for their turn.
+    /// Paths of the host that no workflow may read in or write out.
+    pub hidden: crate::HiddenPaths,
+    /// Workflows that run in parallel; the others wait in the queue.
     pub max_running: u32,
-    /// How many may wait.
+    /// Workflows that may wait in the queue.
     pub max_queued: u32,
 }
 
 impl ProjectBackend {
-    /// The workflows of a project, if the operator wants clients to have any.
-    pub(super) async fn flows(
+    /// The workflows of a project, if the operator offers them to clients.
+    pub(super) async fn project_workflows(
         executor: &crate::Executor,
         sessions: &crate::SessionRegistry,
-        terms: &Terms,
-    ) -> Option<Flows> {
-        let WorkflowTerms { code, scratch, hidden, max_running, max_queued } =
-            terms.workflows.clone()?;
-        let options = FlowOptions {
-            terms: FlowTerms {
+        permissions: &ClientPermissions,
+    ) -> Option<ProjectWorkflows> {
+        let WorkflowServiceOptions { code, scratch, hidden, max_running, max_queued } =
+            permissions.workflows.clone()?;
+        let options = WorkflowOptions {
+            permissions: WorkflowPermissions {
                 code: code != CodeExecution::Off,
                 shell: Some(code == CodeExecution::WithShell),
-                readable: terms.readable.clone(),
-                writable: terms.writable.clone(),
-                ..FlowTerms::default()
+                readable: permissions.readable.clone(),
+                writable: permissions.writable.clone(),
+                ..WorkflowPermissions::default()
             },
             hidden,
             max_running,
             max_queued,
-            ..FlowOptions::new(terms.limits, scratch)
+            ..WorkflowOptions::new(permissions.limits, scratch)
         };
-        let made = Flows::new(executor.clone(), sessions.clone(), options).await;
-        made.inspect_err(|error| tracing::warn!(%error, "there are no workflows")).ok()
+        let made = ProjectWorkflows::new(executor.clone(), sessions.clone(), options).await;
+        made.inspect_err(|error| tracing::warn!(%error, "cannot offer workflows")).ok()
     }
 
-    /// Drives workflows that hosts have left behind and those that rest here, until it is told to stop.
+    /// Drives workflows of dead hosts and due workflows of this one, until `stop` is cancelled.
     pub async fn adopt_workflows(&self, stop: CancellationToken) {
-        let Some(flows) = &self.flows else { return };
+        let Some(workflows) = &self.workflows else { return };
         for look in (0..ADOPT_EVERY).cycle() {
             match look {
-                0 => flows.adopt_abandoned().await,
-                _ => flows.tend().await,
+                0 => workflows.adopt_abandoned().await,
+                _ => workflows.drive_due().await,
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -89,43 +97,50 @@ impl ProjectBackend {
         }
     }
 
-    /// Leaves all workflows so that they can go on elsewhere, because the host ends.
+    /// Releases all workflows so that another host can resume them, because this host stops.
     pub async fn leave_workflows(&self) {
-        if let Some(flows) = &self.flows {
-            flows.stop().await;
+        if let Some(workflows) = &self.workflows {
+            workflows.stop().await;
         }
     }
 
-    fn all_flows(&self) -> Result<&Flows, WorkflowApiError> {
-        self.flows.as_ref().ok_or(WorkflowApiError::Off)
+    fn enabled_workflows(&self) -> Result<&ProjectWorkflows, WorkflowApiError> {
+        self.workflows.as_ref().ok_or(WorkflowApiError::Off)
     }
 
-    async fn known(&self, id: &str) -> Result<&Flows, WorkflowApiError> {
-        let flows = self.all_flows()?;
-        // Those of others, such as a person's at the command line, have terms of their own.
-        match flows.find(id).await.map_err(told)? {
-            Some(row) if row.caller == self.terms.caller => Ok(flows),
+    async fn own_workflow(&self, id: &str) -> Result<&ProjectWorkflows, WorkflowApiError> {
+        let workflows = self.enabled_workflows()?;
+        // Workflows of other callers, such as a person at the command line, have permissions of
+        // their own.
+        match workflows.find(id).await.map_err(workflow_error)? {
+            Some(row) if row.caller == self.permissions.caller => Ok(workflows),
             Some(_) | None => Err(WorkflowApiError::Unknown { id: id.to_owned() }),
         }
     }
 
     fn code_of_workflows(&self) -> CodeExecution {
-        self.terms.workflows.as_ref().map(|terms| terms.code).unwrap_or_default()
+        self.permissions.workflows.as_ref().map(|options| options.code).unwrap_or_default()
     }
 }
 
 impl WorkflowBackend for ProjectBackend {
     fn offers_workflows(&self) -> bool {
-        self.flows.is_some()
+        self.workflows.is_some()
     }
 
     async fn run_workflow(&self, request: WorkflowRequest) -> Result<String, WorkflowApiError> {
-        let flows = self.all_flows()?;
-        let (dag, warnings) = asked::workflow(request.workflow, self.code_of_workflows())?;
-        let caller = self.terms.caller.clone();
-        let new = NewFlow { id: request.id, dag, inputs: request.inputs, caller, workspace: None };
-        let id = flows.start(new).await.map_err(told)?;
-        self.warnings.keep(&id, warnings);
+        let workflows = self.enabled_workflows()?;
+        let (dag, warnings) = requests::workflow(request.workflow, self.code_of_workflows())?;
+        let caller = self.permissions.caller.clone();
+        let new = WorkflowSubmission {
+            id: request.id,
+            dag,
+            inputs: request.inputs,
+            caller,
+            workspace: None,
+        };
+        let id = workflows.start(new).await.map_err(workflow_error)?;
+        self.warnings.remember(&id, warnings);
         Ok(id)
     }
 
@@ -134,25 +149,25 @@ impl WorkflowBackend for ProjectBackend {
         id: &str,
         fork: WorkflowFork,
     ) -> Result<String, WorkflowApiError> {
-        let flows = self.known(id).await?;
+        let workflows = self.own_workflow(id).await?;
         let paused_by = fork.paused.then(|| PERSON.to_owned());
         let fork = Fork { at: fork.at, id: fork.id, paused_by };
-        flows.fork(id, fork).await.map_err(told)
+        workflows.fork(id, fork).await.map_err(workflow_error)
     }
 
     async fn forget_workflow(&self, id: &str) -> Result<(), WorkflowApiError> {
-        self.known(id).await?.forget(id).await.map_err(told)?;
+        self.own_workflow(id).await?.forget(id).await.map_err(workflow_error)?;
         self.warnings.forget(id);
         Ok(())
     }
 
     async fn workflow(&self, id: &str) -> Result<WorkflowReport, WorkflowApiError> {
-        let flows = self.known(id).await?;
-        let machine = flows.look(id, None).await.map_err(told)?;
-        let row = flows.find(id).await.map_err(told)?;
+        let workflows = self.own_workflow(id).await?;
+        let machine = workflows.load(id, None).await.map_err(workflow_error)?;
+        let row = workflows.find(id).await.map_err(workflow_error)?;
         let attention = row.as_ref().and_then(crate::needs_attention);
-        let inside = flows.task_questions(&machine).await.map_err(told)?;
-        let mut report = report::of(&machine, &inside, flows.place_in_queue(id), attention);
+        let inside = workflows.task_questions(&machine).await.map_err(workflow_error)?;
+        let mut report = report::of(&machine, &inside, workflows.place_in_queue(id), attention);
         self.warnings.add_to(id, &mut report);
         Ok(report)
     }
@@ -162,9 +177,9 @@ impl WorkflowBackend for ProjectBackend {
         at_most: u32,
         before: Option<&str>,
     ) -> Result<Vec<WorkflowInfo>, WorkflowApiError> {
-        let filter = Filter { caller: Some(self.terms.caller.clone()), ..Filter::default() };
-        let listed = self.all_flows()?.list(filter, before, at_most).await;
-        Ok(listed.map_err(told)?.into_iter().map(info).collect())
+        let filter = Filter { caller: Some(self.permissions.caller.clone()), ..Filter::default() };
+        let listed = self.enabled_workflows()?.list(filter, before, at_most).await;
+        Ok(listed.map_err(workflow_error)?.into_iter().map(info).collect())
     }
 
     async fn workflow_events(
@@ -174,8 +189,8 @@ impl WorkflowBackend for ProjectBackend {
         at_most: u32,
         wait: Duration,
     ) -> Result<Vec<WorkflowEventInfo>, WorkflowApiError> {
-        let flows = self.known(id).await?;
-        let events = flows.events(id, after, at_most, wait).await.map_err(told)?;
+        let workflows = self.own_workflow(id).await?;
+        let events = workflows.events(id, after, at_most, wait).await.map_err(workflow_error)?;
         Ok(events.iter().map(report::event).collect())
     }
 
@@ -185,37 +200,38 @@ impl WorkflowBackend for ProjectBackend {
         command: WorkflowCommandRequest,
         wait: Duration,
     ) -> Result<WorkflowCommandAnswer, WorkflowApiError> {
-        let flows = self.known(id).await?;
-        let asked = asked::command(command.command)?;
+        let workflows = self.own_workflow(id).await?;
+        let asked = requests::command(command.command)?;
         let by = match command.by {
             CommandSender::Agent => {
-                let machine = flows.look(id, None).await.map_err(told)?;
-                // One that was taken before is not taken again: it has its answer.
+                let machine = workflows.load(id, None).await.map_err(workflow_error)?;
+                // A command with a known id is not applied again; its answer is known.
                 let id = command.id.as_deref();
                 if id.and_then(|id| machine.acknowledgement(id)).is_none() {
-                    persons::check(&machine, &asked)?;
+                    person_only::check(&machine, &asked)?;
                 }
                 AGENT.to_owned()
             }
             CommandSender::Person(name) => name,
         };
-        let answer = flows.command(id, command.id, &by, asked, wait).await.map_err(told)?;
-        let (accepted, reason) = match answer.answer {
-            Answered::Accepted => (Some(true), None),
-            Answered::Refused(why) => (Some(false), Some(why)),
-            Answered::NotYet => (None, None),
+        let answer =
+            workflows.command(id, command.id, &by, asked, wait).await.map_err(workflow_error)?;
+        let (accepted, reason) = match answer.outcome {
+            CommandOutcome::Accepted => (Some(true), None),
+            CommandOutcome::Refused(why) => (Some(false), Some(why)),
+            CommandOutcome::NotYet => (None, None),
         };
         Ok(WorkflowCommandAnswer { command_id: answer.id, accepted, reason })
     }
 }
 
-/// What was tolerated in workflows that were made here, for as long as this host lives.
+/// Warnings of workflows started by this host, for as long as the host lives.
 #[derive(Debug, Default)]
 pub(super) struct Warnings(Mutex<VecDeque<(String, Vec<String>)>>);
 
 impl Warnings {
-    /// Of the one that has the id now, whatever had it before.
-    fn keep(&self, id: &str, warnings: Vec<String>) {
+    /// Replaces the warnings of an earlier workflow with the same id.
+    fn remember(&self, id: &str, warnings: Vec<String>) {
         self.forget(id);
         if warnings.is_empty() {
             return;
@@ -250,33 +266,35 @@ fn info(row: FlowRow) -> WorkflowInfo {
     }
 }
 
-/// Why something was not done, in the port's words.
-fn told(error: FlowsError) -> WorkflowApiError {
+/// Translates a workflow error to the API.
+fn workflow_error(error: ProjectWorkflowError) -> WorkflowApiError {
     match error {
-        FlowsError::NoStore => WorkflowApiError::Off,
-        FlowsError::Unknown(id) => WorkflowApiError::Unknown { id },
-        FlowsError::Exists(id) => WorkflowApiError::Taken { id },
-        error @ FlowsError::Busy { .. } => WorkflowApiError::Busy { why: error.to_string() },
-        FlowsError::Faulty(faults) => {
+        ProjectWorkflowError::NoStore => WorkflowApiError::Off,
+        ProjectWorkflowError::Unknown(id) => WorkflowApiError::Unknown { id },
+        ProjectWorkflowError::Exists(id) => WorkflowApiError::Taken { id },
+        error @ ProjectWorkflowError::Busy { .. } => {
+            WorkflowApiError::Busy { why: error.to_string() }
+        }
+        ProjectWorkflowError::Faulty(faults) => {
             WorkflowApiError::Faulty { faults: faults.0.iter().map(ToString::to_string).collect() }
         }
-        error @ (FlowsError::CodeOff { .. }
-        | FlowsError::ShellOff { .. }
-        | FlowsError::BadId(_)) => WorkflowApiError::Faulty { faults: vec![error.to_string()] },
-        FlowsError::Workflow(FlowError::Store(WorkflowStoreError::Conflict(why))) => {
+        error @ (ProjectWorkflowError::CodeOff { .. }
+        | ProjectWorkflowError::ShellOff { .. }
+        | ProjectWorkflowError::BadId(_)) => {
+            WorkflowApiError::Faulty { faults: vec![error.to_string()] }
+        }
+        ProjectWorkflowError::Workflow(FlowError::Store(WorkflowStoreError::Conflict(why))) => {
             WorkflowApiError::BadCommand { why }
         }
-        FlowsError::Workflow(FlowError::Store(error @ WorkflowStoreError::NoCheckpoint { .. })) => {
-            WorkflowApiError::BadCommand { why: error.to_string() }
-        }
-        FlowsError::Workflow(FlowError::Store(WorkflowStoreError::Held { flow, .. })) => {
-            WorkflowApiError::NotOver { id: flow }
-        }
-        error @ (FlowsError::Files { .. } | FlowsError::Workflow(_)) => {
+        ProjectWorkflowError::Workflow(FlowError::Store(
+            error @ WorkflowStoreError::NoCheckpoint { .. },
+        )) => WorkflowApiError::BadCommand { why: error.to_string() },
+        ProjectWorkflowError::Workflow(FlowError::Store(WorkflowStoreError::Held {
+            flow, ..
+        })) => WorkflowApiError::NotOver { id: flow },
+        error @ (ProjectWorkflowError::Files { .. } | ProjectWorkflowError::Workflow(_)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "a workflow failed");
-            WorkflowApiError::Failed {
-                message: "the workflow could not be read or kept".to_owned(),
-            }
+            WorkflowApiError::Failed { message: "cannot read or save the workflow".to_owned() }
         }
     }
 }

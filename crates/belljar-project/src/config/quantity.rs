@@ -10,16 +10,16 @@ use thiserror::Error;
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum QuantityError {
-    /// No number at the start: the text, and an example.
+    /// The text does not start with a number. Holds the text and an example.
     #[error("`{0}` does not start with a number; write for example {1}")]
     Number(String, &'static str),
-    /// A unit that is not known: the text, the unit, and an example.
+    /// The unit is unknown. Holds the text, the unit and an example.
     #[error("`{0}` has the unknown unit `{1}`; write for example {2}")]
     Unit(String, String, &'static str),
-    /// Zero.
+    /// Zero is not a limit.
     #[error("must be more than zero")]
     Zero,
-    /// More than fits.
+    /// The number does not fit.
     #[error("`{0}` is too large")]
     TooLarge(String),
 }
@@ -78,7 +78,7 @@ pub fn size(text: &str) -> Result<u64, QuantityError> {
     })
 }
 
-/// A plain count.
+/// A count without a unit.
 pub fn count(text: &str) -> Result<u32, QuantityError> {
     let example = "32";
     let value = scan(text, example, |unit| unit.is_empty().then_some(1))?;
@@ -101,28 +101,32 @@ fn scan(
         return Err(QuantityError::Unit(text.to_owned(), unit.to_owned(), example));
     };
     match scaled(number, scale) {
-        Scaled::Value(0) => Err(QuantityError::Zero),
-        Scaled::Value(value) => Ok(value),
-        Scaled::Malformed => Err(QuantityError::Number(text.to_owned(), example)),
-        Scaled::TooLarge => Err(QuantityError::TooLarge(text.to_owned())),
+        ScaledNumber::Value(0) => Err(QuantityError::Zero),
+        ScaledNumber::Value(value) => Ok(value),
+        ScaledNumber::Malformed => Err(QuantityError::Number(text.to_owned(), example)),
+        ScaledNumber::TooLarge => Err(QuantityError::TooLarge(text.to_owned())),
     }
 }
 
-enum Scaled {
+enum ScaledNumber {
     Value(u64),
     Malformed,
     TooLarge,
 }
 
-fn scaled(number: &str, scale: u64) -> Scaled {
+fn scaled(number: &str, scale: u64) -> ScaledNumber {
     if number.bytes().all(|byte| byte.is_ascii_digit()) {
         let value = number.parse::<u64>().ok().and_then(|value| value.checked_mul(scale));
-        return value.map_or(Scaled::TooLarge, Scaled::Value);
+        return value.map_or(ScaledNumber::TooLarge, ScaledNumber::Value);
     }
-    let Ok(value) = number.parse::<f64>() else { return Scaled::Malformed };
+    let Ok(value) = number.parse::<f64>() else { return ScaledNumber::Malformed };
     let value = (value * scale as f64).round();
     // 2^63 is exact as a float, and more than any limit can be.
-    if value < 9_223_372_036_854_775_808.0 { Scaled::Value(value as u64) } else { Scaled::TooLarge }
+    if value < 9_223_372_036_854_775_808.0 {
+        ScaledNumber::Value(value as u64)
+    } else {
+        ScaledNumber::TooLarge
+    }
 }
 
 /// A size for people, in the largest binary unit that divides it, else in the nearest one.
@@ -145,7 +149,7 @@ pub fn round_size(bytes: u64) -> String {
     format!("{size:.digits$} {unit}")
 }
 
-/// A duration for people.
+/// A duration for people: `30 s`, `300 ms`.
 pub fn show_duration(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     if milliseconds >= 1000 && milliseconds.is_multiple_of(1000) {
@@ -155,7 +159,7 @@ pub fn show_duration(duration: Duration) -> String {
     }
 }
 
-/// A time with as many digits as it deserves.
+/// Milliseconds for people, with two to four significant digits.
 pub fn milliseconds(ms: f64) -> String {
     if ms < 10.0 {
         format!("{ms:.2} ms")

@@ -1,29 +1,19 @@
-//! One `belljar.toml` as it is written, before anything is decided.
+//! One `belljar.toml` as it is written, before any value is interpreted.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, path::Path, path::PathBuf, time::Duration};
 
 use belljar_contract::Limit;
 use belljar_paths::names::first_unlisted;
 use belljar_store::RecordKind;
 use belljar_tools::{Policy, RawServer, Rule};
 use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeSeed, Error as _, MapAccess, Visitor},
+    Deserialize, Deserializer, de::DeserializeSeed, de::Error as _, de::MapAccess, de::Visitor,
 };
 use toml::Spanned;
 
-use super::{
-    ConfigError,
-    quantity::{self, QuantityError},
-    retention,
-};
+use super::{ConfigError, quantity, quantity::QuantityError, retention};
 
-/// A file, and where it came from.
+/// A parsed file and its path.
 #[derive(Debug)]
 pub(super) struct RawConfig {
     path: PathBuf,
@@ -63,19 +53,19 @@ struct RawPermissions {
     allow: Vec<Rule>,
     ask: Vec<Rule>,
     deny: Vec<Rule>,
-    approval_timeout: Option<Spanned<Quantity>>,
+    approval_timeout: Option<Spanned<RawQuantity>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawResults {
-    max_output_tokens: Option<Spanned<Quantity>>,
+    max_output_tokens: Option<Spanned<RawQuantity>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawCache {
-    ttl: Option<Spanned<Quantity>>,
+    ttl: Option<Spanned<RawQuantity>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -84,9 +74,9 @@ struct RawWorkflows {
     serve: Option<bool>,
     enable_code_execution: Option<bool>,
     enable_shell: Option<bool>,
-    max_running: Option<Spanned<Quantity>>,
-    max_queued: Option<Spanned<Quantity>>,
-    keep_days: Option<Spanned<Quantity>>,
+    max_running: Option<Spanned<RawQuantity>>,
+    max_queued: Option<Spanned<RawQuantity>>,
+    keep_days: Option<Spanned<RawQuantity>>,
 }
 
 macro_rules! raw_retention {
@@ -94,13 +84,13 @@ macro_rules! raw_retention {
         #[derive(Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         struct RawRetention {
-            $($field: Option<Spanned<Quantity>>,)*
-            max_size: Option<Spanned<Quantity>>,
+            $($field: Option<Spanned<RawQuantity>>,)*
+            max_size: Option<Spanned<RawQuantity>>,
         }
 
         impl RawRetention {
-            /// What is said about each kind, with the key it is said by.
-            fn ages(&self) -> Vec<(RecordKind, &'static str, &Spanned<Quantity>)> {
+            /// The configured ages, each with its kind and its key.
+            fn ages(&self) -> Vec<(RecordKind, &'static str, &Spanned<RawQuantity>)> {
                 [$((RecordKind::$kind, stringify!($field), self.$field.as_ref()),)*]
                     .into_iter()
                     .filter_map(|(kind, key, value)| Some((kind, key, value?)))
@@ -124,8 +114,8 @@ raw_retention! {
 /// `[limits]`, or `[limits.maximum]` in it: a value for each limit of the table that is stated.
 #[derive(Debug, Default)]
 struct RawLimits {
-    stated: Vec<(Limit, Spanned<Quantity>)>,
-    maximum: Vec<(Limit, Spanned<Quantity>)>,
+    stated: Vec<(Limit, Spanned<RawQuantity>)>,
+    maximum: Vec<(Limit, Spanned<RawQuantity>)>,
 }
 
 /// The key of `[limits]` that is not a limit.
@@ -174,9 +164,9 @@ impl<'de> Visitor<'de> for LimitsVisitor {
 
 /// A value with or without a unit, as text.
 #[derive(Debug)]
-struct Quantity(String);
+struct RawQuantity(String);
 
-impl<'de> Deserialize<'de> for Quantity {
+impl<'de> Deserialize<'de> for RawQuantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(QuantityVisitor)
     }
@@ -185,35 +175,35 @@ impl<'de> Deserialize<'de> for Quantity {
 struct QuantityVisitor;
 
 impl Visitor<'_> for QuantityVisitor {
-    type Value = Quantity;
+    type Value = RawQuantity;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a number, or a text with a unit such as \"30s\" or \"512MiB\"")
+        formatter.write_str("a number, or a string with a unit such as \"30s\" or \"512MiB\"")
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Quantity, E> {
-        Ok(Quantity(value.to_string()))
+    fn visit_i64<E>(self, value: i64) -> Result<RawQuantity, E> {
+        Ok(RawQuantity(value.to_string()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Quantity, E> {
-        Ok(Quantity(value.to_string()))
+    fn visit_f64<E>(self, value: f64) -> Result<RawQuantity, E> {
+        Ok(RawQuantity(value.to_string()))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Quantity, E> {
-        Ok(Quantity(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<RawQuantity, E> {
+        Ok(RawQuantity(value.to_owned()))
     }
 }
 
-/// One limit a file states.
+/// One limit in a file, with its line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stated {
+pub(super) struct LimitEntry {
     pub(super) limit: Limit,
     pub(super) value: u64,
     pub(super) line: usize,
 }
 
 impl RawConfig {
-    /// Takes a file's text apart; an unknown key is an error that shows its line.
+    /// Parses a file; an unknown key is an error with its line.
     pub(super) fn parse(path: &Path, text: String) -> Result<Self, toml::de::Error> {
         let file = toml::from_str(&text)?;
         Ok(Self { path: path.to_owned(), text, file })
@@ -223,78 +213,78 @@ impl RawConfig {
         &self.path
     }
 
-    /// What `[limits]` states.
-    pub(super) fn defaults(&self) -> Result<Vec<Stated>, ConfigError> {
+    /// The limits in `[limits]`.
+    pub(super) fn defaults(&self) -> Result<Vec<LimitEntry>, ConfigError> {
         self.stated("limits", &self.file.limits.stated)
     }
 
-    /// What `[limits.maximum]` states.
-    pub(super) fn maxima(&self) -> Result<Vec<Stated>, ConfigError> {
+    /// The limits in `[limits.maximum]`.
+    pub(super) fn maxima(&self) -> Result<Vec<LimitEntry>, ConfigError> {
         self.stated("limits.maximum", &self.file.limits.maximum)
     }
 
-    /// What `[mcp_servers]` names.
+    /// The servers in `[mcp_servers]`.
     pub(super) fn servers(&self) -> &BTreeMap<String, RawServer> {
         &self.file.mcp_servers
     }
 
-    /// The rules of `[permissions]`.
+    /// The rules in `[permissions]`.
     pub(super) fn policy(&self) -> Policy {
         let RawPermissions { allow, ask, deny, .. } = &self.file.permissions;
         Policy { allow: allow.clone(), ask: ask.clone(), deny: deny.clone() }
     }
 
-    /// How long a person has to decide.
+    /// How long a person has to decide about a call.
     pub(super) fn approval_timeout(&self) -> Result<Option<Duration>, ConfigError> {
         let value = self.file.permissions.approval_timeout.as_ref();
         self.one("permissions", "approval_timeout", value, quantity::duration)
     }
 
-    /// How much of a value a result has in it.
+    /// The largest value, in tokens, that a result contains in full.
     pub(super) fn max_output_tokens(&self) -> Result<Option<u32>, ConfigError> {
         let value = self.file.results.max_output_tokens.as_ref();
         self.one("results", "max_output_tokens", value, quantity::count)
     }
 
-    /// For how long an answer may be given again.
+    /// How long a cached answer may be reused.
     pub(super) fn cache_ttl(&self) -> Result<Option<Duration>, ConfigError> {
         self.one("cache", "ttl", self.file.cache.ttl.as_ref(), quantity::duration)
     }
 
-    /// Whether clients of `serve` have workflows.
+    /// Whether `serve` offers workflows to clients.
     pub(super) fn serves_workflows(&self) -> Option<bool> {
         self.file.workflows.serve
     }
 
-    /// Whether workflows may have code.
+    /// Whether workflows may contain code.
     pub(super) fn enables_code_execution(&self) -> Option<bool> {
         self.file.workflows.enable_code_execution
     }
 
-    /// Whether bash may be among it.
+    /// Whether workflows may contain bash.
     pub(super) fn enables_shell(&self) -> Option<bool> {
         self.file.workflows.enable_shell
     }
 
-    /// How many workflows are driven at once.
+    /// How many workflows run in parallel.
     pub(super) fn max_running(&self) -> Result<Option<u32>, ConfigError> {
         let value = self.file.workflows.max_running.as_ref();
         self.one("workflows", "max_running", value, quantity::count)
     }
 
-    /// How many workflows may wait for their turn.
+    /// How many workflows may wait in the queue.
     pub(super) fn max_queued(&self) -> Result<Option<u32>, ConfigError> {
         let value = self.file.workflows.max_queued.as_ref();
         self.one("workflows", "max_queued", value, quantity::count)
     }
 
-    /// For how many days workflows that have ended are kept.
+    /// How many days ended workflows are kept.
     pub(super) fn keep_days(&self) -> Result<Option<u32>, ConfigError> {
         let value = self.file.workflows.keep_days.as_ref();
         self.one("workflows", "keep_days", value, quantity::count)
     }
 
-    /// For how long records of each kind are kept; nothing stands for ever.
+    /// How long records of each kind are kept; `None` means for ever.
     pub(super) fn ages(&self) -> Result<Vec<(RecordKind, Option<Duration>)>, ConfigError> {
         let mut ages = Vec::new();
         for (kind, key, value) in self.file.retention.ages() {
@@ -304,14 +294,14 @@ impl RawConfig {
         Ok(ages)
     }
 
-    /// How large a store may become; nothing stands for any size.
+    /// The largest size of the store; `None` means no limit.
     pub(super) fn max_size(&self) -> Result<Option<Option<u64>>, ConfigError> {
         let value = self.file.retention.max_size.as_ref();
         self.one("retention", "max_size", value, retention::most_bytes)
     }
 
-    /// The same of a project's file, where it has no place: whoever wrote the project has no say in
-    /// what is known of what it did.
+    /// Refuses retention settings in a project's file: the author of a project must not decide how
+    /// long its traces are kept.
     pub(super) fn refuse_retention(&self) -> Result<(), ConfigError> {
         let RawRetention { max_size, .. } = &self.file.retention;
         let keep_days = self.file.workflows.keep_days.as_ref();
@@ -326,12 +316,12 @@ impl RawConfig {
         Err(self.not_a_projects(section, key, value.span().start))
     }
 
-    /// Whether rows about calls with effects may be lost when the host is killed.
+    /// Whether audit rows of calls with effects may be lost if the host is killed.
     pub(super) fn loses_audit_rows(&self) -> Option<bool> {
         self.file.audit.lose_rows_on_crash.as_ref().map(|value| *value.get_ref())
     }
 
-    /// The same of a project's file, where it has no place either.
+    /// Refuses the audit setting in a project's file, for the same reason.
     pub(super) fn refuse_lose_rows(&self) -> Result<(), ConfigError> {
         let Some(value) = &self.file.audit.lose_rows_on_crash else { return Ok(()) };
         Err(self.not_a_projects("audit", "lose_rows_on_crash", value.span().start))
@@ -348,26 +338,30 @@ impl RawConfig {
             line: self.line_of(offset),
             section,
             key,
-            reason: "only the user's own belljar.toml may say this, not a project's".to_owned(),
+            reason: "allowed only in the user's own belljar.toml, not in a project's".to_owned(),
         }
     }
 
-    /// Names that every commit brings although the host would execute them.
+    /// Names that every commit writes although the host would execute them.
     pub(super) fn commit_executable(&self) -> Result<Vec<String>, ConfigError> {
         let Some(value) = &self.file.workspace.commit_executable else { return Ok(Vec::new()) };
         match first_unlisted(value.get_ref()) {
             None => Ok(value.get_ref().clone()),
             Some(name) => {
-                let reason = format!("the host does not execute {name:?} by itself");
+                let reason = format!(
+                    "{name:?} is not in the list of names that the host executes \
+                                      (docs/files.md)"
+                );
                 Err(self.not_executable(value, reason))
             }
         }
     }
 
-    /// The same of a project's file, where it has no place: it may come with the very files.
+    /// Refuses these names in a project's file: it may come with the very files that would be
+    /// executed.
     pub(super) fn refuse_commit_executable(&self) -> Result<(), ConfigError> {
         let Some(value) = &self.file.workspace.commit_executable else { return Ok(()) };
-        let reason = "only the user's own belljar.toml may say this, not a project's".to_owned();
+        let reason = "allowed only in the user's own belljar.toml, not in a project's".to_owned();
         Err(self.not_executable(value, reason))
     }
 
@@ -385,7 +379,7 @@ impl RawConfig {
         &self,
         section: &'static str,
         key: &'static str,
-        value: Option<&Spanned<Quantity>>,
+        value: Option<&Spanned<RawQuantity>>,
         read: impl Fn(&str) -> Result<T, QuantityError>,
     ) -> Result<Option<T>, ConfigError> {
         let Some(quantity) = value else { return Ok(None) };
@@ -402,12 +396,12 @@ impl RawConfig {
     fn stated(
         &self,
         section: &'static str,
-        entries: &[(Limit, Spanned<Quantity>)],
-    ) -> Result<Vec<Stated>, ConfigError> {
-        let read = |(limit, quantity): &(Limit, Spanned<Quantity>)| {
+        entries: &[(Limit, Spanned<RawQuantity>)],
+    ) -> Result<Vec<LimitEntry>, ConfigError> {
+        let read = |(limit, quantity): &(Limit, Spanned<RawQuantity>)| {
             let (limit, line) = (*limit, self.line_of(quantity.span().start));
             match quantity::parse(limit, &quantity.get_ref().0) {
-                Ok(value) => Ok(Stated { limit, value, line }),
+                Ok(value) => Ok(LimitEntry { limit, value, line }),
                 Err(error) => Err(ConfigError::Value {
                     file: self.path.clone(),
                     line,

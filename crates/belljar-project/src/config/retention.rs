@@ -1,4 +1,4 @@
-//! What the files say about what is kept for how long.
+//! How long records are kept, as the files configure it.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use crate::Retention;
 use belljar_store::RecordKind;
 
 use super::{
-    ConfigError, Files, RawConfig,
+    ConfigError, ConfigFiles, RawConfig,
     quantity::{self, QuantityError},
 };
 
-/// What ages are counted in.
+/// The unit of ages.
 const DAY: Duration = Duration::from_hours(24);
-/// What is written for an age that never comes.
+/// The word for an age without end.
 const FOREVER: &str = "forever";
-/// What is written for a size that is never reached.
+/// The word for a size without limit.
 const UNLIMITED: &str = "unlimited";
-/// Examples of both.
+/// Examples for error messages.
 const AGES: &str = "30 (a plain number is days) or \"forever\"";
 const SIZES: &str = "512MiB, 1GB (a plain number is bytes) or \"unlimited\"";
 
-/// Only the operator's file says so: whoever wrote a project has no say in what is known of what it
-/// did.
-pub(super) fn resolve(files: Files<'_>) -> Result<Retention, ConfigError> {
+/// Only the operator's file may configure retention: the author of a project must not decide how
+/// long its traces are kept.
+pub(super) fn resolve(files: ConfigFiles<'_>) -> Result<Retention, ConfigError> {
     files.project.map_or(Ok(()), RawConfig::refuse_retention)?;
     let mut retention = Retention::default();
     let Some(file) = files.operator else { return Ok(retention) };
@@ -39,7 +39,7 @@ pub(super) fn resolve(files: Files<'_>) -> Result<Retention, ConfigError> {
     Ok(retention)
 }
 
-/// A number of days; nothing if it is for ever.
+/// A number of days; `None` for ever.
 pub(super) fn age(text: &str) -> Result<Option<Duration>, QuantityError> {
     if text == FOREVER {
         return Ok(None);
@@ -48,7 +48,7 @@ pub(super) fn age(text: &str) -> Result<Option<Duration>, QuantityError> {
     Ok(Some(DAY * days))
 }
 
-/// A number of bytes; nothing if there may be any number.
+/// A number of bytes; `None` for no limit.
 pub(super) fn most_bytes(text: &str) -> Result<Option<u64>, QuantityError> {
     if text == UNLIMITED {
         return Ok(None);
@@ -56,7 +56,7 @@ pub(super) fn most_bytes(text: &str) -> Result<Option<u64>, QuantityError> {
     quantity::size(text).map(Some).map_err(|error| with_example(error, SIZES))
 }
 
-/// The error with an example that has the word for no bound in it.
+/// The same error with an example that includes the word for no limit.
 fn with_example(error: QuantityError, example: &'static str) -> QuantityError {
     match error {
         QuantityError::Number(text, _) => QuantityError::Number(text, example),

@@ -1,10 +1,10 @@
-//! The servers of all files, by name.
+//! The MCP servers of all files, by name.
 //!
-//! A definition says how a server is reached; the nearest one wins: the project's `belljar.toml`
-//! before its `.mcp.json` before the user's file. An entry of a `belljar.toml` that does not say so
-//! amends the definition of that name, wherever it is: `.mcp.json` has no place for `trusted`. What a
-//! project says of a server that it does not define only takes away: that one has somebody else's
-//! credentials. Such are the servers of the user's own file, and those of a `.mcp.json` further up.
+//! An entry with a command or a URL defines a server. The nearest definition wins: the project's
+//! `belljar.toml`, then its `.mcp.json`, then the user's file. An entry without either amends the
+//! definition of that name, wherever it is: `.mcp.json` has no place for `trusted`. A project may
+//! only restrict a server that it does not define, because that server has the user's credentials.
+//! This holds for servers of the user's file and of a `.mcp.json` further up.
 
 use std::{
     collections::BTreeMap,
@@ -14,75 +14,77 @@ use std::{
 use belljar_paths::owner::{Purpose, read_to_string};
 use belljar_tools::{RawServer, ServerConfigError, read_mcp_json};
 
-use super::{DefaultsFrom, Files, LoadError, RawConfig};
+use super::{ConfigFiles, DefaultsOrder, RawConfig, SettingsError};
 
-/// A server as it is configured.
+/// A server with its merged configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredServer {
-    /// What the files say of it, merged.
+    /// The merged entries of all files.
     pub raw: RawServer,
-    /// Where it starts; the project's root if nothing is said.
+    /// Working directory of the server; the project's root if it is not set.
     pub directory: Option<PathBuf>,
-    /// Whose it is, for what the project's `belljar.toml` may say of it.
-    owner: Owner,
+    /// Decides how much the project's `belljar.toml` may change.
+    owner: ServerOrigin,
 }
 
 /// Where a server is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
-    /// In the project's own files.
+pub enum ServerOrigin {
+    /// Defined in the project's own files.
     Project,
-    /// In the user's own file, or in a directory above the project.
+    /// Defined in the user's file, or in a directory above the project.
     Outside,
 }
 
 impl ConfiguredServer {
-    /// Whether the project's own files define it.
+    /// Whether the project's own files define the server.
     pub(super) fn is_of_project(&self) -> bool {
-        self.owner == Owner::Project
+        self.owner == ServerOrigin::Project
     }
 }
 
-/// A project asks more of a server of the user's than it may.
+/// A project changes more of the user's server than it may.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{file}: mcp_servers.{name} is defined outside of this project; a project may only disable it \
      or lower its limits, not set `{key}`: give it another name, with a command or url of its own",
     file = .file.display()
 )]
-pub struct BeyondProject {
+pub struct ServerOverrideError {
     file: PathBuf,
     name: String,
     key: &'static str,
 }
 
-/// Reads a `.mcp.json`. One without servers belongs to somebody who has none.
-pub(super) fn read(path: &Path) -> Result<BTreeMap<String, ConfiguredServer>, LoadError> {
+/// Reads a `.mcp.json`. A file without servers is valid.
+pub(super) fn read(path: &Path) -> Result<BTreeMap<String, ConfiguredServer>, SettingsError> {
     let text = read_to_string(path, Purpose::Configuration)
-        .map_err(|source| LoadError::ServersUnreadable { path: path.to_owned(), source })?;
+        .map_err(|source| SettingsError::ServersUnreadable { path: path.to_owned(), source })?;
     let servers = match read_mcp_json(&text) {
         Ok(servers) => servers,
         Err(ServerConfigError::NoServers) => BTreeMap::new(),
-        Err(fault) => return Err(LoadError::ServersInvalid { path: path.to_owned(), fault }),
+        Err(fault) => return Err(SettingsError::ServersInvalid { path: path.to_owned(), fault }),
     };
     let directory = path.parent().map(Path::to_owned);
     let configured =
-        |raw| ConfiguredServer { raw, directory: directory.clone(), owner: Owner::Project };
+        |raw| ConfiguredServer { raw, directory: directory.clone(), owner: ServerOrigin::Project };
     Ok(servers.into_iter().map(|(name, raw)| (name, configured(raw))).collect())
 }
 
-/// All servers, each as the nearest definition has it, with all amendments.
+/// Merges all files: each server has its nearest definition and all amendments.
 pub(super) fn merge(
-    files: Files<'_>,
+    files: ConfigFiles<'_>,
     mut foreign: BTreeMap<String, ConfiguredServer>,
-) -> Result<BTreeMap<String, ConfiguredServer>, BeyondProject> {
+) -> Result<BTreeMap<String, ConfiguredServer>, ServerOverrideError> {
     let root = files.project.and_then(|file| file.path().parent());
     for server in foreign.values_mut() {
         server.owner = owner(root, server.directory.as_deref());
     }
     let of_operator = files.operator.into_iter().flat_map(|file| {
         let own = definitions(file, None);
-        own.map(|(name, server)| (name, ConfiguredServer { owner: Owner::Outside, ..server }))
+        own.map(|(name, server)| {
+            (name, ConfiguredServer { owner: ServerOrigin::Outside, ..server })
+        })
     });
     let of_project = files.project.into_iter().flat_map(|file| {
         let directory = file.path().parent().filter(|parent| parent.is_absolute());
@@ -90,12 +92,12 @@ pub(super) fn merge(
     });
     let mut all = BTreeMap::new();
     match files.order {
-        DefaultsFrom::ProjectFirst => {
+        DefaultsOrder::ProjectFirst => {
             all.extend(of_operator);
             all.extend(foreign);
             all.extend(of_project);
         }
-        DefaultsFrom::OperatorFirst => {
+        DefaultsOrder::OperatorFirst => {
             all.extend(foreign);
             all.extend(of_project);
             all.extend(of_operator);
@@ -104,15 +106,16 @@ pub(super) fn merge(
     for file in files.weak_to_strong() {
         let is_project = files.is_project(file);
         for (name, raw) in file.servers().iter().filter(|(_, raw)| !is_definition(raw)) {
-            // Without a definition it stays what it is, and is told to lack one when it is used.
+            // Without a definition the server is kept; using it reports that the definition is
+            // missing.
             let nothing = || ConfiguredServer {
                 raw: RawServer::default(),
                 directory: None,
-                owner: Owner::Project,
+                owner: ServerOrigin::Project,
             };
             let server = all.entry(name.clone()).or_insert_with(nothing);
             if is_project && !server.is_of_project() {
-                restrict(&mut server.raw, raw).map_err(|key| BeyondProject {
+                restrict(&mut server.raw, raw).map_err(|key| ServerOverrideError {
                     file: file.path().to_owned(),
                     name: name.clone(),
                     key,
@@ -125,12 +128,12 @@ pub(super) fn merge(
     Ok(all)
 }
 
-/// Whose a `.mcp.json` in `directory` is for a project in `root`.
-fn owner(root: Option<&Path>, directory: Option<&Path>) -> Owner {
+/// Whether a `.mcp.json` in `directory` belongs to a project in `root`.
+fn owner(root: Option<&Path>, directory: Option<&Path>) -> ServerOrigin {
     let is_above = |root: &Path, directory: &Path| root != directory && root.starts_with(directory);
     match (root, directory) {
-        (Some(root), Some(directory)) if is_above(root, directory) => Owner::Outside,
-        _ => Owner::Project,
+        (Some(root), Some(directory)) if is_above(root, directory) => ServerOrigin::Outside,
+        _ => ServerOrigin::Project,
     }
 }
 
@@ -142,7 +145,10 @@ fn definitions(
     let definitions = file.servers().iter().filter(|(_, raw)| is_definition(raw));
     definitions.map(move |(name, raw)| {
         let directory = directory.clone();
-        (name.clone(), ConfiguredServer { raw: raw.clone(), directory, owner: Owner::Project })
+        (
+            name.clone(),
+            ConfiguredServer { raw: raw.clone(), directory, owner: ServerOrigin::Project },
+        )
     })
 }
 
@@ -150,7 +156,8 @@ fn is_definition(raw: &RawServer) -> bool {
     raw.command.is_some() || raw.url.is_some()
 }
 
-/// Takes from a definition what an amendment takes away; the key of anything else is the error.
+/// Applies the restrictions of a project's entry. The error is the first key that does more than
+/// restrict.
 fn restrict(server: &mut RawServer, by: &RawServer) -> Result<(), &'static str> {
     let unchanged = RawServer {
         disabled: by.disabled,
@@ -179,7 +186,7 @@ fn restrict(server: &mut RawServer, by: &RawServer) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// Adds what an amendment says to a definition.
+/// Applies an amendment to a definition.
 fn amend(server: &mut RawServer, by: RawServer) {
     if !by.args.is_empty() {
         server.args = by.args;

@@ -7,20 +7,20 @@ use belljar_store::RecordKind;
 use belljar_tools::{AuditTiming, Rule};
 use belljar_workflow_formats::CodeExecution;
 
-use super::{DefaultsFrom, Files, Limit, RawConfig, Settings};
+use super::{ConfigFiles, DefaultsOrder, Limit, ProjectSettings, RawConfig};
 
 fn file(name: &str, text: &str) -> RawConfig {
     RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
 }
 
-fn resolve(operator: &str, project: &str) -> Result<Settings, String> {
+fn resolve(operator: &str, project: &str) -> Result<ProjectSettings, String> {
     let (operator, project) = (file("user.toml", operator), file("belljar.toml", project));
-    let files = Files {
+    let files = ConfigFiles {
         operator: Some(&operator),
         project: Some(&project),
-        order: DefaultsFrom::ProjectFirst,
+        order: DefaultsOrder::ProjectFirst,
     };
-    Settings::resolve(files).map_err(|error| error.to_string())
+    ProjectSettings::resolve(files).map_err(|error| error.to_string())
 }
 
 fn broken(text: &str) -> String {
@@ -32,10 +32,10 @@ fn broken(text: &str) -> String {
 
 #[test]
 fn a6_without_files_the_built_in_values_hold() {
-    let settings = Settings::resolve(Files {
+    let settings = ProjectSettings::resolve(ConfigFiles {
         operator: None,
         project: None,
-        order: DefaultsFrom::ProjectFirst,
+        order: DefaultsOrder::ProjectFirst,
     })
     .unwrap();
     assert_eq!(settings.limits(&[]), Limits::DEFAULT);
@@ -98,7 +98,7 @@ fn a6_a_project_lowers_the_operators_maxima_and_never_raises_them() {
     assert_eq!(settings.maximum.memory, 1 << 30);
     assert_eq!(settings.maximum.disk, 1 << 30);
     assert_eq!(settings.maximum.timeout, Limits::MAXIMUM.timeout);
-    // Control: the operator's own file may raise what is built in.
+    // Control: the operator's own file may raise the built-in maximum.
     let settings = resolve("[limits.maximum]\ndisk = '20GiB'", "").unwrap();
     assert_eq!(settings.maximum.disk, 20 << 30);
 }
@@ -107,7 +107,7 @@ fn a6_a_project_lowers_the_operators_maxima_and_never_raises_them() {
 fn a6_built_in_defaults_give_way_to_a_lower_maximum() {
     let limits = resolve("[limits.maximum]\nmemory = '64MiB'", "").unwrap().limits(&[]);
     assert_eq!(limits.memory, 64 << 20);
-    // What a flag asks for is left as asked: the host refuses it by name.
+    // A flag is left as it is: the host refuses it by name.
     let limits = resolve("[limits.maximum]\nmemory = '64MiB'", "")
         .unwrap()
         .limits(&[(Limit::Memory, 1 << 30)]);
@@ -139,7 +139,7 @@ fn d6_the_rules_of_all_files_hold_and_the_nearest_numbers() {
     let rule = |pattern: &str| Rule::new(pattern).unwrap();
     let tools = settings.tools;
     assert_eq!(tools.policy.deny, [rule("a__*")]);
-    // What the project allows is added when its servers are known.
+    // The project's allow rules are added once its servers are known.
     assert_eq!(tools.policy.allow, [rule("b__*")]);
     assert_eq!(tools.approval_timeout, Duration::from_secs(120));
     assert_eq!(tools.max_output_tokens, Some(100));
@@ -158,7 +158,7 @@ fn f8_code_of_workflows_is_off_until_somebody_enables_it_and_nobody_forbids_it()
         ("", on, CodeExecution::On, true),
         (off, on, CodeExecution::Off, false),
         (on, off, CodeExecution::Off, false),
-        // A3: the shell has a switch of its own, and is of no use without the other.
+        // A3: the shell has its own switch, which has no effect without code execution.
         (on, shell, CodeExecution::WithShell, true),
         (all, "", CodeExecution::WithShell, true),
         (shell, "", CodeExecution::Off, true),
@@ -188,7 +188,7 @@ fn f1_a_project_lowers_how_many_workflows_there_are_and_never_raises_it() {
     assert_eq!(none, "user.toml, line 2: workflows.max_running: must be more than zero");
 }
 
-/// O1: what is kept for how long is the operator's to say.
+/// O1: only the operator configures retention.
 #[test]
 fn o1_the_operator_says_what_is_kept_and_a_project_does_not() {
     let kept = |user: &str| resolve(user, "").unwrap().retention;
@@ -202,7 +202,7 @@ fn o1_the_operator_says_what_is_kept_and_a_project_does_not() {
     let age = |kind| said.ages.get(&kind).copied();
     assert_eq!(age(RecordKind::Runs), Some(day * 3));
     assert_eq!(age(RecordKind::Audit), None);
-    // The older name, as long as the newer one says nothing.
+    // The older key counts as long as the newer one is not set.
     assert_eq!(age(RecordKind::Workflows), Some(day * 5));
     assert_eq!(age(RecordKind::Events), usual.ages.get(&RecordKind::Events).copied());
     assert_eq!(said.max_size, Some(1 << 30));
@@ -215,13 +215,16 @@ fn o1_the_operator_says_what_is_kept_and_a_project_does_not() {
         ("[retention]\nmax_size = 1\n", "retention.max_size"),
     ] {
         let refused = resolve("", project).unwrap_err();
-        assert!(refused.contains(&format!("line 2: {told}: only the user's own")), "{refused}");
+        assert!(
+            refused.contains(&format!("line 2: {told}: allowed only in the user's own")),
+            "{refused}"
+        );
     }
     let odd = resolve("[retention]\nruns_days = \"always\"\n", "").unwrap_err();
     assert!(odd.contains("retention.runs_days"), "{odd}");
 }
 
-/// Who wrote a project has no say in what is known of what it did (reliability 7).
+/// The author of a project must not decide how long its traces are kept (reliability 7).
 #[test]
 fn reliability_7_only_the_user_gives_audit_rows_up() {
     let says = |loses| format!("[audit]\nlose_rows_on_crash = {loses}\n");
@@ -230,7 +233,10 @@ fn reliability_7_only_the_user_gives_audit_rows_up() {
     assert_eq!(audit(&says(false), ""), AuditTiming::BeforeEffects);
     assert_eq!(audit(&says(true), ""), AuditTiming::Behind);
     let refused = resolve("", &says(true)).unwrap_err();
-    assert!(refused.contains("line 2: audit.lose_rows_on_crash: only the user's"), "{refused}");
+    assert!(
+        refused.contains("line 2: audit.lose_rows_on_crash: allowed only in the user's"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -261,6 +267,6 @@ fn a6_unknown_keys_are_rejected_with_their_line() {
       |
     2 | memory = true
       |          ^^^^
-    invalid type: boolean `true`, expected a number, or a text with a unit such as "30s" or "512MiB"
+    invalid type: boolean `true`, expected a number, or a string with a unit such as "30s" or "512MiB"
     "#);
 }

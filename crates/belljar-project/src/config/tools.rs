@@ -1,4 +1,4 @@
-//! What the files say about tools: servers, who may call what, and what becomes of results.
+//! Settings for tools: servers, policy, approvals, result size and cache.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,39 +10,39 @@ use std::{
 use belljar_tools::{AuditTiming, Policy};
 use serde::Serialize;
 
-use super::{ConfigError, Files, raw::RawConfig, servers::ConfiguredServer};
+use super::{ConfigError, ConfigFiles, raw::RawConfig, servers::ConfiguredServer};
 
-/// How long a person has to decide, if no file says otherwise.
+/// Default time for a person to decide.
 const APPROVAL_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the files together say about tools.
+/// The tool settings of all files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSettings {
-    /// The MCP servers, by name. Variables in them are not filled in yet.
+    /// The MCP servers, by name. Their `${NAME}` variables are not replaced yet.
     pub servers: BTreeMap<String, ConfiguredServer>,
-    /// Who may call what.
+    /// Which tools code may call, and which calls ask a person.
     pub policy: Policy,
-    /// What the project would allow and may not.
-    pub not_counted: Vec<NotCounted>,
-    /// How long a person has to decide.
+    /// Rules of the project that do not apply, because they concern the user's servers.
+    pub ignored_rules: Vec<IgnoredRule>,
+    /// How long a person has to decide about a call.
     pub approval_timeout: Duration,
-    /// A value larger than this is stored, and a summary takes its place.
+    /// A larger value, in tokens, is stored and replaced by a summary.
     pub max_output_tokens: Option<u32>,
-    /// For how long an answer may be given again; never if nothing is said.
+    /// How long a cached answer may be reused; `None` never.
     pub cache: Option<Duration>,
-    /// When audit rows are on disk.
+    /// When audit rows are written to disk.
     pub audit: AuditTiming,
 }
 
 impl ToolSettings {
-    /// Everything but the servers and what the project allows of them. The rules of all files hold
-    /// at once: deny comes before ask before allow, so no project undoes what its user denies or
+    /// Everything except the servers and the project's allow rules. The rules of all files apply:
+    /// deny comes before ask, ask before allow, so no project can undo what its user denies or
     /// wants to be asked about.
-    pub(super) fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn resolve(files: ConfigFiles<'_>) -> Result<Self, ConfigError> {
         let mut settings = Self {
             servers: BTreeMap::new(),
             policy: Policy::default(),
-            not_counted: Vec::new(),
+            ignored_rules: Vec::new(),
             approval_timeout: APPROVAL_TIMEOUT,
             max_output_tokens: None,
             cache: None,
@@ -65,11 +65,11 @@ impl ToolSettings {
         Ok(settings)
     }
 
-    /// Adds the servers, and what the project's file allows: tools of its own servers. It may come
-    /// with somebody else's repository, and the user's servers have the user's credentials.
+    /// Adds the servers, and the project's allow rules for its own servers. A project may come with
+    /// a stranger's repository, and the user's servers have the user's credentials.
     pub(super) fn with_servers(
         mut self,
-        files: Files<'_>,
+        files: ConfigFiles<'_>,
         servers: BTreeMap<String, ConfiguredServer>,
     ) -> Self {
         let names = |is_own: bool| {
@@ -87,7 +87,7 @@ impl ToolSettings {
                 names(false).filter(|name| rule.may_concern_server(name)).collect();
             if !concerned.is_empty() {
                 let (file, rule) = (file.to_owned(), rule.to_string());
-                self.not_counted.push(NotCounted { file, rule, servers: concerned });
+                self.ignored_rules.push(IgnoredRule { file, rule, servers: concerned });
             }
             self.policy.allow.push(rule.clone().only_of(own.clone()));
         }
@@ -96,29 +96,29 @@ impl ToolSettings {
     }
 }
 
-/// A rule of the project's file that does not count for some servers.
+/// A rule of the project's file that does not apply to some servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NotCounted {
+pub struct IgnoredRule {
     file: PathBuf,
     rule: String,
     servers: Vec<String>,
 }
 
-impl fmt::Display for NotCounted {
+impl fmt::Display for IgnoredRule {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, rule, servers } = self;
         write!(
             to,
-            "{}: allow {rule} does not count for {}, which this project does not define; allow it in \
-             your own belljar.toml",
+            "{}: allow {rule} does not apply to {}, which this project does not define; allow it \
+             in your own belljar.toml",
             file.display(),
             servers.join(", "),
         )
     }
 }
 
-/// When audit rows are on disk. Only the operator's own file may give some of them up.
-fn audit(files: Files<'_>) -> Result<AuditTiming, ConfigError> {
+/// When audit rows are written. Only the operator's file may allow losing some of them.
+fn audit(files: ConfigFiles<'_>) -> Result<AuditTiming, ConfigError> {
     files.project.map_or(Ok(()), RawConfig::refuse_lose_rows)?;
     Ok(match files.operator.and_then(RawConfig::loses_audit_rows) {
         Some(true) => AuditTiming::Behind,

@@ -1,28 +1,27 @@
-//! What the files say about workflows: whether clients have them, how many at once, and whether they
-//! may have code.
+//! Settings for workflows: whether clients may use them, how many, and whether with code.
 
 use crate::{MAX_QUEUED, MAX_RUNNING};
 use belljar_workflow_formats::CodeExecution;
 
-use super::{ConfigError, Files, RawConfig};
+use super::{ConfigError, ConfigFiles, RawConfig};
 
 /// What clients of `serve` may do with workflows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkflowSettings {
-    /// Whether they have any.
+    /// Whether clients may use workflows.
     pub serve: bool,
-    /// Whether they may have code.
+    /// Whether workflows may contain code.
     pub code: CodeExecution,
-    /// How many are driven at once.
+    /// How many run in parallel.
     pub max_running: u32,
-    /// How many may wait for that.
+    /// How many may wait in the queue.
     pub max_queued: u32,
 }
 
 impl WorkflowSettings {
-    /// What the operator's file says no to, no project's file says yes to; of two numbers the lower
+    /// A project's file cannot enable what the operator's file disables. Of two numbers the lower
     /// one counts.
-    pub(super) fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn resolve(files: ConfigFiles<'_>) -> Result<Self, ConfigError> {
         let all = || [files.operator, files.project].into_iter().flatten();
         let is_on = |says: fn(&RawConfig) -> Option<bool>| {
             let said = [files.operator.and_then(says), files.project.and_then(says)];

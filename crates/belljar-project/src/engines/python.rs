@@ -1,4 +1,4 @@
-//! The Python of this machine: wherever it lives, and what it needs to run elsewhere.
+//! Finds a Python interpreter and the paths that it needs inside a cell.
 
 use std::{
     env,
@@ -12,13 +12,13 @@ use serde::Deserialize;
 
 use super::software;
 
-/// A Python in here would be out of sight in a cell.
+/// Paths that cells replace with their own files. A Python below them would be invisible.
 const CELLS_OWN: [&str; 4] = ["/tmp", "/work", "/proc", "/dev"];
-/// Where modules from such places are shown instead.
+/// Modules below those paths are mounted here instead.
 const MOVED: &str = "/belljar/modules";
 const OLDEST: (u32, u32) = (3, 9);
 
-/// What an interpreter says of itself.
+/// Prints what Belljar needs to know about an interpreter.
 const QUESTIONS: &str = r#"
 import importlib.util, json, os, site, sys, sysconfig
 # Only what belongs to this Python: what else is on the path is somebody's project.
@@ -36,22 +36,22 @@ print(json.dumps({
 }))
 "#;
 
-/// A Python that can become a zygote.
+/// An interpreter that can become a zygote.
 #[derive(Debug, Deserialize)]
 pub(super) struct FoundPython {
     version: (u32, u32),
     program: PathBuf,
     paths: Vec<PathBuf>,
-    /// The directory its library is in, and the shared libraries that came with it.
+    /// The directory of the standard library and of the shared libraries beside it.
     library: PathBuf,
     has_data: bool,
     has_ctypes: bool,
 }
 
-/// The first `python3` on the path that works.
+/// The first usable `python3` in `PATH`.
 pub(super) fn find() -> Result<FoundPython, String> {
     let path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    let mut reason = "no python3 on the path".to_owned();
+    let mut reason = "no python3 in PATH".to_owned();
     for directory in env::split_paths(&path) {
         let program = directory.join("python3");
         if !program.is_file() {
@@ -63,13 +63,12 @@ pub(super) fn find() -> Result<FoundPython, String> {
         }
     }
     Err(format!(
-        "Python is not usable on this machine ({reason}): install python3, 3.9 or newer (Debian: \
+        "no usable Python on this machine ({reason}): install python3 3.9 or newer (Debian: \
          apt-get install python3)"
     ))
 }
 
-/// Asks an interpreter what it needs. It runs here as the operator's own program, with no code of
-/// anybody else's.
+/// Runs an interpreter to learn about it, as the operator's own program and without foreign code.
 fn ask(program: &Path) -> Result<FoundPython, String> {
     #[expect(clippy::disallowed_methods, reason = "it is asked once, before any cell exists")]
     let output = Command::new(program)
@@ -80,18 +79,21 @@ fn ask(program: &Path) -> Result<FoundPython, String> {
         .map_err(|error| error.to_string())?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(said.lines().last().unwrap_or("it fails").to_owned());
+        return Err(said.lines().last().unwrap_or("it failed without a message").to_owned());
     }
     let found: FoundPython =
         serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
     if found.version < OLDEST {
-        return Err(format!("it is {}.{}", found.version.0, found.version.1));
+        return Err(format!("version {}.{} is too old", found.version.0, found.version.1));
     }
     let needed = [&found.program, &found.library];
     if let Some(hidden) =
         needed.into_iter().find(|path| CELLS_OWN.iter().any(|own| path.starts_with(own)))
     {
-        return Err(format!("{} is where cells have files of their own", hidden.display()));
+        return Err(format!(
+            "{} is hidden inside cells; install Python elsewhere",
+            hidden.display()
+        ));
     }
     if !found.has_ctypes {
         return Err("it was built without ctypes (install libffi and build it again)".to_owned());
@@ -100,7 +102,7 @@ fn ask(program: &Path) -> Result<FoundPython, String> {
 }
 
 impl FoundPython {
-    /// Shows cells what this Python needs.
+    /// Adds the paths of this Python to the view of a cell.
     pub(super) fn add_to(&mut self, view: &mut View) {
         for (number, path) in self.paths.iter_mut().enumerate() {
             if CELLS_OWN.iter().any(|own| path.starts_with(own)) {
@@ -124,7 +126,7 @@ impl FoundPython {
         }
     }
 
-    /// What its zygote is told.
+    /// The argument of its zygote.
     pub(super) fn setup(self, data: bool) -> Result<String, String> {
         let data = data && self.has_data;
         let setup = PythonSetup { program: self.program, paths: self.paths, data };

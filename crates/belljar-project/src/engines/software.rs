@@ -1,4 +1,4 @@
-//! The machine's own software, as a cell is shown it.
+//! The part of the machine's software that cells may see.
 
 use std::{
     fs,
@@ -7,14 +7,14 @@ use std::{
 
 use belljar_runtime::View;
 
-/// Where commands are looked for, in this order, whatever the host's own `PATH` says.
+/// Where commands are searched, in this order, whatever the host's own `PATH` is.
 const COMMAND_DIRECTORIES: [&str; 6] =
     ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
-/// Top-level directories that hold software: on most machines links into `/usr`.
+/// Top-level directories with software: on most machines links into `/usr`.
 const TOP_LEVEL: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// What programs need of `/etc` to find their libraries and each other.
+/// Files of `/etc` that programs need to find their libraries and each other.
 const CONFIGURATION: [&str; 2] = ["/etc/ld.so.cache", "/etc/alternatives"];
-/// What of all that is data that programs read.
+/// Directories whose files programs may read as data.
 const READABLE: [&str; 9] = [
     "/usr/lib",
     "/usr/lib32",
@@ -26,7 +26,7 @@ const READABLE: [&str; 9] = [
     "/usr/local/share",
     "/lib",
 ];
-/// The programs that load other programs.
+/// The dynamic loaders.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -34,7 +34,7 @@ const LOADERS: [&str; 4] = [
     "/lib/ld-musl-aarch64.so.1",
 ];
 
-/// What every program needs to see: no home, no configuration, no data of anybody's.
+/// The view that every program needs: no home, no configuration, no user data.
 pub(super) fn view() -> View {
     let mut view = View { trees: vec!["/usr".into()], ..View::default() };
     for path in TOP_LEVEL {
@@ -57,7 +57,7 @@ pub(super) fn view() -> View {
     view
 }
 
-/// The program a command's name means, if it is software a cell can be shown.
+/// The program that a command name means, if cells may see it.
 pub(super) fn command(name: &str) -> Option<PathBuf> {
     let found = COMMAND_DIRECTORIES.iter().map(|directory| Path::new(directory).join(name));
     let program = found.filter(|path| path.is_file()).find_map(|path| real(&path))?;
@@ -70,7 +70,7 @@ fn is_plain_directory(path: &str) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// Where a path of the machine's software really leads.
+/// Resolves all links of a path in the machine's software.
 #[expect(clippy::disallowed_methods, reason = "the machine's own software, not a path to check")]
 pub(super) fn real(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok()

@@ -1,4 +1,4 @@
-//! Values that are too large for a model (E5): stored, with a summary in their place.
+//! Values that are too large for a model (E5) are stored, and a summary takes their place.
 
 mod beginning;
 
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use super::now_ms;
 
-/// What a token is, more or less, in bytes of JSON.
+/// Approximate size of a token in JSON.
 const BYTES_PER_TOKEN: usize = 4;
-/// The part of the budget a preview may take.
+/// A preview may take this fraction of the budget.
 const PREVIEW_SHARE: usize = 4;
-/// Texts in a preview are cut to this.
+/// Longest text in a preview, in bytes.
 const PREVIEW_TEXT: usize = 200;
-/// Lines that are kept of what was printed, when that is too much.
+/// Marks output that was cut.
 const NOTE: &str = "… (cut to the output budget)";
 
-/// Makes the result fit a budget of tokens.
+/// Shrinks a result to a budget of tokens.
 pub(super) async fn fit(result: &mut RunResult, tokens: u32, store: Option<&Store>) {
     let budget = (tokens as usize).saturating_mul(BYTES_PER_TOKEN).max(256);
     for (value, cut) in [
@@ -59,7 +59,7 @@ pub(super) async fn fit(result: &mut RunResult, tokens: u32, store: Option<&Stor
     }
 }
 
-/// What a model gets to see of a large value of a run.
+/// Stores a large value and describes it for a model.
 async fn summary(run_id: &str, json: &str, budget: usize, store: Option<&Store>) -> Value {
     let handle = match store {
         Some(store) => {
@@ -67,15 +67,19 @@ async fn summary(run_id: &str, json: &str, budget: usize, store: Option<&Store>)
             match store.put_run_blob(run_id, bytes, "application/json", now_ms()).await {
                 Ok(id) => Some(id),
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "not stored");
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "cannot store a \
+                                                                               large value"
+                    );
                     None
                 }
             }
         }
         None => None,
     };
-    // It was checked when it left its cell. Only its beginning is unfolded: the whole of it would take
-    // many times its size.
+    // The value was validated when it left its cell. Only its beginning is parsed: the whole tree
+    // would take many times its size.
     let value = Beginning::of(json);
     let mut summary = json!({
         "handle": handle,
@@ -84,8 +88,9 @@ async fn summary(run_id: &str, json: &str, budget: usize, store: Option<&Store>)
         "schema": bounded_schema(&value, budget / PREVIEW_SHARE),
         "preview": preview(&value, budget / PREVIEW_SHARE),
         "note": match &handle {
-            Some(_) => "The value is over the output budget. In code, load(handle) gives all of it.",
-            None => "The value is over the output budget and could not be stored: return less.",
+            Some(_) => "The value exceeds the output budget. In code, load(handle) returns all of \
+                        it.",
+            None => "The value exceeds the output budget and could not be stored: return less.",
         },
     });
     if let (Some(count), Some(fields)) = (count(json), summary.as_object_mut()) {
@@ -110,7 +115,7 @@ fn bounded_schema(value: &Value, most: usize) -> Value {
     if schema.to_string().len() <= most { schema } else { json!({ "type": kind(value) }) }
 }
 
-/// The beginning of a value, in at most about so many bytes.
+/// The beginning of a value, in roughly `most` bytes.
 fn preview(value: &Value, most: usize) -> Value {
     let mut left = most;
     shorten(value, &mut left)
@@ -150,7 +155,7 @@ fn shorten(value: &Value, left: &mut usize) -> Value {
     }
 }
 
-/// Takes so many bytes of what is left; whether there were as many.
+/// Takes bytes from the remaining budget; false if there were too few.
 fn take(left: &mut usize, bytes: usize) -> bool {
     let fits = *left >= bytes;
     *left = left.saturating_sub(bytes);

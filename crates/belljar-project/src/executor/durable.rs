@@ -1,4 +1,4 @@
-//! Runs that survive their host (D8): begun with a journal, resumed from it.
+//! Durable runs (D8): started with a journal, resumed from it after the host has died.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -14,44 +14,44 @@ use super::{
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
-/// How long to wait until something is written again that could not be.
+/// Delay before a failed write to the store is retried.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What became of a run that was resumed.
+/// The outcome of resuming a run.
 #[derive(Debug)]
-pub enum Resumed {
-    /// It went on from where it was.
+pub enum ResumeOutcome {
+    /// The run continued from its journal.
     Ran(Box<RunResult>),
-    /// It had ended before; this is its result.
+    /// The run had ended before; this is its stored result.
     Ended(Box<RunResult>),
 }
 
 /// Why a run cannot be resumed.
 #[derive(Debug, Error)]
 pub enum ResumeError {
-    /// There is nothing to resume from.
+    /// The project has no store.
     #[error("this project has no runs")]
     NoStore,
-    /// There is no such run.
+    /// No run has this id.
     #[error("there is no run {0}")]
     Unknown(String),
-    /// It left no journal.
-    #[error("run {0} is not durable, so nothing is known of what it did")]
+    /// The run kept no journal.
+    #[error("run {0} is not durable, so it has no journal to resume from")]
     NotDurable(String),
-    /// Somebody is at it.
-    #[error("run {id} is still running, in process {process}")]
+    /// Another process runs it.
+    #[error("run {id} is still running in process {process}")]
     StillRunning {
         /// The run.
         id: String,
-        /// Whose it is.
+        /// Number of the process that runs it.
         process: String,
     },
-    /// What is kept of it cannot be read.
-    #[error("what is kept of run {id} cannot be read: {source}")]
+    /// The stored request cannot be read.
+    #[error("cannot read the stored request of run {id}: {source}")]
     Unreadable {
         /// The run.
         id: String,
-        /// Why.
+        /// The parse error.
         source: serde_json::Error,
     },
     /// The store failed.
@@ -74,8 +74,8 @@ impl Executor {
         let started_ms = now_ms();
         let seed = seed();
         // Before it is in the store: nobody is to find it there and think that nobody has it.
-        let Some(entered) = self.under_way.enter(&id) else {
-            return (not_kept(id, "a run of this name is under way"), None);
+        let Some(active) = self.active_runs.enter(&id) else {
+            return (not_durable(id, "a run of this name is under way"), None);
         };
         let begun = async {
             let run = NewRun {
@@ -95,45 +95,45 @@ impl Executor {
         execution.observer.run_begins(&id);
         let lease = match begun {
             Ok(lease) => lease,
-            Err(error) => return (not_kept(id, &error), None),
+            Err(error) => return (not_durable(id, &error), None),
         };
         let durable = Durable { seed, now_ms: started_ms as f64 };
-        self.run_durable(execution, store, (lease, entered), durable, abort).await
+        self.run_durable(execution, store, (lease, active), durable, abort).await
     }
 
-    /// Starts a run again that was begun with a journal, and lets it go on from where it was.
+    /// Resumes a durable run from its journal.
     pub async fn resume(
         &self,
         id: &str,
         observer: Arc<dyn Observer>,
         abort: impl Future<Output = ()>,
-    ) -> Result<Resumed, ResumeError> {
-        self.go_on(id, ClaimReason::Asked, observer, abort).await
+    ) -> Result<ResumeOutcome, ResumeError> {
+        self.resume_claiming(id, ClaimReason::Asked, observer, abort).await
     }
 
-    /// The same for a run that nobody asked for: a host found that nobody has it.
-    pub(crate) async fn take_up(
+    /// Resumes an abandoned run that this host found by itself.
+    pub(crate) async fn resume_found(
         &self,
         id: &str,
         observer: Arc<dyn Observer>,
         abort: impl Future<Output = ()>,
-    ) -> Result<Resumed, ResumeError> {
-        self.go_on(id, ClaimReason::Found, observer, abort).await
+    ) -> Result<ResumeOutcome, ResumeError> {
+        self.resume_claiming(id, ClaimReason::Found, observer, abort).await
     }
 
-    async fn go_on(
+    async fn resume_claiming(
         &self,
         id: &str,
         why: ClaimReason,
         observer: Arc<dyn Observer>,
         abort: impl Future<Output = ()>,
-    ) -> Result<Resumed, ResumeError> {
+    ) -> Result<ResumeOutcome, ResumeError> {
         let store = self.store.as_ref().ok_or(ResumeError::NoStore)?;
         let record = store.run(id).await?.ok_or_else(|| ResumeError::Unknown(id.to_owned()))?;
         let unreadable = |source| ResumeError::Unreadable { id: id.to_owned(), source };
         if let Some(result) = record.result_json {
             let result = serde_json::from_str(&result).map_err(unreadable)?;
-            return Ok(Resumed::Ended(result));
+            return Ok(ResumeOutcome::Ended(result));
         }
         if !record.summary.durable {
             return Err(ResumeError::NotDurable(id.to_owned()));
@@ -144,8 +144,8 @@ impl Executor {
         };
         let owner = &record.summary.owner;
         let is_running = record.summary.status == RunStatus::Running && is_owner_alive(owner);
-        let entered = self.under_way.enter(id).filter(|_| !is_running);
-        let entered = entered.ok_or_else(|| still_running(owner))?;
+        let active = self.active_runs.enter(id).filter(|_| !is_running);
+        let active = active.ok_or_else(|| still_running(owner))?;
         let RunRecord { summary, code, request_json, .. } = record;
         let stored: StoredRequest = serde_json::from_str(&request_json).map_err(unreadable)?;
         let tools = stored.tools.clone();
@@ -161,7 +161,7 @@ impl Executor {
         let seen = Lease { run_id: id.to_owned(), fence: summary.fence };
         let lease = match store.claim_run(seen, &this_process(), why, now_ms()).await {
             Ok(lease) => lease,
-            // Somebody else was faster.
+            // Another process claimed it first.
             Err(StoreError::Fenced { .. }) => {
                 let faster = store.run(id).await?.map(|record| record.summary.owner);
                 return Err(still_running(&faster.unwrap_or_default()));
@@ -178,15 +178,15 @@ impl Executor {
             cache: None,
         };
         let (result, journal) =
-            self.run_durable(execution, store, (lease, entered), durable, abort).await;
-        Ok(Resumed::Ran(Box::new(self.finish(way_out, journal, result).await)))
+            self.run_durable(execution, store, (lease, active), durable, abort).await;
+        Ok(ResumeOutcome::Ran(Box::new(self.finish(way_out, journal, result).await)))
     }
 
     async fn run_durable(
         &self,
         execution: Execution,
         store: &Store,
-        (lease, entered): (Lease, ActiveGuard),
+        (lease, active): (Lease, ActiveGuard),
         durable: Durable,
         abort: impl Future<Output = ()>,
     ) -> (RunResult, Option<JournalEnd>) {
@@ -201,19 +201,18 @@ impl Executor {
             observer,
         };
         let Some(bridge) = &self.bridge else {
-            return (not_kept(id, "there is no bridge to keep a journal of"), None);
+            return (not_durable(id, "there is no bridge to keep a journal of"), None);
         };
         let began_ms = durable.now_ms;
         let (tools, far) = ToolLink::pair(Some(durable));
-        let link::Far { asks, sink } = link::Far::of(far);
+        let link::BridgeEnd { asks, sink } = link::BridgeEnd::new(far);
         let journal = (store.clone(), lease.clone());
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await;
         let calls = match calls {
             Ok(calls) => calls,
-            Err(error) => return (not_kept(id, &error.to_string()), None),
+            Err(error) => return (not_durable(id, &error.to_string()), None),
         };
-        let abandoned =
-            AbandonedRun { executor: self.clone(), run: Some((lease.clone(), entered)) };
+        let abandoned = AbandonGuard { executor: self.clone(), run: Some((lease.clone(), active)) };
         let options = RunOptions { id: Some(id), tools: Some(tools), listener };
         let run = self.sandbox.run_with(request, options, abort);
         let (mut result, finished) = tokio::join!(run, link::serve(calls, asks));
@@ -226,16 +225,16 @@ impl Executor {
         (result, Some(JournalEnd { store: store.clone(), lease, abandoned }))
     }
 
-    /// Ends a run that nobody has. It does not go on by itself any more; a person can resume it.
-    pub(crate) async fn end_run(&self, run: &RunSummary) -> Result<EndedRun, StoreError> {
-        let Some(store) = &self.store else { return Ok(EndedRun::Elsewhere) };
+    /// Aborts a run without an owner. Hosts no longer resume it; a person can.
+    pub(crate) async fn end_run(&self, run: &RunSummary) -> Result<EndRunOutcome, StoreError> {
+        let Some(store) = &self.store else { return Ok(EndRunOutcome::Elsewhere) };
         let is_had = run.status == RunStatus::Running && is_owner_alive(&run.owner);
-        let entered = self.under_way.enter(&run.id).filter(|_| !is_had);
-        let Some(_entered) = entered else { return Ok(EndedRun::Elsewhere) };
+        let active = self.active_runs.enter(&run.id).filter(|_| !is_had);
+        let Some(_active) = active else { return Ok(EndRunOutcome::Elsewhere) };
         let seen = Lease { run_id: run.id.clone(), fence: run.fence };
         match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
             Ok(lease) => store.set_run_status(&lease, RunStatus::Aborted, now_ms()).await?,
-            Err(StoreError::Fenced { .. }) => return Ok(EndedRun::Elsewhere),
+            Err(StoreError::Fenced { .. }) => return Ok(EndRunOutcome::Elsewhere),
             Err(error) => return Err(error),
         }
         self.post(
@@ -244,16 +243,16 @@ impl Executor {
             &serde_json::json!({ "status": RunStatus::Aborted }),
         )
         .await;
-        Ok(EndedRun::Aborted)
+        Ok(EndRunOutcome::Aborted)
     }
 }
 
-/// What became of a run that was to end.
+/// The outcome of aborting a stored run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EndedRun {
-    /// It has ended.
+pub(crate) enum EndRunOutcome {
+    /// The run is aborted.
     Aborted,
-    /// Somebody has it, here or elsewhere.
+    /// A live process has the run.
     Elsewhere,
 }
 
@@ -261,7 +260,7 @@ pub(crate) enum EndedRun {
 pub(super) struct JournalEnd {
     store: Store,
     lease: Lease,
-    abandoned: AbandonedRun,
+    abandoned: AbandonGuard,
 }
 
 impl JournalEnd {
@@ -273,11 +272,11 @@ impl JournalEnd {
         let is_over = matches!(result.status, RunStatus::Completed | RunStatus::Failed);
         let end = RunEnd { status: result.status, result: is_over.then(json) };
         // Under way until it is written: nobody is to find it and resume it.
-        let _entered = abandoned.is_not();
+        let _entered = abandoned.disarm();
         if let Err(error) = end.write(&store, &lease).await {
             // Its calls are in the journal; only its end is not.
             tracing::error!(error = &error as &dyn std::error::Error, "a run's end was not kept");
-            end.write_later(&store, &lease, &error);
+            end.retry_write(&store, &lease, &error);
         }
     }
 }
@@ -299,9 +298,9 @@ impl RunEnd {
         }
     }
 
-    /// Tries again until it is written: as long as it is not, nobody else can know that the run has
-    /// been let go of. A run that somebody claims meanwhile is theirs to write about.
-    fn write_later(self, store: &Store, lease: &Lease, error: &StoreError) {
+    /// Retries until the end is written: until then, other hosts believe that the run is still
+    /// active. If another process claims the run, it owns the record.
+    fn retry_write(self, store: &Store, lease: &Lease, error: &StoreError) {
         if let StoreError::Fenced { .. } | StoreError::UnknownRun(_) = error {
             return;
         }
@@ -318,8 +317,8 @@ impl RunEnd {
     }
 }
 
-/// Whether it was the code that ended the run, and no limit, and nothing that broke: only then
-/// does it matter that it did less than before.
+/// Whether the code itself ended the run, not a limit or a broken sandbox. Only then does it matter
+/// that a replay made fewer calls than before.
 fn ended_by_itself(result: &RunResult) -> bool {
     let is_code = |error: &RunError| {
         !matches!(
@@ -341,24 +340,24 @@ fn ended_by_itself(result: &RunResult) -> bool {
     }
 }
 
-/// A run whose caller loses interest half way is set aside, so that it can be resumed.
-struct AbandonedRun {
+/// Marks a run as aborted or interrupted if its caller drops it halfway.
+struct AbandonGuard {
     executor: Executor,
     run: Option<(Lease, ActiveGuard)>,
 }
 
-impl AbandonedRun {
+impl AbandonGuard {
     /// It was not abandoned; the guard says that it is still under way.
-    fn is_not(mut self) -> Option<ActiveGuard> {
-        self.run.take().map(|(_, entered)| entered)
+    fn disarm(mut self) -> Option<ActiveGuard> {
+        self.run.take().map(|(_, active)| active)
     }
 }
 
-impl Drop for AbandonedRun {
+impl Drop for AbandonGuard {
     fn drop(&mut self) {
-        let Some((lease, entered)) = self.run.take() else { return };
+        let Some((lease, active)) = self.run.take() else { return };
         let Some(store) = self.executor.store.clone() else { return };
-        let status = match self.executor.stops() {
+        let status = match self.executor.is_stopping() {
             true => RunStatus::Interrupted,
             false => RunStatus::Aborted,
         };
@@ -366,22 +365,22 @@ impl Drop for AbandonedRun {
             runtime.spawn(async move {
                 let written = RunEnd { status, result: None }.write(&store, &lease).await;
                 // Under way until then: nobody is to find it and resume it.
-                drop(entered);
+                drop(active);
                 written
             });
         }
     }
 }
 
-fn not_kept(id: String, why: &str) -> RunResult {
-    let message = format!("the run could not be made durable, so it was not started: {why}");
+fn not_durable(id: String, why: &str) -> RunResult {
+    let message = format!("cannot make the run durable, so it was not started: {why}");
     let error = RunError::new(ErrorCode::SandboxFailed, message);
     RunResult::not_run(id, RunStatus::Failed, error)
 }
 
 fn seed() -> String {
     let mut bytes = [0; 32];
-    // Without randomness the seed is merely not secret; it is kept in the store anyway.
+    // Without randomness the seed is merely predictable; the store holds it in clear text anyway.
     let _ = getrandom(&mut bytes, GetRandomFlags::empty());
     hex::encode(&bytes)
 }

@@ -61,13 +61,13 @@ impl Executor {
             journal.settle(&result).await;
         }
         self.post_end(&result).await;
-        announced.has_ended();
+        announced.disarm();
         result
     }
 
     /// A durable run that ends because its host stops is not given up: the next host resumes it.
     fn interrupted_if_stopping(&self, result: RunResult) -> RunResult {
-        if result.status != RunStatus::Aborted || !self.stops() {
+        if result.status != RunStatus::Aborted || !self.is_stopping() {
             return result;
         }
         let error = RunError::new(ErrorCode::RunInterrupted, "the host stopped")
@@ -87,13 +87,13 @@ impl Executor {
             | RunStatus::Interrupted
             | RunStatus::ApprovalRequired
             | RunStatus::InDoubt => {
-                self.post(&result.id, PAUSED, &self.pause_of(result).await).await;
+                self.post(&result.id, PAUSED, &self.pause_event(result).await).await;
             }
         }
     }
 
     /// What a paused run waits for, for those who follow its events.
-    async fn pause_of<'a>(&self, result: &'a RunResult) -> PauseEvent<'a> {
+    async fn pause_event<'a>(&self, result: &'a RunResult) -> PauseEvent<'a> {
         let pending = match &self.store {
             Some(store) => store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default(),
             None => Vec::new(),
@@ -119,7 +119,7 @@ pub(super) struct AnnouncedRun {
 }
 
 impl AnnouncedRun {
-    fn has_ended(mut self) {
+    fn disarm(mut self) {
         self.run = None;
     }
 }

@@ -1,26 +1,28 @@
-//! Intent mode (D5, E2): a run that says what it is for gets the few tools that fit.
+//! Intent mode (D5, E2): a run that states its purpose gets the few tools that fit.
 
 use std::time::Instant;
 
 use super::{Execution, Executor};
 use belljar_contract::ToolReport;
 
-/// As many tools as an intent gets.
+/// Tools that an intent gets.
 const MOST: usize = 5;
 
 impl Executor {
-    /// Decides which tools a run gets, and notes it for its result: those that were named, and those
-    /// that fit its intent. A run that neither names tools nor says what it is for may use whatever
-    /// policy allows, and nothing is noted.
+    /// Chooses the tools of a run and records them for its result: the named tools, and those that
+    /// fit the intent. A run that names no tools and no intent may use every tool that policy
+    /// allows, and nothing is recorded.
     ///
-    /// [`execute`](Self::execute) does this by itself; who has to know before asks here.
+    /// [`execute`](Self::execute) does this by itself. Call it before only to learn the choice in
+    /// advance.
     pub async fn inject(&self, execution: &mut Execution) {
         let (Some(bridge), None) = (&self.bridge, &execution.report) else { return };
         let mut discovered = Vec::new();
         if let Some(intent) = execution.intent.as_deref() {
             let began = Instant::now();
             discovered = bridge.give(&mut execution.tools, intent, MOST).await;
-            tracing::info!(intent, ?discovered, took = ?began.elapsed(), "looked for tools");
+            tracing::info!(intent, ?discovered, took = ?began.elapsed(), "searched tools for an \
+                                                                          intent");
             if let Some(meter) = self.meter() {
                 meter.discovered(began.elapsed());
             }

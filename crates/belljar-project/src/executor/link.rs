@@ -1,19 +1,19 @@
-//! Joins a run's end of the bridge to the bridge.
+//! Connects a run's tool link to the bridge.
 
 use belljar_contract::{RunError, RunStatus};
 use belljar_runtime::{Ask, BridgeLink, Input, Stop, ToolFault};
 use belljar_tools::{Ask as BridgeAsk, Delivery, RunBridge, StopReason};
 use tokio::sync::mpsc;
 
-/// The bridge's end, taken apart.
-pub(super) struct Far<S> {
+/// The bridge's end of a tool link.
+pub(super) struct BridgeEnd<S> {
     pub(super) asks: mpsc::UnboundedReceiver<Ask>,
-    /// Passes on what the bridge delivers.
+    /// Forwards the bridge's deliveries to the run.
     pub(super) sink: S,
 }
 
-impl Far<()> {
-    pub(super) fn of(far: BridgeLink) -> Far<impl Fn(Delivery) + Send + Sync + 'static> {
+impl BridgeEnd<()> {
+    pub(super) fn new(far: BridgeLink) -> BridgeEnd<impl Fn(Delivery) + Send + Sync + 'static> {
         let BridgeLink { asks, inputs, waits_for_person } = far;
         let sink = move |delivery| {
             let input = match delivery {
@@ -25,15 +25,15 @@ impl Far<()> {
                 }
                 Delivery::Stop(reason) => Input::Stop(stop(reason)),
             };
-            // A run that is over needs nothing any more.
+            // The run may have ended; then nobody needs the input.
             let _ = inputs.send(input);
         };
-        Far { asks, sink }
+        BridgeEnd { asks, sink }
     }
 }
 
-/// Passes on what the code asks for, until its run is over; then whether a replay did all that
-/// was done before.
+/// Forwards the code's requests until the run ends. The result says whether a replay made all calls
+/// that it made before.
 pub(super) async fn serve(
     mut calls: RunBridge,
     mut asks: mpsc::UnboundedReceiver<Ask>,
@@ -51,13 +51,13 @@ fn stop(reason: StopReason) -> Stop {
     let (status, fault) = match reason {
         StopReason::InDoubt(fault) => (RunStatus::InDoubt, fault),
         StopReason::Diverged(fault) => (RunStatus::Failed, fault),
-        // Not how the code ended: it can go on from its journal.
+        // The code did not end by itself: its journal can resume it.
         StopReason::Failed(fault) => (RunStatus::Interrupted, fault),
     };
     Stop { status, error: run_error(fault) }
 }
 
-/// A fault that ends a run.
+/// Converts a tool fault to the error of a run.
 pub(super) fn run_error(fault: ToolFault) -> RunError {
     let ToolFault { code, message, hint, tool_name } = fault;
     let mut error = RunError::new(code, message);

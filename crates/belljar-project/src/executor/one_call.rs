@@ -1,6 +1,5 @@
-//! One tool call that survives its host, made without code and without a cell (D7, D8): a task of a
-//! workflow that may have to wait for a person. Its record stands among the runs, under a name that who
-//! asks again uses again.
+//! One durable tool call without code and without a cell (D7, D8): a workflow task that may have to
+//! wait for a person. Its record is stored among the runs; a repeated request uses the same id.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,58 +11,58 @@ use serde_json::value::RawValue;
 
 use super::{Executor, is_owner_alive, link, now_ms, this_process};
 
-/// What the language of a record is that has no code.
+/// The language in the record of a call without code.
 const LANGUAGE: &str = "tool";
-/// How often it is looked whether who has the call is done with it.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often the owner of a call is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A call to be made.
+/// A durable tool call.
 #[derive(Debug)]
 pub(crate) struct OneCall {
-    /// What its record is called.
+    /// Id of its record among the runs.
     pub(crate) id: String,
-    /// Who asks for it.
+    /// Recorded in audit rows and approvals.
     pub(crate) caller: String,
     /// The tool, as `server__tool`.
     pub(crate) tool: String,
-    /// Its arguments, as JSON.
+    /// The arguments as a JSON object.
     pub(crate) arguments: Vec<u8>,
-    /// What it may use: this tool.
+    /// Allows this tool only.
     pub(crate) grants: ToolGrants,
-    /// The longest it may take once it has left.
+    /// Longest time of the call once it is sent.
     pub(crate) tool_timeout: Duration,
-    /// Who hears of what happens.
+    /// Notified of approvals and of the call.
     pub(crate) observer: Arc<dyn Observer>,
 }
 
-/// What came of a call.
+/// The outcome of a durable call.
 #[derive(Debug)]
 pub(crate) enum OneCallEnd {
-    /// It gave a value, or failed.
+    /// The call returned a value or failed.
     Answered(Result<Vec<u8>, ToolFault>),
-    /// It left, and nobody knows whether it happened.
+    /// The call was sent, and its effect is unknown.
     InDoubt,
-    /// What became of it cannot be written or read.
+    /// The outcome cannot be written or read; holds the reason.
     Lost(String),
 }
 
 impl Executor {
-    /// Whether something is kept under this name that is such a call.
+    /// Whether a stored run is such a call.
     pub(crate) fn is_one_call(record: &RunRecord) -> bool {
         record.summary.language == LANGUAGE
     }
 
-    /// Makes a call, or goes on with it. Who loses interest drops this: the call can be gone on with.
+    /// Makes a call or continues it. A dropped future can be continued later.
     pub(crate) async fn call_once(&self, call: OneCall) -> OneCallEnd {
         let (Some(bridge), Some(store)) = (&self.bridge, &self.store) else {
-            return OneCallEnd::Lost("there is no bridge to keep a journal of".to_owned());
+            return OneCallEnd::Lost("there is no tool bridge to record in a journal".to_owned());
         };
         let (lease, has_ended) = match self.lease_of(store, &call).await {
             Ok(lease) => lease,
             Err(error) => return OneCallEnd::Lost(error.to_string()),
         };
         let OneCall { id, caller, tool, arguments, grants, tool_timeout, observer } = call;
-        let _under_way = self.under_way.enter(&id);
+        let _under_way = self.active_runs.enter(&id);
         let code = String::new();
         let run = RunContext { run_id: id.clone(), caller, grants, tool_timeout, code, observer };
         let journal = (store.clone(), lease.clone());
@@ -80,13 +79,13 @@ impl Executor {
         if !has_ended {
             let result = result(id, &answered);
             let json = serde_json::to_string(&result).unwrap_or_default();
-            // Its outcome is in the journal; only the record does not say so.
+            // The outcome is in the journal; only the record does not show it.
             let _ = store.finish_run(&lease, result.status, json, now_ms()).await;
         }
         OneCallEnd::Answered(answered)
     }
 
-    /// The right to write about a call, and whether it had ended before.
+    /// The lease for a call, and whether the call had ended before.
     async fn lease_of(&self, store: &Store, call: &OneCall) -> Result<(Lease, bool), StoreError> {
         loop {
             let Some(record) = store.run(&call.id).await? else {
@@ -98,15 +97,15 @@ impl Executor {
                 return Ok((seen, true));
             }
             let is_running = summary.status == RunStatus::Running && is_owner_alive(&summary.owner);
-            if !is_running && !self.under_way.has(&call.id) {
+            if !is_running && !self.active_runs.has(&call.id) {
                 match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
                     Ok(lease) => return Ok((lease, false)),
-                    // Somebody else was faster.
+                    // Another process claimed it first.
                     Err(StoreError::Fenced { .. }) => {}
                     Err(error) => return Err(error),
                 }
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
@@ -118,7 +117,7 @@ fn new_record(call: &OneCall) -> NewRun {
         language: LANGUAGE.to_owned(),
         code: call.tool.clone(),
         request_json: "{}".to_owned(),
-        // There is no code that could be run again: its workflow goes on with it.
+        // There is no code to resume: the workflow repeats the call with this id.
         durable: false,
         seed: String::new(),
         owner: this_process(),
@@ -126,7 +125,7 @@ fn new_record(call: &OneCall) -> NewRun {
     }
 }
 
-/// What came of a call, as of any run.
+/// The result of a call in the form of a run result.
 fn result(id: String, answered: &Result<Vec<u8>, ToolFault>) -> RunResult {
     match answered {
         Err(fault) => RunResult::not_run(id, RunStatus::Failed, link::run_error(fault.clone())),

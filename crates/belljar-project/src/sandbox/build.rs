@@ -1,4 +1,4 @@
-//! How a sandbox is set up, and the guard against a program that never called [`init`].
+//! Configuring a sandbox, and the guard against a program that never called [`init`].
 
 use std::{
     ffi::OsStr, ffi::OsString, path::PathBuf, sync::Arc, sync::atomic::AtomicBool,
@@ -14,44 +14,44 @@ use thiserror::Error;
 use super::Sandbox;
 use crate::engines::MachineEngines;
 
-/// Enough that a few requests at once find a parked cell, small enough to idle cheaply.
+/// Enough for a few parallel requests, few enough to idle cheaply.
 const DEFAULT_POOL: usize = 4;
 
-/// The running program itself, even when its file was replaced or deleted since it started, so
-/// that host and zygote are always the same version.
+/// The running program, even if its file was replaced or deleted since it started. Host and zygote
+/// are always the same version.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
-/// Turns this process into a zygote, or into the keeper of an MCP server, if it was started as
-/// one; must be the first line of `main`.
+/// Turns this process into a zygote, or into the supervisor of an MCP server, if it was started as
+/// one. Must be the first line of `main`.
 ///
-/// In those it never returns. In every other process it does nothing but take note that a
-/// [`Sandbox`] may be made.
+/// In such a process it never returns. In any other it only records that a [`Sandbox`] may be
+/// built.
 pub fn init() {
     process_tree::serve_if_asked();
     become_zygote_if_asked();
     INITIALISED.store(true, Ordering::Relaxed);
 }
 
-/// Why there is no sandbox. Whatever the variant, no guest code ran.
+/// Why the sandbox cannot be built. Whatever the variant, no guest code ran.
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// [`init`] was not called, so the program cannot become its own zygote.
-    #[error("belljar_project::init() must be the first line of main, before a sandbox is made")]
+    #[error("call belljar_project::init() in the first line of main, before a sandbox is built")]
     NotInitialised,
-    /// This process was started to be a zygote, and went on as if it were the program.
+    /// This process was started as a zygote, but its `main` did not call [`init`] first.
     #[error(
-        "this process was started as a zygote but ran on as a program: \
-         belljar_project::init() must be the first line of main"
+        "this process was started as a zygote but its main went on; call belljar_project::init() \
+         in the first line of main"
     )]
     InsideZygote,
-    /// This machine did not let a zygote be confined.
+    /// This machine could not confine the zygote.
     #[error(transparent)]
     Launch(#[from] LaunchError),
 }
 
-/// Sets up a [`Sandbox`].
+/// Configures a [`Sandbox`] before it starts.
 #[derive(Debug, Clone)]
 pub struct SandboxBuilder {
     program: Option<PathBuf>,
@@ -79,60 +79,60 @@ impl Default for SandboxBuilder {
 }
 
 impl SandboxBuilder {
-    /// Cells parked in advance; 0 makes every run use a fresh one.
+    /// Number of cells parked in advance; with 0 every run starts a fresh one.
     #[must_use]
     pub fn pool(mut self, cells: usize) -> Self {
         self.pool = cells;
         self
     }
 
-    /// Languages whose engines are started right away [default: TypeScript]. Others are when they
-    /// are first needed, which takes longer once.
+    /// Languages whose engines start immediately [default: TypeScript]. Other engines start when
+    /// they are first needed, which makes that run slower.
     #[must_use]
     pub fn ready(mut self, languages: impl IntoIterator<Item = Language>) -> Self {
         self.ready = languages.into_iter().collect();
         self
     }
 
-    /// What a run may use when it says nothing.
+    /// Limits of a run that sets none.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The most a run may ask for; one that asks for more is refused.
+    /// The highest limits that a run may request; higher ones are refused.
     #[must_use]
     pub fn maximum(mut self, maximum: Limits) -> Self {
         self.maximum = maximum;
         self
     }
 
-    /// More paths that no grant and no workspace gives guest code any access to, whether or not
-    /// anything is there yet [default: none].
+    /// Paths that guest code can never access, whatever is granted, whether or not they exist yet
+    /// [default: none].
     ///
-    /// For the program's own state and configuration. A workspace or a tree to read that has them
-    /// inside shows nothing in their place, and no commit changes them; a tree to write to that has
-    /// them inside is refused.
+    /// Use it for the program's own state and configuration. In a workspace or a readable tree
+    /// these paths appear empty, and no commit changes them. A writable tree that contains one is
+    /// refused.
     #[must_use]
     pub fn protect(mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.protected.extend(paths.into_iter().map(Into::into));
         self
     }
 
-    /// More names that make a directory a project: no commit brings them to any directory of a
-    /// workspace, and a directory that has one is [protected](Self::protect) in every granted tree, with
-    /// all of these names in it [default: none].
+    /// Names that make a directory a project [default: none]. No commit writes them in any
+    /// directory of a workspace. A directory that contains one is [protected](Self::protect) in
+    /// every granted tree, with all of these names.
     ///
-    /// For files that the program obeys wherever it finds them. Granted trees are looked through for
-    /// them; one that is too large for that is refused.
+    /// Use it for files that the program obeys wherever it finds them. Granted trees are searched
+    /// for them; a tree that is too large to search is refused.
     #[must_use]
     pub fn reserve_names(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.reserved_names.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Another program to be the zygote, for example an installed `belljar`.
+    /// Uses another program as the zygote, for example an installed `belljar`.
     ///
     /// For programs whose `main` cannot call [`init`], such as test harnesses.
     #[must_use]
@@ -160,7 +160,7 @@ impl SandboxBuilder {
     }
 }
 
-/// Stops a program from starting itself without end.
+/// Prevents a program from starting itself without end.
 fn check(
     other_program: bool,
     first_argument: Option<&OsStr>,

@@ -1,4 +1,4 @@
-//! One run being described: code, context and limits, then `run()`.
+//! Configuring one run: code, context and limits, then `run()`.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -12,26 +12,26 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::Sandbox;
 
-/// Code to run, and what it may use.
+/// Configures one run of guest code.
 #[derive(Debug)]
 #[must_use = "nothing runs until `run` is called"]
-pub struct Run<'a> {
+pub struct RunBuilder<'a> {
     sandbox: &'a Sandbox,
     request: RunRequest,
     cpu: Option<Duration>,
     bad_context: Option<String>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> RunBuilder<'a> {
     pub(super) fn new(sandbox: &'a Sandbox, language: Language, code: String) -> Self {
         let mut request = RunRequest::new(language, code);
         request.limits = sandbox.limits;
         Self { sandbox, request, cpu: None, bad_context: None }
     }
 
-    /// What the code sees as the global `context`.
+    /// The value of the global `context`.
     ///
-    /// A value that is not JSON makes the run fail with code `request.invalid`.
+    /// If the value cannot be written as JSON, the run fails with code `request.invalid`.
     pub fn context(mut self, context: &(impl Serialize + ?Sized)) -> Self {
         match to_raw_value(context) {
             Ok(json) => self.request.context = Some(json),
@@ -40,63 +40,63 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// The global `context`, already as JSON text.
+    /// The global `context` as JSON text.
     pub fn context_json(mut self, context: Box<RawValue>) -> Self {
         self.request.context = Some(context);
         self
     }
 
-    /// The name errors and stacks show for the code.
+    /// The file name in error messages and stack traces.
     pub fn file_name(mut self, name: impl Into<String>) -> Self {
         self.request.file_name = name.into();
         self
     }
 
-    /// Wall time; CPU time follows it unless [`cpu`](Self::cpu) says otherwise.
+    /// Wall time. CPU time has the same limit unless [`cpu`](Self::cpu) sets another.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.request.limits.timeout = timeout;
         self.request.limits.cpu = timeout;
         self
     }
 
-    /// CPU time.
+    /// CPU time of all processes together.
     pub fn cpu(mut self, cpu: Duration) -> Self {
         self.cpu = Some(cpu);
         self
     }
 
-    /// Memory, in bytes.
+    /// Memory in bytes.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.request.limits.memory = bytes;
         self
     }
 
-    /// Every limit at once.
+    /// Sets every limit at once.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.request.limits = limits;
         self
     }
 
-    /// A file or directory of the host that the code may read, at its own path.
+    /// Lets the code read a file or directory of the host, at the same path.
     pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
         self.request.grants.read.push(path.into());
         self
     }
 
-    /// A file or directory of the host that the code may change, at its own path.
+    /// Lets the code change a file or directory of the host, at the same path.
     pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
         self.request.grants.write.push(path.into());
         self
     }
 
-    /// The directory the code works in, at `/work`. What it changes there is told in the result
-    /// and goes no further, unless [`commit`](Self::commit) says so.
+    /// The directory that the code sees as `/work`. Its changes are listed in the result and are
+    /// discarded, unless [`commit`](Self::commit) is called.
     pub fn workspace(mut self, path: impl Into<PathBuf>) -> Self {
         self.request.workspace = Some(Workspace { path: path.into(), ..Workspace::default() });
         self
     }
 
-    /// If the run succeeds, its changes go to the workspace's directory.
+    /// Writes the changes to the workspace's directory if the run succeeds.
     pub fn commit(mut self) -> Self {
         if let Some(workspace) = &mut self.request.workspace {
             workspace.commit = true;
@@ -104,7 +104,7 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Names that a commit brings although the host would execute them, such as `.git`: see
+    /// Names that a commit writes although the host would execute them, such as `.git`: see
     /// [`CommitExecutable`].
     pub fn commit_executable(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         if let Some(workspace) = &mut self.request.workspace {
@@ -114,19 +114,19 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// An environment variable the code sees.
+    /// Sets an environment variable for the code.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.request.grants.env.insert(name.into(), value.into());
         self
     }
 
-    /// All grants at once.
+    /// Sets all grants at once.
     pub fn grants(mut self, grants: Grants) -> Self {
         self.request.grants = grants;
         self
     }
 
-    /// Runs the code to its end. Whatever goes wrong is in the result.
+    /// Runs the code to its end. Every failure is part of the result.
     ///
     /// Dropping the future ends the run and its cell.
     pub async fn run(mut self) -> RunResult {

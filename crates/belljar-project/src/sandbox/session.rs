@@ -1,4 +1,4 @@
-//! A session of a [`Sandbox`]: what one run leaves behind, the next one finds.
+//! Sessions of a [`Sandbox`]: each run finds the variables and files of earlier runs.
 
 use std::{future::Future, path::PathBuf};
 
@@ -10,19 +10,19 @@ use tokio::io::AsyncRead;
 
 use super::Sandbox;
 
-/// A session to be made, with what it may use still to be said.
+/// Configures a session before it opens.
 #[derive(Debug)]
 #[must_use = "there is no session until `open` is called"]
-pub struct OpenSession<'a> {
+pub struct SessionBuilder<'a> {
     sandbox: &'a Sandbox,
     request: SessionRequest,
 }
 
-/// A sandbox that lives on between runs: variables, functions, imports and files stay.
+/// A cell that stays alive between runs: variables, functions, imports and files persist.
 ///
-/// It can be kept as it is ([`checkpoint`](Self::checkpoint)), taken back ([`rollback`](Self::rollback))
-/// and made into several ([`fork`](Self::fork)), in milliseconds. Cheap to clone; it ends when the last
-/// clone is dropped.
+/// A session can be saved ([`checkpoint`](Self::checkpoint)), restored
+/// ([`rollback`](Self::rollback)) and duplicated ([`fork`](Self::fork)) in milliseconds. Cheap to
+/// clone; it ends when the last clone is dropped.
 ///
 /// ```no_run
 /// # async fn pick_a_winner(sandbox: belljar_project::Sandbox) -> Result<(), belljar_project::RunError> {
@@ -52,13 +52,13 @@ pub struct Session {
 }
 
 impl Sandbox {
-    /// A session to be made, in one language.
-    pub fn session(&self, language: Language) -> OpenSession<'_> {
+    /// Prepares a session in one language; [`SessionBuilder::open`] opens it.
+    pub fn session(&self, language: Language) -> SessionBuilder<'_> {
         let request = SessionRequest { limits: self.limits, ..SessionRequest::new(language) };
-        OpenSession { sandbox: self, request }
+        SessionBuilder { sandbox: self, request }
     }
 
-    /// A session, exactly as the request says.
+    /// Opens a session from a complete request.
     pub async fn open_session(&self, request: SessionRequest) -> Result<Session, RunError> {
         let (language, limits) = (request.language, request.limits);
         let kept = self.host.open_session(request).await?;
@@ -66,63 +66,65 @@ impl Sandbox {
     }
 }
 
-impl OpenSession<'_> {
-    /// What the session may use, and each run in it unless it says otherwise.
+impl SessionBuilder<'_> {
+    /// Limits of the session and of each run in it.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.request.limits = limits;
         self
     }
 
-    /// Memory, in bytes.
+    /// Memory in bytes, for all runs together.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.request.limits.memory = bytes;
         self
     }
 
-    /// What its runs may reach.
+    /// Files, variables and commands that its runs may use.
     pub fn grants(mut self, grants: Grants) -> Self {
         self.request.grants = grants;
         self
     }
 
-    /// The directory it works on a copy of, at `/work`. Nothing is ever brought back there.
+    /// The directory that the session sees as `/work`. Changes stay in the session and are never
+    /// written back.
     pub fn workspace(mut self, path: impl Into<PathBuf>) -> Self {
         self.request.workspace = Some(path.into());
         self
     }
 
-    /// Makes the session.
+    /// Opens the session.
     pub async fn open(self) -> Result<Session, RunError> {
         self.sandbox.open_session(self.request).await
     }
 }
 
 impl Session {
-    /// Its name, `ses_…`.
+    /// The session's id, `ses_…`.
     pub fn id(&self) -> &str {
         self.kept.id()
     }
 
-    /// What its code is written in.
+    /// The language of its code.
     pub fn language(&self) -> Language {
         self.language
     }
 
-    /// What it may use.
+    /// The limits of the session.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Runs code after whatever was asked of it before. Whatever goes wrong is in the result.
+    /// Runs code in the session. Calls to one session run in order; later calls wait. Every failure
+    /// is part of the result.
     ///
-    /// Dropping the future ends the run, and what the session held in memory is lost with it.
+    /// Dropping the future ends the run, and the session's memory is lost with it.
     pub async fn run(&self, code: impl Into<String>) -> RunResult {
         let mut request = RunRequest::new(self.language, code);
         request.limits = self.limits;
         self.run_with(request, RunOptions::default(), std::future::pending()).await
     }
 
-    /// Runs exactly what the request says, with a bridge for its tool calls, until `abort` completes.
+    /// Runs a complete request, with a bridge for tool calls, until `abort` completes.
     pub async fn run_with(
         &self,
         request: RunRequest,
@@ -132,22 +134,23 @@ impl Session {
         self.kept.run(request, options, abort).await
     }
 
-    /// Keeps the session as it is now. The oldest checkpoints go when there are too many.
+    /// Saves the session's variables and files. The oldest checkpoints are dropped when there are
+    /// too many.
     pub async fn checkpoint(&self) -> Result<Checkpointed, RunError> {
         self.kept.checkpoint().await
     }
 
-    /// Goes back to a checkpoint, variables and files; it can be gone back to again.
+    /// Restores variables and files of a checkpoint, which can be used again.
     pub async fn rollback(&self, checkpoint: &str) -> Result<(), RunError> {
         self.kept.rollback(checkpoint).await
     }
 
-    /// Makes sessions of this one as it is now: all or none.
+    /// Duplicates the session `count` times: all copies or none.
     pub async fn fork(&self, count: usize) -> Result<Vec<Self>, RunError> {
         self.fork_from(count, None).await
     }
 
-    /// The same, from a checkpoint if it is given.
+    /// Like [`fork`](Self::fork), from a checkpoint if one is given.
     pub async fn fork_from(
         &self,
         count: usize,
@@ -157,7 +160,7 @@ impl Session {
         Ok(forked.into_iter().map(|kept| Self { kept, ..self.clone() }).collect())
     }
 
-    /// Writes a file beneath `/work`, and replaces what was there.
+    /// Writes a file below `/work` and replaces an existing one.
     pub async fn put_file(
         &self,
         path: &str,
@@ -166,7 +169,7 @@ impl Session {
         self.kept.put_file(path, content).await
     }
 
-    /// A file's size, and its content.
+    /// The size and the content of a file below `/work`.
     pub async fn get_file(
         &self,
         path: &str,
@@ -174,37 +177,37 @@ impl Session {
         self.kept.get_file(path).await
     }
 
-    /// What is beneath `/work`, by path, and whether there is more than `at_most`.
+    /// The files below `/work`, by path, and whether there are more than `at_most`.
     pub async fn list_files(&self, at_most: usize) -> Result<(Vec<SessionFile>, bool), FileError> {
         self.kept.list_files(at_most).await
     }
 
-    /// Removes a file beneath `/work`.
+    /// Removes a file below `/work`.
     pub async fn delete_file(&self, path: &str) -> Result<(), FileError> {
         self.kept.delete_file(path).await
     }
 
-    /// How it stands. Does not wait for what goes on in it.
+    /// The current state. Does not wait for running code.
     pub fn info(&self) -> SessionInfo {
         self.kept.info()
     }
 
-    /// Why it has ended, if it has.
+    /// Why the session has ended; `None` while it lives.
     pub fn ending(&self) -> Option<Ending> {
         self.kept.ending()
     }
 
-    /// Completes when it has ended.
+    /// Waits until the session has ended.
     pub async fn ended(&self) -> Ending {
         self.kept.ended().await
     }
 
-    /// Ends it, and waits until its guests are gone.
+    /// Ends the session and waits until its processes are gone.
     pub async fn destroy(&self) {
         self.kept.destroy().await;
     }
 
-    /// The same, for a reason.
+    /// Ends the session with a reason that later callers see.
     pub async fn end(&self, why: Ending) {
         self.kept.end(why).await;
     }

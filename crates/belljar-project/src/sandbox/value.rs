@@ -4,23 +4,23 @@ use belljar_contract::{ErrorKind, RunError, RunResult};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// Why a run has no value of the wanted type.
+/// Why the result has no value of the requested type.
 #[derive(Debug, Error)]
 pub enum ValueError {
-    /// The run ended without a value.
+    /// The run failed, so there is no value.
     #[error("the run failed: {}", describe(.0.as_deref()))]
     Failed(Option<Box<RunError>>),
-    /// The value is there, but of another shape.
-    #[error("the value has another shape")]
+    /// The value does not fit the requested type.
+    #[error("the value does not have the requested type")]
     Shape(#[source] serde_json::Error),
 }
 
-/// What a Rust program wants to know of a [`RunResult`].
+/// Convenient access to a [`RunResult`].
 pub trait RunResultExt {
-    /// The value, as a Rust type.
+    /// Deserializes the value of a successful run.
     fn value<T: DeserializeOwned>(&self) -> Result<T, ValueError>;
 
-    /// The type of the error, if there is one.
+    /// The kind of the error, if the run failed.
     fn error_kind(&self) -> Option<ErrorKind>;
 }
 
@@ -39,7 +39,7 @@ impl RunResultExt for RunResult {
 
 fn describe(error: Option<&RunError>) -> String {
     error.map_or_else(
-        || "no error was given".to_owned(),
+        || "no error message".to_owned(),
         |error| format!("{:?}: {}", error.kind, error.message),
     )
 }

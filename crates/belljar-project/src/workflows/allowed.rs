@@ -7,7 +7,7 @@ use belljar_workflow::{Task, TaskFailure, WriteAccess};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{FlowsError, walk};
+use super::{ProjectWorkflowError, walk};
 
 /// The flags that allow more, with the commands that have them.
 const READ: &str = "`--read PATH` of `belljar workflow run` or `belljar serve`";
@@ -18,7 +18,7 @@ const ENV: &str = "`belljar workflow run --env NAME`";
 /// What workflows may do beyond calling the tools that policy allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct FlowTerms {
+pub struct WorkflowPermissions {
     /// Whether they may run code.
     pub code: bool,
     /// Whether bash may be among it. Not said of workflows that earlier versions made: then it may.
@@ -31,7 +31,7 @@ pub struct FlowTerms {
     pub env: BTreeMap<String, String>,
 }
 
-impl FlowTerms {
+impl WorkflowPermissions {
     /// As they are kept with a workflow.
     pub(super) fn kept(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
@@ -43,14 +43,14 @@ impl FlowTerms {
     }
 
     /// Refuses tasks whose code may not run.
-    pub(super) fn check(&self, tasks: &[Task]) -> Result<(), FlowsError> {
+    pub(super) fn check(&self, tasks: &[Task]) -> Result<(), ProjectWorkflowError> {
         if !self.code
             && let Some(task) = walk::first_code(tasks, |_| true)
         {
-            return Err(FlowsError::CodeOff { task });
+            return Err(ProjectWorkflowError::CodeOff { task });
         }
         match walk::first_code(tasks, |language| !self.allows(language)) {
-            Some(task) => Err(FlowsError::ShellOff { task }),
+            Some(task) => Err(ProjectWorkflowError::ShellOff { task }),
             None => Ok(()),
         }
     }

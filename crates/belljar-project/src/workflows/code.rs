@@ -1,11 +1,11 @@
-//! Code tasks: a durable run each, named after the task, so that one which was under way when its host
-//! died goes on inside itself and no call of it is made twice.
+//! Code tasks. Each is a durable run named after its task: if the host dies, the run resumes from
+//! its journal and makes no call twice.
 
 use std::{fmt::Display, sync::Arc, time::Duration, time::Instant};
 
-use belljar_contract::Verdict;
 use belljar_contract::{
-    CommitExecutable, Grants, Language, Limits, RunRequest, RunResult, RunStatus, Workspace,
+    CommitExecutable, Grants, Language, Limits, RunRequest, RunResult, RunStatus, Verdict,
+    Workspace,
 };
 use belljar_store::{Approval, Approvals};
 use belljar_tools::{ApprovalNotice, Glob, LISTING_PATIENCE, Reach, ToolGrants, crash_point};
@@ -13,48 +13,53 @@ use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, TaskStart, TaskWork}
 use serde_json::value::to_raw_value;
 
 use super::{
-    allowed, known::qualified, node, performer::Driven, performer::Hands, performer::cancelled,
-    task_result, tools::Watch,
+    allowed, node, performer::DrivenWorkflow, performer::TaskPerformer, performer::cancelled,
+    task_result, tool_facts::qualified, tools::Watch,
 };
-use crate::{Durability, Execution, ResumeError, Resumed, now_ms};
+use crate::{Execution, ResumeError, ResumeOutcome, RunDurability, now_ms};
 
-/// How often it is looked whether a person has decided.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How often a run is resumed that stops for a person whom nobody asks.
-const MOST_IN_VAIN: u32 = 10;
+/// How often a pending decision is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// How often a run is resumed that stops for a person although no approval is pending.
+const MAX_FAILED_RESUMES: u32 = 10;
 
-/// How much of a key is in the name of a run.
+/// How much of a task's key is part of a run id.
 const KEY_LETTERS: usize = 32;
 
-/// Code that is to run, with what it gets.
-pub(super) struct Asked<'a> {
+/// Code to run, with its tools, limits and grants.
+pub(super) struct CodeTask<'a> {
     pub(super) code: &'a Code,
     pub(super) tools: ToolGrants,
     pub(super) limits: Limits,
     pub(super) grants: Grants,
 }
 
-impl Hands {
-    pub(super) async fn run_code(&self, job: &Job, driven: &Driven, code: &Code) -> TaskOutcome {
-        let grants = match driven.terms.grants(&code.grants) {
+impl TaskPerformer {
+    pub(super) async fn run_code(
+        &self,
+        job: &Job,
+        driven: &DrivenWorkflow,
+        code: &Code,
+    ) -> TaskOutcome {
+        let grants = match driven.permissions.grants(&code.grants) {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
         let mut limits = allowed::limits(self.options.limits, &code.limits);
         if code.no_room {
-            // As many as there are before the code begins: it can make none.
+            // As many inodes as exist before the code starts: it can create none.
             limits.inodes = 1;
         }
         let tools = self.tools_of(code, job.start.speculative).await;
-        self.run_asked(job, driven, Asked { code, tools, limits, grants }).await
+        self.run_code_task(job, driven, CodeTask { code, tools, limits, grants }).await
     }
 
-    /// Runs code, or goes on with it, to its end.
-    pub(super) async fn run_asked(
+    /// Runs the code, or resumes it, to its end.
+    pub(super) async fn run_code_task(
         &self,
         job: &Job,
-        driven: &Driven,
-        asked: Asked<'_>,
+        driven: &DrivenWorkflow,
+        asked: CodeTask<'_>,
     ) -> TaskOutcome {
         let id = run_id(&job.start);
         let Some(store) = self.executor.store() else { return cancelled(false) };
@@ -71,7 +76,7 @@ impl Hands {
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let (code, shape) = (asked.code, asked.code.shape);
         let ran = match record {
-            Some(_) => self.go_on(&id, job, &watch).await,
+            Some(_) => self.resume_run(&id, job, &watch).await,
             None => Ok({
                 let request = match self.request(job, asked, directory.as_deref()) {
                     Ok(execution) => execution,
@@ -91,7 +96,8 @@ impl Hands {
             }),
         };
         let ran = match (ran, &job.start.work) {
-            // What became of a tool task is asked by the workflow, which takes a result for an answer.
+            // The workflow itself asks what became of a tool task, and accepts a result as the
+            // answer.
             (Ok(ran), TaskWork::McpTool(_)) if task_result::is_in_doubt(&ran) => {
                 return self.in_doubt(&id).await;
             }
@@ -101,7 +107,7 @@ impl Hands {
         let ran = match ran {
             Ok(ran) if node::is_shifted(code) => task_result::a_line_up(ran),
             Ok(ran) => ran,
-            // Nobody knows what it has done.
+            // Its effects are unknown.
             Err(failure) => return TaskOutcome::failed(failure),
         };
         crash_point("flow_ran");
@@ -115,12 +121,12 @@ impl Hands {
     fn request(
         &self,
         job: &Job,
-        asked: Asked<'_>,
+        asked: CodeTask<'_>,
         directory: Option<&std::path::Path>,
     ) -> Result<Execution, TaskFailure> {
-        let Asked { code, tools, limits, grants } = asked;
+        let CodeTask { code, tools, limits, grants } = asked;
         let Some(language) = language(&code.language) else {
-            let message = format!("there is no engine for `{}`", code.language);
+            let message = format!("unsupported language `{}`", code.language);
             return Err(TaskFailure {
                 lasting: true,
                 ..TaskFailure::new("language.unsupported", message)
@@ -130,20 +136,20 @@ impl Hands {
         request.file_name = file_name(&job.start.instance, language);
         request.context = to_raw_value(&code.context).ok();
         (request.limits, request.grants) = (limits, grants);
-        // Nothing of the host looks there: what goes further is decided when the workflow's files are
-        // brought to a directory.
+        // The directory is private to Belljar. What leaves it is decided when the workflow's files
+        // are exported.
         let executable = CommitExecutable::All;
         request.workspace =
             directory.map(|path| Workspace { path: path.to_owned(), commit: true, executable });
         Ok(Execution {
             tools,
             intent: code.intent.clone(),
-            durability: Durability::Always,
+            durability: RunDurability::Always,
             ..Execution::new(request, "")
         })
     }
 
-    /// The tools a code task may use; ahead of a decision, those that change nothing.
+    /// The tools of a code task; ahead of a decision only read-only ones.
     async fn tools_of(&self, code: &Code, is_ahead: bool) -> ToolGrants {
         let Some(bridge) = self.executor.bridge() else { return ToolGrants::default() };
         let servers = bridge.servers();
@@ -166,8 +172,8 @@ impl Hands {
         ToolGrants { only: Some(names.map(Glob::new).collect()), given: Vec::new() }
     }
 
-    /// Goes on with a run that was begun before, once nobody else is at it.
-    async fn go_on(
+    /// Resumes a run once no other process has it.
+    async fn resume_run(
         &self,
         id: &str,
         job: &Job,
@@ -177,11 +183,11 @@ impl Hands {
             let cancel = job.cancel.clone();
             let began = Instant::now();
             let error = match self.executor.resume(id, watch.clone(), cancel.cancelled()).await {
-                Ok(Resumed::Ran(result)) => {
+                Ok(ResumeOutcome::Ran(result)) => {
                     self.measure(job, &result, began.elapsed());
                     return Ok(*result);
                 }
-                Ok(Resumed::Ended(result)) => return Ok(*result),
+                Ok(ResumeOutcome::Ended(result)) => return Ok(*result),
                 Err(error) => error,
             };
             let is_busy = matches!(error, ResumeError::StillRunning { .. });
@@ -193,13 +199,14 @@ impl Hands {
                 });
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 () = job.cancel.cancelled() => {}
             }
         }
     }
 
-    /// A call of which nobody knows whether it happened: the workflow asks, so the run need not.
+    /// The outcome of a call whose effect is unknown. The workflow asks about it, so the approvals
+    /// of its run are closed.
     pub(super) async fn in_doubt(&self, id: &str) -> TaskOutcome {
         if let Some(store) = self.executor.store() {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
@@ -208,10 +215,10 @@ impl Hands {
                 let _ = store.decide(asked, Verdict::Deny, "workflow", now_ms()).await;
             }
         }
-        TaskOutcome::failed(in_doubt("nobody knows whether the call happened"))
+        TaskOutcome::failed(in_doubt("it is unknown whether the call happened"))
     }
 
-    /// A run that stopped for a person goes on when they have decided.
+    /// Waits for decisions and resumes the run after each, until it ends.
     async fn until_decided(
         &self,
         id: &str,
@@ -220,24 +227,24 @@ impl Hands {
         watch: &Arc<Watch>,
     ) -> Result<RunResult, TaskFailure> {
         let Some(store) = self.executor.store() else { return Ok(ran) };
-        let (mut told, mut in_vain) = (Vec::new(), 0);
+        let (mut told, mut failed_resumes) = (Vec::new(), 0);
         while matches!(ran.status, RunStatus::InDoubt | RunStatus::ApprovalRequired) {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
             let mut of_run = pending.into_iter().filter(|one| one.asked.run_id == id).peekable();
             if of_run.peek().is_none() {
                 told.iter().for_each(|over: &String| self.options.observer.approval_over(over));
                 told.clear();
-                if in_vain == MOST_IN_VAIN {
+                if failed_resumes == MAX_FAILED_RESUMES {
                     return Ok(ran);
                 }
-                in_vain += 1;
-                ran = self.go_on(id, job, watch).await?;
+                failed_resumes += 1;
+                ran = self.resume_run(id, job, watch).await?;
                 tokio::select! {
-                    () = tokio::time::sleep(LOOK_EVERY * (in_vain - 1)) => continue,
+                    () = tokio::time::sleep(POLL_INTERVAL * (failed_resumes - 1)) => continue,
                     () = job.cancel.cancelled() => return Ok(ran),
                 }
             }
-            in_vain = 0;
+            failed_resumes = 0;
             for approval in of_run {
                 if !told.contains(&approval.asked.id) {
                     told.push(approval.asked.id.clone());
@@ -245,7 +252,7 @@ impl Hands {
                 }
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 () = job.cancel.cancelled() => return Ok(ran),
             }
         }
@@ -253,32 +260,32 @@ impl Hands {
     }
 }
 
-/// The failure of what may have happened or not.
+/// The failure of a call whose effect is unknown.
 pub(super) fn in_doubt(message: &str) -> TaskFailure {
     let failure = TaskFailure::new("tool.in_doubt", message);
     TaskFailure { in_doubt: true, may_have_acted: true, ..failure }
 }
 
-/// The run of an attempt. Whoever performs the attempt again finds it by this.
+/// The run id of an attempt. A repeated attempt finds its run by this id.
 pub(super) fn run_id(start: &TaskStart) -> String {
     let ahead = if start.speculative { "_ahead" } else { "" };
     format!("{}{ahead}", run_of(&start.key, &start.attempt))
 }
 
-/// The run of an attempt at the work with a key.
+/// The run id of an attempt at the work with a key.
 pub(super) fn run_of(key: &str, attempt: &impl Display) -> String {
     let key: String = key.chars().take(KEY_LETTERS).collect();
     format!("run_{key}_{attempt}")
 }
 
-/// The runs that an intent of a workflow may have begun: its key is that of the start and the attempt.
+/// The runs that an intent of a workflow may have started.
 pub(crate) fn runs_of_intent(intent: &str) -> Vec<String> {
     let Some((key, attempt)) = intent.split_once('#') else { return Vec::new() };
     let run = run_of(key, &attempt);
     vec![run.clone(), format!("{run}_ahead")]
 }
 
-/// Whether a run is that of a task. Names of other runs have no second part.
+/// Whether a run belongs to a workflow task. Ids of other runs have no second part.
 pub(crate) fn is_of_workflow(run_id: &str) -> bool {
     run_id.strip_prefix("run_").is_some_and(|name| name.contains('_'))
 }

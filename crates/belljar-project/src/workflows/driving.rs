@@ -1,4 +1,4 @@
-//! Who of this host drives which workflow, and what is taken over from hosts that died.
+//! Driving workflows on this host, and adopting them from dead hosts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,63 +13,64 @@ use belljar_workflow::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Shared, retention, walk};
+use super::{WorkflowsInner, retention, walk};
 use crate::{
     active::ActiveIds,
     executor::{is_owner_this_process, this_process},
     is_owner_alive, now_ms,
 };
 
-/// Who asks when a person at a command line does. Workflows they stop stay stopped.
+/// The caller of workflows started at a command line. Such workflows stay stopped when their person
+/// stops them.
 const PERSON: &str = "cli";
-/// After so many times in a row without getting further, a workflow is left alone.
-const MOST_IN_VAIN: u32 = 3;
-/// What the store calls one that was made and has not begun.
+/// Hosts leave a workflow alone after so many attempts in a row without progress.
+const MAX_FAILED_RESUMES: u32 = 3;
+/// The stored status of a workflow that has not started.
 const CREATED: &str = "created";
-/// Workflows of one status that are looked at when some are taken over.
+/// Workflows of one status that are considered at once.
 const MOST: u32 = 1000;
-/// A workflow that is due, or whose lease has lapsed, is taken from an owner that lives if nothing was
-/// written about it for so long: twice the time after which a host renews its leases.
+/// A workflow that is due, or whose lease has expired, is taken from a live owner if its record has
+/// not changed for this long: twice the interval at which a host renews its leases.
 const STALE_AFTER: Duration = Duration::from_secs(20);
-/// A timer that goes off sooner is waited for.
+/// A host waits for timers that are due sooner.
 const SHORTEST_REST_MS: u64 = 10_000;
 
-/// When a driver leaves.
+/// When a driver stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
+pub(super) enum DriveUntil {
     /// When the workflow has ended.
     Ended,
     /// When only a command could change anything.
     Idle,
-    /// When nothing is to be done for a while. It is still looked after here.
+    /// When nothing is due for a while. This host keeps watching the workflow.
     Resting,
 }
 
-/// Drives a workflow until there is a reason to leave it.
+/// Drives a workflow until the given condition.
 pub(super) async fn run(
-    shared: &Shared,
+    inner: &WorkflowsInner,
     id: &str,
     stop: &CancellationToken,
-    (until, why): (Until, Why),
+    (until, why): (DriveUntil, Why),
 ) -> Result<DriveResult, DriveError> {
-    let Some(_entered) = shared.under_way.enter(id) else {
+    let Some(_active) = inner.active.enter(id) else {
         let (flow, owner) = (id.to_owned(), this_process());
         return Err(WorkflowStoreError::Held { flow, owner, until_ms: i64::MAX }.into());
     };
-    let engine = shared.workflows.store();
+    let engine = inner.workflows.store();
     let row = engine.find(id).await?.ok_or_else(|| WorkflowStoreError::Unknown(id.to_owned()))?;
-    free(engine, &row).await;
+    void_dead_claim(engine, &row).await;
     let mut options = DriverOptions { why, ..DriverOptions::new(this_process()) };
     options.idle = match until {
-        Until::Ended => WhenIdle::Stay,
-        Until::Idle => WhenIdle::Leave,
-        Until::Resting => WhenIdle::Rest { at_least_ms: SHORTEST_REST_MS },
+        DriveUntil::Ended => WhenIdle::Stay,
+        DriveUntil::Idle => WhenIdle::Leave,
+        DriveUntil::Resting => WhenIdle::Rest { at_least_ms: SHORTEST_REST_MS },
     };
-    let driver = Driver::new(Arc::clone(engine), Arc::clone(&shared.hands), options);
-    // That it is taken up is counted before it is so much as read: that may be what ends its host. The
-    // claim is kept, so that nobody else counts the same.
+    let driver = Driver::new(Arc::clone(engine), Arc::clone(&inner.performer), options);
+    // The attempt is counted before the workflow is read, because reading may be what crashes the
+    // host. The claim is kept, so that no other host counts the same attempt.
     let claim = driver.claim(id).await?;
-    if let Err(error) = prepare(shared, &row).await {
+    if let Err(error) = prepare(inner, &row).await {
         driver.give_up(claim).await;
         return Err(error);
     }
@@ -79,50 +80,51 @@ pub(super) async fn run(
     let driven = loop {
         tokio::select! {
             driven = &mut driving => break driven,
-            () = shared.stop.cancelled(), if !halt.is_cancelled() => halt.cancel(),
+            () = inner.stop.cancelled(), if !halt.is_cancelled() => halt.cancel(),
         }
     };
-    shared.hands.leave(id).await;
+    inner.performer.end(id).await;
     if driven.is_ok() {
-        retention::sweep(engine, id, &shared.hands.options.scratch).await;
+        retention::sweep(engine, id, &inner.performer.options.scratch).await;
     }
     driven
 }
 
-/// The same in the background when its turn comes, unless it is driven or waits here.
-pub(super) fn drive(shared: &Arc<Shared>, id: &str, why: Why) {
-    if !shared.under_way.has(id) {
-        shared.queue.put(id, why);
+/// Queues a workflow to be driven in the background, unless it is active or queued.
+pub(super) fn drive(inner: &Arc<WorkflowsInner>, id: &str, why: Why) {
+    if !inner.active.has(id) {
+        inner.queue.push(id, why);
     }
-    begin(shared);
+    start_queued(inner);
 }
 
-/// Begins with those that wait, as far as there is room.
-fn begin(shared: &Arc<Shared>) {
-    while !shared.stop.is_cancelled()
-        && let Some(turn) = shared.queue.next()
+/// Starts queued workflows as long as there are free slots.
+fn start_queued(inner: &Arc<WorkflowsInner>) {
+    while !inner.stop.is_cancelled()
+        && let Some(slot) = inner.queue.take_next()
     {
-        let of = Arc::clone(shared);
-        let mut background = shared.background.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that have ended need not be remembered.
+        let of = Arc::clone(inner);
+        let mut background = inner.background.lock().unwrap_or_else(PoisonError::into_inner);
+        // Finished tasks need no handle any more.
         while background.try_join_next().is_some() {}
         background.spawn(async move {
             let never = CancellationToken::new();
-            if let Err(error) = run(&of, turn.id(), &never, (Until::Resting, turn.why())).await {
+            if let Err(error) = run(&of, slot.id(), &never, (DriveUntil::Resting, slot.why())).await
+            {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, id = turn.id(), "a workflow was not driven on");
+                tracing::warn!(error, id = slot.id(), "cannot drive a workflow");
             }
-            drop(turn);
-            begin(&of);
+            drop(slot);
+            start_queued(&of);
         });
     }
 }
 
-/// Tells the performer what it has to know of a workflow.
-async fn prepare(shared: &Shared, row: &FlowRow) -> Result<(), DriveError> {
-    let machine = shared.workflows.look(&row.id, None).await.map_err(drive_error)?;
+/// Gives the performer the workflow's caller, permissions and tools.
+async fn prepare(inner: &WorkflowsInner, row: &FlowRow) -> Result<(), DriveError> {
+    let machine = inner.workflows.look(&row.id, None).await.map_err(drive_error)?;
     let tools = walk::tools_of(&machine.dag().tasks);
-    shared.hands.enter(&row.id, &row.caller, machine.terms(), &tools).await;
+    inner.performer.begin(&row.id, &row.caller, machine.terms(), &tools).await;
     Ok(())
 }
 
@@ -136,38 +138,37 @@ fn drive_error(error: WorkflowError) -> DriveError {
     }
 }
 
-/// Whether somebody who lives has a workflow.
+/// Whether a live process drives a workflow.
 pub(super) fn is_held(row: &FlowRow, here: &ActiveIds) -> bool {
     let is_alive =
         is_owner_alive(&row.owner) || (is_owner_this_process(&row.owner) && here.has(&row.id));
     row.lease_until_ms > now_ms() && is_alive
 }
 
-/// Voids the claim of an owner who is gone. The fence decides between several that do so at once: one
-/// of them claims the workflow after it, the others find it taken.
-async fn free(engine: &SqliteWorkflowStore, row: &FlowRow) {
+/// Voids the claim of a dead owner. If several hosts do so at once, the fence lets one of them
+/// claim the workflow.
+async fn void_dead_claim(engine: &SqliteWorkflowStore, row: &FlowRow) {
     let is_gone = !row.owner.is_empty() && !is_owner_alive(&row.owner);
     if is_gone && row.lease_until_ms > now_ms() {
         let lease = Lease { flow_id: row.id.clone(), fence: row.fence };
-        // Somebody else was faster: the claim will tell.
+        // Another process was faster; the claim below will fail.
         let _ = engine.release(&lease, GiveBack::Failed).await;
     }
 }
 
-/// Whether a process that lives has a workflow, or looks after it while it rests. This one does not
-/// count.
+/// Whether a live process other than this one drives a workflow, or watches it while it rests.
 pub fn is_looked_after(row: &FlowRow) -> bool {
     let is_resting = row.lease_until_ms == 0 && needs_attention(row).is_none();
     is_owner_alive(&row.owner) && (is_resting || row.lease_until_ms > now_ms())
 }
 
-/// The status of a workflow that was made and has not begun.
+/// The status of a workflow that has not started.
 pub const QUEUED: &str = "queued";
 
-/// The status of a workflow that hosts leave alone until a person takes it up.
+/// The status of a workflow that hosts leave alone until a person resumes it.
 pub const NEEDS_ATTENTION: &str = "needs_attention";
 
-/// The status of a workflow, for those who look on.
+/// The status of a workflow as clients see it.
 pub fn status_of(row: &FlowRow) -> &str {
     if needs_attention(row).is_some() {
         NEEDS_ATTENTION
@@ -178,45 +179,46 @@ pub fn status_of(row: &FlowRow) -> &str {
     }
 }
 
-/// Why no host takes a workflow up by itself, if that is so: hosts died with it or could not go on,
-/// so many in a row, and it got no further. A person who asks for it is not kept from it.
+/// Why hosts leave a workflow alone, if they do: several in a row died or failed with it, and it
+/// made no progress. A person may still resume it.
 pub fn needs_attention(row: &FlowRow) -> Option<String> {
     let is_had = row.lease_until_ms > now_ms()
         && (is_owner_alive(&row.owner) || is_owner_this_process(&row.owner));
-    if row.vain < MOST_IN_VAIN || row.finished_ms.is_some() || is_had {
+    if row.vain < MAX_FAILED_RESUMES || row.finished_ms.is_some() || is_had {
         return None;
     }
     let (id, vain) = (&row.id, row.vain);
     Some(format!(
-        "{vain} hosts in a row ended or failed while they had it, and it got no further; look at what \
-         it does, then `belljar workflow resume {id}`, or first `belljar workflow command {id} abort`"
+        "{vain} hosts in a row ended or failed with this workflow, and it made no progress; check \
+         its tasks, then run `belljar workflow resume {id}`, or `belljar workflow command {id} \
+         abort` first"
     ))
 }
 
-/// How much is looked at.
+/// Which workflows are adopted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
-    /// What is due or has commands, and nobody has it.
+pub(super) enum AdoptionScope {
+    /// Workflows that are due or have commands, and that no process drives.
     Due,
-    /// Also whether those who have one still live.
+    /// Also workflows whose owner may be dead.
     Everything,
 }
 
-/// Drives what hosts have left behind, and what rests here and is due.
-pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
-    let engine = shared.workflows.store();
-    // What rests here is due by the time that its driver went by.
+/// Drives workflows of dead hosts, and due ones that rest here.
+pub(super) async fn adopt(inner: &Arc<WorkflowsInner>, look: AdoptionScope) {
+    let engine = inner.workflows.store();
+    // Timers of resting workflows follow the driver's clock.
     let now = SystemClock.now_ms();
-    // Those that need attention are looked at now and then, for it to be said.
-    let vain = if look == Look::Everything { u32::MAX } else { MOST_IN_VAIN };
+    // Workflows that need attention are included now and then, so that they are logged.
+    let vain = if look == AdoptionScope::Everything { u32::MAX } else { MAX_FAILED_RESUMES };
     let mut found = Vec::new();
-    for vain in BTreeSet::from([MOST_IN_VAIN, vain]) {
+    for vain in BTreeSet::from([MAX_FAILED_RESUMES, vain]) {
         let but = LeftAlone { stopped: Some(PERSON.to_owned()), vain };
         found.extend(engine.abandoned(now, but, MOST).await.unwrap_or_default());
     }
     let statuses = match look {
-        Look::Due => [].as_slice(),
-        Look::Everything => ["running", "stopping", "rolling_back"].as_slice(),
+        AdoptionScope::Due => [].as_slice(),
+        AdoptionScope::Everything => ["running", "stopping", "rolling_back"].as_slice(),
     };
     for status in statuses {
         let filter = Filter { status: Some((*status).to_owned()), ..Filter::default() };
@@ -224,24 +226,24 @@ pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
         rows.retain(|row| row.lease_until_ms > now_ms() && !is_owner_this_process(&row.owner));
         found.extend(rows);
     }
-    let stale = shared.neglected.stale(&found);
+    let stale = inner.neglected.stale(&found);
     for row in found.iter().filter(|row| !is_owner_alive(&row.owner) || stale.contains(&row.id)) {
         match needs_attention(row) {
-            None => drive(shared, &row.id, Why::Found),
-            Some(reason) => leave_alone(shared, row, &reason),
+            None => drive(inner, &row.id, Why::Found),
+            Some(reason) => log_left_alone(inner, row, &reason),
         }
     }
 }
 
-/// Workflows that somebody should be at, as they were when that was first seen.
+/// Workflows that an owner should be driving, as they were when first seen.
 ///
-/// An owner that lives and does nothing is frozen. That is told by what it leaves undone while this
-/// host looks on, not by comparing times: clocks of hosts differ after one of them was set.
+/// An owner that lives but does nothing is frozen. This host detects it by unchanged records while
+/// it watches, not by comparing times: the clocks of hosts may differ.
 #[derive(Debug, Default)]
-pub(super) struct Neglected(Mutex<BTreeMap<String, (FlowRow, Instant)>>);
+pub(super) struct StallDetector(Mutex<BTreeMap<String, (FlowRow, Instant)>>);
 
-impl Neglected {
-    /// Those of these workflows that were the same for too long. Others are not remembered.
+impl StallDetector {
+    /// The workflows that have not changed for too long. All others are forgotten.
     fn stale(&self, found: &[FlowRow]) -> BTreeSet<String> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *seen);
@@ -258,10 +260,10 @@ impl Neglected {
     }
 }
 
-/// Says once why nobody takes a workflow up.
-fn leave_alone(shared: &Shared, row: &FlowRow, reason: &str) {
-    let mut told = shared.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
+/// Logs once why hosts leave a workflow alone.
+fn log_left_alone(inner: &WorkflowsInner, row: &FlowRow, reason: &str) {
+    let mut told = inner.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
     if told.insert((row.id.clone(), row.fence)) {
-        tracing::error!(id = row.id, reason, "a workflow is left alone");
+        tracing::error!(id = row.id, reason, "hosts leave a workflow alone");
     }
 }

@@ -1,66 +1,67 @@
-//! Why something could not be done with a workflow.
+//! Errors of workflow operations.
 
 use std::{io, path::PathBuf};
 
 use belljar_workflow::{DagFaults, WorkflowError, WorkflowStoreError};
 use thiserror::Error;
 
-/// Why something could not be done with a workflow. Nothing was changed.
+/// Why a workflow operation failed. Nothing was changed.
 #[derive(Debug, Error)]
-pub enum FlowsError {
-    /// There is nowhere to keep workflows.
-    #[error("this project has no store for workflows")]
+pub enum ProjectWorkflowError {
+    /// The project has no store.
+    #[error("this project has no store")]
     NoStore,
-    /// It is not well formed.
+    /// The workflow has faults.
     #[error("{0}")]
     Faulty(#[source] DagFaults),
-    /// It has code, and the operator has not allowed any.
+    /// The workflow contains code, which the operator has not allowed.
     #[error(
-        "task {task} runs code, and code execution is off here: the operator turns it on when a workflow \
-         is made, with `--enable-code-execution` or `enable_code_execution` in `[workflows]`"
+        "task {task} runs code, but code execution is off: the operator enables it when a \
+         workflow is created, with `--enable-code-execution` or `enable_code_execution` in \
+         `[workflows]`"
     )]
     CodeOff {
         /// The first task with code.
         task: String,
     },
-    /// It has code in bash, and the operator has not allowed that.
+    /// The workflow contains bash, which the operator has not allowed.
     #[error(
-        "task {task} runs bash, and the shell is off here: the operator turns it on when a workflow is \
-         made, with `--enable-shell` or `enable_shell` in `[workflows]`"
+        "task {task} runs bash, but the shell is off: the operator enables it when a workflow is \
+         created, with `--enable-shell` or `enable_shell` in `[workflows]`"
     )]
     ShellOff {
         /// The first task with bash.
         task: String,
     },
-    /// An id is letters, digits, `_`, `-` and `.`.
-    #[error("`{0}` is no id: letters, digits, `_`, `-` and `.`, at most 100, make one")]
+    /// An id consists of letters, digits, `_`, `-` and `.`.
+    #[error("invalid workflow id `{0}`: use at most 100 letters, digits, `_`, `-` and `.`")]
     BadId(String),
-    /// There is no such workflow.
+    /// No workflow has this id.
     #[error("there is no workflow {0}")]
     Unknown(String),
-    /// There is such a workflow already.
+    /// A workflow with this id exists.
     #[error("workflow {0} exists already")]
     Exists(String),
-    /// Too many wait for their turn.
-    #[error("{waiting} workflows wait for their turn already")]
+    /// The queue is full.
+    #[error("the queue is full: {waiting} workflows are waiting")]
     Busy {
-        /// How many.
+        /// Number of waiting workflows.
         waiting: usize,
     },
-    /// Files could not be read or written.
+    /// Files cannot be read or written.
     #[error("{}: {source}", path.display())]
     Files {
-        /// Where.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// What is kept of it cannot be had.
+    /// The stored workflow cannot be read or written.
     #[error(transparent)]
     Workflow(WorkflowError),
 }
 
-impl From<WorkflowError> for FlowsError {
+impl From<WorkflowError> for ProjectWorkflowError {
     fn from(error: WorkflowError) -> Self {
         match error {
             WorkflowError::Faulty(faults) => Self::Faulty(faults),
@@ -73,11 +74,10 @@ impl From<WorkflowError> for FlowsError {
     }
 }
 
-/// Refuses what cannot be the id of a workflow: ids become parts of names of files and of what is
-/// typed.
-pub fn check_flow_id(id: &str) -> Result<(), FlowsError> {
+/// Refuses an invalid workflow id: ids become parts of file names and command lines.
+pub fn check_workflow_id(id: &str) -> Result<(), ProjectWorkflowError> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
     let is_good =
         (1..=100).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with(['.', '-']);
-    if is_good { Ok(()) } else { Err(FlowsError::BadId(id.chars().take(120).collect())) }
+    if is_good { Ok(()) } else { Err(ProjectWorkflowError::BadId(id.chars().take(120).collect())) }
 }

@@ -1,4 +1,4 @@
-//! The files of a workflow: laid out for a code task, collected after it, brought in and out.
+//! The files of a workflow: written for a code task, collected after it, imported and exported.
 
 use std::{
     collections::BTreeMap, collections::BTreeSet, ffi::OsStr, fs, io,
@@ -18,19 +18,23 @@ use belljar_workflow::{
     WorkflowStore as _,
 };
 
-use super::{Exported, FlowsError, performer::Hands, tree::There, tree::Tree};
+use super::{
+    ExportReport, ProjectWorkflowError, directory::DirectoryEntry, directory::WorkflowDirectory,
+    performer::TaskPerformer,
+};
 use crate::now_ms;
 
-/// What the names of all files, and where links lead, may take together: they are part of the state.
+/// Largest total size of file names and link targets, which are part of the state.
 const MAX_TEXT_BYTES: usize = 4 << 20;
-/// The event of a run that tells what it changed in the files of its workflow.
+/// Event of a run: the changes that it made to the workflow's files.
 const COLLECTED: &str = "files_collected";
 
-/// Changes of files.
+/// Changed files by path; `None` is a deletion.
 type Delta = BTreeMap<String, Option<FileEntry>>;
 
-impl Hands {
-    /// Makes the directory a code task works on. One whose run has ended is left as the run left it.
+impl TaskPerformer {
+    /// Creates the directory of a code task. If the run has ended, the directory stays as the run
+    /// left it.
     pub(super) async fn lay_out(
         &self,
         job: &Job,
@@ -38,39 +42,39 @@ impl Hands {
         begun: Option<&RunRecord>,
     ) -> Result<Option<PathBuf>, TaskFailure> {
         let Some(files) = &job.files else { return Ok(None) };
-        // A run that goes on finds its files where they were.
+        // A resumed run finds its files where they were.
         let directory = begun.and_then(workspace_of);
         let directory = directory.unwrap_or_else(|| self.options.scratch.join(run));
         let root = directory.parent().unwrap_or(&directory).to_owned();
         let has_ended = begun.is_some_and(|record| record.result_json.is_some());
         let failed = |error: io::Error| {
-            TaskFailure::new("files.failed", format!("the files could not be laid out: {error}"))
+            TaskFailure::new("files.failed", format!("cannot write the task's files: {error}"))
         };
-        private(&root).map_err(failed)?;
+        create_private(&root).map_err(failed)?;
         if has_ended {
             return Ok(Some(directory));
         }
         let _ = fs::remove_dir_all(&directory);
         fs::DirBuilder::new().mode(0o700).create(&directory).map_err(failed)?;
-        let tree = Tree::open(&directory).map_err(failed)?;
+        let tree = WorkflowDirectory::open(&directory).map_err(failed)?;
         self.write_all(&tree, files).await.map_err(failed)?;
         Ok(Some(directory))
     }
 
-    /// Links last: nothing is written through them.
-    async fn write_all(&self, tree: &Tree, files: &WorkflowFiles) -> io::Result<()> {
+    /// Links come last, so that nothing is written through them.
+    async fn write_all(&self, tree: &WorkflowDirectory, files: &WorkflowFiles) -> io::Result<()> {
         for (path, entry) in files {
             match entry {
                 FileEntry::File { blob, mode } => {
                     tree.write(path, &self.blob(blob).await?, *mode)?
                 }
-                FileEntry::Directory { mode } => tree.directory(path, *mode)?,
+                FileEntry::Directory { mode } => tree.create_directory(path, *mode)?,
                 FileEntry::Link { .. } => {}
             }
         }
         for (path, entry) in files {
             if let FileEntry::Link { to } = entry {
-                tree.link(path, to)?;
+                tree.create_link(path, to)?;
             }
         }
         Ok(())
@@ -81,9 +85,8 @@ impl Hands {
         found.ok_or_else(|| io::Error::other(format!("there is no blob {id}")))
     }
 
-    /// What a code task changed, put beside its outcome. Of one that failed nothing is taken. The
-    /// directory goes only when its changes are durable: whoever performs the task again, because the
-    /// outcome was not, finds them with its run.
+    /// Adds a task's file changes to its outcome; a failed task changes nothing. The directory is
+    /// removed only after the changes are durable: a repeated attempt finds them with its run.
     pub(super) async fn collect(
         &self,
         (flow, run): (&str, &str),
@@ -95,7 +98,7 @@ impl Hands {
             match self.collected(flow, run, directory, before).await {
                 Ok(delta) => outcome.files = delta,
                 Err(error) => {
-                    let message = format!("its files could not be collected: {error}");
+                    let message = format!("cannot collect the task's files: {error}");
                     let failure = TaskFailure::new("files.failed", message);
                     outcome = TaskOutcome {
                         read_only: outcome.read_only,
@@ -132,7 +135,7 @@ impl Hands {
         directory: &Path,
         before: &WorkflowFiles,
     ) -> io::Result<Delta> {
-        let tree = Tree::open(directory)?;
+        let tree = WorkflowDirectory::open(directory)?;
         let mut delta = Delta::new();
         let now = self.manifest(&tree, &|_| false, Some(flow)).await?;
         for path in before.keys().filter(|path| !now.contains_key(*path)) {
@@ -146,10 +149,11 @@ impl Hands {
         Ok(delta)
     }
 
-    /// What is in a directory; the contents are kept, with a workflow if there is one already.
+    /// The entries of a directory. File contents are stored as blobs, of the workflow if it exists
+    /// already.
     async fn manifest(
         &self,
-        tree: &Tree,
+        tree: &WorkflowDirectory,
         skip: &(dyn Fn(&Path) -> bool + Send + Sync),
         flow: Option<&str>,
     ) -> io::Result<WorkflowFiles> {
@@ -159,19 +163,19 @@ impl Hands {
         let (mut room, mut text) = (limits.disk, MAX_TEXT_BYTES);
         let mut files = WorkflowFiles::new();
         for (path, there) in found {
-            let target = if let There::Link { to } = &there { to.len() } else { 0 };
+            let target = if let DirectoryEntry::Link { to } = &there { to.len() } else { 0 };
             text = text.checked_sub(path.len() + target).ok_or_else(|| {
-                io::Error::other(format!("their names are longer than {MAX_TEXT_BYTES} bytes"))
+                io::Error::other(format!("the file names together exceed {MAX_TEXT_BYTES} bytes"))
             })?;
             let entry = match there {
-                There::Link { to } => FileEntry::Link { to },
-                There::Directory { mode, is_empty: true } => FileEntry::Directory { mode },
-                There::Directory { is_empty: false, .. } => continue,
-                There::File { mode, bytes } => {
+                DirectoryEntry::Link { to } => FileEntry::Link { to },
+                DirectoryEntry::Directory { mode, is_empty: true } => FileEntry::Directory { mode },
+                DirectoryEntry::Directory { is_empty: false, .. } => continue,
+                DirectoryEntry::File { mode, bytes } => {
                     room = room.checked_sub(bytes).ok_or_else(|| {
-                        io::Error::other(format!("there are more than {} bytes", limits.disk))
+                        io::Error::other(format!("the files together exceed {} bytes", limits.disk))
                     })?;
-                    let blob = self.put(flow, tree.read(&path)?).await?;
+                    let blob = self.store_blob(flow, tree.read(&path)?).await?;
                     FileEntry::File { blob, mode }
                 }
             };
@@ -180,7 +184,7 @@ impl Hands {
         Ok(files)
     }
 
-    async fn put(&self, flow: Option<&str>, bytes: Vec<u8>) -> io::Result<String> {
+    async fn store_blob(&self, flow: Option<&str>, bytes: Vec<u8>) -> io::Result<String> {
         match flow {
             Some(flow) => {
                 self.engine.put_blob(flow, bytes, now_ms()).await.map_err(io::Error::other)
@@ -193,18 +197,25 @@ impl Hands {
         }
     }
 
-    /// The files of a directory, but for what is the host's own there.
-    pub(super) async fn import(&self, path: &Path) -> Result<WorkflowFiles, FlowsError> {
-        let failed = |source| FlowsError::Files { path: path.to_owned(), source };
-        let tree = Tree::open(path).map_err(failed)?;
+    /// Reads the files of a directory, except hidden ones.
+    pub(super) async fn import_files(
+        &self,
+        path: &Path,
+    ) -> Result<WorkflowFiles, ProjectWorkflowError> {
+        let failed = |source| ProjectWorkflowError::Files { path: path.to_owned(), source };
+        let tree = WorkflowDirectory::open(path).map_err(failed)?;
         let hidden = self.options.hidden.clone();
         let root = path.to_owned();
-        let skip = move |below: &Path| hidden.is(&root, below);
+        let skip = move |below: &Path| hidden.covers(&root, below);
         self.manifest(&tree, &skip, None).await.map_err(failed)
     }
 
-    /// Keeps blobs for as long as a workflow.
-    pub(super) async fn keep(&self, flow: &str, blobs: Vec<String>) -> Result<(), FlowsError> {
+    /// Keeps blobs for as long as a workflow exists.
+    pub(super) async fn retain_blobs(
+        &self,
+        flow: &str,
+        blobs: Vec<String>,
+    ) -> Result<(), ProjectWorkflowError> {
         for id in blobs {
             let Some(bytes) = self.engine.blob(&id).await.map_err(WorkflowError::from)? else {
                 continue;
@@ -214,33 +225,34 @@ impl Hands {
         Ok(())
     }
 
-    /// Brings what changed between two versions of the files to a directory. What is not there as it
-    /// was in the first is left alone, and told.
-    pub(super) async fn export(
+    /// Writes the changes between two versions to a directory. A file that no longer matches the
+    /// first version is refused.
+    pub(super) async fn export_files(
         &self,
         versions: Versions<'_>,
         to: &Path,
         executable: &CommitExecutable,
-    ) -> Result<Exported, FlowsError> {
+    ) -> Result<ExportReport, ProjectWorkflowError> {
         let Versions { before, after } = versions;
-        let executed = Executed { repositories: repositories(after), released: executable };
-        let tree =
-            Tree::open(to).map_err(|source| FlowsError::Files { path: to.to_owned(), source })?;
-        let mut exported = Exported::default();
+        let executable_files =
+            ExecutableFiles { repositories: repositories(after), released: executable };
+        let tree = WorkflowDirectory::open(to)
+            .map_err(|source| ProjectWorkflowError::Files { path: to.to_owned(), source })?;
+        let mut exported = ExportReport::default();
         let gone = before.keys().filter(|path| !after.contains_key(*path));
         let changed = after.iter().filter(|(path, entry)| before.get(*path) != Some(entry));
         let all = gone.map(|path| (path, None)).chain(changed.map(|(path, e)| (path, Some(e))));
         for (path, entry) in all {
-            if let Some(name) = executed.by(path) {
+            if let Some(name) = executable_files.listed_as(path) {
                 exported.withheld.push((path.clone(), WithheldReason::Executed(name).to_string()));
                 continue;
             }
-            let done = match self.options.hidden.is(to, Path::new(path)) {
-                true => Err(io::Error::other("it is the host's own")),
+            let done = match self.options.hidden.covers(to, Path::new(path)) {
+                true => Err(io::Error::other("the path belongs to the host")),
                 false if entry.is_some_and(|entry| leads_astray(after, path, entry)) => {
-                    Err(io::Error::other("it is a link that leads out"))
+                    Err(io::Error::other("the link leads out of the directory"))
                 }
-                false => self.bring(&tree, path, before.get(path), entry).await,
+                false => self.write_entry(&tree, path, before.get(path), entry).await,
             };
             match done {
                 Ok(()) => exported.written.push(path.clone()),
@@ -250,37 +262,39 @@ impl Hands {
         Ok(exported)
     }
 
-    async fn bring(
+    async fn write_entry(
         &self,
-        tree: &Tree,
+        tree: &WorkflowDirectory,
         path: &str,
         before: Option<&FileEntry>,
         entry: Option<&FileEntry>,
     ) -> io::Result<()> {
         if !self.is_as_before(tree, path, before).await? {
-            return Err(io::Error::other("it was changed meanwhile"));
+            return Err(io::Error::other("the file was changed in the meantime"));
         }
         match entry {
             None => tree.remove(path),
             Some(FileEntry::File { blob, mode }) => {
                 tree.write(path, &self.blob(blob).await?, *mode)
             }
-            Some(FileEntry::Directory { mode }) => tree.directory(path, *mode),
-            Some(FileEntry::Link { to }) => tree.link(path, to),
+            Some(FileEntry::Directory { mode }) => tree.create_directory(path, *mode),
+            Some(FileEntry::Link { to }) => tree.create_link(path, to),
         }
     }
 
     async fn is_as_before(
         &self,
-        tree: &Tree,
+        tree: &WorkflowDirectory,
         path: &str,
         before: Option<&FileEntry>,
     ) -> io::Result<bool> {
-        Ok(match (tree.look(path)?, before) {
+        Ok(match (tree.entry(path)?, before) {
             (None, None | Some(FileEntry::Directory { .. })) => true,
-            (Some(There::Directory { .. }), None | Some(FileEntry::Directory { .. })) => true,
-            (Some(There::Link { to }), Some(FileEntry::Link { to: was })) => to == *was,
-            (Some(There::File { .. }), Some(FileEntry::File { blob, .. })) => {
+            (Some(DirectoryEntry::Directory { .. }), None | Some(FileEntry::Directory { .. })) => {
+                true
+            }
+            (Some(DirectoryEntry::Link { to }), Some(FileEntry::Link { to: was })) => to == *was,
+            (Some(DirectoryEntry::File { .. }), Some(FileEntry::File { blob, .. })) => {
                 tree.read(path)? == self.blob(blob).await?
             }
             (Some(_) | None, _) => false,
@@ -288,13 +302,13 @@ impl Hands {
     }
 }
 
-/// The directory a run was begun with.
+/// The directory that a run was started with.
 fn workspace_of(record: &RunRecord) -> Option<PathBuf> {
     let request: serde_json::Value = serde_json::from_str(&record.request_json).ok()?;
     Some(PathBuf::from(request.get("workspace")?.get(0)?.as_str()?))
 }
 
-/// The blobs of files.
+/// The blobs of all files.
 pub(super) fn blobs(files: &WorkflowFiles) -> Vec<String> {
     let blobs = files.values().filter_map(|entry| match entry {
         FileEntry::File { blob, .. } => Some(blob.clone()),
@@ -303,8 +317,8 @@ pub(super) fn blobs(files: &WorkflowFiles) -> Vec<String> {
     blobs.collect()
 }
 
-/// Whether an entry is a link that could lead out of the directory it is brought to: by itself, or
-/// through another link on its way.
+/// Whether an entry is a link that could lead out of the directory, by itself or through another
+/// link.
 fn leads_astray(files: &WorkflowFiles, path: &str, entry: &FileEntry) -> bool {
     let FileEntry::Link { to } = entry else { return false };
     if to.starts_with('/') {
@@ -327,33 +341,32 @@ fn leads_astray(files: &WorkflowFiles, path: &str, entry: &FileEntry) -> bool {
     false
 }
 
-/// Makes a directory for its owner only. One that somebody else has made is refused: they could have
-/// put anything there.
-fn private(path: &Path) -> io::Result<()> {
+/// Creates a directory for its owner only. A directory that another user could write to is refused.
+fn create_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     match is_private_directory(path) {
         true => Ok(()),
-        false => Err(io::Error::other(format!("{} is not ours alone", path.display()))),
+        false => Err(io::Error::other(format!("other users can access {}", path.display()))),
     }
 }
 
-/// The files of a workflow when it began, and now.
+/// The files of a workflow when it started, and now.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Versions<'a> {
     pub(super) before: &'a WorkflowFiles,
     pub(super) after: &'a WorkflowFiles,
 }
 
-/// What of a workflow's files the host would execute, and what of it was released.
-struct Executed<'a> {
-    /// Directories that are repositories of git, whatever their names are.
+/// Decides which files the host would execute, and which of them may be written.
+struct ExecutableFiles<'a> {
+    /// Directories that are git repositories, whatever their names.
     repositories: Vec<PathBuf>,
     released: &'a CommitExecutable,
 }
 
-impl Executed<'_> {
-    /// What a path is listed as that is only brought on request.
-    fn by(&self, path: &str) -> Option<&'static str> {
+impl ExecutableFiles<'_> {
+    /// The listed name of a path that is only written on request.
+    fn listed_as(&self, path: &str) -> Option<&'static str> {
         let path = Path::new(path);
         let in_repository = || self.repositories.iter().any(|root| path.starts_with(root));
         let name = executed_in(path).or_else(|| in_repository().then_some(GIT));
@@ -361,7 +374,7 @@ impl Executed<'_> {
     }
 }
 
-/// Directories that git takes for repositories by what is in them.
+/// Directories that git accepts as repositories because of their contents.
 fn repositories(files: &WorkflowFiles) -> Vec<PathBuf> {
     let mut entries: BTreeMap<&Path, BTreeSet<&OsStr>> = BTreeMap::new();
     for path in files.keys().flat_map(|path| Path::new(path).ancestors()) {
@@ -375,17 +388,17 @@ fn repositories(files: &WorkflowFiles) -> Vec<PathBuf> {
     entries.into_iter().filter(|(_, names)| is_one(names)).map(|(root, _)| root.into()).collect()
 }
 
-/// Paths of the host that no workflow begins with and none brings.
+/// Paths of the host that no workflow may read in or write out.
 #[derive(Debug, Clone, Default)]
-pub struct Hidden {
-    /// Names, wherever they are.
+pub struct HiddenPaths {
+    /// Names, in any directory.
     pub names: Vec<String>,
-    /// Paths from the root.
+    /// Absolute paths.
     pub paths: Vec<PathBuf>,
 }
 
-impl Hidden {
-    fn is(&self, root: &Path, below: &Path) -> bool {
+impl HiddenPaths {
+    fn covers(&self, root: &Path, below: &Path) -> bool {
         let named = below.iter().any(|part| self.names.iter().any(|name| is_same(part, name)));
         named || self.paths.iter().any(|path| root.join(below).starts_with(path))
     }
@@ -406,15 +419,26 @@ mod tests {
                 .collect();
         assert_eq!(repositories(&files), ["a", "c/d", "e"].map(PathBuf::from));
         let withheld = CommitExecutable::default();
-        let executed = Executed { repositories: repositories(&files), released: &withheld };
-        assert_eq!((executed.by("a/config"), executed.by("b/HEAD")), (Some(GIT), None));
-        assert_eq!(executed.by("c/.Envrc"), Some(".envrc"));
-        assert_eq!((executed.by("c/d/Head"), executed.by("c/x")), (Some(GIT), None));
-        assert_eq!(executed.by("b/config.worktree"), Some(GIT));
+        let executable_files =
+            ExecutableFiles { repositories: repositories(&files), released: &withheld };
+        assert_eq!(
+            (executable_files.listed_as("a/config"), executable_files.listed_as("b/HEAD")),
+            (Some(GIT), None)
+        );
+        assert_eq!(executable_files.listed_as("c/.Envrc"), Some(".envrc"));
+        assert_eq!(
+            (executable_files.listed_as("c/d/Head"), executable_files.listed_as("c/x")),
+            (Some(GIT), None)
+        );
+        assert_eq!(executable_files.listed_as("b/config.worktree"), Some(GIT));
         let released = CommitExecutable::Names(vec![GIT.to_owned()]);
-        let executed = Executed { repositories: repositories(&files), released: &released };
-        assert_eq!((executed.by("a/config"), executed.by("x/.git/config")), (None, None));
-        assert_eq!(executed.by(".envrc"), Some(".envrc"));
+        let executable_files =
+            ExecutableFiles { repositories: repositories(&files), released: &released };
+        assert_eq!(
+            (executable_files.listed_as("a/config"), executable_files.listed_as("x/.git/config")),
+            (None, None)
+        );
+        assert_eq!(executable_files.listed_as(".envrc"), Some(".envrc"));
     }
 
     #[test]

@@ -1,17 +1,17 @@
-//! The body of an agent's node: code that finds the keys of its context as names.
+//! The body of an agent's node: its code sees the keys of its context as variables.
 
 use belljar_contract::Language;
 use belljar_workflow::{Code, ResultShape};
 
 use super::code::language;
 
-/// The words and signs that Python wants at the beginning of a line.
+/// Words and signs that must start a line in Python.
 const FIRST: [&str; 12] =
     ["def", "class", "if", "for", "while", "with", "try", "async", "match", "from", "#", "@"];
 
-/// The code as it runs; the call is known to the worker, which adds what the code changes in `state` to
-/// what it gives. What makes names of the keys is on the code's own first line, so that errors
-/// name the lines their author sees; where nothing can stand before it there, it is a line of its own.
+/// The code as it runs. The worker knows the inserted call and adds changes of `state` to the
+/// result. The call is inserted in the first line, so that line numbers in errors match the source;
+/// where Python does not allow that, it gets a line of its own.
 pub(super) fn wrapped(code: &Code, language: Language) -> String {
     let before = match (code.shape, language) {
         (ResultShape::Node, Language::Python) => "__belljar_node__()",
@@ -28,7 +28,7 @@ pub(super) fn wrapped(code: &Code, language: Language) -> String {
     format!("{}{before}{between}{body}", "\n".repeat(lines))
 }
 
-/// Whether its lines are one further down than they were written.
+/// Whether the inserted call shifts the source by one line.
 pub(super) fn is_shifted(code: &Code) -> bool {
     let is_python = language(&code.language) == Some(Language::Python);
     let body = code.code.trim_start();

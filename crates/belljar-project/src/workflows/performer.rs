@@ -1,4 +1,4 @@
-//! What performs the tasks of workflows: tools over the bridge, code in cells, sessions.
+//! Performs the tasks of workflows: tool calls, code in cells, sessions.
 
 use std::{
     collections::BTreeSet, collections::HashMap, sync::Arc, sync::Mutex, sync::PoisonError,
@@ -14,86 +14,89 @@ use belljar_workflow::{
 };
 use serde_json::Value;
 
-use super::{FlowOptions, FlowTerms, known::Found, known::Known, sandboxes::OwnSandbox, walk};
+use super::{
+    WorkflowOptions, WorkflowPermissions, sandboxes::WorkflowSandbox, tool_facts::LookupResults,
+    tool_facts::ToolFactCache, walk,
+};
 use crate::{Executor, SessionRegistry};
 
-/// Performs tasks.
+/// Performs the tasks of all workflows that this host drives.
 #[derive(Debug)]
-pub(super) struct Hands {
+pub(super) struct TaskPerformer {
     pub(super) executor: Executor,
     pub(super) sessions: SessionRegistry,
-    pub(super) options: FlowOptions,
+    pub(super) options: WorkflowOptions,
     pub(super) engine: Arc<SqliteWorkflowStore>,
-    pub(super) known: Known,
-    /// The workflows that are driven here.
-    flows: Mutex<HashMap<String, Arc<Driven>>>,
+    pub(super) tool_facts: ToolFactCache,
+    /// The workflows that this host drives.
+    workflows: Mutex<HashMap<String, Arc<DrivenWorkflow>>>,
 }
 
-/// What is known of a workflow that is driven here.
+/// Data about a workflow that this host drives.
 #[derive(Debug, Default)]
-pub(super) struct Driven {
-    /// Who asked for it.
+pub(super) struct DrivenWorkflow {
+    /// Recorded in audit rows and approvals.
     pub(super) caller: String,
-    /// What it may do.
-    pub(super) terms: FlowTerms,
-    /// Its sessions.
-    pub(super) sandboxes: Mutex<Vec<OwnSandbox>>,
+    /// What its code may do.
+    pub(super) permissions: WorkflowPermissions,
+    /// Sessions that its tasks have created.
+    pub(super) sandboxes: Mutex<Vec<WorkflowSandbox>>,
 }
 
-impl Hands {
+impl TaskPerformer {
     pub(super) fn new(
         executor: Executor,
         sessions: SessionRegistry,
-        options: FlowOptions,
+        options: WorkflowOptions,
         engine: Arc<SqliteWorkflowStore>,
     ) -> Self {
-        let (known, flows) = (Known::default(), Mutex::default());
-        Self { executor, sessions, options, engine, known, flows }
+        let (tool_facts, workflows) = (ToolFactCache::default(), Mutex::default());
+        Self { executor, sessions, options, engine, tool_facts, workflows }
     }
 
-    /// A workflow is going to be driven here.
-    pub(super) async fn enter(
+    /// Prepares for driving a workflow.
+    pub(super) async fn begin(
         &self,
         flow: &str,
         caller: &str,
         terms: &Value,
         tools: &BTreeSet<String>,
     ) {
-        let driven = Driven {
+        let driven = DrivenWorkflow {
             caller: caller.to_owned(),
-            terms: FlowTerms::of(terms),
+            permissions: WorkflowPermissions::of(terms),
             sandboxes: Mutex::default(),
         };
         self.look_up(tools).await;
-        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        flows.insert(flow.to_owned(), Arc::new(driven));
+        let mut workflows = self.workflows.lock().unwrap_or_else(PoisonError::into_inner);
+        workflows.insert(flow.to_owned(), Arc::new(driven));
     }
 
-    /// It is driven here no more. Its sessions end: who drives it next could not use them.
-    pub(super) async fn leave(&self, flow: &str) {
-        let gone = self.flows.lock().unwrap_or_else(PoisonError::into_inner).remove(flow);
+    /// Forgets a workflow. Its sessions end: the next host could not use them.
+    pub(super) async fn end(&self, flow: &str) {
+        let gone = self.workflows.lock().unwrap_or_else(PoisonError::into_inner).remove(flow);
         if let Some(driven) = gone {
             self.end_sandboxes(&driven).await;
         }
     }
 
-    pub(super) fn driven(&self, flow: &str) -> Arc<Driven> {
-        let flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        flows.get(flow).cloned().unwrap_or_default()
+    pub(super) fn workflow(&self, flow: &str) -> Arc<DrivenWorkflow> {
+        let workflows = self.workflows.lock().unwrap_or_else(PoisonError::into_inner);
+        workflows.get(flow).cloned().unwrap_or_default()
     }
 
-    /// Looks up tools, and says which there are not.
-    pub(super) async fn look_up(&self, names: &BTreeSet<String>) -> Found {
+    /// Looks up tools and returns which exist.
+    pub(super) async fn look_up(&self, names: &BTreeSet<String>) -> LookupResults {
         match self.executor.bridge() {
-            Some(bridge) => self.known.learn(bridge, names).await,
+            Some(bridge) => self.tool_facts.look_up(bridge, names).await,
             None => names.iter().map(|name| (name.clone(), Err(Vec::new()))).collect(),
         }
     }
 
     async fn perform_work(&self, job: &Job) -> TaskOutcome {
-        let driven = self.driven(&job.flow);
+        let driven = self.workflow(&job.flow);
         if let Some(language) = language_of(&job.start.work)
-            && !(driven.terms.code && driven.terms.allows(language))
+            && !(driven.permissions.code && driven.permissions.allows(language))
         {
             return TaskOutcome::failed(code_is_off());
         }
@@ -107,15 +110,15 @@ impl Hands {
         }
     }
 
-    /// Counts a run of a workflow among all others.
+    /// Adds a run of a workflow to the metrics.
     pub(super) fn measure(&self, job: &Job, result: &RunResult, took: Duration) {
         if let Some(meter) = self.executor.meter() {
             meter.ran(result, took, &job.flow);
         }
     }
 
-    /// Looks up the tools that a command brings.
-    pub(super) async fn expect(&self, command: &WorkflowCommand) {
+    /// Looks up the tools that a command adds.
+    pub(super) async fn look_up_tools_of(&self, command: &WorkflowCommand) {
         if let WorkflowCommand::InjectTasks { tasks } | WorkflowCommand::Replan { tasks, .. } =
             command
         {
@@ -124,7 +127,7 @@ impl Hands {
     }
 }
 
-impl Performer for Hands {
+impl Performer for TaskPerformer {
     async fn perform(&self, job: Job) -> TaskOutcome {
         let began = Instant::now();
         let outcome = self.perform_work(&job).await;
@@ -160,16 +163,16 @@ impl Performer for Hands {
     }
 
     fn keeps(&self, flow: &str) -> bool {
-        !self.driven(flow).owned().is_empty()
+        !self.workflow(flow).live_sandboxes().is_empty()
     }
 
     fn is_repeatable(&self, start: &TaskStart) -> bool {
         match &start.work {
-            // One that may wait for a person has a journal of its own.
+            // A call that may wait for a person has its own journal.
             TaskWork::McpTool(call) => {
-                self.known.get(&call.tool).is_some_and(|fact| fact.repeatable || fact.may_ask)
+                self.tool_facts.get(&call.tool).is_some_and(|fact| fact.repeatable || fact.may_ask)
             }
-            // A run has a journal of its own; a session is gone, which is then told.
+            // A run has its own journal. A lost session is reported by the task.
             TaskWork::CodeExecution(_) => true,
             TaskWork::Sandbox { action } => match action {
                 SandboxAction::Create { .. }
@@ -190,7 +193,7 @@ fn kind(work: &TaskWork) -> &'static str {
     }
 }
 
-/// The language of work that is code, if it says one.
+/// The language of a task with code.
 fn language_of(work: &TaskWork) -> Option<&str> {
     match work {
         TaskWork::McpTool(_) => None,
@@ -201,18 +204,25 @@ fn language_of(work: &TaskWork) -> Option<&str> {
 }
 
 fn code_is_off() -> TaskFailure {
-    let message = "code execution was not enabled when this workflow was made";
+    let message = "code execution was not enabled when this workflow was created";
     TaskFailure { lasting: true, ..TaskFailure::new("code.off", message) }
 }
 
-/// A failure that another attempt would not change.
+/// The outcome of a failure that a retry would not change.
 pub(super) fn lasting(code: &str, message: impl Into<String>) -> TaskOutcome {
     let failure = TaskFailure { lasting: true, ..TaskFailure::new(code, message) };
     TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) }
 }
 
-/// The outcome of what was stopped.
+/// The outcome of a cancelled task.
 pub(super) fn cancelled(may_have_acted: bool) -> TaskOutcome {
-    let failure = TaskFailure { may_have_acted, ..TaskFailure::new("cancelled", "it was stopped") };
+    let failure = TaskFailure {
+        may_have_acted,
+        ..TaskFailure::new(
+            "cancelled",
+            "the task was \
+                                                                                 stopped",
+        )
+    };
     TaskOutcome { read_only: !may_have_acted, ..TaskOutcome::failed(failure) }
 }

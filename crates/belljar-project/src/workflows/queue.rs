@@ -1,6 +1,6 @@
-//! Whose turn it is: so many workflows are driven in the background at once, the others wait in order.
+//! The queue of workflows: a limited number runs in the background, the others wait in order.
 //!
-//! Nothing is lost with the queue: what waits is in the store, and due.
+//! A lost queue loses nothing: waiting workflows are stored and due.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -9,72 +9,72 @@ use std::{
 
 use belljar_workflow::workflow_store::Why;
 
-/// Workflows that are driven in the background, and those that wait for that.
+/// Running and waiting workflows.
 #[derive(Debug, Clone)]
-pub(super) struct Queue {
+pub(super) struct DriveQueue {
     most: usize,
-    all: Arc<Mutex<All>>,
+    state: Arc<Mutex<QueueState>>,
 }
 
 #[derive(Debug, Default)]
-struct All {
+struct QueueState {
     waiting: VecDeque<(String, Why)>,
     driven: BTreeSet<String>,
 }
 
-impl Queue {
-    /// One in which so many are driven at once, and at least one.
+impl DriveQueue {
+    /// At most `most` workflows run in parallel, and at least one.
     pub(super) fn new(most: u32) -> Self {
-        Self { most: usize::try_from(most.max(1)).unwrap_or(usize::MAX), all: Arc::default() }
+        Self { most: usize::try_from(most.max(1)).unwrap_or(usize::MAX), state: Arc::default() }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut All) -> T) -> T {
-        act(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, act: impl FnOnce(&mut QueueState) -> T) -> T {
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts one at the end, unless it is there. What was asked for once is asked for.
-    pub(super) fn put(&self, id: &str, why: Why) {
-        self.with(|all| {
-            if let Some((_, known)) = all.waiting.iter_mut().find(|(waiting, _)| waiting == id) {
+    /// Appends a workflow unless it is queued. A request by a person is remembered.
+    pub(super) fn push(&self, id: &str, why: Why) {
+        self.with(|state| {
+            if let Some((_, known)) = state.waiting.iter_mut().find(|(waiting, _)| waiting == id) {
                 if why == Why::Asked {
                     *known = why;
                 }
-            } else if !all.driven.contains(id) {
-                all.waiting.push_back((id.to_owned(), why));
+            } else if !state.driven.contains(id) {
+                state.waiting.push_back((id.to_owned(), why));
             }
         });
     }
 
-    /// The first that waits, if there is room for it.
-    pub(super) fn next(&self) -> Option<Turn> {
-        self.with(|all| {
-            let has_room = all.driven.len() < self.most;
-            let (id, why) = has_room.then(|| all.waiting.pop_front()).flatten()?;
-            all.driven.insert(id.clone());
-            Some(Turn { queue: self.clone(), id, why })
+    /// The first waiting workflow, if a slot is free.
+    pub(super) fn take_next(&self) -> Option<QueueSlot> {
+        self.with(|state| {
+            let has_room = state.driven.len() < self.most;
+            let (id, why) = has_room.then(|| state.waiting.pop_front()).flatten()?;
+            state.driven.insert(id.clone());
+            Some(QueueSlot { queue: self.clone(), id, why })
         })
     }
 
-    /// How many wait.
-    pub(super) fn waiting(&self) -> usize {
-        self.with(|all| all.waiting.len())
+    /// Number of waiting workflows.
+    pub(super) fn len(&self) -> usize {
+        self.with(|state| state.waiting.len())
     }
 
-    /// The place of one that waits; the first is 1.
-    pub(super) fn place(&self, id: &str) -> Option<usize> {
-        self.with(|all| Some(1 + all.waiting.iter().position(|(waiting, _)| waiting == id)?))
+    /// The place of a waiting workflow; the first is 1.
+    pub(super) fn position(&self, id: &str) -> Option<usize> {
+        self.with(|state| Some(1 + state.waiting.iter().position(|(waiting, _)| waiting == id)?))
     }
 }
 
-/// The turn of a workflow, until it is dropped.
+/// A slot of the queue, free again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn {
-    queue: Queue,
+pub(super) struct QueueSlot {
+    queue: DriveQueue,
     id: String,
     why: Why,
 }
 
-impl Turn {
+impl QueueSlot {
     pub(super) fn id(&self) -> &str {
         &self.id
     }
@@ -84,34 +84,34 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
-        self.queue.with(|all| all.driven.remove(&self.id));
+        self.queue.with(|state| state.driven.remove(&self.id));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Queue, Why};
+    use super::{DriveQueue, Why};
 
     #[test]
     fn f1_those_that_wait_come_in_order_and_once() {
-        let queue = Queue::new(2);
+        let queue = DriveQueue::new(2);
         for id in ["a", "b", "c", "c", "d", "a"] {
-            queue.put(id, Why::Found);
+            queue.push(id, Why::Found);
         }
-        queue.put("c", Why::Asked);
-        let (first, second) = (queue.next().unwrap(), queue.next().unwrap());
+        queue.push("c", Why::Asked);
+        let (first, second) = (queue.take_next().unwrap(), queue.take_next().unwrap());
         assert_eq!((first.id(), second.id()), ("a", "b"));
-        assert!(queue.next().is_none());
-        // One that is driven does not wait as well.
-        queue.put("a", Why::Found);
-        assert_eq!((queue.waiting(), queue.place("c"), queue.place("d")), (2, Some(1), Some(2)));
-        assert_eq!((queue.place("a"), queue.place("x")), (None, None));
+        assert!(queue.take_next().is_none());
+        // A running workflow is not queued again.
+        queue.push("a", Why::Found);
+        assert_eq!((queue.len(), queue.position("c"), queue.position("d")), (2, Some(1), Some(2)));
+        assert_eq!((queue.position("a"), queue.position("x")), (None, None));
         drop(first);
-        let third = queue.next().unwrap();
+        let third = queue.take_next().unwrap();
         assert_eq!((third.id(), third.why(), second.why()), ("c", Why::Asked, Why::Found));
-        queue.put("a", Why::Found);
-        assert_eq!((queue.place("d"), queue.place("a")), (Some(1), Some(2)));
+        queue.push("a", Why::Found);
+        assert_eq!((queue.position("d"), queue.position("a")), (Some(1), Some(2)));
     }
 }

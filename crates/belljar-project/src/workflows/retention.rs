@@ -1,5 +1,5 @@
-//! What goes when it is needed no more: the directories of tasks that have ended, and workflows that
-//! are deleted. Which are old enough is decided in `crate::retention`.
+//! Removes the directories of ended tasks, and deleted workflows. `crate::retention` decides which
+//! are old enough.
 
 use std::{
     collections::BTreeSet,
@@ -13,26 +13,26 @@ use belljar_paths::owner::is_private_directory;
 use belljar_store::RunSummary;
 use belljar_workflow::{SqliteWorkflowStore, WorkflowStoreError};
 
-use super::{Flows, FlowsError, code};
+use super::{ProjectWorkflowError, ProjectWorkflows, code};
 use crate::{executor::is_owner_this_process, is_owner_alive, now_ms};
 
-/// How deep directories are made accessible so that they can be removed.
+/// How deep directories are made accessible for removal.
 const DEPTH: usize = 64;
 
-impl Flows {
-    /// Forgets a workflow that has ended, with all that is kept of it. What was forked from it stays.
-    pub async fn forget(&self, id: &str) -> Result<(), FlowsError> {
-        let hands = &self.shared.hands;
-        let forgotten = forget_workflow(&hands.engine, id, &hands.options.scratch).await;
+impl ProjectWorkflows {
+    /// Deletes an ended workflow with everything stored for it. Its forks stay.
+    pub async fn forget(&self, id: &str) -> Result<(), ProjectWorkflowError> {
+        let performer = &self.inner.performer;
+        let forgotten = forget_workflow(&performer.engine, id, &performer.options.scratch).await;
         forgotten.map_err(belljar_workflow::WorkflowError::from)?;
-        // What it had is not in the log either then, unless somebody is reading it just now.
-        let _ = hands.engine.project_store().empty_log().await;
+        // Its values must not stay in the log; this fails if another process is reading the log.
+        let _ = performer.engine.project_store().empty_log().await;
         Ok(())
     }
 }
 
-/// Forgets a workflow that has ended, with the runs of its code and the values nothing else refers to,
-/// and removes what its tasks left in the directory for that.
+/// Deletes an ended workflow with the runs of its code and all values without other references, and
+/// removes the directories of its tasks.
 pub async fn forget_workflow(
     engine: &SqliteWorkflowStore,
     id: &str,
@@ -54,21 +54,21 @@ pub async fn forget_workflow(
     Ok(())
 }
 
-/// Removes what tasks of a workflow that have ended left behind.
+/// Removes the directories of ended tasks of a workflow.
 pub(super) async fn sweep(engine: &SqliteWorkflowStore, id: &str, scratch: &Path) {
     match left_behind(engine, id, scratch).await {
         Ok(left) => remove(left).await,
-        Err(error) => tracing::warn!(%error, id, "files of ended tasks are not removed"),
+        Err(error) => tracing::warn!(%error, id, "cannot remove files of ended tasks"),
     }
 }
 
-/// The directories of tasks whose outcome is durable: nobody looks into them again.
+/// The directories of tasks whose outcome is durable; they are not needed again.
 async fn left_behind(
     engine: &SqliteWorkflowStore,
     id: &str,
     scratch: &Path,
 ) -> Result<Vec<PathBuf>, WorkflowStoreError> {
-    // One that is not ours alone may have anything in it.
+    // A directory that others can write to may contain anything.
     if !is_private_directory(scratch) {
         return Ok(Vec::new());
     }
@@ -98,13 +98,13 @@ async fn remove(directories: Vec<PathBuf>) {
             }
         }
     });
-    // It is tried again with the next workflow that ends.
+    // The next ended workflow retries it.
     let _ = removed.await;
 }
 
-/// Lets the owner into directories that code has closed.
+/// Makes directories accessible that code has closed.
 fn open_up(directory: &Path, depth: usize) {
-    // Nothing that a link leads to.
+    // Links are not followed.
     if !fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir()) {
         return;
     }

@@ -1,8 +1,8 @@
-//! Sandbox tasks: sessions that live across the tasks of one workflow, on one host.
+//! Sandbox tasks: sessions shared by the tasks of one workflow, on one host.
 //!
-//! Before a task uses a session, the session is checkpointed, so that a rollback of the workflow can take
-//! back what the task changed in it. A session keeps its newest checkpoints only; a rollback that needs an
-//! older one reports the task as not undone.
+//! A session is checkpointed before a task uses it, so that a rollback of the workflow can undo the
+//! task's changes. A session keeps only its newest checkpoints; a rollback that needs an older one
+//! reports the task as not undone.
 
 use std::{sync::Arc, sync::PoisonError, time::Instant};
 
@@ -12,37 +12,42 @@ use belljar_workflow::{
     Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskOutcome, TaskWork,
 };
 use serde_json::{Value, json};
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
-    allowed, code::language as code_language, performer::Driven, performer::Hands,
+    allowed, code::language as code_language, performer::DrivenWorkflow, performer::TaskPerformer,
     performer::cancelled, performer::lasting, task_result, tools::Watch,
 };
-use crate::{Durability, Execution, KeptSession, Lifetimes, Whose};
+use crate::{Execution, KeptSession, RunDurability, SessionLifetimes, SessionOwner};
 
-/// Destroyed sandboxes of a workflow that are remembered, to be told from those there never were.
+/// Destroyed sandboxes that are remembered, to distinguish them from unknown ones.
 const MOST_REMEMBERED: usize = 1000;
 
-/// A session of a workflow.
+/// A session that a workflow has created.
 #[derive(Debug, Clone)]
-pub(super) struct OwnSandbox {
+pub(super) struct WorkflowSandbox {
     id: String,
-    /// Whoever uses it: its checkpoint and its run belong together.
-    turn: Arc<Turn<()>>,
-    /// Whether the workflow has ended it.
+    /// Held during a checkpoint and the run after it, which belong together.
+    turn: Arc<AsyncMutex<()>>,
+    /// Whether the workflow has destroyed it.
     is_destroyed: bool,
 }
 
 /// Why a sandbox cannot be used.
-struct Gone {
+struct UnusableSandbox {
     code: &'static str,
     message: String,
 }
 
-impl Hands {
-    pub(super) async fn sandbox(&self, job: &Job, driven: &Driven, action: &Action) -> TaskOutcome {
+impl TaskPerformer {
+    pub(super) async fn sandbox(
+        &self,
+        job: &Job,
+        driven: &DrivenWorkflow,
+        action: &Action,
+    ) -> TaskOutcome {
         if job.start.speculative {
-            return lasting("speculation.refused", "a sandbox is not used ahead of a decision");
+            return lasting("speculation.refused", "a sandbox cannot be used ahead of a decision");
         }
         match action {
             Action::Create { language, limits, grants } => {
@@ -58,15 +63,15 @@ impl Hands {
 
     async fn make_sandbox(
         &self,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         language: &str,
         (limits, grants): (&belljar_workflow::Limits, &belljar_workflow::Grants),
     ) -> TaskOutcome {
         let Some(known) = code_language(language) else {
-            let message = format!("there is no engine for `{language}`");
+            let message = format!("unsupported language `{language}`");
             return lasting("language.unsupported", message);
         };
-        let grants = match driven.terms.grants(grants) {
+        let grants = match driven.permissions.grants(grants) {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
@@ -75,11 +80,11 @@ impl Hands {
             grants,
             ..SessionRequest::new(known)
         };
-        let whose = Whose { caller: driven.caller.clone(), tools: None };
-        match self.sessions.open(request, Lifetimes::default(), whose).await {
+        let whose = SessionOwner { caller: driven.caller.clone(), tools: None };
+        match self.sessions.open(request, SessionLifetimes::default(), whose).await {
             Ok(kept) => {
                 let id = kept.session.id().to_owned();
-                driven.own(OwnSandbox {
+                driven.add_sandbox(WorkflowSandbox {
                     id: id.clone(),
                     turn: Arc::default(),
                     is_destroyed: false,
@@ -100,13 +105,13 @@ impl Hands {
     async fn use_sandbox(
         &self,
         job: &Job,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         (id, code): (&str, &str),
         limits: &belljar_workflow::Limits,
     ) -> TaskOutcome {
         if job.start.again {
-            let message = format!("sandbox {id} is gone: the host went away while it ran code");
-            return unusable(Gone { code: "session.lost", message }, true);
+            let message = format!("sandbox {id} is lost: its host ended while it ran code");
+            return unusable(UnusableSandbox { code: "session.lost", message }, true);
         }
         let (kept, own) = match self.usable(driven, id).await {
             Ok(usable) => usable,
@@ -118,7 +123,7 @@ impl Hands {
         request.limits = allowed::limits(kept.session.limits(), limits);
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let execution = Execution {
-            durability: Durability::Never,
+            durability: RunDurability::Never,
             observer: watch.clone(),
             ..Execution::new(request, driven.caller.clone())
         };
@@ -133,20 +138,20 @@ impl Hands {
         TaskOutcome { read_only: !watch.has_acted(), undo, state, ..TaskOutcome::done(report) }
     }
 
-    async fn end_sandbox(&self, driven: &Driven, id: &str) -> TaskOutcome {
-        let was_there = driven.disown(id);
+    async fn end_sandbox(&self, driven: &DrivenWorkflow, id: &str) -> TaskOutcome {
+        let was_there = driven.mark_destroyed(id);
         let destroyed = was_there && self.sessions.destroy(id).await.is_ok();
         let told = json!({ "destroyed": destroyed, "sandbox_id": id });
         let undo = destroyed.then(|| {
-            let message = format!("sandbox {id} was destroyed, and is not brought back");
+            let message = format!("sandbox {id} was destroyed and cannot be restored");
             Box::new(SessionUndo::Not(TaskFailure::new("sandbox.destroyed", message)))
         });
         TaskOutcome { read_only: true, undo, ..TaskOutcome::done(told) }
     }
 
-    async fn list_sandboxes(&self, driven: &Driven) -> TaskOutcome {
+    async fn list_sandboxes(&self, driven: &DrivenWorkflow) -> TaskOutcome {
         let mut all = Vec::new();
-        for own in driven.owned() {
+        for own in driven.live_sandboxes() {
             let Ok(kept) = self.sessions.get(&own.id).await else { continue };
             let info = kept.session.info();
             all.push(json!({
@@ -160,34 +165,38 @@ impl Hands {
         TaskOutcome { read_only: true, ..TaskOutcome::done(json!({ "sandboxes": all })) }
     }
 
-    /// Takes a session back to what it was before a task used it.
+    /// Restores a session to its state before a task used it.
     pub(super) async fn restore_sandbox(
         &self,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         id: &str,
         checkpoint: &str,
     ) -> TaskOutcome {
         let (kept, own) = match self.usable(driven, id).await {
             Ok(usable) => usable,
-            Err(Gone { code, message }) => return lasting(code, message),
+            Err(UnusableSandbox { code, message }) => return lasting(code, message),
         };
         let _turn = own.turn.lock().await;
         match kept.session.rollback(checkpoint).await {
             Ok(()) => TaskOutcome { read_only: true, ..TaskOutcome::done(Value::Null) },
             Err(error) => {
-                let message = format!("sandbox {id} is not what it was: {}", error.message);
+                let message = format!("cannot restore sandbox {id}: {}", error.message);
                 lasting(error.code.as_str(), message)
             }
         }
     }
 
-    /// A session of the workflow that lives here, or what became of it.
-    async fn usable(&self, driven: &Driven, id: &str) -> Result<(KeptSession, OwnSandbox), Gone> {
-        let gone = |code, message| Gone { code, message };
+    /// A live session of the workflow, or the reason why there is none.
+    async fn usable(
+        &self,
+        driven: &DrivenWorkflow,
+        id: &str,
+    ) -> Result<(KeptSession, WorkflowSandbox), UnusableSandbox> {
+        let gone = |code, message| UnusableSandbox { code, message };
         let Some(own) = driven.sandbox(id) else {
             let message = format!(
-                "this workflow has no sandbox {id} on this host: what a sandbox holds does not outlive \
-                 its host"
+                "this workflow has no sandbox {id} on this host: a sandbox does not outlive its \
+                 host"
             );
             return Err(gone("session.lost", message));
         };
@@ -199,20 +208,20 @@ impl Hands {
         }
         match self.sessions.get(id).await {
             Ok(kept) => Ok((kept, own)),
-            Err(why) => Err(gone("session.ended", format!("sandbox {id} is gone: {why}"))),
+            Err(why) => Err(gone("session.ended", format!("sandbox {id} has ended: {why}"))),
         }
     }
 
     /// Ends all sessions of a workflow.
-    pub(super) async fn end_sandboxes(&self, driven: &Driven) {
-        for own in driven.owned() {
+    pub(super) async fn end_sandboxes(&self, driven: &DrivenWorkflow) {
+        for own in driven.live_sandboxes() {
             let _ = self.sessions.destroy(&own.id).await;
         }
     }
 }
 
-impl Driven {
-    fn own(&self, sandbox: OwnSandbox) {
+impl DrivenWorkflow {
+    fn add_sandbox(&self, sandbox: WorkflowSandbox) {
         let mut all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MOST_REMEMBERED
             && let Some(oldest) = all.iter().position(|own| own.is_destroyed)
@@ -222,26 +231,26 @@ impl Driven {
         all.push(sandbox);
     }
 
-    /// Notes that a sandbox is destroyed; whether it was there.
-    fn disown(&self, id: &str) -> bool {
+    /// Marks a sandbox as destroyed; false if there was none.
+    fn mark_destroyed(&self, id: &str) -> bool {
         let mut all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         let own = all.iter_mut().find(|own| own.id == id && !own.is_destroyed);
         own.map(|own| own.is_destroyed = true).is_some()
     }
 
-    fn sandbox(&self, id: &str) -> Option<OwnSandbox> {
+    fn sandbox(&self, id: &str) -> Option<WorkflowSandbox> {
         let all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().find(|own| own.id == id).cloned()
     }
 
-    /// Those that the workflow has not destroyed.
-    pub(super) fn owned(&self) -> Vec<OwnSandbox> {
+    /// The sandboxes that the workflow has not destroyed.
+    pub(super) fn live_sandboxes(&self) -> Vec<WorkflowSandbox> {
         let all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter(|own| !own.is_destroyed).cloned().collect()
     }
 }
 
-/// What takes back whatever is done in a session next.
+/// Checkpoints the session, so that the next use can be undone.
 async fn before_use(id: &str, kept: &KeptSession) -> SessionUndo {
     match kept.session.checkpoint().await {
         Ok(point) => {
@@ -249,8 +258,7 @@ async fn before_use(id: &str, kept: &KeptSession) -> SessionUndo {
             SessionUndo::By(TaskWork::RestoreSandbox { sandbox_id, checkpoint })
         }
         Err(error) => {
-            let message =
-                format!("sandbox {id} could not be kept as it was before: {}", error.message);
+            let message = format!("cannot checkpoint sandbox {id}: {}", error.message);
             SessionUndo::Not(TaskFailure::new("sandbox.not_kept", message))
         }
     }
@@ -260,9 +268,12 @@ fn text(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-/// The report of a use of a sandbox that is not there: the workflow may look at it and go on.
-fn unusable(Gone { code, message }: Gone, may_have_acted: bool) -> TaskOutcome {
-    let message = format!("{message}; make it anew, and keep what must last in files");
+/// The result of using a sandbox that does not exist. The workflow may handle it.
+fn unusable(
+    UnusableSandbox { code, message }: UnusableSandbox,
+    may_have_acted: bool,
+) -> TaskOutcome {
+    let message = format!("{message}; create it again, and keep lasting data in files");
     let report = task_result::failed_report(code, &message);
     TaskOutcome { read_only: !may_have_acted, ..TaskOutcome::done(report) }
 }

@@ -1,8 +1,8 @@
-//! Tool tasks: one call over the bridge, with policy, approval and audit row like any other.
+//! Tool tasks: one call through the bridge, with policy, approval and audit like any other.
 //!
-//! A call that may have to wait for a person has a journal, so that the question and whether the call has
-//! left outlive the host. Any other goes straight to the bridge: its intent and its outcome are in the
-//! workflow's own journal.
+//! A call that may have to wait for a person has a journal, so that the approval and the fact that
+//! the call was sent outlive the host. Any other call goes directly to the bridge: the workflow's
+//! own journal holds its intent and its outcome.
 
 use std::{
     collections::BTreeSet, sync::Arc, sync::atomic::AtomicBool, sync::atomic::Ordering,
@@ -16,26 +16,27 @@ use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, ToolAction};
 use serde_json::json;
 
 use super::{
-    code::Asked, code::run_id, known::Fact, known::only, known::qualified, performer::Driven,
-    performer::Hands, performer::cancelled, performer::lasting,
+    code::CodeTask, code::run_id, performer::DrivenWorkflow, performer::TaskPerformer,
+    performer::cancelled, performer::lasting, tool_facts::ToolFacts, tool_facts::only_tool,
+    tool_facts::qualified,
 };
 use crate::{Executor, executor::OneCall, executor::OneCallEnd};
 
-impl Hands {
+impl TaskPerformer {
     pub(super) async fn call_tool(
         &self,
         job: &Job,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         call: &ToolAction,
     ) -> TaskOutcome {
         let Some(bridge) = self.executor.bridge() else {
             return lasting("tool.unknown", "this project has no tools");
         };
-        let fact = match self.known.get(&call.tool) {
+        let fact = match self.tool_facts.get(&call.tool) {
             Some(fact) => Some(fact),
             None => {
                 self.look_up(&BTreeSet::from([call.tool.clone()])).await;
-                self.known.get(&call.tool)
+                self.tool_facts.get(&call.tool)
             }
         };
         let name = match &fact {
@@ -44,36 +45,41 @@ impl Hands {
         };
         let is_read_only = fact.as_ref().is_some_and(|fact| fact.read_only);
         if job.start.speculative && !is_read_only {
-            let message = format!("{name} may change something, so it does not run ahead");
+            let message = format!(
+                "{name} may change something, so it cannot run ahead of a \
+                                   decision"
+            );
             return lasting("speculation.refused", message);
         }
-        // One that has a journal goes on by it, whatever policy says by now.
-        let begun = if job.start.again { self.begun(job).await } else { Begun::Not };
+        // A call with a journal continues from it, whatever policy says now.
+        let prior = if job.start.again { self.prior_call(job).await } else { PriorCall::None };
         let may_ask = fact.as_ref().is_some_and(|fact| fact.may_ask);
-        match begun {
-            Begun::AsCode => self.go_on_as_code(job, driven, is_read_only).await,
-            Begun::AsCall => self.call_durably(job, driven, call, (&name, fact.as_ref())).await,
-            Begun::Not if may_ask => {
+        match prior {
+            PriorCall::CodeRun => self.resume_code_run(job, driven, is_read_only).await,
+            PriorCall::Journaled => {
                 self.call_durably(job, driven, call, (&name, fact.as_ref())).await
             }
-            Begun::Not => self.call_now(job, driven, call, &name, fact.as_ref()).await,
+            PriorCall::None if may_ask => {
+                self.call_durably(job, driven, call, (&name, fact.as_ref())).await
+            }
+            PriorCall::None => self.call_now(job, driven, call, &name, fact.as_ref()).await,
         }
     }
     async fn call_now(
         &self,
         job: &Job,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         call: &ToolAction,
         name: &str,
-        fact: Option<&Fact>,
+        fact: Option<&ToolFacts>,
     ) -> TaskOutcome {
         let Some(bridge) = self.executor.bridge() else { return cancelled(false) };
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let context = RunContext {
             run_id: run_id(&job.start),
             caller: driven.caller.clone(),
-            grants: only(name),
-            // The operator's: a task's own is for the workflow to watch.
+            grants: only_tool(name),
+            // The operator's timeout; the workflow watches the task's own.
             tool_timeout: self.options.limits.tool_timeout,
             code: String::new(),
             observer: watch.clone(),
@@ -101,13 +107,13 @@ impl Hands {
         }
     }
 
-    /// A call that may wait for a person, or did so when its host went away.
+    /// Makes or continues a call that may wait for a person.
     async fn call_durably(
         &self,
         job: &Job,
-        driven: &Driven,
+        driven: &DrivenWorkflow,
         call: &ToolAction,
-        (name, fact): (&str, Option<&Fact>),
+        (name, fact): (&str, Option<&ToolFacts>),
     ) -> TaskOutcome {
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let id = run_id(&job.start);
@@ -116,8 +122,8 @@ impl Hands {
             caller: driven.caller.clone(),
             tool: name.to_owned(),
             arguments: serde_json::to_vec(&call.arguments).unwrap_or_default(),
-            grants: only(name),
-            // The operator's: a task's own is for the workflow to watch.
+            grants: only_tool(name),
+            // The operator's timeout; the workflow watches the task's own.
             tool_timeout: self.options.limits.tool_timeout,
             observer: watch.clone(),
         };
@@ -146,38 +152,43 @@ impl Hands {
         }
     }
 
-    /// A call that a version before this one made by a run of code.
-    async fn go_on_as_code(&self, job: &Job, driven: &Driven, is_read_only: bool) -> TaskOutcome {
+    /// Continues a call that an older version made by a run of code.
+    async fn resume_code_run(
+        &self,
+        job: &Job,
+        driven: &DrivenWorkflow,
+        is_read_only: bool,
+    ) -> TaskOutcome {
         let (limits, grants) = (self.options.limits, Grants::default());
         let code = Code::default();
-        let asked = Asked { code: &code, tools: ToolGrants::default(), limits, grants };
-        let mut outcome = self.run_asked(job, driven, asked).await;
+        let task = CodeTask { code: &code, tools: ToolGrants::default(), limits, grants };
+        let mut outcome = self.run_code_task(job, driven, task).await;
         outcome.read_only |= is_read_only;
         outcome
     }
 
-    /// How a call was begun. If nobody can tell, it has a journal.
-    async fn begun(&self, job: &Job) -> Begun {
-        let Some(store) = self.executor.store() else { return Begun::Not };
+    /// How an earlier host made the call. If that cannot be read, assume a journal.
+    async fn prior_call(&self, job: &Job) -> PriorCall {
+        let Some(store) = self.executor.store() else { return PriorCall::None };
         match store.run(&run_id(&job.start)).await {
-            Ok(None) => Begun::Not,
-            Ok(Some(record)) if !Executor::is_one_call(&record) => Begun::AsCode,
-            Ok(Some(_)) | Err(_) => Begun::AsCall,
+            Ok(None) => PriorCall::None,
+            Ok(Some(record)) if !Executor::is_one_call(&record) => PriorCall::CodeRun,
+            Ok(Some(_)) | Err(_) => PriorCall::Journaled,
         }
     }
 }
 
-/// How a call was begun by a host before this one.
-enum Begun {
-    /// Without a journal, if at all.
-    Not,
-    /// With one.
-    AsCall,
-    /// By a durable run of code.
-    AsCode,
+/// How an earlier host made a call.
+enum PriorCall {
+    /// Without a journal, or not at all.
+    None,
+    /// With a journal.
+    Journaled,
+    /// As a durable run of code.
+    CodeRun,
 }
 
-/// A fault of the bridge, as a failure of a task.
+/// Turns a fault of the bridge into a failure of a task.
 fn failed(fault: ToolFault, is_harmless: bool) -> TaskOutcome {
     let code = fault.code;
     let is_lasting = matches!(
@@ -199,7 +210,7 @@ fn failed(fault: ToolFault, is_harmless: bool) -> TaskOutcome {
     TaskOutcome { read_only: is_harmless, ..TaskOutcome::failed(failure) }
 }
 
-/// Knows whether anything was called that may change something.
+/// Observes whether a call was sent that may change something.
 #[derive(Debug)]
 pub(super) struct Watch {
     then: Arc<dyn Observer>,
@@ -212,12 +223,12 @@ impl Watch {
         Self { then, left: AtomicBool::new(false), acted: AtomicBool::new(false) }
     }
 
-    /// Whether a call has left the host.
+    /// Whether any call was sent.
     pub(super) fn has_left(&self) -> bool {
         self.left.load(Ordering::SeqCst)
     }
 
-    /// Whether one that may change something has.
+    /// Whether a call was sent that may change something.
     pub(super) fn has_acted(&self) -> bool {
         self.acted.load(Ordering::SeqCst)
     }

@@ -1,6 +1,29 @@
 //! The library as a Rust program uses it, in this process. What the `belljar` program does with it is
 //! tested there.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test these are how a failure is told")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test these are how a failure is told"
+)]
 
+mod consent;
+mod corpus;
+mod descendants;
 mod embed;
+mod executor;
+mod executor_durable;
+mod executor_support;
+mod host_limits;
+mod host_pool;
+mod host_support;
+mod intent;
+mod mixed;
+mod session_branches;
+mod session_copies;
+mod session_crowd;
+mod session_strays;
+mod session_support;
+mod session_tools;
+mod sessions;
 mod zygote;

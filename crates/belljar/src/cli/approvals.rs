@@ -1,33 +1,25 @@
 //! `belljar approvals`: what waits for a person, and the person's word.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+pub(crate) mod prompt;
+pub(crate) mod text;
+
+use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use belljar_contract::{RunStatus, Verdict};
-use belljar_project::{is_owner_alive, now_ms};
+use belljar_project::{Project, is_owner_alive, now_ms};
 use belljar_server::ApprovalKind;
 use belljar_store::{Approval, ApprovalState, Approvals, DecideError, Store, StoreError};
 use belljar_wire::json::check_keys;
 use serde::{Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
+use text::{Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place};
 
 use super::{
-    approval_text::{
-        Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place,
-    },
-    arguments::{
-        ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, ApprovalsShowArguments,
-        DecideArguments, UseArguments,
-    },
-    look::{Look, Role},
-    moments::{ago, span},
-    print_json,
-    project::Project,
-    runtime,
-    visible::visible,
+    arguments::ApprovalsArguments, arguments::ApprovalsCommand, arguments::ApprovalsListArguments,
+    arguments::ApprovalsShowArguments, arguments::DecideArguments, arguments::UseArguments,
+    print_json, project::existing_store, runtime, terminal::elapsed::ago, terminal::elapsed::span,
+    terminal::style::TextRole, terminal::style::TextStyle, terminal::visible::visible,
 };
 
 /// Who decides, as the store remembers it.
@@ -38,7 +30,7 @@ pub(crate) fn approvals(
     arguments: &ApprovalsArguments,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let store = project.existing_store()?;
+    let store = existing_store(project)?;
     runtime()?.block_on(async {
         match &arguments.command {
             None => list(arguments.list, store.as_ref()).await,
@@ -65,7 +57,7 @@ pub(crate) fn approvals(
 
 /// An approval as JSON.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+struct ApprovalView<'a> {
     id: &'a str,
     state: &'static str,
     /// `call`, or `in_doubt` for one that may have happened.
@@ -87,7 +79,7 @@ struct Shown<'a> {
     result: Option<Box<RawValue>>,
 }
 
-impl<'a> From<&'a Approval> for Shown<'a> {
+impl<'a> From<&'a Approval> for ApprovalView<'a> {
     fn from(approval: &'a Approval) -> Self {
         let Approval { asked, state, decided_by, decided_ms, result } = approval;
         let json = RawValue::from_string(asked.arguments.clone());
@@ -131,14 +123,14 @@ async fn list(
         None => Vec::new(),
     };
     if arguments.json {
-        print_json(&found.iter().map(Shown::from).collect::<Vec<_>>())?;
+        print_json(&found.iter().map(ApprovalView::from).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
         writeln!(io::stderr(), "nothing waits for a decision")?;
     }
-    let look = Look::of_stdout();
-    let texts: Vec<String> = found.iter().map(|approval| text(approval, now_ms(), look)).collect();
+    let style = TextStyle::of_stdout();
+    let texts: Vec<String> = found.iter().map(|approval| text(approval, now_ms(), style)).collect();
     io::stdout().write_all(texts.join("\n").as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -156,28 +148,28 @@ async fn show(
         }
     };
     if arguments.json {
-        print_json(&Shown::from(&approval))?;
+        print_json(&ApprovalView::from(&approval))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let look = Look::of_stdout();
-    let head = head(&approval, now_ms(), look);
-    let all = all_arguments(&approval.asked.arguments, look);
+    let style = TextStyle::of_stdout();
+    let head = head(&approval, now_ms(), style);
+    let all = all_arguments(&approval.asked.arguments, style);
     io::stdout().write_all(format!("{head}{all}").as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A call as it is listed.
-fn text(approval: &Approval, now_ms: i64, look: Look) -> String {
+fn text(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     let json = &approval.asked.arguments;
-    let (mut text, extent) = arguments(json, look);
+    let (mut text, extent) = arguments(json, style);
     if extent == Extent::InPart {
-        text.push_str(&cut_note(&approval.asked.id, json, look));
+        text.push_str(&cut_note(&approval.asked.id, json, style));
     }
-    format!("{}{text}", head(approval, now_ms, look))
+    format!("{}{text}", head(approval, now_ms, style))
 }
 
 /// What a call is, and how it stands.
-fn head(approval: &Approval, now_ms: i64, look: Look) -> String {
+fn head(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     let asked = &approval.asked;
     let fate = match approval.state {
         ApprovalState::Pending if asked.is_in_doubt() => {
@@ -198,9 +190,9 @@ fn head(approval: &Approval, now_ms: i64, look: Look) -> String {
     let place = place(&asked.run_id, asked.line, asked.code_line.as_deref());
     format!(
         "{}  asked {}, {fate}\n  {}\n",
-        look.paint(Role::Strong, &head),
+        style.paint(TextRole::Strong, &head),
         ago(asked.created_ms, now_ms),
-        look.paint(Role::Dim, &place),
+        style.paint(TextRole::Dim, &place),
     )
 }
 
@@ -222,7 +214,7 @@ async fn decide_all(
         }
     }
     if arguments.json {
-        print_json(&decided.iter().map(Shown::from).collect::<Vec<_>>())?;
+        print_json(&decided.iter().map(ApprovalView::from).collect::<Vec<_>>())?;
     } else {
         for approval in &decided {
             tell(approval, store).await?;

@@ -19,15 +19,13 @@ pub(crate) use project::{
     ToolsDescribeArguments, ToolsListArguments, ToolsSearchArguments, ToolsTypesArguments,
     TypesLanguage, UseArguments,
 };
-
 pub(crate) use session::{
     SessionCommand, SessionExecArguments, SessionForkArguments, SessionNewArguments,
 };
-
 pub(crate) use workflow::{
-    WorkflowCommand, WorkflowCommandArguments, WorkflowDeleteArguments, WorkflowEventsArguments,
-    WorkflowForkArguments, WorkflowListArguments, WorkflowOrder, WorkflowResumeArguments,
-    WorkflowRollbackArguments, WorkflowRunArguments, WorkflowShowArguments,
+    WorkflowCommandArguments, WorkflowCommandSpec, WorkflowDeleteArguments,
+    WorkflowEventsArguments, WorkflowForkArguments, WorkflowListArguments, WorkflowResumeArguments,
+    WorkflowRollbackArguments, WorkflowRunArguments, WorkflowShowArguments, WorkflowSubcommand,
     WorkflowValidateArguments,
 };
 
@@ -74,7 +72,7 @@ arguments make no sense, 130 if it was interrupted.";
 #[command(name = "belljar", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
     /// Configuration to use instead of the user's belljar.toml
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
@@ -84,7 +82,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArguments>),
@@ -93,7 +91,7 @@ pub(crate) enum Command {
     Session(SessionCommand),
     /// Run workflows of tools, code and decisions that survive crashes
     #[command(subcommand, after_help = workflow::EXAMPLES)]
-    Workflow(WorkflowCommand),
+    Workflow(WorkflowSubcommand),
     /// Go on with a durable run whose process has ended
     #[command(after_help = project::RESUME_EXAMPLES)]
     Resume(ResumeArguments),

@@ -5,14 +5,18 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_project::{config::quantity::milliseconds, now_ms};
+use belljar_project::{Project, config::quantity::milliseconds, now_ms};
 use belljar_store::{AuditFilter, AuditRow, Store};
 use belljar_tools::Glob;
 use serde::Serialize;
 
 use super::{
-    arguments::AuditArguments, columns::columns, look::Look, moments::ago, print_json,
-    project::Project, runs::find_run, runtime, visible::visible,
+    arguments::AuditArguments,
+    print_json,
+    project::existing_store,
+    runs::find_run,
+    runtime,
+    terminal::{columns::columns, elapsed::ago, style::TextStyle, visible::visible},
 };
 
 /// Rows that are looked through for those that match a pattern.
@@ -20,14 +24,14 @@ const MOST_LOOKED_AT: u32 = 100_000;
 
 /// Runs the command.
 pub(crate) fn audit(arguments: &AuditArguments, project: &Project) -> anyhow::Result<ExitCode> {
-    let store = project.existing_store()?;
+    let store = existing_store(project)?;
     runtime()?.block_on(async {
         let rows = match &store {
             Some(store) => find(arguments, store).await?,
             None => Vec::new(),
         };
         if arguments.json {
-            print_json(&rows.iter().map(Shown::from).collect::<Vec<_>>())?;
+            print_json(&rows.iter().map(AuditView::from).collect::<Vec<_>>())?;
             return Ok(ExitCode::SUCCESS);
         }
         if rows.is_empty() {
@@ -36,7 +40,7 @@ pub(crate) fn audit(arguments: &AuditArguments, project: &Project) -> anyhow::Re
         }
         let headings = ["WHEN", "TOOL", "DECISION", "OUTCOME", "TOOK", "BY", "RUN"];
         let cells: Vec<[String; 7]> = rows.iter().map(cells).collect();
-        let table = columns(headings, &cells, Look::of_stdout());
+        let table = columns(headings, &cells, TextStyle::of_stdout());
         io::stdout().write_all(table.as_bytes())?;
         Ok(ExitCode::SUCCESS)
     })
@@ -61,7 +65,7 @@ async fn find(arguments: &AuditArguments, store: &Store) -> anyhow::Result<Vec<A
 
 /// A row as JSON.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+struct AuditView<'a> {
     run_id: &'a str,
     call: u32,
     tool: &'a str,
@@ -74,7 +78,7 @@ struct Shown<'a> {
     outcome: &'a str,
 }
 
-impl<'a> From<&'a AuditRow> for Shown<'a> {
+impl<'a> From<&'a AuditRow> for AuditView<'a> {
     fn from(row: &'a AuditRow) -> Self {
         Self {
             run_id: &row.run_id,

@@ -12,14 +12,16 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_project::config::quantity::round_size;
+use belljar_project::{Project, config::quantity::round_size};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::{arguments::BackupArguments, project::Project, runtime, visible::visible};
+use super::{
+    arguments::BackupArguments, project::existing_store, runtime, terminal::visible::visible,
+};
 
 /// Runs the command.
 pub(crate) fn backup(arguments: &BackupArguments, project: &Project) -> anyhow::Result<ExitCode> {
-    let Some(store) = project.existing_store()? else {
+    let Some(store) = existing_store(project)? else {
         bail!("nothing is kept here yet: there is nothing to back up");
     };
     let target = &arguments.file;
@@ -27,7 +29,7 @@ pub(crate) fn backup(arguments: &BackupArguments, project: &Project) -> anyhow::
         bail!(exists(target));
     }
     check_replaceable(target, store.path())?;
-    let partial = Partial::beside(target)?;
+    let partial = PartialCopy::beside(target)?;
     runtime()?.block_on(store.copy_to(&partial.path))?;
     let bytes = partial.put_in_place(target, arguments.force)?;
     let shown = visible(&target.display().to_string()).into_owned();
@@ -64,11 +66,11 @@ fn exists(target: &Path) -> String {
 }
 
 /// A copy that is not whole yet; it is removed unless it is put in its place.
-struct Partial {
+struct PartialCopy {
     path: PathBuf,
 }
 
-impl Partial {
+impl PartialCopy {
     /// An empty file only its owner may read.
     fn beside(target: &Path) -> anyhow::Result<Self> {
         let mut name = target.file_name().context("name a file for the backup")?.to_owned();
@@ -102,7 +104,7 @@ impl Partial {
     }
 }
 
-impl Drop for Partial {
+impl Drop for PartialCopy {
     fn drop(&mut self) {
         // Not there any more when it was put in its place.
         let _ = fs::remove_file(&self.path);

@@ -8,12 +8,19 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use super::{arguments::BlobArguments, look::Look, project::Project, runtime, visible::visible};
+use belljar_project::Project;
+
+use super::{
+    arguments::BlobArguments,
+    project::existing_store,
+    runtime,
+    terminal::{style::TextStyle, visible::visible},
+};
 
 /// Runs the command.
 pub(crate) fn blob(arguments: &BlobArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let id = &arguments.id;
-    let store = project.existing_store()?;
+    let store = existing_store(project)?;
     let bytes = match &store {
         Some(store) => runtime()?.block_on(store.blob(id))?,
         None => None,
@@ -27,7 +34,7 @@ pub(crate) fn blob(arguments: &BlobArguments, project: &Project) -> anyhow::Resu
         return Ok(ExitCode::SUCCESS);
     }
     let mut stdout = io::stdout().lock();
-    if Look::of_stdout().is_terminal() {
+    if TextStyle::of_stdout().is_terminal() {
         let Ok(text) = std::str::from_utf8(&bytes) else {
             bail!("{id} is not text: --output FILE, or a pipe");
         };

@@ -2,33 +2,24 @@
 //! into it, a small answer comes out, and what a model would have had to read is counted.
 
 mod commits;
+mod random;
 mod server;
-mod stage;
+mod setup;
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{fmt::Write as _, io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use belljar_contract::RunResult;
-use belljar_project::{
-    Saving,
-    config::quantity::{grouped, milliseconds},
-};
+use belljar_project::{TokenSavings, config::quantity::grouped, config::quantity::milliseconds};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use setup::DemoRun;
 
 use super::{
-    arguments::DemoArguments,
-    json_text::{Layout, lay_out},
-    look::{Look, Role},
-    print_json,
-    report::{self, Shown},
-    runtime,
+    arguments::DemoArguments, print_json, report, report::FrameSource, runtime,
+    terminal::json_text::Layout, terminal::json_text::lay_out, terminal::style::TextRole,
+    terminal::style::TextStyle,
 };
-use stage::Performance;
 
 const CODE: &str = include_str!("demo/summarise.ts");
 
@@ -40,7 +31,7 @@ const ANSWER_WIDTH: usize = 136;
 struct Figures<'a> {
     commits: usize,
     #[serde(flatten)]
-    saving: Saving,
+    saving: TokenSavings,
     /// The tool, as the code sees it.
     tool: String,
     answer: &'a RawValue,
@@ -49,11 +40,11 @@ struct Figures<'a> {
 
 /// Runs the demo.
 pub(crate) fn demo(arguments: DemoArguments) -> anyhow::Result<ExitCode> {
-    let Performance { types, run, stop } = runtime()?.block_on(stage::perform(CODE))?;
+    let DemoRun { types, run, stop } = runtime()?.block_on(setup::perform(CODE))?;
     let data = serde_json::to_string(&commits::repository()).context("could not count the data")?;
     let figures = Figures {
         commits: commits::COMMITS,
-        saving: Saving::new(data.len(), run.result.get().len()),
+        saving: TokenSavings::new(data.len(), run.result.get().len()),
         tool: types,
         answer: &run.result,
         run: &run,
@@ -61,11 +52,11 @@ pub(crate) fn demo(arguments: DemoArguments) -> anyhow::Result<ExitCode> {
     if arguments.json {
         print_json(&figures)?;
     } else if run.success {
-        let text = story(&figures, Look::of_stdout());
+        let text = story(&figures, TextStyle::of_stdout());
         io::stdout().write_all(text.as_bytes())?;
     } else {
-        let shown = Shown { code: CODE, name: "summarise.ts" };
-        let text = report::about(&run, shown, Look::of_stderr());
+        let shown = FrameSource { code: CODE, name: "summarise.ts" };
+        let text = report::about(&run, shown, TextStyle::of_stderr());
         io::stderr().write_all(text.as_bytes())?;
     }
     Ok(match stop {
@@ -81,13 +72,13 @@ pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn story(figures: &Figures<'_>, look: Look) -> String {
+fn story(figures: &Figures<'_>, style: TextStyle) -> String {
     let mut text = String::new();
-    let heading = |title: &str| look.paint(Role::Strong, title);
+    let heading = |title: &str| style.paint(TextRole::Strong, title);
     let quote = |text: &mut String, quoted: &str| {
         for line in quoted.lines() {
             let line = if line.is_empty() { String::new() } else { format!("  {line}") };
-            let _ = writeln!(text, "{}", look.paint(Role::Dim, &line));
+            let _ = writeln!(text, "{}", style.paint(TextRole::Dim, &line));
         }
     };
     let _ = writeln!(text, "{} as the code sees it, from its MCP server\n", heading("The tool:"));
@@ -102,15 +93,15 @@ fn story(figures: &Figures<'_>, look: Look) -> String {
     let _ = writeln!(text, "{} what the agent wrote\n", heading("The code:"));
     quote(&mut text, CODE);
     let _ = writeln!(text, "\n{} what the model gets to read\n", heading("The answer:"));
-    let wide = Look { width: ANSWER_WIDTH, ..look };
+    let wide = TextStyle { width: ANSWER_WIDTH, ..style };
     for line in lay_out(figures.answer.get(), Layout::Fitted, wide).lines() {
         let _ = writeln!(text, "  {line}");
     }
-    let _ = writeln!(text, "\n{}", sums(figures, look));
+    let _ = writeln!(text, "\n{}", sums(figures, style));
     text
 }
 
-fn sums(figures: &Figures<'_>, look: Look) -> String {
+fn sums(figures: &Figures<'_>, style: TextStyle) -> String {
     let row = |name: &str, bytes: u64, tokens: u64| {
         format!("  {name:<5}{:>10} bytes {:>9} tokens", grouped(bytes), grouped(tokens))
     };
@@ -123,16 +114,16 @@ fn sums(figures: &Figures<'_>, look: Look) -> String {
         format!(
             "{}   {}",
             row("out", saving.bytes_out, saving.tokens_out),
-            look.paint(Role::Good, &saved)
+            style.paint(TextRole::Good, &saved)
         ),
         String::new(),
         format!(
             "  {} from request to answer, tool call and all, in a cell of its own: {} isolation ({})",
-            look.paint(Role::Strong, &milliseconds(metrics.startup_ms + metrics.execution_ms)),
+            style.paint(TextRole::Strong, &milliseconds(metrics.startup_ms + metrics.execution_ms)),
             isolation.tier,
             isolation.engine
         ),
-        look.paint(Role::Dim, &format!("  {}", isolation.layers.join(", "))),
+        style.paint(TextRole::Dim, &format!("  {}", isolation.layers.join(", "))),
     ]
     .join("\n")
 }

@@ -3,25 +3,17 @@
 //! Two kinds of evidence: every layer tried on its own, and one real run in a cell. The verdict is
 //! `full` only if both agree, because runs are refused otherwise.
 
-use std::{
-    fmt::Write as _,
-    fs,
-    io::{self, Write as _},
-    path::Path,
-    process::ExitCode,
-};
+use std::{fmt::Write as _, fs, io, io::Write as _, path::Path, process::ExitCode};
 
 use belljar_contract::{Language, RunError, RunResult, Tier};
-use belljar_project::{Finding, FindingState, Sandbox, config::quantity::milliseconds, examine};
+use belljar_project::{
+    Finding, FindingState, Project, Sandbox, config::quantity::milliseconds, examine,
+};
 use serde::Serialize;
 
 use super::{
-    arguments::DoctorArguments,
-    gc::Sizes,
-    look::{Look, Role},
-    print_json,
-    project::Project,
-    run, runtime,
+    arguments::DoctorArguments, gc::Sizes, print_json, project::existing_store, run, runtime,
+    terminal::style::TextRole, terminal::style::TextStyle,
 };
 
 /// With the column of names before it, this fits an ordinary terminal.
@@ -41,12 +33,12 @@ struct Diagnosis {
     /// How large the project's store is, if there is one that can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<Sizes>,
-    verdict: Verdict,
+    verdict: DoctorVerdict,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Verdict {
+enum DoctorVerdict {
     Full,
     Refused,
     /// Code would run, but the project's store cannot be used.
@@ -62,11 +54,11 @@ pub(crate) fn doctor(
     if arguments.json {
         print_json(&diagnosis)?;
     } else {
-        io::stdout().write_all(text(&diagnosis, Look::of_stdout()).as_bytes())?;
+        io::stdout().write_all(text(&diagnosis, TextStyle::of_stdout()).as_bytes())?;
     }
     Ok(match diagnosis.verdict {
-        Verdict::Full => ExitCode::SUCCESS,
-        Verdict::Refused | Verdict::StoreUnusable => ExitCode::FAILURE,
+        DoctorVerdict::Full => ExitCode::SUCCESS,
+        DoctorVerdict::Refused | DoctorVerdict::StoreUnusable => ExitCode::FAILURE,
     })
 }
 
@@ -75,7 +67,7 @@ async fn diagnose(project: Option<&Project>) -> Diagnosis {
         vec![Finding {
             layer: "examination".to_owned(),
             state: FindingState::Missing,
-            detail: run::chain(&error),
+            detail: run::error_chain(&error),
             remedy: Some("nothing could be tried; is /proc mounted here?".to_owned()),
         }]
     });
@@ -102,7 +94,7 @@ async fn diagnose(project: Option<&Project>) -> Diagnosis {
 async fn examine_store(project: &Project, extras: &mut Vec<Finding>) -> Option<Sizes> {
     let layer = "store".to_owned();
     let examined = async {
-        let Some(store) = project.existing_store()? else { return Ok(None) };
+        let Some(store) = existing_store(project)? else { return Ok(None) };
         store.examine().await?;
         anyhow::Ok(Some(Sizes::from(store.sizes().await?)))
     };
@@ -129,7 +121,7 @@ async fn try_runs() -> (RunResult, Vec<Finding>) {
             sandbox.shutdown().await;
             (result, extras)
         }
-        Err(error) => (run::refused(&error), Vec::new()),
+        Err(error) => (run::refused_result(&error), Vec::new()),
     }
 }
 
@@ -188,16 +180,20 @@ fn extra(name: &str, run: &RunResult, remedy: &str) -> Finding {
     Finding { layer: name.to_owned(), state, detail, remedy }
 }
 
-fn verdict(findings: &[Finding], run: &RunResult) -> Verdict {
+fn verdict(findings: &[Finding], run: &RunResult) -> DoctorVerdict {
     let none_missing = findings.iter().all(|finding| finding.state != FindingState::Missing);
     let ran = run.success && run.result.get() == "2" && run.isolation.tier == Tier::Full;
-    if none_missing && ran { Verdict::Full } else { Verdict::Refused }
+    if none_missing && ran { DoctorVerdict::Full } else { DoctorVerdict::Refused }
 }
 
 /// The same, unless something else is marked as missing: only a store is.
-fn with_store(verdict: Verdict, extras: &[Finding]) -> Verdict {
+fn with_store(verdict: DoctorVerdict, extras: &[Finding]) -> DoctorVerdict {
     let is_unusable = extras.iter().any(|extra| extra.state == FindingState::Missing);
-    if verdict == Verdict::Full && is_unusable { Verdict::StoreUnusable } else { verdict }
+    if verdict == DoctorVerdict::Full && is_unusable {
+        DoctorVerdict::StoreUnusable
+    } else {
+        verdict
+    }
 }
 
 fn kernel_release() -> String {
@@ -205,7 +201,7 @@ fn kernel_release() -> String {
         .map_or_else(|_| "unknown".to_owned(), |release| release.trim().to_owned())
 }
 
-fn text(diagnosis: &Diagnosis, look: Look) -> String {
+fn text(diagnosis: &Diagnosis, style: TextStyle) -> String {
     let mut text = String::new();
     let who = if diagnosis.uid == 0 { "root" } else { "an ordinary user" };
     let _ = writeln!(
@@ -219,30 +215,30 @@ fn text(diagnosis: &Diagnosis, look: Look) -> String {
     for finding in &diagnosis.findings {
         // Layers that need each other share a remedy; once is enough.
         let remedy = finding.remedy.as_deref().filter(|remedy| !said.contains(remedy));
-        text.push_str(&finding_text(finding, remedy, width, look));
+        text.push_str(&finding_text(finding, remedy, width, style));
         said.extend(remedy);
     }
-    text.push_str(&run_text(&diagnosis.run, width, look));
+    text.push_str(&run_text(&diagnosis.run, width, style));
     for finding in &diagnosis.extras {
-        text.push_str(&finding_text(finding, finding.remedy.as_deref(), width, look));
+        text.push_str(&finding_text(finding, finding.remedy.as_deref(), width, style));
     }
     text.push('\n');
-    text.push_str(&verdict_text(diagnosis, look));
+    text.push_str(&verdict_text(diagnosis, style));
     text
 }
 
-fn finding_text(finding: &Finding, remedy: Option<&str>, width: usize, look: Look) -> String {
+fn finding_text(finding: &Finding, remedy: Option<&str>, width: usize, style: TextStyle) -> String {
     let mark = match finding.state {
-        FindingState::Works => look.paint(Role::Good, "✓"),
-        FindingState::Substituted => look.paint(Role::Caution, "~"),
-        FindingState::Missing => look.paint(Role::Bad, "✗"),
+        FindingState::Works => style.paint(TextRole::Good, "✓"),
+        FindingState::Substituted => style.paint(TextRole::Caution, "~"),
+        FindingState::Missing => style.paint(TextRole::Bad, "✗"),
     };
     let detail = if finding.detail.is_empty() { "works" } else { &finding.detail };
     let mut lines = wrapped(detail).into_iter();
     let first = lines.next().unwrap_or_default();
     let mut text = format!("  {mark} {:<width$}  {first}\n", finding.layer);
     let remedy = remedy.map(wrapped).unwrap_or_default();
-    let remedy = remedy.iter().map(|line| look.paint(Role::Accent, line));
+    let remedy = remedy.iter().map(|line| style.paint(TextRole::Accent, line));
     for line in lines.chain(remedy) {
         let _ = writeln!(text, "    {:<width$}  {line}", "");
     }
@@ -264,32 +260,34 @@ fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-fn run_text(run: &RunResult, width: usize, look: Look) -> String {
+fn run_text(run: &RunResult, width: usize, style: TextStyle) -> String {
     let (mark, detail) = match &run.error {
         None => {
             let time = milliseconds(run.metrics.startup_ms + run.metrics.execution_ms);
-            (look.paint(Role::Good, "✓"), format!("1 + 1 = {} in {time}", run.result.get()))
+            (style.paint(TextRole::Good, "✓"), format!("1 + 1 = {} in {time}", run.result.get()))
         }
-        Some(error) => (look.paint(Role::Bad, "✗"), format!("{:?}: {}", error.kind, error.message)),
+        Some(error) => {
+            (style.paint(TextRole::Bad, "✗"), format!("{:?}: {}", error.kind, error.message))
+        }
     };
     format!("  {mark} {:<width$}  {detail}\n", "a run")
 }
 
-fn verdict_text(diagnosis: &Diagnosis, look: Look) -> String {
+fn verdict_text(diagnosis: &Diagnosis, style: TextStyle) -> String {
     match diagnosis.verdict {
-        Verdict::Full => format!(
+        DoctorVerdict::Full => format!(
             "{}: every layer holds; code runs here with full isolation.\n",
-            look.paint(Role::Good, "full")
+            style.paint(TextRole::Good, "full")
         ),
-        Verdict::Refused => format!(
+        DoctorVerdict::Refused => format!(
             "{}: code is not run on this machine as it is, because Belljar never runs it with less\n\
              than every layer. Fix what is marked ✗ above, then ask again.\n",
-            look.paint(Role::Bad, "refused")
+            style.paint(TextRole::Bad, "refused")
         ),
-        Verdict::StoreUnusable => format!(
+        DoctorVerdict::StoreUnusable => format!(
             "{}: every layer holds, but this project's store cannot be used. Do what is said at\n\
              `store` above, then ask again.\n",
-            look.paint(Role::Bad, "store unusable")
+            style.paint(TextRole::Bad, "store unusable")
         ),
     }
 }

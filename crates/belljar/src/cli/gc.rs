@@ -8,16 +8,20 @@ use std::{
 
 use anyhow::Context as _;
 use belljar_project::{
-    Collected, Collector, Retention, Sweep,
+    CollectionReport, RecordCollector, Retention, Sweep,
     config::quantity::round_size,
-    config::{Places, Settings},
+    config::{ConfigLocations, ProjectSettings},
     now_ms,
 };
 use belljar_store::{FILE_NAME, RecordKind, Shrinking, Store, StoreSizes};
 use serde::Serialize;
 
 use super::{
-    arguments::GcArguments, columns::columns, look::Look, print_json, project::Project, runtime,
+    arguments::GcArguments,
+    print_json,
+    project::{existing_store, find_project},
+    runtime,
+    terminal::{columns::columns, style::TextStyle},
 };
 
 /// Kinds that are named on one line.
@@ -25,7 +29,7 @@ const SHOWN_KINDS: usize = 4;
 
 /// What went, or would go.
 #[derive(Debug, Serialize)]
-struct Report {
+struct GcReport {
     dry_run: bool,
     /// Records by kind.
     removed: BTreeMap<&'static str, u64>,
@@ -72,15 +76,16 @@ impl Sizes {
 /// Runs the command.
 pub(crate) fn gc(
     arguments: GcArguments,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    locations: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
-    let project = Project::find(places, settings)?;
-    let Some(store) = project.existing_store()? else {
+    let project = find_project(locations, settings)?;
+    let Some(store) = existing_store(&project)? else {
         writeln!(io::stderr(), "nothing is kept here yet")?;
         return Ok(ExitCode::SUCCESS);
     };
-    let collector = Collector::new(store.clone(), settings.retention.clone(), places.scratch());
+    let collector =
+        RecordCollector::new(store.clone(), settings.retention.clone(), locations.scratch());
     let report = runtime()?.block_on(async {
         let before = store.sizes().await?;
         if !arguments.dry_run {
@@ -103,7 +108,7 @@ pub(crate) fn gc(
     if arguments.json {
         print_json(&report)?;
     } else {
-        io::stdout().write_all(text(&report, Look::of_stdout()).as_bytes())?;
+        io::stdout().write_all(text(&report, TextStyle::of_stdout()).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -113,17 +118,22 @@ pub(crate) fn gc(
 async fn try_on_copy(
     store: &Store,
     retention: &Retention,
-) -> anyhow::Result<(Collected, StoreSizes)> {
+) -> anyhow::Result<(CollectionReport, StoreSizes)> {
     let beside = store.path().parent().context("the store is in no directory")?;
     let place = tempfile::Builder::new().prefix("dry-run-").tempdir_in(beside)?;
     store.copy_to(&place.path().join(FILE_NAME)).await?;
     let copy = Store::open(place.path())?;
-    let collector = Collector::new(copy.clone(), retention.clone(), place.path().join("scratch"));
+    let collector =
+        RecordCollector::new(copy.clone(), retention.clone(), place.path().join("scratch"));
     let collected = collector.collect(Sweep::Thorough, now_ms()).await?;
     Ok((collected, copy.sizes().await?))
 }
 
-async fn collect(collector: &Collector, store: &Store, compact: bool) -> anyhow::Result<Collected> {
+async fn collect(
+    collector: &RecordCollector,
+    store: &Store,
+    compact: bool,
+) -> anyhow::Result<CollectionReport> {
     store.writable()?;
     let collected = collector.collect(Sweep::Thorough, now_ms()).await?;
     if compact {
@@ -139,9 +149,14 @@ async fn collect(collector: &Collector, store: &Store, compact: bool) -> anyhow:
     Ok(collected)
 }
 
-fn report(dry_run: bool, collected: &Collected, before: StoreSizes, after: StoreSizes) -> Report {
+fn report(
+    dry_run: bool,
+    collected: &CollectionReport,
+    before: StoreSizes,
+    after: StoreSizes,
+) -> GcReport {
     let removed = collected.removed.iter().map(|(kind, went)| (kind.as_str(), went.records));
-    Report {
+    GcReport {
         dry_run,
         removed: removed.collect(),
         too_large: collected.too_large,
@@ -150,7 +165,7 @@ fn report(dry_run: bool, collected: &Collected, before: StoreSizes, after: Store
     }
 }
 
-fn text(report: &Report, look: Look) -> String {
+fn text(report: &GcReport, style: TextStyle) -> String {
     let size =
         |sizes: &Sizes, kind: &str| round_size(sizes.kinds.get(kind).copied().unwrap_or_default());
     let of = |kind: &'static str| {
@@ -158,7 +173,7 @@ fn text(report: &Report, look: Look) -> String {
         [kind.to_owned(), went, size(&report.before, kind), size(&report.after, kind)]
     };
     let mut rows: Vec<[String; 4]> = RecordKind::ALL.map(|kind| of(kind.as_str())).into();
-    let Report { before, after, .. } = report;
+    let GcReport { before, after, .. } = report;
     for (name, before, after) in [
         ("free", before.free, after.free),
         ("log", before.log, after.log),
@@ -167,7 +182,7 @@ fn text(report: &Report, look: Look) -> String {
         rows.push([name.to_owned(), String::new(), round_size(before), round_size(after)]);
     }
     let went = if report.dry_run { "WOULD GO" } else { "REMOVED" };
-    let mut text = columns(["KIND", went, "BEFORE", "AFTER"], &rows, look);
+    let mut text = columns(["KIND", went, "BEFORE", "AFTER"], &rows, style);
     if report.too_large {
         text.push_str(
             "larger than [retention] max_size: what is left is needed, too young, or kept for ever\n",

@@ -3,23 +3,25 @@
 //! What the code printed and its value go to standard output, everything about the run to standard
 //! error; a program reading standard output sees only what the code produced.
 
-use std::io::{self, Write};
+mod code_frame;
+mod log_lines;
+
+use std::{io, io::Write};
 
 use belljar_contract::{Change, ChangeKind, ErrorCode, RunError, RunResult, RunStatus, Tier};
-use belljar_project::config::quantity::{grouped, milliseconds};
+use belljar_project::{config::quantity::grouped, config::quantity::milliseconds};
+use code_frame::code_frame;
+use log_lines::only_logged;
 use serde::Deserialize;
 
 use super::{
-    code_frame::code_frame,
-    json_text::{Layout, lay_out},
-    log_lines::only_logged,
-    look::{Look, Role},
-    visible::for_stream,
+    terminal::json_text::Layout, terminal::json_text::lay_out, terminal::style::TextRole,
+    terminal::style::TextStyle, terminal::visible::for_stream,
 };
 
 /// The code a result belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct FrameSource<'a> {
     pub(crate) code: &'a str,
     /// The name to show for it; may be a host path, for the person who typed it.
     pub(crate) name: &'a str,
@@ -30,7 +32,7 @@ pub(crate) fn write_output(
     result: &RunResult,
     stdout: &mut impl Write,
     stderr: &mut impl Write,
-    (out, err): (Look, Look),
+    (out, err): (TextStyle, TextStyle),
 ) -> io::Result<()> {
     let printed = for_stream(&result.stdout, out);
     stdout.write_all(printed.as_bytes())?;
@@ -47,41 +49,41 @@ pub(crate) fn write_output(
 }
 
 /// The value: a string as it is, anything else as JSON, null as nothing.
-fn value_text(result: &RunResult, look: Look) -> String {
+fn value_text(result: &RunResult, style: TextStyle) -> String {
     let json = result.result.get();
     if !result.success || json == "null" {
         return String::new();
     }
     match serde_json::from_str::<String>(json) {
-        Ok(text) => for_stream(&text, look).into_owned(),
-        Err(_) => lay_out(json, Layout::Fitted, look),
+        Ok(text) => for_stream(&text, style).into_owned(),
+        Err(_) => lay_out(json, Layout::Fitted, style),
     }
 }
 
 /// Everything about the run: logs, error, what was cut, and on a terminal one line of metrics.
-pub(crate) fn about(result: &RunResult, shown: Shown<'_>, look: Look) -> String {
+pub(crate) fn about(result: &RunResult, shown: FrameSource<'_>, style: TextStyle) -> String {
     let mut text = String::new();
     for entry in only_logged(result) {
-        let line = format!("log: {}", for_stream(entry, look));
-        text.push_str(&look.paint(Role::Dim, &line));
+        let line = format!("log: {}", for_stream(entry, style));
+        text.push_str(&style.paint(TextRole::Dim, &line));
         text.push('\n');
     }
     if let Some(error) = &result.error {
-        text.push_str(&error_text(error, shown, look));
+        text.push_str(&error_text(error, shown, style));
     }
-    text.push_str(&files_text(result, look));
+    text.push_str(&files_text(result, style));
     for note in notes(result) {
-        text.push_str(&look.paint(Role::Caution, &format!("note: {note}")));
+        text.push_str(&style.paint(TextRole::Caution, &format!("note: {note}")));
         text.push('\n');
     }
-    if look.is_terminal() {
-        text.push_str(&look.paint(Role::Dim, &metrics_line(result)));
+    if style.is_terminal() {
+        text.push_str(&style.paint(TextRole::Dim, &metrics_line(result)));
         text.push('\n');
     }
     text
 }
 
-fn error_text(error: &RunError, shown: Shown<'_>, look: Look) -> String {
+fn error_text(error: &RunError, shown: FrameSource<'_>, style: TextStyle) -> String {
     let mut lines = Vec::new();
     let kind = if error.code == ErrorCode::RunAborted {
         "aborted".to_owned()
@@ -93,32 +95,32 @@ fn error_text(error: &RunError, shown: Shown<'_>, look: Look) -> String {
     let message = error.message.trim_end();
     // The engine names JavaScript's own error, which may be the same word.
     let message = message.strip_prefix(&format!("{kind}: ")).unwrap_or(message);
-    lines.push(format!("{}: {}", look.paint(Role::Bad, &kind), for_stream(message, look)));
+    lines.push(format!("{}: {}", style.paint(TextRole::Bad, &kind), for_stream(message, style)));
     if let Some(line) = error.line {
         let column = error.column.unwrap_or(1);
-        let place = format!("{}:{line}:{column}", for_stream(shown.name, look));
-        lines.push(look.paint(Role::Dim, &format!("  at {place}")));
-        if let Some(frame) = code_frame(shown.code, line, column, look) {
+        let place = format!("{}:{line}:{column}", for_stream(shown.name, style));
+        lines.push(style.paint(TextRole::Dim, &format!("  at {place}")));
+        if let Some(frame) = code_frame(shown.code, line, column, style) {
             lines.push(String::new());
             lines.push(frame);
         }
     }
     if let Some(frames) = error.stack.as_deref().and_then(frames) {
-        lines.push(look.paint(Role::Dim, &for_stream(&frames, look)));
+        lines.push(style.paint(TextRole::Dim, &for_stream(&frames, style)));
     }
     if let Some(hint) = &error.hint {
-        let label = look.paint(Role::Accent, "hint");
-        lines.push(format!("{label}: {}", for_stream(hint, look)));
+        let label = style.paint(TextRole::Accent, "hint");
+        lines.push(format!("{label}: {}", for_stream(hint, style)));
     }
     lines.join("\n") + "\n"
 }
 
 /// What the run changed in its workspace, and the files it gave back.
-fn files_text(result: &RunResult, look: Look) -> String {
+fn files_text(result: &RunResult, style: TextStyle) -> String {
     let mut lines = Vec::new();
     let changes = &result.changes;
     if !changes.is_empty() {
-        lines.push(look.paint(Role::Dim, &format!("changes ({}):", commit_outcome(result))));
+        lines.push(style.paint(TextRole::Dim, &format!("changes ({}):", commit_outcome(result))));
     }
     for change in changes {
         let sign = match change.kind {
@@ -127,11 +129,11 @@ fn files_text(result: &RunResult, look: Look) -> String {
             ChangeKind::Modified => '~',
         };
         let note = change.note.as_ref().map_or_else(String::new, |note| format!("  ({note})"));
-        let path = for_stream(&change.path, look);
+        let path = for_stream(&change.path, style);
         lines.push(format!("  {sign} {}{note}", path.escape_debug()));
     }
     for artifact in &result.artifacts {
-        let path = for_stream(&artifact.path, look);
+        let path = for_stream(&artifact.path, style);
         let (kind, bytes) = (&artifact.media_type, artifact.bytes);
         lines.push(format!("artifact: {} ({kind}, {bytes} bytes)", path.escape_debug()));
     }

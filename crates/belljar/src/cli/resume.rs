@@ -1,121 +1,116 @@
 //! `belljar resume`: a durable run goes on in a new cell, from where it was.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use belljar_contract::RunResult;
-use belljar_project::{
-    Executor, Resumed,
-    config::{Places, Settings},
-};
+use belljar_project::{Executor, ResumeOutcome, config::ConfigLocations, config::ProjectSettings};
 use belljar_store::{RunRecord, Store};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    arguments::ResumeArguments,
-    asking,
-    interrupt::{Interrupt, Stop},
-    launch::{Launched, after_signals, clear_up, launch, stop_signal},
-    project::Project,
-    report::Shown,
-    run::{builder, finish, tell, tell_how_to_resume},
-    runs::find_run,
-    runtime,
+    approvals::prompt, arguments::ResumeArguments, launch::LaunchOutcome, launch::after_signals,
+    launch::launch, launch::shut_down, launch::wait_for_stop, project::existing_store,
+    project::find_project, report::FrameSource, run::exit_code, run::print_result,
+    run::print_resume_hint, run::sandbox_builder, runs::find_run, runtime, signals::SignalListener,
+    signals::StopSignal,
 };
 
 /// Runs the command.
 pub(crate) fn resume(
     arguments: &ResumeArguments,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    locations: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
-    let project = Project::find(places, settings)?;
-    let store = project.existing_store()?;
+    let project = find_project(locations, settings)?;
+    let store = existing_store(&project)?;
     let store = store.with_context(|| format!("there is no run {} here", arguments.run))?;
     runtime()?.block_on(async {
-        let known = Known::find(&store, &arguments.run).await?;
-        if let Some(json) = &known.record.result_json {
-            return ended_before(json, &known, arguments.json);
+        let run = StoredRun::find(&store, &arguments.run).await?;
+        if let Some(json) = &run.record.result_json {
+            return print_ended_run(json, &run, arguments.json);
         }
-        let mut interrupt = Interrupt::listen()?;
-        let executor =
-            match launch(builder(settings, &project), Some(&project), &mut interrupt).await? {
-                Launched::Ready(executor) => *executor,
-                Launched::Not(result, stop) => {
-                    let told = tell(&result, known.shown(), arguments.json);
-                    return finish(told, &result, stop);
-                }
-            };
-        let (resumed, stop) = go_on(&executor, &known.record.summary.id, &mut interrupt).await;
+        let mut signals = SignalListener::listen()?;
+        let executor = match launch(
+            sandbox_builder(settings, &project),
+            Some(&project),
+            &mut signals,
+        )
+        .await?
+        {
+            LaunchOutcome::Ready(executor) => *executor,
+            LaunchOutcome::Not(result, stop) => {
+                let told = print_result(&result, run.shown(), arguments.json);
+                return exit_code(told, &result, stop);
+            }
+        };
+        let (resumed, stop) = resume_run(&executor, &run.record.summary.id, &mut signals).await;
         let code = match resumed {
             Ok(result) => {
-                let told = tell(&result, known.shown(), arguments.json);
-                tell_how_to_resume(&executor, &result).await;
-                finish(told, &result, stop)
+                let told = print_result(&result, run.shown(), arguments.json);
+                print_resume_hint(&executor, &result).await;
+                exit_code(told, &result, stop)
             }
             Err(error) => Err(error),
         };
-        clear_up(executor, &mut interrupt).await;
+        shut_down(executor, &mut signals).await;
         code
     })
 }
 
 /// A run, and the name its code goes by.
-struct Known {
+struct StoredRun {
     record: RunRecord,
     file_name: String,
 }
 
 /// The part of a stored request that is shown.
 #[derive(Debug, Deserialize)]
-struct Request {
+struct StoredFileName {
     file_name: String,
 }
 
-impl Known {
+impl StoredRun {
     async fn find(store: &Store, id: &str) -> anyhow::Result<Self> {
         let id = find_run(store, id).await?;
         let record = store.run(&id).await?.with_context(|| format!("there is no run {id}"))?;
-        let request = serde_json::from_str::<Request>(&record.request_json);
+        let request = serde_json::from_str::<StoredFileName>(&record.request_json);
         let file_name = request.map_or_else(|_| id, |request| request.file_name);
         Ok(Self { record, file_name })
     }
 
-    fn shown(&self) -> Shown<'_> {
-        Shown { code: &self.record.code, name: &self.file_name }
+    fn shown(&self) -> FrameSource<'_> {
+        FrameSource { code: &self.record.code, name: &self.file_name }
     }
 }
 
-async fn go_on(
+async fn resume_run(
     executor: &Executor,
     id: &str,
-    interrupt: &mut Interrupt,
-) -> (anyhow::Result<RunResult>, Option<Stop>) {
+    signals: &mut SignalListener,
+) -> (anyhow::Result<RunResult>, Option<StopSignal>) {
     let mut stop = None;
-    let observer = asking::observer(executor.store());
-    let abort = async { stop = Some(stop_signal(interrupt, executor).await) };
+    let observer = prompt::observer(executor.store());
+    let abort = async { stop = Some(wait_for_stop(signals, executor).await) };
     let resumed = executor.resume(id, observer, abort).await;
     let result = match resumed {
-        Ok(Resumed::Ran(result)) => Ok(after_signals(*result, &mut stop, interrupt).await),
-        // It ended between the look and the claim.
-        Ok(Resumed::Ended(result)) => Ok(*result),
+        Ok(ResumeOutcome::Ran(result)) => Ok(after_signals(*result, &mut stop, signals).await),
+        // It ended between the check and the claim.
+        Ok(ResumeOutcome::Ended(result)) => Ok(*result),
         Err(error) => Err(error.into()),
     };
     (result, stop)
 }
 
 /// The result of a run that needs no resuming.
-fn ended_before(json: &str, known: &Known, as_json: bool) -> anyhow::Result<ExitCode> {
+fn print_ended_run(json: &str, run: &StoredRun, as_json: bool) -> anyhow::Result<ExitCode> {
     let result: RunResult =
         serde_json::from_str(json).context("the stored result cannot be read")?;
     writeln!(io::stderr(), "run {} had ended; this is its result", result.id)?;
     if as_json {
         let whole: Box<RawValue> = serde_json::from_str(json)?;
-        return finish(super::print_json(&whole), &result, None);
+        return exit_code(super::print_json(&whole), &result, None);
     }
-    finish(tell(&result, known.shown(), false), &result, None)
+    exit_code(print_result(&result, run.shown(), false), &result, None)
 }

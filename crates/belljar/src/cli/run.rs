@@ -1,34 +1,26 @@
 //! `belljar run`: one piece of code, one fresh cell, one result.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+mod options;
+
+use std::{io, io::Write as _, process::ExitCode};
 
 use belljar_contract::{RunRequest, RunResult, RunStatus};
 use belljar_project::{
-    Durability, Execution, Executor, Sandbox, SandboxBuilder,
-    config::{Places, Settings},
+    Execution, Executor, Project, RunDurability, Sandbox, SandboxBuilder, config::ConfigLocations,
+    config::ProjectSettings,
 };
+use options::RunOptions;
 
 use super::{
-    arguments::RunArguments,
-    artifacts, asking,
-    granted::{Granted, commit_names, granted},
-    interrupt::{Interrupt, Stop},
-    is_broken_pipe,
-    launch::{Launched, after_signals, clear_up, launch, stop_signal, stopped},
-    look::{Look, Role},
-    print_json,
-    project::Project,
-    report::{self, Shown},
-    runtime, session,
-    source::{self, Source},
-    tool_grants::Wanted,
-    visible::visible,
+    access::RequestedAccess, access::commit_names, access::requested_access, approvals::prompt,
+    arguments::RunArguments, artifacts, is_broken_pipe, launch::LaunchOutcome,
+    launch::after_signals, launch::launch, launch::shut_down, launch::stopped_result,
+    launch::wait_for_stop, print_json, project::find_project, report, report::FrameSource, runtime,
+    session, signals::SignalListener, signals::StopSignal, source, source::CodeSource,
+    terminal::style::TextRole, terminal::style::TextStyle, terminal::visible::visible,
 };
 
-pub(crate) use super::launch::{chain, refused};
+pub(crate) use super::launch::{error_chain, refused_result};
 
 /// Who asks, in audit rows and approvals.
 pub(crate) const CALLER: &str = "cli";
@@ -36,27 +28,27 @@ pub(crate) const CALLER: &str = "cli";
 /// Runs the code the arguments name.
 pub(crate) fn run(
     arguments: &RunArguments,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    locations: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
     if let Some(directory) = &arguments.artifacts {
         artifacts::check(directory)?;
     }
     if let Some(id) = &arguments.session {
-        return session::run_in(id, arguments, settings, &Project::find(places, settings)?);
+        return session::run_in(id, arguments, settings, &find_project(locations, settings)?);
     }
-    let source = Source::load(arguments)?;
+    let source = CodeSource::load(arguments)?;
     let context = source::context(arguments, settings.maximum.context_bytes)?;
-    let shown = Shown { code: &source.code, name: &source.shown_name };
+    let shown = FrameSource { code: &source.code, name: &source.shown_name };
     let mut executable = match commit_names(&arguments.grants.commit_executable) {
         Ok(names) => names,
         Err(error) => {
             let result = RunResult::not_run(belljar_runtime::run_id(), RunStatus::Failed, error);
-            return finish(tell(&result, shown, arguments.json), &result, None);
+            return exit_code(print_result(&result, shown, arguments.json), &result, None);
         }
     };
     executable.extend_from_slice(&settings.commit_executable);
-    let Granted { grants, workspace } = granted(&arguments.grants, executable)?;
+    let RequestedAccess { grants, workspace } = requested_access(&arguments.grants, executable)?;
     let request = RunRequest {
         engine: None,
         code: source.code.clone(),
@@ -67,84 +59,92 @@ pub(crate) fn run(
         grants,
         workspace,
     };
-    let project = Project::find(places, settings)?;
-    let wanted = Wanted::of(&arguments.tools, &project)?;
+    let project = find_project(locations, settings)?;
+    let options = RunOptions::of(&arguments.tools, &project)?;
     runtime()?.block_on(async {
-        let mut interrupt = Interrupt::listen()?;
-        let ran =
-            start_and_run(builder(settings, &project), request, &project, wanted, &mut interrupt);
-        let Ran { executor, result, stop } = ran.await?;
+        let mut signals = SignalListener::listen()?;
+        let ran = start_and_run(
+            sandbox_builder(settings, &project),
+            request,
+            &project,
+            options,
+            &mut signals,
+        );
+        let FinishedRun { executor, result, stop } = ran.await?;
         // Told before the cell is cleared away: whoever waits for the answer has it sooner.
-        let told = tell(&result, shown, arguments.json);
+        let told = print_result(&result, shown, arguments.json);
         let saved = match &arguments.artifacts {
             Some(directory) => artifacts::save(&result.artifacts, directory),
             None => Ok(()),
         };
         if let Some(executor) = executor {
-            tell_how_to_resume(&executor, &result).await;
-            clear_up(executor, &mut interrupt).await;
+            print_resume_hint(&executor, &result).await;
+            shut_down(executor, &mut signals).await;
         }
         saved?;
-        finish(told, &result, stop)
+        exit_code(told, &result, stop)
     })
 }
 
 /// A sandbox for one run.
-pub(crate) fn builder(settings: &Settings, project: &Project) -> SandboxBuilder {
+pub(crate) fn sandbox_builder(settings: &ProjectSettings, project: &Project) -> SandboxBuilder {
     let builder = Sandbox::builder().pool(0).ready([]).maximum(settings.maximum);
     builder.protect(project.protected()).reserve_names(Project::RESERVED_NAMES)
 }
 
 /// What is there after a run.
-struct Ran {
+struct FinishedRun {
     /// Nothing if nothing ran.
     executor: Option<Executor>,
     result: RunResult,
-    stop: Option<Stop>,
+    stop: Option<StopSignal>,
 }
 
 /// Runs the request unless a signal comes first, at whatever moment.
 async fn start_and_run(
-    builder: SandboxBuilder,
+    sandbox_builder: SandboxBuilder,
     request: RunRequest,
     project: &Project,
-    wanted: Wanted,
-    interrupt: &mut Interrupt,
-) -> anyhow::Result<Ran> {
-    let launched = launch(builder, wanted.needs_project.then_some(project), interrupt).await?;
+    options: RunOptions,
+    signals: &mut SignalListener,
+) -> anyhow::Result<FinishedRun> {
+    let launched =
+        launch(sandbox_builder, options.needs_project.then_some(project), signals).await?;
     let executor = match launched {
-        Launched::Ready(executor) => *executor,
-        Launched::Not(result, stop) => return Ok(Ran { executor: None, result: *result, stop }),
+        LaunchOutcome::Ready(executor) => *executor,
+        LaunchOutcome::Not(result, stop) => {
+            return Ok(FinishedRun { executor: None, result: *result, stop });
+        }
     };
     let mut execution = Execution {
-        tools: wanted.tools.clone(),
-        intent: wanted.intent.clone(),
-        max_output_tokens: wanted.max_output_tokens,
-        cache: wanted.cache,
-        observer: asking::observer(executor.store()),
+        tools: options.tools.clone(),
+        intent: options.intent.clone(),
+        max_output_tokens: options.max_output_tokens,
+        cache: options.cache,
+        observer: prompt::observer(executor.store()),
         ..Execution::new(request, CALLER)
     };
     tokio::select! {
         biased;
-        signal = interrupt.received() => {
-            let (result, stop) = (stopped(signal), Some(signal));
-            return Ok(Ran { executor: Some(executor), result, stop });
+        signal = signals.received() => {
+            let (result, stop) = (stopped_result(signal), Some(signal));
+            return Ok(FinishedRun { executor: Some(executor), result, stop });
         }
-        () = wanted.prepare(&mut execution, &executor) => {}
+        () = options.prepare(&mut execution, &executor) => {}
     }
     let id = belljar_runtime::run_id();
-    tell_beforehand(&id, &execution);
+    print_run_info(&id, &execution);
     let mut stop = None;
-    let abort = async { stop = Some(stop_signal(interrupt, &executor).await) };
+    let abort = async { stop = Some(wait_for_stop(signals, &executor).await) };
     let result = executor.execute_as(id, execution, abort).await;
-    let result = after_signals(result, &mut stop, interrupt).await;
-    Ok(Ran { executor: Some(executor), result, stop })
+    let result = after_signals(result, &mut stop, signals).await;
+    Ok(FinishedRun { executor: Some(executor), result, stop })
 }
 
 /// Tells a person at a terminal what the run is called and which tools it gets.
-fn tell_beforehand(id: &str, execution: &Execution) {
-    let look = Look::of_stderr();
-    if !look.is_terminal() {
+fn print_run_info(id: &str, execution: &Execution) {
+    let style = TextStyle::of_stderr();
+    if !style.is_terminal() {
         return;
     }
     let mut lines = Vec::new();
@@ -152,20 +152,24 @@ fn tell_beforehand(id: &str, execution: &Execution) {
         let names = if report.injected.is_empty() { "none" } else { &report.injected.join(", ") };
         lines.push(format!("tools: {}", visible(names)));
     }
-    if execution.durability == Durability::Always {
+    if execution.durability == RunDurability::Always {
         lines.push(format!("durable run {id}"));
     }
     for line in lines {
-        let _ = writeln!(io::stderr(), "{}", look.paint(Role::Dim, &line));
+        let _ = writeln!(io::stderr(), "{}", style.paint(TextRole::Dim, &line));
     }
 }
 
 /// Shows a result to a person or a program.
-pub(crate) fn tell(result: &RunResult, shown: Shown<'_>, json: bool) -> anyhow::Result<()> {
+pub(crate) fn print_result(
+    result: &RunResult,
+    shown: FrameSource<'_>,
+    json: bool,
+) -> anyhow::Result<()> {
     if json {
         return print_json(result);
     }
-    let (out, err) = (Look::of_stdout(), Look::of_stderr());
+    let (out, err) = (TextStyle::of_stdout(), TextStyle::of_stderr());
     let (mut stdout, mut stderr) = (io::stdout().lock(), io::stderr().lock());
     let written = report::write_output(result, &mut stdout, &mut stderr, (out, err));
     let about = report::about(result, shown, err);
@@ -174,7 +178,7 @@ pub(crate) fn tell(result: &RunResult, shown: Shown<'_>, json: bool) -> anyhow::
 }
 
 /// A run that was stopped and left a journal can go on from where it was.
-pub(crate) async fn tell_how_to_resume(executor: &Executor, result: &RunResult) {
+pub(crate) async fn print_resume_hint(executor: &Executor, result: &RunResult) {
     let (RunStatus::Aborted | RunStatus::Interrupted, Some(store)) =
         (result.status, executor.store())
     else {
@@ -186,10 +190,10 @@ pub(crate) async fn tell_how_to_resume(executor: &Executor, result: &RunResult) 
 }
 
 /// The exit status, once the result was told.
-pub(crate) fn finish(
+pub(crate) fn exit_code(
     told: anyhow::Result<()>,
     result: &RunResult,
-    stop: Option<Stop>,
+    stop: Option<StopSignal>,
 ) -> anyhow::Result<ExitCode> {
     match told {
         // Whoever read our output has seen enough; the run ended as it ended.

@@ -1,25 +1,17 @@
 //! `belljar runs`: the durable runs of a project, and which of them can go on.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::{Context as _, bail};
 use belljar_contract::RunStatus;
-use belljar_project::{is_owner_alive, now_ms, run_status};
+use belljar_project::{Project, is_owner_alive, now_ms, run_status};
 use belljar_store::{Lease, RunSummary, Store, StoreError};
 use serde::Serialize;
 
 use super::{
-    arguments::{RunsArguments, RunsCommand, RunsRmArguments},
-    columns::columns,
-    look::Look,
-    moments::ago,
-    print_json,
-    project::Project,
-    runtime,
-    visible::visible,
+    arguments::RunsArguments, arguments::RunsCommand, arguments::RunsRmArguments, print_json,
+    project::existing_store, runtime, terminal::columns::columns, terminal::elapsed::ago,
+    terminal::style::TextStyle, terminal::visible::visible,
 };
 
 /// Runs that are looked through for the one whose id begins in a way.
@@ -29,7 +21,7 @@ const SHORTEST_PREFIX: usize = 4;
 
 /// Runs the command.
 pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Result<ExitCode> {
-    let store = project.existing_store()?;
+    let store = existing_store(project)?;
     if let Some(RunsCommand::Rm(arguments)) = &arguments.command {
         return runtime()?.block_on(remove(arguments, store));
     }
@@ -38,7 +30,7 @@ pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Resu
             Some(store) => store.runs(arguments.limit, None).await?,
             None => Vec::new(),
         };
-        let shown: Vec<Shown<'_>> = found.iter().map(Shown::from).collect();
+        let shown: Vec<RunView<'_>> = found.iter().map(RunView::from).collect();
         if arguments.json {
             print_json(&shown)?;
             return Ok(ExitCode::SUCCESS);
@@ -49,7 +41,7 @@ pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Resu
         }
         let rows: Vec<[String; 5]> = shown.iter().map(row).collect();
         let table =
-            columns(["RUN", "STATUS", "LANGUAGE", "STARTED", "BY"], &rows, Look::of_stdout());
+            columns(["RUN", "STATUS", "LANGUAGE", "STARTED", "BY"], &rows, TextStyle::of_stdout());
         io::stdout().write_all(table.as_bytes())?;
         if let Some(run) = shown.iter().find(|run| run.resumable) {
             writeln!(
@@ -89,7 +81,7 @@ async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Re
 
 /// A run as JSON.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+struct RunView<'a> {
     id: &'a str,
     status: RunStatus,
     /// Whether `belljar resume` would make it go on.
@@ -100,7 +92,7 @@ struct Shown<'a> {
     finished_ms: Option<i64>,
 }
 
-impl<'a> From<&'a RunSummary> for Shown<'a> {
+impl<'a> From<&'a RunSummary> for RunView<'a> {
     fn from(run: &'a RunSummary) -> Self {
         let is_running = run.status == RunStatus::Running && is_owner_alive(&run.owner);
         let has_ended = run.finished_ms.is_some();
@@ -116,7 +108,7 @@ impl<'a> From<&'a RunSummary> for Shown<'a> {
     }
 }
 
-fn row(run: &Shown<'_>) -> [String; 5] {
+fn row(run: &RunView<'_>) -> [String; 5] {
     [
         run.id.to_owned(),
         run.status.to_string(),

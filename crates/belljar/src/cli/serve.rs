@@ -3,21 +3,16 @@
 //! Over standard streams nothing but the protocol goes to standard output. Over HTTP the address
 //! and where the token is are said on standard error, once it listens.
 
-use std::{
-    env,
-    io::{self, Write as _},
-    net::SocketAddr,
-    path::PathBuf,
-    process::ExitCode,
-    sync::Arc,
-};
+mod telemetry;
+
+use std::{env, io, io::Write as _, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Context as _, anyhow};
 use belljar_contract::RunError;
 use belljar_project::{
-    Collector, ExecutableTerms, Hidden, ProjectBackend, Sandbox, Terms, WorkflowTerms,
-    allow_many_descriptors,
-    config::{Places, Settings},
+    ClientPermissions, ExecutablePermissions, HiddenPaths, Project, ProjectBackend,
+    RecordCollector, Sandbox, WorkflowServiceOptions, allow_many_descriptors,
+    config::ConfigLocations, config::ProjectSettings,
 };
 use belljar_server::{
     Auth, BearerToken, Gateway, HttpConfig, HttpServer, ServerOptions, Traces, conformance,
@@ -26,20 +21,13 @@ use belljar_server::{
 use belljar_tools::Glob;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::{
-    filter::{LevelFilter, Targets},
-    layer::SubscriberExt as _,
-    util::SubscriberInitExt as _,
+    filter::LevelFilter, filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
 use super::{
-    arguments::{LogFormat, ServeArguments},
-    granted::{commit_names, existing},
-    interrupt::Interrupt,
-    look::{Look, Role},
-    project::Project,
-    session::AddressFile,
-    telemetry,
-    visible::visible,
+    access::commit_names, access::existing, arguments::LogFormat, arguments::ServeArguments,
+    project::executor, session::AddressFile, signals::SignalListener, terminal::style::TextRole,
+    terminal::style::TextStyle, terminal::visible::visible,
 };
 
 /// The most an answer costs a client that does not say what it can afford.
@@ -52,11 +40,11 @@ const SEAL_FILE: &str = "seal";
 /// Serves until told to stop, or until the client goes away.
 pub(crate) fn serve(
     arguments: &ServeArguments,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    locations: &ConfigLocations,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let terms = terms(arguments, settings, places, project)?;
+    let permissions = permissions(arguments, settings, locations, project)?;
     // Each session and each client has some.
     allow_many_descriptors();
     if let Some(format) = arguments.log {
@@ -65,19 +53,19 @@ pub(crate) fn serve(
     // Runs of several clients go on side by side.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(async {
-        let mut interrupt = Interrupt::listen()?;
+        let mut signals = SignalListener::listen()?;
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        let serving = start(arguments, (settings, places), project, terms, stop);
+        let serving = start(arguments, (settings, locations), project, permissions, stop);
         let mut serving = std::pin::pin!(serving);
         tokio::select! {
             served = &mut serving => served.map(|()| ExitCode::SUCCESS),
-            signal = interrupt.received() => {
+            signal = signals.received() => {
                 stopped.cancel();
                 tokio::select! {
                     served = serving => served?,
-                    again = interrupt.received() => in_a_hurry(again.name()),
-                    () = tokio::time::sleep(arguments.stop_within) => in_a_hurry("it took too long"),
+                    again = signals.received() => print_forced_stop(again.name()),
+                    () = tokio::time::sleep(arguments.stop_within) => print_forced_stop("it took too long"),
                 }
                 Ok(ExitCode::from(signal.exit_status()))
             }
@@ -89,7 +77,7 @@ pub(crate) fn serve(
 }
 
 /// Says that what should have ended politely did not. Cells end with the process in any case.
-fn in_a_hurry(why: &str) {
+fn print_forced_stop(why: &str) {
     let _ = writeln!(io::stderr(), "ending at once: {why}");
 }
 
@@ -107,9 +95,9 @@ fn start_logging(format: LogFormat) {
 
 async fn start(
     arguments: &ServeArguments,
-    (settings, places): (&Settings, &Places),
+    (settings, locations): (&ProjectSettings, &ConfigLocations),
     project: &Project,
-    terms: Terms,
+    permissions: ClientPermissions,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     // There before it is protected, so that it is from the first run on.
@@ -121,25 +109,26 @@ async fn start(
         .reserve_names(Project::RESERVED_NAMES)
         .build()
         .await?;
-    let executor = project.executor(sandbox)?;
+    let executor = executor(project, sandbox)?;
     if let Some(store) = executor.store() {
         // A host that can keep nothing is of no use.
         store.writable()?;
     }
-    let backend = Arc::new(ProjectBackend::new(executor.clone(), terms).await);
+    let backend = Arc::new(ProjectBackend::new(executor.clone(), permissions).await);
     let (adopting, adopts) = (backend.clone(), stop.child_token());
     let _ended = adopts.clone().drop_guard();
     let until = adopts.clone();
     tokio::spawn(async move { adopting.adopt_workflows(until).await });
     if let Some(store) = executor.store().cloned() {
-        let collector = Collector::new(store, settings.retention.clone(), places.scratch());
+        let collector =
+            RecordCollector::new(store, settings.retention.clone(), locations.scratch());
         let stop = adopts.clone();
         tokio::spawn(async move { collector.run(stop).await });
     }
     let served = match arguments.http {
         None => {
             let gateway = Gateway::new(backend.clone(), ServerOptions::default());
-            tell_left_out(&gateway)?;
+            print_left_out_tools(&gateway)?;
             adopt_runs(&gateway);
             serve_stdio(gateway, stop).await.map_err(Into::into)
         }
@@ -166,7 +155,7 @@ async fn serve_at(
     let traces = telemetry::collector()?.map(Traces::to);
     let options = ServerOptions { secret, traces: traces.clone(), ..ServerOptions::default() };
     let gateway = Gateway::new(backend, options);
-    tell_left_out(&gateway)?;
+    print_left_out_tools(&gateway)?;
     adopt_runs(&gateway);
     let auth = if arguments.conformance { Auth::Open } else { Auth::Token(token) };
     let mut config = HttpConfig::new(address, auth);
@@ -178,7 +167,7 @@ async fn serve_at(
     };
     // Whoever types `belljar session` here finds the host by it.
     let _found_by = AddressFile::write(&project.state()?, server.address())?;
-    say(&server, &path.display().to_string())?;
+    print_address(&server, &path.display().to_string())?;
     stop.cancelled().await;
     server.shutdown().await;
     if let Some(traces) = traces {
@@ -188,10 +177,10 @@ async fn serve_at(
 }
 
 /// Names the tools that were to be passed through and are not.
-fn tell_left_out(gateway: &Gateway<ProjectBackend>) -> anyhow::Result<()> {
-    let look = Look::of_stderr();
+fn print_left_out_tools(gateway: &Gateway<ProjectBackend>) -> anyhow::Result<()> {
+    let style = TextStyle::of_stderr();
     for fault in gateway.left_out() {
-        let warning = look.paint(Role::Bad, "warning");
+        let warning = style.paint(TextRole::Bad, "warning");
         writeln!(io::stderr(), "{warning}: {}", visible(&fault.to_string()))?;
     }
     Ok(())
@@ -203,44 +192,44 @@ fn adopt_runs(gateway: &Gateway<ProjectBackend>) {
     tokio::spawn(async move { gateway.resume_runs().await });
 }
 
-fn say(server: &HttpServer, token: &str) -> anyhow::Result<()> {
-    let look = Look::of_stderr();
+fn print_address(server: &HttpServer, token: &str) -> anyhow::Result<()> {
+    let style = TextStyle::of_stderr();
     let address = format!("http://{}/mcp", server.address());
-    let address = look.paint(Role::Strong, &address);
+    let address = style.paint(TextRole::Strong, &address);
     writeln!(io::stderr(), "listening on {address}; the bearer token is in {token}")
         .context("standard error is gone")
 }
 
-fn terms(
+fn permissions(
     arguments: &ServeArguments,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    locations: &ConfigLocations,
     project: &Project,
-) -> anyhow::Result<Terms> {
+) -> anyhow::Result<ClientPermissions> {
     let here = env::current_dir().context("cannot read the current directory")?;
     let existing = |flag: &str, paths: &[PathBuf]| {
         let paths = paths.iter().map(|path| existing(&here, flag, path));
-        paths.collect::<Result<Vec<_>, _>>().map_err(|refused| explained(&refused))
+        paths.collect::<Result<Vec<_>, _>>().map_err(|refused| with_hint(&refused))
     };
     let tools = project.tools();
-    let workflows = settings.workflows.serve.then(|| WorkflowTerms {
+    let workflows = settings.workflows.serve.then(|| WorkflowServiceOptions {
         code: settings.workflows.code,
-        scratch: places.scratch(),
-        hidden: Hidden {
+        scratch: locations.scratch(),
+        hidden: HiddenPaths {
             names: Project::RESERVED_NAMES.map(str::to_owned).to_vec(),
             paths: project.protected(),
         },
         max_running: settings.workflows.max_running,
         max_queued: settings.workflows.max_queued,
     });
-    Ok(Terms {
+    Ok(ClientPermissions {
         limits: settings.limits(&arguments.limits.given()),
         readable: existing("--read", &arguments.read)?,
         writable: existing("--write", &arguments.write)?,
-        commit_executable: ExecutableTerms {
+        commit_executable: ExecutablePermissions {
             always: settings.commit_executable.clone(),
             on_request: commit_names(&arguments.commit_executable)
-                .map_err(|refused| explained(&refused))?,
+                .map_err(|refused| with_hint(&refused))?,
         },
         max_output_tokens: tools.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
         cache: tools.cache,
@@ -254,7 +243,7 @@ fn terms(
 }
 
 /// Why nothing is served, as `belljar run` would say it.
-fn explained(refused: &RunError) -> anyhow::Error {
+fn with_hint(refused: &RunError) -> anyhow::Error {
     match &refused.hint {
         Some(hint) => anyhow!("{}\nhint: {hint}", refused.message),
         None => anyhow!("{}", refused.message),

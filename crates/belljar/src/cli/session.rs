@@ -4,39 +4,27 @@
 
 mod client;
 
-use std::{
-    io::{self, Write as _},
-    path::Path,
-    process::ExitCode,
-};
+use std::{io, io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, bail};
 use belljar_contract::RunResult;
-use belljar_project::{config::Settings, now_ms};
+use belljar_project::{Project, config::ProjectSettings, now_ms};
+use client::{HostClient, Method};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    arguments::{
-        RunArguments, SessionCommand, SessionExecArguments, SessionForkArguments,
-        SessionNewArguments,
-    },
-    artifacts,
-    columns::columns,
-    look::Look,
-    moments::ago,
-    print_json,
-    project::Project,
-    report::Shown,
-    run::{finish, tell},
-    source::{self, Source},
+    arguments::RunArguments, arguments::SessionCommand, arguments::SessionExecArguments,
+    arguments::SessionForkArguments, arguments::SessionNewArguments, artifacts, print_json,
+    report::FrameSource, run::exit_code, run::print_result, source, source::CodeSource,
+    terminal::columns::columns, terminal::elapsed::ago, terminal::style::TextStyle,
 };
+
 pub(crate) use client::AddressFile;
-use client::{Client, Method};
 
 /// Runs the command.
 pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Result<ExitCode> {
-    let client = Client::of_host(project)?;
+    let client = HostClient::of_host(project)?;
     match command {
         SessionCommand::New(new) => make(&client, new),
         SessionCommand::Exec(exec) => execute(&client, exec),
@@ -69,11 +57,11 @@ pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Re
 pub(crate) fn run_in(
     id: &str,
     arguments: &RunArguments,
-    settings: &Settings,
+    settings: &ProjectSettings,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let client = Client::of_host(project)?;
-    let source = Source::load(arguments)?;
+    let client = HostClient::of_host(project)?;
+    let source = CodeSource::load(arguments)?;
     let mut body = code(&source, arguments.language.is_some() || arguments.file.is_some());
     if let Some(context) = source::context(arguments, settings.maximum.context_bytes)? {
         body.insert("context".to_owned(), serde_json::from_str(context.get())?);
@@ -95,27 +83,27 @@ pub(crate) fn run_in(
 
 /// Runs code in a session and tells how it went.
 fn run(
-    client: &Client,
+    client: &HostClient,
     id: &str,
-    source: &Source,
+    source: &CodeSource,
     body: Map<String, Value>,
     (as_json, directory): (bool, Option<&Path>),
 ) -> anyhow::Result<ExitCode> {
     let path = format!("/v1/sessions/{}/runs", segment(id)?);
     let answer = client.ask_text(Method::Post, &path, Some(&body.into()))?;
     let result: RunResult = serde_json::from_slice(&answer).context("the host sent no result")?;
-    let shown = Shown { code: &source.code, name: &source.shown_name };
+    let shown = FrameSource { code: &source.code, name: &source.shown_name };
     let told = match as_json {
         true => print_json(&result),
-        false => tell(&result, shown, false),
+        false => print_result(&result, shown, false),
     };
     if let Some(directory) = directory {
         artifacts::save(&result.artifacts, directory)?;
     }
-    finish(told, &result, None)
+    exit_code(told, &result, None)
 }
 
-fn make(client: &Client, new: &SessionNewArguments) -> anyhow::Result<ExitCode> {
+fn make(client: &HostClient, new: &SessionNewArguments) -> anyhow::Result<ExitCode> {
     let mut body = Map::new();
     if let Some(language) = new.language {
         body.insert("language".to_owned(), language.as_str().into());
@@ -139,16 +127,16 @@ fn make(client: &Client, new: &SessionNewArguments) -> anyhow::Result<ExitCode> 
     show(&made, "session_id", new.json)
 }
 
-fn execute(client: &Client, exec: &SessionExecArguments) -> anyhow::Result<ExitCode> {
+fn execute(client: &HostClient, exec: &SessionExecArguments) -> anyhow::Result<ExitCode> {
     let (code, file) = (exec.code.clone(), exec.file.clone());
     let arguments = RunArguments { code, file, ..RunArguments::default() };
-    let source = Source::load(&arguments)?;
+    let source = CodeSource::load(&arguments)?;
     let body = self::code(&source, exec.file.is_some());
     run(client, &exec.id, &source, body, (exec.json, None))
 }
 
 /// The code, and its language if that was said: otherwise it is the session's.
-fn code(source: &Source, says_language: bool) -> Map<String, Value> {
+fn code(source: &CodeSource, says_language: bool) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("code".to_owned(), source.code.clone().into());
     if says_language {
@@ -157,7 +145,7 @@ fn code(source: &Source, says_language: bool) -> Map<String, Value> {
     body
 }
 
-fn branch(client: &Client, fork: &SessionForkArguments) -> anyhow::Result<ExitCode> {
+fn branch(client: &HostClient, fork: &SessionForkArguments) -> anyhow::Result<ExitCode> {
     let mut body = json!({ "count": fork.count });
     if let (Some(from), Some(fields)) = (&fork.from, body.as_object_mut()) {
         fields.insert("checkpoint_id".to_owned(), from.clone().into());
@@ -176,7 +164,7 @@ fn branch(client: &Client, fork: &SessionForkArguments) -> anyhow::Result<ExitCo
 
 /// What a list shows of a session.
 #[derive(Debug, Deserialize)]
-struct Listed {
+struct SessionRow {
     session_id: String,
     language: String,
     created_ms: i64,
@@ -188,25 +176,25 @@ struct Listed {
     memory_bytes: Option<u64>,
 }
 
-fn show_all(client: &Client, as_json: bool) -> anyhow::Result<ExitCode> {
+fn show_all(client: &HostClient, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut all = client.ask(Method::Get, "/v1/sessions", None)?;
     let all = all.get_mut("sessions").map(Value::take).context("no list came back")?;
     if as_json {
         print_json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let all: Vec<Listed> = serde_json::from_value(all).context("no list came back")?;
+    let all: Vec<SessionRow> = serde_json::from_value(all).context("no list came back")?;
     if all.is_empty() {
         writeln!(io::stderr(), "no sessions: belljar session new")?;
         return Ok(ExitCode::SUCCESS);
     }
     let headings = ["SESSION", "LANGUAGE", "MADE", "USED", "RUNS", "MEMORY", "CHECKPOINTS"];
     let rows: Vec<_> = all.iter().map(row).collect();
-    io::stdout().write_all(columns(headings, &rows, Look::of_stdout()).as_bytes())?;
+    io::stdout().write_all(columns(headings, &rows, TextStyle::of_stdout()).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(session: &Listed) -> [String; 7] {
+fn row(session: &SessionRow) -> [String; 7] {
     let now = now_ms();
     let used = if session.busy { "now".to_owned() } else { ago(session.last_used_ms, now) };
     let memory = session

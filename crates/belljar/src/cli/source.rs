@@ -23,7 +23,7 @@ const MAX_CODE_BYTES: u64 = 64 << 20;
 
 /// The code as it was given.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct CodeSource {
     pub(crate) code: String,
     pub(crate) language: Language,
     /// The name the guest and its stacks see: never a host path.
@@ -32,7 +32,7 @@ pub(crate) struct Source {
     pub(crate) shown_name: String,
 }
 
-impl Source {
+impl CodeSource {
     /// Reads the code the arguments name.
     pub(crate) fn load(arguments: &RunArguments) -> anyhow::Result<Self> {
         if let Some(code) = &arguments.code {

@@ -12,19 +12,22 @@ use std::{
     time::Duration,
 };
 
-use belljar_project::config::{Places, Settings};
+use belljar_project::Project;
+use belljar_project::config::{ConfigLocations, ProjectSettings};
 use belljar_runtime::ToolFault;
 use belljar_store::Store;
 use belljar_tools::{Bridge, Catalogue, UpstreamError};
 
 use super::{
     arguments::ToolsCommand,
-    interrupt::Interrupt,
-    look::{Look, Role},
-    patience::telling,
-    project::Project,
+    project::{find_project, open_store},
     runtime,
-    visible::visible,
+    signals::SignalListener,
+    terminal::{
+        notice::with_notice,
+        style::{TextRole, TextStyle},
+        visible::visible,
+    },
 };
 
 /// How long servers may take to list their tools. Longer than a server of a running host has: here
@@ -34,33 +37,33 @@ const LISTED: Duration = Duration::from_secs(30);
 /// Runs the command.
 pub(crate) fn tools(
     command: &ToolsCommand,
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    locations: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
-    let project = Project::find(places, settings)?;
+    let project = find_project(locations, settings)?;
     if !project.has_servers() {
         let hint = "name some in .mcp.json, or under [mcp_servers] of belljar.toml";
         writeln!(io::stderr(), "no MCP servers are configured here; {hint}")?;
     }
-    let desk = Desk::open(&project)?;
+    let access = ToolAccess::open(&project)?;
     runtime()?.block_on(async {
-        let mut interrupt = Interrupt::listen()?;
+        let mut signals = SignalListener::listen()?;
         let work = async {
             match command {
-                ToolsCommand::List(arguments) => list::list(arguments, settings, &desk).await,
-                ToolsCommand::Describe(arguments) => describe::describe(arguments, &desk).await,
-                ToolsCommand::Types(arguments) => describe::types(arguments, &desk).await,
-                ToolsCommand::Call(arguments) => call::call(arguments, settings, &desk).await,
-                ToolsCommand::Search(arguments) => search::search(arguments, &desk).await,
+                ToolsCommand::List(arguments) => list::list(arguments, settings, &access).await,
+                ToolsCommand::Describe(arguments) => describe::describe(arguments, &access).await,
+                ToolsCommand::Types(arguments) => describe::types(arguments, &access).await,
+                ToolsCommand::Call(arguments) => call::call(arguments, settings, &access).await,
+                ToolsCommand::Search(arguments) => search::search(arguments, &access).await,
             }
         };
         let done = tokio::select! {
             done = work => done,
-            signal = interrupt.received() => Ok(ExitCode::from(signal.exit_status())),
+            signal = signals.received() => Ok(ExitCode::from(signal.exit_status())),
         };
         tokio::select! {
-            () = desk.close() => {}
-            _ = interrupt.received() => {}
+            () = access.close() => {}
+            _ = signals.received() => {}
         }
         done
     })
@@ -68,22 +71,22 @@ pub(crate) fn tools(
 
 /// The servers, and where what is known of them is kept.
 #[derive(Debug)]
-struct Desk {
+struct ToolAccess {
     bridge: Bridge,
     /// Nothing where there are no servers, and so nothing to keep.
     store: Option<Store>,
 }
 
-impl Desk {
+impl ToolAccess {
     fn open(project: &Project) -> anyhow::Result<Self> {
-        let store = project.has_servers().then(|| project.open_store()).transpose()?;
+        let store = project.has_servers().then(|| open_store(project)).transpose()?;
         Ok(Self { bridge: project.bridge(store.clone())?, store })
     }
 
     /// Waits for something that may have to start servers.
     async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
         let told = || format!("starting MCP servers: {}", self.bridge.servers().join(", "));
-        telling(told, work).await
+        with_notice(told, work).await
     }
 
     /// The tools of one server, or of all, and the servers whose tools cannot be had.
@@ -106,13 +109,13 @@ impl Desk {
 }
 
 /// Names the servers whose tools cannot be had, with the reason.
-fn tell_failures(failures: &[UpstreamError]) -> io::Result<()> {
-    let look = Look::of_stderr();
+fn print_failures(failures: &[UpstreamError]) -> io::Result<()> {
+    let style = TextStyle::of_stderr();
     for failure in failures {
         writeln!(
             io::stderr(),
             "{}: {}",
-            look.paint(Role::Bad, "error"),
+            style.paint(TextRole::Bad, "error"),
             visible(&failure.to_string())
         )?;
         if let UpstreamError::NotStarted { log, .. } = failure {
@@ -121,23 +124,23 @@ fn tell_failures(failures: &[UpstreamError]) -> io::Result<()> {
             }
         }
         if let Some(hint) = failure.hint() {
-            tell_hint(&hint, look)?;
+            print_hint(&hint, style)?;
         }
     }
     Ok(())
 }
 
 /// Says why a call gave no value.
-fn tell_fault(fault: &ToolFault) -> io::Result<()> {
-    let look = Look::of_stderr();
+fn print_fault(fault: &ToolFault) -> io::Result<()> {
+    let style = TextStyle::of_stderr();
     let kind = format!("{:?}", fault.code.kind());
-    let (kind, message) = (look.paint(Role::Bad, &kind), visible(&fault.message));
+    let (kind, message) = (style.paint(TextRole::Bad, &kind), visible(&fault.message));
     writeln!(io::stderr(), "{kind}: {message} ({})", fault.code.as_str())?;
-    fault.hint.as_ref().map_or(Ok(()), |hint| tell_hint(hint, look))
+    fault.hint.as_ref().map_or(Ok(()), |hint| print_hint(hint, style))
 }
 
-fn tell_hint(hint: &str, look: Look) -> io::Result<()> {
-    writeln!(io::stderr(), "{}: {}", look.paint(Role::Accent, "hint"), visible(hint))
+fn print_hint(hint: &str, style: TextStyle) -> io::Result<()> {
+    writeln!(io::stderr(), "{}: {}", style.paint(TextRole::Accent, "hint"), visible(hint))
 }
 
 /// What a tool says of itself, in one line.

@@ -1,27 +1,29 @@
 //! `belljar workflow`: tools, code and decisions in one durable graph.
 
-mod answer;
+mod board;
+mod command;
+mod decision_prompt;
+mod event_line;
 mod file;
 mod fork;
 mod graph;
 mod host;
-mod line;
-mod order;
 mod pause;
-mod progress;
 mod run;
 mod show;
 
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use belljar_project::{config::Places, config::Settings};
+use belljar_project::{Project, config::ConfigLocations, config::ProjectSettings};
 use belljar_store::Store;
 use belljar_workflow::{
     SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::Filter,
 };
 
-use super::{arguments::WorkflowCommand, project::Project, runtime};
+use super::{
+    arguments::WorkflowSubcommand, project::existing_store, project::find_project, runtime,
+};
 
 /// Workflows that are looked through for the one whose id begins in a way.
 const MOST_LOOKED_AT: u32 = 10_000;
@@ -30,38 +32,43 @@ const SHORTEST_PREFIX: usize = 4;
 
 /// Runs the command.
 pub(crate) fn workflow(
-    command: &WorkflowCommand,
-    settings: &Settings,
-    places: &Places,
+    command: &WorkflowSubcommand,
+    settings: &ProjectSettings,
+    locations: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
-    let project = Project::find(places, settings)?;
-    let host = host::Host { settings, places, project: &project };
+    let project = find_project(locations, settings)?;
+    let context = host::WorkflowContext { settings, locations, project: &project };
     runtime()?.block_on(async {
         match command {
-            WorkflowCommand::Run(arguments) => run::run(arguments, host).await,
-            WorkflowCommand::Resume(arguments) => run::resume(arguments, host).await,
-            WorkflowCommand::Show(arguments) => show::show(arguments, &project).await,
-            WorkflowCommand::Events(arguments) => show::events(arguments, &project).await,
-            WorkflowCommand::List(arguments) => show::list(arguments, &project).await,
-            WorkflowCommand::Command(arguments) => order::order(arguments, host).await,
-            WorkflowCommand::Rollback(arguments) => order::rollback(arguments, host).await,
-            WorkflowCommand::Fork(arguments) => fork::fork(arguments, &project).await,
-            WorkflowCommand::Delete(arguments) => fork::delete(arguments, host).await,
-            WorkflowCommand::Validate(arguments) => file::validate(arguments, &project).await,
+            WorkflowSubcommand::Run(arguments) => run::run(arguments, context).await,
+            WorkflowSubcommand::Resume(arguments) => run::resume(arguments, context).await,
+            WorkflowSubcommand::Show(arguments) => show::show(arguments, &project).await,
+            WorkflowSubcommand::Events(arguments) => show::events(arguments, &project).await,
+            WorkflowSubcommand::List(arguments) => show::list(arguments, &project).await,
+            WorkflowSubcommand::Command(arguments) => {
+                command::send_command(arguments, context).await
+            }
+            WorkflowSubcommand::Rollback(arguments) => command::rollback(arguments, context).await,
+            WorkflowSubcommand::Fork(arguments) => fork::fork(arguments, &project).await,
+            WorkflowSubcommand::Delete(arguments) => fork::delete(arguments, context).await,
+            WorkflowSubcommand::Validate(arguments) => file::validate(arguments, &project).await,
         }
     })
 }
 
 /// The workflows that are kept here.
-fn kept(project: &Project) -> anyhow::Result<Workflows<SqliteWorkflowStore>> {
-    let store: Option<Store> = project.existing_store()?;
+fn stored_workflows(project: &Project) -> anyhow::Result<Workflows<SqliteWorkflowStore>> {
+    let store: Option<Store> = existing_store(project)?;
     let store =
         store.context("no workflow was run in this project yet: belljar workflow run FILE")?;
     Ok(Workflows::new(std::sync::Arc::new(SqliteWorkflowStore::new(store))))
 }
 
 /// The workflow that is meant by an id or its beginning.
-async fn find(workflows: &Workflows<SqliteWorkflowStore>, given: &str) -> anyhow::Result<String> {
+async fn find_workflow(
+    workflows: &Workflows<SqliteWorkflowStore>,
+    given: &str,
+) -> anyhow::Result<String> {
     let engine = workflows.store();
     if engine.find(given).await?.is_some() {
         return Ok(given.to_owned());

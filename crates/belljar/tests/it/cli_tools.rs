@@ -268,14 +268,14 @@ fn what_a_project_says_of_its_tools_is_checked_with_the_line() {
         outcome.stderr.replace(place.path().to_str().unwrap(), "[place]")
     };
     insta::assert_snapshot!(told("[mcp_servers.a]\ncomand = 'x'\n"), @r"
-    error: the configuration [place]/work/belljar.toml is not valid: TOML parse error at line 2, column 1
+    error: invalid configuration [place]/work/belljar.toml: TOML parse error at line 2, column 1
       |
     2 | comand = 'x'
       | ^^^^^^
     unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `type`, `url`, `headers`, `disabled`, `trusted`, `max_concurrent`, `rate_per_minute`, `timeout`, `idle_seconds`, `idempotent`, `read_only`
     ");
     insta::assert_snapshot!(told("[permissions]\nallow = ['a__*', {tool = 'b__*', wen = {}}]\n"), @r"
-    error: the configuration [place]/work/belljar.toml is not valid: TOML parse error at line 2, column 34
+    error: invalid configuration [place]/work/belljar.toml: TOML parse error at line 2, column 34
       |
     2 | allow = ['a__*', {tool = 'b__*', wen = {}}]
       |                                  ^^^

@@ -114,3 +114,9 @@ pub(crate) fn no_sandbox() -> bool {
     eprintln!("SKIPPED: this machine cannot sandbox: {reason}");
     true
 }
+
+/// Runs a test to its end.
+pub(crate) fn block_on<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(test)
+}

@@ -66,7 +66,7 @@ fn a6_a_file_that_makes_no_sense_is_named_with_the_line() {
     let told = outcome.stderr.replace(place.path().to_str().unwrap(), "[place]");
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""));
     insta::assert_snapshot!(told, @r"
-    error: the configuration [place]/work/belljar.toml is not valid: TOML parse error at line 2, column 1
+    error: invalid configuration [place]/work/belljar.toml: TOML parse error at line 2, column 1
       |
     2 | memroy = '1MiB'
       | ^^^^^^
@@ -74,7 +74,7 @@ fn a6_a_file_that_makes_no_sense_is_named_with_the_line() {
     ");
     let outcome = place.belljar(&["run", "-c", "1", "--config", "none.toml"]);
     assert_eq!(outcome.status, Some(2));
-    insta::assert_snapshot!(outcome.stderr, @"error: could not read the configuration none.toml: No such file or directory (os error 2)");
+    insta::assert_snapshot!(outcome.stderr, @"error: cannot read the configuration none.toml: No such file or directory (os error 2)");
 }
 
 /// What policy says of `append` of each server.
@@ -101,7 +101,7 @@ fn s5_a_project_allows_nothing_of_the_users_own_servers() {
     assert_eq!(policies(&place), (json!("ask"), json!("allow")));
     let listed = place.belljar(&["tools", "list"]);
     let told = listed.stderr.replace(place.path().to_str().unwrap(), "[place]");
-    insta::assert_snapshot!(told, @"[place]/work/belljar.toml: allow `*` does not count for mine, which this project does not define; allow it in your own belljar.toml");
+    insta::assert_snapshot!(told, @"[place]/work/belljar.toml: allow `*` does not apply to mine, which this project does not define; allow it in your own belljar.toml");
     let listed = place.belljar(&["tools", "list", "--json"]).json();
     assert_eq!(listed["not_counted"][0]["servers"], json!(["mine"]));
     // What narrows counts, and so does what the user says.

@@ -11,9 +11,8 @@ use belljar_store::{ApprovalState, Approvals, FILE_NAME};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{no_sandbox, outcome},
+    command::{block_on, no_sandbox, outcome},
     crash_points::{PARALLEL, SEQUENTIAL, check},
-    executor_support::block_on,
     ledger_support::{
         LedgerProject,
         Transport::{Http, Stdio},

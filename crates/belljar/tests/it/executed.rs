@@ -257,7 +257,7 @@ fn s4_only_the_users_own_file_releases_names() {
             .output()
             .unwrap(),
     );
-    assert!(ran.stderr.contains("only the user's own belljar.toml may say this"), "{ran:#?}");
+    assert!(ran.stderr.contains("allowed only in the user's own belljar.toml"), "{ran:#?}");
 }
 
 const WRITE: &str = r#"cd "$1"; exec 2>/dev/null

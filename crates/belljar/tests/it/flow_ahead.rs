@@ -7,8 +7,7 @@ use belljar_workflow::{WorkflowCommand, WorkflowEventKind, WorkflowStatus};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{Place, no_sandbox, outcome},
-    executor_support::block_on,
+    command::{Place, block_on, no_sandbox, outcome},
     flow_support::Watched,
     ledger_support::{LedgerProject, Transport},
 };

@@ -16,7 +16,7 @@ use belljar_workflow::{
 use serde_json::{Value, json};
 
 use crate::{
-    command::Outcome, command::no_sandbox, command::outcome, executor_support::block_on,
+    command::Outcome, command::block_on, command::no_sandbox, command::outcome,
     flow_support::Watched, flow_support::has_ended, ledger_support::LedgerProject,
     ledger_support::Transport,
 };
@@ -389,7 +389,10 @@ fn f3_what_ends_its_hosts_is_left_alone() {
     }
     let mut host = serve();
     let log = BufReader::new(host.stderr.take().unwrap());
-    let left = log.lines().map_while(Result::ok).find(|line| line.contains("is left alone"));
+    let left = log
+        .lines()
+        .map_while(Result::ok)
+        .find(|line| line.contains("hosts leave a workflow alone"));
     assert!(left.is_some_and(|line| line.contains("belljar workflow resume deadly")));
     assert!(!has_ended(&mut host));
     let shown = project.place.belljar(&["workflow", "show", "deadly", "--json"]).json();

@@ -157,7 +157,7 @@ fn f8_code_is_off_until_the_operator_enables_it() {
     let decision = project.decision("inject", &mut child);
     let tasks = r#"[{"id": "sneak", "language": "python", "code": "return 1"}]"#;
     let sent = project.0.belljar(&["workflow", "command", "inject", "inject-tasks", tasks]);
-    assert!(sent.stderr.contains("task sneak runs code, and code execution is off"), "{sent:#?}");
+    assert!(sent.stderr.contains("task sneak runs code, but code execution is off"), "{sent:#?}");
     assert_eq!(sent.status, Some(2), "{sent:#?}");
     project.0.belljar(&["workflow", "command", "inject", "approve", &decision]);
     let ended = outcome(child.wait_with_output().unwrap()).json();

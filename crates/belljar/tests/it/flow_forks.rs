@@ -3,13 +3,15 @@
 use std::{fs, io::BufRead as _, io::BufReader, time::Duration};
 
 use belljar_contract::Limits;
-use belljar_project::{Collector, FlowOptions, Flows, Retention, SessionRegistry, Sweep, now_ms};
+use belljar_project::{
+    ProjectWorkflows, RecordCollector, Retention, SessionRegistry, Sweep, WorkflowOptions, now_ms,
+};
 use belljar_store::RecordKind;
 use belljar_workflow::{WorkflowStore as _, workflow_store::NewFlow};
 use serde_json::{Value, json};
 
 use crate::{
-    command::BELLJAR, command::no_sandbox, executor_support::block_on, flow_support::Watched,
+    command::BELLJAR, command::block_on, command::no_sandbox, flow_support::Watched,
     ledger_support::LedgerProject, ledger_support::Transport, mcp_support::serve_in,
     mcp_support::within,
 };
@@ -207,7 +209,7 @@ fn f3_workflows_that_ended_long_ago_are_forgotten() {
         {
             let ages = keep.map(|keep| (RecordKind::Workflows, keep)).into_iter().collect();
             let retention = Retention { ages, max_size: None };
-            let collector = Collector::new(store.clone(), retention, &scratch);
+            let collector = RecordCollector::new(store.clone(), retention, &scratch);
             let later = now_ms() + 1;
             let would = collector.would_collect(later).await.unwrap();
             let collected = collector.collect(Sweep::Quick, later).await.unwrap();
@@ -234,8 +236,8 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
             belljar_project::Sandbox::builder().program(BELLJAR).pool(1).build().await.unwrap();
         let executor = belljar_project::Executor::new(sandbox, None, Some(store.clone()));
         let sessions = SessionRegistry::new(executor.sandbox().clone(), None).await;
-        let options = FlowOptions::new(Limits::DEFAULT, project.place.path().join("scratch"));
-        let flows = Flows::new(executor.clone(), sessions, options).await.unwrap();
+        let options = WorkflowOptions::new(Limits::DEFAULT, project.place.path().join("scratch"));
+        let flows = ProjectWorkflows::new(executor.clone(), sessions, options).await.unwrap();
         let new = |id: &str, caller: &str| NewFlow {
             id: id.to_owned(),
             name: id.to_owned(),
@@ -248,7 +250,7 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
         let row = async |id: &str| store.flow(id).await.unwrap().unwrap();
         // A look may find it still under way.
         while row("broken").await.vain < 3 {
-            flows.tend().await;
+            flows.drive_due().await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         flows.stop().await;

@@ -9,7 +9,7 @@ use belljar_workflow::{
     WorkflowEvent, Workflows,
 };
 
-use crate::executor_support::block_on;
+use crate::command::block_on;
 
 /// Events that are fetched in one go; more than any workflow here has.
 const ALL: u32 = 100_000;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{Place, no_sandbox},
-    host_support::descendants,
+    descendants::descendants,
     http_support::http_tool,
     mcp_support::{serve_in, within},
     project_support::CountingProject,

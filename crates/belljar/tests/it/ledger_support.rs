@@ -12,10 +12,7 @@ use belljar_project::now_ms;
 use belljar_store::{Approval, Approvals, Store};
 use serde_json::Value;
 
-use crate::{
-    command::{BELLJAR, Outcome, Place, outcome},
-    executor_support::block_on,
-};
+use crate::command::{BELLJAR, Outcome, Place, block_on, outcome};
 
 /// Longer than anything here takes on a machine that still works.
 const PATIENCE: Duration = Duration::from_secs(60);

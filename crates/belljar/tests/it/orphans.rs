@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{BELLJAR, Place, no_sandbox},
-    host_support::descendants,
+    descendants::descendants,
 };
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/ledger.py");

@@ -1,22 +1,14 @@
 //! O1: what is kept for how long, what is deleted, and copies of all of it.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, path::PathBuf, time::Duration};
 
 use belljar_contract::RunStatus;
-use belljar_project::{Collector, Retention, Sweep, now_ms};
+use belljar_project::{RecordCollector, Retention, Sweep, now_ms};
 use belljar_store::{AuditFilter, AuditRow, Lease, NewRun, RecordKind, Store};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    command::{Outcome, Place, no_sandbox},
-    executor_support::block_on,
-};
+use crate::{command::Outcome, command::Place, command::block_on, command::no_sandbox};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
@@ -107,7 +99,10 @@ fn o1_the_operator_says_for_how_long() {
     place.file("work/belljar.toml", "[retention]\naudit_days = 1\n");
     let refused = place.belljar(&["gc"]);
     assert_eq!(refused.status, Some(2), "{refused:#?}");
-    assert!(refused.stderr.contains("retention.audit_days: only the user's own"), "{refused:#?}");
+    assert!(
+        refused.stderr.contains("retention.audit_days: allowed only in the user's own"),
+        "{refused:#?}"
+    );
 }
 
 /// Reliability 6: a store that is too large loses the oldest first, and keeps what is needed.
@@ -207,7 +202,8 @@ fn reliability_6_a_large_audit_crowds_nothing_out() {
     assert!(reckoned.abs_diff(audit) < audit / 4, "{reckoned} instead of {audit}");
     let left_with = |most: u64| {
         let retention = Retention { max_size: Some(most), ..Retention::default() };
-        let collector = Collector::new(store.clone(), retention, place.path().join("scratch"));
+        let collector =
+            RecordCollector::new(store.clone(), retention, place.path().join("scratch"));
         let collected = block_on(collector.collect(Sweep::Quick, now_ms())).unwrap();
         (collected.too_large, runs(&place).len())
     };
@@ -226,7 +222,7 @@ fn reliability_6_a_host_looks_after_its_store_as_soon_as_it_starts() {
     let store = Store::open(&state(&place)).unwrap();
     let row = audit_row(1);
     let retention = Retention { max_size: Some(1), ..Retention::default() };
-    let collector = Collector::new(store.clone(), retention, place.path().join("scratch"));
+    let collector = RecordCollector::new(store.clone(), retention, place.path().join("scratch"));
     let left = block_on(async {
         store.audit(row).await.unwrap();
         store.flush().await.unwrap();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{BELLJAR, Outcome, Place, no_sandbox, outcome},
-    host_support::descendants,
+    descendants::descendants,
 };
 
 /// A host over HTTP, and the place it serves.
@@ -152,7 +152,7 @@ fn b3_a_restarted_host_tells_why_a_session_is_gone() {
         std::thread::sleep(Duration::from_millis(100));
     }
     let gone = served.run(&["session", "exec", &idle, "-c", "1"]);
-    assert!(gone.stderr.contains("nothing was asked of it for 1 s"), "{}", gone.stderr);
+    assert!(gone.stderr.contains("it was unused for 1 s"), "{}", gone.stderr);
     served.host.kill().unwrap();
     served.host.wait().unwrap();
     let refused = served.run(&["session", "list"]);
@@ -160,9 +160,9 @@ fn b3_a_restarted_host_tells_why_a_session_is_gone() {
     drop(served);
     let next = Served::start(&place, None);
     let gone = next.run(&["session", "exec", &kept, "-c", "echo $x"]);
-    assert!(gone.stderr.contains("the host that kept it has ended"), "{}", gone.stderr);
+    assert!(gone.stderr.contains("its host has ended"), "{}", gone.stderr);
     let gone = next.run(&["session", "exec", &idle, "-c", "1"]);
-    assert!(gone.stderr.contains("nothing was asked of it"), "{}", gone.stderr);
+    assert!(gone.stderr.contains("it was unused"), "{}", gone.stderr);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     command::{BELLJAR, Outcome, Place, no_sandbox, outcome},
-    host_support::descendants,
+    descendants::descendants,
 };
 
 /// A run whose code never ends.

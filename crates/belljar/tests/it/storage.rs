@@ -16,10 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::{
-    command::{BELLJAR, Place, no_sandbox, outcome},
-    executor_support::block_on,
+    command::{BELLJAR, Place, block_on, no_sandbox, outcome},
+    descendants::descendants,
     flow_support::Watched,
-    host_support::descendants,
     ledger_support::{LedgerProject, Transport},
     mcp_support::{Project, serve_in, within},
 };
@@ -46,7 +45,7 @@ fn reliability_14_a_host_whose_store_is_gone_says_so_and_refuses_durable_work() 
     assert_eq!(ill.status, 503, "{ill:#?}");
     assert!(ill.body.contains("deleted or replaced") && !ill.body.contains("/"), "{ill:#?}");
     let after = serving.api("POST /v1/runs", &durable);
-    assert!(after.body.contains("could not be made durable"), "{after:#?}");
+    assert!(after.body.contains("cannot make the run durable"), "{after:#?}");
     assert!(after.body.contains("was deleted or replaced while it was in use"), "{after:#?}");
     // What needs nothing kept still runs.
     let plain = serving.api("POST /v1/runs", &json!({ "code": "return 6 * 7" }).to_string());
@@ -199,7 +198,10 @@ fn reliability_14_an_empty_store_is_said_aloud() {
     let place = Place::new();
     place.file("work/.belljar/belljar.db", "");
     let told = place.belljar(&["runs"]);
-    assert!(told.stderr.contains("belljar.db was empty: a new store was begun there"), "{told:#?}");
+    assert!(
+        told.stderr.contains("belljar.db was empty; a new store was created there"),
+        "{told:#?}"
+    );
     assert!(!place.belljar(&["runs"]).stderr.contains("was empty"), "only once");
 }
 

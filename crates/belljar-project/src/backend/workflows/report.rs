@@ -1,4 +1,4 @@
-//! How a workflow stands and what happens to it, as clients are told.
+//! The status and the events of a workflow, as clients see them.
 
 use belljar_server::{
     ApprovalKind, EventEffect, WorkflowEventInfo, WorkflowQuestion, WorkflowReport,
@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{NEEDS_ATTENTION, QUEUED, TaskQuestion};
 
-/// How it stands; with its place if it waits for its turn, and why it is left alone if it is.
+/// The status of a workflow; with its place in the queue if it waits there, and with the reason if
+/// hosts leave it alone.
 pub(super) fn of(
     machine: &Machine,
     inside: &[TaskQuestion],
@@ -62,7 +63,7 @@ pub(super) fn of(
     }
 }
 
-/// A call inside a task's code that waits for a person, as whoever looks at the workflow is told.
+/// A tool call inside a task's code that waits for a person, as JSON.
 pub fn task_question(question: &TaskQuestion) -> Value {
     let TaskQuestion { task, id, is_in_doubt, tool } = question;
     let kind = if *is_in_doubt { ApprovalKind::InDoubt } else { ApprovalKind::Call };
@@ -81,8 +82,8 @@ fn task(view: &TaskView) -> Value {
     shown
 }
 
-/// What tells of an instance of a task, with its name under `task`: whoever asks knows tasks, over HTTP
-/// and at the command line alike.
+/// Renames the field `instance` to `task`, the word clients know, over HTTP and at the command line
+/// alike.
 pub fn with_task(mut value: Value) -> Value {
     if let Some(fields) = value.as_object_mut()
         && let Some(instance) = fields.remove("instance")
@@ -100,7 +101,7 @@ fn question(decision: WorkflowDecision) -> WorkflowQuestion {
     }
 }
 
-/// Something that happened.
+/// An event as clients see it.
 pub(super) fn event(event: &WorkflowEvent) -> WorkflowEventInfo {
     let WorkflowEvent { seq, at_ms, branch, happened } = event;
     let mut data = match json!(happened) {

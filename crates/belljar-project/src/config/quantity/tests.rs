@@ -1,4 +1,4 @@
-//! A6: limits are written with units, and a typing error is told, not guessed at.
+//! A6: limits have units, and a typing error is reported, not guessed at.
 
 use std::time::Duration;
 

@@ -1,10 +1,13 @@
-//! D1: which file says what a server is.
+//! D1: which file defines a server.
 
 use std::{collections::BTreeMap, path::Path};
 
 use belljar_tools::{RawServer, read_mcp_json};
 
-use super::{BeyondProject, ConfiguredServer, DefaultsFrom, Files, Owner, RawConfig, merge};
+use super::{
+    ConfigFiles, ConfiguredServer, DefaultsOrder, RawConfig, ServerOrigin, ServerOverrideError,
+    merge,
+};
 
 fn file(name: &str, text: &str) -> RawConfig {
     RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
@@ -15,7 +18,7 @@ fn foreign(text: &str) -> BTreeMap<String, ConfiguredServer> {
     servers
         .map(|(name, raw)| {
             let directory = Some("/project".into());
-            (name, ConfiguredServer { raw, directory, owner: Owner::Project })
+            (name, ConfiguredServer { raw, directory, owner: ServerOrigin::Project })
         })
         .collect()
 }
@@ -28,10 +31,13 @@ fn try_merged(
     user: &str,
     mcp_json: &str,
     project: &str,
-) -> Result<BTreeMap<String, ConfiguredServer>, BeyondProject> {
+) -> Result<BTreeMap<String, ConfiguredServer>, ServerOverrideError> {
     let (user, project) = (file("/user/belljar.toml", user), file("/other/belljar.toml", project));
-    let files =
-        Files { operator: Some(&user), project: Some(&project), order: DefaultsFrom::ProjectFirst };
+    let files = ConfigFiles {
+        operator: Some(&user),
+        project: Some(&project),
+        order: DefaultsOrder::ProjectFirst,
+    };
     merge(files, foreign(mcp_json))
 }
 
@@ -78,7 +84,7 @@ fn d1_an_amendment_of_nothing_is_still_told_about() {
     assert_eq!(commands(&servers), [("typo", "")]);
 }
 
-/// A server of the user's own has the user's credentials: a project takes from it, and adds nothing.
+/// The user's servers have the user's credentials: a project may restrict them and add nothing.
 #[test]
 fn d1_a_project_only_takes_from_a_server_of_the_user() {
     let user = "[mcp_servers.a]\ncommand = 'user'\ntimeout = 9\nmax_concurrent = 2\n";
@@ -101,11 +107,11 @@ fn d1_a_project_only_takes_from_a_server_of_the_user() {
         let project = format!("[mcp_servers.a]\n{line}\n");
         let error = try_merged(user, r#"{"mcpServers": {}}"#, &project).expect_err(key);
         assert_eq!(error.key, key);
-        // The control: of its own server a project says what it likes.
+        // Control: a project may change its own server.
         let own = format!("[mcp_servers.b]\n{line}\n");
         try_merged(user, r#"{"mcpServers": {"b": {"command": "x"}}}"#, &own).expect(key);
     }
-    // One of its own takes nothing of the user's over with the name.
+    // A server with a definition of its own takes over nothing from the user's.
     let user = "[mcp_servers.a]\ncommand = 'user'\nenv = {TOKEN = 'secret'}\n";
     let raw = &merged(user, r#"{"mcpServers": {"a": {"command": "other"}}}"#, "")["a"].raw;
     assert_eq!((raw.command.as_deref(), raw.env.len()), (Some("other"), 0));
@@ -116,14 +122,14 @@ fn s5_servers_of_a_directory_above_are_not_the_projects() {
     let json = r#"{"mcpServers": {"a": {"command": "x"}}}"#;
     let owners = |root: &str, line: &str| {
         let project = file(&format!("{root}/belljar.toml"), &format!("[mcp_servers.a]\n{line}\n"));
-        let order = DefaultsFrom::ProjectFirst;
-        let files = Files { operator: None, project: Some(&project), order };
+        let order = DefaultsOrder::ProjectFirst;
+        let files = ConfigFiles { operator: None, project: Some(&project), order };
         merge(files, foreign(json)).map(|servers| servers["a"].owner)
     };
-    assert_eq!(owners("/project/clone", "timeout = 1"), Ok(Owner::Outside));
+    assert_eq!(owners("/project/clone", "timeout = 1"), Ok(ServerOrigin::Outside));
     assert!(owners("/project/clone", "trusted = true").is_err());
-    // Controls: beside it, above it, and one whose name only begins alike.
+    // Controls: beside the project, above it, and a directory whose name only starts alike.
     for root in ["/project", "/", "/project-2/x"] {
-        assert_eq!(owners(root, "trusted = true"), Ok(Owner::Project), "{root}");
+        assert_eq!(owners(root, "trusted = true"), Ok(ServerOrigin::Project), "{root}");
     }
 }

@@ -1,4 +1,4 @@
-//! The beginning of a JSON text, and how much there is of it, without unfolding all of it.
+//! Parses the beginning of a JSON text and counts its items, without building the whole tree.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use serde::{
 };
 use serde_json::{Map, Number, Value};
 
-/// What is kept of a value at most, in bytes of text more or less.
+/// Approximate size of the parsed beginning, in bytes of text.
 const KEPT_BYTES: usize = 256 << 10;
-/// What a value costs beside its text.
+/// Cost of a JSON node beside its text.
 const NODE_BYTES: usize = 16;
-/// What is kept of one text within it.
+/// Longest part of one string that is kept.
 const KEPT_TEXT: usize = 1 << 10;
 
-/// Keeps what comes first of a value.
+/// Deserializes until the budget is used up.
 pub(super) struct Beginning<'a> {
     left: &'a mut usize,
 }
 
 impl Beginning<'_> {
-    /// The beginning of a value; `null` if that is no JSON.
+    /// The beginning of a value; `null` if the text is not valid JSON.
     pub(super) fn of(json: &str) -> Value {
         let mut left = KEPT_BYTES;
         let mut text = serde_json::Deserializer::from_str(json);
@@ -105,7 +105,7 @@ impl<'de> Visitor<'de> for Beginning<'_> {
     }
 }
 
-/// How many items, fields or characters there are in a value that has such.
+/// The number of items, fields or characters of a value; `None` for other values.
 pub(super) fn count(json: &str) -> Option<usize> {
     serde_json::from_str::<Count>(json).ok()?.0
 }
@@ -114,13 +114,13 @@ struct Count(Option<usize>);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Counting)
+        deserializer.deserialize_any(CountVisitor)
     }
 }
 
-struct Counting;
+struct CountVisitor;
 
-impl<'de> Visitor<'de> for Counting {
+impl<'de> Visitor<'de> for CountVisitor {
     type Value = Count;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(Beginning::of("[1,"), Value::Null);
     }
 
-    /// Of a value that would unfold to a hundred megabytes, next to nothing is kept.
+    /// A value that would parse to a hundred megabytes is cut to almost nothing.
     #[test]
     fn s10_of_a_large_value_only_the_beginning_is_unfolded() {
         let json = format!("[{}[]]", "[],".repeat(1_000_000));

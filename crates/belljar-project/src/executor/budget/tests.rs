@@ -1,4 +1,4 @@
-//! E5: what takes the place of a large value fits the budget and says what it stands for.
+//! E5: the summary of a large value fits the budget and describes the value.
 
 use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
 use serde_json::{Value, json, value::to_raw_value};

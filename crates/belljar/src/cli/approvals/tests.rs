@@ -2,7 +2,8 @@
 
 use belljar_store::{Approval, ApprovalState, NewApproval};
 
-use super::{super::look::Look, text};
+use super::text;
+use crate::cli::terminal::style::TextStyle;
 
 fn approval(kind: &str, state: ApprovalState) -> Approval {
     let asked = NewApproval {
@@ -29,7 +30,7 @@ fn approval(kind: &str, state: ApprovalState) -> Approval {
 
 #[test]
 fn a_waiting_call_is_shown_with_the_time_left() {
-    let shown = text(&approval("ask", ApprovalState::Pending), 130_000, Look::PLAIN);
+    let shown = text(&approval("ask", ApprovalState::Pending), 130_000, TextStyle::PLAIN);
     insta::assert_snapshot!(shown, @r#"
     apr_0011  fs__write_file  asked 2m ago, 7m left
       run run_1, line 2: await mcp.fs.writeFile({path})
@@ -40,7 +41,7 @@ fn a_waiting_call_is_shown_with_the_time_left() {
 #[test]
 fn what_became_of_others_is_said() {
     let first_line = |kind: &str, state| {
-        let shown = text(&approval(kind, state), 1000, Look::PLAIN);
+        let shown = text(&approval(kind, state), 1000, TextStyle::PLAIN);
         shown.lines().next().map(str::to_owned).unwrap()
     };
     insta::assert_snapshot!(first_line("ask", ApprovalState::Denied), @"apr_0011  fs__write_file  asked 1s ago, denied by somebody");

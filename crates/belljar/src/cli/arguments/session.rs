@@ -6,7 +6,7 @@ use belljar_contract::Language;
 use belljar_project::config::quantity;
 use clap::{Args, Subcommand};
 
-use super::super::source;
+use crate::cli::source;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -36,7 +36,7 @@ Examples:
 
 /// What to do with workflows.
 #[derive(Debug, Subcommand)]
-pub(crate) enum WorkflowCommand {
+pub(crate) enum WorkflowSubcommand {
     /// Run a workflow file to its end
     Run(Box<WorkflowRunArguments>),
     /// Go on with a workflow that was interrupted
@@ -167,12 +167,12 @@ pub(crate) struct WorkflowCommandArguments {
     pub(crate) json: bool,
     /// What it is to do
     #[command(subcommand)]
-    pub(crate) what: WorkflowOrder,
+    pub(crate) what: WorkflowCommandSpec,
 }
 
 /// What a workflow is told.
 #[derive(Debug, Subcommand)]
-pub(crate) enum WorkflowOrder {
+pub(crate) enum WorkflowCommandSpec {
     /// End it: what runs is stopped, nothing more starts
     Abort {
         /// Why

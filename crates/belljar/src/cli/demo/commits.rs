@@ -2,18 +2,18 @@
 
 use serde::Serialize;
 
-use super::super::dice::Dice;
+use super::random::SeededRandom;
 
 /// How many commits the demo is about.
 pub(super) const COMMITS: usize = 1_000;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Repository {
-    commits: Vec<Commit>,
+    commits: Vec<DemoCommit>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Commit {
+pub(super) struct DemoCommit {
     sha: String,
     parents: [String; 1],
     author: Author,
@@ -49,18 +49,18 @@ impl Repository {
     }
 
     /// The commit of this name.
-    pub(super) fn find(&self, sha: &str) -> Option<&Commit> {
+    pub(super) fn find(&self, sha: &str) -> Option<&DemoCommit> {
         self.commits.iter().find(|commit| commit.sha == sha)
     }
 }
 
 /// Makes the commits, oldest first.
 pub(super) fn repository() -> Repository {
-    let mut dice = Dice::new(0x0bad_5eed_cafe_f00d);
-    let mut parent = dice.sha();
+    let mut random = SeededRandom::new(0x0bad_5eed_cafe_f00d);
+    let mut parent = random.sha();
     let commits = (0..COMMITS)
         .map(|index| {
-            let commit = commit(&mut dice, index, parent.clone());
+            let commit = commit(&mut random, index, parent.clone());
             parent.clone_from(&commit.sha);
             commit
         })
@@ -68,40 +68,40 @@ pub(super) fn repository() -> Repository {
     Repository { commits }
 }
 
-fn commit(dice: &mut Dice, index: usize, parent: String) -> Commit {
+fn commit(random: &mut SeededRandom, index: usize, parent: String) -> DemoCommit {
     // The lower of two throws: some people write much more than others.
-    let name = dice.low_of(&AUTHORS);
+    let name = random.low_of(&AUTHORS);
     let email = format!("{}@example.org", name.to_lowercase().replace(' ', "."));
-    let area = dice.low_of(&AREAS);
-    let files = (0..2 + dice.below(8)).map(|_| changed_file(dice, area)).collect();
-    Commit {
-        sha: dice.sha(),
+    let area = random.low_of(&AREAS);
+    let files = (0..2 + random.below(8)).map(|_| changed_file(random, area)).collect();
+    DemoCommit {
+        sha: random.sha(),
         parents: [parent],
         author: Author { name, email },
         date: date(index),
-        message: message(dice, area),
+        message: message(random, area),
         files,
     }
 }
 
-fn message(dice: &mut Dice, area: &str) -> String {
-    let kind = dice.low_of(&KINDS);
-    let subject = dice.one_of(&SUBJECTS);
-    let reason = dice.one_of(&REASONS);
+fn message(random: &mut SeededRandom, area: &str) -> String {
+    let kind = random.low_of(&KINDS);
+    let subject = random.one_of(&SUBJECTS);
+    let reason = random.one_of(&REASONS);
     let module = area.split('/').nth(1).unwrap_or(area);
-    let issue = 100 + dice.below(4_000);
+    let issue = 100 + random.below(4_000);
     format!("{kind}: {subject} in {module}\n\n{reason}\n\nCloses #{issue}.")
 }
 
-fn changed_file(dice: &mut Dice, area: &str) -> ChangedFile {
-    let stem = dice.one_of(&STEMS);
-    let suffix = dice.one_of(&["ts", "test.ts", "ts", "md"]);
+fn changed_file(random: &mut SeededRandom, area: &str) -> ChangedFile {
+    let stem = random.one_of(&STEMS);
+    let suffix = random.one_of(&["ts", "test.ts", "ts", "md"]);
     ChangedFile {
         path: format!("{area}/{stem}.{suffix}"),
-        status: dice.one_of(&["modified", "modified", "modified", "added"]),
-        additions: 1 + dice.low(160) as u64,
-        deletions: dice.low(90) as u64,
-        blob: dice.sha(),
+        status: random.one_of(&["modified", "modified", "modified", "added"]),
+        additions: 1 + random.low(160) as u64,
+        deletions: random.low(90) as u64,
+        blob: random.sha(),
     }
 }
 

@@ -4,7 +4,8 @@ use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus, Tier};
 use belljar_project::{Finding, FindingState};
 use serde_json::value::RawValue;
 
-use super::{super::look::Look, Diagnosis, Verdict, text, verdict, with_store};
+use super::{Diagnosis, DoctorVerdict, text, verdict, with_store};
+use crate::cli::terminal::style::TextStyle;
 
 fn finding(layer: &str, state: FindingState, detail: &str, remedy: Option<&str>) -> Finding {
     Finding {
@@ -56,18 +57,18 @@ fn i3_full_needs_every_layer_and_a_run() {
     let works = || finding("Landlock", FindingState::Works, "ABI 7", None);
     let substituted = finding("memory cgroup", FindingState::Substituted, "rlimit", None);
     let missing = finding("seccomp", FindingState::Missing, "ENOSYS", None);
-    assert_eq!(verdict(&[works(), substituted], &good_run()), Verdict::Full);
-    assert_eq!(verdict(&[works(), missing], &good_run()), Verdict::Refused);
-    assert_eq!(verdict(&[works()], &bad_run()), Verdict::Refused);
+    assert_eq!(verdict(&[works(), substituted], &good_run()), DoctorVerdict::Full);
+    assert_eq!(verdict(&[works(), missing], &good_run()), DoctorVerdict::Refused);
+    assert_eq!(verdict(&[works()], &bad_run()), DoctorVerdict::Refused);
 }
 
 #[test]
 fn reliability_14_a_store_that_cannot_be_used_is_not_well() {
     let store = |state| [finding("store", state, "the store at x is damaged", None)];
     let (works, missing) = (store(FindingState::Works), store(FindingState::Missing));
-    assert_eq!(with_store(Verdict::Full, &works), Verdict::Full);
-    assert_eq!(with_store(Verdict::Full, &missing), Verdict::StoreUnusable);
-    assert_eq!(with_store(Verdict::Refused, &missing), Verdict::Refused);
+    assert_eq!(with_store(DoctorVerdict::Full, &works), DoctorVerdict::Full);
+    assert_eq!(with_store(DoctorVerdict::Full, &missing), DoctorVerdict::StoreUnusable);
+    assert_eq!(with_store(DoctorVerdict::Refused, &missing), DoctorVerdict::Refused);
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn i3_a_healthy_machine_is_told_so() {
             Some("delegate a cgroup to have the kernel bound memory"),
         ),
     ];
-    insta::assert_snapshot!(text(&diagnosis(findings, good_run()), Look::PLAIN), @r"
+    insta::assert_snapshot!(text(&diagnosis(findings, good_run()), TextStyle::PLAIN), @r"
     belljar 0.1.0 on Linux 6.18.0 (x86_64), as uid 1000 (an ordinary user)
 
       ✓ user namespace  with its own id map
@@ -101,7 +102,7 @@ fn i3_a_machine_that_cannot_is_told_what_to_do() {
         finding(layer, FindingState::Missing, "Operation not permitted", Some(remedy))
     };
     let findings = vec![missing("userns"), missing("pidns")];
-    insta::assert_snapshot!(text(&diagnosis(findings, bad_run()), Look::PLAIN), @r"
+    insta::assert_snapshot!(text(&diagnosis(findings, bad_run()), TextStyle::PLAIN), @r"
     belljar 0.1.0 on Linux 6.18.0 (x86_64), as uid 1000 (an ordinary user)
 
       ✗ userns    Operation not permitted

@@ -5,14 +5,13 @@ use belljar_contract::{
 };
 use serde_json::value::RawValue;
 
-use super::{
-    super::look::{Colours, Device, Look},
-    Shown, about, write_output,
-};
+use super::{FrameSource, about, write_output};
+use crate::cli::terminal::style::{Colours, Device, TextStyle};
 
-const TERMINAL: Look = Look { device: Device::Terminal, colours: Colours::Off, width: 80 };
-const CODE: Shown<'_> =
-    Shown { code: "const x: number = 1;\n\nthrow new Error(\"boom\")", name: "main.ts" };
+const TERMINAL: TextStyle =
+    TextStyle { device: Device::Terminal, colours: Colours::Off, width: 80 };
+const CODE: FrameSource<'_> =
+    FrameSource { code: "const x: number = 1;\n\nthrow new Error(\"boom\")", name: "main.ts" };
 
 fn completed(json: &str) -> RunResult {
     let mut result =
@@ -32,30 +31,33 @@ fn completed(json: &str) -> RunResult {
     result
 }
 
-fn streams(result: &RunResult, look: Look) -> (String, String) {
+fn streams(result: &RunResult, style: TextStyle) -> (String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    write_output(result, &mut out, &mut err, (look, look)).expect("a vector takes every byte");
+    write_output(result, &mut out, &mut err, (style, style)).expect("a vector takes every byte");
     (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 
 #[test]
 fn a9_a_pipe_gets_the_output_and_the_value_only() {
     let mut result = completed("6");
-    assert_eq!(streams(&result, Look::PLAIN), ("6\n".to_owned(), String::new()));
-    assert_eq!(about(&result, CODE, Look::PLAIN), "");
+    assert_eq!(streams(&result, TextStyle::PLAIN), ("6\n".to_owned(), String::new()));
+    assert_eq!(about(&result, CODE, TextStyle::PLAIN), "");
     result.stdout = "no line end".to_owned();
     result.stderr = "careful\n".to_owned();
     let expected = ("no line end\n6\n".to_owned(), "careful\n".to_owned());
-    assert_eq!(streams(&result, Look::PLAIN), expected);
+    assert_eq!(streams(&result, TextStyle::PLAIN), expected);
 }
 
 #[test]
 fn a9_strings_are_shown_as_they_are_and_null_not_at_all() {
-    assert_eq!(streams(&completed(r#""a\nb""#), Look::PLAIN).0, "a\nb\n");
-    assert_eq!(streams(&completed("null"), Look::PLAIN).0, "");
-    assert_eq!(streams(&completed(r#"{"b":1,"a":[]}"#), Look::PLAIN).0, "{\"b\": 1, \"a\": []}\n");
+    assert_eq!(streams(&completed(r#""a\nb""#), TextStyle::PLAIN).0, "a\nb\n");
+    assert_eq!(streams(&completed("null"), TextStyle::PLAIN).0, "");
+    assert_eq!(
+        streams(&completed(r#"{"b":1,"a":[]}"#), TextStyle::PLAIN).0,
+        "{\"b\": 1, \"a\": []}\n"
+    );
     // A lone surrogate is JSON but no text: shown as JSON.
-    assert_eq!(streams(&completed(r#""\ud800""#), Look::PLAIN).0, "\"\\ud800\"\n");
+    assert_eq!(streams(&completed(r#""\ud800""#), TextStyle::PLAIN).0, "\"\\ud800\"\n");
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn a4_a_terminal_never_obeys_the_guest() {
     let (out, err) = streams(&result, TERMINAL);
     assert_eq!((out.as_str(), err.as_str()), ("\\x1b[2J\n\\x1b]0;title\\x07\n", "\\x1b[3J"));
     // Control: a pipe gets the bytes.
-    assert_eq!(streams(&result, Look::PLAIN).1, "\u{1b}[3J");
+    assert_eq!(streams(&result, TextStyle::PLAIN).1, "\u{1b}[3J");
 }
 
 #[test]

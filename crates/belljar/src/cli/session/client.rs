@@ -13,9 +13,8 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use belljar_paths::owner::{self, Purpose, read_to_string};
+use belljar_project::Project;
 use serde_json::Value;
-
-use crate::cli::project::Project;
 
 /// The file with the address of the host, in the project's state.
 const ADDRESS_FILE: &str = "address";
@@ -36,12 +35,12 @@ pub(super) enum Method {
 
 /// The way to the host.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct HostClient {
     address: SocketAddr,
     token: String,
 }
 
-impl Client {
+impl HostClient {
     /// The host that runs for a project.
     pub(super) fn of_host(project: &Project) -> anyhow::Result<Self> {
         let state = project.state_path()?;

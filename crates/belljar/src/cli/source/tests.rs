@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::{Source, language, language_of, text};
 use belljar_contract::Language;
+
+use super::{CodeSource, language, language_of, text};
 
 #[test]
 fn a1_the_file_name_tells_the_language() {
@@ -28,9 +29,9 @@ fn a1_what_cannot_be_run_is_told() {
 
 #[test]
 fn a1_unnamed_code_is_typescript_unless_said_otherwise() {
-    let source = Source::unnamed("1".to_owned(), None);
+    let source = CodeSource::unnamed("1".to_owned(), None);
     assert_eq!((source.language, source.file_name.as_str()), (Language::TypeScript, "main.ts"));
-    let source = Source::unnamed("1".to_owned(), language("js").ok());
+    let source = CodeSource::unnamed("1".to_owned(), language("js").ok());
     assert_eq!((source.language, source.file_name.as_str()), (Language::JavaScript, "main.js"));
 }
 

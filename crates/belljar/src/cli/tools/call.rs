@@ -8,34 +8,36 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_project::config::Settings;
+use belljar_project::config::ProjectSettings;
 use belljar_runtime::{ToolFault, run_id};
 use belljar_tools::{RunContext, Tool, ToolGrants, read_arguments};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Desk, tell_fault};
+use super::{ToolAccess, print_fault};
 use crate::cli::{
+    approvals::prompt,
     arguments::ToolsCallArguments,
-    asking,
-    json_text::{Layout, lay_out},
-    look::Look,
     print_json,
     run::CALLER,
-    visible::for_stream,
+    terminal::{
+        json_text::{Layout, lay_out},
+        style::TextStyle,
+        visible::for_stream,
+    },
 };
 
 /// Runs the command.
 pub(super) async fn call(
     arguments: &ToolsCallArguments,
-    settings: &Settings,
-    desk: &Desk,
+    settings: &ProjectSettings,
+    access: &ToolAccess,
 ) -> anyhow::Result<ExitCode> {
     let given = match &arguments.arguments {
         Some(text) => Some(read(text)?),
         None => None,
     };
-    let outcome = match desk.waiting(desk.bridge.tool(&arguments.name)).await {
+    let outcome = match access.waiting(access.bridge.tool(&arguments.name)).await {
         Err(fault) => Err(fault),
         Ok(tool) => {
             let json = match given {
@@ -48,17 +50,17 @@ pub(super) async fn call(
                 grants: ToolGrants::default(),
                 tool_timeout: arguments.timeout.unwrap_or(settings.limits(&[]).tool_timeout),
                 code: String::new(),
-                observer: asking::observer(desk.store.as_ref()),
+                observer: prompt::observer(access.store.as_ref()),
             };
-            desk.bridge.call(&context, &tool.qualified_name(), json.into_bytes()).await
+            access.bridge.call(&context, &tool.qualified_name(), json.into_bytes()).await
         }
     };
     if arguments.json {
-        print_json(&Called::of(&outcome))?;
+        print_json(&CallReport::of(&outcome))?;
     } else {
         match &outcome {
             Ok(value) => show(value)?,
-            Err(fault) => tell_fault(fault)?,
+            Err(fault) => print_fault(fault)?,
         }
     }
     Ok(if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -66,13 +68,13 @@ pub(super) async fn call(
 
 /// What came of a call, as JSON.
 #[derive(Debug, Serialize)]
-struct Called<'a> {
+struct CallReport<'a> {
     success: bool,
     result: &'a RawValue,
     error: Option<&'a ToolFault>,
 }
 
-impl<'a> Called<'a> {
+impl<'a> CallReport<'a> {
     fn of(outcome: &'a Result<Vec<u8>, ToolFault>) -> Self {
         match outcome {
             Ok(value) => {
@@ -86,11 +88,11 @@ impl<'a> Called<'a> {
 }
 
 fn show(value: &[u8]) -> anyhow::Result<()> {
-    let look = Look::of_stdout();
+    let style = TextStyle::of_stdout();
     let json = std::str::from_utf8(value)?;
     let text = match serde_json::from_str::<String>(json) {
-        Ok(text) => for_stream(&text, look).into_owned(),
-        Err(_) => lay_out(json, Layout::Fitted, look),
+        Ok(text) => for_stream(&text, style).into_owned(),
+        Err(_) => lay_out(json, Layout::Fitted, style),
     };
     Ok(writeln!(io::stdout(), "{text}")?)
 }

@@ -9,27 +9,26 @@ use anyhow::bail;
 use belljar_tools::{Tool, ToolGrants, python, typescript};
 use serde_json::json;
 
-use super::{Desk, tell_failures, tell_fault};
+use super::{ToolAccess, print_failures, print_fault};
 use crate::cli::{
     arguments::{ToolsDescribeArguments, ToolsTypesArguments, TypesLanguage},
-    look::Look,
     print_json,
-    visible::for_stream,
+    terminal::{style::TextStyle, visible::for_stream},
 };
 
 /// Runs `belljar tools describe`.
 pub(super) async fn describe(
     arguments: &ToolsDescribeArguments,
-    desk: &Desk,
+    access: &ToolAccess,
 ) -> anyhow::Result<ExitCode> {
-    let tool = match desk.waiting(desk.bridge.tool(&arguments.name)).await {
+    let tool = match access.waiting(access.bridge.tool(&arguments.name)).await {
         Ok(tool) => tool,
         Err(fault) => {
-            tell_fault(&fault)?;
+            print_fault(&fault)?;
             return Ok(ExitCode::FAILURE);
         }
     };
-    let decision = desk.bridge.verdict(&tool, &ToolGrants::default());
+    let decision = access.bridge.verdict(&tool, &ToolGrants::default());
     if arguments.json {
         print_json(&json!({
             "name": tool.qualified_name(),
@@ -43,10 +42,10 @@ pub(super) async fn describe(
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let text = desk.bridge.described(&tool).await;
+    let text = access.bridge.described(&tool).await;
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{}", tool.qualified_name())?;
-    writeln!(stdout, "{}", for_stream(text.trim_end(), Look::of_stdout()))?;
+    writeln!(stdout, "{}", for_stream(text.trim_end(), TextStyle::of_stdout()))?;
     let verdict = format!("{:?}", decision.verdict).to_lowercase();
     writeln!(stdout, "Policy: {verdict}, because {}", decision.reason)?;
     Ok(ExitCode::SUCCESS)
@@ -55,9 +54,9 @@ pub(super) async fn describe(
 /// Runs `belljar tools types`.
 pub(super) async fn types(
     arguments: &ToolsTypesArguments,
-    desk: &Desk,
+    access: &ToolAccess,
 ) -> anyhow::Result<ExitCode> {
-    let known = desk.bridge.servers();
+    let known = access.bridge.servers();
     if let Some(other) = arguments.servers.iter().find(|server| !known.contains(server)) {
         bail!("there is no MCP server `{other}`; configured are {}", known.join(", "));
     }
@@ -65,16 +64,16 @@ pub(super) async fn types(
         [one] => Some(one.as_str()),
         _ => None,
     };
-    let (catalogue, failures) = desk.catalogue(only).await;
-    let shapes = desk.bridge.shapes(catalogue.tools()).await;
+    let (catalogue, failures) = access.catalogue(only).await;
+    let shapes = access.bridge.shapes(catalogue.tools()).await;
     let is_chosen =
         |tool: &Tool| arguments.servers.is_empty() || arguments.servers.contains(&tool.server);
     let text = match arguments.language {
         TypesLanguage::Typescript => typescript(&catalogue, is_chosen, &shapes),
         TypesLanguage::Python => python(&catalogue, is_chosen, &shapes),
     };
-    io::stdout().write_all(for_stream(&text, Look::of_stdout()).as_bytes())?;
-    tell_failures(&failures)?;
+    io::stdout().write_all(for_stream(&text, TextStyle::of_stdout()).as_bytes())?;
+    print_failures(&failures)?;
     let is_useless = catalogue.tools().is_empty() && !failures.is_empty();
     Ok(if is_useless { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -5,58 +5,60 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_project::config::{NotCounted, Settings};
+use belljar_project::config::{IgnoredRule, ProjectSettings};
 use belljar_tools::{Annotations, Decision, Tool, ToolGrants, Verdict};
 use serde::Serialize;
 
-use super::{Desk, first_line, tell_failures};
+use super::{ToolAccess, first_line, print_failures};
 use crate::cli::{
-    arguments::ToolsListArguments, columns::columns, look::Look, print_json, visible::visible,
+    arguments::ToolsListArguments,
+    print_json,
+    terminal::{columns::columns, style::TextStyle, visible::visible},
 };
 
 /// Runs the command.
 pub(super) async fn list(
     arguments: &ToolsListArguments,
-    settings: &Settings,
-    desk: &Desk,
+    settings: &ProjectSettings,
+    access: &ToolAccess,
 ) -> anyhow::Result<ExitCode> {
-    let (catalogue, failures) = desk.catalogue(arguments.server.as_deref()).await;
+    let (catalogue, failures) = access.catalogue(arguments.server.as_deref()).await;
     let grants = ToolGrants::default();
-    let rows: Vec<Row<'_>> = catalogue
+    let rows: Vec<ToolRow<'_>> = catalogue
         .tools()
         .iter()
-        .map(|tool| Row::of(tool, desk.bridge.verdict(tool, &grants)))
+        .map(|tool| ToolRow::of(tool, access.bridge.verdict(tool, &grants)))
         .collect();
     if arguments.json {
-        let failed = failures.iter().map(|failure| Failed {
+        let failed = failures.iter().map(|failure| FailedServer {
             server: failure.server(),
             reason: failure.to_string(),
             hint: failure.hint(),
         });
-        let not_counted = &settings.tools.not_counted;
-        print_json(&Listed { tools: &rows, failed: failed.collect(), not_counted })?;
+        let not_counted = &settings.tools.ignored_rules;
+        print_json(&ToolListing { tools: &rows, failed: failed.collect(), not_counted })?;
     } else if !rows.is_empty() {
-        let cells: Vec<[String; 3]> = rows.iter().map(Row::cells).collect();
-        let table = columns(["NAME", "POLICY", "DESCRIPTION"], &cells, Look::of_stdout());
+        let cells: Vec<[String; 3]> = rows.iter().map(ToolRow::cells).collect();
+        let table = columns(["NAME", "POLICY", "DESCRIPTION"], &cells, TextStyle::of_stdout());
         io::stdout().write_all(table.as_bytes())?;
     }
-    tell_failures(&failures)?;
+    print_failures(&failures)?;
     let is_useless = rows.is_empty() && !failures.is_empty();
     Ok(if is_useless { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// All tools, as JSON.
 #[derive(Debug, Serialize)]
-struct Listed<'a> {
-    tools: &'a [Row<'a>],
-    failed: Vec<Failed<'a>>,
+struct ToolListing<'a> {
+    tools: &'a [ToolRow<'a>],
+    failed: Vec<FailedServer<'a>>,
     /// Rules of the project's file that do not count for some servers.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    not_counted: &'a [NotCounted],
+    not_counted: &'a [IgnoredRule],
 }
 
 #[derive(Debug, Serialize)]
-struct Failed<'a> {
+struct FailedServer<'a> {
     server: &'a str,
     reason: String,
     hint: Option<String>,
@@ -64,7 +66,7 @@ struct Failed<'a> {
 
 /// A tool, as JSON.
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct ToolRow<'a> {
     name: String,
     server: &'a str,
     tool: &'a str,
@@ -75,7 +77,7 @@ struct Row<'a> {
     reason: String,
 }
 
-impl<'a> Row<'a> {
+impl<'a> ToolRow<'a> {
     fn of(tool: &'a Tool, Decision { verdict, reason }: Decision) -> Self {
         Self {
             name: tool.qualified_name(),

@@ -8,9 +8,11 @@ use std::{
 use belljar_tools::{Hit, Wanted};
 use serde_json::{Value, json};
 
-use super::{Desk, first_line, tell_failures};
+use super::{ToolAccess, first_line, print_failures};
 use crate::cli::{
-    arguments::ToolsSearchArguments, columns::columns, look::Look, print_json, visible::visible,
+    arguments::ToolsSearchArguments,
+    print_json,
+    terminal::{columns::columns, style::TextStyle, visible::visible},
 };
 
 /// A share of the best nearness from which on meaning is a reason of its own.
@@ -19,24 +21,24 @@ const CLOSE: f64 = 0.7;
 /// Runs the command.
 pub(super) async fn search(
     arguments: &ToolsSearchArguments,
-    desk: &Desk,
+    access: &ToolAccess,
 ) -> anyhow::Result<ExitCode> {
-    let (catalogue, failures) = desk.catalogue(None).await;
+    let (catalogue, failures) = access.catalogue(None).await;
     let wanted = Wanted {
         server_hint: arguments.server.clone(),
         ..Wanted::new(&arguments.intent, arguments.k)
     };
-    let hits = desk.bridge.find(&catalogue, wanted).await;
+    let hits = access.bridge.find(&catalogue, wanted).await;
     if arguments.json {
         print_json(&hits.iter().map(as_json).collect::<Vec<_>>())?;
     } else if hits.is_empty() {
         writeln!(io::stderr(), "no tool fits that")?;
     } else {
         let rows: Vec<[String; 4]> = hits.iter().map(cells).collect();
-        let table = columns(["SCORE", "NAME", "WHY", "DESCRIPTION"], &rows, Look::of_stdout());
+        let table = columns(["SCORE", "NAME", "WHY", "DESCRIPTION"], &rows, TextStyle::of_stdout());
         io::stdout().write_all(table.as_bytes())?;
     }
-    tell_failures(&failures)?;
+    print_failures(&failures)?;
     let is_useless = catalogue.tools().is_empty() && !failures.is_empty();
     Ok(if is_useless { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -3,16 +3,16 @@
 use std::{fs, io, io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::Context as _;
-use belljar_project::check_workflow;
+use belljar_project::{Project, check_workflow};
 use belljar_workflow::{Action, DagFault as CheckFault, DagFaults, Task};
 use belljar_workflow_formats::{
     self as formats, CodeExecution, FileFault, FormatOptions, ParsedWorkflow,
 };
 use serde_json::json;
 
-use super::{
-    super::arguments::WorkflowValidateArguments, super::look::Look, super::look::Role,
-    super::print_json, super::project::Project, super::visible::for_stream,
+use crate::{
+    cli::arguments::WorkflowValidateArguments, cli::print_json, cli::terminal::style::TextRole,
+    cli::terminal::style::TextStyle, cli::terminal::visible::for_stream,
 };
 
 /// Files larger than this are not workflows.
@@ -25,12 +25,15 @@ pub(super) struct WorkflowFile {
     text: String,
 }
 
-/// What is wrong with a file.
-pub(super) struct Wrong(Vec<FileFault>);
+/// What is faults with a file.
+pub(super) struct FileFaults(Vec<FileFault>);
 
 impl WorkflowFile {
     /// Reads a file. Faults are for who wrote it, errors for who named it.
-    pub(super) fn load(path: &Path, code: CodeExecution) -> anyhow::Result<Result<Self, Wrong>> {
+    pub(super) fn load(
+        path: &Path,
+        code: CodeExecution,
+    ) -> anyhow::Result<Result<Self, FileFaults>> {
         let name = path.display().to_string();
         let about = || format!("could not read the workflow {name}");
         let size = fs::metadata(path).with_context(about)?.len();
@@ -39,13 +42,13 @@ impl WorkflowFile {
         let options = FormatOptions { code };
         Ok(match formats::read(&name, &text, &options) {
             Ok(read) => Ok(Self { read, name, text }),
-            Err(faults) => Err(Wrong(faults)),
+            Err(faults) => Err(FileFaults(faults)),
         })
     }
 
     /// Faults of the workflow, at the lines of the tasks they are in.
-    pub(super) fn located(&self, faults: &DagFaults) -> Wrong {
-        Wrong(faults.0.iter().map(|fault| self.locate(fault)).collect())
+    pub(super) fn located(&self, faults: &DagFaults) -> FileFaults {
+        FileFaults(faults.0.iter().map(|fault| self.locate(fault)).collect())
     }
 
     fn locate(&self, fault: &CheckFault) -> FileFault {
@@ -67,27 +70,27 @@ impl WorkflowFile {
 
     /// Tells what was tolerated.
     pub(super) fn warn(&self) -> io::Result<()> {
-        let look = Look::of_stderr();
+        let style = TextStyle::of_stderr();
         for warning in &self.read.warnings {
             let text = warning.to_string();
-            let text = for_stream(&text, look);
-            writeln!(io::stderr(), "{}: {text}", look.paint(Role::Caution, "warning"))?;
+            let text = for_stream(&text, style);
+            writeln!(io::stderr(), "{}: {text}", style.paint(TextRole::Caution, "warning"))?;
         }
         Ok(())
     }
 }
 
-impl Wrong {
-    /// Tells all that is wrong.
-    pub(super) fn tell(&self, as_json: bool) -> anyhow::Result<ExitCode> {
+impl FileFaults {
+    /// Tells all that is faults.
+    pub(super) fn print(&self, as_json: bool) -> anyhow::Result<ExitCode> {
         if as_json {
             print_json(&json!({ "valid": false, "faults": self.0 }))?;
         } else {
-            let look = Look::of_stderr();
+            let style = TextStyle::of_stderr();
             for fault in &self.0 {
                 let text = fault.to_string();
-                let text = for_stream(&text, look);
-                writeln!(io::stderr(), "{}: {text}", look.paint(Role::Bad, "error"))?;
+                let text = for_stream(&text, style);
+                writeln!(io::stderr(), "{}: {text}", style.paint(TextRole::Bad, "error"))?;
             }
         }
         Ok(ExitCode::from(super::super::USAGE_ERROR))
@@ -135,7 +138,7 @@ pub(super) async fn validate(
 ) -> anyhow::Result<ExitCode> {
     let file = match WorkflowFile::load(&arguments.file, CodeExecution::WithShell)? {
         Ok(file) => file,
-        Err(wrong) => return wrong.tell(arguments.json),
+        Err(faults) => return faults.print(arguments.json),
     };
     let wants_tools = !arguments.no_tools && project.has_servers();
     let bridge = wants_tools.then(|| project.bridge(None)).transpose()?;
@@ -144,7 +147,7 @@ pub(super) async fn validate(
         bridge.shutdown().await;
     }
     if let Err(faults) = checked {
-        return file.located(&faults).tell(arguments.json);
+        return file.located(&faults).print(arguments.json);
     }
     let unchecked = bridge.is_none() && !arguments.no_tools && calls_tools(&file.read.dag.tasks);
     let needs_code = WorkflowFile::load(&arguments.file, CodeExecution::Off)?.is_err();
@@ -166,8 +169,8 @@ pub(super) async fn validate(
     file.warn()?;
     if unchecked {
         let text = "its tools were not looked up: no MCP servers are configured here";
-        let look = Look::of_stderr();
-        writeln!(io::stderr(), "{}: {text}", look.paint(Role::Caution, "warning"))?;
+        let style = TextStyle::of_stderr();
+        writeln!(io::stderr(), "{}: {text}", style.paint(TextRole::Caution, "warning"))?;
     }
     let tasks = file.read.dag.tasks.len();
     let code = match (needs_code, needs_shell) {

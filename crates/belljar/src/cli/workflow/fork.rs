@@ -3,13 +3,13 @@
 use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::bail;
-use belljar_project::{check_flow_id, new_flow_id, now_ms};
+use belljar_project::{Project, check_workflow_id, new_workflow_id, now_ms};
 use belljar_workflow::{WorkflowError, WorkflowStoreError};
 use serde_json::json;
 
-use super::{
-    super::arguments::WorkflowDeleteArguments, super::arguments::WorkflowForkArguments,
-    super::print_json, super::project::Project, find, host::Host, kept,
+use super::{find_workflow, host::WorkflowContext, stored_workflows};
+use crate::{
+    cli::arguments::WorkflowDeleteArguments, cli::arguments::WorkflowForkArguments, cli::print_json,
 };
 
 /// `belljar workflow fork`.
@@ -17,10 +17,10 @@ pub(super) async fn fork(
     arguments: &WorkflowForkArguments,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let workflows = kept(project)?;
-    let id = find(&workflows, &arguments.id).await?;
-    let new_id = arguments.new_id.clone().unwrap_or_else(new_flow_id);
-    check_flow_id(&new_id)?;
+    let workflows = stored_workflows(project)?;
+    let id = find_workflow(&workflows, &arguments.id).await?;
+    let new_id = arguments.new_id.clone().unwrap_or_else(new_workflow_id);
+    check_workflow_id(&new_id)?;
     let forked = workflows.fork(&id, arguments.at, &new_id, now_ms(), None).await;
     let at = match forked {
         Ok(at) => at,
@@ -44,13 +44,13 @@ pub(super) async fn fork(
 /// `belljar workflow delete`.
 pub(super) async fn delete(
     arguments: &WorkflowDeleteArguments,
-    host: Host<'_>,
+    context: WorkflowContext<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let workflows = kept(host.project)?;
+    let workflows = stored_workflows(context.project)?;
     let engine = workflows.store();
     for given in &arguments.ids {
-        let id = find(&workflows, given).await?;
-        match belljar_project::forget_workflow(engine, &id, &host.places.scratch()).await {
+        let id = find_workflow(&workflows, given).await?;
+        match belljar_project::forget_workflow(engine, &id, &context.locations.scratch()).await {
             Ok(()) => writeln!(io::stderr(), "{id} is gone")?,
             Err(WorkflowStoreError::Held { .. }) => bail!(
                 "workflow {id} has not ended, or somebody is at it: \

@@ -4,99 +4,99 @@ use std::{env, sync::Arc};
 
 use belljar_contract::RunResult;
 use belljar_project::{
-    Executor, FlowOptions, FlowTerms, Flows, Hidden, SessionRegistry,
-    config::{Places, Settings},
+    Executor, HiddenPaths, Project, ProjectWorkflows, SessionRegistry, WorkflowOptions,
+    WorkflowPermissions, config::ConfigLocations, config::ProjectSettings,
 };
 use belljar_tools::Observer;
 
-use super::super::{
-    arguments::LimitArguments,
-    asking,
-    granted::{resolve, variable},
-    interrupt::{Interrupt, Stop},
-    launch::{Launched, launch},
-    project::Project,
-    run::builder,
+use crate::{
+    cli::access::resolve, cli::access::variable, cli::approvals::prompt,
+    cli::arguments::LimitArguments, cli::arguments::WorkflowRunArguments,
+    cli::launch::LaunchOutcome, cli::launch::launch, cli::launch::shut_down,
+    cli::run::sandbox_builder, cli::signals::SignalListener, cli::signals::StopSignal,
 };
 
 /// What is configured here.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Host<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) places: &'a Places,
+pub(super) struct WorkflowContext<'a> {
+    pub(super) settings: &'a ProjectSettings,
+    pub(super) locations: &'a ConfigLocations,
     pub(super) project: &'a Project,
 }
 
 /// Workflows that can be driven, and what that takes.
-pub(super) struct Ready {
-    pub(super) flows: Flows,
+pub(super) struct WorkflowHost {
+    pub(super) workflows: ProjectWorkflows,
     pub(super) executor: Executor,
     sessions: SessionRegistry,
 }
 
-impl Ready {
+impl WorkflowHost {
     /// Ends everything; a further signal is for not waiting until that is done.
-    pub(super) async fn end(self, interrupt: &mut Interrupt) {
-        self.flows.stop().await;
+    pub(super) async fn end(self, signals: &mut SignalListener) {
+        self.workflows.stop().await;
         self.sessions.shutdown().await;
-        super::super::launch::clear_up(self.executor, interrupt).await;
+        shut_down(self.executor, signals).await;
     }
 }
 
 /// Whether workflows can be driven here.
-pub(super) enum Started {
-    Ready(Box<Ready>),
+pub(super) enum HostStart {
+    Ready(Box<WorkflowHost>),
     /// They cannot, or a signal came first.
-    Not(Box<RunResult>, Option<Stop>),
+    Not(Box<RunResult>, Option<StopSignal>),
 }
 
-impl Host<'_> {
+impl WorkflowContext<'_> {
     /// Starts what drives workflows.
     pub(super) async fn start(
         self,
         limits: &LimitArguments,
-        terms: FlowTerms,
+        permissions: WorkflowPermissions,
         watch: impl FnOnce(Arc<dyn Observer>) -> Arc<dyn Observer>,
-        interrupt: &mut Interrupt,
-    ) -> anyhow::Result<Started> {
-        let builder = builder(self.settings, self.project);
-        let executor = match launch(builder, Some(self.project), interrupt).await? {
-            Launched::Ready(executor) => *executor,
-            Launched::Not(result, stop) => return Ok(Started::Not(result, stop)),
+        signals: &mut SignalListener,
+    ) -> anyhow::Result<HostStart> {
+        let sandbox_builder = sandbox_builder(self.settings, self.project);
+        let executor = match launch(sandbox_builder, Some(self.project), signals).await? {
+            LaunchOutcome::Ready(executor) => *executor,
+            LaunchOutcome::Not(result, stop) => return Ok(HostStart::Not(result, stop)),
         };
-        let observer = watch(asking::observer(executor.store()));
-        let options = FlowOptions {
-            terms,
+        let observer = watch(prompt::observer(executor.store()));
+        let options = WorkflowOptions {
+            permissions,
             observer,
-            ..options(self.settings, self.places, self.project, limits)
+            ..options(self.settings, self.locations, self.project, limits)
         };
         let (sandbox, store) = (executor.sandbox().clone(), executor.store().cloned());
         let sessions = SessionRegistry::new(sandbox, store).await;
-        let flows = Flows::new(executor.clone(), sessions.clone(), options).await?;
-        Ok(Started::Ready(Box::new(Ready { flows, executor, sessions })))
+        let workflows = ProjectWorkflows::new(executor.clone(), sessions.clone(), options).await?;
+        Ok(HostStart::Ready(Box::new(WorkflowHost { workflows, executor, sessions })))
     }
 }
 
 /// How workflows are run by this program.
 fn options(
-    settings: &Settings,
-    places: &Places,
+    settings: &ProjectSettings,
+    locations: &ConfigLocations,
     project: &Project,
     limits: &LimitArguments,
-) -> FlowOptions {
-    let hidden = Hidden {
+) -> WorkflowOptions {
+    let hidden = HiddenPaths {
         names: Project::RESERVED_NAMES.map(str::to_owned).to_vec(),
         paths: project.protected(),
     };
-    FlowOptions { hidden, ..FlowOptions::new(settings.limits(&limits.given()), places.scratch()) }
+    WorkflowOptions {
+        hidden,
+        ..WorkflowOptions::new(settings.limits(&limits.given()), locations.scratch())
+    }
 }
 
 /// What the flags of `workflow run` allow a file.
-pub(super) fn terms(
-    arguments: &super::super::arguments::WorkflowRunArguments,
-) -> anyhow::Result<FlowTerms> {
+pub(super) fn requested_permissions(
+    arguments: &WorkflowRunArguments,
+) -> anyhow::Result<WorkflowPermissions> {
     let here = env::current_dir()?;
-    Ok(FlowTerms {
+    Ok(WorkflowPermissions {
         code: arguments.enable_code_execution,
         shell: Some(arguments.enable_shell),
         readable: arguments.read.iter().map(|path| resolve(&here, path)).collect(),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use belljar_workflow::{Machine, WorkflowEvent, WorkflowEventKind, WorkflowStatus};
 
 /// How long a pause lasts before it is told: a `continue` that was sent before is taken first.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// That a workflow is paused, and the command that lets it go on. Taking it up is not enough.
 pub(super) fn paused(flow: &str) -> String {
@@ -19,36 +19,36 @@ pub(super) fn paused_and_left(flow: &str) -> String {
 
 /// A pause that the person who watches has not been told of yet.
 #[derive(Debug, Default)]
-pub(super) struct Pause {
-    untold_since: Option<Instant>,
+pub(super) struct PauseNotice {
+    unreported_since: Option<Instant>,
 }
 
-impl Pause {
+impl PauseNotice {
     /// As a workflow is now.
     pub(super) fn of(machine: &Machine) -> Self {
         let is_paused = machine.status() == WorkflowStatus::Paused;
-        Self { untold_since: is_paused.then(Instant::now) }
+        Self { unreported_since: is_paused.then(Instant::now) }
     }
 
     /// Hears what happens.
-    pub(super) fn hear(&mut self, event: &WorkflowEvent) {
+    pub(super) fn observe(&mut self, event: &WorkflowEvent) {
         let happened = &event.happened;
         if matches!(
             happened,
             WorkflowEventKind::WorkflowPaused | WorkflowEventKind::RolledBack { .. }
         ) {
-            self.untold_since = Some(Instant::now());
+            self.unreported_since = Some(Instant::now());
         }
         if matches!(
             happened,
             WorkflowEventKind::WorkflowContinued | WorkflowEventKind::WorkflowEnded { .. }
         ) {
-            self.untold_since = None;
+            self.unreported_since = None;
         }
     }
 
     /// Whether to tell of it now; it is told once.
-    pub(super) fn is_to_be_told(&mut self) -> bool {
-        self.untold_since.take_if(|since| since.elapsed() >= PATIENCE).is_some()
+    pub(super) fn is_due(&mut self) -> bool {
+        self.unreported_since.take_if(|since| since.elapsed() >= SETTLE_TIME).is_some()
     }
 }

@@ -7,7 +7,9 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail};
 use belljar_contract::{CommitExecutable, RunResult};
-use belljar_project::{FlowTerms, Flows, FlowsError, NewFlow, now_ms};
+use belljar_project::{
+    ProjectWorkflowError, ProjectWorkflows, WorkflowPermissions, WorkflowSubmission, now_ms,
+};
 use belljar_tools::{ApprovalNotice, Observer};
 use belljar_wire::{json::JsonFlaw, json::check_keys};
 use belljar_workflow::{DriveError, DriveResult, LeaveReason, WorkflowStatus, WorkflowStoreError};
@@ -16,84 +18,90 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::arguments::WorkflowResumeArguments, super::arguments::WorkflowRunArguments,
-    super::granted::commit_names, super::granted::resolve, super::interrupt::Interrupt,
-    super::interrupt::Stop, super::json_text::Layout, super::json_text::lay_out, super::look::Look,
-    super::look::Role, super::print_json, super::run::CALLER, super::visible::visible,
-    answer::Asker, file::WorkflowFile, find, host::Host, host::Ready, host::Started, host::terms,
-    kept, line::shown, line::told, line::word, pause::Pause, pause::paused, pause::paused_and_left,
-    progress::Board, show::whole,
+    board::TaskBoard, decision_prompt::DecisionPrompt, event_line::event_line,
+    event_line::failure_text, event_line::json_word, file::WorkflowFile, find_workflow,
+    host::HostStart, host::WorkflowContext, host::WorkflowHost, host::requested_permissions,
+    pause::PauseNotice, pause::paused, pause::paused_and_left, show::full_report, stored_workflows,
+};
+use crate::{
+    cli::access::commit_names, cli::access::resolve, cli::arguments::WorkflowResumeArguments,
+    cli::arguments::WorkflowRunArguments, cli::print_json, cli::run::CALLER,
+    cli::signals::SignalListener, cli::signals::StopSignal, cli::terminal::json_text::Layout,
+    cli::terminal::json_text::lay_out, cli::terminal::style::TextRole,
+    cli::terminal::style::TextStyle, cli::terminal::visible::visible,
 };
 
-/// How long one look for events waits, when a tree has to be kept up to date and when not.
-const LIVELY: Duration = Duration::from_millis(100);
-const PATIENT: Duration = Duration::from_secs(1);
+/// How long one poll for events waits, with a tree to redraw and without.
+const TREE_POLL: Duration = Duration::from_millis(100);
+const LINE_POLL: Duration = Duration::from_secs(1);
 /// Events fetched at once.
 const PAGE: u32 = 500;
 
 /// `belljar workflow run`.
 pub(super) async fn run(
     arguments: &WorkflowRunArguments,
-    host: Host<'_>,
+    context: WorkflowContext<'_>,
 ) -> anyhow::Result<ExitCode> {
     let code = CodeExecution::of(arguments.enable_code_execution, arguments.enable_shell);
     let file = match WorkflowFile::load(&arguments.file, code)? {
         Ok(file) => file,
-        Err(wrong) => return wrong.tell(arguments.json),
+        Err(faults) => return faults.print(arguments.json),
     };
     file.warn()?;
     let here = env::current_dir()?;
     let workspace = arguments.workspace.as_ref().map(|path| resolve(&here, path));
-    let new = NewFlow {
+    let new = WorkflowSubmission {
         id: arguments.id.clone(),
         inputs: inputs(arguments)?,
         workspace: workspace.clone(),
-        ..NewFlow::new(file.read.dag.clone(), CALLER)
+        ..WorkflowSubmission::new(file.read.dag.clone(), CALLER)
     };
-    let terms = terms(arguments)?;
-    let mut interrupt = Interrupt::listen()?;
-    let quiet = Quiet::default();
-    let started = host.start(&arguments.limits, terms, |then| quiet.before(then), &mut interrupt);
-    let ready = match started.await? {
-        Started::Ready(ready) => *ready,
-        Started::Not(result, stop) => return not_started(&result, stop),
+    let permissions = requested_permissions(arguments)?;
+    let mut signals = SignalListener::listen()?;
+    let prompts = OpenPrompts::default();
+    let started =
+        context.start(&arguments.limits, permissions, |then| prompts.counting(then), &mut signals);
+    let host = match started.await? {
+        HostStart::Ready(host) => *host,
+        HostStart::Not(result, stop) => return not_started(&result, stop),
     };
-    let id = match ready.flows.create(new).await {
+    let id = match host.workflows.create(new).await {
         Ok(id) => id,
         Err(error) => {
-            ready.end(&mut interrupt).await;
-            if let FlowsError::Faulty(faults) = &error {
-                return file.located(faults).tell(arguments.json);
+            host.end(&mut signals).await;
+            if let ProjectWorkflowError::Faulty(faults) = &error {
+                return file.located(faults).print(arguments.json);
             }
             return Err(error.into());
         }
     };
     let commit = arguments.commit.then_some(workspace).flatten();
-    let executable = executable(&arguments.commit_executable, host)?;
-    let how = How { as_json: arguments.json, commit, executable, quiet };
-    drive(ready, &id, how, &mut interrupt).await
+    let executable = commit_executable(&arguments.commit_executable, context)?;
+    let options = DriveOptions { as_json: arguments.json, commit, executable, prompts };
+    drive(host, &id, options, &mut signals).await
 }
 
 /// `belljar workflow resume`.
 pub(super) async fn resume(
     arguments: &WorkflowResumeArguments,
-    host: Host<'_>,
+    context: WorkflowContext<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let workflows = kept(host.project)?;
-    let id = find(&workflows, &arguments.id).await?;
-    let mut interrupt = Interrupt::listen()?;
-    let quiet = Quiet::default();
-    let watch = |then| quiet.before(then);
-    let started = host.start(&arguments.limits, FlowTerms::default(), watch, &mut interrupt);
-    let ready = match started.await? {
-        Started::Ready(ready) => *ready,
-        Started::Not(result, stop) => return not_started(&result, stop),
+    let workflows = stored_workflows(context.project)?;
+    let id = find_workflow(&workflows, &arguments.id).await?;
+    let mut signals = SignalListener::listen()?;
+    let prompts = OpenPrompts::default();
+    let watch = |then| prompts.counting(then);
+    let started =
+        context.start(&arguments.limits, WorkflowPermissions::default(), watch, &mut signals);
+    let host = match started.await? {
+        HostStart::Ready(host) => *host,
+        HostStart::Not(result, stop) => return not_started(&result, stop),
     };
     let here = env::current_dir()?;
     let commit = arguments.commit_to.as_ref().map(|path| resolve(&here, path));
-    let executable = executable(&arguments.commit_executable, host)?;
-    let how = How { as_json: arguments.json, commit, executable, quiet };
-    drive(ready, &id, how, &mut interrupt).await
+    let executable = commit_executable(&arguments.commit_executable, context)?;
+    let options = DriveOptions { as_json: arguments.json, commit, executable, prompts };
+    drive(host, &id, options, &mut signals).await
 }
 
 /// The inputs that were given.
@@ -136,38 +144,41 @@ pub(super) fn json_or_file(what: &str, given: &str) -> anyhow::Result<Value> {
 }
 
 /// How a workflow that is driven here is shown.
-struct How {
+struct DriveOptions {
     as_json: bool,
     /// Where its files go if it completes.
     commit: Option<PathBuf>,
     executable: CommitExecutable,
-    quiet: Quiet,
+    prompts: OpenPrompts,
 }
 
 /// What of the files that the host would execute goes to the directory.
-fn executable(given: &[String], host: Host<'_>) -> anyhow::Result<CommitExecutable> {
+fn commit_executable(
+    given: &[String],
+    context: WorkflowContext<'_>,
+) -> anyhow::Result<CommitExecutable> {
     let mut names = commit_names(given).map_err(|refused| anyhow!(refused.message))?;
-    names.extend(host.settings.commit_executable.iter().cloned());
+    names.extend(context.settings.commit_executable.iter().cloned());
     Ok(CommitExecutable::Names(names))
 }
 
 /// Drives a workflow, shows how it goes, and tells how it went.
 async fn drive(
-    ready: Ready,
+    host: WorkflowHost,
     id: &str,
-    how: How,
-    interrupt: &mut Interrupt,
+    options: DriveOptions,
+    signals: &mut SignalListener,
 ) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
-    let mut watcher = Watcher::new(&ready.flows, id, &how.quiet).await;
+    let mut watcher = Watcher::new(&host.workflows, id, &options.prompts).await;
     let mut signal = None;
     let driven = {
-        let driving = ready.flows.run(id, &stop);
+        let driving = host.workflows.run(id, &stop);
         let mut driving = std::pin::pin!(driving);
         loop {
             tokio::select! {
                 driven = &mut driving => break Some(driven),
-                came = interrupt.received() => {
+                came = signals.received() => {
                     // The second one is for not waiting until tasks have ended.
                     if signal.replace(came).is_some() {
                         break None;
@@ -175,61 +186,66 @@ async fn drive(
                     watcher.say("stopping: what runs gets a moment to end");
                     stop.cancel();
                 }
-                () = watcher.watch(&ready.flows) => {}
+                () = watcher.watch(&host.workflows) => {}
             }
         }
     };
-    watcher.finish(&ready.flows).await;
-    let told = tell(&ready.flows, id, driven, &how).await;
-    ready.end(interrupt).await;
-    match (told, signal) {
+    watcher.finish(&host.workflows).await;
+    let event_line = print_outcome(&host.workflows, id, driven, &options).await;
+    host.end(signals).await;
+    match (event_line, signal) {
         (Ok(_), Some(signal)) => Ok(ExitCode::from(signal.exit_status())),
-        (told, _) => told,
+        (event_line, _) => event_line,
     }
 }
 
-async fn tell(
-    flows: &Flows,
+async fn print_outcome(
+    workflows: &ProjectWorkflows,
     id: &str,
     driven: Option<Result<DriveResult, DriveError>>,
-    how: &How,
+    options: &DriveOptions,
 ) -> anyhow::Result<ExitCode> {
     let driven = match driven {
-        None => return stopped(id, None),
-        Some(Err(error)) => return Err(explained(id, error)),
+        None => return print_how_to_go_on(id, None),
+        Some(Err(error)) => return Err(drive_error(id, error)),
         Some(Ok(driven)) => driven,
     };
     if driven.reason != LeaveReason::Ended {
-        return stopped(id, Some(driven.status));
+        return print_how_to_go_on(id, Some(driven.status));
     }
     let completed = driven.failure.is_none();
-    if how.as_json {
-        print_json(&whole(flows, id, None).await?)?;
+    if options.as_json {
+        print_json(&full_report(workflows, id, None).await?)?;
     } else if completed {
-        let text = lay_out(&driven.output.to_string(), Layout::Expanded, Look::of_stdout());
+        let text = lay_out(&driven.output.to_string(), Layout::Expanded, TextStyle::of_stdout());
         writeln!(io::stdout(), "{text}")?;
     }
     if let Some(failure) = &driven.failure {
-        let look = Look::of_stderr();
-        let status = word(&driven.status);
-        writeln!(io::stderr(), "{}: {}", look.paint(Role::Bad, &status), shown(failure))?;
+        let style = TextStyle::of_stderr();
+        let status = json_word(&driven.status);
+        writeln!(
+            io::stderr(),
+            "{}: {}",
+            style.paint(TextRole::Bad, &status),
+            failure_text(failure)
+        )?;
         writeln!(io::stderr(), "look at it: belljar workflow show {id}")?;
         return Ok(ExitCode::FAILURE);
     }
-    match &how.commit {
-        Some(directory) => commit(flows, id, directory, &how.executable).await,
+    match &options.commit {
+        Some(directory) => commit(workflows, id, directory, &options.executable).await,
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// Brings what the workflow changed to the directory it began with.
 async fn commit(
-    flows: &Flows,
+    workflows: &ProjectWorkflows,
     id: &str,
     to: &Path,
     executable: &CommitExecutable,
 ) -> anyhow::Result<ExitCode> {
-    let exported = flows.export(id, to, executable).await?;
+    let exported = workflows.export(id, to, executable).await?;
     for (path, why) in exported.refused.iter().chain(&exported.withheld) {
         writeln!(io::stderr(), "not committed: {} ({})", visible(path), visible(why))?;
     }
@@ -238,7 +254,7 @@ async fn commit(
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn stopped(id: &str, status: Option<WorkflowStatus>) -> anyhow::Result<ExitCode> {
+fn print_how_to_go_on(id: &str, status: Option<WorkflowStatus>) -> anyhow::Result<ExitCode> {
     let how = match status == Some(WorkflowStatus::Paused) {
         true => paused_and_left(id),
         false => format!("go on from here: belljar workflow resume {id}"),
@@ -248,7 +264,7 @@ fn stopped(id: &str, status: Option<WorkflowStatus>) -> anyhow::Result<ExitCode>
 }
 
 /// Why a workflow could not be driven, for people.
-pub(super) fn explained(id: &str, error: DriveError) -> anyhow::Error {
+pub(super) fn drive_error(id: &str, error: DriveError) -> anyhow::Error {
     if let DriveError::Store(WorkflowStoreError::Held { owner, .. }) = &error {
         let process = owner.split(':').next().unwrap_or_default();
         return anyhow::anyhow!(
@@ -264,7 +280,10 @@ pub(super) fn explained(id: &str, error: DriveError) -> anyhow::Error {
 }
 
 /// What is said when there is no sandbox, or a signal came first.
-pub(super) fn not_started(result: &RunResult, stop: Option<Stop>) -> anyhow::Result<ExitCode> {
+pub(super) fn not_started(
+    result: &RunResult,
+    stop: Option<StopSignal>,
+) -> anyhow::Result<ExitCode> {
     if let Some(stop) = stop {
         return Ok(ExitCode::from(stop.exit_status()));
     }
@@ -279,74 +298,82 @@ struct Watcher {
     id: String,
     after: u64,
     began_ms: Option<u64>,
-    board: Option<Board>,
+    board: Option<TaskBoard>,
     drawn: usize,
-    asker: Option<Asker>,
-    quiet: Quiet,
-    pause: Pause,
+    decisions: Option<DecisionPrompt>,
+    prompts: OpenPrompts,
+    pause: PauseNotice,
 }
 
 impl Watcher {
-    async fn new(flows: &Flows, id: &str, quiet: &Quiet) -> Self {
-        let machine = flows.look(id, None).await.ok();
-        let mut asker = Asker::at_terminal();
-        let (mut after, mut board, mut pause) = (0, None, Pause::default());
+    async fn new(workflows: &ProjectWorkflows, id: &str, prompts: &OpenPrompts) -> Self {
+        let machine = workflows.load(id, None).await.ok();
+        let mut decisions = DecisionPrompt::at_terminal();
+        let (mut after, mut board, mut pause) = (0, None, PauseNotice::default());
         if let Some(machine) = &machine {
-            pause = Pause::of(machine);
+            pause = PauseNotice::of(machine);
             after = machine.told();
-            board = Look::of_stderr().is_terminal().then(|| Board::of(&machine.tasks()));
-            if let Some(asker) = &mut asker {
-                asker.know(machine.decisions());
+            board = TextStyle::of_stderr().is_terminal().then(|| TaskBoard::of(&machine.tasks()));
+            if let Some(decisions) = &mut decisions {
+                decisions.add_open(machine.decisions());
             }
         }
-        let (id, quiet) = (id.to_owned(), quiet.clone());
-        let watcher = Self { id, after, began_ms: None, board, drawn: 0, asker, quiet, pause };
+        let (id, prompts) = (id.to_owned(), prompts.clone());
+        let watcher =
+            Self { id, after, began_ms: None, board, drawn: 0, decisions, prompts, pause };
         watcher.begin(machine.as_ref());
         watcher
     }
 
     /// Says what it is called, and what waits for an answer.
     fn begin(&self, machine: Option<&belljar_workflow::Machine>) {
-        let look = Look::of_stderr();
-        let _ =
-            writeln!(io::stderr(), "{}", look.paint(Role::Dim, &format!("workflow {}", self.id)));
-        if self.asker.is_none() {
+        let style = TextStyle::of_stderr();
+        let _ = writeln!(
+            io::stderr(),
+            "{}",
+            style.paint(TextRole::Dim, &format!("workflow {}", self.id))
+        );
+        if self.decisions.is_none() {
             for decision in machine.into_iter().flat_map(belljar_workflow::Machine::decisions) {
-                let _ = writeln!(io::stderr(), "{}", super::line::question(&self.id, &decision));
+                let _ = writeln!(
+                    io::stderr(),
+                    "{}",
+                    super::event_line::decision_text(&self.id, &decision)
+                );
             }
         }
     }
 
-    /// One look: what has happened since the last is shown.
-    async fn watch(&mut self, flows: &Flows) {
-        let is_lively = self.board.is_some() || self.asker.is_some();
-        let patience = if is_lively { LIVELY } else { PATIENT };
-        match flows.events(&self.id, self.after, PAGE, patience).await {
+    /// Polls once and shows the events since the last poll.
+    async fn watch(&mut self, workflows: &ProjectWorkflows) {
+        let has_tree = self.board.is_some() || self.decisions.is_some();
+        let timeout = if has_tree { TREE_POLL } else { LINE_POLL };
+        match workflows.events(&self.id, self.after, PAGE, timeout).await {
             Ok(events) => self.show(&events),
-            // The driver says what is wrong with the store.
-            Err(_) => tokio::time::sleep(PATIENT).await,
+            // The driver says what is faults with the store.
+            Err(_) => tokio::time::sleep(LINE_POLL).await,
         }
-        if let Some(asker) = &mut self.asker {
-            asker.step(flows, &self.id).await;
+        if let Some(decisions) = &mut self.decisions {
+            decisions.poll(workflows, &self.id).await;
         }
-        if self.pause.is_to_be_told() {
+        if self.pause.is_due() {
             self.say(&paused(&self.id));
         }
         self.draw();
     }
 
     fn show(&mut self, events: &[belljar_workflow::WorkflowEvent]) {
-        let look = Look::of_stderr();
+        let style = TextStyle::of_stderr();
         for event in events {
             self.after = event.seq;
-            self.pause.hear(event);
+            self.pause.observe(event);
             let began = *self.began_ms.get_or_insert(event.at_ms);
-            if let Some(asker) = &mut self.asker {
-                asker.hear(event);
+            if let Some(decisions) = &mut self.decisions {
+                decisions.observe(event);
             }
             if let Some(board) = &mut self.board {
                 board.take(event);
-            } else if let Some(line) = told(&self.id, event, look) {
+            } else if let Some(line) = event_line(&self.id, event, style) {
                 let ms = event.at_ms.saturating_sub(began);
                 let _ = writeln!(io::stderr(), "{:>4}.{:03}s {line}", ms / 1000, ms % 1000);
             }
@@ -354,7 +381,7 @@ impl Watcher {
     }
 
     fn is_quiet(&self) -> bool {
-        self.quiet.is_on() || self.asker.as_ref().is_some_and(Asker::is_asking)
+        self.prompts.is_any_open() || self.decisions.as_ref().is_some_and(DecisionPrompt::is_asking)
     }
 
     /// Draws the tree over what it was, unless a question is on the screen.
@@ -366,8 +393,8 @@ impl Watcher {
             return;
         }
         let now = u64::try_from(now_ms()).unwrap_or_default();
-        let look = Look::of_stderr();
-        let lines = board.lines(now, look, look.width);
+        let style = TextStyle::of_stderr();
+        let lines = board.lines(now, style, style.width);
         let mut text = String::new();
         if self.drawn > 0 {
             text.push_str(&format!("\u{1b}[{}A", self.drawn));
@@ -386,9 +413,9 @@ impl Watcher {
     }
 
     /// Shows what is left to show.
-    async fn finish(&mut self, flows: &Flows) {
-        self.asker = None;
-        while let Ok(events) = flows.events(&self.id, self.after, PAGE, Duration::ZERO).await {
+    async fn finish(&mut self, workflows: &ProjectWorkflows) {
+        self.decisions = None;
+        while let Ok(events) = workflows.events(&self.id, self.after, PAGE, Duration::ZERO).await {
             if events.is_empty() {
                 break;
             }
@@ -400,25 +427,25 @@ impl Watcher {
 
 /// How many tool calls are being asked about at the terminal.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Quiet(Arc<AtomicUsize>);
+pub(super) struct OpenPrompts(Arc<AtomicUsize>);
 
-impl Quiet {
-    fn is_on(&self) -> bool {
+impl OpenPrompts {
+    fn is_any_open(&self) -> bool {
         self.0.load(Ordering::SeqCst) > 0
     }
 
-    fn before(&self, then: Arc<dyn Observer>) -> Arc<dyn Observer> {
-        Arc::new(Counting { asking: self.0.clone(), then })
+    fn counting(&self, then: Arc<dyn Observer>) -> Arc<dyn Observer> {
+        Arc::new(PromptCounter { asking: self.0.clone(), then })
     }
 }
 
 #[derive(Debug)]
-struct Counting {
+struct PromptCounter {
     asking: Arc<AtomicUsize>,
     then: Arc<dyn Observer>,
 }
 
-impl Observer for Counting {
+impl Observer for PromptCounter {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         self.asking.fetch_add(1, Ordering::SeqCst);
         self.then.approval_waits(notice);

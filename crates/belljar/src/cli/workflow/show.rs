@@ -4,8 +4,8 @@ use std::{io, io::Write as _, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use belljar_project::{
-    Flows, NEEDS_ATTENTION, QUEUED, TaskQuestion, is_looked_after, needs_attention, now_ms,
-    status_of, task_question, task_questions, with_task,
+    NEEDS_ATTENTION, Project, ProjectWorkflows, QUEUED, TaskQuestion, is_looked_after,
+    needs_attention, now_ms, status_of, task_question, task_questions, with_task,
 };
 use belljar_workflow::{
     Machine, SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::CheckpointRow,
@@ -14,30 +14,33 @@ use belljar_workflow::{
 use serde_json::{Value, json};
 
 use super::{
-    super::arguments::WorkflowEventsArguments, super::arguments::WorkflowListArguments,
-    super::arguments::WorkflowShowArguments, super::columns::columns, super::look::Look,
-    super::look::Role, super::moments::ago, super::print_json, super::project::Project,
-    super::visible::visible, find, graph, kept, line::asked_inside, line::question,
-    line::rolled_back, line::shown, line::told, line::word, pause::paused, pause::paused_and_left,
-    progress::Board,
+    board::TaskBoard, event_line::decision_text, event_line::event_line, event_line::failure_text,
+    event_line::json_word, event_line::rollback_text, event_line::task_question_text,
+    find_workflow, graph, pause::paused, pause::paused_and_left, stored_workflows,
+};
+use crate::{
+    cli::arguments::WorkflowEventsArguments, cli::arguments::WorkflowListArguments,
+    cli::arguments::WorkflowShowArguments, cli::print_json, cli::project::existing_store,
+    cli::terminal::columns::columns, cli::terminal::elapsed::ago, cli::terminal::style::TextRole,
+    cli::terminal::style::TextStyle, cli::terminal::visible::visible,
 };
 
 /// Checkpoints that are shown to people, and to programs.
-const SOME: usize = 10;
-const MANY: u32 = 10_000;
+const SHOWN_CHECKPOINTS: usize = 10;
+const MAX_CHECKPOINTS: u32 = 10_000;
 /// The status of one that waits for `continue`.
 const PAUSED: &str = "paused";
-/// Events fetched at once, and how long one look for more waits.
+/// Events fetched at once, and how long one poll for more waits.
 const PAGE: u32 = 500;
-const PATIENCE: Duration = Duration::from_secs(5);
+const FOLLOW_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `belljar workflow show`.
 pub(super) async fn show(
     arguments: &WorkflowShowArguments,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let workflows = kept(project)?;
-    let id = find(&workflows, &arguments.id).await?;
+    let workflows = stored_workflows(project)?;
+    let id = find_workflow(&workflows, &arguments.id).await?;
     let machine = workflows.look(&id, arguments.at).await?;
     if arguments.dot {
         io::stdout().write_all(graph::dot(&machine).as_bytes())?;
@@ -45,26 +48,30 @@ pub(super) async fn show(
     }
     let engine = workflows.store();
     let row = engine.find(&id).await?.context("it was forgotten meanwhile")?;
-    let mut checkpoints = engine.checkpoints(&id, None, MANY).await?;
+    let mut checkpoints = engine.checkpoints(&id, None, MAX_CHECKPOINTS).await?;
     keep_reachable(&mut checkpoints, &workflows.look(&id, None).await?);
     let inside = task_questions(engine.project_store(), &machine).await?;
     if arguments.json {
         print_json(&as_json(&row, &machine, &inside, &checkpoints))?;
     } else {
-        checkpoints.truncate(SOME);
-        let text = as_text(&row, &machine, &inside, &checkpoints, Look::of_stdout());
+        checkpoints.truncate(SHOWN_CHECKPOINTS);
+        let text = as_text(&row, &machine, &inside, &checkpoints, TextStyle::of_stdout());
         io::stdout().write_all(text.as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// All there is to know of a workflow that is driven here.
-pub(super) async fn whole(flows: &Flows, id: &str, at: Option<u64>) -> anyhow::Result<Value> {
-    let machine = flows.look(id, at).await?;
-    let row = flows.find(id).await?.context("it was forgotten meanwhile")?;
-    let inside = flows.task_questions(&machine).await?;
-    let mut checkpoints = flows.checkpoints(id, None, MANY).await?;
-    keep_reachable(&mut checkpoints, &flows.look(id, None).await?);
+pub(super) async fn full_report(
+    workflows: &ProjectWorkflows,
+    id: &str,
+    at: Option<u64>,
+) -> anyhow::Result<Value> {
+    let machine = workflows.load(id, at).await?;
+    let row = workflows.find(id).await?.context("it was forgotten meanwhile")?;
+    let inside = workflows.task_questions(&machine).await?;
+    let mut checkpoints = workflows.checkpoints(id, None, MAX_CHECKPOINTS).await?;
+    keep_reachable(&mut checkpoints, &workflows.load(id, None).await?);
     Ok(as_json(&row, &machine, &inside, &checkpoints))
 }
 
@@ -91,7 +98,7 @@ fn as_json(
         "name": row.name,
         "caller": row.caller,
         "status": status(row, machine),
-        "success": word(&machine.status()) == "completed",
+        "success": json_word(&machine.status()) == "completed",
         "output": machine.output(),
         "failure": machine.failure(),
         "attention": needs_attention(row),
@@ -120,40 +127,41 @@ fn as_text(
     machine: &Machine,
     inside: &[TaskQuestion],
     checkpoints: &[CheckpointRow],
-    look: Look,
+    style: TextStyle,
 ) -> String {
     let now = now_ms();
     let (id, status) = (&row.id, status(row, machine));
-    let name = look.paint(Role::Strong, &visible(&row.name));
+    let name = style.paint(TextRole::Strong, &visible(&row.name));
     let mut text = format!("{id}  {name}  {status}, begun {}\n", ago(row.created_ms, now));
     if let Some(failure) = machine.failure() {
-        text += &format!("{}\n", look.paint(Role::Bad, &shown(failure)));
+        text += &format!("{}\n", style.paint(TextRole::Bad, &failure_text(failure)));
     }
     if let Some(why) = needs_attention(row) {
-        text += &format!("{}\n", look.paint(Role::Bad, &why));
+        text += &format!("{}\n", style.paint(TextRole::Bad, &why));
     }
     text.push('\n');
     let now = u64::try_from(now).unwrap_or_default();
-    for line in Board::of(&machine.tasks()).lines(now, look, 100) {
+    for line in TaskBoard::of(&machine.tasks()).lines(now, style, 100) {
         text += &format!("{line}\n");
     }
     for decision in machine.decisions() {
-        let asked = question(id, &decision);
-        text += &format!("\n{}\n", look.paint(Role::Caution, &asked));
+        let asked = decision_text(id, &decision);
+        text += &format!("\n{}\n", style.paint(TextRole::Caution, &asked));
     }
-    for question in inside {
-        text += &format!("\n{}\n", look.paint(Role::Caution, &asked_inside(question)));
+    for decision_text in inside {
+        text +=
+            &format!("\n{}\n", style.paint(TextRole::Caution, &task_question_text(decision_text)));
     }
     if let Some(report) = machine.last_rollback() {
-        text += &format!("\n{}\n", rolled_back(report, look));
+        text += &format!("\n{}\n", rollback_text(report, style));
     }
     if !checkpoints.is_empty() {
-        text += &format!("\n{}\n", look.paint(Role::Dim, "CHECKPOINT  AFTER"));
+        text += &format!("\n{}\n", style.paint(TextRole::Dim, "CHECKPOINT  AFTER"));
         for one in checkpoints {
             text += &format!("{:>10}  {}\n", one.seq, visible(&one.name));
         }
         let back = format!("belljar workflow rollback {id} --to N");
-        text += &look.paint(Role::Dim, &format!("back to one of them: {back}\n"));
+        text += &style.paint(TextRole::Dim, &format!("back to one of them: {back}\n"));
     }
     if let Some(how) = how_to_go_on(row) {
         text += &format!("\n{how}\n");
@@ -165,7 +173,7 @@ fn as_text(
 fn status(row: &FlowRow, machine: &Machine) -> String {
     match status_of(row) {
         known @ (QUEUED | NEEDS_ATTENTION) => known.to_owned(),
-        _ => word(&machine.status()),
+        _ => json_word(&machine.status()),
     }
 }
 
@@ -191,18 +199,18 @@ pub(super) async fn events(
     arguments: &WorkflowEventsArguments,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let workflows = kept(project)?;
-    let id = find(&workflows, &arguments.id).await?;
-    let look = Look::of_stdout();
+    let workflows = stored_workflows(project)?;
+    let id = find_workflow(&workflows, &arguments.id).await?;
+    let style = TextStyle::of_stdout();
     let mut after = arguments.after;
     loop {
-        let patience = if arguments.follow { PATIENCE } else { Duration::ZERO };
-        let events = workflows.events(&id, after, PAGE, patience).await?;
+        let timeout = if arguments.follow { FOLLOW_TIMEOUT } else { Duration::ZERO };
+        let events = workflows.events(&id, after, PAGE, timeout).await?;
         for event in &events {
             after = event.seq;
             if arguments.json {
                 writeln!(io::stdout(), "{}", serde_json::to_string(event)?)?;
-            } else if let Some(line) = told(&id, event, look) {
+            } else if let Some(line) = event_line(&id, event, style) {
                 writeln!(io::stdout(), "{:>5}  {line}", event.seq)?;
             }
         }
@@ -229,7 +237,7 @@ pub(super) async fn list(
     arguments: &WorkflowListArguments,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let rows = match project.existing_store()? {
+    let rows = match existing_store(project)? {
         None => Vec::new(),
         Some(store) => {
             let filter = Filter { status: arguments.status.clone(), ..Filter::default() };
@@ -253,7 +261,8 @@ pub(super) async fn list(
             [row.id.clone(), status_of(row).to_owned(), began, row.caller.clone(), row.name.clone()]
         })
         .collect();
-    let table = columns(["WORKFLOW", "STATUS", "MADE", "BY", "NAME"], &cells, Look::of_stdout());
+    let table =
+        columns(["WORKFLOW", "STATUS", "MADE", "BY", "NAME"], &cells, TextStyle::of_stdout());
     io::stdout().write_all(table.as_bytes())?;
     let goes_on = |row: &&FlowRow| is_resumable(row) && row.status != PAUSED;
     if let Some(row) = rows.iter().find(goes_on) {

@@ -1,0 +1,89 @@
+//! Belljar's side of the benchmarks of programs: a warm host, asked in three ways.
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use belljar_contract::{RunRequest, RunResult};
+use belljar_project::Sandbox;
+use tokio::runtime::Runtime;
+
+use super::{
+    peers::time_program,
+    program,
+    rounds::{Frequency, TimedCase},
+    warm_host_of,
+};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A warm host and what it is asked again and again.
+pub(super) struct HostCases {
+    runtime: Runtime,
+    sandbox: Sandbox,
+    request: RunRequest,
+    /// Long enough that the cell that was used is cleared away and another one parked.
+    rest: Duration,
+    /// A figure only counts if the answer was right.
+    check: fn(&RunResult) -> anyhow::Result<()>,
+}
+
+impl HostCases {
+    /// A host with a full pool of the request's language.
+    pub(super) fn new(
+        request: RunRequest,
+        rest: Duration,
+        check: fn(&RunResult) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
+        let (runtime, sandbox) = warm_host_of([request.language])?;
+        Ok(Self { runtime, sandbox, request, rest, check })
+    }
+
+    /// Back to back, and apart from each other: each then finds a parked cell, as a pre-started
+    /// peer is found waiting.
+    pub(super) fn cases(&self, name: &str) -> [TimedCase<'_>; 2] {
+        let back_to_back = format!("{name}, back to back");
+        [
+            TimedCase::new(name, VERSION, Frequency::Always, || self.once(self.rest)),
+            TimedCase::new(&back_to_back, VERSION, Frequency::Always, || self.once(Duration::ZERO)),
+        ]
+    }
+
+    /// Apart from each other only, for runs that no parked cell can serve.
+    pub(super) fn case(&self, name: &str) -> TimedCase<'_> {
+        TimedCase::new(name, VERSION, Frequency::Less, || self.once(self.rest))
+    }
+
+    /// Ends the host and everything it holds.
+    pub(super) fn end(self) {
+        self.runtime.block_on(self.sandbox.shutdown());
+    }
+
+    fn once(&self, rest: Duration) -> anyhow::Result<Duration> {
+        let request = self.request.clone();
+        let (time, result) = self.runtime.block_on(async {
+            if !rest.is_zero() {
+                tokio::time::sleep(rest).await;
+            }
+            let began = Instant::now();
+            let result = self.sandbox.run_request(request).await;
+            (began.elapsed(), result)
+        });
+        (self.check)(&result)?;
+        Ok(time)
+    }
+}
+
+/// The whole command, from its start to its end.
+pub(super) fn one_shot(
+    name: &str,
+    language: &'static str,
+    code: &'static str,
+) -> TimedCase<'static> {
+    let name = format!("{name}, one-shot");
+    TimedCase::new(&name, VERSION, Frequency::Seldom, move || {
+        let arguments = ["run", "-l", language, "-c", code, "--json"];
+        let (time, output) = time_program(&program::belljar()?, &arguments)?;
+        ensure!(output.contains("\"success\": true"), "the run failed: {output}");
+        Ok(time)
+    })
+}

@@ -1,0 +1,67 @@
+//! The MCP server of the examples: a small program of its own, over its standard streams.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use belljar_tools::{RawServer, ServerSpec};
+
+use super::super::tool_host;
+
+/// The server, as workflows name it.
+const SERVER: &str = "count";
+const SCRIPT: &str = include_str!("../../../crates/belljar/tests/it/servers/counting.py");
+
+/// How to start it.
+#[derive(Debug)]
+pub(super) struct CountingServer {
+    python: PathBuf,
+    script: PathBuf,
+    /// Where it writes down what it was asked to.
+    notes: PathBuf,
+}
+
+impl CountingServer {
+    /// Puts it into a directory.
+    pub(super) fn install(directory: &Path, python: &Path) -> anyhow::Result<Self> {
+        let script = directory.join("counting.py");
+        fs::write(&script, SCRIPT).context("could not write a server")?;
+        Ok(Self { python: python.to_owned(), script, notes: directory.join("count.txt") })
+    }
+
+    pub(super) fn notes(&self) -> &Path {
+        &self.notes
+    }
+
+    /// For a bridge. Trusted: what it says of its tools holds.
+    pub(super) fn spec(&self) -> anyhow::Result<ServerSpec> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let raw = RawServer {
+            command: Some(text(&self.python)),
+            args: vec!["-S".to_owned(), text(&self.script)],
+            env: BTreeMap::from([("COUNT_FILE".to_owned(), text(&self.notes))]),
+            trusted: true,
+            ..RawServer::default()
+        };
+        let directory = self.script.parent().unwrap_or(Path::new("/"));
+        tool_host::spec(SERVER, raw, directory)
+    }
+
+    /// The same for a project's `belljar.toml`.
+    pub(super) fn configuration(&self) -> String {
+        let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
+        format!(
+            "[mcp_servers.{SERVER}]\ncommand = {}\nargs = [\"-S\", {}]\nenv = {{ COUNT_FILE = {} }}\n\
+             trusted = true\n\n[permissions]\nallow = [\"{SERVER}__*\"]\n",
+            text(&self.python),
+            text(&self.script),
+            text(&self.notes)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

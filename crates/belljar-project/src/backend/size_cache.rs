@@ -1,0 +1,47 @@
+//! The size of the store. Measuring reads every page of the file, so results are cached.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use belljar_server::StorageSizes;
+use belljar_store::{Store, StoreSizes};
+
+/// A result is reused for at least this long, and so long that at most 1 % of the time is spent
+/// measuring.
+const LEAST_AGE: Duration = Duration::from_secs(15);
+const MOST_SHARE: u32 = 100;
+
+/// The last measurement.
+#[derive(Debug, Default)]
+pub(super) struct SizeCache(Mutex<Option<SizeSample>>);
+
+#[derive(Debug)]
+struct SizeSample {
+    at: Instant,
+    took: Duration,
+    sizes: StorageSizes,
+}
+
+impl SizeCache {
+    /// The sizes, measured again if the last result is too old.
+    pub(super) async fn get(&self, store: &Store) -> Option<StorageSizes> {
+        if let Some(known) = self.known() {
+            return Some(known);
+        }
+        let began = Instant::now();
+        let StoreSizes { kinds, file, log, free } = store.sizes().await.ok()?;
+        let kinds = kinds.into_iter().map(|(kind, bytes)| (kind.as_str(), bytes)).collect();
+        let sizes = StorageSizes { kinds, file, log, free };
+        let measured = SizeSample { at: began, took: began.elapsed(), sizes: sizes.clone() };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
+        Some(sizes)
+    }
+
+    fn known(&self) -> Option<StorageSizes> {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let SizeSample { at, took, sizes } = last.as_ref()?;
+        (at.elapsed() < LEAST_AGE.max(*took * MOST_SHARE)).then(|| sizes.clone())
+    }
+}

@@ -1,0 +1,211 @@
+//! A project on disk: its directory, the state it keeps in `.belljar/`, and its MCP servers.
+//!
+//! Nothing is created or opened before it is needed: a run without tools in a bare directory leaves
+//! no trace there.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{ErrorKind, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use belljar_paths::owner::{UntrustedPath, check_place, check_state};
+use belljar_store::{FILE_NAME, Store, StoreError};
+use belljar_tools::{Bridge, BridgeConfig, ServerConfigError, ServerSpec, Surroundings, Upstreams};
+use thiserror::Error;
+
+use crate::{
+    Executor, Sandbox,
+    config::{
+        ConfigLocations, ConfiguredServer, PROJECT_NAMES, ProjectSettings, STATE_NAME, ToolSettings,
+    },
+    now_ms, watch_owners_in,
+};
+
+/// The running program, which also supervises each MCP server it starts.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// A directory, and the configuration of what runs in it.
+#[derive(Debug)]
+pub struct Project {
+    root: PathBuf,
+    tools: ToolSettings,
+    /// The files that the configuration was read from.
+    files: Vec<PathBuf>,
+    variables: BTreeMap<String, String>,
+}
+
+/// Why a project cannot be used.
+#[derive(Debug, Error)]
+pub enum ProjectError {
+    /// The current directory is unknown, so no project can be found from it.
+    #[error("cannot read the current directory")]
+    NoDirectory,
+    /// The state or the configuration belongs to another user, or others can change it.
+    #[error(transparent)]
+    Untrusted(#[from] UntrustedPath),
+    /// The state directory cannot be created.
+    #[error("cannot prepare {}", path.display())]
+    State {
+        /// The state directory.
+        path: PathBuf,
+        /// The check or the system call that failed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Project {
+    /// Names that make a directory a project. Belljar obeys these files, so no commit writes them.
+    pub const RESERVED_NAMES: [&str; 3] = PROJECT_NAMES;
+
+    /// The project that these locations are in. `variables` replace the `${NAME}` of server
+    /// configurations, usually with the environment of the process.
+    ///
+    /// # Errors
+    /// If there is no current directory, or a file that configures the project is not trusted.
+    pub fn find(
+        locations: &ConfigLocations,
+        settings: &ProjectSettings,
+        variables: BTreeMap<String, String>,
+    ) -> Result<Self, ProjectError> {
+        let root = locations.root()?.ok_or(ProjectError::NoDirectory)?;
+        Ok(Self { root, tools: settings.tools.clone(), files: locations.files()?, variables })
+    }
+
+    /// The configured servers and the policy for their tools.
+    pub fn tools(&self) -> &ToolSettings {
+        &self.tools
+    }
+
+    /// Whether any server is enabled, usable or not.
+    pub fn has_servers(&self) -> bool {
+        self.tools.servers.values().any(|server| !server.raw.disabled)
+    }
+
+    /// Paths that no code may see or change: the state, and the files that configure the project.
+    /// Empty in a directory that has neither.
+    pub fn protected(&self) -> Vec<PathBuf> {
+        let of_root = Self::RESERVED_NAMES.map(|name| self.root.join(name));
+        let mut paths = self.files.clone();
+        if of_root.iter().any(|path| path.exists()) {
+            paths.extend(of_root);
+        }
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// The state directory, created if it is missing.
+    ///
+    /// # Errors
+    /// If it cannot be created, or is not this user's alone.
+    pub fn state(&self) -> Result<PathBuf, ProjectError> {
+        let path = self.root.join(STATE_NAME);
+        match prepare(&path) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(ProjectError::State { path, source }),
+        }
+    }
+
+    /// Where the state directory is or would be. If it exists, it is this user's alone.
+    ///
+    /// # Errors
+    /// If another user owns it or can change it.
+    pub fn state_path(&self) -> Result<PathBuf, ProjectError> {
+        let directory = self.root.join(STATE_NAME);
+        check_state(&directory)?;
+        Ok(directory)
+    }
+
+    /// The store, created if it is missing.
+    ///
+    /// # Errors
+    /// If the state directory or the store cannot be used.
+    pub fn open_store(&self) -> Result<Store, ProjectError> {
+        open(&self.state()?)
+    }
+
+    /// The store, if the project has one.
+    ///
+    /// # Errors
+    /// If the state directory is not trusted, or the store cannot be opened.
+    pub fn existing_store(&self) -> Result<Option<Store>, ProjectError> {
+        let directory = self.root.join(STATE_NAME);
+        let is_there = check_state(&directory)? && directory.join(FILE_NAME).is_file();
+        is_there.then(|| open(&directory)).transpose()
+    }
+
+    /// A bridge to the servers; it starts none of them. A server with an invalid configuration is an
+    /// error only for a caller that uses it.
+    ///
+    /// # Errors
+    /// If the state directory, which holds the remembered tool lists, is not trusted.
+    pub fn bridge(&self, store: Option<Store>) -> Result<Bridge, ProjectError> {
+        let enabled = self.tools.servers.iter().filter(|(_, server)| !server.raw.disabled);
+        let (mut specs, mut unusable) = (Vec::new(), Vec::new());
+        for (name, server) in enabled {
+            match self.check(name, server) {
+                Ok(spec) => specs.push(spec),
+                Err(error) => unusable.push((name.clone(), error)),
+            }
+        }
+        let state = self.state_path()?;
+        Ok(Bridge::new(BridgeConfig {
+            upstreams: Upstreams::new(specs, &state, THIS_PROGRAM).with_unusable(unusable),
+            local: BTreeMap::new(),
+            policy: self.tools.policy.clone(),
+            store,
+            approval_timeout: self.tools.approval_timeout,
+            audit: self.tools.audit,
+            now_ms,
+        }))
+    }
+
+    /// An executor with the project's store and servers. The sandbox must protect the paths of
+    /// [`protected`](Self::protected), asked for after [`state`](Self::state) has created the directory.
+    ///
+    /// # Errors
+    /// If the store cannot be opened.
+    pub fn executor(&self, sandbox: Sandbox) -> Result<Executor, ProjectError> {
+        let store = self.open_store()?;
+        let bridge = self.bridge(Some(store.clone()))?;
+        Ok(Executor::new(sandbox, Some(bridge), Some(store)))
+    }
+
+    fn check(
+        &self,
+        name: &str,
+        server: &ConfiguredServer,
+    ) -> Result<ServerSpec, ServerConfigError> {
+        let directory = server.directory.as_deref().unwrap_or(&self.root);
+        let surroundings = Surroundings { variables: &self.variables, directory };
+        ServerSpec::check(name, server.raw.clone(), surroundings)
+    }
+}
+
+fn open(directory: &Path) -> Result<Store, ProjectError> {
+    watch_owners_in(directory);
+    Ok(Store::open(directory)?)
+}
+
+/// Creates the state directory if it is missing, readable by its owner only and ignored by git. An
+/// existing one must belong to this user, with everything in it. None is created where others could
+/// replace it.
+fn prepare(directory: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    if !check_state(directory)? {
+        check_place(directory)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        check_state(directory)?;
+    }
+    let path = directory.join(".gitignore");
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(mut file) => Ok(file.write_all(b"*\n")?),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

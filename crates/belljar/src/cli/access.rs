@@ -1,0 +1,183 @@
+//! From the flags of `belljar run` to what a run is granted.
+
+use std::{env, ffi::OsStr, fs::File, io, path::Component, path::Path, path::PathBuf};
+
+use anyhow::{Context as _, bail};
+use belljar_contract::{CommitExecutable, ErrorCode, Grants, RunError, Workspace};
+use belljar_paths::names;
+use belljar_project::Project;
+use rustix::{fs::CWD, fs::Mode, fs::OFlags, fs::ResolveFlags, fs::openat, fs::openat2, io::Errno};
+
+use super::arguments::GrantArguments;
+
+/// What the flags grant.
+#[derive(Debug)]
+pub(crate) struct RequestedAccess {
+    pub(crate) grants: Grants,
+    pub(crate) workspace: Option<Workspace>,
+}
+
+/// Reads the flags; paths become absolute, and variables without a value get the one they have here.
+///
+/// `executable` are the names of the list that a commit brings although the host would execute them:
+/// those of the flags ([`commit_names`]) and of the user's file.
+pub(crate) fn requested_access(
+    arguments: &GrantArguments,
+    executable: Vec<String>,
+) -> anyhow::Result<RequestedAccess> {
+    let here = env::current_dir().context("cannot read the current directory")?;
+    let absolute = |paths: &[PathBuf]| paths.iter().map(|path| resolve(&here, path)).collect();
+    let workspace = arguments.workspace.as_ref().map(|path| Workspace {
+        path: resolve(&here, path),
+        commit: arguments.commit,
+        executable: CommitExecutable::Names(executable),
+    });
+    let grants = Grants {
+        read: absolute(&arguments.read),
+        write: absolute(&arguments.write),
+        env: arguments.env.iter().map(|given| variable(given)).collect::<anyhow::Result<_>>()?,
+        modules: arguments.module.clone(),
+        commands: arguments.command.clone(),
+        permissive: arguments.permissive,
+    };
+    Ok(RequestedAccess { grants, workspace })
+}
+
+pub(crate) fn variable(given: &str) -> anyhow::Result<(String, String)> {
+    if let Some((name, value)) = given.split_once('=') {
+        return Ok((name.to_owned(), value.to_owned()));
+    }
+    match env::var(given) {
+        Ok(value) => Ok((given.to_owned(), value)),
+        Err(env::VarError::NotPresent) => {
+            bail!("--env {given}: there is no such variable here; give it a value: {given}=VALUE")
+        }
+        Err(env::VarError::NotUnicode(_)) => bail!("--env {given}: its value is not UTF-8 text"),
+    }
+}
+
+/// The path from the root, `..` taken out as one types it.
+pub(crate) fn resolve(here: &Path, path: &Path) -> PathBuf {
+    let mut resolved = PathBuf::new();
+    for part in here.join(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                resolved.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => resolved.push(part),
+        }
+    }
+    resolved
+}
+
+/// The names given with `--commit-executable`, as the list has them. They are matched as a commit
+/// matches them.
+pub(crate) fn commit_names(given: &[String]) -> Result<Vec<String>, RunError> {
+    given.iter().map(|name| commit_name(name).map(str::to_owned)).collect()
+}
+
+fn commit_name(given: &str) -> Result<&'static str, RunError> {
+    let name = OsStr::new(given.trim_end_matches('/'));
+    let refused = |why: &str, hint: &str| {
+        Err(invalid(format!("--commit-executable {given}: {why}")).with_hint(hint))
+    };
+    if Project::RESERVED_NAMES.iter().any(|reserved| names::is_same(name, reserved)) {
+        let why = "a commit never brings this: Belljar itself obeys what is in it";
+        return refused(why, "leave the name out, and change the file yourself");
+    }
+    if let Some(listed) = names::listed(name) {
+        return Ok(listed);
+    }
+    match names::executed_in(Path::new(name)) {
+        Some(listed) => {
+            let hint = format!("--commit-executable {listed} commits it, with all that counts so");
+            refused(&format!("a commit counts this as {listed}"), &hint)
+        }
+        None => refused(
+            "a commit does not withhold this name",
+            "leave it out; docs/files.md lists the names that are withheld, such as .git and .envrc",
+        ),
+    }
+}
+
+/// A path that clients may be given, from the root, if it is one that a run could be granted.
+pub(crate) fn existing(here: &Path, flag: &str, path: &Path) -> Result<PathBuf, RunError> {
+    let path = resolve(here, path);
+    let refused =
+        |why: &dyn std::fmt::Display| invalid(format!("{flag} {}: {why}", path.display()));
+    let (flags, how) = (OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_SYMLINKS);
+    let opened = match openat2(CWD, &path, flags, Mode::empty(), how) {
+        Err(Errno::NOSYS) => openat(CWD, &path, flags | OFlags::NOFOLLOW, Mode::empty()),
+        other => other,
+    };
+    let found = match opened {
+        Err(Errno::LOOP) => {
+            return Err(refused(&"a symbolic link leads there")
+                .with_hint("grant the path it leads to: links are not followed"));
+        }
+        Err(errno) => Err(io::Error::from(errno)),
+        Ok(handle) => File::from(handle).metadata(),
+    };
+    let found = found.map_err(|error| refused(&error))?;
+    match found.is_dir() || found.is_file() {
+        true => Ok(path),
+        false => Err(refused(&"neither a file nor a directory")),
+    }
+}
+
+fn invalid(message: String) -> RunError {
+    RunError::new(ErrorCode::RequestInvalid, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s4_names_are_matched_as_a_commit_matches_them() {
+        for (given, expected) in [
+            (".git", ".git"),
+            (".git/", ".git"),
+            (".Envrc", ".envrc"),
+            ("a.code-workspace", "*.code-workspace"),
+            ("*.code-workspace", "*.code-workspace"),
+        ] {
+            assert_eq!(commit_name(given).ok(), Some(expected), "{given}");
+        }
+        for (given, why) in [
+            ("belljar.toml", "a commit never brings this: Belljar itself obeys what is in it"),
+            (".MCP.json", "a commit never brings this: Belljar itself obeys what is in it"),
+            (".belljar", "a commit never brings this: Belljar itself obeys what is in it"),
+            (".git/hooks", "a commit counts this as .git"),
+            ("commondir", "a commit counts this as .git"),
+            ("foo", "a commit does not withhold this name"),
+            ("", "a commit does not withhold this name"),
+        ] {
+            let refused = commit_name(given).unwrap_err();
+            assert_eq!(refused.message, format!("--commit-executable {given}: {why}"));
+        }
+    }
+
+    #[test]
+    fn paths_are_taken_from_here() {
+        let resolved = |path: &str| resolve(Path::new("/home/me"), Path::new(path));
+        for (given, expected) in [
+            ("a", "/home/me/a"),
+            ("./a/", "/home/me/a"),
+            ("../you", "/home/you"),
+            ("/etc/hosts", "/etc/hosts"),
+            (".", "/home/me"),
+            ("../../../x", "/x"),
+        ] {
+            assert_eq!(resolved(given), Path::new(expected), "{given}");
+        }
+    }
+
+    #[test]
+    fn variables_have_values() {
+        assert_eq!(variable("A=b=c").unwrap(), ("A".to_owned(), "b=c".to_owned()));
+        assert_eq!(variable("A=").unwrap(), ("A".to_owned(), String::new()));
+        assert!(variable("BELLJAR_NO_SUCH_VARIABLE").is_err());
+    }
+}

@@ -1,0 +1,221 @@
+//! Telling a person that a call waits: with a question where one can answer, else with the command
+//! that decides.
+//!
+//! Only a person at a terminal is asked here. The answer is read from the terminal and never from
+//! what the code or its input says, and it counts only for the question that was on the screen
+//! when it was typed. A yes counts only if all arguments were on the screen as well.
+
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    sync::Arc,
+};
+
+use belljar_contract::Verdict;
+use belljar_project::now_ms;
+use belljar_store::Store;
+use belljar_tools::{ApprovalNotice, NoObserver, Observer};
+use tokio::sync::mpsc;
+
+use super::text::{
+    Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place,
+};
+use crate::cli::terminal::{
+    style::{TextRole, TextStyle},
+    visible::visible,
+};
+
+/// Who is asked: the person at this terminal, or whoever reads standard error. Needs a running
+/// tokio runtime.
+pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn Observer> {
+    let Some(store) = store else { return Arc::new(NoObserver) };
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Arc::new(PrintingObserver);
+    }
+    let (tell, heard) = mpsc::unbounded_channel();
+    tokio::spawn(run_prompts(store.clone(), heard));
+    Arc::new(PromptingObserver { tell })
+}
+
+/// Prints what waits, and how it is decided.
+#[derive(Debug)]
+struct PrintingObserver;
+
+impl Observer for PrintingObserver {
+    fn approval_waits(&self, notice: &ApprovalNotice) {
+        let ApprovalNotice { id, tool, arguments, .. } = notice;
+        let (tool, arguments) = (name_in_line(tool), arguments_in_line(arguments));
+        let _ = write!(
+            io::stderr(),
+            "waiting for approval {id}: {tool} {arguments}\n\
+             decide in another terminal: belljar approvals approve {id} (or deny; show has all of it)\n"
+        );
+    }
+}
+
+/// Passes on what is heard to who asks.
+#[derive(Debug)]
+struct PromptingObserver {
+    tell: mpsc::UnboundedSender<ApprovalNews>,
+}
+
+#[derive(Debug)]
+enum ApprovalNews {
+    Waits(ApprovalNotice),
+    Over(String),
+}
+
+impl Observer for PromptingObserver {
+    fn approval_waits(&self, notice: &ApprovalNotice) {
+        let _ = self.tell.send(ApprovalNews::Waits(notice.clone()));
+    }
+
+    fn approval_over(&self, id: &str) {
+        let _ = self.tell.send(ApprovalNews::Over(id.to_owned()));
+    }
+}
+
+/// One question after the other, until nobody is left to ask.
+async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNews>) {
+    let (typed, mut answers) = mpsc::unbounded_channel();
+    let mut waiting: VecDeque<ApprovalNotice> = VecDeque::new();
+    // The question somebody is reading an answer to; the reading cannot be called off.
+    let mut open: Option<String> = None;
+    // What was on the screen of the question that is asked, or asked again.
+    let mut seen = Extent::InPart;
+    loop {
+        if let (None, Some(next)) = (&open, waiting.front()) {
+            seen = show_question(next, seen);
+            read_answer(next.id.clone(), typed.clone());
+            open = Some(next.id.clone());
+        }
+        tokio::select! {
+            news = heard.recv() => match news {
+                None => return,
+                Some(ApprovalNews::Waits(notice)) => waiting.push_back(notice),
+                Some(ApprovalNews::Over(id)) => {
+                    let was_open = waiting.front().is_some_and(|front| front.id == id);
+                    waiting.retain(|notice| notice.id != id);
+                    if was_open && open.as_deref() == Some(&*id) {
+                        print_line("it was decided elsewhere, or too late; press Enter to go on");
+                    }
+                }
+            },
+            Some(TypedLine { id, line }) = answers.recv() => {
+                open = None;
+                if waiting.front().is_none_or(|front| front.id != id) {
+                    seen = Extent::InPart;
+                    continue;
+                }
+                match Reply::read(line.as_deref(), seen) {
+                    Reply::Unclear => {}
+                    Reply::ShowAll => seen = Extent::Whole,
+                    reply @ (Reply::Decided(_) | Reply::Gone) => {
+                        apply_reply(&store, &id, reply).await;
+                        waiting.pop_front();
+                        seen = Extent::InPart;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A line somebody typed, and the question it answers.
+#[derive(Debug)]
+struct TypedLine {
+    id: String,
+    /// Nothing if there is nobody any more.
+    line: Option<String>,
+}
+
+/// What a line means.
+#[derive(Debug, PartialEq, Eq)]
+enum Reply {
+    Decided(Verdict),
+    /// All arguments are wanted first.
+    ShowAll,
+    /// The question has to be asked again.
+    Unclear,
+    /// Nobody is there any more.
+    Gone,
+}
+
+impl Reply {
+    /// To a question with so much of the call on the screen.
+    fn read(line: Option<&str>, seen: Extent) -> Self {
+        let Some(line) = line else { return Self::Gone };
+        match (line.trim().to_lowercase().as_str(), seen) {
+            ("y" | "yes", Extent::Whole) => Self::Decided(Verdict::Approve),
+            ("" | "n" | "no", _) => Self::Decided(Verdict::Deny),
+            ("s" | "show", Extent::InPart) => Self::ShowAll,
+            _ => Self::Unclear,
+        }
+    }
+}
+
+async fn apply_reply(store: &Store, id: &str, reply: Reply) {
+    let Reply::Decided(verdict) = reply else {
+        return print_line(&format!(
+            "decide in another terminal: belljar approvals approve {id} (or deny)"
+        ));
+    };
+    match store.decide(id, verdict.clone(), "terminal", now_ms()).await {
+        Ok(_) if verdict == Verdict::Approve => {}
+        Ok(_) => print_line("refused"),
+        Err(error) => print_line(&error.to_string()),
+    }
+}
+
+/// Asks, with all arguments if those are wanted. Says how much was shown.
+fn show_question(notice: &ApprovalNotice, wanted: Extent) -> Extent {
+    let style = TextStyle::of_stderr();
+    let (question, shown) = question(notice, wanted, style);
+    // What was typed before the question could be read is no answer to it.
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+    let _ = io::stderr().write_all(question.as_bytes());
+    shown
+}
+
+fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (String, Extent) {
+    let ApprovalNotice { id, run_id, tool, line, code_line, reason, .. } = notice;
+    let json = &notice.arguments;
+    let (arguments, shown) = match wanted {
+        Extent::Whole => (all_arguments(json, style), Extent::Whole),
+        Extent::InPart => arguments(json, style),
+    };
+    let (note, prompt, choices) = match shown {
+        Extent::Whole => (String::new(), "make this call?", "[y/N]"),
+        Extent::InPart => (
+            cut_note(id, json, style),
+            "make this call? not before all of it was shown",
+            "[show/N]",
+        ),
+    };
+    let text = format!(
+        "{} {}\n  {}\n  {}\n{arguments}{note}{} {choices} ",
+        style.paint(TextRole::Caution, "approval needed:"),
+        style.paint(TextRole::Strong, &name_in_line(tool)),
+        style.paint(TextRole::Dim, &place(run_id, *line, code_line.as_deref())),
+        style.paint(TextRole::Dim, &visible(reason)),
+        style.paint(TextRole::Strong, prompt),
+    );
+    (text, shown)
+}
+
+/// Reads one line on a thread of its own, which ends with the process if nobody types any.
+fn read_answer(id: String, typed: mpsc::UnboundedSender<TypedLine>) {
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        let line = read.is_ok_and(|bytes| bytes > 0).then_some(line);
+        let _ = typed.send(TypedLine { id, line });
+    });
+}
+
+fn print_line(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests;

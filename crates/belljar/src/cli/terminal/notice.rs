@@ -1,0 +1,29 @@
+//! A line for people who begin to wonder what takes so long.
+
+use std::{
+    future::Future,
+    io::{self, Write as _},
+    time::Duration,
+};
+
+use super::style::{TextRole, TextStyle};
+
+/// Before this, nobody wonders.
+const NOTICE_AFTER: Duration = Duration::from_secs(1);
+
+/// Waits for `work`; on a terminal, says what is being done if that takes more than a moment.
+pub(crate) async fn with_notice<T>(
+    what: impl FnOnce() -> String,
+    work: impl Future<Output = T>,
+) -> T {
+    let style = TextStyle::of_stderr();
+    tokio::pin!(work);
+    if style.is_terminal() {
+        tokio::select! {
+            done = &mut work => return done,
+            () = tokio::time::sleep(NOTICE_AFTER) => {}
+        }
+        let _ = writeln!(io::stderr(), "{}", style.paint(TextRole::Dim, &what()));
+    }
+    work.await
+}

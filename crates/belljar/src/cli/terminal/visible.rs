@@ -1,0 +1,80 @@
+//! Makes control characters in a guest's text visible, so that a terminal never obeys them.
+//!
+//! A guest that could send escape sequences could rewrite what the person has already read, set the
+//! window's title, or on some terminals type commands.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+use belljar_wire::text::is_invisible;
+
+use super::style::{Device, TextStyle};
+
+/// The text as it may be written to the stream: unchanged for a file, made visible for a terminal.
+pub(crate) fn for_stream(text: &str, style: TextStyle) -> Cow<'_, str> {
+    match style.device {
+        Device::Terminal => visible(text),
+        Device::Pipe => Cow::Borrowed(text),
+    }
+}
+
+/// Writes C0 and C1 controls and direction overrides as `\x1b` or `\u{202e}`; line feeds and tabs
+/// stay, and the carriage return of a line ending is dropped.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_dangerous) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        if character == '\r' && characters.peek() == Some(&'\n') {
+            continue;
+        }
+        if !is_dangerous(character) {
+            safe.push(character);
+        } else if u32::from(character) < 0x100 {
+            let _ = write!(safe, "\\x{:02x}", u32::from(character));
+        } else {
+            let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Whether a terminal might act on this character instead of showing it.
+pub(crate) fn is_dangerous(character: char) -> bool {
+    match character {
+        '\n' | '\t' => false,
+        // Direction overrides and isolates reorder what a person reads (CVE-2021-42574).
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        _ => character.is_control(),
+    }
+}
+
+/// JSON in which nothing is hidden: characters that have no width, reorder what is read or control a
+/// terminal are written as JSON escapes. It means the same, so a person decides about what is there.
+pub(crate) fn candid_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut safe = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if !is_hidden(character) {
+            safe.push(character);
+            continue;
+        }
+        let mut units = [0; 2];
+        for unit in character.encode_utf16(&mut units) {
+            let _ = write!(safe, "\\u{unit:04x}");
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Whether a person would not see this character, or something else because of it. JSON has these
+/// in its strings only; a carriage return it has between them.
+fn is_hidden(character: char) -> bool {
+    (is_dangerous(character) && character != '\r') || is_invisible(character)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Asking a person at a terminal about the decisions of a workflow.
+//!
+//! The answer is read from the terminal and counts only for the question that was on the screen when it
+//! was typed; nothing a workflow says can answer it.
+
+use std::{collections::VecDeque, io, io::BufRead as _, io::IsTerminal as _, io::Write as _};
+
+use belljar_project::ProjectWorkflows;
+use belljar_workflow::{
+    Decider, DecisionKind, DoubtResolution, WorkflowCommand, WorkflowDecision, WorkflowEvent,
+    WorkflowEventKind,
+};
+use rustix::{termios::QueueSelector, termios::tcflush};
+use tokio::sync::mpsc;
+
+use super::event_line::failure_text;
+use crate::{
+    cli::terminal::style::TextRole, cli::terminal::style::TextStyle,
+    cli::terminal::visible::visible,
+};
+
+/// Asks, one question after the other.
+#[derive(Debug)]
+pub(super) struct DecisionPrompt {
+    waiting: VecDeque<WorkflowDecision>,
+    /// The question somebody is reading an answer to; the reading cannot be called off.
+    open: Option<String>,
+    typed: mpsc::UnboundedSender<(String, Option<String>)>,
+    answers: mpsc::UnboundedReceiver<(String, Option<String>)>,
+}
+
+impl DecisionPrompt {
+    /// Somebody to ask, if a person is at a terminal.
+    pub(super) fn at_terminal() -> Option<Self> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return None;
+        }
+        let (typed, answers) = mpsc::unbounded_channel();
+        Some(Self { waiting: VecDeque::new(), open: None, typed, answers })
+    }
+
+    /// Whether a question is on the screen.
+    pub(super) fn is_asking(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Decisions that were open before anybody watched.
+    pub(super) fn add_open(&mut self, decisions: Vec<WorkflowDecision>) {
+        self.waiting.extend(decisions);
+    }
+
+    /// Takes note of decisions that open and close.
+    pub(super) fn observe(&mut self, event: &WorkflowEvent) {
+        if let WorkflowEventKind::DecisionRequired { decision } = &event.happened
+            && self.waiting.iter().all(|known| known.id != decision.id)
+        {
+            self.waiting.push_back(decision.clone());
+        }
+        if let WorkflowEventKind::DecisionMade { decision, .. } = &event.happened {
+            self.waiting.retain(|known| known.id != *decision);
+            if self.open.as_ref() == Some(decision) {
+                let _ = writeln!(io::stderr(), "it was decided elsewhere; press Enter to go on");
+            }
+        }
+    }
+
+    /// Puts the next question, and passes on what was answered.
+    pub(super) async fn poll(&mut self, workflows: &ProjectWorkflows, flow: &str) {
+        while let Ok((id, line)) = self.answers.try_recv() {
+            self.open = None;
+            let Some(at) = self.waiting.iter().position(|decision| decision.id == id) else {
+                continue;
+            };
+            let Some(command) = self.waiting.get(at).and_then(|asked| read(asked, line.as_deref()))
+            else {
+                continue;
+            };
+            self.waiting.remove(at);
+            if let Err(error) = workflows.send(flow, None, "terminal", &command).await {
+                let _ = writeln!(io::stderr(), "{error}");
+            }
+        }
+        if let (None, Some(next)) = (&self.open, self.waiting.front()) {
+            print_question(next);
+            self.open = Some(next.id.clone());
+            let (id, typed) = (next.id.clone(), self.typed.clone());
+            // Reads one line on a thread of its own, which ends with the process if nobody types any.
+            std::thread::spawn(move || {
+                let mut line = String::new();
+                let read = io::stdin().lock().read_line(&mut line);
+                let line = read.is_ok_and(|bytes| bytes > 0).then_some(line);
+                let _ = typed.send((id, line));
+            });
+        }
+    }
+}
+
+fn print_question(decision: &WorkflowDecision) {
+    let style = TextStyle::of_stderr();
+    // What was typed before the question could be read is no answer to it.
+    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    let whom = match decision.by {
+        Decider::Human => "a person has to decide",
+        Decider::Agent => "somebody has to decide",
+    };
+    let choices = match decision.kind {
+        DecisionKind::InDoubt => "did it happen? [retry / fail / its result as JSON] ",
+        DecisionKind::Approval
+        | DecisionKind::Before
+        | DecisionKind::After
+        | DecisionKind::OnError => "go on? [y/N] ",
+    };
+    let why = decision.failure.as_ref().map(|why| format!("  {}\n", failure_text(why)));
+    let _ = write!(
+        io::stderr(),
+        "{} {}\n  {}\n{}{}",
+        style.paint(TextRole::Caution, &format!("{whom}:")),
+        style.paint(TextRole::Strong, &visible(&decision.instance)),
+        visible(&decision.message),
+        why.unwrap_or_default(),
+        style.paint(TextRole::Strong, choices),
+    );
+}
+
+/// What a line says to a decision; nothing if that is not clear.
+fn read(decision: &WorkflowDecision, line: Option<&str>) -> Option<WorkflowCommand> {
+    // Whoever is gone has decided nothing.
+    let line = line?.trim();
+    let id = decision.id.clone();
+    if decision.kind == DecisionKind::InDoubt {
+        let task = decision.instance.clone();
+        let how = match line {
+            "retry" => DoubtResolution::Retry,
+            "fail" => DoubtResolution::Fail { reason: None },
+            json => DoubtResolution::Use { value: serde_json::from_str(json).ok()? },
+        };
+        return Some(WorkflowCommand::Resolve { task, how });
+    }
+    match line.to_lowercase().as_str() {
+        "y" | "yes" => Some(WorkflowCommand::Approve { decision: id, value: None }),
+        "" | "n" | "no" => Some(WorkflowCommand::Reject { decision: id, reason: None }),
+        _ => None,
+    }
+}

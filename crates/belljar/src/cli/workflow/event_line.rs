@@ -1,0 +1,175 @@
+//! What happened in a workflow, a line each.
+
+use belljar_project::TaskQuestion;
+use belljar_workflow::{
+    DecisionKind, RollbackReport, TaskFailure, WhyNot, WorkflowDecision, WorkflowEvent,
+    WorkflowEventKind,
+};
+
+use crate::{
+    cli::terminal::style::TextRole, cli::terminal::style::TextStyle,
+    cli::terminal::visible::visible,
+};
+
+/// An event as a line, without its time; nothing for what is of no interest to a person watching.
+#[expect(clippy::too_many_lines, reason = "a table: an arm for each thing that can happen")]
+pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) -> Option<String> {
+    let good = |text: String| Some(style.paint(TextRole::Good, &text));
+    let bad = |text: String| Some(style.paint(TextRole::Bad, &text));
+    let dim = |text: String| Some(style.paint(TextRole::Dim, &text));
+    let caution = |text: String| Some(style.paint(TextRole::Caution, &text));
+    match &event.happened {
+        WorkflowEventKind::WorkflowStarted { name } => {
+            dim(format!("workflow {} began", visible(name)))
+        }
+        WorkflowEventKind::WorkflowResumed => dim("taken up again".to_owned()),
+        WorkflowEventKind::WorkflowPaused => caution("paused".to_owned()),
+        WorkflowEventKind::WorkflowContinued => dim("continued".to_owned()),
+        WorkflowEventKind::WorkflowEnded { status, failure } => {
+            let status = json_word(status);
+            match failure {
+                None => good(format!("workflow {status}")),
+                Some(failure) => bad(format!("workflow {status}: {}", failure_text(failure))),
+            }
+        }
+        WorkflowEventKind::TaskStarted { task, attempt, speculative, .. } => {
+            let ahead = if *speculative { " ahead of a decision" } else { "" };
+            let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+            dim(format!("{} started{again}{ahead}", visible(task)))
+        }
+        WorkflowEventKind::TaskCompleted { task, ms } => {
+            good(format!("{} completed in {ms} ms", visible(task)))
+        }
+        WorkflowEventKind::TaskFailed { task, failure, continued } => {
+            let on = if *continued { ", and the workflow goes on" } else { "" };
+            bad(format!("{} failed{on}: {}", visible(task), failure_text(failure)))
+        }
+        WorkflowEventKind::TaskSkipped { task, why } => {
+            dim(format!("{} skipped ({why})", visible(task)))
+        }
+        WorkflowEventKind::TaskCancelled { task } => dim(format!("{} cancelled", visible(task))),
+        WorkflowEventKind::TaskRetrying { task, attempt, failure, .. } => caution(format!(
+            "{}: attempt {attempt} failed: {}",
+            visible(task),
+            failure_text(failure)
+        )),
+        WorkflowEventKind::TaskFallback { task, failure } => {
+            caution(format!("{} falls back: {}", visible(task), failure_text(failure)))
+        }
+        WorkflowEventKind::TaskInDoubt { task, .. } => {
+            caution(format!("{}: nobody knows whether it happened", visible(task)))
+        }
+        WorkflowEventKind::TaskLogged { task, lines } => {
+            let lines: Vec<String> =
+                lines.iter().map(|line| format!("{} | {}", visible(task), visible(line))).collect();
+            dim(lines.join("\n"))
+        }
+        WorkflowEventKind::DecisionRequired { decision } => caution(decision_text(flow, decision)),
+        WorkflowEventKind::DecisionMade { decision, task, choice, by } => {
+            dim(format!("decision {decision} of {}: {choice}, by {by}", visible(task)))
+        }
+        WorkflowEventKind::RollbackStarted { to, .. } => {
+            caution(format!("going back to checkpoint {to}"))
+        }
+        WorkflowEventKind::RolledBack { report } => Some(rollback_text(report, style)),
+        WorkflowEventKind::TaskUndone { task } => dim(format!("{} undone", visible(task))),
+        WorkflowEventKind::FilesConflict { task, paths } => {
+            caution(format!("{} and another changed {}", visible(task), paths.join(", ")))
+        }
+        WorkflowEventKind::RoundStarted { task, round } => {
+            dim(format!("{}: round {round}", visible(task)))
+        }
+        WorkflowEventKind::TasksInjected { tasks } => {
+            dim(format!("tasks added: {}", tasks.join(", ")))
+        }
+        WorkflowEventKind::Replanned { tasks, dropped, .. } => {
+            dim(format!("replanned: {} in place of {}", tasks.join(", "), dropped.join(", ")))
+        }
+        WorkflowEventKind::ArgumentsModified { task } => {
+            dim(format!("{}: new arguments", visible(task)))
+        }
+        WorkflowEventKind::SpeculationAdopted { task } => {
+            dim(format!("{}: it was right", visible(task)))
+        }
+        WorkflowEventKind::SpeculationDropped { task } => {
+            dim(format!("{}: forgotten", visible(task)))
+        }
+        WorkflowEventKind::CodeExecutionStarted { .. }
+        | WorkflowEventKind::CodeExecutionCompleted { .. }
+        | WorkflowEventKind::CodeExecutionFailed { .. }
+        | WorkflowEventKind::CheckpointSaved { .. } => None,
+    }
+}
+
+/// A failure as people read it.
+pub(super) fn failure_text(failure: &TaskFailure) -> String {
+    format!("{} [{}]", visible(&failure.message), failure.code)
+}
+
+/// A decision and the commands that answer it.
+pub(super) fn decision_text(flow: &str, decision: &WorkflowDecision) -> String {
+    let WorkflowDecision { id, message, instance, kind, failure, .. } = decision;
+    let why =
+        failure.as_ref().map(|failure| format!(" ({})", failure_text(failure))).unwrap_or_default();
+    let about = format!("decision {id} of {}: {}{why}", visible(instance), visible(message));
+    let command = format!("belljar workflow command {flow}");
+    match kind {
+        DecisionKind::InDoubt => format!(
+            "{about}\n  look whether it happened, then: {command} resolve '{}' --use JSON \
+             (or --retry, --fail)",
+            visible(instance)
+        ),
+        DecisionKind::Approval
+        | DecisionKind::Before
+        | DecisionKind::After
+        | DecisionKind::OnError => {
+            format!("{about}\n  answer it: {command} approve {id} (or reject {id})")
+        }
+    }
+}
+
+/// A call inside a task's code that waits for a person.
+pub(super) fn task_question_text(decision_text: &TaskQuestion) -> String {
+    let TaskQuestion { task, id, is_in_doubt, tool } = decision_text;
+    let (task, tool) = (visible(task), visible(tool));
+    match is_in_doubt {
+        true => format!(
+            "{task} waits: its call of {tool} may have happened\n  look whether it did, then: belljar \
+             approvals use {id} --result JSON (or retry {id}, deny {id})"
+        ),
+        false => format!(
+            "{task} waits: its call of {tool} asks\n  see it: belljar approvals show {id}, then \
+             approve {id} (or deny {id})"
+        ),
+    }
+}
+
+/// What came of going back.
+pub(super) fn rollback_text(report: &RollbackReport, style: TextStyle) -> String {
+    let mut lines = vec![format!("back at checkpoint {}, on branch {}", report.to, report.branch)];
+    for undone in &report.undone {
+        lines.push(style.paint(TextRole::Good, &format!("  undone: {}", visible(undone))));
+    }
+    for left in &report.not_undone {
+        let why = match left.why {
+            WhyNot::NoCompensation => "it has no compensation",
+            WhyNot::Failed => "its compensation failed",
+            WhyNot::InDoubt => "nobody knows whether it happened",
+            WhyNot::DoneBeforeFork => "the workflow this was forked from did it",
+        };
+        let more = left.failure.as_ref().map(|failure| format!(": {}", failure_text(failure)));
+        let text = format!(
+            "  not undone: {} ({why}){}",
+            visible(&left.instance),
+            more.unwrap_or_default()
+        );
+        lines.push(style.paint(TextRole::Caution, &text));
+    }
+    lines.join("\n")
+}
+
+/// A value of one of our enums as the word it is in JSON.
+pub(super) fn json_word(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
