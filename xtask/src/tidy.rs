@@ -1,6 +1,8 @@
-//! Sizes, headers, crate arrows, `unsafe`, unfinished work: checked, not remembered.
+//! Sizes, headers, names, crate arrows, `unsafe`, unfinished work: checked, not remembered.
 //!
 //! Each rule has a list of excused cases that only shrinks.
+
+mod names;
 
 use std::{
     collections::BTreeMap,
@@ -9,6 +11,8 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+
+use names::TypeNames;
 
 /// No production file is longer.
 const MAX_FILE_LINES: usize = 500;
@@ -87,6 +91,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     let mut files = Vec::new();
     let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
+    let mut type_names = TypeNames::default();
     for top in ["bench", "crates", "xtask"] {
         collect(&root.join(top), &mut files)?;
     }
@@ -96,8 +101,10 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
         check_file(&name, &text, &mut faults);
         if let Some(owner) = owner_of(&name) {
             *sizes.entry(owner.to_owned()).or_default() += text.lines().count();
+            type_names.check_file(owner, &name, &text, &mut faults);
         }
     }
+    type_names.check_shared(&mut faults);
     check_crate_sizes(&sizes, &mut faults);
     check_arrows(root, &mut faults)?;
     if !faults.is_empty() {
