@@ -1,18 +1,19 @@
 //! YAML agents: nodes over one state, in the order written unless `goto` or `edges` say otherwise.
 //!
-//! Each node becomes a task. A choice between nodes becomes a `pass` task that records which was
-//! taken, so that a later change of the state cannot take both. Nodes that lead back to each other
-//! become one loop, whose every round does one node ([`region`]).
+//! Each node becomes a task. A choice between nodes becomes a `pass` task that records the route
+//! taken, so that a later change of the state cannot take both routes. Nodes that lead back to each
+//! other become one loop; each of its rounds runs one node ([`region`]).
 //!
-//! What differs from the tools such agents were written for:
+//! Differences from the frameworks such agents were written for:
 //! - Inputs go into the state (`__start__`); the result is the state.
-//! - Parallel branches share the state; of each `parallel_results` has what the state would be had
-//!   there been no other ([`branches`]). A `dynamic_parallel` has a state for each item ([`repeat`]).
-//! - What code in Python changes in `state` counts, but for keys it takes away; the names that code
-//!   without `return` leaves behind do not.
-//! - When no rule of a `goto` holds, the next node follows. A file with `edges` that are not
-//!   parallel has no next nodes: a node without an edge ends its branch.
-//! - `while_loop` ends quietly after `max_iterations`; a loop made by `goto` fails after 1,000 nodes.
+//! - Parallel branches share the state. In `parallel_results`, each branch has the state that it would
+//!   have alone ([`branches`]). A `dynamic_parallel` has a state for each item ([`repeat`]).
+//! - Changes that Python code makes to `state` count, except removed keys; names that code without
+//!   `return` leaves behind do not.
+//! - When no rule of a `goto` holds, the next node follows. In a file with `edges` that are not
+//!   parallel no node follows by its place: a node without an edge ends its branch.
+//! - `while_loop` ends without an error after `max_iterations`; a loop made by `goto` fails after
+//!   1,000 nodes.
 //! - Actions that are not `code.*` are MCP tools; secrets, other files and other agents are refused.
 
 mod action;
@@ -41,16 +42,16 @@ use step::Steps;
 /// The task that puts the inputs of an agent into its state.
 const START: &str = "__start__";
 
-/// The first of steps, when some of them may be skipped.
+/// The first of several steps, when some of them may be skipped.
 const BEGIN: &str = "__begin__";
 
-/// Where an agent ends.
+/// The target that ends an agent.
 const END: &str = "__end__";
 
-/// How many parts of a state may have a reducer: each branch of a `dynamic_parallel` has them all.
+/// The most parts of a state with a reducer: each branch of a `dynamic_parallel` has them all.
 const MAX_REDUCERS: usize = 200;
 
-/// Sections that agents of other tools have and that mean nothing here.
+/// Sections of other agent frameworks that have no meaning here.
 const FOREIGN: [&str; 22] = [
     "secrets",
     "observability",
@@ -76,7 +77,7 @@ const FOREIGN: [&str; 22] = [
     "endpoint",
 ];
 
-/// Reads an agent.
+/// Reads an agent file into a workflow.
 pub(super) fn read(
     root: &FileNode,
     options: &FormatOptions,
@@ -132,7 +133,7 @@ pub(super) fn read(
     let constants = constants(&names);
     let mut steps = Steps { options, notes, code: &code, names, reducers: &dag.reducers };
     let spots = steps.nodes(nodes, root.at);
-    let spots = routes::lay(spots, edges, &mut steps);
+    let spots = routes::find_routes(spots, edges, &mut steps);
     if let Some(config) = config {
         dag.settings = settings_of(config, &spots, notes).unwrap_or_default();
     }
@@ -143,7 +144,7 @@ pub(super) fn read(
     Some(dag)
 }
 
-/// Where nodes say themselves that they stop and ask.
+/// Applies the interruptions that nodes ask for themselves.
 fn interrupts(spots: &[Spot], settings: &mut DagSettings) {
     for spot in spots {
         let decisions = &mut settings.decisions;
@@ -159,7 +160,7 @@ fn interrupts(spots: &[Spot], settings: &mut DagSettings) {
     }
 }
 
-/// The parts of the state that are written in the file, and that templates read as such.
+/// The parts of the state that the file itself sets, and that templates read by their own names.
 fn constants(names: &NameMap) -> Vec<String> {
     let known = ["settings", "variables"].into_iter().filter(|name| names.has(name));
     known.map(str::to_owned).collect()
@@ -173,7 +174,7 @@ fn task(id: &str, action: Action) -> Task {
     Task::new(id, action)
 }
 
-/// What the task of a node is called: `end` is no name of a task.
+/// The id of a node's task: `end` is reserved in loops.
 fn task_name(node: &str) -> &str {
     if node == "end" { "end_" } else { node }
 }
@@ -210,7 +211,7 @@ fn state_schema(node: &FileNode, dag: &mut Dag, notes: &mut Diagnostics<'_>) {
     }
 }
 
-/// Whether a template of a file names this at its root.
+/// Whether a template in the file uses a name at its root.
 fn mentions(node: &FileNode, name: &str) -> bool {
     match &node.tree {
         FileTree::Text(text) => uses(text, name),
@@ -220,7 +221,7 @@ fn mentions(node: &FileNode, name: &str) -> bool {
     }
 }
 
-/// Whether a value is to be taken from the environment, which no file sees.
+/// Whether a value refers to the environment, which no file may see.
 fn from_environment(node: &FileNode) -> bool {
     match &node.tree {
         FileTree::Text(text) => text.contains("${"),
@@ -230,7 +231,7 @@ fn from_environment(node: &FileNode) -> bool {
     }
 }
 
-/// `settings`, of which only `code` means something here, unless templates read the others.
+/// Reads `settings`: only `code` has a meaning here, unless templates read the others.
 fn code_settings(
     node: &FileNode,
     is_read: bool,
@@ -252,7 +253,7 @@ fn code_settings(
     settings
 }
 
-/// `config`: where to stop and ask, and how much runs at once.
+/// Reads `config`: where to stop for a decision, and how many tasks run in parallel.
 fn settings_of(
     node: &FileNode,
     spots: &[Spot],

@@ -28,7 +28,7 @@ pub enum WorkflowStoreError {
     /// Another host has claimed the workflow since: this writer has to stop.
     #[error("workflow {flow} was taken over: fence {held} is held, {current} is current")]
     Superseded {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
         /// The fence of the lease that was used.
         held: i64,
@@ -38,7 +38,7 @@ pub enum WorkflowStoreError {
     /// A host holds the workflow, or the workflow has not ended yet.
     #[error("workflow {flow} belongs to `{owner}` until {until_ms}")]
     Held {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
         /// The host that holds it.
         owner: String,
@@ -54,7 +54,7 @@ pub enum WorkflowStoreError {
     /// The workflow has no such checkpoint, or has it no longer.
     #[error("workflow {flow} has no checkpoint {checkpoint}")]
     NoCheckpoint {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
         /// The number in the request.
         checkpoint: u64,

@@ -1,4 +1,4 @@
-//! `run`: code of a node, over the state.
+//! `run`: the code of a node.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use belljar_workflow::reducer_of;
 use belljar_workflow::{Action, Reducer};
 
 impl Steps<'_, '_> {
-    /// `run`: code whose names are `state` and `variables`, and that returns changes of the state.
+    /// Reads `run`: code that sees `state` and `variables`, and returns changes of the state.
     pub(super) fn run(&mut self, node: &FileNode, fields: &mut FieldReader<'_>) -> Option<Action> {
         let allowed = code::allowed(node.at, self.options, self.notes);
         let run = fields.take(&["run", "script"], self.notes)?;
@@ -28,14 +28,14 @@ impl Steps<'_, '_> {
             Some(node) => {
                 code::language(&text(node, self.notes)?, node.at, self.options, self.notes)?
             }
-            None => code::language(spoken(&source), run.at, self.options, self.notes)?,
+            None => code::language(language_of(&source), run.at, self.options, self.notes)?,
         };
-        self.doubtful(&language, &source, run.at);
+        self.warn_about_code(&language, &source, run.at);
         let code = self.code.node(language, source.clone(), self.given(&source));
         allowed.then_some(Action::CodeExecution(code))
     }
 
-    /// What code is given: the names it finds.
+    /// The context of the code: the names that it sees.
     fn given(&self, source: &str) -> Map<String, Value> {
         let mut context = Map::new();
         context.insert("state".into(), json!("{{ state }}"));
@@ -63,8 +63,8 @@ impl Steps<'_, '_> {
         context
     }
 
-    /// What is read otherwise than it may be meant.
-    fn doubtful(&mut self, language: &str, source: &str, at: Position) {
+    /// Warns about code that does something else here than its author may expect.
+    fn warn_about_code(&mut self, language: &str, source: &str, at: Position) {
         if source.contains("secrets[") || source.contains("secrets.") {
             let help = "a tool that needs one gets it from the host";
             self.notes.warn(at, "code is given no `secrets`", help);
@@ -79,7 +79,7 @@ impl Steps<'_, '_> {
         }
     }
 
-    /// `run: {type: expression, value, output_key}`.
+    /// Reads `run: {type: expression, value, output_key}`.
     fn computed(&mut self, run: &FileNode) -> Option<String> {
         let mut fields = FieldReader::of(run, "`run`", self.notes)?;
         let kind = fields.text(&["type"], self.notes).unwrap_or_else(|| "expression".to_owned());
@@ -100,8 +100,8 @@ impl Steps<'_, '_> {
     }
 }
 
-/// The language that inline code is in: it may say so, or be nothing else.
-fn spoken(code: &str) -> &'static str {
+/// The language of inline code, as it says itself or as its syntax shows.
+fn language_of(code: &str) -> &'static str {
     let first = code.trim_start().lines().next().unwrap_or_default().trim();
     // No line of Python begins so.
     let word = first.trim_start_matches(['-', '%']).trim_start().to_ascii_lowercase();
@@ -114,7 +114,7 @@ fn spoken(code: &str) -> &'static str {
     }
 }
 
-/// Whether code has what Lua has and Python never: blocks with `then` or `do` that have an `end`,
+/// Whether code has syntax of Lua that Python does not have: blocks with `then` or `do` and `end`,
 /// `local`, tables with `=`.
 fn is_lua(code: &str) -> bool {
     let (mut begins, mut ends, mut sure) = (false, false, false);
@@ -129,7 +129,7 @@ fn is_lua(code: &str) -> bool {
     sure || (begins && ends)
 }
 
-/// Whether a text begins as a table of Lua does: `{ name = value`.
+/// Whether a text begins like a table of Lua: `{ name = value`.
 fn is_table(text: &str) -> bool {
     let Some(inner) = text.trim_start().strip_prefix('{') else { return false };
     let inner = inner.trim_start();
@@ -138,7 +138,7 @@ fn is_table(text: &str) -> bool {
     name > 0 && rest.starts_with('=') && !rest.starts_with("==")
 }
 
-/// Whether code without `return` ends by giving a name a value.
+/// Whether code without `return` ends with an assignment.
 fn ends_with_a_name(code: &str) -> bool {
     let last = code.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let name = last.split(['=', ':']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a task does, by its `type` or by the fields it has.
+//! Reads the action of a task, by its `type` or by the fields it has.
 
 use serde_json::Value;
 
@@ -13,14 +13,14 @@ use belljar_workflow::{
     ToolAction, Wait, WriteAccess,
 };
 
-/// What the tool of a task is called, and what it is given.
+/// The spellings of a task's tool and of its arguments.
 const TOOLS: [&str; 5] = ["tool", "toolId", "tool_id", "toolName", "tool_name"];
 const ARGUMENTS: [&str; 4] = ["arguments", "args", "parameters", "params"];
 
-/// What `sandbox_config` calls the paths of the host that may be written.
+/// The spellings of `allow_write` in `sandbox_config`.
 const WRITE: [&str; 4] = ["allow_write", "allowWrite", "allowed_write_paths", "allowedWritePaths"];
 
-/// Every type of task.
+/// The types of tasks, for hints.
 const KINDS: [&str; 10] = [
     "mcp_tool",
     "code_execution",
@@ -182,7 +182,7 @@ impl TaskReader<'_, '_> {
         limits.unwrap_or_default()
     }
 
-    /// `sandbox_config` of DAGs written elsewhere, and whether it says that there are files.
+    /// Reads `sandbox_config` of other DAG tools, and whether it allows files.
     fn sandbox_config(&mut self, node: &FileNode) -> (Grants, Limits, Option<bool>) {
         let Some(mut fields) = FieldReader::of(node, "`sandbox_config`", self.notes) else {
             return Default::default();
@@ -202,7 +202,7 @@ impl TaskReader<'_, '_> {
             modules: code::modules(&mut fields, self.notes),
             ..Grants::default()
         };
-        code::wishes(&mut fields, self.notes);
+        code::refuse_permissions(&mut fields, self.notes);
         let files = code::filesystem(&mut fields, self.notes);
         fields.tolerate(
             &["permission_set", "permissionSet", "pii_protection", "cache"],
@@ -213,7 +213,7 @@ impl TaskReader<'_, '_> {
         (grants, limits, files)
     }
 
-    /// A capability is code that another tool has stored: only its code can be run.
+    /// Reads a capability, code stored by another tool: only its code can be run.
     fn capability(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<Action> {
         fields.ignore(&["tool"]);
         let id = fields.text(&["capability_id", "capabilityId", "capability"], self.notes);
@@ -408,7 +408,7 @@ impl TaskReader<'_, '_> {
     }
 }
 
-/// The type a task must have, by its fields.
+/// The type of a task without `type`, by its fields.
 fn guessed(fields: &FieldReader<'_>) -> Option<&'static str> {
     let pairs = [
         ("code", "code_execution"),
@@ -429,7 +429,7 @@ fn guessed(fields: &FieldReader<'_>) -> Option<&'static str> {
     pairs.into_iter().find(|(field, _)| fields.has(field)).map(|(_, kind)| kind)
 }
 
-/// Whether a text names a tool of a server; a template may.
+/// Whether a text names a tool of a server, or is a template.
 pub(crate) fn is_tool_name(name: &str) -> bool {
     let split = [":", ".", "__"].into_iter().find_map(|between| name.split_once(between));
     split.is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())

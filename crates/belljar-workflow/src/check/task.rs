@@ -1,4 +1,4 @@
-//! What is wrong with one task.
+//! Checks of a single task.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ impl Checker<'_> {
             self.fault(sight.path, "timeout_ms", "0 leaves no time", Vec::new());
         }
         self.action(task, sight, depth);
-        self.habits(task, sight);
+        self.retry_undo_and_speculation(task, sight);
         let after = VisibleNames { more: &["result"], ..sight.clone() };
         for (part, template) in &task.output {
             self.templates(template, &after, &format!("output.{part}"));
@@ -119,7 +119,7 @@ impl Checker<'_> {
         self.inner(&foreach.each, &VisibleNames { item: true, ..sight.clone() }, "do", depth);
     }
 
-    /// A task inside another, alone.
+    /// Checks a task that is alone inside another.
     fn inner(&mut self, task: &Task, sight: &VisibleNames<'_>, part: &str, depth: usize) {
         self.seen += 1;
         if depth >= super::DEPTH {
@@ -166,8 +166,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What a task says about attempts, undoing and running ahead.
-    fn habits(&mut self, task: &Task, sight: &VisibleNames<'_>) {
+    /// Checks `retry`, `compensate` and `speculate`.
+    fn retry_undo_and_speculation(&mut self, task: &Task, sight: &VisibleNames<'_>) {
         let performs = matches!(
             task.action,
             Action::McpTool(_) | Action::CodeExecution(_) | Action::Sandbox(_)

@@ -7,7 +7,7 @@ use crate::{
     workflow_store::LoadedWorkflow,
 };
 
-/// The machine after the last input. Its effects were performed, or are told by open intents.
+/// The machine after the last input. Its effects were performed, or are listed in open intents.
 pub(crate) fn rebuild(loaded: &LoadedWorkflow) -> Result<Machine, DriveError> {
     let flow = &loaded.flow.id;
     let damaged = |reason: String| DriveError::Damaged { flow: flow.clone(), reason };

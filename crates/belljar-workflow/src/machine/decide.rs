@@ -11,7 +11,7 @@ use crate::dag::{Action, Decider};
 use crate::effect::{DecisionKind, Effect, TaskFailure, WorkflowDecision, WorkflowStatus};
 use crate::event::WorkflowEventKind;
 
-/// An answer.
+/// An answer to a decision.
 pub(super) enum DecisionAnswer {
     Yes(Option<Value>),
     No(Option<String>),
@@ -128,15 +128,15 @@ impl Machine {
         }
         self.decisions
             .insert(number, PendingDecision { decision: decision.clone(), node: id, timer, held });
-        self.tell(WorkflowEventKind::DecisionRequired { decision: decision.clone() });
+        self.emit(WorkflowEventKind::DecisionRequired { decision: decision.clone() });
         self.out.push(Effect::Ask(decision));
     }
 
-    /// Nobody knows whether a node happened.
-    pub(super) fn doubt(&mut self, id: NodeId) {
+    /// Asks a person whether a task took effect.
+    pub(super) fn ask_whether_it_happened(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get(id) else { return };
         let (task, attempt) = (node.name.clone(), node.attempt);
-        self.tell(WorkflowEventKind::TaskInDoubt { task: task.clone(), attempt });
+        self.emit(WorkflowEventKind::TaskInDoubt { task: task.clone(), attempt });
         let message = format!("{task} was started and nobody saw it end: did it happen?");
         let by = (Decider::Human, None);
         self.ask_whom(id, DecisionKind::InDoubt, message, None, Value::Null, by);
@@ -157,7 +157,7 @@ impl Machine {
         if let Some(node) = self.nodes.get_mut(pending.node) {
             node.decision = None;
         }
-        self.tell(WorkflowEventKind::DecisionMade {
+        self.emit(WorkflowEventKind::DecisionMade {
             decision: pending.decision.id.clone(),
             task: pending.decision.instance.clone(),
             choice: choice.to_owned(),
@@ -166,8 +166,8 @@ impl Machine {
         Some(pending)
     }
 
-    /// Time has decided: for the agent to go on, for a person to end it.
-    pub(super) fn undecided(&mut self, number: u64) {
+    /// The deadline of a decision has passed: an agent's workflow continues, a person's is aborted.
+    pub(super) fn decision_timed_out(&mut self, number: u64) {
         let Some(pending) = self.decisions.get(&number) else { return };
         let (by, message) = (pending.decision.by, pending.decision.message.clone());
         match by {
@@ -186,7 +186,7 @@ impl Machine {
         }
     }
 
-    /// Takes an answer, or says why not.
+    /// Applies an answer to a decision, or says why it cannot.
     pub(super) fn answer(
         &mut self,
         id: &str,
@@ -365,7 +365,7 @@ impl Machine {
             }
             DoubtResolution::Use { value } => {
                 self.close(number, "use", by);
-                self.leave_trace(id, &value, false);
+                self.record_side_effect(id, &value, false);
                 self.done(id, value);
             }
             DoubtResolution::Fail { reason } => {

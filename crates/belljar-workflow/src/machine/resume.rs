@@ -1,4 +1,4 @@
-//! After a crash: what was under way is known from its intents only.
+//! Resuming after a crash: tasks under way are known only from their intents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use crate::effect::{Effect, OpenIntent, Repeatability, TaskFailure, WorkflowStat
 use crate::event::WorkflowEventKind;
 
 impl Machine {
-    /// Makes it the workflow of this id, made at this time: a fork has the state of another at a
-    /// checkpoint, and keys of its own.
+    /// Sets the id and time of creation: a fork has the state of another workflow at a checkpoint,
+    /// and keys of its own.
     pub(crate) fn adopt(&mut self, flow: &str, made_ms: i64, forked_at: Option<u64>) {
         // A fork may have the id of a workflow that it once came from.
         if self.flow != flow || forked_at.is_some() {
@@ -20,20 +20,20 @@ impl Machine {
         self.forked_at = forked_at.unwrap_or_default();
     }
 
-    /// A host took the workflow over. What may be repeated is started again under its key, or when a
-    /// pause is over; what may not is in doubt; timers and questions are given anew.
+    /// A host has taken over. Repeatable tasks are started again under their keys, at once or after
+    /// a pause; others are in doubt; timers and decisions are announced again.
     pub(super) fn resumed(&mut self, open: &[OpenIntent]) {
         if self.status.is_over() {
             return;
         }
-        self.tell(WorkflowEventKind::WorkflowResumed);
+        self.emit(WorkflowEventKind::WorkflowResumed);
         let told: BTreeMap<(&str, u32), Repeatability> =
             open.iter().map(|open| ((open.instance.as_str(), open.attempt), open.again)).collect();
         let again = |instance: &str, attempt: u32| {
             told.get(&(instance, attempt)).copied().unwrap_or(Repeatability::Unknown)
         };
         self.strays.clear();
-        self.ask_and_wait_anew();
+        self.announce_timers_and_decisions();
         if self.rollback.is_some() {
             return self.resume_rollback(again);
         }
@@ -49,7 +49,8 @@ impl Machine {
         self.after_stopping();
     }
 
-    /// One that is not taken up may stop others before their turn has come: those do not run.
+    /// A resumed task may stop others before their turn: those must not run, so only running ones
+    /// are cancelled.
     fn cancel_only_what_runs(&mut self) {
         let started: BTreeSet<(String, u32)> = self
             .out
@@ -67,8 +68,8 @@ impl Machine {
         self.strays.retain(|stray| started.contains(stray));
     }
 
-    /// Timers and decisions that are open, said once more.
-    pub(super) fn ask_and_wait_anew(&mut self) {
+    /// Announces open timers and decisions again.
+    pub(super) fn announce_timers_and_decisions(&mut self) {
         for (timer, set) in &self.timers {
             self.out.push(Effect::Timer { timer: *timer, at_ms: set.at_ms });
         }
@@ -88,7 +89,7 @@ impl Machine {
         let timer = self.nodes.get_mut(id).and_then(|node| node.timer.take());
         self.forget(timer);
         if stopping {
-            self.stopped_away(id, again);
+            self.end_stopped(id, again);
         } else if again == Repeatability::NotBegun && self.status == WorkflowStatus::Paused {
             // Commands may still change it, or replan it away.
             self.running.remove(&id);
@@ -102,12 +103,12 @@ impl Machine {
             self.running.remove(&id);
             self.release_files(id);
             self.set_phase(id, NodePhase::InDoubt);
-            self.doubt(id);
+            self.ask_whether_it_happened(id);
         }
     }
 
-    /// Makes a node that was started, and certainly not performed, what it was before that start. One
-    /// that was started never before has not begun.
+    /// Undoes a start that was certainly not performed. A node that was never started before has
+    /// not begun.
     pub(super) fn take_back_start(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         let (timer, seen, ahead) = (node.timer.take(), node.files.take(), node.ahead.take());
@@ -125,8 +126,8 @@ impl Machine {
         self.timers.retain(|id, _| Some(*id) != timer);
     }
 
-    /// Ends what is to be stopped and is performed by nobody.
-    fn stopped_away(&mut self, id: NodeId, again: Repeatability) {
+    /// Ends a node that is being stopped and is not performed any more.
+    fn end_stopped(&mut self, id: NodeId, again: Repeatability) {
         let Some((_, def)) = self.node(id) else { return };
         let own_journal = matches!(def.action, Action::CodeExecution(_));
         let harmless = is_harmless(&def, again);
@@ -139,17 +140,17 @@ impl Machine {
         self.attempt_failed(id, failure, harmless && !own_journal);
     }
 
-    /// Stops a node that is parked; whether it was.
+    /// Stops a parked node; returns whether it was parked.
     pub(super) fn stop_parked(&mut self, id: NodeId, why: NodeStop) -> bool {
         let Some(again) = self.parked.remove(&id) else { return false };
         if let Some(node) = self.nodes.get_mut(id) {
             node.stop = Some(why);
         }
-        self.stopped_away(id, again);
+        self.end_stopped(id, again);
         true
     }
 
-    /// A pause is over: what was parked goes on.
+    /// Resumes parked nodes at the end of a pause.
     pub(super) fn unpark(&mut self) {
         for (id, again) in std::mem::take(&mut self.parked) {
             self.send(id, again != Repeatability::NotBegun);

@@ -22,7 +22,7 @@ pub(super) fn bounded(expression: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a text with expressions in it can be.
+/// Whether a text can be given to minijinja, with all expressions in it.
 pub(super) fn bounded_text(text: &str) -> Result<(), String> {
     if text.len() <= DEEPEST {
         return Ok(());
@@ -67,12 +67,12 @@ fn is_raw(inside: &str) -> bool {
 struct BracketLevel {
     /// Links of chains: `or`, `and`, `if`.
     chain: usize,
-    /// The deepest of what lies between them.
+    /// The deepest part between two links.
     deepest: usize,
-    /// What lies there now: its own links, and the deepest brackets in it.
+    /// The part that is being read: its own links, and its deepest brackets.
     links: usize,
     inner: usize,
-    /// The deepest before a comma.
+    /// The deepest part before a comma.
     before: usize,
 }
 
@@ -162,7 +162,7 @@ impl DepthScan {
         self.level.inner = self.level.inner.max(inside);
     }
 
-    /// What is not closed counts as closed at the end.
+    /// Ends the scan; open brackets count as closed here.
     fn end(mut self) -> usize {
         while !self.outer.is_empty() {
             self.close();

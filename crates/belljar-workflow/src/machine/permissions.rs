@@ -1,8 +1,8 @@
-//! What an agent may not do, because it is for a person to do.
+//! What an agent may not do because it is left to a person.
 //!
-//! It is decided here, where the command is taken, and not where it is sent: between the two a rollback
-//! may open a decision again. Three things are kept: a person's decision is answered by a person; what
-//! was asked about does not change while it is open; and one answer is used once.
+//! The check is made when a command is applied, not when it is sent: a rollback between the two may
+//! open a decision again. Three rules hold: only a person answers a person's decision; the subject
+//! of an open decision does not change; and one answer is used once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,22 @@ use super::parts::{NodeId, ScopeKind, SideEffectKind, TaskScope};
 use crate::command::{WorkflowCommand, is_agent};
 use crate::dag::{Action, Dag, DagSettings, Decider, OnError, Task};
 
-/// An answer a person gave.
+/// An answer given by a person.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PersonAnswer {
-    /// The input it came with.
+    /// The number of the input that brought it.
     at: u64,
-    /// The task it was about and the containers around it, innermost first.
+    /// The node of the task it was about and the nodes of its containers, innermost first.
     path: Vec<NodeId>,
 }
 
 impl Machine {
-    /// Why a command is not an agent's to give. A person may give all.
-    pub(super) fn is_free_to(&self, by: &str, command: &WorkflowCommand) -> Result<(), String> {
+    /// Whether a sender may give a command, and if not, why. A person may give any.
+    pub(super) fn check_permission(
+        &self,
+        by: &str,
+        command: &WorkflowCommand,
+    ) -> Result<(), String> {
         if !is_agent(by) {
             return Ok(());
         }
@@ -36,27 +40,27 @@ impl Machine {
                 Err("a person paused the workflow, or rolled it back: a person continues it".into())
             }
             WorkflowCommand::Continue => Ok(()),
-            WorkflowCommand::Skip { .. } if self.goes_back_for_a_person() => {
+            WorkflowCommand::Skip { .. } if self.is_rollback_by_person() => {
                 Err("a person rolls the workflow back: an agent does not leave out a part".into())
             }
             WorkflowCommand::InjectTasks { .. } | WorkflowCommand::ModifyArgs { .. } => {
-                self.nobody_is_asked()
+                self.check_no_person_is_asked()
             }
             WorkflowCommand::Skip { task } => {
-                self.nobody_is_asked()?;
-                self.nobody_will_be_asked(self.nodes.named(task))
+                self.check_no_person_is_asked()?;
+                self.check_no_person_will_be_asked(self.nodes.named(task))
             }
             WorkflowCommand::Replan { .. } => {
-                self.nobody_is_asked()?;
-                self.nobody_will_be_asked(self.fresh())
+                self.check_no_person_is_asked()?;
+                self.check_no_person_will_be_asked(self.fresh())
             }
             WorkflowCommand::Approve { decision, value: None }
-            | WorkflowCommand::Reject { decision, .. } => self.is_an_agents(decision),
+            | WorkflowCommand::Reject { decision, .. } => self.check_agent_may_answer(decision),
             // What comes with an answer may go into the state a person is shown.
             WorkflowCommand::Approve { decision, .. }
             | WorkflowCommand::Modify { decision, .. } => {
-                self.is_an_agents(decision)?;
-                self.nobody_is_asked()
+                self.check_agent_may_answer(decision)?;
+                self.check_no_person_is_asked()
             }
             WorkflowCommand::Resolve { task, .. } => {
                 Err(format!("whether {task} happened is for a person to say, not for an agent"))
@@ -64,7 +68,7 @@ impl Machine {
         }
     }
 
-    fn is_an_agents(&self, decision: &str) -> Result<(), String> {
+    fn check_agent_may_answer(&self, decision: &str) -> Result<(), String> {
         let open = self.decisions.values().find(|pending| pending.decision.id == decision);
         match open.map(|pending| pending.decision.by) {
             Some(Decider::Human) => {
@@ -74,8 +78,8 @@ impl Machine {
         }
     }
 
-    /// What a person is asked about does not change meanwhile.
-    fn nobody_is_asked(&self) -> Result<(), String> {
+    /// Fails while a person is asked: the subject of a decision must not change meanwhile.
+    fn check_no_person_is_asked(&self) -> Result<(), String> {
         let open = self.decisions.values().map(|pending| &pending.decision);
         match open.into_iter().find(|decision| decision.by == Decider::Human) {
             Some(decision) => Err(format!(
@@ -86,8 +90,11 @@ impl Machine {
         }
     }
 
-    /// None of these is a task that a person is asked about.
-    fn nobody_will_be_asked(&self, ids: impl IntoIterator<Item = NodeId>) -> Result<(), String> {
+    /// Fails if a person will be asked about one of these tasks.
+    fn check_no_person_will_be_asked(
+        &self,
+        ids: impl IntoIterator<Item = NodeId>,
+    ) -> Result<(), String> {
         for id in ids {
             let Some((node, def)) = self.node(id) else { continue };
             let settings = self.home(node.scope).map(|home| &home.settings);
@@ -99,7 +106,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Remembers an answer, if a person gave it to a question for a person.
+    /// Records an answer, if a person gave it to a person's decision.
     pub(super) fn note_answer(&mut self, number: u64, by: &str) {
         let Some(pending) = self.decisions.get(&number) else { return };
         if is_agent(by) || pending.decision.by != Decider::Human {
@@ -112,13 +119,18 @@ impl Machine {
         self.answers.push(PersonAnswer { at: self.taken, path });
     }
 
-    /// Why a rollback is not an agent's to ask for: it would go around a person's decision, or have
-    /// what a person agreed to once done twice.
-    pub(super) fn is_free_to_go_back(&self, by: &str, to: u64, base: &Self) -> Result<(), String> {
+    /// Whether a sender may roll back. An agent may not if it would bypass a person's decision, or
+    /// have one agreement of a person used twice.
+    pub(super) fn check_rollback_permission(
+        &self,
+        by: &str,
+        to: u64,
+        base: &Self,
+    ) -> Result<(), String> {
         if !is_agent(by) {
             return Ok(());
         }
-        self.nobody_is_asked()?;
+        self.check_no_person_is_asked()?;
         if self.answers.iter().any(|given| given.at > to) {
             return Err(format!("a person has decided after checkpoint {to}: a person goes back"));
         }
@@ -158,7 +170,7 @@ impl Machine {
         }
     }
 
-    /// All in a scope that depends on a node, and the node itself if so said.
+    /// All nodes of a scope that depend on a node, with the node itself if `itself` says so.
     fn follow(&self, scope: &TaskScope, from: NodeId, itself: bool) -> BTreeSet<NodeId> {
         let after = self.dependants_in(scope);
         let mut found = BTreeSet::new();
@@ -174,7 +186,7 @@ impl Machine {
         found
     }
 
-    /// Who depends on whom in a scope, ended or not.
+    /// Which nodes depend on which in a scope, ended or not.
     fn dependants_in(&self, scope: &TaskScope) -> BTreeMap<NodeId, Vec<NodeId>> {
         let mut after: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for id in scope.names.values() {
@@ -187,7 +199,7 @@ impl Machine {
     }
 }
 
-/// Whether a person is asked about a task, or about something in it.
+/// Whether a person is asked about a task, or about something inside it.
 fn asks_a_person(task: &Task, settings: &DagSettings) -> bool {
     let decide = &settings.decisions;
     let listed =
