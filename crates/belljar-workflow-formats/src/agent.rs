@@ -119,11 +119,11 @@ pub(super) fn read(
     let edges = fields.list(&["edges"], notes).unwrap_or_default();
     fields.refuse(
         &["imports", "extends", "include"],
-        "other files are not followed: write what is needed here, or offer it as an MCP tool",
+        "other files are not read: copy the parts you need into this file, or call them as MCP tools",
         notes,
     );
     fields.ignore(&["version", "metadata", "author", "tags", "$schema", "license", "id"]);
-    fields.tolerate(&FOREIGN, "it belongs to another tool", notes);
+    fields.tolerate(&FOREIGN, "it belongs to another framework", notes);
     fields.done(notes);
 
     if dag.reducers.len() > MAX_REDUCERS {
@@ -246,8 +246,8 @@ fn code_settings(
         if entry.key == "code" {
             settings = CodeSettings::read(&entry.value, notes);
         } else if !is_read {
-            let why = "of `settings` only `code` is known";
-            notes.warn(entry.at, format!("`{}` is not used", shortened(&entry.key)), why);
+            let why = "only `settings.code` has an effect";
+            notes.warn(entry.at, format!("`{}` has no effect", shortened(&entry.key)), why);
         }
     }
     settings
@@ -281,7 +281,7 @@ fn settings_of(
     fields.ignore(&["raise_exceptions", "strict_mode"]);
     fields.tolerate(
         &["timeout", "max_iterations", "checkpoint", "checkpoint_dir", "debug", "parallel"],
-        "of `config` only `interrupt_before`, `interrupt_after` and `max_workers` are known",
+        "only `interrupt_before`, `interrupt_after` and `max_workers` have an effect in `config`",
         notes,
     );
     fields.done(notes);
@@ -291,6 +291,6 @@ fn settings_of(
 fn known(name: &str, at: Position, spots: &[Spot], notes: &mut Diagnostics<'_>) {
     if !spots.iter().any(|spot| spot.task.id == task_name(name)) {
         let help = near(name, spots.iter().map(|spot| spot.task.id.as_str()));
-        notes.fault(at, format!("`{}` is no node", shortened(name)), help);
+        notes.fault(at, format!("`{}` is not a node", shortened(name)), help);
     }
 }

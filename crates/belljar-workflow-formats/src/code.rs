@@ -23,7 +23,7 @@ pub(super) fn language(
         "bash" | "sh" | "shell" => "bash",
         other => {
             let near = near(other, ["python", "typescript", "javascript", "bash"]);
-            let can = "languages are python, typescript, javascript and bash";
+            let can = "supported languages: python, typescript, javascript, bash";
             let help = if near.is_empty() { can.to_owned() } else { near };
             notes.fault(at, format!("the language `{}` is not supported", shortened(name)), help);
             return None;
@@ -160,7 +160,7 @@ pub(super) fn refuse_permissions(fields: &mut FieldReader<'_>, notes: &mut Diagn
         notes.fault(
             at,
             "`allow_network` is not supported: code has no network",
-            "call a tool for what the code would fetch, and remove this",
+            "remove it, and fetch through an MCP tool",
         );
     }
 }
@@ -177,7 +177,7 @@ pub(super) fn filesystem(
         notes.warn(
             at,
             "`allow_filesystem` gives the files of the workflow, not those of the host",
-            "put what the code needs there, or grant paths with `read`",
+            "put the files the code needs into the workflow, or grant host paths with `read`",
         );
     }
     Some(is_allowed)

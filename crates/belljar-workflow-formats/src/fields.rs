@@ -92,7 +92,7 @@ impl<'t> FieldReader<'t> {
     ) {
         self.asked.extend(names);
         for entry in self.left.extract_if(.., |entry| names.contains(&entry.key.as_str())) {
-            notes.warn(entry.at, format!("`{}` is not used", entry.key), why);
+            notes.warn(entry.at, format!("`{}` has no effect", entry.key), why);
         }
     }
 
@@ -242,7 +242,7 @@ pub(super) fn text(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Strin
         FileTree::Bool(_) | FileTree::Number(_) => {
             notes.fault(
                 node.at,
-                format!("expected text, this is {}", node.kind()),
+                format!("expected text, found {}", node.kind()),
                 "put it in quotes",
             );
             None
@@ -292,7 +292,7 @@ pub(super) fn number(
     if fits.is_none() {
         let (low, high) = (bounds.start(), bounds.end());
         let wanted = if *high == u64::MAX {
-            format!("a whole number from {low} on")
+            format!("a whole number of at least {low}")
         } else {
             format!("a whole number from {low} to {high}")
         };
@@ -312,5 +312,5 @@ pub(super) fn expected(node: &FileNode, wanted: &str, notes: &mut Diagnostics<'_
         | FileTree::List(_)
         | FileTree::Map(_) => node.kind().to_owned(),
     };
-    notes.fault(node.at, format!("expected {wanted}, this is {got}"), "");
+    notes.fault(node.at, format!("expected {wanted}, found {got}"), "");
 }

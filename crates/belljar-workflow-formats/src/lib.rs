@@ -116,7 +116,11 @@ pub fn read_tasks(
     let mut notes = Diagnostics::new(name);
     let read = tree::parse(text, &mut notes).and_then(|root| {
         if root.get("nodes").is_some() && root.get("tasks").is_none() {
-            notes.fault(root.at, "these are nodes of an agent, not tasks", "write a list of tasks");
+            notes.fault(
+                root.at,
+                "expected tasks, found the nodes of an agent",
+                "write a list of tasks",
+            );
             return None;
         }
         tasks::read_more(&root, options, &mut notes)
@@ -149,7 +153,7 @@ fn dispatch(
     let at = if matches!(root.tree, FileTree::Map(_)) { root.at } else { Position::TOP };
     notes.fault(
         at,
-        "not a workflow: there is neither `nodes` nor `tasks`",
+        "not a workflow: the file has neither `nodes` nor `tasks`",
         "write `nodes:` for an agent or `tasks:` for a DAG",
     );
     None

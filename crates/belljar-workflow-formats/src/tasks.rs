@@ -154,14 +154,14 @@ impl TaskReader<'_, '_> {
             (Some(id), _) => id,
             (None, Some(id)) => id.to_owned(),
             (None, None) => {
-                self.notes.fault(node.at, "a task without `id`", "name it");
+                self.notes.fault(node.at, "a task has no `id`", "add one");
                 // What else is wrong with it is told as well.
                 self.named(String::new(), node, fields);
                 return None;
             }
         };
         if let Err(why) = fit_for_id(&id) {
-            self.notes.fault(node.at, format!("`{}` is no id: {why}", shortened(&id)), "");
+            self.notes.fault(node.at, format!("`{}` is not a valid id: {why}", shortened(&id)), "");
         }
         let (options, count, names) = (self.options, self.tasks, self.names.clone());
         let (task, count) = self.notes.about(&id, |notes| {
@@ -196,7 +196,7 @@ impl TaskReader<'_, '_> {
         fields.ignore(&HARMLESS);
         fields.tolerate(
             &["side_effects", "sideEffects", "risk", "layer", "status"],
-            "what a task may do is decided by policy",
+            "policy decides what a task may do",
             self.notes,
         );
         fields.done(self.notes);
@@ -222,7 +222,8 @@ impl TaskReader<'_, '_> {
     fn values(&mut self, value: Value, at: Position) -> Value {
         let value = self.names.value(value);
         if let Some(text) = NameMap::left_as_text(&value) {
-            let message = format!("`{}` is passed as text: it names no task", shortened(&text));
+            let message =
+                format!("`{}` is passed as plain text: no task has that name", shortened(&text));
             self.notes.warn(at, message, "write `{{ results.task }}` for the result of a task");
         }
         value
@@ -317,7 +318,11 @@ impl TaskReader<'_, '_> {
         for name in decide.before.iter().chain(&decide.after) {
             if !tasks.iter().any(|task| task.id == *name) {
                 let help = near(name, tasks.iter().map(|task| task.id.as_str()));
-                self.notes.fault(at, format!("`decisions` names `{name}`, which is no task"), help);
+                self.notes.fault(
+                    at,
+                    format!("`decisions` names `{name}`, which is not a task"),
+                    help,
+                );
             }
         }
     }
@@ -346,7 +351,7 @@ pub(super) fn fit_for_id(id: &str) -> Result<(), &'static str> {
     }
     let taken = |letter: char| letter.is_control() || "/[]#~{}\"'\\".contains(letter);
     if id.contains(taken) || id.trim() != id {
-        return Err("it has one of / [ ] # ~ { } \" ' \\ or space around it");
+        return Err("it contains one of / [ ] # ~ { } \" ' \\ or begins or ends with a space");
     }
     Ok(())
 }
@@ -373,7 +378,7 @@ pub(super) fn condition(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<
 fn duration(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<u64> {
     match &node.tree {
         FileTree::Number(_) => {
-            notes.warn(node.at, "a time without unit is read as milliseconds", "write `30s`");
+            notes.warn(node.at, "a time without a unit is read as milliseconds", "write `30s`");
             number(node, 1..=u64::MAX, notes)
         }
         FileTree::Text(text) if let Some(time) = milliseconds(text) => Some(time),
@@ -478,7 +483,7 @@ pub(super) fn reducer(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Re
         "union" | "set_union" => Some(Reducer::Union),
         other => {
             let help = near(other, ["last", "append", "merge", "sum", "union"]);
-            notes.fault(node.at, format!("no reducer is called `{}`", shortened(other)), help);
+            notes.fault(node.at, format!("unknown reducer `{}`", shortened(other)), help);
             None
         }
     }

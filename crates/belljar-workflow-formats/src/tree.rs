@@ -69,7 +69,7 @@ impl FileNode {
     pub(super) fn kind(&self) -> &'static str {
         match &self.tree {
             FileTree::Null => "nothing",
-            FileTree::Bool(_) => "true or false",
+            FileTree::Bool(_) => "a boolean",
             FileTree::Number(_) => "a number",
             FileTree::Text(_) => "text",
             FileTree::List(_) => "a list",
@@ -144,8 +144,8 @@ pub(super) fn parse(text: &str, notes: &mut Diagnostics<'_>) -> Option<FileNode>
     if text.len() > MAX_TEXT {
         notes.fault(
             Position::TOP,
-            format!("the file has {} bytes, more than {MAX_TEXT}", text.len()),
-            "split it, or keep data out of it",
+            format!("the file has {} bytes, at most {MAX_TEXT} are allowed", text.len()),
+            "split it, or move data out of it",
         );
         return None;
     }
@@ -162,7 +162,7 @@ pub(super) fn parse(text: &str, notes: &mut Diagnostics<'_>) -> Option<FileNode>
             }
             Err(error) => {
                 let at = Position::of(Span::empty(*error.marker()));
-                notes.fault(at, format!("neither YAML nor JSON: {}", error.info()), "");
+                notes.fault(at, format!("not valid YAML or JSON: {}", error.info()), "");
                 return None;
             }
         }
@@ -256,7 +256,7 @@ impl TreeBuilder {
             return Err(second());
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err((format!("nested more than {MAX_DEPTH} deep"), "flatten it"));
+            return Err((format!("nested more than {MAX_DEPTH} levels deep"), "flatten it"));
         }
         self.open.push(open);
         Ok(())
@@ -265,14 +265,14 @@ impl TreeBuilder {
     /// Follows an alias; its target counts as if it had been written out.
     fn alias(&mut self, anchor: usize, at: Position) -> Result<(), ParseFault> {
         let Some((node, size)) = self.anchors.get(&anchor) else {
-            return Err(("an alias inside of what it stands for".into(), "write it out"));
+            return Err(("the alias refers to itself".into(), "write the value out"));
         };
         let grown = self.size.and(*size);
         if grown.parts > MAX_PARTS || grown.bytes > MAX_BYTES {
             return Err(("aliases make the file too large".into(), "use fewer of them"));
         }
         if self.open.len() + node.depth() > MAX_DEPTH {
-            return Err((format!("nested more than {MAX_DEPTH} deep"), "flatten it"));
+            return Err((format!("nested more than {MAX_DEPTH} levels deep"), "flatten it"));
         }
         let node = FileNode { at, tree: node.tree.clone() };
         self.size = grown;
@@ -285,7 +285,7 @@ impl TreeBuilder {
             self.size.bytes += text.len();
         }
         if self.size.parts > MAX_PARTS || self.size.bytes > MAX_BYTES {
-            return Err((format!("more than {MAX_PARTS} parts"), "split the file"));
+            return Err((format!("more than {MAX_PARTS} values"), "split the file"));
         }
         if anchor > 0 {
             let size = node.size();
@@ -311,8 +311,8 @@ impl TreeBuilder {
                     let name = key_of(&node)?;
                     if !seen.insert(name.clone()) {
                         return Err((
-                            format!("`{}` is written twice", shortened(&name)),
-                            "keep one",
+                            format!("the key `{}` is written twice", shortened(&name)),
+                            "keep one of them",
                         ));
                     }
                     *key = Some((name, node.at));
@@ -332,7 +332,7 @@ impl TreeBuilder {
 }
 
 fn second() -> ParseFault {
-    ("a second document in one file".into(), "put each workflow in its own file")
+    ("the file holds a second document".into(), "put each workflow in its own file")
 }
 
 /// The entries of a mapping with merges: its own entries win, then those of the first merge.
@@ -346,7 +346,7 @@ fn merged_entries(entries: Vec<TreeEntry>) -> Vec<TreeEntry> {
 
 /// Adds the entries of the mapping, or list of mappings, that `<<` names.
 fn merge(node: FileNode, entries: &mut Vec<TreeEntry>) -> Result<(), ParseFault> {
-    let wrong = || ("`<<` takes a mapping or a list of them".to_owned(), "write `<<: *anchor`");
+    let wrong = || ("`<<` takes a mapping or a list of mappings".to_owned(), "write `<<: *anchor`");
     match node.tree {
         FileTree::Map(more) => {
             entries.extend(more.into_iter().map(|entry| TreeEntry { merged: true, ..entry }));
@@ -371,9 +371,9 @@ fn key_of(node: &FileNode) -> Result<String, ParseFault> {
         FileTree::Text(text) => Ok(text.clone()),
         FileTree::Bool(value) => Ok(value.to_string()),
         FileTree::Number(number) => Ok(number.to_string()),
-        FileTree::Null => Err(("a key that is nothing".into(), "name it")),
+        FileTree::Null => Err(("a key is empty".into(), "give it a name")),
         FileTree::List(_) | FileTree::Map(_) => {
-            Err(("a key that is itself a list or mapping".into(), "use a word as key"))
+            Err(("a key is a list or mapping".into(), "use text as the key"))
         }
     }
 }

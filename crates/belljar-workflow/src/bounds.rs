@@ -59,7 +59,7 @@ pub(crate) fn bytes_of(value: &Value) -> usize {
 /// Why a value cannot be a result.
 pub(crate) fn unfit(value: &Value) -> Option<TaskFailure> {
     if is_deep(value) {
-        let message = format!("the result is nested more than {DEEPEST} deep");
+        let message = format!("the result is nested more than {DEEPEST} levels deep");
         return Some(TaskFailure { lasting: true, ..TaskFailure::new("result.too_deep", message) });
     }
     if bytes_of(value) > VALUE_BYTES {
@@ -76,10 +76,10 @@ pub(crate) fn unfit(value: &Value) -> Option<TaskFailure> {
 pub(crate) fn unwritable(value: &impl Serialize, most: usize) -> Option<String> {
     let text = match serde_json::to_vec(value) {
         Ok(text) => text,
-        Err(error) => return Some(format!("it cannot be written: {error}")),
+        Err(error) => return Some(format!("cannot be written as JSON: {error}")),
     };
     if text.len() > most {
-        return Some(format!("it has {} bytes; {most} are allowed", text.len()));
+        return Some(format!("{} bytes are too many; at most {most} are allowed", text.len()));
     }
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in text {
@@ -95,7 +95,7 @@ pub(crate) fn unwritable(value: &impl Serialize, most: usize) -> Option<String> 
             _ => {}
         }
     }
-    (deepest > DEEPEST).then(|| format!("it is nested more than {DEEPEST} deep"))
+    (deepest > DEEPEST).then(|| format!("nested more than {DEEPEST} levels deep"))
 }
 
 /// An input with an outcome that can be stored; one that cannot becomes a failure.
@@ -143,7 +143,7 @@ fn bounded_outcome(mut outcome: TaskOutcome) -> TaskOutcome {
 pub(crate) fn bounded_failure(mut failure: TaskFailure) -> TaskFailure {
     failure.details = failure.details.filter(|details| unfit(details).is_none());
     if failure.message.len() > VALUE_BYTES {
-        failure.message = "its message was too long".to_owned();
+        failure.message = "the error message was too long to store".to_owned();
     }
     failure
 }

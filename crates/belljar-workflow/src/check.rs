@@ -129,7 +129,7 @@ impl Checker<'_> {
             self.fault(path, "settings.concurrency", what, Vec::new());
         }
         if settings.timeout_ms == Some(0) || settings.decision_timeout_ms == Some(0) {
-            self.fault(path, "settings", "a timeout of 0 leaves no time", Vec::new());
+            self.fault(path, "settings", "a timeout must be greater than 0", Vec::new());
         }
         let mut ids = Vec::new();
         collect_ids(&dag.tasks, &mut ids, 0);
@@ -151,7 +151,7 @@ impl Checker<'_> {
                 (Reducer::Sum, value) => value.is_number(),
             };
             if !fits {
-                let what = "its first value does not fit its reducer";
+                let what = "the initial value does not fit the reducer";
                 self.fault(path, &format!("state.{part}"), what, Vec::new());
             }
         }
@@ -161,7 +161,8 @@ impl Checker<'_> {
     fn list(&mut self, tasks: &[Task], sight: &VisibleNames<'_>, depth: usize) {
         self.seen += tasks.len();
         if depth > DEPTH || self.seen > TASKS {
-            let what = format!("more than {DEPTH} containers deep, or more than {TASKS} tasks");
+            let what =
+                format!("nested more than {DEPTH} containers deep, or more than {TASKS} tasks");
             return self.fault(sight.path, "tasks", what, Vec::new());
         }
         let order = DependencyOrder::of(tasks);
@@ -177,7 +178,7 @@ impl Checker<'_> {
             self.dependencies(task, &path, &order);
         }
         if let Some(cycle) = order.cycle() {
-            let what = format!("tasks wait for each other: {}", cycle.join(" → "));
+            let what = format!("dependency cycle: {}", cycle.join(" → "));
             let first = cycle.first().copied().unwrap_or_default();
             self.fault(&join(sight.path, first), "depends_on", what, Vec::new());
         }
@@ -198,7 +199,7 @@ impl Checker<'_> {
     fn dependencies(&mut self, task: &Task, path: &str, order: &DependencyOrder<'_>) {
         for dep in &task.depends_on {
             if dep == &task.id {
-                self.fault(path, "depends_on", "it depends on itself", Vec::new());
+                self.fault(path, "depends_on", "the task depends on itself", Vec::new());
             } else if !order.has(dep) {
                 let near = near(dep, &order.names());
                 self.fault(path, "depends_on", format!("there is no task {dep}"), near);
@@ -213,13 +214,13 @@ fn bad_id(id: &str) -> Option<&'static str> {
         return Some("a task needs an id");
     }
     if id.len() > 128 {
-        return Some("an id has at most 128 bytes");
+        return Some("the id is longer than 128 bytes");
     }
     let taken = |letter: char| letter.is_control() || "/[]#~{}".contains(letter);
     if id.contains(taken) || id.trim() != id {
-        return Some("an id has none of / [ ] # ~ { } and no space around it");
+        return Some("the id contains one of / [ ] # ~ { } or begins or ends with a space");
     }
-    (id == "end").then_some("`end` is where a jump ends a loop, no task")
+    (id == "end").then_some("`end` is reserved: a jump to it ends a loop")
 }
 
 fn join(path: &str, id: &str) -> String {

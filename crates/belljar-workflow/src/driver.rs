@@ -128,7 +128,7 @@ pub enum DriveError {
         current: i64,
     },
     /// The store failed or refused.
-    #[error("the durable store did not do it")]
+    #[error("the workflow store failed or refused")]
     Store(#[source] WorkflowStoreError),
     /// The stored workflow cannot be read or replayed, or its state cannot be written.
     #[error("workflow {flow} is damaged: {reason}")]
@@ -139,7 +139,7 @@ pub enum DriveError {
         reason: String,
     },
     /// The machine refused an input that only the driver gives: the two disagree about its state.
-    #[error("workflow {flow} is not where its driver thought")]
+    #[error("workflow {flow} refused an input of its driver")]
     Refused {
         /// The id of the workflow.
         flow: String,

@@ -129,7 +129,7 @@ pub struct Machine {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputRefusal {
     /// The machine did not start that attempt, or has its outcome already.
-    #[error("nothing waits for attempt {attempt} of {instance}")]
+    #[error("attempt {attempt} of {instance} is not under way")]
     NotWaiting {
         /// The instance in the input.
         instance: String,
@@ -137,16 +137,16 @@ pub enum InputRefusal {
         attempt: u32,
     },
     /// `Begin` has to be the first input and comes once.
-    #[error("a workflow begins once, and first")]
+    #[error("`begin` must be the first input, and comes once")]
     OutOfOrder,
     /// The machine given for a rollback is not this workflow at that checkpoint.
-    #[error("that is not this workflow at checkpoint {to}")]
+    #[error("the state given for the rollback is not this workflow at checkpoint {to}")]
     WrongBase {
         /// The number of the checkpoint in the command.
         to: u64,
     },
     /// The command is nested too deeply or is too large.
-    #[error("the command cannot be taken: {why}")]
+    #[error("the command is refused: {why}")]
     Unfit {
         /// Which limit it exceeds.
         why: String,

@@ -288,7 +288,8 @@ fn compiled<'a>(
 /// The result of a call into minijinja; a panic becomes an error of the template.
 fn unbroken<T>(text: &str, work: impl FnOnce() -> T) -> Result<T, TemplateError> {
     let work = std::panic::AssertUnwindSafe(work);
-    std::panic::catch_unwind(work).map_err(|_| unreadable(text, "it cannot be done".to_owned()))
+    std::panic::catch_unwind(work)
+        .map_err(|_| unreadable(text, "the template engine failed".to_owned()))
 }
 
 /// The output of a text template, up to a limit.

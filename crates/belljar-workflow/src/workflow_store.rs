@@ -36,7 +36,7 @@ pub enum WorkflowStoreError {
         current: i64,
     },
     /// A host holds the workflow, or the workflow has not ended yet.
-    #[error("workflow {flow} belongs to `{owner}` until {until_ms}")]
+    #[error("workflow {flow} is claimed by `{owner}` until {until_ms}")]
     Held {
         /// The id of the workflow.
         flow: String,

@@ -39,7 +39,7 @@ pub struct NewWorkflow {
 #[derive(Debug, Error)]
 pub enum WorkflowError {
     /// The workflow has faults; nothing was created.
-    #[error("the workflow is not well formed")]
+    #[error("the workflow has faults")]
     Faulty(DagFaults),
     /// The store failed or refused.
     #[error(transparent)]
@@ -140,7 +140,8 @@ impl<S: WorkflowStore> Workflows<S> {
             }
         };
         if candidates.is_empty() {
-            let why = format!("workflow {flow} has no checkpoint yet; 0 is its beginning");
+            let why =
+                format!("workflow {flow} has no checkpoint yet; checkpoint 0 is its beginning");
             return Err(WorkflowStoreError::Conflict(why).into());
         }
         let now = self.look(flow, None).await?;
@@ -155,7 +156,7 @@ impl<S: WorkflowStore> Workflows<S> {
                 return Ok(at);
             }
         }
-        let why = format!("workflow {flow} had ended by then; an earlier checkpoint can be forked");
+        let why = format!("workflow {flow} had ended at that checkpoint; fork an earlier one");
         Err(WorkflowStoreError::Conflict(why).into())
     }
 
@@ -183,7 +184,7 @@ fn queued(
 
 fn write(flow: &str, value: &impl serde::Serialize) -> Result<Vec<u8>, WorkflowError> {
     encode(value).map_err(|error| {
-        let reason = format!("it cannot be written: {error}");
+        let reason = format!("cannot be written as JSON: {error}");
         DriveError::Damaged { flow: flow.to_owned(), reason }.into()
     })
 }
@@ -194,7 +195,7 @@ fn read<T: serde::de::DeserializeOwned>(
     body: &[u8],
 ) -> Result<T, WorkflowError> {
     serde_json::from_slice(body).map_err(|error| {
-        let reason = format!("{what}: {error}");
+        let reason = format!("cannot read {what}: {error}");
         DriveError::Damaged { flow: flow.to_owned(), reason }.into()
     })
 }

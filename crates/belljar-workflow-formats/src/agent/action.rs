@@ -202,7 +202,7 @@ impl Steps<'_, '_> {
 
     fn tool_name(&mut self, name: &str, at: Position) -> Option<String> {
         if !is_tool_name(name) {
-            let message = format!("`{}` is no action and no tool", shortened(name));
+            let message = format!("`{}` is neither an action nor a tool", shortened(name));
             let help = "write `code.execute`, `code.sandbox` or a tool as `server.tool`";
             self.notes.fault(at, message, help);
             return None;
@@ -291,8 +291,8 @@ impl Steps<'_, '_> {
         let _ = code::filesystem(&mut fields, self.notes);
         let modules = code::modules(&mut fields, self.notes);
         if modules.is_some() && action != "create" {
-            let why = "say it where the sandbox is made";
-            self.notes.warn(at, "`allowed_modules` is not used here", why);
+            let why = "set it where the sandbox is created";
+            self.notes.warn(at, "`allowed_modules` has no effect here", why);
         }
         let grants = self.code.grants(modules);
         fields.done(self.notes);
@@ -306,13 +306,13 @@ impl Steps<'_, '_> {
             }
             ("destroy", Some(sandbox_id)) => SandboxAction::Destroy { sandbox_id },
             ("execute" | "destroy", None) => {
-                let help = "give the one that `create` returned";
+                let help = "pass the id that `create` returned";
                 self.notes.fault(at, format!("`{action}` needs a `sandbox_id`"), help);
                 return None;
             }
             (other, _) => {
-                let message = format!("no action is called `{}`", shortened(other));
-                self.notes.fault(at, message, "actions are create, execute, destroy and list");
+                let message = format!("unknown action `{}`", shortened(other));
+                self.notes.fault(at, message, "actions: create, execute, destroy, list");
                 return None;
             }
         };
@@ -354,8 +354,8 @@ impl Steps<'_, '_> {
         }
         let whole = code.trim();
         if !(whole.starts_with("{{") && whole.ends_with("}}")) || whole.matches("{{").count() > 1 {
-            let why = "a value may become code: give values as `context` instead";
-            self.notes.warn(node.at, "values are written into code", why);
+            let why = "a value could be run as code: pass values in `context` instead";
+            self.notes.warn(node.at, "templates put values into code", why);
         }
         self.refuse_names(&code, node.at);
         Some((self.names.template(&code), true))

@@ -66,16 +66,17 @@ impl Steps<'_, '_> {
     /// Warns about code that does something else here than its author may expect.
     fn warn_about_code(&mut self, language: &str, source: &str, at: Position) {
         if source.contains("secrets[") || source.contains("secrets.") {
-            let help = "a tool that needs one gets it from the host";
-            self.notes.warn(at, "code is given no `secrets`", help);
+            let help = "configure the secret for the MCP server that needs it";
+            self.notes.warn(at, "code cannot read `secrets`", help);
         }
         if is_template(source) {
-            let help = "read `state` in the code: a value written into code would be code";
-            self.notes.warn(at, "`{{ }}` in the code of a node is left as it is", help);
+            let help =
+                "read the value from `state` in the code: a rendered value could be run as code";
+            self.notes.warn(at, "`{{ }}` in the code of a node is not rendered", help);
         }
         if language == "python" && ends_with_a_name(source) {
             let help = "`return` them in a mapping, or set `state[…]`";
-            self.notes.warn(at, "names that code sets do not go into the state", help);
+            self.notes.warn(at, "variables that the code sets do not go into the state", help);
         }
     }
 

@@ -66,7 +66,7 @@ pub(super) fn tasks(spots: Vec<Spot>, notes: &mut Diagnostics<'_>) -> Vec<Task> 
     let reached: BTreeSet<usize> = parts.iter().flatten().copied().collect();
     for (_, spot) in spots.iter().enumerate().filter(|(number, _)| !reached.contains(number)) {
         notes.about(&spot.task.id, |notes| {
-            notes.warn(spot.at, "no way leads to this node", "it is left out");
+            notes.warn(spot.at, "no route leads to this node", "it is left out of the workflow");
         });
     }
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); spots.len()];
@@ -130,7 +130,8 @@ impl GraphBuilder {
             .filter(|_| into > MAX_WAYS || (part.len() > 1 && around > MAX_WAYS))
         {
             notes.about(&spot.task.id, |notes| {
-                let message = format!("more than {MAX_WAYS} ways lead here or back to here");
+                let message =
+                    format!("more than {MAX_WAYS} routes lead to this node or around its loop");
                 notes.fault(spot.at, message, "split the agent");
             });
         }
@@ -258,7 +259,7 @@ impl GraphBuilder {
             if spot.routes.every && spot.routes.ways.len() > 1 {
                 notes.about(&spot.task.id, |notes| {
                     let help = "use `dynamic_parallel`, or take the branches out of the loop";
-                    let message = "parallel edges among nodes that are repeated are not supported";
+                    let message = "parallel edges inside a loop are not supported";
                     notes.fault(spot.at, message, help);
                 });
             }

@@ -50,7 +50,7 @@ impl Steps<'_, '_> {
                 return None;
             }
             if rounds.is_none() {
-                steps.notes.warn(at, "`max_iterations` is missing: 100 is taken", "say it");
+                steps.notes.warn(at, "`max_iterations` is missing; the limit is 100", "set it");
             }
             let max_rounds = rounds.and_then(|n| n.try_into().ok()).unwrap_or(100);
             let goto = Vec::new();
@@ -83,7 +83,7 @@ impl Steps<'_, '_> {
             let mut inner = FieldReader::of(node, "`parallel_config`", self.notes)?;
             at_once = at_once.or(inner.number(&["max_concurrency"], 1..=10_000, self.notes));
             fail_fast = fail_fast.or(inner.flag(&["fail_fast"], self.notes));
-            inner.tolerate(&["strategy", "timeout"], "branches are tasks", self.notes);
+            inner.tolerate(&["strategy", "timeout"], "branches run as parallel tasks", self.notes);
             inner.done(self.notes);
         }
         let action = fields.take(&["action"], self.notes);
@@ -92,7 +92,7 @@ impl Steps<'_, '_> {
         if elsewhere {
             fields.ignore(&["input"]);
         }
-        fields.refuse(&["subgraph"], "other files are not followed: write `steps`", self.notes);
+        fields.refuse(&["subgraph"], "other files are not read: write `steps`", self.notes);
         let items = items.map(|node| match &node.tree {
             // `items: state.urls` means the same as `"{{ state.urls }}"`.
             FileTree::Text(text) if !text.contains("{{") => {
@@ -112,8 +112,12 @@ impl Steps<'_, '_> {
             (None, Some(list)) => Some(self.each_steps(list, &branch)),
             (None, None) if elsewhere => None,
             _ => {
-                let help = "write `action` or `steps`";
-                self.notes.fault(node.at, "dynamic_parallel needs one thing to do", help);
+                let help = "write one of them";
+                self.notes.fault(
+                    node.at,
+                    "dynamic_parallel needs either `action` or `steps`",
+                    help,
+                );
                 None
             }
         };

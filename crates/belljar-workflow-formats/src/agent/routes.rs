@@ -100,8 +100,8 @@ pub(super) fn find_routes(
     if let Some(first) = edges.first().filter(|_| !by_source.contains_key(&0) && !ordered(&edges)) {
         let begins = spots.get(1).map(|spot| spot.task.id.clone()).unwrap_or_default();
         let message =
-            format!("no edge comes from `{START}`: it begins with `{}`", shortened(&begins));
-        steps.notes.warn(first.jump.at, message, "write an edge from there");
+            format!("no edge starts at `{START}`: the agent begins with `{}`", shortened(&begins));
+        steps.notes.warn(first.jump.at, message, "add an edge from `__start__`");
     }
     let joined = steps.branches(&spots, &by_source, &numbers);
     let ordered = ordered(&edges);
@@ -126,8 +126,8 @@ pub(super) fn find_routes(
     for spot in &spots {
         if spot.routes.ways.len() > MAX_WAYS {
             steps.within(&spot.task.id, |steps| {
-                let message = format!("more than {MAX_WAYS} ways lead from here");
-                steps.notes.fault(spot.at, message, "put nodes between");
+                let message = format!("more than {MAX_WAYS} routes lead from this node");
+                steps.notes.fault(spot.at, message, "add nodes in between");
             });
         }
     }
@@ -168,7 +168,7 @@ impl Steps<'_, '_> {
         fields.ignore(&["description"]);
         fields.done(self.notes);
         let Some(to) = to else {
-            self.notes.fault(node.at, "a goto without `to`", "name the node it leads to");
+            self.notes.fault(node.at, "a `goto` has no `to`", "name the node it leads to");
             return None;
         };
         Some(GotoTarget { when, to: text(to, self.notes)?, at: to.at })
@@ -214,8 +214,12 @@ impl Steps<'_, '_> {
             })
             .partition(|way| way.when.is_none());
         if let Some(edge) = edges.last().filter(|_| conditional && sure.len() > 1) {
-            let help = "keep one edge without a condition";
-            self.notes.fault(edge.jump.at, "it is not clear which edge is the other way", help);
+            let help = "keep one of them";
+            self.notes.fault(
+                edge.jump.at,
+                "several edges without a condition leave this node",
+                help,
+            );
         }
         ways.extend(sure);
         Routes { every: !conditional, ways }
@@ -235,7 +239,7 @@ impl Steps<'_, '_> {
             && !kinds.contains(&name.as_str())
         {
             let help = near(name, kinds);
-            let message = format!("no type of edge is called `{}`", shortened(name));
+            let message = format!("unknown edge type `{}`", shortened(name));
             self.notes.fault(node.at, message, help);
         }
         let marked = fields.flag(&["parallel"], self.notes).unwrap_or(false);
@@ -247,7 +251,7 @@ impl Steps<'_, '_> {
         fields.ignore(&["description", "label", "name"]);
         fields.tolerate(
             &["strategy", "parallel_strategy", "parallel_config"],
-            "branches are tasks",
+            "branches run as parallel tasks",
             self.notes,
         );
         fields.done(self.notes);
@@ -289,7 +293,7 @@ impl Steps<'_, '_> {
             (test, None) | (test, Some((FileTree::Bool(true), _))) => Some(test),
             (Some(test), Some((FileTree::Bool(false), _))) => Some(Some(format!("not ({test})"))),
             (None, Some((FileTree::Bool(false), _))) => {
-                self.notes.warn(at, "an edge that is never taken", "remove it");
+                self.notes.warn(at, "this edge is never taken", "remove it");
                 None
             }
             (None, Some((_, node))) => self.expression(node).map(Some),
@@ -311,7 +315,7 @@ impl Steps<'_, '_> {
             None => {
                 let known = numbers.keys().map(String::as_str).filter(|name| *name != START);
                 let help = near(name, known);
-                self.notes.fault(at, format!("`{}` is no node", shortened(name)), help);
+                self.notes.fault(at, format!("`{}` is not a node", shortened(name)), help);
                 None
             }
         }

@@ -30,7 +30,7 @@ impl Steps<'_, '_> {
     /// Reads the nodes of an agent.
     pub(super) fn nodes(&mut self, nodes: &[FileNode], at: Position) -> Vec<Spot> {
         if nodes.is_empty() {
-            self.notes.fault(at, "an agent without nodes", "write at least one under `nodes:`");
+            self.notes.fault(at, "the agent has no nodes", "write at least one under `nodes:`");
         }
         if nodes.len() > MAX_TASKS {
             self.notes.fault(at, format!("more than {MAX_TASKS} nodes"), "split the agent");
@@ -45,7 +45,7 @@ impl Steps<'_, '_> {
                 .iter()
                 .any(|end| name.ends_with(end));
             if reserved || [START, BEGIN, END].contains(&name.as_str()) {
-                let message = format!("no node can be called `{}`", shortened(&name));
+                let message = format!("`{}` is a reserved name", shortened(&name));
                 self.notes.fault(node.at, message, "choose another name");
             }
             if !seen.insert(name.clone()) {
@@ -71,11 +71,11 @@ impl Steps<'_, '_> {
         let mut fields = FieldReader::of(node, "a node", self.notes)?;
         let name = fields.text(&["name", "id"], self.notes).or(unnamed.map(str::to_owned));
         let Some(name) = name else {
-            self.notes.fault(node.at, "a node without `name`", "name it");
+            self.notes.fault(node.at, "a node has no `name`", "add one");
             return None;
         };
         if let Err(why) = fit_for_id(&name) {
-            let message = format!("`{}` cannot be a name: {why}", shortened(&name));
+            let message = format!("`{}` is not a valid name: {why}", shortened(&name));
             self.notes.fault(node.at, message, "");
         }
         Some((name, fields))
@@ -184,7 +184,7 @@ impl Steps<'_, '_> {
         fields.hint(&["run", "uses", "with", "steps", "goto"]);
         fields.refuse(
             &["subgraph", "agent", "agents"],
-            "other files and agents are not followed: write `steps`",
+            "other files and agents are not read: write `steps`",
             self.notes,
         );
         fields.done(self.notes);
@@ -249,7 +249,7 @@ impl Steps<'_, '_> {
             }
             Some(_) | None => match fields.text(&["type"], self.notes) {
                 Some(kind) => {
-                    let message = format!("no type of node is called `{}`", shortened(&kind));
+                    let message = format!("unknown node type `{}`", shortened(&kind));
                     self.notes.fault(node.at, message, "types are while_loop and dynamic_parallel");
                     None
                 }
@@ -300,13 +300,13 @@ impl Steps<'_, '_> {
     pub(super) fn refuse_names(&mut self, text: &str, at: Position) {
         for name in ["secrets", "env"].into_iter().filter(|name| template_uses(text, name)) {
             let message = format!("`{name}` is not supported: a workflow holds no secrets");
-            let help = "give them to the MCP server that needs them, in the host's configuration";
+            let help = "configure them for the MCP server that needs them";
             self.notes.fault(at, message, help);
         }
         let unknown = ["settings", "checkpoint"].into_iter().filter(|name| !self.names.has(name));
         for name in unknown.filter(|name| template_uses(text, name)) {
-            let message = format!("`{name}` is not known to templates");
-            self.notes.fault(at, message, "put the value into `variables`, and say `variables.…`");
+            let message = format!("`{name}` does not exist in templates");
+            self.notes.fault(at, message, "put the value into `variables` and write `variables.…`");
         }
     }
 

@@ -43,8 +43,8 @@ impl TaskReader<'_, '_> {
         let kind = match fields.text(&["type"], self.notes) {
             Some(kind) => kind,
             None => guessed(fields).map(str::to_owned).or_else(|| {
-                let help = "give it `tool`, `code`, `message`, `items`, `body` or a `type`";
-                self.notes.fault(node.at, "nothing says what the task does", help);
+                let help = "add `tool`, `code`, `message`, `items`, `body` or a `type`";
+                self.notes.fault(node.at, "the task does not say what to do", help);
                 fields.hint(&["tool", "toolId", "code", "message", "items", "body", "arguments"]);
                 None
             })?,
@@ -82,7 +82,7 @@ impl TaskReader<'_, '_> {
                     _ if near.is_empty() => format!("types are {}", KINDS.join(", ")),
                     _ => near,
                 };
-                let message = format!("tasks of type `{}` are not supported", shortened(other));
+                let message = format!("unknown task type `{}`", shortened(other));
                 self.notes.fault(at, message, help);
                 None
             }
@@ -96,7 +96,7 @@ impl TaskReader<'_, '_> {
     ) -> Option<ToolAction> {
         let tool = self.needed(at, fields, &TOOLS, "a tool")?;
         if !is_tool_name(&tool) {
-            let message = format!("`{}` is no tool", shortened(&tool));
+            let message = format!("`{}` is not the name of a tool", shortened(&tool));
             self.notes.fault(at, message, "write `server:tool`");
         }
         let arguments = fields.object(&ARGUMENTS, self.notes).unwrap_or_default();
@@ -206,7 +206,7 @@ impl TaskReader<'_, '_> {
         let files = code::filesystem(&mut fields, self.notes);
         fields.tolerate(
             &["permission_set", "permissionSet", "pii_protection", "cache"],
-            "what code may reach is said by `grants` and policy",
+            "`grants` and policy decide what code may reach",
             self.notes,
         );
         fields.done(self.notes);
@@ -222,12 +222,12 @@ impl TaskReader<'_, '_> {
             let name = id.map(|id| format!(" `{}`", shortened(&id))).unwrap_or_default();
             self.notes.fault(
                 at,
-                format!("the capability{name} is stored elsewhere and cannot be run"),
+                format!("the capability{name} is stored in another tool and cannot run here"),
                 "write its code as `code`, or call a tool with `type: mcp_tool`",
             );
             return None;
         }
-        self.notes.warn(at, "a capability with code is run as `code_execution`", "");
+        self.notes.warn(at, "a capability with code runs as `code_execution`", "");
         let mut code = self.code(at, fields)?;
         for (key, value) in self.map(arguments, at) {
             code.context.entry(key).or_insert(value);
@@ -262,7 +262,7 @@ impl TaskReader<'_, '_> {
         if !each.depends_on.is_empty() {
             self.notes.fault(
                 at,
-                "what a foreach does has no `depends_on`",
+                "the task inside a foreach cannot have `depends_on`",
                 "put it on the foreach",
             );
         }
@@ -334,8 +334,8 @@ impl TaskReader<'_, '_> {
             return None;
         };
         if matches!(node.tree, FileTree::Text(_)) {
-            let help = "write the workflow here; other files are not followed";
-            self.notes.fault(node.at, "a workflow is named, not given", help);
+            let help = "write its tasks here; other files are not read";
+            self.notes.fault(node.at, "a nested workflow must be written out, not named", help);
             return None;
         }
         self.dag(node).map(|dag| Action::Workflow { workflow: Box::new(dag), inputs })
@@ -358,7 +358,7 @@ impl TaskReader<'_, '_> {
             }
             _ => {
                 let help = "write `wait: 30s`, `wait_ms` or `until_ms`";
-                self.notes.fault(at, "a wait needs one time", help);
+                self.notes.fault(at, "a wait needs exactly one time", help);
                 None
             }
         }
@@ -386,9 +386,9 @@ impl TaskReader<'_, '_> {
             _ => None,
         };
         if sandbox.is_none() {
-            let help = "`create`, `list`, `execute` with `sandbox_id` and `code`, or `destroy` with \
-                        `sandbox_id`";
-            self.notes.fault(at, "a sandbox task that does not say what to do", help);
+            let help = "write `do: create`, `do: list`, `do: execute` with `sandbox_id` and `code`, or \
+                        `do: destroy` with `sandbox_id`";
+            self.notes.fault(at, "the sandbox task does not say what to do", help);
         }
         sandbox.filter(|_| allowed)
     }

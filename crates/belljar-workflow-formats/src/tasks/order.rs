@@ -40,7 +40,7 @@ pub(super) fn join(tasks: &mut [Task], arrows: Vec<Arrow>, notes: &mut Diagnosti
             None if notes.full() => return,
             None => {
                 let help = near(&arrow.to, tasks.iter().map(|task| task.id.as_str()));
-                let message = format!("`{}` is no task", shortened(&arrow.to));
+                let message = format!("`{}` is not a task", shortened(&arrow.to));
                 notes.fault(arrow.at, message, help);
             }
         }
@@ -79,7 +79,7 @@ pub(super) fn check(
         let at = node.get("id").map_or(node.at, |id| id.at);
         if let Some(first) = known.insert(&task.id, at) {
             let message = format!("two tasks are called `{}`", shortened(&task.id));
-            notes.fault(at, message, format!("the other is in line {}", first.line));
+            notes.fault(at, message, format!("the other is on line {}", first.line));
         }
     }
     for (task, node) in tasks.iter().zip(places) {
@@ -87,7 +87,7 @@ pub(super) fn check(
             let is_missing = neighbours == Neighbours::None && !known.contains_key(name.as_str());
             if is_missing && !notes.full() {
                 let help = near(name, known.keys().copied());
-                let message = format!("depends on `{}`, which is no task", shortened(name));
+                let message = format!("depends on `{}`, which is not a task", shortened(name));
                 notes.about(&task.id, |notes| notes.fault(place(node, name), message, help));
             }
         }
@@ -147,7 +147,7 @@ fn find_cycle(tasks: &[Task], places: &[&FileNode], notes: &mut Diagnostics<'_>)
     if let Some((task, node)) = on_it {
         let shown = if path.len() > 12 { path.split_at(12).0 } else { &path };
         let more = if path.len() > 12 { " → …" } else { "" };
-        let message = format!("tasks wait for each other: {}{more}", shown.join(" → "));
+        let message = format!("dependency cycle: {}{more}", shown.join(" → "));
         notes.about(&task.id, |notes| {
             notes.fault(node.at, message, "remove one of these dependencies, or use `loop`");
         });

@@ -174,7 +174,7 @@ impl Checker<'_> {
             match root {
                 "results" | "tasks" => self.result(root, key, sight, part),
                 "deps" if !sight.deps().contains(key) && !is_template_method(key) => {
-                    let what = format!("deps.{key}: it does not depend on {key}");
+                    let what = format!("deps.{key}: the task does not depend on {key}");
                     self.fault(sight.path, part, what, nearest("deps", key, &sight.deps()));
                 }
                 "state" if !careful && !sight.known.sets(key) && !is_template_method(key) => {
@@ -193,7 +193,7 @@ impl Checker<'_> {
         }
         if sight.siblings.contains(key) {
             let what =
-                format!("{root}.{key}: add {key} to depends_on, it may not have ended by then");
+                format!("{root}.{key}: add {key} to `depends_on`; it may not have ended by then");
             return self.fault(sight.path, part, what, Vec::new());
         }
         let near = nearest(root, key, &sight.siblings);

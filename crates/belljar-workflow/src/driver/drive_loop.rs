@@ -380,6 +380,6 @@ fn repeatability_of(start: &TaskStart) -> Repeatability {
 }
 
 fn inbox_closed(flow: &str) -> DriveError {
-    let reason = format!("nobody fetches the commands of {flow}");
+    let reason = format!("fetching the commands of {flow} has stopped");
     DriveError::Store(WorkflowStoreError::Failed(reason.into()))
 }

@@ -121,7 +121,7 @@ pub(super) fn intent_key(start: &TaskStart) -> String {
 pub(super) fn read_open(flow: &str, body: &[u8]) -> Result<OpenIntent, DriveError> {
     serde_json::from_slice(body).map_err(|error| DriveError::Damaged {
         flow: flow.to_owned(),
-        reason: format!("an open intent: {error}"),
+        reason: format!("cannot read an open intent: {error}"),
     })
 }
 

@@ -69,7 +69,7 @@ impl RunningTasks {
         // Another host may have begun it.
         let failure = TaskFailure {
             may_have_acted: start.again,
-            ..TaskFailure::new("cancelled", "it was cancelled before it began")
+            ..TaskFailure::new("cancelled", "cancelled before it began")
         };
         let abort = self.running.spawn(std::future::ready(TaskOutcome::failed(failure)));
         let cancel = CancellationToken::new();
@@ -149,9 +149,9 @@ impl RunningTasks {
 /// The outcome of a task that was dropped or panicked: how far it came is unknown.
 fn lost(error: &JoinError) -> TaskOutcome {
     let mut failure = if error.is_cancelled() {
-        TaskFailure::new("cancelled", "it did not end in time after it was cancelled")
+        TaskFailure::new("cancelled", "cancelled, and did not end in time")
     } else {
-        TaskFailure::new("performer.failed", "what performs it fell over")
+        TaskFailure::new("performer.failed", "the performer panicked")
     };
     failure.may_have_acted = true;
     TaskOutcome::failed(failure)

@@ -38,7 +38,7 @@ impl Machine {
             (decide.per_task && !is_approval) || decide.after.iter().any(|name| name == task)
         });
         if asks {
-            let message = format!("go on after task {}?", def.id);
+            let message = format!("continue after task {}?", def.id);
             self.ask(id, DecisionKind::After, message, None, value.clone());
             self.run_dependants_ahead(id, value);
         }
@@ -51,7 +51,7 @@ impl Machine {
             return false;
         }
         let Some((_, def)) = self.node(id) else { return false };
-        let message = format!("task {} failed: {}; go on without it?", def.id, failure.message);
+        let message = format!("task {} failed: {}; continue without it?", def.id, failure.message);
         self.ask(id, DecisionKind::OnError, message, Some(failure.clone()), Value::Null);
         true
     }
@@ -137,7 +137,7 @@ impl Machine {
         let Some(node) = self.nodes.get(id) else { return };
         let (task, attempt) = (node.name.clone(), node.attempt);
         self.emit(WorkflowEventKind::TaskInDoubt { task: task.clone(), attempt });
-        let message = format!("{task} was started and nobody saw it end: did it happen?");
+        let message = format!("{task} was started, but its end was not seen: did it take effect?");
         let by = (Decider::Human, None);
         self.ask_whom(id, DecisionKind::InDoubt, message, None, Value::Null, by);
     }
@@ -177,7 +177,7 @@ impl Machine {
                 }
             }
             Decider::Human => {
-                let message = format!("nobody decided in time: {message}");
+                let message = format!("no decision in time: {message}");
                 self.stop_all(
                     WorkflowStatus::Aborted,
                     TaskFailure::new("decision_timeout", message),
@@ -293,16 +293,18 @@ impl Machine {
         let Some(arguments) = arguments else {
             return match value {
                 Some(_) => Ok(()),
-                None => Err("say which arguments or which value".to_owned()),
+                None => Err("give `arguments` or a `value`".to_owned()),
             };
         };
         match kind {
             DecisionKind::Before | DecisionKind::OnError => {
-                let (_, def) = self.node(id).ok_or("its task is gone")?;
+                let (_, def) = self.node(id).ok_or("the task no longer exists")?;
                 let contains = matches!(def.action, Action::Workflow { .. });
                 if kind == DecisionKind::OnError && contains {
                     // Its parts would be performed a second time, under the keys of the first.
-                    return Err("a workflow that has begun is not begun again".to_owned());
+                    return Err(
+                        "a nested workflow that has begun cannot be started again".to_owned()
+                    );
                 }
                 with_arguments(&def, arguments).map(|_| ())
             }
@@ -370,7 +372,8 @@ impl Machine {
             }
             DoubtResolution::Fail { reason } => {
                 self.close(number, "fail", by);
-                let message = reason.unwrap_or_else(|| "it was in doubt".to_owned());
+                let message =
+                    reason.unwrap_or_else(|| "a person resolved the doubt as a failure".to_owned());
                 self.fail_for_good(id, TaskFailure::new("in_doubt", message));
             }
         }

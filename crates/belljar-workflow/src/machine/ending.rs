@@ -437,7 +437,7 @@ fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, 
         (_, None) => {
             let given = kind(result);
             let message =
-                format!("its result goes into the state and must be an object, not {given}");
+                format!("the result goes into the state and must be an object, not {given}");
             Err(TaskFailure { lasting: true, ..TaskFailure::new("state", message) })
         }
     }
@@ -457,7 +457,7 @@ pub(super) fn timeout(def: &Arc<Task>, failure: &TaskFailure) -> TaskFailure {
     let limit = def.timeout_ms.map(|ms| format!(" of {ms} ms")).unwrap_or_default();
     TaskFailure {
         code: "timeout".to_owned(),
-        message: format!("task {} went over its time{limit}", def.id),
+        message: format!("task {} exceeded its time limit{limit}", def.id),
         lasting: false,
         ..failure.clone()
     }

@@ -41,10 +41,11 @@ impl Machine {
     fn open_items(&mut self, id: NodeId, foreach: &Foreach) -> Result<(), TaskFailure> {
         let value = self.rendered(id, &foreach.items).map_err(|error| template_failure(&error))?;
         let Value::Array(items) = value else {
-            return Err(TaskFailure::new("foreach", "its items are no list"));
+            return Err(TaskFailure::new("foreach", "`items` is not a list"));
         };
         if items.len() > ITEMS {
-            let message = format!("it has {} items; {ITEMS} are allowed", items.len());
+            let message =
+                format!("the foreach has {} items; at most {ITEMS} are allowed", items.len());
             return Err(TaskFailure::new("foreach", message));
         }
         self.grow(items.iter().map(bytes_of).sum());
@@ -364,7 +365,7 @@ enum NextRound {
 }
 
 fn too_many_rounds(most: u32) -> TaskFailure {
-    let message = format!("too many rounds: it has had {most} and would go on");
+    let message = format!("the loop reached its limit of {most} rounds");
     TaskFailure { lasting: true, ..TaskFailure::new("loop", message) }
 }
 

@@ -37,11 +37,12 @@ impl Machine {
             | WorkflowCommand::Pause
             | WorkflowCommand::RollBack { .. } => Ok(()),
             WorkflowCommand::Continue if self.held => {
-                Err("a person paused the workflow, or rolled it back: a person continues it".into())
+                Err("a person paused or rolled back the workflow: only a person may continue it"
+                    .into())
             }
             WorkflowCommand::Continue => Ok(()),
             WorkflowCommand::Skip { .. } if self.is_rollback_by_person() => {
-                Err("a person rolls the workflow back: an agent does not leave out a part".into())
+                Err("a person asked for this rollback: only a person may skip a part of it".into())
             }
             WorkflowCommand::InjectTasks { .. } | WorkflowCommand::ModifyArgs { .. } => {
                 self.check_no_person_is_asked()
@@ -63,7 +64,7 @@ impl Machine {
                 self.check_no_person_is_asked()
             }
             WorkflowCommand::Resolve { task, .. } => {
-                Err(format!("whether {task} happened is for a person to say, not for an agent"))
+                Err(format!("only a person may say whether {task} took effect"))
             }
         }
     }
@@ -71,9 +72,7 @@ impl Machine {
     fn check_agent_may_answer(&self, decision: &str) -> Result<(), String> {
         let open = self.decisions.values().find(|pending| pending.decision.id == decision);
         match open.map(|pending| pending.decision.by) {
-            Some(Decider::Human) => {
-                Err(format!("decision {decision} is a person's: an agent does not answer it"))
-            }
+            Some(Decider::Human) => Err(format!("only a person may answer decision {decision}")),
             Some(Decider::Agent) | None => Ok(()),
         }
     }
@@ -83,7 +82,7 @@ impl Machine {
         let open = self.decisions.values().map(|pending| &pending.decision);
         match open.into_iter().find(|decision| decision.by == Decider::Human) {
             Some(decision) => Err(format!(
-                "a person is asked about {} (decision {}): an agent changes nothing meanwhile",
+                "an agent may change nothing while a person is asked about {} (decision {})",
                 decision.instance, decision.id
             )),
             None => Ok(()),
@@ -100,7 +99,7 @@ impl Machine {
             let settings = self.home(node.scope).map(|home| &home.settings);
             if settings.is_none_or(|settings| asks_a_person(&def, settings)) {
                 let task = &node.name;
-                return Err(format!("a person is asked about {task}: an agent does not drop it"));
+                return Err(format!("only a person may drop {task}: a person decides about it"));
             }
         }
         Ok(())
@@ -132,19 +131,23 @@ impl Machine {
         }
         self.check_no_person_is_asked()?;
         if self.answers.iter().any(|given| given.at > to) {
-            return Err(format!("a person has decided after checkpoint {to}: a person goes back"));
+            return Err(format!(
+                "only a person may roll back to checkpoint {to}: a person has decided since"
+            ));
         }
         let after = self.traces.iter().filter(|trace| trace.at > to);
         if let Some(trace) =
             after.into_iter().find(|t| matches!(t.kind, SideEffectKind::Doubt(None)))
         {
             let task = &trace.instance;
-            return Err(format!("nobody knows whether {task} happened: a person goes back"));
+            return Err(format!(
+                "only a person may roll back: whether {task} took effect is unknown"
+            ));
         }
         match self.answers.iter().find_map(|given| self.used_since(given, base)) {
-            Some(task) => {
-                Err(format!("{task} was begun because a person agreed: a person goes back"))
-            }
+            Some(task) => Err(format!(
+                "only a person may roll back: {task} was begun because a person agreed"
+            )),
             None => Ok(()),
         }
     }

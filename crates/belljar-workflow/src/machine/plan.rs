@@ -16,7 +16,7 @@ impl Machine {
     /// Adds tasks to the workflow.
     pub(super) fn inject(&mut self, tasks: Vec<Task>) -> Result<(), String> {
         if tasks.is_empty() {
-            return Err("there is no task to inject".to_owned());
+            return Err("there are no tasks to inject".to_owned());
         }
         self.fits(&tasks, &BTreeSet::new())?;
         let names = ids(&tasks);
@@ -29,7 +29,7 @@ impl Machine {
     pub(super) fn replan(&mut self, tasks: Vec<Task>) -> Result<(), String> {
         let most = self.home(ROOT).map_or(0, |home| home.settings.max_replans);
         if self.replans >= most {
-            return Err(format!("the workflow was replanned {most} times, as often as it may be"));
+            return Err(format!("the workflow was replanned {most} times, which is its limit"));
         }
         let going = self.fresh();
         self.fits(&tasks, &going)?;
@@ -57,7 +57,7 @@ impl Machine {
         dag.tasks.retain(|task| !gone.contains(task.id.as_str()));
         if let Some(again) = tasks.iter().find(|task| dag.tasks.iter().any(|old| old.id == task.id))
         {
-            return Err(format!("there is a task {} already", again.id));
+            return Err(format!("a task {} exists already", again.id));
         }
         // What the new plan does not have needs no decision.
         let all: BTreeSet<String> =

@@ -135,7 +135,7 @@ impl Machine {
         self.release_files(id);
         let failure = TaskFailure {
             may_have_acted: again != Repeatability::NotBegun,
-            ..TaskFailure::new("cancelled", "it was being stopped when the host went away")
+            ..TaskFailure::new("cancelled", "the host stopped while the task was being cancelled")
         };
         self.attempt_failed(id, failure, harmless && !own_journal);
     }

@@ -66,7 +66,7 @@ impl Machine {
             return Err("the workflow is rolling back".to_owned());
         }
         if matches!(base, WorkflowStatus::New | WorkflowStatus::RollingBack) {
-            return Err(format!("{to} is no checkpoint"));
+            return Err(format!("there is no checkpoint {to}"));
         }
         if self.is_abandoned(to) {
             return Err(format!("checkpoint {to} is on a branch that was rolled back"));

@@ -310,7 +310,8 @@ impl Machine {
             Err(error) => return self.fail_for_good(id, template_failure(&error)),
         };
         let Some(ms) = milliseconds(&value) else {
-            let failure = TaskFailure::new("wait", format!("{value} is no number of milliseconds"));
+            let failure =
+                TaskFailure::new("wait", format!("{value} is not a number of milliseconds"));
             return self.fail_for_good(id, failure);
         };
         let timer = self.set_timer_at(from.saturating_add(ms), TimerPurpose::Wake(id));

@@ -19,18 +19,23 @@ impl Machine {
     /// Why the workflow exceeds its limits, after so many steps of one input.
     pub(super) fn beyond_bounds(&mut self, steps: usize) -> Option<TaskFailure> {
         if steps > STEPS {
-            return Some(too_large(format!("more than {STEPS} tasks began at once")));
+            return Some(too_large(format!("more than {STEPS} tasks began because of one input")));
         }
         if self.nodes.len() > INSTANCES || self.defs.len() > INSTANCES {
-            return Some(too_large(format!("it has more than {INSTANCES} task instances")));
+            return Some(too_large(format!(
+                "the workflow has more than {INSTANCES} task instances"
+            )));
         }
         if self.grown < GROWTH_BYTES {
             return None;
         }
         self.grown = 0;
         let bytes = self.bytes();
-        (bytes > STATE_BYTES)
-            .then(|| too_large(format!("its values have {bytes} bytes; {STATE_BYTES} are allowed")))
+        (bytes > STATE_BYTES).then(|| {
+            too_large(format!(
+                "the values of the workflow have {bytes} bytes; at most {STATE_BYTES} are allowed"
+            ))
+        })
     }
 
     /// Bytes of all values of the workflow.

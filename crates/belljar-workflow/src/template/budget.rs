@@ -72,7 +72,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
 }
 
 fn too_much() -> Error {
-    Error::new(ErrorKind::InvalidOperation, "it makes too much: a value is too large")
+    Error::new(ErrorKind::InvalidOperation, "the template makes a value that is too large")
 }
 
 /// Counts a value, or fails when it is too large.
@@ -120,7 +120,7 @@ fn number(value: Value) -> Result<Value, Error> {
     if matches!(value.kind(), ValueKind::Number | ValueKind::Bool) {
         return Ok(value);
     }
-    let what = format!("only numbers are multiplied, not a {}", value.kind());
+    let what = format!("only numbers can be multiplied, not a {}", value.kind());
     Err(Error::new(ErrorKind::InvalidOperation, what))
 }
 
@@ -179,7 +179,7 @@ fn range(first: i64, second: Option<i64>, step: Option<i64>) -> Result<Value, Er
     let (from, to) = second.map_or((0, first), |second| (first, second));
     let (from, to, step) = (i128::from(from), i128::from(to), i128::from(step.unwrap_or(1)));
     if step == 0 {
-        return Err(Error::new(ErrorKind::InvalidOperation, "a range with a step of 0"));
+        return Err(Error::new(ErrorKind::InvalidOperation, "range has a step of 0"));
     }
     let count =
         if (step > 0) == (from < to) { (to - from).abs().div_euclid(step.abs()) } else { -1 };

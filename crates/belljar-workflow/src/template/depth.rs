@@ -13,11 +13,11 @@ const BLOCKS: usize = 300;
 /// Whether an expression can be given to minijinja.
 pub(super) fn bounded(expression: &str) -> Result<(), String> {
     if expression.len() > LONGEST {
-        return Err(format!("an expression of more than {LONGEST} bytes"));
+        return Err(format!("the expression has more than {LONGEST} bytes"));
     }
     // No part of it has less than one letter.
     if expression.len() > DEEPEST && DepthScan::over(expression, None).0 > DEEPEST {
-        return Err(format!("an expression of more than {DEEPEST} parts in a chain"));
+        return Err(format!("the expression chains more than {DEEPEST} parts"));
     }
     Ok(())
 }
@@ -28,7 +28,7 @@ pub(super) fn bounded_text(text: &str) -> Result<(), String> {
         return Ok(());
     }
     if text.matches("{%").count() > BLOCKS {
-        return Err(format!("a text with more than {BLOCKS} `{{% %}}`"));
+        return Err(format!("the text has more than {BLOCKS} `{{% %}}`"));
     }
     let mut rest = text;
     while let Some((_, inside)) = rest.split_once('{') {
@@ -47,11 +47,11 @@ pub(super) fn bounded_text(text: &str) -> Result<(), String> {
         let inside = inside.get(1..).unwrap_or_default();
         if close == "%}" && is_raw(inside) {
             // What is raw is not read, and where it ends is not worth knowing.
-            return Err("a text of this length with `raw`".to_owned());
+            return Err("the text is too long to contain `raw`".to_owned());
         }
         let (depth, length) = DepthScan::over(inside, Some(close));
         if depth > DEEPEST || length > LONGEST {
-            return Err(format!("an expression of more than {DEEPEST} parts in a chain"));
+            return Err(format!("the expression chains more than {DEEPEST} parts"));
         }
         rest = inside.get(length..).unwrap_or_default();
     }

@@ -32,7 +32,7 @@ pub enum TemplateError {
         template: String,
     },
     /// The value that holds the template is nested too deeply.
-    #[error("a value is nested more than {DEPTH} deep")]
+    #[error("a value is nested more than {DEPTH} levels deep")]
     Deep,
 }
 

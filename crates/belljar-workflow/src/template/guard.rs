@@ -99,7 +99,7 @@ fn rewritten(
         let (before, tag) = rest.split_at(at);
         out.push_str(before);
         if let Some(raw) = tag.strip_prefix(RAW) {
-            let (inside, after) = raw.split_once(END_RAW).ok_or("`raw` that does not end")?;
+            let (inside, after) = raw.split_once(END_RAW).ok_or("`raw` is not closed")?;
             // As a literal, it is read here and nowhere else.
             out.push_str(&format!("{{{{ {} }}}}", serde_json::Value::from(inside)));
             rest = after;
@@ -109,7 +109,7 @@ fn rewritten(
             Some(b'{') => "}}",
             Some(b'%') => "%}",
             Some(b'#') => {
-                rest = tag.split_once("#}").ok_or("a comment that does not end")?.1;
+                rest = tag.split_once("#}").ok_or("a comment is not closed")?.1;
                 continue;
             }
             Some(_) | None => {
@@ -126,7 +126,7 @@ fn rewritten(
         }
         out.push_str(open);
         rewrite(inside, &tokens, &mut out);
-        rest = after.strip_prefix(close).ok_or("a template that does not end")?;
+        rest = after.strip_prefix(close).ok_or("`{{` or `{%` is not closed")?;
         out.push_str(close);
     }
     out.push_str(rest);
@@ -141,7 +141,7 @@ fn statement(text: &str, tokens: &[Token]) -> Result<(), String> {
     let words: Vec<&str> = names.filter_map(|token| text.get(token.from..token.to)).collect();
     let first = words.first().copied().unwrap_or_default();
     if !STATEMENTS.contains(&first) || words.contains(&"recursive") {
-        return Err(format!("a statement that is not known here: {first}"));
+        return Err(format!("unknown statement {first}"));
     }
     let assigns = tokens.iter().any(|token| token.kind == TokenKind::Equals && token.level == 0);
     if first == "set" && !assigns {

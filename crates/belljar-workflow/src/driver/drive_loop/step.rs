@@ -63,7 +63,7 @@ where
                 let what = InputKind::Command { id: id.clone(), by, command };
                 self.apply(&mut round, what).err().map(|refusal| refusal.to_string())
             }
-            Err(error) => Some(format!("this is no command: {error}")),
+            Err(error) => Some(format!("not a valid command: {error}")),
         };
         if let Some(refused) = refused {
             round.answer(&Acknowledgement { command: id, refused: Some(refused) });
@@ -137,7 +137,7 @@ where
     }
 
     fn unwritable(&self, error: &serde_json::Error) -> DriveError {
-        let reason = format!("it cannot be written: {error}");
+        let reason = format!("cannot be written as JSON: {error}");
         DriveError::Damaged { flow: self.flow.clone(), reason }
     }
 
