@@ -6,15 +6,15 @@
 //!
 //! Differences from the frameworks such agents were written for:
 //! - Inputs go into the state (`__start__`); the result is the state.
-//! - Parallel branches share the state. In `parallel_results`, each branch has the state that it would
-//!   have alone ([`branches`]). A `dynamic_parallel` has a state for each item ([`repeat`]).
+//! - Parallel branches share the state. In `parallel_results`, each branch has the state that it
+//!   would have alone ([`branches`]). A `dynamic_parallel` has a state for each item ([`repeat`]).
 //! - Changes that Python code makes to `state` count, except removed keys; names that code without
 //!   `return` leaves behind do not.
 //! - When no rule of a `goto` holds, the next node follows. In a file with `edges` that are not
 //!   parallel no node follows by its place: a node without an edge ends its branch.
 //! - `while_loop` ends without an error after `max_iterations`; a loop made by `goto` fails after
 //!   1,000 nodes.
-//! - Actions that are not `code.*` are MCP tools; secrets, other files and other agents are refused.
+//! - Actions that are not `code.*` are MCP tools. Secrets, other files and agents are refused.
 
 mod action;
 mod branches;
@@ -190,7 +190,7 @@ fn state_schema(node: &FileNode, dag: &mut Dag, notes: &mut Diagnostics<'_>) {
         return;
     };
     for entry in entries {
-        // What is declared is set and not added to, whatever it is called, unless it says so.
+        // A declared part is replaced, whatever its name, unless it declares another reducer.
         if reducer_of(&dag.reducers, &entry.key) != Reducer::Last {
             dag.reducers.insert(entry.key.clone(), Reducer::Last);
         }

@@ -29,7 +29,7 @@ pub(super) fn language(
             return None;
         }
     };
-    // Where there is no code at all, a fault says so already.
+    // When all code is off, that fault is reported already.
     if known == "bash" && options.code == CodeExecution::On {
         notes.fault(
             at,
@@ -153,7 +153,7 @@ pub(super) fn modules(
 
 /// Refuses permissions that a cell cannot give, and says what to do instead.
 pub(super) fn refuse_permissions(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) {
-    // Hosts in a list are a wish as well.
+    // A list of hosts asks for the network as well.
     let network = fields.take(&["allow_network", "allowNetwork"], notes);
     let wished = network.filter(|node| node.tree != FileTree::Bool(false)).map(|node| node.at);
     if let Some(at) = wished {

@@ -155,7 +155,7 @@ impl TaskReader<'_, '_> {
             (None, Some(id)) => id.to_owned(),
             (None, None) => {
                 self.notes.fault(node.at, "a task has no `id`", "add one");
-                // What else is wrong with it is told as well.
+                // Its other faults are reported as well.
                 self.named(String::new(), node, fields);
                 return None;
             }
@@ -202,7 +202,7 @@ impl TaskReader<'_, '_> {
         fields.done(self.notes);
         Some(Task {
             id,
-            // When it could not be read a fault says so; what waits for it is no second one.
+            // Its own fault is reported already; tasks that depend on it are not at fault.
             action: action.unwrap_or(Action::Pass { value: Value::Null }),
             depends_on: depends_on.into_iter().map(|(name, _)| name).collect(),
             when,

@@ -122,7 +122,7 @@ fn bounded_outcome(mut outcome: TaskOutcome) -> TaskOutcome {
     }
     outcome.ending = match outcome.ending {
         TaskEnding::Done { value } => match unfit(&value).or(unfit_state) {
-            // It has happened, whatever it gave.
+            // The task took effect, whatever its result.
             Some(failure) => TaskEnding::Failed {
                 failure: TaskFailure { may_have_acted: !outcome.read_only, ..failure },
             },

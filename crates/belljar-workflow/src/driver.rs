@@ -223,7 +223,7 @@ where
 
     /// Gives back a claimed workflow without driving it.
     pub async fn give_up(&self, claim: Claim) {
-        // Who has it now, or looks for it when the claim has lapsed, needs no word.
+        // If this fails, the claim lapses, and other hosts look for the workflow then.
         let _ = self.store.release(&claim.lease, GiveBack::Failed).await;
     }
 
@@ -237,7 +237,7 @@ where
         let flow = &lease.flow_id;
         let now_ms = self.clock.now_ms();
         if now_ms >= lease_until_ms.saturating_sub(self.lease_ms() / 3 * 2) {
-            // It took a while to get here: somebody else may have it.
+            // It took a while to get here: another host may have claimed it.
             lease_until_ms = now_ms.saturating_add(self.lease_ms());
             self.store.renew(&lease, self.lapses_ms()).await?;
         }
@@ -245,7 +245,7 @@ where
         let (loaded, machine) = match loaded.and_then(|loaded| Ok((rebuild(&loaded)?, loaded))) {
             Ok((machine, loaded)) => (loaded, machine),
             Err(error) => {
-                // What cannot be read is not kept from others who may be able to.
+                // Another host may be able to read it, so give it back.
                 let _ = self.store.release(&lease, GiveBack::Failed).await;
                 return Err(error);
             }

@@ -299,7 +299,7 @@ impl Machine {
     fn started(&mut self) {
         self.status = WorkflowStatus::Running;
         self.emit(WorkflowEventKind::WorkflowStarted { name: self.name.clone() });
-        // The beginning can be gone back to.
+        // The beginning is a checkpoint too.
         self.worth_keeping = true;
         if let Some(ms) = self.home(ROOT).and_then(|home| home.settings.timeout_ms) {
             self.set_timer(ms, TimerPurpose::Whole);

@@ -158,7 +158,7 @@ pub(crate) fn holds(condition: &str, names: &dyn TemplateNames) -> Result<bool, 
         Value::Null => false,
         Value::Bool(value) => value,
         Value::Number(number) => number.as_f64() != Some(0.0),
-        // What a text template renders to, when it was meant as a condition.
+        // The text of a template that was meant as a condition.
         Value::String(text) => !matches!(text.as_str(), "" | "false" | "False"),
         Value::Array(items) => !items.is_empty(),
         Value::Object(map) => !map.is_empty(),
@@ -351,7 +351,7 @@ fn context(mentioned: &BTreeSet<String>, names: &dyn TemplateNames) -> BTreeMap<
             (Some(map), Some((key, value))) => {
                 map.insert(key.to_owned(), Jinja::from_serialize(&value));
             }
-            // A part that is not there may be a method: all of it is wanted.
+            // A missing part may be a method, which needs the whole value.
             (slot, _) => *slot = None,
         }
     }
@@ -411,7 +411,7 @@ fn subscripts(template: &str, mentioned: &BTreeSet<String>) -> BTreeSet<String> 
         for piece in template.split(&format!("{root}[")).skip(1) {
             let quote = piece.chars().next().filter(|quote| matches!(quote, '"' | '\''));
             let inside = quote.and_then(|quote| piece.get(1..)?.split_once(quote));
-            // A key with a dot in it is no step of a path.
+            // A key with a dot in it cannot be a step of a path.
             found.extend(
                 inside
                     .filter(|(key, _)| !key.contains('.'))

@@ -4,7 +4,8 @@
 //! promises, which the conformance suite (`tests/it/conformance`) checks:
 //!
 //! - an acknowledged write is durable, and a batch is stored as a whole or not at all;
-//! - of two hosts that claim a workflow one gets it; a superseded host changes nothing and gets an error;
+//! - of two hosts that claim a workflow one gets it; a superseded host gets an error and changes
+//!   nothing;
 //! - numbers have no gap, and the same batch committed twice is committed once;
 //! - commands are taken in the order they were sent, once each, and their answers stay.
 //!
@@ -22,7 +23,7 @@ pub use belljar_store::{
 };
 
 /// Why an operation failed. Whatever the variant, nothing was changed, with one exception: after
-/// [`Failed`](Self::Failed) a commit may be durable or not, and the same batch may be committed again.
+/// [`Failed`](Self::Failed) a commit may be durable or not; the same batch may be committed again.
 #[derive(Debug, Error)]
 pub enum WorkflowStoreError {
     /// Another host has claimed the workflow since: this writer has to stop.

@@ -51,7 +51,7 @@ fn join(number: usize, spots: &[Spot], into: &[Vec<usize>], order: &[usize]) -> 
         let ways = spots.get(at).into_iter().flat_map(|spot| &spot.routes.ways);
         ways.filter_map(|way| way.to).filter(|to| before.contains(to)).collect::<Vec<usize>>()
     };
-    // The last one that leads to all of them.
+    // The last node that leads to all of them.
     let forks = order.iter().rev().filter(|at| before.contains(at)).copied();
     let fork = forks
         .filter(|at| spots.get(*at).is_some_and(|spot| spot.routes.every) && within(*at).len() > 1)

@@ -47,7 +47,7 @@ impl Steps<'_, '_> {
                 context.insert(name.into(), json!(value));
             }
         }
-        // Of these, what code adds in place is given, and not what there was.
+        // Of these parts, the code returns only the items it adds, not the whole list.
         let usual = ["messages", "tasks", "decisions"].map(str::to_owned);
         let grows: Map<String, Value> = (self.reducers.keys().cloned().chain(usual))
             .filter(|part| source.contains(part.as_str()))
@@ -104,7 +104,7 @@ impl Steps<'_, '_> {
 /// The language of inline code, as it says itself or as its syntax shows.
 fn language_of(code: &str) -> &'static str {
     let first = code.trim_start().lines().next().unwrap_or_default().trim();
-    // No line of Python begins so.
+    // No line of Python begins like this.
     let word = first.trim_start_matches(['-', '%']).trim_start().to_ascii_lowercase();
     match first {
         _ if first.starts_with("--") && word.starts_with("prolog") => "prolog",
@@ -148,7 +148,7 @@ fn ends_with_a_name(code: &str) -> bool {
         && !name.starts_with(char::is_numeric);
     let sets =
         last.get(name.len()..).is_some_and(|rest| rest.starts_with('=') && !rest.starts_with("=="));
-    // The worker takes a name `result` for the value.
+    // The worker takes a variable `result` as the value.
     is_name
         && sets
         && name.trim() != "result"

@@ -86,7 +86,7 @@ pub(super) fn tasks(spots: Vec<Spot>, notes: &mut Diagnostics<'_>) -> Vec<Task> 
         growing.part(&part, notes);
         pieces.push((part.first().copied(), std::mem::take(&mut growing.tasks)));
     }
-    // As they are written: a person compares the two.
+    // In the order of the file, so that people can compare the two.
     pieces.sort_by_key(|(first, _)| *first);
     pieces.into_iter().flat_map(|(_, tasks)| tasks).collect()
 }

@@ -62,7 +62,7 @@ impl Region<'_> {
             &format!("{first}__next"),
             pass(json!(format!("{{{{ {} }}}}", self.onward(&members, &place)))),
         );
-        // It must run also when the node of the round has a condition of its own and is skipped.
+        // The router must run even when the node of the round is skipped by its own condition.
         if members.iter().any(|spot| spot.task.when.is_some()) {
             body.push(task(&format!("{first}__at"), pass(json!(format!("{{{{ {place} }}}}")))));
         }

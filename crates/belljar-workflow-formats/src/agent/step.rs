@@ -54,7 +54,7 @@ impl Steps<'_, '_> {
                 continue;
             }
             let spot = self.within(&name, |steps| steps.spot(&name, node, fields));
-            // One that cannot be read keeps its place: what leads to it is no second fault.
+            // A node that cannot be read keeps its place: routes to it are not faults as well.
             let missing =
                 || Spot::new(task(&name, super::pass(Value::Null)), node.at, None, false, None);
             spots.push(spot.unwrap_or_else(missing));
@@ -172,7 +172,7 @@ impl Steps<'_, '_> {
     ) -> Option<Task> {
         let output = self.output(&mut fields);
         let kind = kind(&fields, node);
-        // In a loop the condition is that of its rounds.
+        // The condition of a loop belongs to its rounds.
         let when = if kind == Some("while_loop") { None } else { self.when(&mut fields) };
         let timeout = fields.take(&["timeout", "timeout_seconds"], self.notes);
         let timeout_ms = timeout.and_then(|node| seconds(node, self.notes));
@@ -254,7 +254,7 @@ impl Steps<'_, '_> {
                     None
                 }
                 None => {
-                    // A node that only leads on, or joins branches.
+                    // A node that only continues a route, or joins branches.
                     self.notes.warn(node.at, format!("`{}` does nothing", shortened(name)), "");
                     Some(super::pass(Value::Null))
                 }
@@ -376,7 +376,7 @@ fn put_result(task: &mut Task, output: Map<String, Value>) {
             task.output.insert("parallel_results".into(), json!("{{ result }}"));
             (false, false)
         }
-        // The last expression of JavaScript is a value too, whether or not it is meant as one.
+        // The last expression of JavaScript is a value too, whether or not its author meant it.
         Action::CodeExecution(code) if code.shape == ResultShape::Node => {
             let script = matches!(code.language.as_str(), "javascript" | "typescript");
             (true, !script || code.code.contains("return"))

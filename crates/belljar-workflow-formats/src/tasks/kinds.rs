@@ -101,7 +101,7 @@ impl TaskReader<'_, '_> {
         }
         let arguments = fields.object(&ARGUMENTS, self.notes).unwrap_or_default();
         let arguments = self.map(arguments, at);
-        // Others repeat in each task what only code needs.
+        // Other tools repeat in every task the settings that only code needs.
         fields.ignore(&["intent", "sandbox_config", "sandboxConfig"]);
         Some(ToolAction { tool, arguments })
     }

@@ -92,7 +92,7 @@ pub(super) fn check(
             }
         }
     }
-    // With one id for two tasks nobody can say who waits for whom.
+    // When two tasks share an id, their dependencies are ambiguous.
     if known.len() == tasks.len() {
         find_cycle(tasks, places, notes);
     }

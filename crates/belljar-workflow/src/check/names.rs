@@ -157,7 +157,7 @@ impl Checker<'_> {
         sight: &VisibleNames<'_>,
         part: &str,
     ) {
-        // Who asks whether something is there expects that it may not be.
+        // A template that uses `default` or `defined` expects that a value may be missing.
         let careful = text.contains("default") || text.contains("defined");
         for path in paths {
             let mut steps = path.split('.');

@@ -55,7 +55,7 @@ impl<'a> DependencyOrder<'a> {
     /// A cycle, from a task back to itself, if there is one.
     pub(super) fn cycle(&self) -> Option<Vec<&'a str>> {
         let mut left = self.in_circles();
-        // Whatever is left depends on something that is left: following that leads round.
+        // Every task left depends on another one left: following them leads round a cycle.
         let mut walked: Vec<&str> = Vec::new();
         let mut here = left.pop_first()?;
         left.insert(here);

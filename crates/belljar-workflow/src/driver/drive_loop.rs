@@ -159,7 +159,7 @@ where
                     LeaveReason::Idle | LeaveReason::Ended | LeaveReason::Stopped => GiveBack::Free,
                 };
                 match self.driver.store.release(&self.lease, how).await {
-                    // All of it is committed: who has it now goes on from there.
+                    // Everything is committed: the new owner continues from there.
                     Ok(()) | Err(WorkflowStoreError::Superseded { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -193,8 +193,8 @@ where
         let mut round = self.round();
         let LoadedWorkflow { commands, open, .. } = loaded;
         let is_new = self.machine.status() == WorkflowStatus::New;
-        // All that is to be done is said by the machine once more when it is resumed. What begins and
-        // was sent nothing need not be.
+        // A resumed machine repeats all its effects. A new workflow without commands need not be
+        // resumed.
         self.is_resuming = !is_new || !commands.is_empty();
         if is_new {
             self.apply(&mut round, InputKind::Begin).map_err(|source| self.refused(source))?;
@@ -210,7 +210,7 @@ where
             let what = InputKind::Resumed { open: self.under_way(&open)? };
             self.apply(&mut round, what).map_err(|source| self.refused(source))?;
         }
-        // What was under way is under way no more: the machine starts again what it wants.
+        // Close the old intents: the machine has started again the tasks it wants.
         let at = self.machine.taken();
         let opened = std::mem::take(&mut round.batch.intents);
         open.into_iter().for_each(|row| round.close(row.key, at));
@@ -245,7 +245,7 @@ where
     async fn wake(&mut self, stop: &CancellationToken) -> Result<Wake, DriveError> {
         let mut arrivals = self.ready()?;
         if stop.is_cancelled() {
-            // What has ended already is not lost by stopping, and nothing starts any more.
+            // Outcomes that have arrived are not lost by stopping, and nothing starts any more.
             self.is_stopping = true;
             self.apply_arrivals(arrivals).await?;
             return Ok(Wake::Stop);
@@ -263,7 +263,7 @@ where
             () = self.driver.clock.sleep_until(wake_ms) => return Ok(Wake::Time),
             () = stop.cancelled() => return Ok(Wake::Stop),
         };
-        // Others that are about to end share the commit.
+        // Tasks that are about to end share the commit.
         tokio::task::yield_now().await;
         arrivals.push(first);
         arrivals.extend(self.ready()?);
@@ -305,7 +305,7 @@ where
             match arrival {
                 Arrival::Ended(FinishedTask { instance, attempt, key, outcome }) => {
                     let next = self.machine.taken() + 1;
-                    // A machine that waits for it no more has nothing to say to it.
+                    // The machine refuses an outcome that it no longer waits for.
                     let _ = self.apply(&mut round, InputKind::Ended { instance, attempt, outcome });
                     round.close(key, next);
                 }

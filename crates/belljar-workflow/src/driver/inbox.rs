@@ -64,7 +64,7 @@ async fn fetch(
                 }
             }
             Err(error) => {
-                // The driver ends with it, or has ended.
+                // The driver ends with this error, or has ended already.
                 let _ = sender.send(Err(error)).await;
                 return;
             }

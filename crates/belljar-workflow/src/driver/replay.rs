@@ -31,8 +31,8 @@ pub(crate) fn rebuild(loaded: &LoadedWorkflow) -> Result<Machine, DriveError> {
         });
         told = events.max().or(told);
     }
-    // Another version of this program may take the same inputs otherwise. Then what it would go on
-    // with is not what was committed.
+    // Another version of this program may apply the same inputs differently. It would then continue
+    // from a state that was never committed.
     match told {
         Some(told) if told != loaded.last_event => {
             Err(damaged(format!("replay gave {told} events; {} are stored", loaded.last_event)))

@@ -104,7 +104,7 @@ impl RunningTasks {
         for known in self.known.values_mut() {
             if known.drop_at_ms.is_some_and(|drop_at_ms| drop_at_ms <= now_ms) {
                 known.abort.abort();
-                // Told once; it ends when it is next polled.
+                // Aborted once; the task ends when it is next polled.
                 known.drop_at_ms = None;
             }
         }

@@ -45,7 +45,7 @@ impl Machine {
         asks
     }
 
-    /// Whether somebody decides about a failure that would end the workflow.
+    /// Whether a decision is asked for about a failure that would end the workflow.
     pub(super) fn asks_on_error(&mut self, id: NodeId, failure: &TaskFailure) -> bool {
         if !self.is_listed(id, |decide, _| decide.on_error) {
             return false;
@@ -80,7 +80,7 @@ impl Machine {
             Ok(message) => as_text(message),
             Err(error) => return self.fail_for_good(id, template_failure(&error)),
         };
-        // An approval is a person's, unless it says otherwise.
+        // A person decides about an approval, unless the task says otherwise.
         let by = by.unwrap_or(Decider::Human);
         self.ask_whom(id, DecisionKind::Approval, message, None, Value::Null, (by, within_ms));
         self.run_dependants_ahead(id, &approved(None));
@@ -301,7 +301,7 @@ impl Machine {
                 let (_, def) = self.node(id).ok_or("the task no longer exists")?;
                 let contains = matches!(def.action, Action::Workflow { .. });
                 if kind == DecisionKind::OnError && contains {
-                    // Its parts would be performed a second time, under the keys of the first.
+                    // Its tasks would be performed a second time, under the keys of the first.
                     return Err(
                         "a nested workflow that has begun cannot be started again".to_owned()
                     );

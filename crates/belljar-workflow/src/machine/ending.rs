@@ -44,7 +44,7 @@ impl Machine {
             return self.speculation_ended(id, outcome);
         }
         self.running.remove(&id);
-        // In a journal of an older version it may have gone on while the workflow was paused.
+        // In a journal of an older version the node may have run while the workflow was paused.
         self.parked.remove(&id);
         if self.status == WorkflowStatus::RollingBack {
             self.record_outcome_in_rollback(id, &outcome);

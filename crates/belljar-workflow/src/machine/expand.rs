@@ -342,7 +342,7 @@ impl Machine {
         let output = self.home(id).and_then(|home| home.output.as_ref());
         if let Some(output) = output {
             let mut output = render(output, &NameLookup::of_scope(self, id))?;
-            // Where the loops of an agent stand is nobody's result.
+            // The positions of an agent's loops are not part of its result.
             if let (Some(parts), true) = (output.as_object_mut(), self.is_agent(id)) {
                 parts.retain(|part, _| !part.starts_with(LOOP_POSITION_PREFIX));
             }

@@ -90,7 +90,7 @@ impl FileVersions {
         }
         self.version += 1;
         let mut conflicts = BTreeSet::new();
-        // What goes first makes room: a directory may have become a file.
+        // Removals go first: a directory may have become a file.
         let (gone, there): (Vec<_>, Vec<_>) =
             delta.into_iter().partition(|(_, entry)| entry.is_none());
         for (path, entry) in gone.into_iter().chain(there) {

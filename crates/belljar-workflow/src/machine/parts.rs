@@ -96,7 +96,7 @@ impl TaskNode {
 
     /// Whether nothing of the node has happened yet.
     pub(crate) fn is_fresh(&self) -> bool {
-        // One that is decided about and was never started waits for the decision before it.
+        // A node in decision that was never started waits for the decision before it.
         let early = [NodePhase::Waiting, NodePhase::Ready, NodePhase::Queued, NodePhase::Deciding];
         early.contains(&self.phase) && self.attempt == 0
     }

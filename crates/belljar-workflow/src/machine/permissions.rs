@@ -57,7 +57,7 @@ impl Machine {
             }
             WorkflowCommand::Approve { decision, value: None }
             | WorkflowCommand::Reject { decision, .. } => self.check_agent_may_answer(decision),
-            // What comes with an answer may go into the state a person is shown.
+            // The value of an answer may go into the state that a person is shown.
             WorkflowCommand::Approve { decision, .. }
             | WorkflowCommand::Modify { decision, .. } => {
                 self.check_agent_may_answer(decision)?;
@@ -154,7 +154,7 @@ impl Machine {
 
     /// A task that follows from an answer, was begun, and had not ended in `base`.
     fn used_since(&self, given: &PersonAnswer, base: &Self) -> Option<&String> {
-        // Of a loop, old rounds are forgotten: then it is about the loop.
+        // Old rounds of a loop are dropped; then the answer counts for the loop itself.
         let mut id = *given.path.iter().find(|id| self.nodes.get(**id).is_some())?;
         let mut itself = true;
         loop {
@@ -167,7 +167,7 @@ impl Machine {
             if used.is_some() {
                 return used;
             }
-            // The next round follows from this one; what follows a workflow depends on it.
+            // The next round follows from this one; tasks after a workflow depend on it.
             itself = matches!(place.kind, ScopeKind::Round(_));
             id = place.node?;
         }

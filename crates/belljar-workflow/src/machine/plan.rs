@@ -59,7 +59,7 @@ impl Machine {
         {
             return Err(format!("a task {} exists already", again.id));
         }
-        // What the new plan does not have needs no decision.
+        // Decisions about tasks that the new plan does not have are dropped.
         let all: BTreeSet<String> =
             dag.tasks.iter().chain(tasks).map(|task| task.id.clone()).collect();
         dag.settings.decisions.before.retain(|id| all.contains(id));

@@ -12,7 +12,7 @@ impl Machine {
     /// Sets the id and time of creation: a fork has the state of another workflow at a checkpoint,
     /// and keys of its own.
     pub(crate) fn adopt(&mut self, flow: &str, made_ms: i64, forked_at: Option<u64>) {
-        // A fork may have the id of a workflow that it once came from.
+        // A fork may have the id of one of its former ancestors.
         if self.flow != flow || forked_at.is_some() {
             flow.clone_into(&mut self.flow);
             self.made_ms = made_ms;
@@ -41,7 +41,7 @@ impl Machine {
         for id in running {
             let Some(node) = self.nodes.get(id) else { continue };
             let told = again(&node.name, node.attempt);
-            // What was parked has no intent, and what is known of it was known before.
+            // A parked node has no intent; whether it may be repeated was recorded when it was parked.
             let again = self.parked.remove(&id).unwrap_or(told);
             self.take_up(id, again);
         }
@@ -64,7 +64,7 @@ impl Machine {
             let Effect::Cancel { instance, attempt } = effect else { return true };
             started.contains(&(instance.clone(), *attempt))
         });
-        // Nobody will say how these ended: their host is gone.
+        // Their host is gone, so no outcome will come.
         self.strays.retain(|stray| started.contains(stray));
     }
 
@@ -91,7 +91,7 @@ impl Machine {
         if stopping {
             self.end_stopped(id, again);
         } else if again == Repeatability::NotBegun && self.status == WorkflowStatus::Paused {
-            // Commands may still change it, or replan it away.
+            // Commands may still change the task, or replan it away.
             self.running.remove(&id);
             self.take_back_start(id);
             self.enqueue(id);

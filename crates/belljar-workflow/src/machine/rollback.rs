@@ -54,7 +54,7 @@ impl Machine {
         }
         self.cancel_running();
         let report = RollbackReport { to, branch: self.branch + 1, ..RollbackReport::default() };
-        // Going back lifts no pause of a person.
+        // A rollback does not lift the pause of a person.
         let held = self.held || base.held || !is_agent(by);
         let rollback = Rollback { to, base, todo: None, current: None, report, held };
         self.rollback = Some(Box::new(rollback));
@@ -83,7 +83,7 @@ impl Machine {
     }
 
     fn cancel_running(&mut self) {
-        // What is parked is performed by nobody: it is as if its host had gone away now.
+        // Parked nodes are not performed: treat them as if their host had gone away now.
         for (id, again) in std::mem::take(&mut self.parked) {
             self.running.remove(&id);
             self.doubt_unless_harmless(id, again);
@@ -91,7 +91,7 @@ impl Machine {
         let running: Vec<NodeId> = self.running.iter().copied().collect();
         for id in running {
             let Some(node) = self.nodes.get_mut(id) else { continue };
-            // Whatever it gives now, nothing follows from it.
+            // Its outcome no longer matters.
             let asked = node.stop.replace(super::parts::NodeStop::Scope).is_some();
             if node.ahead.is_some() {
                 self.drop_ahead(id);
@@ -125,7 +125,7 @@ impl Machine {
             let left = |why, failure| NotUndone { instance: trace.instance.clone(), why, failure };
             match trace.kind {
                 SideEffectKind::Undo(work) => rollback.current = Some((trace.instance, work)),
-                // It is there for the other, who may undo it.
+                // The effect belongs to the parent workflow, which may undo it.
                 SideEffectKind::Elsewhere => {
                     rollback.report.not_undone.push(left(WhyNot::DoneBeforeFork, None));
                 }
@@ -196,7 +196,7 @@ impl Machine {
                 rollback.report.not_undone.push(NotUndone { instance, why, failure });
             }
             None => {
-                // One with a compensation and a sandbox to take back is undone once.
+                // A task with a compensation and a session to restore is reported as undone once.
                 if rollback.report.undone.last() != Some(&instance) {
                     rollback.report.undone.push(instance.clone());
                 }
@@ -320,7 +320,7 @@ impl Machine {
                 self.enqueue(id);
             }
         }
-        // Only now: the end of one may stop others, which must not be taken to be running.
+        // Only now: the end of one node may stop others, which must not count as running.
         for id in stopped {
             self.attempt_failed(id, TaskFailure::new("cancelled", "rolled back"), true);
         }

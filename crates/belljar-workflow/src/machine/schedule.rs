@@ -25,7 +25,7 @@ impl Machine {
         let outer = node.and_then(|node| Some(self.nodes.get(node)?.scope));
         let outer_home = outer.and_then(|outer| Some(self.scopes.get(&outer)?.home));
         let (home, limit) = match &kind {
-            // The bound of the workflow itself is on what is performed.
+            // The limit of the workflow itself counts tasks that are performed.
             ScopeKind::Flow(own) => (id, (id != ROOT).then_some(own.settings.concurrency.max(1))),
             ScopeKind::Each(_) | ScopeKind::Round(_) | ScopeKind::Fallback => {
                 (outer_home.unwrap_or(ROOT), None)

@@ -141,7 +141,7 @@ fn arguments(work: &TaskWork) -> Value {
         TaskWork::McpTool(call) => Value::Object(call.arguments.clone()),
         TaskWork::CodeExecution(code) => Value::Object(code.context.clone()),
         TaskWork::Sandbox { action } => serde_json::to_value(action).unwrap_or_default(),
-        // It undoes, and nothing undoes it.
+        // It is a compensation, and compensations are not undone.
         TaskWork::RestoreSandbox { .. } => Value::Null,
     }
 }

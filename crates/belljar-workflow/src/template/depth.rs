@@ -15,7 +15,7 @@ pub(super) fn bounded(expression: &str) -> Result<(), String> {
     if expression.len() > LONGEST {
         return Err(format!("the expression has more than {LONGEST} bytes"));
     }
-    // No part of it has less than one letter.
+    // Every part has at least one character.
     if expression.len() > DEEPEST && DepthScan::over(expression, None).0 > DEEPEST {
         return Err(format!("the expression chains more than {DEEPEST} parts"));
     }
@@ -46,7 +46,7 @@ pub(super) fn bounded_text(text: &str) -> Result<(), String> {
         };
         let inside = inside.get(1..).unwrap_or_default();
         if close == "%}" && is_raw(inside) {
-            // What is raw is not read, and where it ends is not worth knowing.
+            // Raw text is not parsed, and its end is not worth finding.
             return Err("the text is too long to contain `raw`".to_owned());
         }
         let (depth, length) = DepthScan::over(inside, Some(close));

@@ -56,7 +56,7 @@ pub(super) fn called_in_expression(text: &str) -> FiltersAndTests {
 /// The filters and tests in a text.
 pub(super) fn called_in_text(text: &str) -> FiltersAndTests {
     let mut called = FiltersAndTests::default();
-    // What cannot be read is told elsewhere.
+    // A text that cannot be parsed is reported elsewhere.
     let _ = rewritten(text, &mut |text, tokens, _| called.collect(text, tokens));
     called
 }
@@ -100,7 +100,7 @@ fn rewritten(
         out.push_str(before);
         if let Some(raw) = tag.strip_prefix(RAW) {
             let (inside, after) = raw.split_once(END_RAW).ok_or("`raw` is not closed")?;
-            // As a literal, it is read here and nowhere else.
+            // As a literal, the raw text is not parsed again.
             out.push_str(&format!("{{{{ {} }}}}", serde_json::Value::from(inside)));
             rest = after;
             continue;
@@ -200,7 +200,7 @@ fn read(text: &str, close: Option<&str>) -> (Vec<Token>, usize) {
         at += length;
         let Some(kind) = kind else { continue };
         let operand = tokens.last().is_some_and(|last: &Token| last.ends_operand());
-        // Not between two operands, it spreads arguments.
+        // A `*` that is not between two operands spreads arguments.
         let kind = if kind == TokenKind::Times && !operand { TokenKind::Other } else { kind };
         if kind == TokenKind::Close {
             level = level.saturating_sub(1);

@@ -144,7 +144,7 @@ where
     /// Performs effects, which are durable by now.
     async fn perform(&mut self, effects: Vec<Effect>) -> Result<(), DriveError> {
         if self.now() >= self.lease_until_ms {
-            // The commit took so long that somebody else may have the workflow: asked first.
+            // The commit took so long that another host may have the workflow: renewing finds out.
             self.renew_if_due().await?;
         }
         let cancelled: HashSet<(String, u32)> = effects.iter().filter_map(cancelled).collect();
@@ -172,7 +172,7 @@ where
                 Effect::Forget { timer } => {
                     self.timers.remove(&timer);
                 }
-                // Decisions are told by events and kept by the machine; the rest is committed.
+                // The machine keeps decisions and announces them by events; the rest is committed.
                 Effect::Ask(_)
                 | Effect::Withdraw { .. }
                 | Effect::Event(_)
