@@ -118,7 +118,7 @@ pub(crate) fn render_text(text: &str, names: &dyn TemplateNames) -> Result<Value
     let template = readable(text, &source, environment_of(names))?;
     let mentioned = mentioned_in_text(text, &template);
     let context = context(&mentioned, names);
-    let mut out = Page(Vec::new());
+    let mut out = RenderBuffer(Vec::new());
     unbroken(text, || template.render_captured_to(context, &mut out).map(drop))?
         .map_err(|error| explain(text, &error, &mentioned, names))?;
     Ok(Value::String(String::from_utf8_lossy(&out.0).into_owned()))
@@ -293,9 +293,9 @@ fn unbroken<T>(text: &str, work: impl FnOnce() -> T) -> Result<T, TemplateError>
 }
 
 /// The output of a text template, up to a limit.
-struct Page(Vec<u8>);
+struct RenderBuffer(Vec<u8>);
 
-impl std::io::Write for Page {
+impl std::io::Write for RenderBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.0.len().saturating_add(bytes.len()) > VALUE_BYTES {
             return Err(std::io::Error::other("the text is too large"));
