@@ -4,7 +4,8 @@
 //! promises, which the conformance suite (`tests/it/conformance`) checks:
 //!
 //! - an acknowledged write is durable, and a batch is stored as a whole or not at all;
-//! - of two hosts that claim a workflow one gets it; a superseded host changes nothing and gets an error;
+//! - of two hosts that claim a workflow one gets it; a superseded host gets an error and changes
+//!   nothing;
 //! - numbers have no gap, and the same batch committed twice is committed once;
 //! - commands are taken in the order they were sent, once each, and their answers stay.
 //!
@@ -22,13 +23,13 @@ pub use belljar_store::{
 };
 
 /// Why an operation failed. Whatever the variant, nothing was changed, with one exception: after
-/// [`Failed`](Self::Failed) a commit may be durable or not, and the same batch may be committed again.
+/// [`Failed`](Self::Failed) a commit may be durable or not; the same batch may be committed again.
 #[derive(Debug, Error)]
 pub enum WorkflowStoreError {
     /// Another host has claimed the workflow since: this writer has to stop.
     #[error("workflow {flow} was taken over: fence {held} is held, {current} is current")]
     Superseded {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
         /// The fence of the lease that was used.
         held: i64,
@@ -36,9 +37,9 @@ pub enum WorkflowStoreError {
         current: i64,
     },
     /// A host holds the workflow, or the workflow has not ended yet.
-    #[error("workflow {flow} belongs to `{owner}` until {until_ms}")]
+    #[error("workflow {flow} is claimed by `{owner}` until {until_ms}")]
     Held {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
         /// The host that holds it.
         owner: String,
@@ -54,7 +55,7 @@ pub enum WorkflowStoreError {
     /// The workflow has no such checkpoint, or has it no longer.
     #[error("workflow {flow} has no checkpoint {checkpoint}")]
     NoCheckpoint {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
         /// The number in the request.
         checkpoint: u64,

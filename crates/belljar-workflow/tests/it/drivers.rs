@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    tampered::Tampered,
+    flawed_store::FlawedStore,
     world::{TestClock, World, create, create_with, dag, driver, events, options, store, tool},
 };
 
@@ -143,7 +143,7 @@ async fn f3_a_failed_commit_ends_the_driver() {
     let tasks = json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), tool("c", "pay", &["b"])]);
     let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
-    let full = Arc::new(Tampered::with_room((*store).clone(), 2));
+    let full = Arc::new(FlawedStore::with_room((*store).clone(), 2));
     let failing = Driver::new(full, Arc::clone(&world), options("full"));
     let failed = failing.run("flow", &never()).await;
     assert!(matches!(failed, Err(DriveError::Store(WorkflowStoreError::Failed(_)))), "{failed:?}");

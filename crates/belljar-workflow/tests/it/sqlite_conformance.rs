@@ -13,7 +13,7 @@ use crate::{
         forks::{essence, history},
         input, inputs, owned, standing, wants,
     },
-    tampered::{Flaw, Tampered},
+    flawed_store::{Flaw, FlawedStore},
 };
 
 /// A file; every handle has a writer and connections of its own, as in another process.
@@ -44,10 +44,10 @@ async fn f3_the_sqlite_store_keeps_every_promise() {
 struct FlawedFile(File, Flaw);
 
 impl StoreFixture for FlawedFile {
-    type Store = Tampered;
+    type Store = FlawedStore;
 
-    async fn open(&self) -> Tampered {
-        Tampered::flawed(self.0.open().await, self.1)
+    async fn open(&self) -> FlawedStore {
+        FlawedStore::flawed(self.0.open().await, self.1)
     }
 }
 

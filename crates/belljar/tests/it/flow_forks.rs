@@ -86,7 +86,7 @@ fn f3_a_fork_goes_on_from_a_checkpoint_and_repeats_nothing() {
     let none = belljar(&["workflow", "fork", "first", "--at", "99999"]);
     assert_eq!(none.status, Some(2), "{none:#?}");
     let end = belljar(&["workflow", "fork", "first", "--at", &after("b")]);
-    assert!(end.stderr.contains("had ended by then"), "{end:#?}");
+    assert!(end.stderr.contains("had ended at that checkpoint"), "{end:#?}");
     let taken = belljar(&["workflow", "fork", "first", "--id", "second"]);
     assert!(taken.stderr.contains("second exists already"), "{taken:#?}");
 }

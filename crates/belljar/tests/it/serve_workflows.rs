@@ -370,7 +370,7 @@ fn e1_a_model_runs_and_steers_workflows_over_stdio() {
     server.end();
 }
 
-const UNIT: &str = "a time without unit is read as milliseconds";
+const UNIT: &str = "a time without a unit is read as milliseconds";
 
 /// What was tolerated in a file is told to whoever runs it, wherever they do.
 #[test]

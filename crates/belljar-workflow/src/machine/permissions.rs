@@ -1,8 +1,8 @@
-//! What an agent may not do, because it is for a person to do.
+//! What an agent may not do because it is left to a person.
 //!
-//! It is decided here, where the command is taken, and not where it is sent: between the two a rollback
-//! may open a decision again. Three things are kept: a person's decision is answered by a person; what
-//! was asked about does not change while it is open; and one answer is used once.
+//! The check is made when a command is applied, not when it is sent: a rollback between the two may
+//! open a decision again. Three rules hold: only a person answers a person's decision; the subject
+//! of an open decision does not change; and one answer is used once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,22 @@ use super::parts::{NodeId, ScopeKind, SideEffectKind, TaskScope};
 use crate::command::{WorkflowCommand, is_agent};
 use crate::dag::{Action, Dag, DagSettings, Decider, OnError, Task};
 
-/// An answer a person gave.
+/// An answer given by a person.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PersonAnswer {
-    /// The input it came with.
+    /// The number of the input that brought it.
     at: u64,
-    /// The task it was about and the containers around it, innermost first.
+    /// The node of the task it was about and the nodes of its containers, innermost first.
     path: Vec<NodeId>,
 }
 
 impl Machine {
-    /// Why a command is not an agent's to give. A person may give all.
-    pub(super) fn is_free_to(&self, by: &str, command: &WorkflowCommand) -> Result<(), String> {
+    /// Whether a sender may give a command, and if not, why. A person may give any.
+    pub(super) fn check_permission(
+        &self,
+        by: &str,
+        command: &WorkflowCommand,
+    ) -> Result<(), String> {
         if !is_agent(by) {
             return Ok(());
         }
@@ -33,73 +37,75 @@ impl Machine {
             | WorkflowCommand::Pause
             | WorkflowCommand::RollBack { .. } => Ok(()),
             WorkflowCommand::Continue if self.held => {
-                Err("a person paused the workflow, or rolled it back: a person continues it".into())
+                Err("a person paused or rolled back the workflow: only a person may continue it"
+                    .into())
             }
             WorkflowCommand::Continue => Ok(()),
-            WorkflowCommand::Skip { .. } if self.goes_back_for_a_person() => {
-                Err("a person rolls the workflow back: an agent does not leave out a part".into())
+            WorkflowCommand::Skip { .. } if self.is_rollback_by_person() => {
+                Err("a person asked for this rollback: only a person may skip a part of it".into())
             }
             WorkflowCommand::InjectTasks { .. } | WorkflowCommand::ModifyArgs { .. } => {
-                self.nobody_is_asked()
+                self.check_no_person_is_asked()
             }
             WorkflowCommand::Skip { task } => {
-                self.nobody_is_asked()?;
-                self.nobody_will_be_asked(self.nodes.named(task))
+                self.check_no_person_is_asked()?;
+                self.check_no_person_will_be_asked(self.nodes.named(task))
             }
             WorkflowCommand::Replan { .. } => {
-                self.nobody_is_asked()?;
-                self.nobody_will_be_asked(self.fresh())
+                self.check_no_person_is_asked()?;
+                self.check_no_person_will_be_asked(self.fresh())
             }
             WorkflowCommand::Approve { decision, value: None }
-            | WorkflowCommand::Reject { decision, .. } => self.is_an_agents(decision),
-            // What comes with an answer may go into the state a person is shown.
+            | WorkflowCommand::Reject { decision, .. } => self.check_agent_may_answer(decision),
+            // The value of an answer may go into the state that a person is shown.
             WorkflowCommand::Approve { decision, .. }
             | WorkflowCommand::Modify { decision, .. } => {
-                self.is_an_agents(decision)?;
-                self.nobody_is_asked()
+                self.check_agent_may_answer(decision)?;
+                self.check_no_person_is_asked()
             }
             WorkflowCommand::Resolve { task, .. } => {
-                Err(format!("whether {task} happened is for a person to say, not for an agent"))
+                Err(format!("only a person may say whether {task} took effect"))
             }
         }
     }
 
-    fn is_an_agents(&self, decision: &str) -> Result<(), String> {
+    fn check_agent_may_answer(&self, decision: &str) -> Result<(), String> {
         let open = self.decisions.values().find(|pending| pending.decision.id == decision);
         match open.map(|pending| pending.decision.by) {
-            Some(Decider::Human) => {
-                Err(format!("decision {decision} is a person's: an agent does not answer it"))
-            }
+            Some(Decider::Human) => Err(format!("only a person may answer decision {decision}")),
             Some(Decider::Agent) | None => Ok(()),
         }
     }
 
-    /// What a person is asked about does not change meanwhile.
-    fn nobody_is_asked(&self) -> Result<(), String> {
+    /// Fails while a person is asked: the subject of a decision must not change meanwhile.
+    fn check_no_person_is_asked(&self) -> Result<(), String> {
         let open = self.decisions.values().map(|pending| &pending.decision);
         match open.into_iter().find(|decision| decision.by == Decider::Human) {
             Some(decision) => Err(format!(
-                "a person is asked about {} (decision {}): an agent changes nothing meanwhile",
+                "an agent may change nothing while a person is asked about {} (decision {})",
                 decision.instance, decision.id
             )),
             None => Ok(()),
         }
     }
 
-    /// None of these is a task that a person is asked about.
-    fn nobody_will_be_asked(&self, ids: impl IntoIterator<Item = NodeId>) -> Result<(), String> {
+    /// Fails if a person will be asked about one of these tasks.
+    fn check_no_person_will_be_asked(
+        &self,
+        ids: impl IntoIterator<Item = NodeId>,
+    ) -> Result<(), String> {
         for id in ids {
             let Some((node, def)) = self.node(id) else { continue };
             let settings = self.home(node.scope).map(|home| &home.settings);
             if settings.is_none_or(|settings| asks_a_person(&def, settings)) {
                 let task = &node.name;
-                return Err(format!("a person is asked about {task}: an agent does not drop it"));
+                return Err(format!("only a person may drop {task}: a person decides about it"));
             }
         }
         Ok(())
     }
 
-    /// Remembers an answer, if a person gave it to a question for a person.
+    /// Records an answer, if a person gave it to a person's decision.
     pub(super) fn note_answer(&mut self, number: u64, by: &str) {
         let Some(pending) = self.decisions.get(&number) else { return };
         if is_agent(by) || pending.decision.by != Decider::Human {
@@ -112,34 +118,43 @@ impl Machine {
         self.answers.push(PersonAnswer { at: self.taken, path });
     }
 
-    /// Why a rollback is not an agent's to ask for: it would go around a person's decision, or have
-    /// what a person agreed to once done twice.
-    pub(super) fn is_free_to_go_back(&self, by: &str, to: u64, base: &Self) -> Result<(), String> {
+    /// Whether a sender may roll back. An agent may not if it would bypass a person's decision, or
+    /// have one agreement of a person used twice.
+    pub(super) fn check_rollback_permission(
+        &self,
+        by: &str,
+        to: u64,
+        base: &Self,
+    ) -> Result<(), String> {
         if !is_agent(by) {
             return Ok(());
         }
-        self.nobody_is_asked()?;
+        self.check_no_person_is_asked()?;
         if self.answers.iter().any(|given| given.at > to) {
-            return Err(format!("a person has decided after checkpoint {to}: a person goes back"));
+            return Err(format!(
+                "only a person may roll back to checkpoint {to}: a person has decided since"
+            ));
         }
         let after = self.traces.iter().filter(|trace| trace.at > to);
         if let Some(trace) =
             after.into_iter().find(|t| matches!(t.kind, SideEffectKind::Doubt(None)))
         {
             let task = &trace.instance;
-            return Err(format!("nobody knows whether {task} happened: a person goes back"));
+            return Err(format!(
+                "only a person may roll back: whether {task} took effect is unknown"
+            ));
         }
         match self.answers.iter().find_map(|given| self.used_since(given, base)) {
-            Some(task) => {
-                Err(format!("{task} was begun because a person agreed: a person goes back"))
-            }
+            Some(task) => Err(format!(
+                "only a person may roll back: {task} was begun because a person agreed"
+            )),
             None => Ok(()),
         }
     }
 
     /// A task that follows from an answer, was begun, and had not ended in `base`.
     fn used_since(&self, given: &PersonAnswer, base: &Self) -> Option<&String> {
-        // Of a loop, old rounds are forgotten: then it is about the loop.
+        // Old rounds of a loop are dropped; then the answer counts for the loop itself.
         let mut id = *given.path.iter().find(|id| self.nodes.get(**id).is_some())?;
         let mut itself = true;
         loop {
@@ -152,13 +167,13 @@ impl Machine {
             if used.is_some() {
                 return used;
             }
-            // The next round follows from this one; what follows a workflow depends on it.
+            // The next round follows from this one; tasks after a workflow depend on it.
             itself = matches!(place.kind, ScopeKind::Round(_));
             id = place.node?;
         }
     }
 
-    /// All in a scope that depends on a node, and the node itself if so said.
+    /// All nodes of a scope that depend on a node, with the node itself if `itself` says so.
     fn follow(&self, scope: &TaskScope, from: NodeId, itself: bool) -> BTreeSet<NodeId> {
         let after = self.dependants_in(scope);
         let mut found = BTreeSet::new();
@@ -174,7 +189,7 @@ impl Machine {
         found
     }
 
-    /// Who depends on whom in a scope, ended or not.
+    /// Which nodes depend on which in a scope, ended or not.
     fn dependants_in(&self, scope: &TaskScope) -> BTreeMap<NodeId, Vec<NodeId>> {
         let mut after: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for id in scope.names.values() {
@@ -187,7 +202,7 @@ impl Machine {
     }
 }
 
-/// Whether a person is asked about a task, or about something in it.
+/// Whether a person is asked about a task, or about something inside it.
 fn asks_a_person(task: &Task, settings: &DagSettings) -> bool {
     let decide = &settings.decisions;
     let listed =

@@ -33,19 +33,19 @@ pub(crate) enum Flaw {
 
 /// Where a host may die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Point {
+pub(crate) enum CrashPoint {
     BeforeCommit,
     AfterCommit,
 }
 
 /// Told at each point; whoever stops there never comes back.
-pub(crate) type Dies = Arc<dyn Fn(Point) -> bool + Send + Sync>;
+pub(crate) type CrashRule = Arc<dyn Fn(CrashPoint) -> bool + Send + Sync>;
 
 #[derive(Clone)]
-pub(crate) struct Tampered {
+pub(crate) struct FlawedStore {
     store: SqliteWorkflowStore,
     flaw: Option<Flaw>,
-    dies: Option<Dies>,
+    dies: Option<CrashRule>,
     /// Commits until the disk is full.
     room: Option<Arc<AtomicI64>>,
     pause: Option<Arc<Pause>>,
@@ -81,18 +81,18 @@ impl Pause {
     }
 }
 
-impl fmt::Debug for Tampered {
+impl fmt::Debug for FlawedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tampered").field("flaw", &self.flaw).finish_non_exhaustive()
+        f.debug_struct("FlawedStore").field("flaw", &self.flaw).finish_non_exhaustive()
     }
 }
 
-impl Tampered {
+impl FlawedStore {
     pub(crate) fn flawed(store: SqliteWorkflowStore, flaw: Flaw) -> Self {
         Self { store, flaw: Some(flaw), dies: None, room: None, pause: None }
     }
 
-    pub(crate) fn mortal(store: SqliteWorkflowStore, dies: Dies) -> Self {
+    pub(crate) fn mortal(store: SqliteWorkflowStore, dies: CrashRule) -> Self {
         Self { store, flaw: None, dies: Some(dies), room: None, pause: None }
     }
 
@@ -107,7 +107,7 @@ impl Tampered {
         Self { store, flaw: None, dies: None, room: None, pause: Some(pause) }
     }
 
-    async fn pass(&self, point: Point) {
+    async fn pass(&self, point: CrashPoint) {
         if self.dies.as_ref().is_some_and(|dies| dies(point)) {
             std::future::pending::<()>().await;
         }
@@ -118,7 +118,7 @@ impl Tampered {
     }
 }
 
-impl WorkflowStore for Tampered {
+impl WorkflowStore for FlawedStore {
     async fn create(&self, flow: NewFlow) -> Result<(), WorkflowStoreError> {
         self.store.create(flow).await
     }
@@ -137,7 +137,7 @@ impl WorkflowStore for Tampered {
     }
 
     async fn commit(&self, lease: &Lease, mut batch: Batch) -> Result<u64, WorkflowStoreError> {
-        self.pass(Point::BeforeCommit).await;
+        self.pass(CrashPoint::BeforeCommit).await;
         if let Some(pause) = &self.pause {
             pause.pass().await;
         }
@@ -158,7 +158,7 @@ impl WorkflowStore for Tampered {
             batch.inputs.iter_mut().for_each(|input| input.body.truncate(1 << 20));
         }
         let committed = self.store.commit(&lease, batch).await;
-        self.pass(Point::AfterCommit).await;
+        self.pass(CrashPoint::AfterCommit).await;
         committed
     }
 

@@ -55,8 +55,8 @@ fn goto_forward_leaves_out_what_lies_between() {
     c <- a
     ");
     insta::assert_snapshot!(warnings(&read), @r"
-    flow.yaml:1:37: `b`: no way leads to this node; it is left out
-    flow.yaml:1:90: `d`: no way leads to this node; it is left out
+    flow.yaml:1:37: `b`: no route leads to this node; it is left out of the workflow
+    flow.yaml:1:90: `d`: no route leads to this node; it is left out of the workflow
     ");
 }
 

@@ -1,4 +1,4 @@
-//! Events, timers and checkpoints: what the machine says to the outside.
+//! Events, timers and checkpoints: the machine's side of the outside world.
 
 use super::Machine;
 use super::parts::{Timer, TimerPurpose};
@@ -6,8 +6,8 @@ use crate::effect::{Effect, WorkflowStatus};
 use crate::event::{WorkflowEvent, WorkflowEventKind};
 
 impl Machine {
-    /// Tells something, with the next number.
-    pub(super) fn tell(&mut self, happened: WorkflowEventKind) {
+    /// Emits an event with the next number.
+    pub(super) fn emit(&mut self, happened: WorkflowEventKind) {
         self.told += 1;
         let event =
             WorkflowEvent { seq: self.told, at_ms: self.now_ms, branch: self.branch, happened };
@@ -27,7 +27,7 @@ impl Machine {
         timer
     }
 
-    /// Forgets a timer, if it is still set.
+    /// Withdraws a timer, if it is still set.
     pub(super) fn forget(&mut self, timer: Option<u64>) {
         let Some(timer) = timer else { return };
         if self.timers.remove(&timer).is_some() {
@@ -35,25 +35,25 @@ impl Machine {
         }
     }
 
-    /// A timer went off.
+    /// Handles a timer that went off.
     pub(super) fn fired(&mut self, timer: u64) {
         let Some(Timer { what, .. }) = self.timers.remove(&timer) else { return };
         match what {
             TimerPurpose::Timeout(node) => self.timed_out(node),
             TimerPurpose::Retry(node) => self.enqueue(node),
             TimerPurpose::Wake(node) => self.woke(node),
-            TimerPurpose::Decision(decision) => self.undecided(decision),
+            TimerPurpose::Decision(decision) => self.decision_timed_out(decision),
             TimerPurpose::Whole => self.took_too_long(),
         }
     }
 
-    /// Says that the state after this input is one to come back to, if a task ended in it.
-    pub(super) fn keep(&mut self) {
+    /// Marks the state after this input as a checkpoint, if a task ended in it.
+    pub(super) fn mark_checkpoint(&mut self) {
         let worth = std::mem::take(&mut self.worth_keeping);
         if !worth || self.status == WorkflowStatus::RollingBack {
             return;
         }
         self.out.push(Effect::Checkpoint { at: self.taken });
-        self.tell(WorkflowEventKind::CheckpointSaved { checkpoint: self.taken });
+        self.emit(WorkflowEventKind::CheckpointSaved { checkpoint: self.taken });
     }
 }
