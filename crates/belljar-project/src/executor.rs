@@ -40,6 +40,19 @@ pub(crate) use one_call::{OneCall, OneCallEnd};
 pub use ownership::run_status;
 
 /// Runs code with tools. Cheap to clone; all clones share sandbox, servers and store.
+///
+/// ```no_run
+/// # async fn example(sandbox: belljar_project::Sandbox) {
+/// use belljar_project::{Execution, Executor, Language, RunRequest};
+///
+/// // Without a bridge and a store: no tools, nothing is kept.
+/// let executor = Executor::new(sandbox, None, None);
+/// let request = RunRequest::new(Language::Python, "1 + 1");
+/// let result = executor.execute(Execution::new(request, "example"), std::future::pending()).await;
+/// assert!(result.success);
+/// executor.shutdown().await;
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Executor {
     sandbox: Sandbox,

@@ -28,6 +28,18 @@ use crate::{
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// A directory, and the configuration of what runs in it.
+///
+/// ```no_run
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use belljar_project::{Project, config::{ConfigLocations, ProjectSettings}};
+///
+/// let locations =
+///     ConfigLocations { current: Some("/srv/project".into()), ..ConfigLocations::default() };
+/// let settings = ProjectSettings::load(None, &locations)?;
+/// let project = Project::find(&locations, &settings, std::env::vars().collect())?;
+/// println!("{} servers", project.tools().servers.len());
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Project {
     root: PathBuf,

@@ -17,6 +17,21 @@ use belljar_contract::{Language, Limits, RunRequest, RunResult};
 use belljar_runtime::{Host, RunOptions};
 
 /// Runs guest code in sealed cells. Cheap to clone; all clones share one pool.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use belljar_project::{RunResultExt as _, Sandbox};
+///
+/// let sandbox = Sandbox::new().await?;
+/// let squares: Vec<u32> = sandbox.run("return [1, 2, 3].map((n) => n * n)").await.value()?;
+/// assert_eq!(squares, [1, 4, 9]);
+///
+/// // A failure is a result like any other.
+/// let result = sandbox.run("while (true) {}").await;
+/// assert!(!result.success);
+/// sandbox.shutdown().await;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     host: Host,

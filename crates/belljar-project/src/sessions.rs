@@ -31,6 +31,21 @@ const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 const MAX_REMEMBERED: usize = 1024;
 
 /// The sessions of a host. Cheap to clone; all clones share them.
+///
+/// ```no_run
+/// # async fn example(sandbox: belljar_project::Sandbox) -> Result<(), belljar_project::RunError> {
+/// use belljar_project::{
+///     Language, SessionLifetimes, SessionOwner, SessionRegistry, SessionRequest,
+/// };
+///
+/// let sessions = SessionRegistry::new(sandbox, None).await;
+/// let owner = SessionOwner { caller: "example".to_owned(), tools: None };
+/// let request = SessionRequest::new(Language::Python);
+/// let kept = sessions.open(request, SessionLifetimes::default(), owner).await?;
+/// kept.session.run("x = 1").await;
+/// sessions.shutdown().await;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct SessionRegistry {
     inner: Arc<RegistryInner>,

@@ -52,6 +52,20 @@ pub enum BuildError {
 }
 
 /// Configures a [`Sandbox`] before it starts.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), belljar_project::BuildError> {
+/// use belljar_project::{Language, Sandbox};
+///
+/// let sandbox = Sandbox::builder()
+///     .pool(8)
+///     .ready([Language::Python])
+///     .protect(["/var/lib/my-program"])
+///     .build()
+///     .await?;
+/// # sandbox.shutdown().await;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct SandboxBuilder {
     program: Option<PathBuf>,

@@ -13,6 +13,21 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::Sandbox;
 
 /// Configures one run of guest code.
+///
+/// ```no_run
+/// # async fn example(sandbox: belljar_project::Sandbox) {
+/// use std::time::Duration;
+///
+/// let result = sandbox
+///     .python("sum(context['numbers'])")
+///     .context(&serde_json::json!({ "numbers": [1, 2, 3] }))
+///     .timeout(Duration::from_secs(2))
+///     .memory(128 << 20)
+///     .run()
+///     .await;
+/// assert_eq!(result.result.get(), "6");
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "nothing runs until `run` is called"]
 pub struct RunBuilder<'a> {

@@ -11,6 +11,16 @@ use tokio::io::AsyncRead;
 use super::Sandbox;
 
 /// Configures a session before it opens.
+///
+/// ```no_run
+/// # async fn example(sandbox: belljar_project::Sandbox) -> Result<(), belljar_project::RunError> {
+/// use belljar_project::Language;
+///
+/// let builder = sandbox.session(Language::Bash).memory(256 << 20).workspace("/srv/data");
+/// let session = builder.open().await?;
+/// session.run("wc -l /work/*.csv").await;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "there is no session until `open` is called"]
 pub struct SessionBuilder<'a> {

@@ -16,6 +16,16 @@ pub enum ValueError {
 }
 
 /// Convenient access to a [`RunResult`].
+///
+/// ```no_run
+/// # async fn example(sandbox: belljar_project::Sandbox) {
+/// use belljar_project::{ErrorKind, RunResultExt as _, ValueError};
+///
+/// let result = sandbox.run("return (await fetch('https://example.org')).status").await;
+/// assert_eq!(result.error_kind(), Some(ErrorKind::PermissionError));
+/// assert!(matches!(result.value::<u16>(), Err(ValueError::Failed(_))));
+/// # }
+/// ```
 pub trait RunResultExt {
     /// Deserializes the value of a successful run.
     fn value<T: DeserializeOwned>(&self) -> Result<T, ValueError>;
