@@ -56,7 +56,7 @@ impl Index {
         written
     }
 
-    /// Reads an index.
+    /// Reads an index that [`save`](Self::save) wrote.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         if fs::metadata(path)?.len() > MOST_BYTES {
             return Err(LoadError::Damaged);

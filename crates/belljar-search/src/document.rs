@@ -12,9 +12,9 @@ pub struct Document<'a> {
     pub name: &'a str,
     /// What people call it.
     pub title: &'a str,
-    /// What it does.
+    /// Its server's own words about what it does.
     pub description: &'a str,
-    /// What it takes.
+    /// Its arguments, in the order of its schema.
     pub parameters: Vec<Parameter<'a>>,
 }
 

@@ -15,7 +15,7 @@ use crate::{
 /// Terms without a tool that are put up with.
 const MOST_UNUSED: usize = 10_000;
 
-/// Names a tool.
+/// Names one tool in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// Whose tool it is.
@@ -36,7 +36,7 @@ pub struct Index {
     servers: HashMap<String, u32>,
     by_key: BTreeMap<Key, u32>,
     pub(crate) lexicon: Lexicon,
-    /// By term.
+    /// By number of the term.
     postings: Vec<Vec<Posting>>,
     free: Vec<u32>,
 }

@@ -26,7 +26,7 @@ const CANDIDATES: usize = 256;
 /// What shares no word with the intent has to be at least this near in meaning.
 const NEAR: f32 = 0.2;
 
-/// What is asked.
+/// One search: the intent and what narrows it.
 #[derive(Clone, Copy)]
 pub struct Query<'a> {
     /// What the tool is to be for.
@@ -39,14 +39,14 @@ pub struct Query<'a> {
     pub may_find: Option<&'a dyn Fn(&Key) -> bool>,
     /// What was used together before.
     pub together: Option<&'a Together>,
-    /// Which scores count.
+    /// Which scores are used; all, unless something is being measured.
     pub scores: Use,
 }
 
-/// Which scores count.
+/// Which scores a search uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Use {
-    /// Both.
+    /// Words and meaning, in equal parts.
     #[default]
     All,
     /// Only words; for measuring.
@@ -55,10 +55,10 @@ pub enum Use {
     Meaning,
 }
 
-/// A tool found.
+/// One result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found<'a> {
-    /// Which.
+    /// The tool that was found.
     pub key: &'a Key,
     /// Higher is better; only to be compared within one search.
     pub score: f32,
@@ -71,7 +71,7 @@ pub struct Found<'a> {
 /// What a score is made of, each from 0 to 1: 1 is the best there was.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Parts {
-    /// The words shared.
+    /// How many of the intent's words it has, weighted by how rare they are.
     pub words: f32,
     /// The nearness of meaning.
     pub meaning: f32,

@@ -66,7 +66,7 @@ struct Remembered {
     pieces: Box<[Piece]>,
 }
 
-/// Reads many documents.
+/// Reads documents one after the other, and remembers what their words are made of.
 #[derive(Debug)]
 pub(crate) struct Reader {
     table: &'static Table,
@@ -91,7 +91,7 @@ impl Reader {
         }
     }
 
-    /// Reads a document.
+    /// The terms and the meaning of one document.
     pub(crate) fn read(&mut self, document: &Document<'_>, lexicon: &mut Lexicon) -> Read {
         let mut weights: Vec<(Term, f32)> = Vec::with_capacity(64);
         let mut sum = [0.0; DIMENSIONS];

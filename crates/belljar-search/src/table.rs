@@ -24,7 +24,7 @@ pub struct Table {
     further: HashMap<&'static str, u32>,
     /// By what the numbers of a row are multiplied; how much the piece says is in there.
     scales: Vec<f32>,
-    /// Signed numbers.
+    /// One row for each piece; the bytes are signed numbers.
     rows: &'static [[u8; DIMENSIONS]],
     longest: usize,
 }

@@ -41,10 +41,10 @@ const RUN_IS_OVER: &str = "EXISTS (SELECT 1 FROM runs WHERE runs.id = approvals.
         OR (runs.status = 'aborted' AND NOT EXISTS (SELECT 1 FROM flow_intents
             WHERE closed_seq IS NULL AND instr(runs.id, substr(key, 1, 32)) = 5))))";
 
-/// A question.
+/// A question that a call puts to a person, as it is first written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApproval {
-    /// Its id.
+    /// By which the person who decides refers to it.
     pub id: String,
     /// The run that waits for the answer.
     pub run_id: String,
@@ -52,7 +52,7 @@ pub struct NewApproval {
     pub call: u32,
     /// What is asked, such as `ask`, `in_doubt` or `in_doubt_2`. A call has one of each kind.
     pub kind: String,
-    /// The tool.
+    /// The qualified name of the tool, `server__tool`.
     pub tool: String,
     /// The call's arguments, as JSON.
     pub arguments: String,
@@ -78,11 +78,11 @@ impl NewApproval {
 /// A question and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// The question.
+    /// What was asked; it never changes after that.
     pub asked: NewApproval,
     /// What became of it.
     pub state: ApprovalState,
-    /// Who decided.
+    /// The person or client whose decision counted; `None` while pending and when it expired.
     pub decided_by: Option<String>,
     /// When it was decided, or found to be expired.
     pub decided_ms: Option<i64>,
@@ -93,11 +93,11 @@ pub struct Approval {
 /// What became of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// Nothing yet.
+    /// No decision has been made, and the time is not over.
     Pending,
-    /// Somebody said yes.
+    /// A person said yes.
     Approved,
-    /// Somebody said no.
+    /// A person said no.
     Denied,
     /// Nobody answered in time.
     Expired,
@@ -161,7 +161,7 @@ impl Verdict {
 pub enum Approvals {
     /// Those that can still be decided.
     Pending,
-    /// All there are.
+    /// Every approval, whatever became of it.
     All,
 }
 
@@ -229,7 +229,7 @@ impl Store {
         .await
     }
 
-    /// An approval.
+    /// The approval with exactly this id, as it stands at `now_ms`.
     pub async fn approval(&self, id: &str, now_ms: i64) -> Result<Option<Approval>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| find(connection, "id = ?1", [&id], now_ms)).await
@@ -265,7 +265,7 @@ impl Store {
         .await
     }
 
-    /// Approvals, oldest first.
+    /// Lists approvals, oldest first.
     pub async fn approvals(
         &self,
         which: Approvals,

@@ -11,15 +11,15 @@ use crate::{Store, StoreError};
 /// What is kept of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditRow {
-    /// The run.
+    /// The run that made the call.
     pub run_id: String,
     /// The call's number in the run.
     pub call: u32,
-    /// The tool.
+    /// The qualified name of the tool, or the name the code wrote if no tool has it.
     pub tool: String,
-    /// What policy said.
+    /// What policy, or the person it asked, decided.
     pub decision: String,
-    /// Why.
+    /// Which rule or default led to that decision.
     pub reason: String,
     /// Who asked for the run.
     pub caller: String,
@@ -29,7 +29,7 @@ pub struct AuditRow {
     pub started_ms: i64,
     /// How long it took.
     pub duration_ms: f64,
-    /// How it went.
+    /// `ok`, an error code, or [`SENT`] while the outcome is unknown.
     pub outcome: String,
 }
 
@@ -48,9 +48,9 @@ pub struct AuditId {
 /// Which rows are meant; what is `None` does not matter.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// Of this run.
+    /// Only calls of this run.
     pub run_id: Option<String>,
-    /// Of this tool.
+    /// Only calls of this tool.
     pub tool: Option<String>,
 }
 

@@ -19,11 +19,11 @@ const ID_BYTES: usize = 16;
 /// What is known of a blob without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobInfo {
-    /// Its id.
+    /// Made from its content: the same bytes have the same id.
     pub id: String,
     /// What it was said to be when it was last put.
     pub media_type: String,
-    /// Its size.
+    /// The size of its content.
     pub bytes: u64,
     /// When it was first put.
     pub created_ms: i64,

@@ -31,7 +31,7 @@ pub enum StoreError {
          use the newer belljar"
     )]
     Newer {
-        /// The file.
+        /// The file that was to be opened.
         path: PathBuf,
         /// The version in the file.
         found: i64,
@@ -44,7 +44,7 @@ pub enum StoreError {
          place (docs/operating.md)"
     )]
     Foreign {
-        /// The file.
+        /// The file that was refused.
         path: PathBuf,
         /// What is odd about it.
         reason: &'static str,
@@ -52,14 +52,14 @@ pub enum StoreError {
     /// The file or its disk is in no state to be used. The message says what to do.
     #[error("{}", trouble.told(path))]
     Unusable {
-        /// The file.
+        /// The file that cannot be used.
         path: PathBuf,
         /// What is the matter.
         trouble: Trouble,
-        /// What SQLite said.
+        /// The error of SQLite that showed it.
         source: Arc<rusqlite::Error>,
     },
-    /// SQLite refused.
+    /// SQLite refused an operation; the transaction around it may still be good.
     #[error("the database refused the operation")]
     Sqlite(#[from] rusqlite::Error),
     /// The transaction the operation was part of could not be committed.
@@ -95,7 +95,7 @@ pub enum StoreError {
     /// What is on disk is not what was put there.
     #[error("{what} is damaged: {reason}")]
     Damaged {
-        /// Which value.
+        /// The value, named for a person: a blob's id, a workflow, a journal.
         what: String,
         /// What is wrong with it.
         reason: &'static str,

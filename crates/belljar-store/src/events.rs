@@ -6,16 +6,16 @@ use rusqlite::{Connection, Row};
 
 use crate::{Store, StoreError};
 
-/// Something that happened.
+/// Something that happened to a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// Its number; later ones have higher ones.
     pub seq: i64,
     /// The run it is about.
     pub run_id: String,
-    /// What happened.
+    /// The kind of event, as the caller names it.
     pub name: String,
-    /// When.
+    /// When it happened, in milliseconds since 1970.
     pub at_ms: i64,
     /// The details, as JSON.
     pub data_json: String,

@@ -37,9 +37,9 @@ pub enum FlowError {
     /// Somebody has it at the moment.
     #[error("workflow {flow_id} belongs to {owner} until {until_ms}")]
     Held {
-        /// The workflow.
+        /// The workflow that was asked for.
         flow_id: String,
-        /// Who has it.
+        /// The process that holds the lease.
         owner: String,
         /// Until when, unless they renew it.
         until_ms: i64,
@@ -47,9 +47,9 @@ pub enum FlowError {
     /// A number was left out.
     #[error("workflow {flow_id}: {what} {given} cannot follow {last}")]
     OutOfOrder {
-        /// The workflow.
+        /// The workflow that was written to.
         flow_id: String,
-        /// Of what.
+        /// The kind of row: `input` or `event`.
         what: &'static str,
         /// The last number there is.
         last: u64,
@@ -59,9 +59,9 @@ pub enum FlowError {
     /// Something else was written under this number or id.
     #[error("workflow {flow_id} has another {what} {which}")]
     Differs {
-        /// The workflow.
+        /// The workflow that was written to.
         flow_id: String,
-        /// What it is.
+        /// The kind of row: `input`, `event` or `command`.
         what: &'static str,
         /// Its number or id.
         which: String,
@@ -69,7 +69,7 @@ pub enum FlowError {
     /// It has no such checkpoint, or not any more.
     #[error("workflow {flow_id} has no checkpoint {checkpoint}")]
     NoCheckpoint {
-        /// The workflow.
+        /// The workflow that was asked for.
         flow_id: String,
         /// The number that was asked for.
         checkpoint: u64,
@@ -79,7 +79,7 @@ pub enum FlowError {
 /// A workflow that is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewFlow {
-    /// Its id.
+    /// Its id, chosen by the caller; a second workflow with it is refused.
     pub id: String,
     /// What a person calls it.
     pub name: String,
@@ -94,7 +94,7 @@ pub struct NewFlow {
 /// The right to write about a workflow, until somebody else claims it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowLease {
-    /// The workflow.
+    /// The workflow that was claimed.
     pub flow_id: String,
     /// Its fence when it was claimed.
     pub fence: i64,
@@ -103,15 +103,15 @@ pub struct FlowLease {
 /// Who wants a workflow, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRequest {
-    /// Who.
+    /// The process that claims the workflow.
     pub owner: String,
     /// The time it is.
     pub now_ms: i64,
-    /// Until when.
+    /// When the lease lapses unless it is renewed.
     pub until_ms: i64,
     /// Also while somebody else has it.
     pub take_over: bool,
-    /// Why.
+    /// Whether a person asked for it: claims that nobody asked for are counted.
     pub why: Why,
 }
 
@@ -128,7 +128,7 @@ pub enum Why {
 /// How a workflow is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GiveBack {
-    /// It is nobody's.
+    /// It has no owner: any process may claim it.
     Free,
     /// Nothing is to be done, and who had it looks after it when something is: it stays its owner,
     /// without a claim.
@@ -140,13 +140,13 @@ pub enum GiveBack {
 /// A workflow without what it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowRow {
-    /// Its id.
+    /// Its id, unique in the store.
     pub id: String,
     /// What a person calls it.
     pub name: String,
     /// Who asked for it.
     pub caller: String,
-    /// Where it is.
+    /// Its status, as its driver last committed it; `created` until then.
     pub status: String,
     /// When somebody has to look after it again, if nobody does.
     pub due_ms: i64,
@@ -162,7 +162,7 @@ pub struct FlowRow {
     pub created_ms: i64,
     /// When something was last committed.
     pub updated_ms: i64,
-    /// When it ended.
+    /// When it ended; `None` while it has not.
     pub finished_ms: Option<i64>,
     /// How often in a row it was taken up by hosts nobody asked, and got no further.
     pub vain: u32,
@@ -171,11 +171,11 @@ pub struct FlowRow {
 /// Which workflows are meant; what is `None` does not matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlowFilter {
-    /// In this status.
+    /// Only those in this status.
     pub status: Option<String>,
-    /// With this name.
+    /// Only those with this name.
     pub name: Option<String>,
-    /// Of this caller.
+    /// Only those of this caller.
     pub caller: Option<String>,
     /// Forked or copied from this one.
     pub parent: Option<String>,
@@ -191,7 +191,7 @@ pub struct LeftAlone {
 }
 
 impl Default for LeftAlone {
-    /// None.
+    /// Excludes no workflow at all.
     fn default() -> Self {
         Self { stopped: None, vain: u32::MAX }
     }
@@ -275,7 +275,7 @@ impl Store {
         .await
     }
 
-    /// A workflow.
+    /// The workflow with this id.
     pub async fn flow(&self, id: &str) -> Result<Option<FlowRow>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| find(connection, &id)).await

@@ -13,9 +13,9 @@ pub enum RecordKind {
     Audit,
     /// Questions to a person, and the answers.
     Approvals,
-    /// Large values.
+    /// Large values, by their content.
     Blobs,
-    /// Sessions that were.
+    /// Records of sessions, live and ended.
     Sessions,
     /// Workflows and all that is kept of them.
     Workflows,
@@ -49,7 +49,7 @@ pub(crate) const TABLES: [(&str, RecordKind); 19] = [
 ];
 
 impl RecordKind {
-    /// All of them.
+    /// Every kind, in the order in which sizes are listed.
     pub const ALL: [Self; 10] = [
         Self::Runs,
         Self::Journals,

@@ -41,11 +41,11 @@ pub(crate) struct OpenedStore {
 /// What was at the path when a store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing.
+    /// No file: the store was made.
     Nothing,
     /// A file without a byte in it: a new one, or what is left of one that was lost.
     EmptyFile,
-    /// A store.
+    /// A store of an earlier run of the program.
     Store,
 }
 

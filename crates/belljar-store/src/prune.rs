@@ -27,7 +27,7 @@ pub struct Removed {
     pub bytes: u64,
 }
 
-/// Which records go.
+/// One batch of records to remove.
 #[derive(Debug, Clone)]
 pub struct Prune {
     /// Of this kind. Workflows are forgotten one by one instead
@@ -253,11 +253,11 @@ fn remove(
 /// How much of a run goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// What it did.
+    /// Its journal, and nothing else.
     Journal,
     /// That, and the run; approvals and events have an age of their own.
     Run,
-    /// Those, too.
+    /// The run, its journal, its approvals and its events.
     Everything,
 }
 

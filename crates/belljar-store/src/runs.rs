@@ -16,13 +16,13 @@ const BEGUN: &str = "running";
 /// A run that begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
-    /// Its id.
+    /// Its id, chosen by the caller; a second run with it is refused.
     pub id: String,
     /// Who asked for it.
     pub caller: String,
     /// The language of its code.
     pub language: String,
-    /// Its code.
+    /// The guest code, unchanged.
     pub code: String,
     /// The rest of the request.
     pub request_json: String,
@@ -32,14 +32,14 @@ pub struct NewRun {
     pub seed: String,
     /// Which process runs it.
     pub owner: String,
-    /// When it began.
+    /// When it began, in milliseconds since 1970.
     pub started_ms: i64,
 }
 
 /// The right to write about a run, until somebody else claims it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The run.
+    /// The run that was claimed.
     pub run_id: String,
     /// The run's fence when it was claimed.
     pub fence: i64,
@@ -48,7 +48,7 @@ pub struct Lease {
 /// A run without its large values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Its id.
+    /// Its id, unique in the store.
     pub id: String,
     /// Who asked for it.
     pub caller: String,
@@ -66,7 +66,7 @@ pub struct RunSummary {
     pub fence: i64,
     /// When it was claimed last.
     pub claimed_ms: i64,
-    /// When it began.
+    /// When it began, in milliseconds since 1970.
     pub started_ms: i64,
     /// When its status was set last.
     pub updated_ms: i64,
@@ -88,7 +88,7 @@ pub enum ClaimReason {
 /// A run that has neither ended nor been given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnfinishedRun {
-    /// The run.
+    /// The run without its large values.
     pub summary: RunSummary,
     /// Whether a person has yet to decide something for it.
     pub waits: bool,
@@ -97,9 +97,9 @@ pub struct UnfinishedRun {
 /// All that is kept of a run, its journal aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {
-    /// What is small.
+    /// The run without its large values.
     pub summary: RunSummary,
-    /// Its code.
+    /// The guest code, unchanged.
     pub code: String,
     /// The rest of the request.
     pub request_json: String,
@@ -192,7 +192,7 @@ impl Store {
         .await
     }
 
-    /// A run.
+    /// The run with this id, with its code, request and result.
     pub async fn run(&self, id: &str) -> Result<Option<RunRecord>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| {

@@ -10,7 +10,7 @@ use crate::{Store, StoreError};
 /// A session that begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id.
+    /// Its id, unique in the store.
     pub id: String,
     /// Who asked for it.
     pub caller: String,
@@ -27,7 +27,7 @@ pub struct NewSession {
 /// A session, as far as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// How it began.
+    /// What was known of it when it began.
     pub began: NewSession,
     /// When something was last asked of it, as far as that was written down.
     pub last_used_ms: i64,
@@ -42,7 +42,7 @@ pub struct SessionEnd {
     pub code: String,
     /// The reason, for people.
     pub reason: String,
-    /// When.
+    /// When it ended, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
@@ -92,7 +92,7 @@ impl Store {
         .await
     }
 
-    /// A session.
+    /// The record of the session with this id.
     pub async fn session(&self, id: &str) -> Result<Option<SessionRecord>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| {

@@ -140,7 +140,7 @@ impl Store {
         self.shared.found
     }
 
-    /// The file.
+    /// Where the database file is.
     pub fn path(&self) -> &Path {
         self.shared.place.path()
     }
@@ -229,7 +229,6 @@ impl Store {
 }
 
 impl Shared {
-    /// Without a writer.
     fn new(place: Arc<Place>, readers: Readers, options: Options) -> Self {
         Self {
             place,

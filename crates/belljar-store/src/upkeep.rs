@@ -29,9 +29,9 @@ const CHECKPOINT_TIMEOUT: Duration = Duration::from_millis(250);
 pub struct StoreSizes {
     /// Bytes of pages by what is in them; every kind is there.
     pub kinds: BTreeMap<RecordKind, u64>,
-    /// The file.
+    /// Bytes of the database file.
     pub file: u64,
-    /// Its write-ahead log.
+    /// Bytes of its write-ahead log.
     pub log: u64,
     /// Pages of the file that nothing is in.
     pub free: u64,

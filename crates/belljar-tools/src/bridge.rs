@@ -49,7 +49,7 @@ pub struct BridgeConfig {
     pub approval_timeout: Duration,
     /// When audit rows are on disk.
     pub audit: AuditTiming,
-    /// Milliseconds since 1970.
+    /// The clock, in milliseconds since 1970.
     pub now_ms: fn() -> i64,
 }
 
@@ -83,7 +83,7 @@ struct Snapshots {
 /// What the bridge has to know about a run.
 #[derive(Debug)]
 pub struct RunContext {
-    /// Its name.
+    /// The id of the run, under which approvals and audit rows are kept.
     pub run_id: String,
     /// Who asked for it.
     pub caller: String,
@@ -114,13 +114,13 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
 /// What a tool can do, as far as anyone says who is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// It changes nothing.
+    /// The operator, or a server the operator trusts, says that it changes nothing.
     ReadOnly,
     /// It may change something.
     Unknown,
 }
 
-/// Hears nothing.
+/// Ignores everything that happens.
 #[derive(Debug)]
 pub struct NoObserver;
 
@@ -295,7 +295,7 @@ impl Bridge {
         self.perform(run, &call, &call::OpenGate::new(self, |_| ())).await
     }
 
-    /// Ends all servers.
+    /// Ends all upstream servers and waits for them, for a few seconds at most.
     pub async fn shutdown(&self) {
         self.config.upstreams.shutdown().await;
     }

@@ -22,7 +22,7 @@ pub fn crash_point(name: &str) {
     }
 }
 
-/// Nothing.
+/// Release builds have no crash points.
 #[cfg(not(debug_assertions))]
 #[inline]
 pub fn crash_point(_name: &str) {}

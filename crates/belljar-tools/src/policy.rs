@@ -23,13 +23,13 @@ use crate::{names::Catalogue, tool::Tool};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// Called without asking.
+    /// Calls that are made without asking.
     #[serde(default)]
     pub allow: Vec<Rule>,
     /// A person decides each call.
     #[serde(default)]
     pub ask: Vec<Rule>,
-    /// Never called.
+    /// Calls that are never made; these rules come first.
     #[serde(default)]
     pub deny: Vec<Rule>,
 }
@@ -38,7 +38,7 @@ pub struct Policy {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overrides {
-    /// They change nothing.
+    /// Tools that change nothing.
     #[serde(default)]
     pub read_only: Vec<Glob>,
     /// Calling them twice is the same as calling them once.
@@ -71,11 +71,11 @@ pub enum Trust {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is made.
+    /// The call is made.
     Allow,
-    /// A person decides.
+    /// A person decides about this call.
     Ask,
-    /// It is refused.
+    /// The call is refused.
     Deny,
 }
 

@@ -34,21 +34,21 @@ pub struct Answer<'a> {
 pub enum Block<'a> {
     /// Text, which may be JSON.
     Text {
-        /// The text.
+        /// The text as the server sent it.
         text: &'a str,
     },
-    /// A picture.
+    /// A picture, as encoded bytes.
     #[serde(rename_all = "camelCase")]
     Image {
-        /// In base64.
+        /// Its bytes in base64.
         data: &'a str,
         /// What kind of picture.
         mime_type: &'a str,
     },
-    /// A sound.
+    /// A sound, as encoded bytes.
     #[serde(rename_all = "camelCase")]
     Audio {
-        /// In base64.
+        /// Its bytes in base64.
         data: &'a str,
         /// What kind of sound.
         mime_type: &'a str,
@@ -56,7 +56,7 @@ pub enum Block<'a> {
     /// A resource, with its content.
     #[serde(rename_all = "camelCase")]
     Resource {
-        /// Its address.
+        /// The URI of the resource.
         uri: &'a str,
         /// What kind of content.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,11 +71,11 @@ pub enum Block<'a> {
     /// Where a resource is.
     #[serde(rename_all = "camelCase")]
     ResourceLink {
-        /// Its address.
+        /// The URI of the resource.
         uri: &'a str,
         /// What it is called.
         name: &'a str,
-        /// What it is.
+        /// The server's own words about it.
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<&'a str>,
         /// What kind of content it has.

@@ -42,11 +42,11 @@ pub(crate) struct Tuple {
     pub(crate) items: Vec<Type>,
     /// How many of the items are always there.
     pub(crate) required: usize,
-    /// What may follow.
+    /// The type of items after these; `None` if there may be none.
     pub(crate) rest: Option<Box<Type>>,
 }
 
-/// An object.
+/// An object with named fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object {
     /// Required ones first, each group in the order of the schema.
@@ -57,7 +57,7 @@ pub(crate) struct Object {
 /// What an object may have besides its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Rest {
-    /// Nothing.
+    /// It has no further fields.
     Closed,
     /// The schema does not say: more would be valid, but is hardly meant.
     Unsaid,
@@ -74,7 +74,7 @@ pub(crate) struct Field {
     pub(crate) note: Note,
 }
 
-/// A schema, read.
+/// A JSON Schema, read into types.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Schema {
     pub(crate) root: Type,
@@ -91,7 +91,7 @@ pub(crate) struct Definition {
 }
 
 impl Schema {
-    /// Reads a schema.
+    /// Reads a schema; what cannot be understood becomes [`Type::Unknown`].
     pub(crate) fn read(schema: &Value) -> Self {
         named::tidy(simplify::simplify(lower::lower(schema)))
     }

@@ -23,10 +23,10 @@ const LEARN_EVERY_MS: i64 = 60_000;
 /// How a call ends in the audit that went well.
 const WENT_WELL: &str = "ok";
 
-/// A tool found.
+/// One result of a search, with the reasons for its rank.
 #[derive(Debug, Clone)]
 pub struct Hit {
-    /// What was found.
+    /// The tool that was found.
     pub tool: Tool,
     /// Higher is better; only to be compared within one search.
     pub score: f64,

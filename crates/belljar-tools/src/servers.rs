@@ -104,18 +104,18 @@ pub enum TransportSpec {
     Stdio {
         /// A path, or a name to look for on the `PATH`.
         command: String,
-        /// Its arguments.
+        /// Its command-line arguments, variables filled in.
         arguments: Vec<String>,
         /// What is configured for it, secrets included.
         environment: BTreeMap<String, String>,
         /// What it has of the host's environment.
         inherited: BTreeMap<String, String>,
-        /// Where it starts.
+        /// The directory it is started in.
         directory: PathBuf,
     },
     /// A server that speaks streamable HTTP.
     Http {
-        /// Its endpoint.
+        /// Its endpoint, variables filled in.
         url: String,
         /// Sent with each request, secrets included.
         headers: BTreeMap<String, String>,

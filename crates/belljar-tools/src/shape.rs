@@ -65,7 +65,7 @@ pub struct Shape {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
-    /// How many objects.
+    /// How many objects were looked at.
     seen: u64,
     fields: BTreeMap<String, Field>,
 }

@@ -13,7 +13,7 @@ pub struct Tool {
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does.
+    /// The server's own words about what it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of its arguments.
@@ -29,7 +29,7 @@ pub struct Tool {
 /// Hints of a server about a tool; to be trusted only if the operator trusts the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotations {
-    /// It changes nothing.
+    /// It says that it changes nothing.
     #[serde(default)]
     pub read_only: Option<bool>,
     /// It may destroy something; absent means that it may.

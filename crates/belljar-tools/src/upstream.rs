@@ -123,7 +123,7 @@ impl Upstreams {
         self.servers.values().map(|server| &server.spec)
     }
 
-    /// One configured server.
+    /// The configuration of one server.
     pub fn spec(&self, server: &str) -> Option<&ServerSpec> {
         self.servers.get(server).map(|server| &server.spec)
     }

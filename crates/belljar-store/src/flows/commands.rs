@@ -18,18 +18,18 @@ pub struct FlowCommand {
     pub seq: u64,
     /// What tells it from others. The same one twice is one command.
     pub id: String,
-    /// Who sent it.
+    /// The caller who sent it.
     pub sender: String,
-    /// When.
+    /// When it was sent, in milliseconds since 1970.
     pub at_ms: i64,
-    /// What is commanded.
+    /// The command itself, which only the workflow's driver can read.
     pub body: Vec<u8>,
 }
 
 /// A command and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandRow {
-    /// The command.
+    /// The command as it was sent.
     pub command: FlowCommand,
     /// The input it became.
     pub taken: Option<u64>,

@@ -18,7 +18,7 @@ pub struct FlowInput {
     pub seq: u64,
     /// What the checkpoint after it is called, if there is one.
     pub checkpoint: Option<String>,
-    /// The input.
+    /// The input itself, which only the workflow's driver can read.
     pub body: Vec<u8>,
 }
 
@@ -29,7 +29,7 @@ pub struct FlowEvent {
     pub seq: u64,
     /// The number of the input that caused it.
     pub cause: u64,
-    /// What happened.
+    /// The event itself, which only the workflow's driver can read.
     pub body: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ pub struct FlowEvent {
 pub enum IntentChange {
     /// It may be done from now on. One that is open under this key stays as it is.
     Open {
-        /// Its key.
+        /// Names the effect within the workflow.
         key: String,
         /// The number of the input that caused it.
         at: u64,
@@ -47,7 +47,7 @@ pub enum IntentChange {
     },
     /// Its outcome is known. Says nothing about one that was opened later.
     Close {
-        /// Its key.
+        /// The key with which it was opened.
         key: String,
         /// The number of the input that told it.
         at: u64,
@@ -57,7 +57,7 @@ pub enum IntentChange {
 /// Where a workflow is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowState {
-    /// A stable name.
+    /// A stable name, chosen by the driver.
     pub status: String,
     /// When somebody has to look after it again, if nobody does.
     pub due_ms: i64,
@@ -70,13 +70,13 @@ pub struct FlowState {
 pub struct FlowBatch {
     /// The time it is.
     pub now_ms: i64,
-    /// Inputs, in order.
+    /// Inputs to append, numbered without gap.
     pub inputs: Vec<FlowInput>,
     /// The state after the last input.
     pub snapshot: Option<Vec<u8>>,
-    /// Events, in order.
+    /// Events to append, numbered without gap.
     pub events: Vec<FlowEvent>,
-    /// Effects, in order.
+    /// Effects that begin or end, in this order.
     pub intents: Vec<IntentChange>,
     /// Commands that became inputs: number of the command, number of the input.
     pub taken: Vec<(u64, u64)>,

@@ -11,7 +11,7 @@ use crate::{
 /// An effect whose outcome is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntentRow {
-    /// Its key.
+    /// Names the effect within the workflow.
     pub key: String,
     /// The number of the input that caused it.
     pub opened: u64,
@@ -33,7 +33,7 @@ pub struct CheckpointRow {
 /// What is needed to go on with a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedFlow {
-    /// The workflow.
+    /// Its row: status, owner, times.
     pub flow: FlowRow,
     /// A state and the number of the last input in it.
     pub snapshot: (u64, Vec<u8>),

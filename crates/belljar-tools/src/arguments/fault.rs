@@ -26,14 +26,14 @@ pub struct ArgumentFault {
 pub enum FaultKind {
     /// The arguments are not one object.
     NotNamed {
-        /// What was given.
+        /// The kind of value that was given.
         given: String,
         /// What the object would have: required and optional fields.
         fields: (Vec<String>, Vec<String>),
     },
     /// A field the object does not have.
     Unknown {
-        /// The field.
+        /// The field that was given.
         name: String,
         /// The field most like it.
         near: Option<String>,
@@ -42,7 +42,7 @@ pub enum FaultKind {
     },
     /// A field that has to be there is not.
     Missing {
-        /// The field.
+        /// The field that is required.
         name: String,
         /// What was given that is most like it.
         near: Option<String>,
@@ -53,21 +53,21 @@ pub enum FaultKind {
     Kind {
         /// The kinds it could be.
         wanted: Vec<String>,
-        /// What was given.
+        /// The value that was given.
         given: String,
     },
     /// It is none of the choices.
     Choice {
-        /// What was given.
+        /// The value that was given.
         given: String,
-        /// What there is.
+        /// The values that would do.
         choices: Vec<String>,
         /// The choice most like it.
         near: Option<String>,
     },
     /// It is out of range.
     Range {
-        /// What was given.
+        /// The value that was given.
         given: String,
         /// What it has to be, as in "must be at least 1".
         wanted: String,

@@ -37,7 +37,7 @@ struct Parsed {
 
 struct Part {
     negated: bool,
-    /// Inclusive.
+    /// The characters it stands for; both ends of a range are included.
     ranges: Vec<(char, char)>,
     least: usize,
     most: usize,

@@ -201,7 +201,7 @@ impl Bridge {
         }
     }
 
-    /// The call itself.
+    /// Makes the call itself, after everything that could refuse it.
     async fn send(
         &self,
         run: &RunContext,

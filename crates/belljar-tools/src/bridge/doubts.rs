@@ -21,7 +21,7 @@ struct Left {
 }
 
 impl Doubts {
-    /// So many.
+    /// So many calls of the journal were sent and did not end.
     pub(super) fn new(open: usize) -> Self {
         Self(Arc::new(watch::Sender::new(Left { open, undecided: Vec::new() })))
     }

@@ -157,7 +157,7 @@ enum Doubt {
     Retry,
     /// It happened, and gave this, as JSON.
     Happened(Vec<u8>),
-    /// It fails.
+    /// It fails in the code, as a person decided.
     Fail,
 }
 

@@ -33,7 +33,7 @@ use crate::{
 /// Something code asks for.
 #[derive(Debug)]
 pub enum Ask {
-    /// A tool call.
+    /// A tool call, answered by one [`Delivery::Reply`].
     Call(ToolCall),
     /// To be told when this time has come. Only in durable runs.
     Timer(f64),
@@ -67,7 +67,7 @@ pub enum StopReason {
     Failed(ToolFault),
 }
 
-/// Where answers go.
+/// Takes everything that reaches the code or ends its run.
 pub(super) type Sink = Arc<dyn Fn(Delivery) + Send + Sync>;
 
 /// The bridge of one run. Dropping it gives up on its calls.
@@ -280,7 +280,7 @@ impl RunBridge {
 /// Why a run cannot be started again.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The store failed.
+    /// The journal could not be read from the store.
     #[error(transparent)]
     Store(#[from] belljar_store::StoreError),
     /// The journal is of another version, or damaged.

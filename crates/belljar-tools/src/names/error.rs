@@ -11,7 +11,7 @@ pub enum ResolveError {
         server: String,
         /// Servers with names like it, best first.
         nearest: Vec<String>,
-        /// All servers.
+        /// The servers that have tools.
         servers: Vec<String>,
     },
     /// No tool is called so.
@@ -22,7 +22,7 @@ pub enum ResolveError {
         server: Option<String>,
         /// Tools with names like it, best first: of the server, or else qualified.
         nearest: Vec<String>,
-        /// All servers.
+        /// The servers that have tools.
         servers: Vec<String>,
     },
     /// It could be one of several.

@@ -170,7 +170,7 @@ impl<'de> Deserialize<'de> for Rule {
     }
 }
 
-/// The table form.
+/// A rule that is written as a table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {

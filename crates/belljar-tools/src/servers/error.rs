@@ -15,7 +15,7 @@ pub enum ServerConfigError {
     /// The name cannot be part of a tool's name.
     #[error("the server name `{name}` {rule}; rename it, for example to `{suggestion}`")]
     Name {
-        /// As configured.
+        /// The name as it is configured.
         name: String,
         /// What is wrong with it.
         rule: &'static str,
@@ -25,13 +25,13 @@ pub enum ServerConfigError {
     /// It can be neither started nor reached.
     #[error("server `{server}` has neither `command` nor `url`; it needs one of them")]
     NoTransport {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
     },
     /// It could be both started and reached.
     #[error("server `{server}` has both `command` and `url`; remove one, or say which by `type`")]
     TwoTransports {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
     },
     /// The transport of the first protocol revision, superseded in 2025.
@@ -40,21 +40,21 @@ pub enum ServerConfigError {
          streamable HTTP: set `type` to `http` and `url` to that endpoint"
     )]
     Sse {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
     },
-    /// Not a transport.
+    /// Its `type` is no transport that this program knows.
     #[error("server `{server}` has type `{kind}`; known are `stdio` and `http`")]
     UnknownType {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
-        /// As configured.
+        /// The `type` as it is configured.
         kind: String,
     },
     /// The endpoint is no HTTP address.
     #[error("`url` of server `{server}` does not begin with http:// or https://")]
     Url {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
     },
     /// A variable has no value.
@@ -63,17 +63,17 @@ pub enum ServerConfigError {
          give a default: ${{{variable}:-…}}"
     )]
     Unset {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
         /// Where it is used.
         key: String,
-        /// Its name.
+        /// The variable that is not set.
         variable: String,
     },
     /// Something between `${` and `}` that is no variable.
     #[error("`{key}` of server `{server}` has `${{{text}}}` in it, which is not a variable")]
     NotAVariable {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
         /// Where it is used.
         key: String,
@@ -83,9 +83,9 @@ pub enum ServerConfigError {
     /// A number that makes no sense.
     #[error("`{key}` of server `{server}` must be {range}")]
     OutOfRange {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
-        /// Where it is.
+        /// The key whose number is out of range.
         key: &'static str,
         /// What it may be.
         range: String,

@@ -13,11 +13,11 @@ use super::ServerConfigError;
 pub struct RawServer {
     /// A program that speaks over its standard streams.
     pub command: Option<String>,
-    /// Its arguments.
+    /// The command-line arguments of the program.
     pub args: Vec<String>,
     /// Variables it gets in addition to a few harmless ones.
     pub env: BTreeMap<String, String>,
-    /// Where it starts.
+    /// The directory the program is started in; relative ones start from the project.
     pub cwd: Option<String>,
     /// `stdio` or `http`; needed only where `command` and `url` do not say it.
     #[serde(rename = "type")]
@@ -26,7 +26,7 @@ pub struct RawServer {
     pub url: Option<String>,
     /// Sent with each request to it.
     pub headers: BTreeMap<String, String>,
-    /// Left out.
+    /// Whether the server is left out, as if it were not configured.
     pub disabled: bool,
     /// Whether what it says of its tools is believed.
     pub trusted: bool,

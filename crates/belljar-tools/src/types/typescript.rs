@@ -102,7 +102,7 @@ impl Written<'_> {
         format!("{comment}{indent}{name}{};\n", self.signature(indent))
     }
 
-    /// `(args: {…}): Promise<…>`.
+    /// The part after the name: `(args: {…}): Promise<…>`.
     pub(super) fn signature(&self, indent: &str) -> String {
         let optional = if self.outline.takes_nothing_needed() { "?" } else { "" };
         let schema = &self.outline.arguments;

@@ -27,41 +27,41 @@ pub struct ToolAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ContentBlock {
-    /// Text.
+    /// A text, which may be JSON.
     Text {
-        /// All of it.
+        /// The text as the server sent it.
         text: String,
     },
-    /// A picture.
+    /// A picture, as encoded bytes.
     Image {
-        /// Its media type.
+        /// The media type of the bytes.
         mime_type: String,
         /// Its bytes, in base 64.
         data: String,
     },
-    /// A recording.
+    /// A recording, as encoded bytes.
     Audio {
-        /// Its media type.
+        /// The media type of the bytes.
         mime_type: String,
         /// Its bytes, in base 64.
         data: String,
     },
     /// Where something is to be found.
     ResourceLink {
-        /// Its address.
+        /// The URI of the resource.
         uri: String,
-        /// Its name.
+        /// What the server calls it.
         name: String,
-        /// Its media type.
+        /// The media type of the resource, if the server says.
         mime_type: Option<String>,
-        /// What it is.
+        /// The server's own words about it.
         description: Option<String>,
     },
     /// Something that comes with the answer.
     Resource {
-        /// Its address.
+        /// The URI of the resource.
         uri: String,
-        /// Its media type.
+        /// The media type of its content, if the server says.
         mime_type: Option<String>,
         /// It, if it is text.
         text: Option<String>,

@@ -61,7 +61,7 @@ pub(super) type ToolsChanged = Arc<dyn Fn() + Send + Sync>;
 pub(super) enum Opening {
     /// The way of the current revision, or the older way if that is not understood.
     Current,
-    /// The older way.
+    /// By `initialize`, as revisions before the current one do.
     Initialize,
 }
 
@@ -82,7 +82,7 @@ impl Opening {
 pub struct ServerVersion {
     /// Its name, as it calls itself.
     pub name: String,
-    /// Its version.
+    /// Its version, as it says it.
     pub version: String,
     /// The revision of the protocol that was agreed on.
     pub protocol: String,

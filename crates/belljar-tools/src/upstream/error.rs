@@ -23,17 +23,17 @@ pub enum UpstreamError {
     /// No server of that name is configured.
     #[error("no server `{server}` is configured")]
     UnknownServer {
-        /// As asked for.
+        /// The name that was asked for.
         server: String,
-        /// Those there are.
+        /// The servers that are configured.
         known: Vec<String>,
     },
     /// The server could not be started or reached.
     #[error("server `{server}` is not available: {why}")]
     NotStarted {
-        /// Which.
+        /// The server that is missing.
         server: String,
-        /// What went wrong.
+        /// What went wrong, as a sentence without a subject.
         why: String,
         /// What to do about it.
         hint: Option<String>,
@@ -43,7 +43,7 @@ pub enum UpstreamError {
     /// The server failed lately and is left alone for a while.
     #[error("server `{server}` failed ({why}) and is tried again in {} ms", retry_in.as_millis())]
     BackingOff {
-        /// Which.
+        /// The server that failed.
         server: String,
         /// When it is tried again.
         retry_in: Duration,
@@ -53,11 +53,11 @@ pub enum UpstreamError {
     /// It took too long.
     #[error("no answer of server `{server}` within {} ms, {stage}", limit.as_millis())]
     TimedOut {
-        /// Which.
+        /// The server that did not answer.
         server: String,
         /// The limit that was reached.
         limit: Duration,
-        /// Who set it.
+        /// Who set the limit, so that a hint can name the setting.
         set_by: LimitSource,
         /// What was being waited for.
         stage: Stage,
@@ -70,9 +70,9 @@ pub enum UpstreamError {
          {} ms, which is longer than this call may take", retry_in.as_millis()
     )]
     RateLimited {
-        /// Which.
+        /// The server that is called too often.
         server: String,
-        /// Its `rate_per_minute`.
+        /// The server's setting `rate_per_minute`.
         per_minute: u32,
         /// When it may be called again.
         retry_in: Duration,
@@ -80,9 +80,9 @@ pub enum UpstreamError {
     /// The connection broke before the answer came.
     #[error("the connection to server `{server}` was lost: {why}")]
     Lost {
-        /// Which.
+        /// The server whose connection broke.
         server: String,
-        /// What went wrong.
+        /// What went wrong, as a sentence without a subject.
         why: String,
         /// Whether the call may have happened.
         sent: Sent,
@@ -90,26 +90,26 @@ pub enum UpstreamError {
     /// The server answered that it will not do it.
     #[error("server `{server}` refused: {message}")]
     Refused {
-        /// Which.
+        /// The server that refused.
         server: String,
         /// The code of the protocol.
         code: i64,
-        /// What it said.
+        /// The server's own words, shortened.
         message: String,
     },
     /// The server answered something that is not an answer. The call happened; with what outcome is
     /// not known.
     #[error("server `{server}` broke the protocol: {why}")]
     Protocol {
-        /// Which.
+        /// The server that broke the protocol.
         server: String,
-        /// How.
+        /// What it sent instead of an answer.
         why: String,
     },
     /// The upstreams have been shut down.
     #[error("server `{server}` has been shut down")]
     ShutDown {
-        /// Which.
+        /// The server that was to be called.
         server: String,
     },
 }
@@ -125,7 +125,7 @@ pub enum Stage {
     List,
     /// The server to show that it still answers, after a call that it did not answer.
     Health,
-    /// The server's answer.
+    /// The server to answer the call.
     Answer,
 }
 

@@ -55,7 +55,7 @@ struct Asking {
 /// How long somebody waits for a list that is not known.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Patience {
-    /// This long.
+    /// Until the caller's own deadline.
     Own(Deadline),
     /// This long from when the server was asked: others may have waited before.
     Shared(Duration),
@@ -75,7 +75,7 @@ struct List {
 enum Freshness {
     /// From the server, in the life of this host.
     Asked,
-    /// From disk.
+    /// From disk, written less than a day ago.
     Remembered,
     /// From disk, and long ago.
     Old,

@@ -39,7 +39,7 @@ pub enum LimitSource {
     Caller,
     /// The configuration of the server: its `timeout`.
     Server,
-    /// Belljar itself.
+    /// A fixed limit of this program.
     Belljar,
 }
 

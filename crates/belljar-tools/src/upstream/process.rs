@@ -42,7 +42,7 @@ const LOG_LINE_BYTES: usize = 2000;
 /// So many lines are kept to explain why a server did not start.
 const LAST_LINES: usize = 20;
 
-/// What to start.
+/// The program to start, and how.
 pub(super) struct Start<'a> {
     pub(super) launcher: &'a Path,
     pub(super) server: &'a str,

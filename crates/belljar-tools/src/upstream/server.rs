@@ -68,7 +68,7 @@ enum Phase {
     /// One is being made.
     Starting(watch::Receiver<Outcome>),
     Up(Arc<Connection>),
-    /// Never again.
+    /// The host ends: no connection is made again.
     ShutDown,
 }
 

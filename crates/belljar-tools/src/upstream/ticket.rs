@@ -14,7 +14,7 @@ use std::{
 
 use super::error::Sent;
 
-/// Not begun.
+/// In the queue; no byte of it was written.
 const QUEUED: u8 = 0;
 /// Being written, or written.
 const WRITING: u8 = 1;
