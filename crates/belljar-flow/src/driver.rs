@@ -227,7 +227,7 @@ where
         stop: &CancellationToken,
     ) -> Result<Driven, DriveError> {
         let Claim { lease, until_ms: mut lease_until_ms } = claim;
-        let flow = &lease.flow_id;
+        let flow = &lease.workflow_id;
         let now_ms = self.clock.now_ms();
         if now_ms >= lease_until_ms.saturating_sub(self.lease_ms() / 3 * 2) {
             // It took a while to get here: somebody else may have it.

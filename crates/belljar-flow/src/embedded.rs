@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use belljar_store::{FlowError, Store, StoreError};
+use belljar_store::{Store, StoreError, WorkflowRecordError};
 
 use crate::engine::{
     Batch, CheckpointRow, CommandRow, DurableEngine, EngineError, EventRow, Filter, FlowRow,
@@ -34,27 +34,27 @@ impl Embedded {
 
 impl DurableEngine for Embedded {
     async fn create(&self, flow: NewFlow) -> Result<(), EngineError> {
-        Ok(self.store.create_flow(flow).await?)
+        Ok(self.store.create_workflow(flow).await?)
     }
 
     async fn claim(&self, flow: &str, request: LeaseRequest) -> Result<Lease, EngineError> {
-        Ok(self.store.claim_flow(flow, request).await?)
+        Ok(self.store.claim_workflow(flow, request).await?)
     }
 
     async fn renew(&self, lease: &Lease, until_ms: i64) -> Result<(), EngineError> {
-        Ok(self.store.renew_flow(lease, until_ms).await?)
+        Ok(self.store.renew_workflow(lease, until_ms).await?)
     }
 
     async fn release(&self, lease: &Lease, how: GiveBack) -> Result<(), EngineError> {
-        Ok(self.store.release_flow(lease, how).await?)
+        Ok(self.store.release_workflow(lease, how).await?)
     }
 
     async fn commit(&self, lease: &Lease, batch: Batch) -> Result<u64, EngineError> {
-        Ok(self.store.commit_flow(lease, batch).await?)
+        Ok(self.store.commit_workflow(lease, batch).await?)
     }
 
     async fn load(&self, flow: &str, checkpoint: Option<u64>) -> Result<Loaded, EngineError> {
-        Ok(self.store.load_flow(flow, checkpoint).await?)
+        Ok(self.store.load_workflow(flow, checkpoint).await?)
     }
 
     async fn checkpoints(
@@ -63,11 +63,11 @@ impl DurableEngine for Embedded {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<CheckpointRow>, EngineError> {
-        Ok(self.store.flow_checkpoints(flow, before, limit).await?)
+        Ok(self.store.workflow_checkpoints(flow, before, limit).await?)
     }
 
     async fn find(&self, flow: &str) -> Result<Option<FlowRow>, EngineError> {
-        Ok(self.store.flow(flow).await?)
+        Ok(self.store.workflow(flow).await?)
     }
 
     async fn list(
@@ -76,7 +76,7 @@ impl DurableEngine for Embedded {
         before: Option<&str>,
         limit: u32,
     ) -> Result<Vec<FlowRow>, EngineError> {
-        Ok(self.store.flows(filter, before, limit).await?)
+        Ok(self.store.workflows(filter, before, limit).await?)
     }
 
     async fn abandoned(
@@ -85,7 +85,7 @@ impl DurableEngine for Embedded {
         but: LeftAlone,
         limit: u32,
     ) -> Result<Vec<FlowRow>, EngineError> {
-        Ok(self.store.abandoned_flows(now_ms, but, limit).await?)
+        Ok(self.store.abandoned_workflows(now_ms, but, limit).await?)
     }
 
     async fn fork(
@@ -96,23 +96,23 @@ impl DurableEngine for Embedded {
         now_ms: i64,
         command: Option<QueuedCommand>,
     ) -> Result<(), EngineError> {
-        Ok(self.store.fork_flow(flow, checkpoint, new_id, now_ms, command).await?)
+        Ok(self.store.fork_workflow(flow, checkpoint, new_id, now_ms, command).await?)
     }
 
     async fn copy(&self, flow: &str, new_id: &str, now_ms: i64) -> Result<(), EngineError> {
-        Ok(self.store.copy_flow(flow, new_id, now_ms).await?)
+        Ok(self.store.copy_workflow(flow, new_id, now_ms).await?)
     }
 
     async fn prune(&self, flow: &str) -> Result<u64, EngineError> {
-        Ok(self.store.prune_flow(flow).await?)
+        Ok(self.store.prune_workflow(flow).await?)
     }
 
     async fn forget(&self, flow: &str, now_ms: i64) -> Result<(), EngineError> {
-        Ok(self.store.forget_flow(flow, Vec::new(), now_ms).await?)
+        Ok(self.store.forget_workflow(flow, Vec::new(), now_ms).await?)
     }
 
     async fn send(&self, flow: &str, command: QueuedCommand) -> Result<Sent, EngineError> {
-        Ok(self.store.send_flow_command(flow, command).await?)
+        Ok(self.store.send_workflow_command(flow, command).await?)
     }
 
     async fn commands(
@@ -122,7 +122,7 @@ impl DurableEngine for Embedded {
         limit: u32,
         patience: Duration,
     ) -> Result<Vec<CommandRow>, EngineError> {
-        Ok(self.store.wait_flow_commands(flow, after, limit, patience).await?)
+        Ok(self.store.wait_workflow_commands(flow, after, limit, patience).await?)
     }
 
     async fn command(
@@ -131,10 +131,10 @@ impl DurableEngine for Embedded {
         id: &str,
         patience: Duration,
     ) -> Result<Option<CommandRow>, EngineError> {
-        let answered = self.store.wait_flow_answer(flow, id, patience).await?;
+        let answered = self.store.wait_workflow_answer(flow, id, patience).await?;
         match answered {
             Some(command) => Ok(Some(command)),
-            None => Ok(self.store.flow_command(flow, id).await?),
+            None => Ok(self.store.workflow_command(flow, id).await?),
         }
     }
 
@@ -145,7 +145,7 @@ impl DurableEngine for Embedded {
         limit: u32,
         patience: Duration,
     ) -> Result<Vec<EventRow>, EngineError> {
-        Ok(self.store.wait_flow_events(flow, after, limit, patience).await?)
+        Ok(self.store.wait_workflow_events(flow, after, limit, patience).await?)
     }
 
     async fn put_blob(
@@ -154,7 +154,7 @@ impl DurableEngine for Embedded {
         bytes: Vec<u8>,
         now_ms: i64,
     ) -> Result<String, EngineError> {
-        Ok(self.store.put_flow_blob(flow, bytes, MEDIA_TYPE, now_ms).await?)
+        Ok(self.store.put_workflow_blob(flow, bytes, MEDIA_TYPE, now_ms).await?)
     }
 
     async fn blob(&self, id: &str) -> Result<Option<Vec<u8>>, EngineError> {
@@ -168,7 +168,7 @@ impl From<StoreError> for EngineError {
             StoreError::Fenced { run_id, held, current } => {
                 Self::Superseded { flow: run_id, held, current }
             }
-            StoreError::Flow(error) => error.into(),
+            StoreError::Workflow(error) => error.into(),
             StoreError::Open { .. }
             | StoreError::Newer { .. }
             | StoreError::Foreign { .. }
@@ -185,18 +185,18 @@ impl From<StoreError> for EngineError {
     }
 }
 
-impl From<FlowError> for EngineError {
-    fn from(error: FlowError) -> Self {
+impl From<WorkflowRecordError> for EngineError {
+    fn from(error: WorkflowRecordError) -> Self {
         match error {
-            FlowError::Unknown(flow) => Self::Unknown(flow),
-            FlowError::Exists(flow) => Self::Exists(flow),
-            FlowError::Held { flow_id, owner, until_ms } => {
-                Self::Held { flow: flow_id, owner, until_ms }
+            WorkflowRecordError::Unknown(flow) => Self::Unknown(flow),
+            WorkflowRecordError::Exists(flow) => Self::Exists(flow),
+            WorkflowRecordError::Held { workflow_id, owner, until_ms } => {
+                Self::Held { flow: workflow_id, owner, until_ms }
             }
-            FlowError::NoCheckpoint { flow_id, checkpoint } => {
-                Self::NoCheckpoint { flow: flow_id, checkpoint }
+            WorkflowRecordError::NoCheckpoint { workflow_id, checkpoint } => {
+                Self::NoCheckpoint { flow: workflow_id, checkpoint }
             }
-            FlowError::OutOfOrder { .. } | FlowError::Differs { .. } => {
+            WorkflowRecordError::OutOfOrder { .. } | WorkflowRecordError::Differs { .. } => {
                 Self::Conflict(error.to_string())
             }
         }

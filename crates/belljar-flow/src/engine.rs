@@ -15,10 +15,11 @@ use std::{error::Error as StdError, time::Duration};
 use thiserror::Error;
 
 pub use belljar_store::{
-    CheckpointRow, CommandRow, FlowBatch as Batch, FlowCommand as QueuedCommand,
-    FlowEvent as EventRow, FlowFilter as Filter, FlowInput as InputRow, FlowLease as Lease,
-    FlowRow, FlowState as Standing, GiveBack, IntentChange, IntentRow, LeaseRequest, LeftAlone,
-    LoadedFlow as Loaded, NewFlow, SentCommand as Sent, Why,
+    CheckpointRow, ClaimReason as Why, CommandRow, GiveBack, IntentChange, IntentRow, LeaseRequest,
+    LoadedWorkflow as Loaded, NewWorkflowRow as NewFlow, QueuedCommand,
+    ResumeExclusions as LeftAlone, SentCommand as Sent, WorkflowBatch as Batch,
+    WorkflowEventRow as EventRow, WorkflowFilter as Filter, WorkflowInputRow as InputRow,
+    WorkflowLease as Lease, WorkflowRow as FlowRow, WorkflowStatusUpdate as Standing,
 };
 
 /// Why an engine could not do what was asked. Whatever the variant, nothing was changed; after

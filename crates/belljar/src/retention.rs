@@ -13,7 +13,7 @@ use std::{
 };
 
 use belljar_flow::Embedded;
-use belljar_store::{Prune, RecordKind, Removed, Shrinking, Store, StoreError};
+use belljar_store::{Prune, PruneReport, RecordKind, ShrinkMode, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -85,7 +85,7 @@ impl Default for Retention {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Collected {
     /// By kind, where there was any.
-    pub removed: BTreeMap<RecordKind, Removed>,
+    pub removed: BTreeMap<RecordKind, PruneReport>,
     /// Ages were halved so often because the store was too large.
     pub halvings: u32,
     /// The store is still larger than it should be: what is left is needed, or kept for ever.
@@ -167,8 +167,8 @@ impl Collector {
         for kind in SWEPT {
             let Some(before_ms) = self.cutoff(kind, 0, now_ms) else { continue };
             let removed = if kind == RecordKind::Workflows {
-                let old = self.store.flows_over_since(before_ms, u32::MAX).await?;
-                Removed { records: old.len() as u64, bytes: 0 }
+                let old = self.store.workflows_ended_before(before_ms, u32::MAX).await?;
+                PruneReport { records: old.len() as u64, bytes: 0 }
             } else {
                 let (needed_runs, limit) = (Arc::clone(&needed_runs), u32::MAX);
                 let prune = Prune { kind, before_ms, limit, needed_runs };
@@ -187,7 +187,7 @@ impl Collector {
     async fn make_shrinkable(&self) {
         let rewritten = async {
             let is_small = self.store.used_bytes().await? <= REWRITTEN_BYTES;
-            if is_small && self.store.shrinking().await? == Shrinking::AfterCompacting {
+            if is_small && self.store.shrink_mode().await? == ShrinkMode::AfterCompacting {
                 self.store.compact().await?;
             }
             Ok::<(), StoreError>(())
@@ -256,19 +256,19 @@ impl Collector {
         }
     }
 
-    async fn forget_workflows(&self, before_ms: i64) -> Result<Removed, StoreError> {
+    async fn forget_workflows(&self, before_ms: i64) -> Result<PruneReport, StoreError> {
         let engine = Embedded::new(self.store.clone());
         let mut records = 0;
-        for id in self.store.flows_over_since(before_ms, STEP_RECORDS).await? {
+        for id in self.store.workflows_ended_before(before_ms, STEP_RECORDS).await? {
             // One that somebody is at is left for another time.
             records += u64::from(forget_workflow(&engine, &id, &self.scratch).await.is_ok());
         }
-        Ok(Removed { records, bytes: 0 })
+        Ok(PruneReport { records, bytes: 0 })
     }
 
     /// Runs whose outcome an unfinished workflow has not taken yet, however long ago they ended.
     async fn needed_runs(&self) -> Result<Arc<BTreeSet<String>>, StoreError> {
-        let open = self.store.open_flow_intents().await?;
+        let open = self.store.open_workflow_intents().await?;
         Ok(Arc::new(open.iter().flat_map(|key| runs_of_intent(key)).collect()))
     }
 

@@ -46,8 +46,8 @@ pub(super) async fn a_fork_is_what_was<E: Engines>(engines: &E) -> Outcome {
         let fork = engine.load(&id, None).await?;
         // What was under way is the other's: a fork has begun nothing.
         was.open.clear();
-        holds("a fork has ended", fork.flow.finished_ms.is_none())?;
-        same("made", &fork.flow.created_ms, &9)?;
+        holds("a fork has ended", fork.workflow.finished_ms.is_none())?;
+        same("made", &fork.workflow.created_ms, &9)?;
         same(&id, &essence(fork), &essence(was))?;
         let events = engine.events(&id, 0, 9, Duration::ZERO).await?;
         let expected = (1..=checkpoint).map(|seq| event(seq, seq)).collect();
@@ -80,7 +80,7 @@ pub(super) async fn a_fork_is_independent<E: Engines>(engines: &E) -> Outcome {
     engine.commit(&lease, inputs(vec![input(4, b"four")])).await?;
     same("the fork", &essence(engine.load("fork", None).await?), &fork)?;
     // A lease of the one says nothing about the other.
-    let wrong = Lease { flow_id: "fork".to_owned(), fence: lease.fence + 5 };
+    let wrong = Lease { workflow_id: "fork".to_owned(), fence: lease.fence + 5 };
     let refused = engine.commit(&wrong, inputs(vec![input(3, b"x")])).await;
     holds("a wrong fence", matches!(refused, Err(EngineError::Superseded { .. })))
 }
@@ -129,8 +129,8 @@ pub(super) async fn a_copy_is_all_of_it<E: Engines>(engines: &E) -> Outcome {
     for checkpoint in [None, Some(0), Some(1), Some(2)] {
         let (flow, copy) =
             (engine.load("flow", checkpoint).await?, engine.load("copy", checkpoint).await?);
-        let ends = (copy.flow.status.as_str(), copy.flow.finished_ms);
-        same("status", &ends, &(flow.flow.status.as_str(), flow.flow.finished_ms))?;
+        let ends = (copy.workflow.status.as_str(), copy.workflow.finished_ms);
+        same("status", &ends, &(flow.workflow.status.as_str(), flow.workflow.finished_ms))?;
         same("copy", &essence(copy), &essence(flow))?;
     }
     let all = async |id: &str| -> Result<_, Fault> {

@@ -81,7 +81,7 @@ pub(super) async fn checkpoints_are_listed_newest_first<E: Engines>(engines: &E)
 
 pub(super) async fn what_is_unknown_is_said<E: Engines>(engines: &E) -> Outcome {
     let engine = engines.open().await;
-    let lease = Lease { flow_id: "none".to_owned(), fence: 1 };
+    let lease = Lease { workflow_id: "none".to_owned(), fence: 1 };
     let (id, sender) = ("c".to_owned(), "suite".to_owned());
     let command = QueuedCommand { seq: 0, id, sender, at_ms: 1, body: Vec::new() };
     let outcomes = [

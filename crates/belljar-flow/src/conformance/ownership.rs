@@ -146,34 +146,34 @@ pub(super) async fn vain_claims_are_counted<E: Engines>(engines: &E) -> Outcome 
     let engine = engines.open().await;
     let mut lease = owned(&engine, "flow").await?;
     let mut now = 20_000;
-    let vain = async || -> Result<Option<u32>, Fault> {
-        Ok(engine.find("flow").await?.map(|row| row.vain))
+    let attempts = async || -> Result<Option<u32>, Fault> {
+        Ok(engine.find("flow").await?.map(|row| row.fruitless_attempts))
     };
     let found = |now| LeaseRequest { why: Why::Found, ..wants("found", now) };
     for count in 1..=2 {
         lease = engine.claim("flow", found(now)).await?;
         // It begins something, which is no progress.
         engine.commit(&lease, inputs(vec![input(count.into(), b"x")])).await?;
-        same("claims in vain", &vain().await?, &Some(count))?;
+        same("claims in vain", &attempts().await?, &Some(count))?;
         now += 20_000;
     }
     engine.release(&lease, GiveBack::Failed).await?;
-    same("after a failure", &vain().await?, &Some(2))?;
+    same("after a failure", &attempts().await?, &Some(2))?;
     let row = engine.find("flow").await?.map(|row| (row.owner, row.lease_until_ms));
     same("whose it was", &row, &Some(("found".to_owned(), 0)))?;
     let lease = engine.claim("flow", found(now)).await?;
     engine.commit(&lease, Batch { progress: true, ..inputs(Vec::new()) }).await?;
-    same("after progress", &vain().await?, &Some(0))?;
+    same("after progress", &attempts().await?, &Some(0))?;
     for how in [GiveBack::Free, GiveBack::Resting] {
         now += 20_000;
         let lease = engine.claim("flow", found(now)).await?;
-        same("claimed again", &vain().await?, &Some(1))?;
+        same("claimed again", &attempts().await?, &Some(1))?;
         engine.release(&lease, how).await?;
-        same("left in good order", &vain().await?, &Some(0))?;
+        same("left in good order", &attempts().await?, &Some(0))?;
     }
     engine.claim("flow", found(now)).await?;
     engine.claim("flow", wants("asked", now + 20_000)).await?;
-    same("claimed because somebody asked", &vain().await?, &Some(0))
+    same("claimed because somebody asked", &attempts().await?, &Some(0))
 }
 
 pub(super) async fn leases_are_renewed<E: Engines>(engines: &E) -> Outcome {
@@ -241,7 +241,7 @@ async fn same_but_left_alone(engine: &impl DurableEngine) -> Outcome {
     let request = LeaseRequest { why: Why::Found, ..wants("found", 1) };
     let lease = engine.claim("stopped", request).await?;
     engine.release(&lease, GiveBack::Failed).await?;
-    let but = |vain| LeftAlone { stopped: stopped(), vain };
+    let but = |fruitless_attempts| LeftAlone { stopped: stopped(), fruitless_attempts };
     same("once in vain", &found(but(2), 1).await?, &vec!["stopped".to_owned()])?;
     same("but in vain", &found(but(1), 1).await?, &vec!["under way".to_owned()])
 }

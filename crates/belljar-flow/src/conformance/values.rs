@@ -131,7 +131,7 @@ pub(super) async fn a_batch_is_whole_or_not<E: Engines>(engines: &E) -> Outcome 
     same("snapshot", &loaded.snapshot.0, &0)?;
     same("open", &loaded.open, &Vec::new())?;
     same("events", &engine.events("flow", 0, 9, Duration::ZERO).await?, &Vec::new())?;
-    holds("the status was changed", loaded.flow.finished_ms.is_none())
+    holds("the status was changed", loaded.workflow.finished_ms.is_none())
 }
 
 pub(super) async fn writes_are_idempotent<E: Engines>(engines: &E) -> Outcome {

@@ -93,7 +93,7 @@ where
         machine: Machine,
         loaded: &Loaded,
     ) -> Self {
-        let flow = lease.flow_id.clone();
+        let flow = lease.workflow_id.clone();
         let last_command = loaded.commands.last().map_or(0, |command| command.seq);
         let bytes = loaded.inputs.iter().map(|row| row.body.len() as u64).sum();
         let (inputs, size) = (loaded.inputs.len() as u64, loaded.snapshot.1.len() as u64);

@@ -90,14 +90,17 @@ async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
             "{refused:?}"
         );
     }
-    assert_eq!(row().await.vain, 1);
+    assert_eq!(row().await.fruitless_attempts, 1);
     host("one").give_up(claim).await;
     let given_up = row().await;
-    assert_eq!((given_up.vain, &*given_up.owner, given_up.lease_until_ms), (1, "one", 0));
+    assert_eq!(
+        (given_up.fruitless_attempts, &*given_up.owner, given_up.lease_until_ms),
+        (1, "one", 0)
+    );
     let claim = host("two").claim("flow").await.unwrap();
-    assert_eq!(row().await.vain, 2);
+    assert_eq!(row().await.fruitless_attempts, 2);
     let driven = host("two").drive(claim, &never()).await.unwrap();
-    assert_eq!((driven.status, row().await.vain), (Status::Completed, 0));
+    assert_eq!((driven.status, row().await.fruitless_attempts), (Status::Completed, 0));
 }
 
 /// Who is superseded has its tasks cancelled, writes nothing more, and says why (F3).

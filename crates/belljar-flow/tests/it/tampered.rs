@@ -146,7 +146,7 @@ impl DurableEngine for Tampered {
         }
         let mut lease = lease.clone();
         if self.has(Flaw::IgnoresFences) {
-            lease.fence = self.engine.find(&lease.flow_id).await?.map_or(0, |row| row.fence);
+            lease.fence = self.engine.find(&lease.workflow_id).await?.map_or(0, |row| row.fence);
         }
         if self.has(Flaw::LosesTheLastEvent) {
             batch.events.pop();

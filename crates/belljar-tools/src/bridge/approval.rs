@@ -91,7 +91,8 @@ impl Bridge {
             created_ms: now_ms,
             expires_ms: now_ms.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)),
         };
-        let approval = store.ask(asked.clone()).await.map_err(|error| store_failed(&error))?;
+        let approval =
+            store.request_approval(asked.clone()).await.map_err(|error| store_failed(&error))?;
         let is_same = approval.asked.tool == asked.tool
             && is_recorded_as(approval.asked.arguments.as_bytes(), asked.arguments.as_bytes());
         if !is_same {
@@ -146,7 +147,7 @@ impl Drop for Waits<'_> {
         };
         let (store, id, now_ms) = (self.store.clone(), id.to_owned(), self.now_ms);
         runtime.spawn(async move {
-            if let Err(error) = store.close_unasked(&id, now_ms()).await {
+            if let Err(error) = store.close_orphaned_approval(&id, now_ms()).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, id, "an approval nobody waits for was not closed");
             }

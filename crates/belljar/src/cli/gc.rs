@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use belljar::{Collected, Collector, Retention, Sweep, now_ms};
-use belljar_store::{FILE_NAME, RecordKind, Shrinking, Store, StoreSizes};
+use belljar_store::{FILE_NAME, RecordKind, ShrinkMode, Store, StoreSizes};
 use serde::Serialize;
 
 use super::{
@@ -131,7 +131,7 @@ async fn collect(collector: &Collector, store: &Store, compact: bool) -> anyhow:
     if compact {
         store.compact().await?;
         store.empty_log().await?;
-    } else if store.shrinking().await? == Shrinking::AfterCompacting {
+    } else if store.shrink_mode().await? == ShrinkMode::AfterCompacting {
         writeln!(
             io::stderr(),
             "this file was made before files could shrink: `belljar gc --compact` rewrites it once, and \

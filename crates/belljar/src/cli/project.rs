@@ -14,7 +14,7 @@ use std::{
 use anyhow::Context as _;
 use belljar::{Executor, Sandbox, know_owners_of, now_ms};
 use belljar_paths::owner::{check_place, check_state};
-use belljar_store::{FILE_NAME, Found, Store};
+use belljar_store::{FILE_NAME, PriorFile, Store};
 use belljar_tools::{Bridge, BridgeConfig, ServerConfigError, ServerSpec, Surroundings, Upstreams};
 
 use super::config::{ConfiguredServer, PROJECT_NAMES, Places, STATE_NAME, Settings, ToolSettings};
@@ -141,7 +141,7 @@ impl Project {
 fn open(directory: &Path) -> anyhow::Result<Store> {
     know_owners_of(directory);
     let store = Store::open(directory)?;
-    if store.found() == Found::EmptyFile {
+    if store.prior_file() == PriorFile::EmptyFile {
         let path = store.path().display();
         writeln!(io::stderr(), "warning: {path} was empty: a new store was begun there")?;
     }

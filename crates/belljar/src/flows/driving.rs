@@ -148,7 +148,7 @@ pub(super) fn is_held(row: &FlowRow, here: &ActiveIds) -> bool {
 async fn free(engine: &Embedded, row: &FlowRow) {
     let is_gone = !row.owner.is_empty() && !is_owner_alive(&row.owner);
     if is_gone && row.lease_until_ms > now_ms() {
-        let lease = Lease { flow_id: row.id.clone(), fence: row.fence };
+        let lease = Lease { workflow_id: row.id.clone(), fence: row.fence };
         // Somebody else was faster: the claim will tell.
         let _ = engine.release(&lease, GiveBack::Failed).await;
     }
@@ -183,10 +183,10 @@ pub fn status_of(row: &FlowRow) -> &str {
 pub fn needs_attention(row: &FlowRow) -> Option<String> {
     let is_had = row.lease_until_ms > now_ms()
         && (is_owner_alive(&row.owner) || is_owner_this_process(&row.owner));
-    if row.vain < MOST_IN_VAIN || row.finished_ms.is_some() || is_had {
+    if row.fruitless_attempts < MOST_IN_VAIN || row.finished_ms.is_some() || is_had {
         return None;
     }
-    let (id, vain) = (&row.id, row.vain);
+    let (id, vain) = (&row.id, row.fruitless_attempts);
     Some(format!(
         "{vain} hosts in a row ended or failed while they had it, and it got no further; look at what \
          it does, then `belljar workflow resume {id}`, or first `belljar workflow command {id} abort`"
@@ -211,7 +211,7 @@ pub(super) async fn adopt(shared: &Arc<Shared>, look: Look) {
     let vain = if look == Look::Everything { u32::MAX } else { MOST_IN_VAIN };
     let mut found = Vec::new();
     for vain in BTreeSet::from([MOST_IN_VAIN, vain]) {
-        let but = LeftAlone { stopped: Some(PERSON.to_owned()), vain };
+        let but = LeftAlone { stopped: Some(PERSON.to_owned()), fruitless_attempts: vain };
         found.extend(engine.abandoned(now, but, MOST).await.unwrap_or_default());
     }
     let statuses = match look {

@@ -92,7 +92,7 @@ impl ProjectBackend {
         };
         run.durable
             && nobody_has
-            && run.vain < MOST_IN_VAIN
+            && run.fruitless_attempts < MOST_IN_VAIN
             && !is_of_workflow(&run.id)
             && !self.executor.is_under_way(&run.id)
             && !self.adoption.is_paused(&run.id)
@@ -112,7 +112,7 @@ impl ProjectBackend {
         };
         let mut found: Vec<RunSummary> = unfinished
             .into_iter()
-            .filter(|run| self.is_to_be_taken_up(&run.summary, run.waits))
+            .filter(|run| self.is_to_be_taken_up(&run.summary, run.has_pending_approval))
             .map(|run| run.summary)
             .collect();
         // Somebody has just decided for these, and looks on.
@@ -225,10 +225,10 @@ fn message(run: &RunSummary, status: &str, goes_on: bool) -> Option<String> {
     let id = &run.id;
     match status {
         "aborted" => Some(format!("It was ended; a person can run `belljar resume {id}`.")),
-        "interrupted" if run.vain >= MOST_IN_VAIN => Some(format!(
+        "interrupted" if run.fruitless_attempts >= MOST_IN_VAIN => Some(format!(
             "{} hosts in a row ended while they had it, and it got no further: it is left alone. Look \
              at what it does, then `belljar resume {id}`.",
-            run.vain
+            run.fruitless_attempts
         )),
         "interrupted" => Some("It was interrupted, and goes on by itself.".to_owned()),
         "in_doubt" | "approval_required" if !goes_on && run.durable => {

@@ -247,11 +247,11 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
             snapshot: b"no machine".to_vec(),
             created_ms: 1,
         };
-        store.create_flow(new("stopped", "cli")).await.unwrap();
-        store.create_flow(new("broken", "client")).await.unwrap();
-        let row = async |id: &str| store.flow(id).await.unwrap().unwrap();
+        store.create_workflow(new("stopped", "cli")).await.unwrap();
+        store.create_workflow(new("broken", "client")).await.unwrap();
+        let row = async |id: &str| store.workflow(id).await.unwrap().unwrap();
         // A look may find it still under way.
-        while row("broken").await.vain < 3 {
+        while row("broken").await.fruitless_attempts < 3 {
             flows.tend().await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -259,7 +259,7 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
         let broken = row("broken").await;
         let here = format!("{}:", std::process::id());
         assert!(broken.owner.starts_with(&here) && broken.lease_until_ms == 0, "{broken:?}");
-        assert_eq!(row("stopped").await.vain, 0, "a person stopped it");
+        assert_eq!(row("stopped").await.fruitless_attempts, 0, "a person stopped it");
         executor.shutdown().await;
     });
 }

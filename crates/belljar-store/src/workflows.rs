@@ -1,9 +1,8 @@
-//! Workflows and who may write about them.
+//! Workflows, and the leases that say who may write about them.
 //!
-//! A workflow is claimed for a time. Its fence grows with each claim; whoever holds an older one
-//! changes nothing and is told so, inside the transaction that would have written. The rest of what
-//! is kept of a workflow is beside this file: what its owner commits, what others send it, how it is
-//! read, copied and dropped.
+//! A workflow is claimed for a time. Its fence grows with each claim; a writer with an older fence is
+//! refused inside the transaction that would have written. The modules beside this file hold what the
+//! owner commits, the commands that others send, and how a workflow is read, copied and removed.
 
 mod commands;
 mod commit;
@@ -14,41 +13,43 @@ mod progress;
 use rusqlite::{Connection, OptionalExtension as _, Row, types::Value};
 use thiserror::Error;
 
-use crate::{Store, StoreError, spill::spill};
+use crate::{ClaimReason, Store, StoreError, spill::spill};
 
-pub use commands::{CommandRow, FlowCommand, SentCommand};
-pub use commit::{FlowBatch, FlowEvent, FlowInput, FlowState, IntentChange};
-pub use load::{CheckpointRow, IntentRow, LoadedFlow};
+pub use commands::{CommandRow, QueuedCommand, SentCommand};
+pub use commit::{
+    IntentChange, WorkflowBatch, WorkflowEventRow, WorkflowInputRow, WorkflowStatusUpdate,
+};
+pub use load::{CheckpointRow, IntentRow, LoadedWorkflow};
 
-/// The status of a workflow that was made and not begun.
+/// The status of a workflow that no driver has begun.
 const CREATED: &str = "created";
 const COLUMNS: &str = "id, name, caller, status, due_ms, owner, fence, lease_until_ms, parent, \
                        parent_checkpoint, created_ms, updated_ms, finished_ms, vain";
 
-/// Why something cannot be done with a workflow.
+/// Why an operation does not fit a workflow as it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum FlowError {
+pub enum WorkflowRecordError {
     /// There is no such workflow.
     #[error("there is no workflow {0}")]
     Unknown(String),
     /// There is such a workflow already.
     #[error("workflow {0} exists already")]
     Exists(String),
-    /// Somebody has it at the moment.
-    #[error("workflow {flow_id} belongs to {owner} until {until_ms}")]
+    /// A process holds it at the moment.
+    #[error("workflow {workflow_id} belongs to {owner} until {until_ms}")]
     Held {
         /// The workflow that was asked for.
-        flow_id: String,
+        workflow_id: String,
         /// The process that holds the lease.
         owner: String,
-        /// Until when, unless they renew it.
+        /// When the lease lapses, unless its owner renews it.
         until_ms: i64,
     },
-    /// A number was left out.
-    #[error("workflow {flow_id}: {what} {given} cannot follow {last}")]
+    /// The number would leave a gap.
+    #[error("workflow {workflow_id}: {what} {given} cannot follow {last}")]
     OutOfOrder {
         /// The workflow that was written to.
-        flow_id: String,
+        workflow_id: String,
         /// The kind of row: `input` or `event`.
         what: &'static str,
         /// The last number there is.
@@ -56,73 +57,63 @@ pub enum FlowError {
         /// The number that was given.
         given: u64,
     },
-    /// Something else was written under this number or id.
-    #[error("workflow {flow_id} has another {what} {which}")]
+    /// A different row exists under this number or id.
+    #[error("workflow {workflow_id} already has a different {what} {which}")]
     Differs {
         /// The workflow that was written to.
-        flow_id: String,
+        workflow_id: String,
         /// The kind of row: `input`, `event` or `command`.
         what: &'static str,
         /// Its number or id.
         which: String,
     },
-    /// It has no such checkpoint, or not any more.
-    #[error("workflow {flow_id} has no checkpoint {checkpoint}")]
+    /// It has no such checkpoint, or the inputs before it were pruned.
+    #[error("workflow {workflow_id} has no checkpoint {checkpoint}")]
     NoCheckpoint {
         /// The workflow that was asked for.
-        flow_id: String,
+        workflow_id: String,
         /// The number that was asked for.
         checkpoint: u64,
     },
 }
 
-/// A workflow that is made.
+/// A workflow that is to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewFlow {
+pub struct NewWorkflowRow {
     /// Its id, chosen by the caller; a second workflow with it is refused.
     pub id: String,
-    /// What a person calls it.
+    /// The name people know it by.
     pub name: String,
-    /// Who asked for it.
+    /// The caller who asked for it.
     pub caller: String,
     /// Its state before the first input.
     pub snapshot: Vec<u8>,
-    /// When it is made.
+    /// When it is created, in milliseconds since 1970.
     pub created_ms: i64,
 }
 
-/// The right to write about a workflow, until somebody else claims it.
+/// The right to write about a workflow, until another process claims it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FlowLease {
+pub struct WorkflowLease {
     /// The workflow that was claimed.
-    pub flow_id: String,
+    pub workflow_id: String,
     /// Its fence when it was claimed.
     pub fence: i64,
 }
 
-/// Who wants a workflow, and how.
+/// A claim to a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRequest {
     /// The process that claims the workflow.
     pub owner: String,
-    /// The time it is.
+    /// The current time, in milliseconds since 1970.
     pub now_ms: i64,
     /// When the lease lapses unless it is renewed.
     pub until_ms: i64,
-    /// Also while somebody else has it.
+    /// Whether to claim it even while another process holds it.
     pub take_over: bool,
     /// Whether a person asked for it: claims that nobody asked for are counted.
-    pub why: Why,
-}
-
-/// Why a workflow is claimed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Why {
-    /// Somebody asked for it.
-    #[default]
-    Asked,
-    /// Nobody did: a host takes up what was left. That is counted until it gets further.
-    Found,
+    pub why: ClaimReason,
 }
 
 /// How a workflow is given back.
@@ -130,47 +121,48 @@ pub enum Why {
 pub enum GiveBack {
     /// It has no owner: any process may claim it.
     Free,
-    /// Nothing is to be done, and who had it looks after it when something is: it stays its owner,
-    /// without a claim.
+    /// Nothing is to be done now. The process stays its owner without holding a claim, and claims it
+    /// again when something is due.
     Resting,
-    /// Who had it could not go on with it, or is gone. Anybody may claim it; it was theirs last.
+    /// Its owner could not continue it, or has ended. Any process may claim it; the owner stays on
+    /// record.
     Failed,
 }
 
-/// A workflow without what it did.
+/// A workflow without its inputs and events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FlowRow {
+pub struct WorkflowRow {
     /// Its id, unique in the store.
     pub id: String,
-    /// What a person calls it.
+    /// The name people know it by.
     pub name: String,
-    /// Who asked for it.
+    /// The caller who asked for it.
     pub caller: String,
     /// Its status, as its driver last committed it; `created` until then.
     pub status: String,
-    /// When somebody has to look after it again, if nobody does.
+    /// When a driver has to claim it again, if none holds it.
     pub due_ms: i64,
-    /// Who has it, had it last or looks after it while it rests; empty when it is nobody's.
+    /// The process that holds it, held it last, or claims it again when it is due; empty if none.
     pub owner: String,
     /// How often it was claimed.
     pub fence: i64,
-    /// Until when its owner has it.
+    /// When the lease of its owner lapses.
     pub lease_until_ms: i64,
-    /// What it was forked or copied from, and at which checkpoint.
+    /// The workflow it was forked or copied from, and the checkpoint.
     pub parent: Option<(String, u64)>,
-    /// When it was made.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When something was last committed.
+    /// When a batch was last committed.
     pub updated_ms: i64,
     /// When it ended; `None` while it has not.
     pub finished_ms: Option<i64>,
-    /// How often in a row it was taken up by hosts nobody asked, and got no further.
-    pub vain: u32,
+    /// How often in a row a host resumed it by itself and it got no further.
+    pub fruitless_attempts: u32,
 }
 
-/// Which workflows are meant; what is `None` does not matter.
+/// Selects workflows; a field that is `None` matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FlowFilter {
+pub struct WorkflowFilter {
     /// Only those in this status.
     pub status: Option<String>,
     /// Only those with this name.
@@ -181,70 +173,74 @@ pub struct FlowFilter {
     pub parent: Option<String>,
 }
 
-/// Which workflows nobody takes up, though nobody has them and they are due.
+/// Which workflows are not resumed automatically, though they are due and no process holds them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftAlone {
-    /// Those of this caller that are nobody's: they were stopped.
+pub struct ResumeExclusions {
+    /// Workflows of this caller that have no owner: a person stopped them.
     pub stopped: Option<String>,
-    /// Those that were taken up in vain so often.
-    pub vain: u32,
+    /// Workflows with at least so many fruitless attempts.
+    pub fruitless_attempts: u32,
 }
 
-impl Default for LeftAlone {
+impl Default for ResumeExclusions {
     /// Excludes no workflow at all.
     fn default() -> Self {
-        Self { stopped: None, vain: u32::MAX }
+        Self { stopped: None, fruitless_attempts: u32::MAX }
     }
 }
 
 impl Store {
-    /// Makes a workflow nobody has yet.
-    pub async fn create_flow(&self, flow: NewFlow) -> Result<(), StoreError> {
+    /// Creates a workflow without an owner.
+    pub async fn create_workflow(&self, workflow: NewWorkflowRow) -> Result<(), StoreError> {
         self.write(move |connection| {
-            insert(connection, &flow, None)?;
-            let snapshot = spill(connection, &flow.snapshot, flow.created_ms)?;
+            insert(connection, &workflow, None)?;
+            let snapshot = spill(connection, &workflow.snapshot, workflow.created_ms)?;
             connection
                 .prepare_cached(
                     "INSERT INTO flow_snapshots (flow_id, seq, at_ms, body, body_blob)
                      VALUES (?1, 0, ?2, ?3, ?4)",
                 )?
-                .execute((&flow.id, flow.created_ms, snapshot.inline, snapshot.blob))?;
+                .execute((&workflow.id, workflow.created_ms, snapshot.inline, snapshot.blob))?;
             Ok(())
         })
         .await
     }
 
-    /// Claims a workflow. Of several that try at once, in whatever processes, one gets it; the
-    /// others are told who has it, unless they take it over.
-    pub async fn claim_flow(
+    /// Claims a workflow. Of several callers, in any process, one gets it; the others get
+    /// [`WorkflowRecordError::Held`], unless they take it over.
+    pub async fn claim_workflow(
         &self,
-        flow_id: &str,
+        workflow_id: &str,
         request: LeaseRequest,
-    ) -> Result<FlowLease, StoreError> {
-        let flow_id = flow_id.to_owned();
+    ) -> Result<WorkflowLease, StoreError> {
+        let workflow_id = workflow_id.to_owned();
         self.write(move |connection| {
-            let row = require(connection, &flow_id)?;
+            let row = require(connection, &workflow_id)?;
             if row.lease_until_ms > request.now_ms && !request.take_over {
                 let (owner, until_ms) = (row.owner, row.lease_until_ms);
-                return Err(FlowError::Held { flow_id, owner, until_ms }.into());
+                return Err(WorkflowRecordError::Held { workflow_id, owner, until_ms }.into());
             }
-            let vain = match request.why {
-                Why::Asked => 0,
-                Why::Found => row.vain.saturating_add(1),
+            let fruitless_attempts = match request.why {
+                ClaimReason::Asked => 0,
+                ClaimReason::Found => row.fruitless_attempts.saturating_add(1),
             };
             connection
                 .prepare_cached(
                     "UPDATE flows SET fence = fence + 1, owner = ?2, lease_until_ms = ?3,
                      vain = ?4 WHERE id = ?1",
                 )?
-                .execute((&flow_id, &request.owner, request.until_ms, vain))?;
-            Ok(FlowLease { flow_id, fence: row.fence + 1 })
+                .execute((&workflow_id, &request.owner, request.until_ms, fruitless_attempts))?;
+            Ok(WorkflowLease { workflow_id, fence: row.fence + 1 })
         })
         .await
     }
 
-    /// Keeps a workflow until a later time.
-    pub async fn renew_flow(&self, lease: &FlowLease, until_ms: i64) -> Result<(), StoreError> {
+    /// Extends a lease to a later time.
+    pub async fn renew_workflow(
+        &self,
+        lease: &WorkflowLease,
+        until_ms: i64,
+    ) -> Result<(), StoreError> {
         let lease = lease.clone();
         self.write(move |connection| {
             check_fence(connection, &lease)?;
@@ -252,14 +248,18 @@ impl Store {
                 .prepare_cached(
                     "UPDATE flows SET lease_until_ms = max(lease_until_ms, ?2) WHERE id = ?1",
                 )?
-                .execute((&lease.flow_id, until_ms))?;
+                .execute((&lease.workflow_id, until_ms))?;
             Ok(())
         })
         .await
     }
 
-    /// Gives a workflow back: who had it writes no more, and anybody may claim it.
-    pub async fn release_flow(&self, lease: &FlowLease, how: GiveBack) -> Result<(), StoreError> {
+    /// Ends a lease: its holder writes no more, and any process may claim the workflow.
+    pub async fn release_workflow(
+        &self,
+        lease: &WorkflowLease,
+        how: GiveBack,
+    ) -> Result<(), StoreError> {
         let lease = lease.clone();
         self.write(move |connection| {
             check_fence(connection, &lease)?;
@@ -269,25 +269,25 @@ impl Store {
                      owner = CASE WHEN ?2 THEN owner ELSE '' END,
                      vain = CASE WHEN ?3 THEN vain ELSE 0 END WHERE id = ?1",
                 )?
-                .execute((&lease.flow_id, how != GiveBack::Free, how == GiveBack::Failed))?;
+                .execute((&lease.workflow_id, how != GiveBack::Free, how == GiveBack::Failed))?;
             Ok(())
         })
         .await
     }
 
     /// The workflow with this id.
-    pub async fn flow(&self, id: &str) -> Result<Option<FlowRow>, StoreError> {
+    pub async fn workflow(&self, id: &str) -> Result<Option<WorkflowRow>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| find(connection, &id)).await
     }
 
     /// The newest workflows, newest first; those before `before`, an id, if it is given.
-    pub async fn flows(
+    pub async fn workflows(
         &self,
-        filter: FlowFilter,
+        filter: WorkflowFilter,
         before: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, StoreError> {
+    ) -> Result<Vec<WorkflowRow>, StoreError> {
         let before = before.map(str::to_owned);
         self.read(move |connection| {
             let mut conditions = String::from("true");
@@ -317,15 +317,14 @@ impl Store {
         .await
     }
 
-    /// Workflows nobody looks after though it is time: the lease has lapsed, and they are due or
-    /// have commands nobody took. Those that are due longest come first; those that are left alone do
-    /// not come, and keep no others from coming.
-    pub async fn abandoned_flows(
+    /// Workflows that a driver should claim: their lease has lapsed, and they are due or have queued
+    /// commands. The longest due come first. Excluded workflows do not count towards the limit.
+    pub async fn abandoned_workflows(
         &self,
         now_ms: i64,
-        but: LeftAlone,
+        except: ResumeExclusions,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, StoreError> {
+    ) -> Result<Vec<WorkflowRow>, StoreError> {
         self.read(move |connection| {
             let mut statement = connection.prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM flows
@@ -335,7 +334,7 @@ impl Store {
                     UNION SELECT flow_id FROM flow_commands WHERE taken_seq IS NULL)
                  ORDER BY due_ms, created_ms, id LIMIT ?2"
             ))?;
-            let values = (now_ms, limit, but.stopped, but.vain);
+            let values = (now_ms, limit, except.stopped, except.fruitless_attempts);
             let rows = statement.query_map(values, from_row)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
@@ -343,35 +342,37 @@ impl Store {
     }
 }
 
-/// Refuses a writer whose workflow was claimed by somebody else. To be asked in the transaction
+/// Refuses a writer whose workflow another process has claimed. Must be called in the transaction
 /// that writes.
-fn check_fence(connection: &Connection, lease: &FlowLease) -> Result<(), StoreError> {
+fn check_fence(connection: &Connection, lease: &WorkflowLease) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached("SELECT fence FROM flows WHERE id = ?1")?;
-    let current = statement.query_row([&lease.flow_id], |row| row.get(0)).optional()?;
+    let current = statement.query_row([&lease.workflow_id], |row| row.get(0)).optional()?;
     match current {
-        None => Err(FlowError::Unknown(lease.flow_id.clone()).into()),
+        None => Err(WorkflowRecordError::Unknown(lease.workflow_id.clone()).into()),
         Some(current) if current == lease.fence => Ok(()),
-        Some(current) => {
-            Err(StoreError::Fenced { run_id: lease.flow_id.clone(), held: lease.fence, current })
-        }
+        Some(current) => Err(StoreError::Fenced {
+            run_id: lease.workflow_id.clone(),
+            held: lease.fence,
+            current,
+        }),
     }
 }
 
-/// A workflow, or the error that there is none.
-fn require(connection: &Connection, id: &str) -> Result<FlowRow, StoreError> {
-    find(connection, id)?.ok_or_else(|| FlowError::Unknown(id.to_owned()).into())
+/// The workflow with this id, or an error if there is none.
+fn require(connection: &Connection, id: &str) -> Result<WorkflowRow, StoreError> {
+    find(connection, id)?.ok_or_else(|| WorkflowRecordError::Unknown(id.to_owned()).into())
 }
 
-fn find(connection: &Connection, id: &str) -> Result<Option<FlowRow>, StoreError> {
+fn find(connection: &Connection, id: &str) -> Result<Option<WorkflowRow>, StoreError> {
     let mut statement =
         connection.prepare_cached(&format!("SELECT {COLUMNS} FROM flows WHERE id = ?1"))?;
     Ok(statement.query_row([id], from_row).optional()?)
 }
 
-/// The row of a new workflow, with what it came from.
+/// Inserts the row of a new workflow, with its parent.
 fn insert(
     connection: &Connection,
-    flow: &NewFlow,
+    workflow: &NewWorkflowRow,
     parent: Option<(&str, i64)>,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
@@ -382,20 +383,24 @@ fn insert(
     )?;
     let (parent, checkpoint) = parent.unzip();
     let inserted = statement.execute((
-        &flow.id,
-        &flow.name,
-        &flow.caller,
+        &workflow.id,
+        &workflow.name,
+        &workflow.caller,
         CREATED,
         parent,
         checkpoint,
-        flow.created_ms,
+        workflow.created_ms,
     ))?;
-    if inserted == 0 { Err(FlowError::Exists(flow.id.clone()).into()) } else { Ok(()) }
+    if inserted == 0 {
+        Err(WorkflowRecordError::Exists(workflow.id.clone()).into())
+    } else {
+        Ok(())
+    }
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<FlowRow> {
+fn from_row(row: &Row<'_>) -> rusqlite::Result<WorkflowRow> {
     let (parent, checkpoint): (Option<String>, Option<i64>) = (row.get(8)?, row.get(9)?);
-    Ok(FlowRow {
+    Ok(WorkflowRow {
         id: row.get(0)?,
         name: row.get(1)?,
         caller: row.get(2)?,
@@ -408,7 +413,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<FlowRow> {
         created_ms: row.get(10)?,
         updated_ms: row.get(11)?,
         finished_ms: row.get(12)?,
-        vain: row.get(13)?,
+        fruitless_attempts: row.get(13)?,
     })
 }
 
