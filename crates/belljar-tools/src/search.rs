@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use belljar_search::{Document, Found, Index, Key, Parameter, Query, Together};
+use belljar_search::{Document, Index, Key, Parameter, Query, SearchHit, UsageHistory};
 use belljar_store::{AuditFilter, Store};
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ struct State {
     index: Index,
     /// The catalogue the index is of.
     version: Option<String>,
-    together: Together,
+    usage: UsageHistory,
     learned_ms: Option<i64>,
 }
 
@@ -92,7 +92,7 @@ impl Finder {
         let query = Query {
             server_hint: wanted.server_hint.as_deref(),
             may_find: wanted.grants.only.is_some().then_some(&may_find),
-            together: Some(&state.together).filter(|together| !together.is_empty()),
+            usage: Some(&state.usage).filter(|usage| !usage.is_empty()),
             ..Query::new(&wanted.intent, wanted.k)
         };
         let found = state.index.search(&query);
@@ -131,9 +131,9 @@ impl Finder {
                 runs.entry(row.run_id).or_default().push(key);
             }
         }
-        let mut together = Together::default();
-        runs.into_values().for_each(|run| together.note(run));
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).together = together;
+        let mut usage = UsageHistory::default();
+        runs.into_values().for_each(|run| usage.note(run));
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).usage = usage;
     }
 }
 
@@ -141,7 +141,7 @@ fn qualified(key: &Key) -> String {
     format!("{}__{}", key.server, key.name)
 }
 
-fn hit(catalogue: &Catalogue, found: Found<'_>) -> Option<Hit> {
+fn hit(catalogue: &Catalogue, found: SearchHit<'_>) -> Option<Hit> {
     let Key { server, name } = found.key;
     let by_name = |tool: &Tool| (&tool.server, &tool.name).cmp(&(server, name));
     let at = catalogue.tools().binary_search_by(by_name).ok()?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use belljar_search::{Query, Use};
+use belljar_search::{Query, Scoring};
 
 use super::{data::Set, plain::Plain};
 
@@ -64,9 +64,9 @@ pub(super) fn answers(set: &Set, way: Way) -> Option<Vec<Quality>> {
     let (index, plain) = (set.index(), Plain::new(&set.tools));
     let answered = set.questions.iter().map(|question| {
         let scores = match way {
-            Way::Words => Use::Words,
-            Way::Meaning => Use::Meaning,
-            Way::Plain | Way::Fusion | Way::Hinted => Use::All,
+            Way::Words => Scoring::Words,
+            Way::Meaning => Scoring::Meaning,
+            Way::Plain | Way::Fusion | Way::Hinted => Scoring::All,
         };
         let server_hint = question.server_hint.as_deref().filter(|_| way == Way::Hinted);
         let query = Query { server_hint, scores, ..Query::new(&question.query, K) };
