@@ -7,7 +7,7 @@ use crate::words::{SplitWord, is_chinese};
 const MOST_CHARACTERS: usize = 40;
 /// From here on, scripts are mostly written without spaces: Thai, Lao, Burmese, Khmer, kana, hangul.
 const WITHOUT_SPACES: char = '\u{e00}';
-/// Stop words, sorted.
+/// Stop words; sorted, because they are searched by bisection.
 const EMPTY: [&str; 104] = [
     "a", "about", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be",
     "been", "being", "but", "by", "can", "could", "d", "did", "do", "does", "for", "from", "had",

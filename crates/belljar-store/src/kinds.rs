@@ -19,7 +19,7 @@ pub enum RecordKind {
     Sessions,
     /// Workflows with their inputs, events and commands.
     Workflows,
-    /// Cached results.
+    /// Cached results of runs and calls.
     Cache,
     /// The rest: learned shapes of tool results, and the schema itself.
     Other,

@@ -27,7 +27,7 @@ use belljar_runtime::{
 };
 use belljar_server::Meter;
 use belljar_store::{Approvals, Store};
-use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
+use belljar_tools::{Bridge, CallObserver, NoObserver, RunBridge, RunContext, ToolGrants};
 
 pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_process};
 use crate::{
@@ -95,7 +95,7 @@ pub struct Execution {
     /// For how long an answer may be given again to the same question.
     pub cache: Option<Duration>,
     /// Who wants to hear of what happens.
-    pub observer: Arc<dyn Observer>,
+    pub observer: Arc<dyn CallObserver>,
     /// Who wants to hear what it prints, as it does.
     pub listener: Option<Arc<dyn Listener>>,
 }

@@ -36,7 +36,7 @@ use belljar_flow::{
     is_agent,
 };
 use belljar_runtime::{CommitExecutable, Limits};
-use belljar_tools::{NoObserver, Observer};
+use belljar_tools::{CallObserver, NoObserver};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -98,7 +98,7 @@ pub struct FlowOptions {
     /// What of the host no workflow begins with and none brings.
     pub hidden: Hidden,
     /// Who hears of calls that wait for a person.
-    pub observer: Arc<dyn Observer>,
+    pub observer: Arc<dyn CallObserver>,
     /// How many workflows are driven in the background at once; more wait for their turn.
     pub max_running: u32,
     /// How many may wait; more are not begun.

@@ -18,7 +18,7 @@ use belljar_server::{
     Backend, DecideError, EndRun, ExecuteRequest, Meter, MissingServer, Observer, PassThrough,
     RunInfo, RunReport, SearchError, ToolMatch, ToolsFound, Verdict, is_well_formed,
 };
-use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, Wanted};
+use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, ToolQuery};
 use serde_json::{
     Map, Value, json,
     value::{RawValue, to_raw_value},
@@ -181,12 +181,12 @@ impl Backend for ProjectBackend {
         {
             return Err(SearchError { message: failure.to_string() });
         }
-        let hits = bridge.find(&catalogue, Wanted::new(intent, k as usize)).await;
+        let hits = bridge.find(&catalogue, ToolQuery::new(intent, k as usize)).await;
         let mut tools = Vec::new();
         for hit in hits {
             tools.push(ToolMatch {
                 name: hit.tool.qualified_name(),
-                call: bridge.described(&hit.tool).await,
+                call: bridge.describe_tool(&hit.tool).await,
                 description: summary(&hit.tool),
             });
         }

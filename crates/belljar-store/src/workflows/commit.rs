@@ -82,7 +82,7 @@ pub struct WorkflowBatch {
     pub taken: Vec<(u64, u64)>,
     /// Answers to commands, by their id.
     pub answers: Vec<(String, Vec<u8>)>,
-    /// Its new status.
+    /// The status it gets, if that changes.
     pub state: Option<WorkflowStatusUpdate>,
     /// Extends the lease of its owner to this time.
     pub lease_until_ms: Option<i64>,

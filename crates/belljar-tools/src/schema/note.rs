@@ -1,4 +1,4 @@
-//! What a schema says about a value besides its type: the words a reader wants beside a field.
+//! The remarks of a schema on a field: description, default, format and bounds.
 
 use serde_json::{Map, Value};
 

@@ -13,7 +13,7 @@ use std::{
 
 use belljar::now_ms;
 use belljar_store::{Store, Verdict};
-use belljar_tools::{ApprovalNotice, NoObserver, Observer};
+use belljar_tools::{ApprovalNotice, CallObserver, NoObserver};
 use tokio::sync::mpsc;
 
 use super::{
@@ -26,7 +26,7 @@ use super::{
 
 /// Who is asked: the person at this terminal, or whoever reads standard error. Needs a running
 /// tokio runtime.
-pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn Observer> {
+pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn CallObserver> {
     let Some(store) = store else { return Arc::new(NoObserver) };
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Arc::new(Printing);
@@ -40,7 +40,7 @@ pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn Observer> {
 #[derive(Debug)]
 struct Printing;
 
-impl Observer for Printing {
+impl CallObserver for Printing {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         let ApprovalNotice { id, tool, arguments, .. } = notice;
         let (tool, arguments) = (name_in_line(tool), arguments_in_line(arguments));
@@ -64,7 +64,7 @@ enum Heard {
     Over(String),
 }
 
-impl Observer for Asking {
+impl CallObserver for Asking {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         let _ = self.tell.send(Heard::Waits(notice.clone()));
     }

@@ -6,7 +6,7 @@ use belljar_runtime::{
     Bridged, Durable, ErrorCode, ErrorKind, RunError, RunResult, Status, ToolLink, unrun,
 };
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, Store, StoreError};
-use belljar_tools::{Observer, RunBridge, RunContext, crash_point};
+use belljar_tools::{CallObserver, RunBridge, RunContext, crash_point};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -112,7 +112,7 @@ impl Executor {
     pub async fn resume(
         &self,
         id: &str,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<Resumed, ResumeError> {
         self.go_on(id, ClaimReason::Asked, observer, abort).await
@@ -122,7 +122,7 @@ impl Executor {
     pub(crate) async fn take_up(
         &self,
         id: &str,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<Resumed, ResumeError> {
         self.go_on(id, ClaimReason::Found, observer, abort).await
@@ -132,7 +132,7 @@ impl Executor {
         &self,
         id: &str,
         why: ClaimReason,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<Resumed, ResumeError> {
         let store = self.store.as_ref().ok_or(ResumeError::NoStore)?;

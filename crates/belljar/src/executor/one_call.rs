@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use belljar_runtime::{RunError, RunResult, Status, ToolFault, unrun};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
-use belljar_tools::{Observer, RunContext, StopReason, ToolGrants};
+use belljar_tools::{CallObserver, RunContext, StopReason, ToolGrants};
 use serde_json::value::RawValue;
 
 use super::{Executor, RUNNING, is_owner_alive, link, now_ms, this_process};
@@ -32,7 +32,7 @@ pub(crate) struct OneCall {
     /// The longest it may take once it has left.
     pub(crate) tool_timeout: Duration,
     /// Who hears of what happens.
-    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) observer: Arc<dyn CallObserver>,
 }
 
 /// What came of a call.

@@ -10,7 +10,7 @@ use std::{
 use belljar_flow::{Code, Failure, Job, Outcome, Start, Work};
 use belljar_runtime::{CommitExecutable, Grants, Language, Limits, RunRequest, Workspace};
 use belljar_store::{Approval, Approvals, Verdict};
-use belljar_tools::{ApprovalNotice, Glob, LISTING_PATIENCE, Reach, ToolGrants, crash_point};
+use belljar_tools::{ApprovalNotice, Glob, LISTING_TIMEOUT, ToolGrants, ToolReach, crash_point};
 use serde_json::value::to_raw_value;
 
 use super::{
@@ -150,13 +150,13 @@ impl Hands {
             return ToolGrants { only: named, given: Vec::new() };
         }
         let reached = ToolGrants { only: named, given: Vec::new() };
-        let (catalogue, _) = bridge.catalogue_for(&reached, LISTING_PATIENCE).await;
+        let (catalogue, _) = bridge.catalogue_for(&reached, LISTING_TIMEOUT).await;
         let may = |name: &str| {
             let named = reached.only.as_ref();
             named.is_none_or(|named| named.iter().any(|glob| glob.matches(name)))
         };
         let harmless =
-            catalogue.tools().iter().filter(|tool| bridge.reach(tool) == Reach::ReadOnly);
+            catalogue.tools().iter().filter(|tool| bridge.reach(tool) == ToolReach::ReadOnly);
         let names = harmless.map(belljar_tools::Tool::qualified_name).filter(|name| may(name));
         ToolGrants { only: Some(names.map(Glob::new).collect()), given: Vec::new() }
     }

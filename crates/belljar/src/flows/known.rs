@@ -9,7 +9,7 @@ use std::{
 };
 
 use belljar_flow::{Dag, Faults, check};
-use belljar_tools::{Bridge, Glob, Reach, ResolveError, Tool, ToolGrants};
+use belljar_tools::{Bridge, Glob, ResolveError, Tool, ToolGrants, ToolReach};
 use tokio::task::JoinSet;
 
 use super::walk;
@@ -126,7 +126,7 @@ async fn look(bridge: &Bridge, name: &str) -> Looked {
 
 async fn fact(bridge: &Bridge, tool: &Tool) -> Fact {
     let name = tool.qualified_name();
-    let read_only = bridge.reach(tool) == Reach::ReadOnly;
+    let read_only = bridge.reach(tool) == ToolReach::ReadOnly;
     Fact {
         read_only,
         repeatable: read_only || bridge.is_repeatable(tool),

@@ -7,7 +7,7 @@ use std::{
 
 use belljar_runtime::{Listener, Stream};
 use belljar_server::{ApprovalKind, ApprovalRequest, Observer};
-use belljar_tools::{ApprovalNotice, Reach, Tool};
+use belljar_tools::{ApprovalNotice, Tool, ToolReach};
 
 use super::records::arguments;
 
@@ -17,7 +17,7 @@ pub(super) struct Told {
     pub(super) observer: Observer,
 }
 
-impl belljar_tools::Observer for Told {
+impl belljar_tools::CallObserver for Told {
     fn run_begins(&self, run_id: &str) {
         self.observer.started(run_id);
     }
@@ -42,7 +42,7 @@ impl belljar_tools::Observer for Told {
         self.observer.settled(id);
     }
 
-    fn call_begins(&self, tool: &Tool, _reach: Reach) {
+    fn call_begins(&self, tool: &Tool, _reach: ToolReach) {
         self.observer.call_began(&tool.qualified_name());
     }
 

@@ -12,7 +12,7 @@ use belljar::{
     Durability, ErrorCode, Execution, Language, ResumeError, Resumed, RunResult, Status, now_ms,
 };
 use belljar_store::{Approvals, ClaimReason, Lease, Store, Verdict};
-use belljar_tools::{NoObserver, Observer};
+use belljar_tools::{CallObserver, NoObserver};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -327,7 +327,7 @@ struct Reader {
     found: Mutex<Option<bool>>,
 }
 
-impl Observer for Reader {
+impl CallObserver for Reader {
     fn run_begins(&self, run_id: &str) {
         let look = || block_on(self.store.run(run_id)).unwrap().is_some();
         let found = std::thread::scope(|threads| threads.spawn(look).join().unwrap());

@@ -9,7 +9,7 @@ use std::{
 
 use belljar::CommitExecutable;
 use belljar_store::RecordKind;
-use belljar_tools::{Policy, RawServer, Rule};
+use belljar_tools::{PolicyRule, RawServer, ToolPolicy};
 use serde::{Deserialize, Deserializer, de::Visitor};
 use toml::Spanned;
 
@@ -58,9 +58,9 @@ struct RawWorkspace {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawPermissions {
-    allow: Vec<Rule>,
-    ask: Vec<Rule>,
-    deny: Vec<Rule>,
+    allow: Vec<PolicyRule>,
+    ask: Vec<PolicyRule>,
+    deny: Vec<PolicyRule>,
     approval_timeout: Option<Spanned<Quantity>>,
 }
 
@@ -227,9 +227,9 @@ impl RawConfig {
     }
 
     /// The rules of `[permissions]`.
-    pub(super) fn policy(&self) -> Policy {
+    pub(super) fn policy(&self) -> ToolPolicy {
         let RawPermissions { allow, ask, deny, .. } = &self.file.permissions;
-        Policy { allow: allow.clone(), ask: ask.clone(), deny: deny.clone() }
+        ToolPolicy { allow: allow.clone(), ask: ask.clone(), deny: deny.clone() }
     }
 
     /// How long a person has to decide.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_tools::{AuditTiming, Policy};
+use belljar_tools::{AuditTiming, ToolPolicy};
 use serde::Serialize;
 
 use super::{
@@ -24,7 +24,7 @@ pub(crate) struct ToolSettings {
     /// The MCP servers, by name. Variables in them are not filled in yet.
     pub(crate) servers: BTreeMap<String, ConfiguredServer>,
     /// Who may call what.
-    pub(crate) policy: Policy,
+    pub(crate) policy: ToolPolicy,
     /// What the project would allow and may not.
     pub(crate) not_counted: Vec<NotCounted>,
     /// How long a person has to decide.
@@ -44,7 +44,7 @@ impl ToolSettings {
     pub(super) fn resolve(files: Files<'_>) -> Result<Self, ConfigError> {
         let mut settings = Self {
             servers: BTreeMap::new(),
-            policy: Policy::default(),
+            policy: ToolPolicy::default(),
             not_counted: Vec::new(),
             approval_timeout: APPROVAL_TIMEOUT,
             max_output_tokens: None,
@@ -52,7 +52,7 @@ impl ToolSettings {
             audit: AuditTiming::default(),
         };
         for file in files.weak_to_strong() {
-            let Policy { allow, ask, deny } = file.policy();
+            let ToolPolicy { allow, ask, deny } = file.policy();
             if !files.is_project(file) {
                 settings.policy.allow.extend(allow);
             }

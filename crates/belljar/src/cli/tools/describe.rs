@@ -43,7 +43,7 @@ pub(super) async fn describe(
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let text = desk.bridge.described(&tool).await;
+    let text = desk.bridge.describe_tool(&tool).await;
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{}", tool.qualified_name())?;
     writeln!(stdout, "{}", for_stream(text.trim_end(), Look::of_stdout()))?;

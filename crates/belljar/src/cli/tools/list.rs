@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_tools::{Annotations, Decision, Tool, ToolGrants, Verdict};
+use belljar_tools::{Annotations, PolicyDecision, PolicyVerdict, Tool, ToolGrants};
 use serde::Serialize;
 
 use super::{Desk, first_line, tell_failures};
@@ -75,12 +75,12 @@ struct Row<'a> {
     title: Option<&'a str>,
     description: Option<&'a str>,
     annotations: Annotations,
-    policy: Verdict,
+    policy: PolicyVerdict,
     reason: String,
 }
 
 impl<'a> Row<'a> {
-    fn of(tool: &'a Tool, Decision { verdict, reason }: Decision) -> Self {
+    fn of(tool: &'a Tool, PolicyDecision { verdict, reason }: PolicyDecision) -> Self {
         Self {
             name: tool.qualified_name(),
             server: &tool.server,
@@ -95,9 +95,9 @@ impl<'a> Row<'a> {
 
     fn cells(&self) -> [String; 3] {
         let policy = match self.policy {
-            Verdict::Allow => "allow",
-            Verdict::Ask => "ask",
-            Verdict::Deny => "deny",
+            PolicyVerdict::Allow => "allow",
+            PolicyVerdict::Ask => "ask",
+            PolicyVerdict::Deny => "deny",
         };
         let description = first_line(self.description.or(self.title));
         [visible(&self.name).into_owned(), policy.to_owned(), description]

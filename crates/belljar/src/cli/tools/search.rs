@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_tools::{Hit, Wanted};
+use belljar_tools::{Hit, ToolQuery};
 use serde_json::{Value, json};
 
 use super::{Desk, first_line, tell_failures};
@@ -22,9 +22,9 @@ pub(super) async fn search(
     desk: &Desk,
 ) -> anyhow::Result<ExitCode> {
     let (catalogue, failures) = desk.catalogue(None).await;
-    let wanted = Wanted {
+    let wanted = ToolQuery {
         server_hint: arguments.server.clone(),
-        ..Wanted::new(&arguments.intent, arguments.k)
+        ..ToolQuery::new(&arguments.intent, arguments.k)
     };
     let hits = desk.bridge.find(&catalogue, wanted).await;
     if arguments.json {

@@ -3,7 +3,7 @@
 use std::{env, sync::Arc};
 
 use belljar::{Executor, FlowOptions, FlowTerms, Flows, Hidden, RunResult, SessionRegistry};
-use belljar_tools::Observer;
+use belljar_tools::CallObserver;
 
 use super::super::{
     arguments::LimitArguments,
@@ -53,7 +53,7 @@ impl Host<'_> {
         self,
         limits: &LimitArguments,
         terms: FlowTerms,
-        watch: impl FnOnce(Arc<dyn Observer>) -> Arc<dyn Observer>,
+        watch: impl FnOnce(Arc<dyn CallObserver>) -> Arc<dyn CallObserver>,
         interrupt: &mut Interrupt,
     ) -> anyhow::Result<Started> {
         let builder = builder(self.settings, self.project);

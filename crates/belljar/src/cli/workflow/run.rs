@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context as _, anyhow, bail};
 use belljar::{CommitExecutable, FlowTerms, Flows, FlowsError, NewFlow, RunResult, now_ms};
 use belljar_flow::{DriveError, Driven, EngineError, Left, Status, formats::CodeExecution};
-use belljar_tools::{ApprovalNotice, Observer};
+use belljar_tools::{ApprovalNotice, CallObserver};
 use belljar_wire::json::{JsonFlaw, check_keys};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -424,7 +424,7 @@ impl Quiet {
         self.0.load(Ordering::SeqCst) > 0
     }
 
-    fn before(&self, then: Arc<dyn Observer>) -> Arc<dyn Observer> {
+    fn before(&self, then: Arc<dyn CallObserver>) -> Arc<dyn CallObserver> {
         Arc::new(Counting { asking: self.0.clone(), then })
     }
 }
@@ -432,10 +432,10 @@ impl Quiet {
 #[derive(Debug)]
 struct Counting {
     asking: Arc<AtomicUsize>,
-    then: Arc<dyn Observer>,
+    then: Arc<dyn CallObserver>,
 }
 
-impl Observer for Counting {
+impl CallObserver for Counting {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         self.asking.fetch_add(1, Ordering::SeqCst);
         self.then.approval_waits(notice);
