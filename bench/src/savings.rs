@@ -13,7 +13,12 @@ use belljar_project::{RunDurability, RunResultExt as _, TokenSavings};
 use belljar_tools::{RawServer, ServerSpec};
 use serde_json::{Value, json, value::to_raw_value};
 
-use super::{Bench, row::BenchRow, tool_host, tool_host::TOOL_TIMEOUT, tool_host::ToolHost};
+use super::{
+    Bench,
+    row::BenchRow,
+    tool_host,
+    tool_host::{TOOL_TIMEOUT, ToolHost},
+};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

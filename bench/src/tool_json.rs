@@ -9,8 +9,11 @@ use belljar_project::RunDurability;
 use serde_json::Value;
 
 use super::{
-    Bench, json, json::DenoTimes, row::BenchRow, stats::Times, tool_host::InProcessServer,
-    tool_host::ToolHost,
+    Bench, json,
+    json::DenoTimes,
+    row::BenchRow,
+    stats::Times,
+    tool_host::{InProcessServer, ToolHost},
 };
 
 /// Calls are timed by the thousand, and each of these takes as long as a thousand of them.

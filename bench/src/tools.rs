@@ -6,8 +6,14 @@
 //! the code gets its answer.
 
 use std::{
-    fs, fs::File, io, io::Write as _, os::unix::fs::MetadataExt as _, path::Path, sync::Arc,
-    time::Duration, time::Instant,
+    fs,
+    fs::File,
+    io,
+    io::Write as _,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, ensure};
@@ -18,8 +24,12 @@ use serde_json::value::to_raw_value;
 use tempfile::TempDir;
 
 use super::{
-    Bench, python_peer::PythonPeer, row::BenchRow, stats::Times, tool_host::InProcessServer,
-    tool_host::ToolHost, tool_json,
+    Bench,
+    python_peer::PythonPeer,
+    row::BenchRow,
+    stats::Times,
+    tool_host::{InProcessServer, ToolHost},
+    tool_json,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

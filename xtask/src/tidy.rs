@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, bail};
 
-use names::TypeNames;
+use names::DeclaredTypes;
 
 /// No production file is longer.
 const MAX_FILE_LINES: usize = 500;
@@ -91,7 +91,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     let mut files = Vec::new();
     let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
-    let mut type_names = TypeNames::default();
+    let mut declared = DeclaredTypes::default();
     for top in ["bench", "crates", "xtask"] {
         collect(&root.join(top), &mut files)?;
     }
@@ -101,10 +101,10 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
         check_file(&name, &text, &mut faults);
         if let Some(owner) = owner_of(&name) {
             *sizes.entry(owner.to_owned()).or_default() += text.lines().count();
-            type_names.check_file(owner, &name, &text, &mut faults);
+            declared.check_file(owner, &name, &text, &mut faults);
         }
     }
-    type_names.check_shared(&mut faults);
+    declared.check_shared(&mut faults);
     check_crate_sizes(&sizes, &mut faults);
     check_arrows(root, &mut faults)?;
     if !faults.is_empty() {

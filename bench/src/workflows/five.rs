@@ -3,7 +3,10 @@
 //!
 //! The tools' own time is that of the same calls made directly, by the same bridge, each time anew.
 
-use std::{path::Path, time::Duration, time::Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, ensure};
 use belljar_contract::{Language, Limits};
@@ -17,7 +20,8 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::Bench, super::row::BenchRow, super::stats::Times, super::tool_host::ToolHost, VERSION,
+    super::{Bench, row::BenchRow, stats::Times, tool_host::ToolHost},
+    VERSION,
     counting_server::CountingServer,
 };
 

@@ -7,8 +7,12 @@
 //! when the host had the workflow is told by its own event, to the millisecond.
 
 use std::{
-    fs, io, io::BufRead as _, io::BufReader, path::Path, path::PathBuf, process::Child,
-    process::Stdio, sync::Arc, time::Duration, time::Instant,
+    fs, io,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, bail, ensure};
@@ -16,14 +20,22 @@ use belljar_project::now_ms;
 use belljar_store::Store;
 use belljar_workflow::{SqliteWorkflowStore, WorkflowEventKind, Workflows};
 use rustix::{
-    event::PollFd, event::PollFlags, event::Timespec, event::poll, fs::CWD, fs::Mode, fs::OFlags,
-    fs::mkfifoat,
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{CWD, Mode, OFlags, mkfifoat},
 };
 
 use super::{
-    super::Bench, super::peers::command, super::program, super::rounds::Frequency,
-    super::rounds::share, super::row::BenchRow, super::stats::Times, LangGraph, VERSION,
-    counting_server::CountingServer, langgraph,
+    super::{
+        Bench,
+        peers::command,
+        program,
+        rounds::{Frequency, share},
+        row::BenchRow,
+        stats::Times,
+    },
+    LangGraph, VERSION,
+    counting_server::CountingServer,
+    langgraph,
 };
 use crate::runtime;
 

@@ -19,10 +19,10 @@ use belljar_contract::{
 };
 use belljar_runtime::run_id;
 use belljar_server::{
-    Backend, BackgroundMeter, DecideError, EndRun, MissingServer, PassThrough, RunInfo, RunReport,
-    RunReporter, SearchError, ToolMatch, ToolsFound, is_well_formed,
+    Backend, BackgroundMeter, DecisionError, EndRun, MissingServer, PassThrough, RunInfo,
+    RunReport, RunReporter, SearchError, ToolMatch, ToolsFound, is_well_formed,
 };
-use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, Wanted};
+use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, ToolQuery};
 use client_observer::{ClientObserver, PrintForwarder};
 use serde_json::{Map, Value, json, value::to_raw_value};
 
@@ -140,27 +140,27 @@ impl Backend for ProjectBackend {
         approval_id: &str,
         verdict: Verdict,
         by: &str,
-    ) -> Result<(), DecideError> {
+    ) -> Result<(), DecisionError> {
         let store = self.executor.store();
-        let store = store.ok_or_else(|| DecideError::Unknown(approval_id.to_owned()))?;
+        let store = store.ok_or_else(|| DecisionError::Unknown(approval_id.to_owned()))?;
         match store.decide(approval_id, verdict, by, now_ms()).await {
             Ok(_) => {
                 self.adoption.notify();
                 Ok(())
             }
-            Err(belljar_store::DecideError::Unknown(id)) => Err(DecideError::Unknown(id)),
+            Err(belljar_store::DecideError::Unknown(id)) => Err(DecisionError::Unknown(id)),
             Err(
                 belljar_store::DecideError::AlreadyDecided { id, .. }
                 | belljar_store::DecideError::Expired { id, .. },
-            ) => Err(DecideError::Settled(id)),
-            Err(belljar_store::DecideError::RunEnded(id)) => Err(DecideError::RunEnded(id)),
+            ) => Err(DecisionError::Settled(id)),
+            Err(belljar_store::DecideError::RunEnded(id)) => Err(DecisionError::RunEnded(id)),
             Err(
                 error @ (belljar_store::DecideError::InDoubt(_)
                 | belljar_store::DecideError::NotInDoubt(_)
                 | belljar_store::DecideError::LargeResult(_)),
-            ) => Err(DecideError::NoAnswer(error.to_string())),
+            ) => Err(DecisionError::NoAnswer(error.to_string())),
             Err(belljar_store::DecideError::Store(error)) => {
-                Err(DecideError::Failed(error.to_string()))
+                Err(DecisionError::Failed(error.to_string()))
             }
         }
     }
@@ -173,12 +173,12 @@ impl Backend for ProjectBackend {
         {
             return Err(SearchError { message: failure.to_string() });
         }
-        let hits = bridge.find(&catalogue, Wanted::new(intent, k as usize)).await;
+        let hits = bridge.find(&catalogue, ToolQuery::new(intent, k as usize)).await;
         let mut tools = Vec::new();
         for hit in hits {
             tools.push(ToolMatch {
                 name: hit.tool.qualified_name(),
-                call: bridge.described(&hit.tool).await,
+                call: bridge.describe_tool(&hit.tool).await,
                 description: summary(&hit.tool),
             });
         }

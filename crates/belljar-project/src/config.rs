@@ -13,10 +13,14 @@ mod servers;
 mod tools;
 mod workflows;
 
-use std::{collections::BTreeMap, fs, path::Path, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use belljar_contract::{Limit, Limits};
-use belljar_paths::{owner::Purpose, owner::UntrustedPath, owner::read_to_string};
+use belljar_paths::owner::{Purpose, UntrustedPath, read_to_string};
 use belljar_runtime::maximum_limits_here;
 use belljar_tools::ServerConfigError;
 use raw::{LimitEntry, RawConfig};

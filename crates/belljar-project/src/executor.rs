@@ -15,7 +15,11 @@ mod ownership;
 mod stored;
 
 use std::{
-    future::Future, sync::Arc, sync::OnceLock, sync::atomic::AtomicBool, sync::atomic::Ordering,
+    future::Future,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,7 +27,7 @@ use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus, To
 use belljar_runtime::{Listener, RunOptions, ToolLink, run_id};
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
-use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
+use belljar_tools::{Bridge, CallObserver, NoObserver, RunBridge, RunContext, ToolGrants};
 use cache::{CacheKey, CacheSlot, UsedTools};
 use finish::WayOut;
 
@@ -89,7 +93,7 @@ pub struct Execution {
     /// How long a cached answer may be reused; `None` never.
     pub cache: Option<Duration>,
     /// Notified of approvals and tool calls.
-    pub observer: Arc<dyn Observer>,
+    pub observer: Arc<dyn CallObserver>,
     /// Receives the output while the code runs.
     pub listener: Option<Arc<dyn Listener>>,
 }

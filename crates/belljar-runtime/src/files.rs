@@ -3,8 +3,16 @@
 //! All of it happens once every process of the cell is dead: nobody is left to race with.
 
 use std::{
-    collections::HashMap, ffi::OsStr, ffi::OsString, fmt, io, os::fd::AsFd, os::fd::OwnedFd,
-    path::Path, sync::Arc, sync::atomic::AtomicBool, sync::atomic::Ordering, time::SystemTime,
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    fmt, io,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
@@ -12,12 +20,17 @@ use belljar_contract::{
     Artifact, Change, ChangeKind, CommitExecutable, EntryKind, ErrorCode, Limits, RunError,
 };
 use belljar_jail::{
-    workspace, workspace::ArtifactCaps, workspace::ChangeCaps, workspace::CommitOptions,
-    workspace::CommitReport, workspace::ExecutedDirectory, workspace::NameUse,
-    workspace::NotCommitted, workspace::ProtectedPaths,
+    workspace,
+    workspace::{
+        ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, ExecutedDirectory, NameUse,
+        NotCommitted, ProtectedPaths,
+    },
 };
 use belljar_paths::{names, names::GIT};
-use rustix::{event::PollFd, event::PollFlags, event::Timespec, event::poll, io::Errno};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
 
 use crate::{grants::OpenWorkspace, run};
 

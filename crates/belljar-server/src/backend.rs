@@ -36,7 +36,7 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
         approval_id: &str,
         verdict: Verdict,
         by: &str,
-    ) -> impl Future<Output = Result<(), DecideError>> + Send;
+    ) -> impl Future<Output = Result<(), DecisionError>> + Send;
 
     /// The `k` tools nearest to what is intended, best first, and the servers that did not say in time
     /// which tools they have.
@@ -121,12 +121,12 @@ pub enum RunState {
     /// unfolded it would take many times its size.
     Ended(Box<RunResult>),
     /// It has no result yet.
-    Unfinished(UnfinishedRun),
+    Unfinished(PendingRun),
 }
 
 /// A run that has no result yet.
 #[derive(Debug, Clone, Serialize)]
-pub struct UnfinishedRun {
+pub struct PendingRun {
     /// The id that requests name it by.
     pub id: String,
     /// How it stands.
@@ -146,7 +146,7 @@ impl RunReport {
 
     /// A run without a result yet.
     pub fn unfinished(id: &str, status: RunStatus, message: Option<String>) -> Self {
-        let run = UnfinishedRun { id: id.to_owned(), status, success: false, message };
+        let run = PendingRun { id: id.to_owned(), status, success: false, message };
         Self { run: RunState::Unfinished(run), waiting: Vec::new() }
     }
 
@@ -241,7 +241,7 @@ impl ApprovalKind {
 
 /// Why a decision did not count.
 #[derive(Debug, thiserror::Error)]
-pub enum DecideError {
+pub enum DecisionError {
     /// No approval has this id.
     #[error("no approval is called {0}")]
     Unknown(String),

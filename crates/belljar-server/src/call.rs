@@ -29,7 +29,7 @@ use self::{
 use crate::{
     answer,
     approval::{self, Channel, QuestionExtent, QuestionForm},
-    backend::{ApprovalRequest, Backend, DecideError, RunReport},
+    backend::{ApprovalRequest, Backend, DecisionError, RunReport},
     gateway::Gateway,
     live::{ABORTED, LOST, LiveRun, ProgressUpdates, RunOutcome},
     request::{ArgumentFields, RequestError, decode_execute},
@@ -252,7 +252,7 @@ impl<B: Backend> Gateway<B> {
         }
         match (decided, live) {
             // The approval is still open, and asking again now would not help.
-            (Err(DecideError::Failed(_)), _) => call.dismissed.push(id.to_owned()),
+            (Err(DecisionError::Failed(_)), _) => call.dismissed.push(id.to_owned()),
             (_, Some(live)) => live.settled(id),
             (_, None) => {}
         }

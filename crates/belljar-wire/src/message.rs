@@ -6,8 +6,9 @@ use belljar_contract::{Language, Stream};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DecodeError, GuestError, Header, frame::PRINT, tool::Durable, tool::ReplyHead, tool::ToolCall,
-    tool::ToolReply,
+    DecodeError, GuestError, Header,
+    frame::PRINT,
+    tool::{Durable, ReplyHead, ToolCall, ToolReply},
 };
 
 /// A message of one direction.

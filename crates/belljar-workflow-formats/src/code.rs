@@ -4,7 +4,8 @@ use super::fault::{Diagnostics, near, shortened};
 use super::fields::FieldReader;
 use super::tree::{FileTree, Position};
 use super::{CodeExecution, FormatOptions};
-use belljar_workflow::{Grants, Limits, WriteAccess};
+use belljar_contract::{LimitsRequest, MAX_JSON_INTEGER};
+use belljar_workflow::{TaskGrants, WriteAccess};
 
 /// The most modules a file may name: every code task carries the list.
 const MAX_MODULES: usize = 256;
@@ -69,9 +70,9 @@ pub(super) fn self_enabled(fields: &mut FieldReader<'_>, notes: &mut Diagnostics
 }
 
 /// Reads `limits`, in any of their spellings.
-pub(super) fn limits(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Limits {
-    let all = 1..=u64::MAX;
-    Limits {
+pub(super) fn limits(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> LimitsRequest {
+    let all = 1..=MAX_JSON_INTEGER;
+    LimitsRequest {
         timeout_ms: fields.number(&["timeout_ms", "timeoutMs", "timeoutMS"], all.clone(), notes),
         memory_mb: fields.number(
             &[
@@ -94,20 +95,19 @@ pub(super) fn limits(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) 
             all,
             notes,
         ),
-        tool_calls: fields.number(
-            &["tool_calls", "max_tool_calls", "maxToolCalls"],
-            0..=u64::MAX,
-            notes,
-        ),
+        tool_calls: fields
+            .number(&["tool_calls", "max_tool_calls", "maxToolCalls"], 0..=MAX_JSON_INTEGER, notes)
+            .map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
+        ..LimitsRequest::default()
     }
 }
 
 /// Reads `grants`, in any of their spellings.
-pub(super) fn grants(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Grants {
+pub(super) fn grants(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> TaskGrants {
     let only = |names: Vec<(String, Position)>| names.into_iter().map(|(name, _)| name).collect();
     let given = fields.has("tools").then_some(());
     let tools = only(fields.texts(&["tools"], notes));
-    Grants {
+    TaskGrants {
         tools: given.map(|()| tools),
         read: only(fields.texts(&["read", "allowed_read_paths", "allowedReadPaths"], notes)),
         write: write_access(fields, &["write", "allowed_write_paths", "allowedWritePaths"], notes),

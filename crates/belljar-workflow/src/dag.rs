@@ -6,10 +6,11 @@ mod code;
 
 use std::collections::BTreeMap;
 
+use belljar_contract::LimitsRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use code::{Code, Grants, Limits, ResultShape, WriteAccess};
+pub use code::{Code, ResultShape, TaskGrants, WriteAccess};
 
 /// Prefix of the parts of the state in which loops made of an agent's nodes store their position.
 pub const LOOP_POSITION_PREFIX: &str = "_next_";
@@ -258,10 +259,10 @@ pub enum SandboxAction {
         language: String,
         /// Limits of each run in the session.
         #[serde(default)]
-        limits: Limits,
+        limits: LimitsRequest,
         /// What the session may reach; its tools are those that policy allows.
         #[serde(default)]
-        grants: Grants,
+        grants: TaskGrants,
     },
     /// Run code in a session.
     Execute {
@@ -271,7 +272,7 @@ pub enum SandboxAction {
         code: String,
         /// Limits of this run.
         #[serde(default)]
-        limits: Limits,
+        limits: LimitsRequest,
     },
     /// End a session and drop its state.
     Destroy {

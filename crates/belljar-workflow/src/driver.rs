@@ -22,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     effect::{TaskFailure, WorkflowStatus},
     machine::{InputRefusal, Machine},
-    workflow_store::{GiveBack, Lease, LeaseRequest, Why, WorkflowStore, WorkflowStoreError},
+    workflow_store::{
+        ClaimReason, GiveBack, LeaseRequest, WorkflowLease, WorkflowStore, WorkflowStoreError,
+    },
 };
 
 use drive_loop::DriveLoop;
@@ -44,7 +46,7 @@ pub struct DriverOptions {
     /// What the driver does when nothing runs and only a command can change that.
     pub idle: WhenIdle,
     /// Whether a caller asked for the workflow, or the host found it unattended.
-    pub why: Why,
+    pub why: ClaimReason,
     /// How long a cancelled task may take to end before it is dropped, and how long a stopped
     /// driver waits for its tasks.
     pub grace_ms: u64,
@@ -58,7 +60,7 @@ impl DriverOptions {
             lease_ms: 30_000,
             take_over: false,
             idle: WhenIdle::Stay,
-            why: Why::Asked,
+            why: ClaimReason::Asked,
             grace_ms: 2_000,
         }
     }
@@ -98,7 +100,7 @@ pub struct DriveResult {
 /// A workflow that is claimed and not driven yet.
 #[derive(Debug)]
 pub struct Claim {
-    lease: Lease,
+    lease: WorkflowLease,
     /// When the claim lapses, by [`DriverClock::now_ms`].
     until_ms: i64,
 }
@@ -234,7 +236,7 @@ where
         stop: &CancellationToken,
     ) -> Result<DriveResult, DriveError> {
         let Claim { lease, until_ms: mut lease_until_ms } = claim;
-        let flow = &lease.flow_id;
+        let flow = &lease.workflow_id;
         let now_ms = self.clock.now_ms();
         if now_ms >= lease_until_ms.saturating_sub(self.lease_ms() / 3 * 2) {
             // It took a while to get here: another host may have claimed it.

@@ -16,10 +16,10 @@ use std::{error::Error as StdError, time::Duration};
 use thiserror::Error;
 
 pub use belljar_store::{
-    CheckpointRow, CommandRow, FlowBatch as Batch, FlowCommand as QueuedCommand,
-    FlowEvent as EventRow, FlowFilter as Filter, FlowInput as InputRow, FlowLease as Lease,
-    FlowRow, FlowState as StatusRow, GiveBack, IntentChange, IntentRow, LeaseRequest, LeftAlone,
-    LoadedFlow as LoadedWorkflow, NewFlow, SentCommand as CommandReceipt, Why,
+    CheckpointRow, ClaimReason, CommandRow, GiveBack, IntentChange, IntentRow, LeaseRequest,
+    LoadedWorkflow, NewWorkflowRow, QueuedCommand, ResumeExclusions, SentCommand, WorkflowBatch,
+    WorkflowEventRow, WorkflowFilter, WorkflowInputRow, WorkflowLease, WorkflowRow,
+    WorkflowStatusUpdate,
 };
 
 /// Why an operation failed. Whatever the variant, nothing was changed, with one exception: after
@@ -71,7 +71,10 @@ pub enum WorkflowStoreError {
 /// Stores workflows. Handles in several processes may share one storage.
 pub trait WorkflowStore: Send + Sync {
     /// Stores a new workflow that no host holds, with its state before the first input.
-    fn create(&self, flow: NewFlow) -> impl Future<Output = Result<(), WorkflowStoreError>> + Send;
+    fn create(
+        &self,
+        flow: NewWorkflowRow,
+    ) -> impl Future<Output = Result<(), WorkflowStoreError>> + Send;
 
     /// Claims a workflow: its fence grows. Refused while another host holds it, unless the request
     /// takes it over.
@@ -79,19 +82,19 @@ pub trait WorkflowStore: Send + Sync {
         &self,
         flow: &str,
         request: LeaseRequest,
-    ) -> impl Future<Output = Result<Lease, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<WorkflowLease, WorkflowStoreError>> + Send;
 
     /// Extends a claim until a later time.
     fn renew(
         &self,
-        lease: &Lease,
+        lease: &WorkflowLease,
         until_ms: i64,
     ) -> impl Future<Output = Result<(), WorkflowStoreError>> + Send;
 
     /// Gives a workflow back. The lease is void afterwards, also while the workflow rests.
     fn release(
         &self,
-        lease: &Lease,
+        lease: &WorkflowLease,
         how: GiveBack,
     ) -> impl Future<Output = Result<(), WorkflowStoreError>> + Send;
 
@@ -99,8 +102,8 @@ pub trait WorkflowStore: Send + Sync {
     /// nothing of the batch is durable.
     fn commit(
         &self,
-        lease: &Lease,
-        batch: Batch,
+        lease: &WorkflowLease,
+        batch: WorkflowBatch,
     ) -> impl Future<Output = Result<u64, WorkflowStoreError>> + Send;
 
     /// A workflow as it is, or as it was at a checkpoint; checkpoint 0 is its beginning.
@@ -122,24 +125,24 @@ pub trait WorkflowStore: Send + Sync {
     fn find(
         &self,
         flow: &str,
-    ) -> impl Future<Output = Result<Option<FlowRow>, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<Option<WorkflowRow>, WorkflowStoreError>> + Send;
 
     /// Workflows, newest first; only those before an id, if it is given.
     fn list(
         &self,
-        filter: Filter,
+        filter: WorkflowFilter,
         before: Option<&str>,
         limit: u32,
-    ) -> impl Future<Output = Result<Vec<FlowRow>, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<WorkflowRow>, WorkflowStoreError>> + Send;
 
     /// Workflows that a host should claim: the lease has lapsed, and they are due or have commands
     /// that were not taken. `but` names those to leave alone.
     fn abandoned(
         &self,
         now_ms: i64,
-        but: LeftAlone,
+        but: ResumeExclusions,
         limit: u32,
-    ) -> impl Future<Output = Result<Vec<FlowRow>, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<WorkflowRow>, WorkflowStoreError>> + Send;
 
     /// Makes a workflow from another's state at a checkpoint, without its commands and open
     /// intents: tasks under way belong to the other, and the fork has begun nothing. `command` is
@@ -158,7 +161,7 @@ pub trait WorkflowStore: Send + Sync {
         &self,
         flow: &str,
         command: QueuedCommand,
-    ) -> impl Future<Output = Result<CommandReceipt, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<SentCommand, WorkflowStoreError>> + Send;
 
     /// Commands after a number, oldest first, taken or not; waits up to `timeout` for the first.
     fn commands(
@@ -185,7 +188,7 @@ pub trait WorkflowStore: Send + Sync {
         after: u64,
         limit: u32,
         timeout: Duration,
-    ) -> impl Future<Output = Result<Vec<EventRow>, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<WorkflowEventRow>, WorkflowStoreError>> + Send;
 
     /// Stores bytes for as long as the workflow or one of its forks exists; returns their id.
     fn put_blob(

@@ -12,7 +12,9 @@ use crate::{
     driver::{DriveError, encode, rebuild},
     event::WorkflowEvent,
     machine::{Machine, WorkflowFiles},
-    workflow_store::{CommandReceipt, NewFlow, QueuedCommand, WorkflowStore, WorkflowStoreError},
+    workflow_store::{
+        NewWorkflowRow, QueuedCommand, SentCommand, WorkflowStore, WorkflowStoreError,
+    },
 };
 
 /// How many checkpoints are searched for the newest one at which the workflow had not ended.
@@ -79,7 +81,10 @@ impl<S: WorkflowStore> Workflows<S> {
         let machine = Machine::begin(&id, dag, inputs).map_err(WorkflowError::Faulty)?;
         let machine = machine.made_at(now_ms);
         let snapshot = write(&id, &machine.with_files(files).with_terms(terms))?;
-        Ok(self.store.create(NewFlow { id, name, caller, snapshot, created_ms: now_ms }).await?)
+        Ok(self
+            .store
+            .create(NewWorkflowRow { id, name, caller, snapshot, created_ms: now_ms })
+            .await?)
     }
 
     /// Sends a command. The answer comes when a driver takes the command.
@@ -90,7 +95,7 @@ impl<S: WorkflowStore> Workflows<S> {
         by: &str,
         command: &WorkflowCommand,
         now_ms: i64,
-    ) -> Result<CommandReceipt, WorkflowError> {
+    ) -> Result<SentCommand, WorkflowError> {
         Ok(self.store.send(flow, queued(flow, id, by, command, now_ms)?).await?)
     }
 

@@ -54,6 +54,7 @@ const NOUNS: &[&str] = &[
     "Mapping",
     "Meaning",
     "Posting",
+    "Scoring",
     "Seed",
     "String",
     "Warning",
@@ -77,11 +78,11 @@ const SHARED: &[(&str, &str)] = &[
 
 /// The type names of a tree that are seen beyond their file, by crate.
 #[derive(Debug, Default)]
-pub(super) struct TypeNames {
+pub(super) struct DeclaredTypes {
     crates_by_name: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-impl TypeNames {
+impl DeclaredTypes {
     /// Checks one production file of a crate, and notes the types it declares.
     pub(super) fn check_file(
         &mut self,
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     fn faults(file: &str, text: &str) -> Vec<String> {
-        let (mut names, mut faults) = (TypeNames::default(), Vec::new());
+        let (mut names, mut faults) = (DeclaredTypes::default(), Vec::new());
         names.check_file("one", file, text, &mut faults);
         faults
     }
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_name_of_two_crates_is_found_unless_it_is_private() {
-        let (mut names, mut faults) = (TypeNames::default(), Vec::new());
+        let (mut names, mut faults) = (DeclaredTypes::default(), Vec::new());
         names.check_file("one", "a.rs", "pub struct Answer;\nstruct Row;", &mut faults);
         names.check_file("two", "b.rs", "pub(super) enum Answer {}\nstruct Row;", &mut faults);
         assert_eq!(faults, Vec::<String>::new());

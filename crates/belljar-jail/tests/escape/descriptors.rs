@@ -1,6 +1,9 @@
 //! Attempts with descriptors: what was inherited, how many there can be, where they can be sent.
 
-use std::{fs::File, os::fd::RawFd, os::unix::net::UnixStream};
+use std::{
+    fs::File,
+    os::{fd::RawFd, unix::net::UnixStream},
+};
 
 use belljar_contract::Limits;
 use rustix::fs::FileType;

@@ -14,8 +14,8 @@ use libtest_mimic::{Failed, Trial};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    harness::bait::Bait, harness::host, harness::host::Spec, harness::spawn, harness::spawn::Who,
-    modes::needs_root, modes::report,
+    harness::{bait::Bait, host, host::Spec, spawn, spawn::Who},
+    modes::{needs_root, report},
 };
 
 /// Code, and how it has to end.

@@ -1,11 +1,14 @@
 //! Forwards what happens in a run to the client that started it.
 
-use std::{sync::Arc, sync::Mutex, sync::PoisonError, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use belljar_contract::Stream;
 use belljar_runtime::Listener;
 use belljar_server::{ApprovalKind, ApprovalRequest, RunReporter};
-use belljar_tools::{ApprovalNotice, Reach, Tool};
+use belljar_tools::{ApprovalNotice, Tool, ToolReach};
 
 use super::records::arguments;
 
@@ -15,7 +18,7 @@ pub(super) struct ClientObserver {
     pub(super) observer: RunReporter,
 }
 
-impl belljar_tools::Observer for ClientObserver {
+impl belljar_tools::CallObserver for ClientObserver {
     fn run_begins(&self, run_id: &str) {
         self.observer.started(run_id);
     }
@@ -40,7 +43,7 @@ impl belljar_tools::Observer for ClientObserver {
         self.observer.settled(id);
     }
 
-    fn call_begins(&self, tool: &Tool, _reach: Reach) {
+    fn call_begins(&self, tool: &Tool, _reach: ToolReach) {
         self.observer.call_began(&tool.qualified_name());
     }
 

@@ -3,12 +3,19 @@
 //! A host resumes runs without a live owner. Several hosts may try at once: the store's fence lets
 //! one of them through. Runs of workflow tasks are left to their workflows.
 
-use std::{collections::HashMap, sync::Arc, sync::Mutex, sync::PoisonError, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use belljar_contract::RunStatus;
 use belljar_server::{ApprovalKind, ApprovalRequest, EndRun, RunInfo, RunReport, RunReporter};
 use belljar_store::{Approvals, RunSummary, Store};
-use tokio::{sync::Notify, time::Instant, time::sleep};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
 
 use super::{ProjectBackend, client_observer::ClientObserver, records};
 use crate::{
@@ -86,7 +93,7 @@ impl ProjectBackend {
         };
         run.durable
             && nobody_has
-            && run.vain < MAX_FAILED_RESUMES
+            && run.fruitless_attempts < MAX_FAILED_RESUMES
             && !is_of_workflow(&run.id)
             && !self.executor.is_active(&run.id)
             && !self.adoption.is_paused(&run.id)
@@ -106,7 +113,7 @@ impl ProjectBackend {
         };
         let mut found: Vec<RunSummary> = unfinished
             .into_iter()
-            .filter(|run| self.is_resumable_here(&run.summary, run.waits))
+            .filter(|run| self.is_resumable_here(&run.summary, run.has_pending_approval))
             .map(|run| run.summary)
             .collect();
         // First the runs that a person has just decided about: that person is waiting.
@@ -220,10 +227,10 @@ fn message(run: &RunSummary, status: RunStatus, goes_on: bool) -> Option<String>
             "The run was aborted. A person can resume it: `belljar resume \
                                    {id}`."
         )),
-        RunStatus::Interrupted if run.vain >= MAX_FAILED_RESUMES => Some(format!(
+        RunStatus::Interrupted if run.fruitless_attempts >= MAX_FAILED_RESUMES => Some(format!(
             "{} hosts in a row ended during this run, and it made no progress, so hosts leave it \
              alone. Check its code, then resume it: `belljar resume {id}`.",
-            run.vain
+            run.fruitless_attempts
         )),
         RunStatus::Interrupted => Some("The run was interrupted and resumes by itself.".to_owned()),
         RunStatus::InDoubt | RunStatus::ApprovalRequired if !goes_on && run.durable => {

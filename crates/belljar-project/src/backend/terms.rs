@@ -1,6 +1,9 @@
 //! What clients may ask for, and what of it a run gets.
 
-use std::{path::Component, path::Path, path::PathBuf, time::Duration};
+use std::{
+    path::{Component, Path, PathBuf},
+    time::Duration,
+};
 
 use belljar_contract::{
     Access, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits, RunError, Workspace,

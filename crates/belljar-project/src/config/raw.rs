@@ -1,13 +1,19 @@
 //! One `belljar.toml` as it is written, before any value is interpreted.
 
-use std::{collections::BTreeMap, fmt, path::Path, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use belljar_contract::Limit;
 use belljar_paths::names::first_unlisted;
 use belljar_store::RecordKind;
-use belljar_tools::{Policy, RawServer, Rule};
+use belljar_tools::{PolicyRule, RawServer, ToolPolicy};
 use serde::{
-    Deserialize, Deserializer, de::DeserializeSeed, de::Error as _, de::MapAccess, de::Visitor,
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error as _, MapAccess, Visitor},
 };
 use toml::Spanned;
 
@@ -50,9 +56,9 @@ struct RawWorkspace {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawPermissions {
-    allow: Vec<Rule>,
-    ask: Vec<Rule>,
-    deny: Vec<Rule>,
+    allow: Vec<PolicyRule>,
+    ask: Vec<PolicyRule>,
+    deny: Vec<PolicyRule>,
     approval_timeout: Option<Spanned<RawQuantity>>,
 }
 
@@ -229,9 +235,9 @@ impl RawConfig {
     }
 
     /// The rules in `[permissions]`.
-    pub(super) fn policy(&self) -> Policy {
+    pub(super) fn policy(&self) -> ToolPolicy {
         let RawPermissions { allow, ask, deny, .. } = &self.file.permissions;
-        Policy { allow: allow.clone(), ask: ask.clone(), deny: deny.clone() }
+        ToolPolicy { allow: allow.clone(), ask: ask.clone(), deny: deny.clone() }
     }
 
     /// How long a person has to decide about a call.

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use belljar_contract::Limits;
 use belljar_store::RecordKind;
-use belljar_tools::{AuditTiming, Rule};
+use belljar_tools::{AuditTiming, PolicyRule};
 use belljar_workflow_formats::CodeExecution;
 
 use super::{ConfigFiles, DefaultsOrder, Limit, ProjectSettings, RawConfig};
@@ -136,7 +136,7 @@ fn d6_the_rules_of_all_files_hold_and_the_nearest_numbers() {
         "[permissions]\nallow = ['*']\napproval_timeout = '2m'\n[cache]\nttl = '10m'\n",
     )
     .unwrap();
-    let rule = |pattern: &str| Rule::new(pattern).unwrap();
+    let rule = |pattern: &str| PolicyRule::new(pattern).unwrap();
     let tools = settings.tools;
     assert_eq!(tools.policy.deny, [rule("a__*")]);
     // The project's allow rules are added once its servers are known.

@@ -12,7 +12,7 @@ use std::{
 
 use belljar_contract::{Isolation, RunResult, RunStatus, Tier, Truncation, hex};
 use belljar_store::Store;
-use belljar_tools::{ApprovalNotice, Bridge, Observer, Reach, Tool};
+use belljar_tools::{ApprovalNotice, Bridge, CallObserver, Tool, ToolReach};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -134,17 +134,17 @@ impl CacheSlot {
 pub(super) struct UsedTools {
     tools: Mutex<BTreeSet<String>>,
     may_be_kept: AtomicBool,
-    further: Arc<dyn Observer>,
+    further: Arc<dyn CallObserver>,
 }
 
 impl UsedTools {
     /// Notes what is used, and passes on what is heard.
-    pub(super) fn hearing_for(further: Arc<dyn Observer>) -> Self {
+    pub(super) fn hearing_for(further: Arc<dyn CallObserver>) -> Self {
         Self { tools: Mutex::default(), may_be_kept: AtomicBool::new(true), further }
     }
 }
 
-impl Observer for UsedTools {
+impl CallObserver for UsedTools {
     fn run_begins(&self, run_id: &str) {
         self.further.run_begins(run_id);
     }
@@ -159,8 +159,8 @@ impl Observer for UsedTools {
         self.further.approval_over(id);
     }
 
-    fn call_begins(&self, tool: &Tool, reach: Reach) {
-        if reach != Reach::ReadOnly {
+    fn call_begins(&self, tool: &Tool, reach: ToolReach) {
+        if reach != ToolReach::ReadOnly {
             self.may_be_kept.store(false, Ordering::SeqCst);
         }
         self.tools.lock().unwrap_or_else(PoisonError::into_inner).insert(version(tool));

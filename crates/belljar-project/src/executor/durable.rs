@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use belljar_contract::{ErrorCode, ErrorKind, RunError, RunResult, RunStatus, hex};
 use belljar_runtime::{Durable, RunOptions, ToolLink};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, Store, StoreError};
-use belljar_tools::{Observer, RunBridge, RunContext, crash_point};
+use belljar_tools::{CallObserver, RunBridge, RunContext, crash_point};
 use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
@@ -105,7 +105,7 @@ impl Executor {
     pub async fn resume(
         &self,
         id: &str,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<ResumeOutcome, ResumeError> {
         self.resume_claiming(id, ClaimReason::Asked, observer, abort).await
@@ -115,7 +115,7 @@ impl Executor {
     pub(crate) async fn resume_found(
         &self,
         id: &str,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<ResumeOutcome, ResumeError> {
         self.resume_claiming(id, ClaimReason::Found, observer, abort).await
@@ -125,7 +125,7 @@ impl Executor {
         &self,
         id: &str,
         why: ClaimReason,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<ResumeOutcome, ResumeError> {
         let store = self.store.as_ref().ok_or(ResumeError::NoStore)?;

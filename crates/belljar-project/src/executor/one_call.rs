@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use belljar_contract::{RunResult, RunStatus};
 use belljar_runtime::ToolFault;
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
-use belljar_tools::{Observer, RunContext, StopReason, ToolGrants};
+use belljar_tools::{CallObserver, RunContext, StopReason, ToolGrants};
 use serde_json::value::RawValue;
 
 use super::{Executor, is_owner_alive, link, now_ms, this_process};
@@ -32,7 +32,7 @@ pub(crate) struct OneCall {
     /// Longest time of the call once it is sent.
     pub(crate) tool_timeout: Duration,
     /// Notified of approvals and of the call.
-    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) observer: Arc<dyn CallObserver>,
 }
 
 /// The outcome of a durable call.

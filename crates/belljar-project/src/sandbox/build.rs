@@ -1,8 +1,12 @@
 //! Configuring a sandbox, and the guard against a program that never called [`init`].
 
 use std::{
-    ffi::OsStr, ffi::OsString, path::PathBuf, sync::Arc, sync::atomic::AtomicBool,
-    sync::atomic::Ordering,
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use belljar_contract::{EngineName, Language, Limits};

@@ -1,20 +1,27 @@
 //! Code tasks. Each is a durable run named after its task: if the host dies, the run resumes from
 //! its journal and makes no call twice.
 
-use std::{fmt::Display, sync::Arc, time::Duration, time::Instant};
+use std::{
+    fmt::Display,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use belljar_contract::{
     CommitExecutable, Grants, Language, Limits, RunRequest, RunResult, RunStatus, Verdict,
     Workspace,
 };
 use belljar_store::{Approval, Approvals};
-use belljar_tools::{ApprovalNotice, Glob, LISTING_PATIENCE, Reach, ToolGrants, crash_point};
+use belljar_tools::{ApprovalNotice, Glob, LISTING_TIMEOUT, ToolGrants, ToolReach, crash_point};
 use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, TaskStart, TaskWork};
 use serde_json::value::to_raw_value;
 
 use super::{
-    allowed, node, performer::DrivenWorkflow, performer::TaskPerformer, performer::cancelled,
-    task_result, tool_facts::qualified, tools::Watch,
+    node,
+    performer::{DrivenWorkflow, TaskPerformer, cancelled},
+    task_result,
+    tool_facts::qualified,
+    tools::Watch,
 };
 use crate::{Execution, ResumeError, ResumeOutcome, RunDurability, now_ms};
 
@@ -45,7 +52,7 @@ impl TaskPerformer {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
-        let mut limits = allowed::limits(self.options.limits, &code.limits);
+        let mut limits = self.options.limits.with(&code.limits);
         if code.no_room {
             // As many inodes as exist before the code starts: it can create none.
             limits.inodes = 1;
@@ -161,13 +168,13 @@ impl TaskPerformer {
             return ToolGrants { only: named, given: Vec::new() };
         }
         let reached = ToolGrants { only: named, given: Vec::new() };
-        let (catalogue, _) = bridge.catalogue_for(&reached, LISTING_PATIENCE).await;
+        let (catalogue, _) = bridge.catalogue_for(&reached, LISTING_TIMEOUT).await;
         let may = |name: &str| {
             let named = reached.only.as_ref();
             named.is_none_or(|named| named.iter().any(|glob| glob.matches(name)))
         };
         let harmless =
-            catalogue.tools().iter().filter(|tool| bridge.reach(tool) == Reach::ReadOnly);
+            catalogue.tools().iter().filter(|tool| bridge.reach(tool) == ToolReach::ReadOnly);
         let names = harmless.map(belljar_tools::Tool::qualified_name).filter(|name| may(name));
         ToolGrants { only: Some(names.map(Glob::new).collect()), given: Vec::new() }
     }

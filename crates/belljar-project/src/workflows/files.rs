@@ -1,14 +1,17 @@
 //! The files of a workflow: written for a code task, collected after it, imported and exported.
 
 use std::{
-    collections::BTreeMap, collections::BTreeSet, ffi::OsStr, fs, io,
-    os::unix::fs::DirBuilderExt as _, path::Path, path::PathBuf,
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
 };
 
 use belljar_contract::CommitExecutable;
 use belljar_jail::workspace::WithheldReason;
 use belljar_paths::{
-    names::GIT, names::executed_in, names::is_repository, names::is_same,
+    names::{GIT, executed_in, is_repository, is_same},
     owner::is_private_directory,
 };
 use belljar_store::RunRecord;
@@ -19,7 +22,8 @@ use belljar_workflow::{
 };
 
 use super::{
-    ExportReport, ProjectWorkflowError, directory::DirectoryEntry, directory::WorkflowDirectory,
+    ExportReport, ProjectWorkflowError,
+    directory::{DirectoryEntry, WorkflowDirectory},
     performer::TaskPerformer,
 };
 use crate::now_ms;

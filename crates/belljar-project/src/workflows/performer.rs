@@ -1,8 +1,9 @@
 //! Performs the tasks of workflows: tool calls, code in cells, sessions.
 
 use std::{
-    collections::BTreeSet, collections::HashMap, sync::Arc, sync::Mutex, sync::PoisonError,
-    time::Duration, time::Instant,
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use belljar_contract::RunResult;
@@ -15,8 +16,10 @@ use belljar_workflow::{
 use serde_json::Value;
 
 use super::{
-    WorkflowOptions, WorkflowPermissions, sandboxes::WorkflowSandbox, tool_facts::LookupResults,
-    tool_facts::ToolFactCache, walk,
+    WorkflowOptions, WorkflowPermissions,
+    sandboxes::WorkflowSandbox,
+    tool_facts::{LookupResults, ToolFactCache},
+    walk,
 };
 use crate::{Executor, SessionRegistry};
 

@@ -40,7 +40,7 @@ pub async fn forget_workflow(
 ) -> Result<(), WorkflowStoreError> {
     let left = left_behind(engine, id, scratch).await?;
     let store = engine.project_store();
-    let keys = store.flow_intents(id).await?;
+    let keys = store.workflow_intents(id).await?;
     let named = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
     let is_under_way = |run: &RunSummary| {
         let is_held = is_owner_alive(&run.owner) || is_owner_this_process(&run.owner);
@@ -49,7 +49,7 @@ pub async fn forget_workflow(
     let mut runs = store.runs_named(named).await?;
     runs.retain(|run| !is_under_way(run));
     let runs = runs.into_iter().map(|run| run.id).collect();
-    store.forget_flow(id, runs, now_ms()).await?;
+    store.forget_workflow(id, runs, now_ms()).await?;
     remove(left).await;
     Ok(())
 }
@@ -80,7 +80,7 @@ async fn left_behind(
     if there.is_empty() {
         return Ok(Vec::new());
     }
-    let keys = engine.project_store().settled_flow_intents(id).await?;
+    let keys = engine.project_store().closed_workflow_intents(id).await?;
     let runs: BTreeSet<String> = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
     let mine = there.into_iter().filter(|name| runs.contains(name));
     Ok(mine.map(|name| scratch.join(name)).collect())

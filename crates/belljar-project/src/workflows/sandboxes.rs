@@ -4,19 +4,24 @@
 //! task's changes. A session keeps only its newest checkpoints; a rollback that needs an older one
 //! reports the task as not undone.
 
-use std::{sync::Arc, sync::PoisonError, time::Instant};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Instant,
+};
 
-use belljar_contract::{RunRequest, RunStatus};
+use belljar_contract::{LimitsRequest, RunRequest, RunStatus};
 use belljar_runtime::{SessionRequest, run_id};
 use belljar_workflow::{
-    Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskOutcome, TaskWork,
+    Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskGrants, TaskOutcome, TaskWork,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
-    allowed, code::language as code_language, performer::DrivenWorkflow, performer::TaskPerformer,
-    performer::cancelled, performer::lasting, task_result, tools::Watch,
+    code::language as code_language,
+    performer::{DrivenWorkflow, TaskPerformer, cancelled, lasting},
+    task_result,
+    tools::Watch,
 };
 use crate::{Execution, KeptSession, RunDurability, SessionLifetimes, SessionOwner};
 
@@ -65,7 +70,7 @@ impl TaskPerformer {
         &self,
         driven: &DrivenWorkflow,
         language: &str,
-        (limits, grants): (&belljar_workflow::Limits, &belljar_workflow::Grants),
+        (limits, grants): (&LimitsRequest, &TaskGrants),
     ) -> TaskOutcome {
         let Some(known) = code_language(language) else {
             let message = format!("unsupported language `{language}`");
@@ -76,7 +81,7 @@ impl TaskPerformer {
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
         let request = SessionRequest {
-            limits: allowed::limits(self.options.limits, limits),
+            limits: self.options.limits.with(limits),
             grants,
             ..SessionRequest::new(known)
         };
@@ -107,7 +112,7 @@ impl TaskPerformer {
         job: &Job,
         driven: &DrivenWorkflow,
         (id, code): (&str, &str),
-        limits: &belljar_workflow::Limits,
+        limits: &LimitsRequest,
     ) -> TaskOutcome {
         if job.start.again {
             let message = format!("sandbox {id} is lost: its host ended while it ran code");
@@ -120,7 +125,7 @@ impl TaskPerformer {
         let _turn = own.turn.lock().await;
         let undo = Some(Box::new(before_use(id, &kept).await));
         let mut request = RunRequest::new(kept.session.language(), code);
-        request.limits = allowed::limits(kept.session.limits(), limits);
+        request.limits = kept.session.limits().with(limits);
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let execution = Execution {
             durability: RunDurability::Never,

@@ -7,15 +7,19 @@
 //! `corpus/programs.py` makes plain programs of them.
 
 use std::{
-    collections::BTreeMap, fs, path::Path, path::PathBuf, process::Command, process::Stdio,
-    sync::Arc, thread,
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::Arc,
+    thread,
 };
 
 use belljar_contract::{ErrorKind, Grants, Language, RunError, RunResult};
 use belljar_project::{RunBuilder, Sandbox};
 use serde::Deserialize;
 
-use crate::{zygote::no_sandbox, zygote::zygote};
+use crate::zygote::{no_sandbox, zygote};
 
 const PACKAGES: &str = "\
 algorithms==1.0.1 --hash=sha256:f45568f40011b264195e7879ef42b043ea1be744479e7b3292a895edef167f64

@@ -3,16 +3,19 @@
 //! The host's end is played by dropping the run's future, which leaves the store as a killed host
 //! does: `crash.rs` kills real ones.
 
-use std::{sync::Arc, sync::Mutex, time::Duration, time::Instant};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use belljar_contract::{ErrorCode, Language, RunResult, RunStatus, Verdict};
 use belljar_project::{Execution, ResumeError, ResumeOutcome, RunDurability, now_ms};
 use belljar_store::{Approvals, ClaimReason, Lease, Store};
-use belljar_tools::{NoObserver, Observer};
+use belljar_tools::{CallObserver, NoObserver};
 use serde_json::{Value, json};
-use tokio::{time::sleep, time::timeout};
+use tokio::time::{sleep, timeout};
 
-use crate::{executor_support::Project, executor_support::block_on, executor_support::execution};
+use crate::executor_support::{Project, block_on, execution};
 
 fn value(json: &serde_json::value::RawValue) -> Value {
     serde_json::from_str(json.get()).unwrap()
@@ -323,7 +326,7 @@ struct Reader {
     found: Mutex<Option<bool>>,
 }
 
-impl Observer for Reader {
+impl CallObserver for Reader {
     fn run_begins(&self, run_id: &str) {
         let look = || block_on(self.store.run(run_id)).unwrap().is_some();
         let found = std::thread::scope(|threads| threads.spawn(look).join().unwrap());

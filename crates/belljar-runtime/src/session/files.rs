@@ -3,13 +3,21 @@
 //! All of it is done in the session's turn, by the jail, which follows no link and acts as the guest's
 //! user ([`BranchFiles`]). Here is what a path may be, and what is on its way in.
 
-use std::{fs::File, io, io::Seek as _, path::Component, path::Path, path::PathBuf};
+use std::{
+    fs::File,
+    io,
+    io::Seek as _,
+    path::{Component, Path, PathBuf},
+};
 
 use belljar_contract::RunError;
-use belljar_jail::{workspace::BranchEntry, workspace::BranchFiles, workspace::EntryKind};
-use rustix::{fs::MemfdFlags, fs::memfd_create, io::Errno};
+use belljar_jail::workspace::{BranchEntry, BranchFiles, EntryKind};
+use rustix::{
+    fs::{MemfdFlags, memfd_create},
+    io::Errno,
+};
 use thiserror::Error;
-use tokio::{io::AsyncRead, io::AsyncReadExt as _, io::AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Inner, Session};
 

@@ -1,7 +1,7 @@
 //! Files that are whole, and files that are not.
 
 use super::{LoadError, MAGIC};
-use crate::{Document, Index, Query, Table};
+use crate::{Document, Index, Query, VectorTable};
 
 fn index() -> Index {
     let tool =
@@ -57,7 +57,7 @@ fn a_lie_with_the_right_hash_is_found_out() {
     body.extend([0; 4 + 256]);
     bodies.push(body);
     for body in bodies {
-        let parts = [MAGIC.as_slice(), Table::hash(), &Sha256::digest(&body), &body];
+        let parts = [MAGIC.as_slice(), VectorTable::hash(), &Sha256::digest(&body), &body];
         assert!(matches!(Index::from_bytes(&parts.concat()), Err(LoadError::Damaged)));
     }
 }

@@ -14,8 +14,8 @@ use std::{
 
 use belljar_contract::{ExecuteRequest, Stream, Verdict};
 use belljar_server::{
-    ApprovalKind, ApprovalRequest, Backend, BackgroundMeter, DecideError, EventInfo, MissingServer,
-    PassThrough, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
+    ApprovalKind, ApprovalRequest, Backend, BackgroundMeter, DecisionError, EventInfo,
+    MissingServer, PassThrough, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -182,15 +182,15 @@ impl Backend for FakeBackend {
         report(&value)
     }
 
-    async fn decide(&self, id: &str, verdict: Verdict, by: &str) -> Result<(), DecideError> {
+    async fn decide(&self, id: &str, verdict: Verdict, by: &str) -> Result<(), DecisionError> {
         let stored = self.stored.lock().unwrap().values_mut().find_map(|stored| {
             let waits = stored.waiting.iter().any(|one| one.id == id);
             waits.then(|| *stored = report(&ended("run_stored", json!("resumed"))))
         });
         let sender = self.open.lock().unwrap().remove(id);
         if stored.is_none() {
-            let sender = sender.ok_or_else(|| DecideError::Unknown(id.to_owned()))?;
-            sender.send(verdict.clone()).map_err(|_| DecideError::Settled(id.to_owned()))?;
+            let sender = sender.ok_or_else(|| DecisionError::Unknown(id.to_owned()))?;
+            sender.send(verdict.clone()).map_err(|_| DecisionError::Settled(id.to_owned()))?;
         }
         self.decided.lock().unwrap().push((id.to_owned(), verdict, by.to_owned()));
         Ok(())

@@ -52,7 +52,7 @@ async fn reliability_5_what_is_deleted_is_not_in_the_file_any_more() {
     let (directory, store) = project();
     let lease = ended(&store, "gone", 10).await;
     ended(&store, "kept", 10).await;
-    store.ask(approval("apr_gone", "gone", 20)).await.unwrap();
+    store.request_approval(approval("apr_gone", "gone", 20)).await.unwrap();
     let handle = secret("handle").into_bytes();
     let handle = store.put_run_blob("gone", handle, "text/plain", 10).await.unwrap();
     store.append_event("gone", "told", secret("event"), 10).await.unwrap();
@@ -140,7 +140,7 @@ async fn questions_stay_while_they_wait_or_their_run_does() {
     for (id, run, expires) in
         [("apr_waits", "plain", 1_000), ("apr_old", "plain", 20), ("apr_of_live", "live", 20)]
     {
-        store.ask(approval(id, run, expires)).await.unwrap();
+        store.request_approval(approval(id, run, expires)).await.unwrap();
     }
     store.decide("apr_of_live", Verdict::Approve, "me", 5).await.unwrap();
     assert_eq!(prune(&store, RecordKind::Approvals, 500).await.records, 1);

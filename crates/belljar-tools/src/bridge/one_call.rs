@@ -1,4 +1,4 @@
-//! One call with a journal, for those who have no code: a task of a workflow.
+//! One durable call without guest code: a task of a workflow.
 
 use belljar_store::{Lease, Store};
 use belljar_wire::{ErrorCode, ToolCall, ToolFault};
@@ -7,13 +7,13 @@ use tokio::sync::mpsc;
 use super::{Ask, Bridge, Delivery, RunBridge, RunContext, StopReason};
 
 impl Bridge {
-    /// Makes one call that outlives its host: policy, approval and audit row as for any call, and a
-    /// journal like that of a durable run. Asked again with the same run, it gives what the journal has,
-    /// goes on waiting for the person who was asked, makes a call that did not leave, and stops for one of
-    /// which nobody knows whether it happened.
+    /// Makes one call that survives its host: policy, approval and audit row as for any call, and a
+    /// journal like that of a durable run. Called again with the same run, it returns the recorded
+    /// outcome, continues to wait for the person, sends a call that was not sent, or stops for a call in
+    /// doubt.
     ///
     /// # Errors
-    /// Why there is no outcome: the call is in doubt, or the journal cannot be written or read.
+    /// If the call is in doubt, or the journal cannot be written or read.
     pub async fn call_durable(
         &self,
         run: RunContext,
@@ -37,7 +37,7 @@ impl Bridge {
                 Delivery::Waiting(_) | Delivery::Timer { .. } => {}
             }
         }
-        Err(lost("nothing came of the call".to_owned()))
+        Err(lost("the call ended without an outcome".to_owned()))
     }
 }
 

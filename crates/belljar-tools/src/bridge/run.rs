@@ -22,36 +22,36 @@ use super::{
     call::OpenGate,
     doubts::Doubts,
     durable_call::{DurableCall, JournalGate},
-    sequence::{Arrival, GuestClock, Sequencer},
+    sequence::{GuestClock, InputArrival, Sequencer},
 };
 use crate::{
     arguments::canonical,
-    record::{Entry, UnreadableRow},
-    replay::{Diverged, Recorded, Replay, Step},
+    record::{JournalEntry, UnreadableRow},
+    replay::{Divergence, RecordedInput, Replay, ReplayStep},
 };
 
-/// Something code asks for.
+/// A request of guest code.
 #[derive(Debug)]
 pub enum Ask {
-    /// A tool call.
+    /// A tool call, answered by one [`Delivery::Reply`].
     Call(ToolCall),
-    /// To be told when this time has come. Only in durable runs.
+    /// Deliver a timer at this time. Only in durable runs.
     Timer(f64),
 }
 
-/// Something code gets, or what becomes of its run.
+/// An input for guest code, or a change of its run.
 #[derive(Debug)]
 pub enum Delivery {
-    /// How a call ended.
+    /// The outcome of a call.
     Reply(ToolReply),
-    /// A time has come.
+    /// A timer is due.
     Timer {
         /// What the code's clock shows from here on.
         now_ms: f64,
     },
-    /// The run begins to wait for a person, or no longer does.
+    /// Whether the run waits for a person now.
     Waiting(bool),
-    /// The run is to be ended.
+    /// The run must be ended.
     Stop(StopReason),
 }
 
@@ -60,25 +60,25 @@ pub enum Delivery {
 pub enum StopReason {
     /// A call may have happened, and a person has to say what to do.
     InDoubt(ToolFault),
-    /// The code asks for something else than it did.
+    /// The code makes other calls than the journal has.
     Diverged(ToolFault),
-    /// The journal cannot be written, or is another's now. What was written stays; the run can be
-    /// resumed from there.
+    /// The journal cannot be written, or another process has taken the run over. The run can be
+    /// resumed from what was written.
     Failed(ToolFault),
 }
 
-/// Where answers go.
+/// Takes everything that reaches the code or ends its run.
 pub(super) type Sink = Arc<dyn Fn(Delivery) + Send + Sync>;
 
-/// The bridge of one run. Dropping it gives up on its calls.
+/// The bridge of one run. Dropping it abandons its calls.
 pub struct RunBridge {
     bridge: Bridge,
     run: Arc<RunContext>,
     out: Sink,
     waiting: Arc<AtomicU32>,
     calls: JoinSet<()>,
-    durable: Option<Durable>,
-    /// The code is not the one that was recorded: nothing more is done for it.
+    durable: Option<DurableState>,
+    /// The code is not the recorded one: its requests are ignored.
     has_diverged: bool,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Debug for RunBridge {
     }
 }
 
-struct Durable {
+struct DurableState {
     store: Store,
     lease: Lease,
     replay: Replay,
@@ -96,8 +96,8 @@ struct Durable {
     timer: Option<AbortHandle>,
     clock: GuestClock,
     doubts: Doubts,
-    arrivals: mpsc::UnboundedSender<Arrival>,
-    /// Becomes true when the whole record has been fed.
+    arrivals: mpsc::UnboundedSender<InputArrival>,
+    /// Becomes true when the whole journal has been replayed.
     is_live: watch::Sender<bool>,
 }
 
@@ -119,7 +119,7 @@ impl RunBridge {
         }
     }
 
-    /// A bridge for a durable run, new or started again, whose clock showed `began_ms` first.
+    /// A bridge for a durable run, new or resumed, whose clock starts at `began_ms`.
     pub async fn durable(
         bridge: &Bridge,
         run: RunContext,
@@ -128,7 +128,7 @@ impl RunBridge {
         out: impl Fn(Delivery) + Send + Sync + 'static,
     ) -> Result<Self, JournalError> {
         let rows = store.journal(&lease.run_id).await?;
-        let entries = rows.into_iter().map(|(_, row)| Entry::from_row(row));
+        let entries = rows.into_iter().map(|(_, row)| JournalEntry::from_row(row));
         let replay = Replay::new(entries.collect::<Result<Vec<_>, _>>()?);
         let mut this = Self::plain(bridge, run, out);
         let (arrivals, arrived) = mpsc::unbounded_channel();
@@ -142,7 +142,7 @@ impl RunBridge {
             clock: clock.clone(),
         };
         this.calls.spawn(sequencer.run(arrived, live));
-        this.durable = Some(Durable {
+        this.durable = Some(DurableState {
             store,
             lease,
             wanted: None,
@@ -156,16 +156,16 @@ impl RunBridge {
         Ok(this)
     }
 
-    /// The code asks for something.
+    /// Takes a request of the code.
     pub fn ask(&mut self, ask: Ask) {
-        // Finished calls are of no further interest.
+        // Drop the tasks of finished calls.
         while self.calls.try_join_next().is_some() {}
         if self.has_diverged {
             return;
         }
         match (ask, self.durable.is_some()) {
             (Ask::Call(call), is_durable) => {
-                // What cannot be read stays as it came, for the record, and is refused.
+                // Unreadable arguments are recorded as they are, and refused later.
                 let arguments = canonical(&call.arguments).unwrap_or(call.arguments);
                 let call = ToolCall { arguments, ..call };
                 if is_durable { self.start_durable(call) } else { self.start_plain(call) }
@@ -180,7 +180,7 @@ impl RunBridge {
         }
     }
 
-    /// The run has ended by itself: whether it did all it had done before.
+    /// To be called when the code has ended: fails if it left out a recorded call.
     pub fn finish(&self) -> Result<(), ToolFault> {
         let not_asked = self.durable.as_ref().and_then(|durable| durable.replay.not_asked());
         not_asked.map_or(Ok(()), |diverged| Err(describe(&diverged)))
@@ -198,8 +198,7 @@ impl RunBridge {
             let outcome = outcome.map_err(|fault| fault.to_json());
             out(Delivery::Reply(ToolReply { call: call.call, now_ms: None, outcome }));
         });
-        // A tool of the program itself often answers at once: no task is needed for that. One that does
-        // not is asked again by the task, which is then woken.
+        // A local tool often answers at once, and then needs no task. Otherwise the task polls it again.
         let mut at_once = Context::from_waker(Waker::noop());
         if making.as_mut().poll(&mut at_once).is_pending() {
             self.calls.spawn(making);
@@ -216,7 +215,7 @@ impl RunBridge {
                 return;
             }
         };
-        if step != Step::Recorded {
+        if step != ReplayStep::Recorded {
             let journal = (durable.store.clone(), durable.lease.clone());
             let (doubts, arrivals) = (durable.doubts.clone(), durable.arrivals.clone());
             let (now_ms, out) = (self.bridge.config.now_ms, self.out.clone());
@@ -228,17 +227,17 @@ impl RunBridge {
         self.advance();
     }
 
-    /// Feeds what is recorded and asked for; after the last of it, time is real again.
+    /// Delivers recorded inputs that the code has asked for; after the last one, timers are real.
     fn advance(&mut self) {
         let Some(durable) = &mut self.durable else { return };
         while let Some(input) = durable.replay.next_input() {
             (self.out)(match input {
-                Recorded::Ended(ended) => Delivery::Reply(ToolReply {
+                RecordedInput::Ended(ended) => Delivery::Reply(ToolReply {
                     call: ended.call,
                     now_ms: Some(ended.now_ms),
                     outcome: ended.outcome,
                 }),
-                Recorded::Timer { now_ms } => {
+                RecordedInput::Timer { now_ms } => {
                     durable.wanted = None;
                     Delivery::Timer { now_ms }
                 }
@@ -252,17 +251,17 @@ impl RunBridge {
         if let Some(earlier) = durable.timer.take() {
             earlier.abort();
         }
-        // By the code's clock: the machine's may have been set back since.
+        // By the code's clock: the machine's clock may have been set back since.
         let left_ms = (at_ms - durable.clock.now_ms()).max(0.0);
         let left = Duration::try_from_secs_f64(left_ms / 1e3).unwrap_or(Duration::MAX);
         let arrivals = durable.arrivals.clone();
         durable.timer = Some(self.calls.spawn(async move {
             tokio::time::sleep(left).await;
-            let _ = arrivals.send(Arrival::Timer { at_ms });
+            let _ = arrivals.send(InputArrival::Timer { at_ms });
         }));
     }
 
-    /// Tells when the first call begins to wait for a person, and when the last has ended.
+    /// Reports when the first call begins to wait for a person, and when the last one stops.
     fn waits(&self) -> impl Fn(bool) + Send + Sync + 'static {
         let (waiting, out) = (self.waiting.clone(), self.out.clone());
         move |begins| {
@@ -277,10 +276,10 @@ impl RunBridge {
     }
 }
 
-/// Why a run cannot be started again.
+/// Why a run cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The store failed.
+    /// The journal could not be read from the store.
     #[error(transparent)]
     Store(#[from] belljar_store::StoreError),
     /// The journal is of another version, or damaged.
@@ -288,9 +287,9 @@ pub enum JournalError {
     Row(#[from] UnreadableRow),
 }
 
-fn describe(diverged: &Diverged) -> ToolFault {
-    let Diverged { call, before, now } = diverged;
-    let message = format!("call {call} was {before} when the code ran before, and is {now} now");
+fn describe(diverged: &Divergence) -> ToolFault {
+    let Divergence { call, before, now } = diverged;
+    let message = format!("call {call} was {before} in the recorded run, but is {now} now");
     ToolFault::new(ErrorCode::ReplayDiverged, message)
         .with_hint("a run can only be resumed with the code it was started with")
 }

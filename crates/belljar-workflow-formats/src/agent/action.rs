@@ -9,12 +9,13 @@ use crate::fault::{Diagnostics, shortened};
 use crate::fields::{FieldReader, expected, milliseconds, text};
 use crate::tasks::is_tool_name;
 use crate::tree::{FileNode, FileTree, Position};
-use belljar_workflow::{Action, Code, Grants, Limits, ResultShape, SandboxAction, ToolAction};
+use belljar_contract::LimitsRequest;
+use belljar_workflow::{Action, Code, ResultShape, SandboxAction, TaskGrants, ToolAction};
 
 /// `settings.code`: defaults for all code of a file.
 #[derive(Debug, Clone)]
 pub(super) struct CodeSettings {
-    limits: Limits,
+    limits: LimitsRequest,
     modules: Option<Vec<String>>,
     /// Whether Python may import every module.
     permissive: bool,
@@ -24,11 +25,11 @@ pub(super) struct CodeSettings {
 
 impl Default for CodeSettings {
     fn default() -> Self {
-        let limits = Limits {
+        let limits = LimitsRequest {
             timeout_ms: Some(30_000),
             memory_mb: Some(256),
             output_bytes: Some(65_536),
-            tool_calls: None,
+            ..LimitsRequest::default()
         };
         Self { limits, modules: None, permissive: false, files: None }
     }
@@ -56,22 +57,23 @@ impl CodeSettings {
     }
 
     /// The limits of one call, with these as defaults.
-    fn limits(&self, fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Limits {
+    fn limits(&self, fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> LimitsRequest {
         let names = ["timeout_seconds", "timeout", "default_timeout"];
         let timeout = fields.take(&names, notes).and_then(|node| seconds(node, notes));
         let own = code::limits(fields, notes);
-        Limits {
+        LimitsRequest {
             timeout_ms: timeout.or(own.timeout_ms).or(self.limits.timeout_ms),
             memory_mb: own.memory_mb.or(self.limits.memory_mb),
             output_bytes: own.output_bytes.or(self.limits.output_bytes),
             tool_calls: own.tool_calls.or(self.limits.tool_calls),
+            ..LimitsRequest::default()
         }
     }
 
     /// The grants of code, with its own modules if it names any.
-    fn grants(&self, modules: Option<Vec<String>>) -> Grants {
+    fn grants(&self, modules: Option<Vec<String>>) -> TaskGrants {
         let modules = modules.or_else(|| self.modules.clone());
-        Grants { modules, permissive: self.permissive, ..Grants::default() }
+        TaskGrants { modules, permissive: self.permissive, ..TaskGrants::default() }
     }
 
     /// The code of a node: it sees `state` as a name, and its result goes into the state.

@@ -8,8 +8,9 @@ use crate::expression;
 use crate::fault::{near, shortened};
 use crate::fields::{FieldReader, expected};
 use crate::tree::{FileNode, FileTree, Position};
+use belljar_contract::LimitsRequest;
 use belljar_workflow::{
-    Action, AtLimit, Code, Foreach, Goto, Grants, Limits, LoopAction, ResultShape, SandboxAction,
+    Action, AtLimit, Code, Foreach, Goto, LoopAction, ResultShape, SandboxAction, TaskGrants,
     ToolAction, Wait, WriteAccess,
 };
 
@@ -162,7 +163,7 @@ impl TaskReader<'_, '_> {
         }
     }
 
-    fn bounds(&mut self, fields: &mut FieldReader<'_>) -> (Grants, Limits) {
+    fn bounds(&mut self, fields: &mut FieldReader<'_>) -> (TaskGrants, LimitsRequest) {
         let grants = fields.take(&["grants"], self.notes).and_then(|node| {
             let mut fields = FieldReader::of(node, "`grants`", self.notes)?;
             let grants = code::grants(&mut fields, self.notes);
@@ -172,7 +173,7 @@ impl TaskReader<'_, '_> {
         (grants.unwrap_or_default(), self.limits(fields))
     }
 
-    fn limits(&mut self, fields: &mut FieldReader<'_>) -> Limits {
+    fn limits(&mut self, fields: &mut FieldReader<'_>) -> LimitsRequest {
         let limits = fields.take(&["limits"], self.notes).and_then(|node| {
             let mut fields = FieldReader::of(node, "`limits`", self.notes)?;
             let limits = code::limits(&mut fields, self.notes);
@@ -183,7 +184,7 @@ impl TaskReader<'_, '_> {
     }
 
     /// Reads `sandbox_config` of other DAG tools, and whether it allows files.
-    fn sandbox_config(&mut self, node: &FileNode) -> (Grants, Limits, Option<bool>) {
+    fn sandbox_config(&mut self, node: &FileNode) -> (TaskGrants, LimitsRequest, Option<bool>) {
         let Some(mut fields) = FieldReader::of(node, "`sandbox_config`", self.notes) else {
             return Default::default();
         };
@@ -193,14 +194,14 @@ impl TaskReader<'_, '_> {
         let loose = fields.take(&["timeout"], self.notes);
         let loose = loose.and_then(|node| duration(node, self.notes));
         limits.timeout_ms = limits.timeout_ms.or(seconds.map(|s| s * 1_000)).or(loose);
-        let grants = Grants {
+        let grants = TaskGrants {
             read: {
                 let paths = fields.texts(&["allowed_read_paths", "allowedReadPaths"], self.notes);
                 paths.into_iter().map(|(path, _)| path).collect()
             },
             write: code::write_access(&mut fields, &WRITE, self.notes),
             modules: code::modules(&mut fields, self.notes),
-            ..Grants::default()
+            ..TaskGrants::default()
         };
         code::refuse_permissions(&mut fields, self.notes);
         let files = code::filesystem(&mut fields, self.notes);

@@ -1,5 +1,6 @@
 //! Code in a graph: its text, its grants and its limits.
 
+use belljar_contract::LimitsRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -20,9 +21,9 @@ pub struct Code {
     /// A description of the code's purpose, by which tools are found for it.
     pub intent: Option<String>,
     /// What the code may reach.
-    pub grants: Grants,
+    pub grants: TaskGrants,
     /// What the code may use up.
-    pub limits: Limits,
+    pub limits: LimitsRequest,
     /// Whether the code sees the files of the workflow.
     pub files: bool,
     /// Whether the code has no writable files at all, neither its own nor the workflow's.
@@ -47,7 +48,7 @@ pub enum ResultShape {
 /// What a code task may reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Grants {
+pub struct TaskGrants {
     /// Tools; unsaid, all that policy allows.
     pub tools: Option<Vec<String>>,
     /// Paths of the host that the code may read.
@@ -78,18 +79,4 @@ impl Default for WriteAccess {
     fn default() -> Self {
         Self::Said(false)
     }
-}
-
-/// What a code task may use up; unsaid, what the host's configuration says.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// Time of its code.
-    pub timeout_ms: Option<u64>,
-    /// The most memory of the cell, in megabytes.
-    pub memory_mb: Option<u64>,
-    /// The most output, standard error included.
-    pub output_bytes: Option<u64>,
-    /// The most tool calls the code may make.
-    pub tool_calls: Option<u64>,
 }

@@ -19,7 +19,7 @@ use crate::{
     effect::{InputKind, OpenIntent, Repeatability, TaskStart, TaskWork, WorkflowStatus},
     machine::{InputRefusal, Machine},
     workflow_store::{
-        GiveBack, IntentRow, Lease, LoadedWorkflow, QueuedCommand, WorkflowStore,
+        GiveBack, IntentRow, LoadedWorkflow, QueuedCommand, WorkflowLease, WorkflowStore,
         WorkflowStoreError,
     },
 };
@@ -36,7 +36,7 @@ const ROUND_INPUTS: usize = 512;
 pub(super) struct DriveLoop<'d, S, P, C> {
     driver: &'d Driver<S, P, C>,
     flow: String,
-    lease: Lease,
+    lease: WorkflowLease,
     /// When the claim lapses, by [`DriverClock::now_ms`].
     lease_until_ms: i64,
     machine: Machine,
@@ -93,12 +93,12 @@ where
 {
     pub(super) fn new(
         driver: &'d Driver<S, P, C>,
-        lease: Lease,
+        lease: WorkflowLease,
         lease_until_ms: i64,
         machine: Machine,
         loaded: &LoadedWorkflow,
     ) -> Self {
-        let flow = lease.flow_id.clone();
+        let flow = lease.workflow_id.clone();
         let last_command = loaded.commands.last().map_or(0, |command| command.seq);
         let bytes = loaded.inputs.iter().map(|row| row.body.len() as u64).sum();
         let (inputs, size) = (loaded.inputs.len() as u64, loaded.snapshot.1.len() as u64);

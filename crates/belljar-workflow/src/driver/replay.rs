@@ -9,13 +9,13 @@ use crate::{
 
 /// The machine after the last input. Its effects were performed, or are listed in open intents.
 pub(crate) fn rebuild(loaded: &LoadedWorkflow) -> Result<Machine, DriveError> {
-    let flow = &loaded.flow.id;
+    let flow = &loaded.workflow.id;
     let damaged = |reason: String| DriveError::Damaged { flow: flow.clone(), reason };
     let (number, bytes) = &loaded.snapshot;
     let mut machine: Machine = serde_json::from_slice(bytes)
         .map_err(|error| damaged(format!("cannot read snapshot {number}: {error}")))?;
-    let forked_at = loaded.flow.parent.as_ref().map(|(_, at)| *at);
-    machine.adopt(flow, loaded.flow.created_ms, forked_at);
+    let forked_at = loaded.workflow.parent.as_ref().map(|(_, at)| *at);
+    machine.adopt(flow, loaded.workflow.created_ms, forked_at);
     let mut told = None;
     for row in &loaded.inputs {
         let input: MachineInput = serde_json::from_slice(&row.body)

@@ -9,7 +9,7 @@ use crate::{
     driver::DriveError,
     effect::{Effect, InputKind, MachineInput, OpenIntent, Repeatability, TaskStart},
     machine::{InputRefusal, Machine},
-    workflow_store::{Batch, EventRow, InputRow, IntentChange},
+    workflow_store::{IntentChange, WorkflowBatch, WorkflowEventRow, WorkflowInputRow},
 };
 
 /// Everything that the next commit writes.
@@ -17,7 +17,7 @@ use crate::{
 pub(super) struct Round {
     /// The time that the machine sees.
     pub(super) now_ms: i64,
-    pub(super) batch: Batch,
+    pub(super) batch: WorkflowBatch,
     /// Performed after the commit, in this order.
     pub(super) effects: Vec<Effect>,
     /// Bytes of all inputs.
@@ -28,12 +28,12 @@ pub(super) struct Round {
 
 impl Round {
     pub(super) fn new(now_ms: i64, wall_ms: i64) -> Self {
-        let batch = Batch { now_ms: wall_ms, ..Batch::default() };
+        let batch = WorkflowBatch { now_ms: wall_ms, ..WorkflowBatch::default() };
         Self { now_ms, batch, effects: Vec::new(), bytes: 0, broken: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let Batch { inputs, taken, intents, .. } = &self.batch;
+        let WorkflowBatch { inputs, taken, intents, .. } = &self.batch;
         inputs.is_empty() && taken.is_empty() && intents.is_empty()
     }
 
@@ -50,12 +50,12 @@ impl Round {
         let effects = machine.apply(input)?;
         let seq = machine.taken();
         self.bytes += body.len();
-        let mut row = InputRow { seq, checkpoint: None, body };
+        let mut row = WorkflowInputRow { seq, checkpoint: None, body };
         for effect in effects {
             match effect {
                 Effect::Event(event) => {
                     let body = self.written(encode(&event));
-                    self.batch.events.push(EventRow { seq: event.seq, cause: seq, body });
+                    self.batch.events.push(WorkflowEventRow { seq: event.seq, cause: seq, body });
                 }
                 Effect::Acknowledge(answer) => self.answer(&answer),
                 Effect::Checkpoint { .. } => row.checkpoint = Some(name.clone()),

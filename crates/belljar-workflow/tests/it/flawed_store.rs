@@ -15,8 +15,9 @@ use tokio::sync::Notify;
 use belljar_workflow::{
     SqliteWorkflowStore, WorkflowStoreError,
     workflow_store::{
-        Batch, CheckpointRow, CommandReceipt, CommandRow, EventRow, Filter, FlowRow, GiveBack,
-        Lease, LeaseRequest, LeftAlone, LoadedWorkflow, NewFlow, QueuedCommand, WorkflowStore,
+        CheckpointRow, CommandRow, GiveBack, LeaseRequest, LoadedWorkflow, NewWorkflowRow,
+        QueuedCommand, ResumeExclusions, SentCommand, WorkflowBatch, WorkflowEventRow,
+        WorkflowFilter, WorkflowLease, WorkflowRow, WorkflowStore,
     },
 };
 
@@ -119,24 +120,36 @@ impl FlawedStore {
 }
 
 impl WorkflowStore for FlawedStore {
-    async fn create(&self, flow: NewFlow) -> Result<(), WorkflowStoreError> {
+    async fn create(&self, flow: NewWorkflowRow) -> Result<(), WorkflowStoreError> {
         self.store.create(flow).await
     }
 
-    async fn claim(&self, flow: &str, request: LeaseRequest) -> Result<Lease, WorkflowStoreError> {
+    async fn claim(
+        &self,
+        flow: &str,
+        request: LeaseRequest,
+    ) -> Result<WorkflowLease, WorkflowStoreError> {
         let take_over = request.take_over || self.has(Flaw::ClaimsWhatIsHeld);
         self.store.claim(flow, LeaseRequest { take_over, ..request }).await
     }
 
-    async fn renew(&self, lease: &Lease, until_ms: i64) -> Result<(), WorkflowStoreError> {
+    async fn renew(&self, lease: &WorkflowLease, until_ms: i64) -> Result<(), WorkflowStoreError> {
         self.store.renew(lease, until_ms).await
     }
 
-    async fn release(&self, lease: &Lease, how: GiveBack) -> Result<(), WorkflowStoreError> {
+    async fn release(
+        &self,
+        lease: &WorkflowLease,
+        how: GiveBack,
+    ) -> Result<(), WorkflowStoreError> {
         self.store.release(lease, how).await
     }
 
-    async fn commit(&self, lease: &Lease, mut batch: Batch) -> Result<u64, WorkflowStoreError> {
+    async fn commit(
+        &self,
+        lease: &WorkflowLease,
+        mut batch: WorkflowBatch,
+    ) -> Result<u64, WorkflowStoreError> {
         self.pass(CrashPoint::BeforeCommit).await;
         if let Some(pause) = &self.pause {
             pause.pass().await;
@@ -146,7 +159,7 @@ impl WorkflowStore for FlawedStore {
         }
         let mut lease = lease.clone();
         if self.has(Flaw::IgnoresFences) {
-            lease.fence = self.store.find(&lease.flow_id).await?.map_or(0, |row| row.fence);
+            lease.fence = self.store.find(&lease.workflow_id).await?.map_or(0, |row| row.fence);
         }
         if self.has(Flaw::LosesTheLastEvent) {
             batch.events.pop();
@@ -179,25 +192,25 @@ impl WorkflowStore for FlawedStore {
         self.store.checkpoints(flow, before, limit).await
     }
 
-    async fn find(&self, flow: &str) -> Result<Option<FlowRow>, WorkflowStoreError> {
+    async fn find(&self, flow: &str) -> Result<Option<WorkflowRow>, WorkflowStoreError> {
         self.store.find(flow).await
     }
 
     async fn list(
         &self,
-        filter: Filter,
+        filter: WorkflowFilter,
         before: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, WorkflowStoreError> {
+    ) -> Result<Vec<WorkflowRow>, WorkflowStoreError> {
         self.store.list(filter, before, limit).await
     }
 
     async fn abandoned(
         &self,
         now_ms: i64,
-        but: LeftAlone,
+        but: ResumeExclusions,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, WorkflowStoreError> {
+    ) -> Result<Vec<WorkflowRow>, WorkflowStoreError> {
         self.store.abandoned(now_ms, but, limit).await
     }
 
@@ -216,7 +229,7 @@ impl WorkflowStore for FlawedStore {
         &self,
         flow: &str,
         mut command: QueuedCommand,
-    ) -> Result<CommandReceipt, WorkflowStoreError> {
+    ) -> Result<SentCommand, WorkflowStoreError> {
         let known = self.store.command(flow, &command.id, Duration::ZERO).await?.is_some();
         if known && self.has(Flaw::QueuesRepeatedCommands) {
             command.id.push_str(" again");
@@ -251,7 +264,7 @@ impl WorkflowStore for FlawedStore {
         after: u64,
         limit: u32,
         timeout: Duration,
-    ) -> Result<Vec<EventRow>, WorkflowStoreError> {
+    ) -> Result<Vec<WorkflowEventRow>, WorkflowStoreError> {
         let timeout =
             if self.flaw.is_some() { timeout.min(Duration::from_millis(300)) } else { timeout };
         self.store.events(flow, after, limit, timeout).await

@@ -1,12 +1,21 @@
 //! From the flags of `belljar run` to what a run is granted.
 
-use std::{env, ffi::OsStr, fs::File, io, path::Component, path::Path, path::PathBuf};
+use std::{
+    env,
+    ffi::OsStr,
+    fs::File,
+    io,
+    path::{Component, Path, PathBuf},
+};
 
 use anyhow::{Context as _, bail};
 use belljar_contract::{CommitExecutable, ErrorCode, Grants, RunError, Workspace};
 use belljar_paths::names;
 use belljar_project::Project;
-use rustix::{fs::CWD, fs::Mode, fs::OFlags, fs::ResolveFlags, fs::openat, fs::openat2, io::Errno};
+use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2},
+    io::Errno,
+};
 
 use super::arguments::GrantArguments;
 

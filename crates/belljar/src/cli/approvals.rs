@@ -16,10 +16,18 @@ use serde_json::value::RawValue;
 use text::{Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place};
 
 use super::{
-    arguments::ApprovalsArguments, arguments::ApprovalsCommand, arguments::ApprovalsListArguments,
-    arguments::ApprovalsShowArguments, arguments::DecideArguments, arguments::UseArguments,
-    print_json, project::existing_store, runtime, terminal::elapsed::ago, terminal::elapsed::span,
-    terminal::style::TextRole, terminal::style::TextStyle, terminal::visible::visible,
+    arguments::{
+        ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, ApprovalsShowArguments,
+        DecideArguments, UseArguments,
+    },
+    print_json,
+    project::existing_store,
+    runtime,
+    terminal::{
+        elapsed::{ago, span},
+        style::{TextRole, TextStyle},
+        visible::visible,
+    },
 };
 
 /// Who decides, as the store remembers it.

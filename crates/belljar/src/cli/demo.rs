@@ -10,15 +10,23 @@ use std::{fmt::Write as _, io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use belljar_contract::RunResult;
-use belljar_project::{TokenSavings, config::quantity::grouped, config::quantity::milliseconds};
+use belljar_project::{
+    TokenSavings,
+    config::quantity::{grouped, milliseconds},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use setup::DemoRun;
 
 use super::{
-    arguments::DemoArguments, print_json, report, report::FrameSource, runtime,
-    terminal::json_text::Layout, terminal::json_text::lay_out, terminal::style::TextRole,
-    terminal::style::TextStyle,
+    arguments::DemoArguments,
+    print_json, report,
+    report::FrameSource,
+    runtime,
+    terminal::{
+        json_text::{Layout, lay_out},
+        style::{TextRole, TextStyle},
+    },
 };
 
 const CODE: &str = include_str!("demo/summarise.ts");

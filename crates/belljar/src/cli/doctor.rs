@@ -12,8 +12,12 @@ use belljar_project::{
 use serde::Serialize;
 
 use super::{
-    arguments::DoctorArguments, gc::Sizes, print_json, project::existing_store, run, runtime,
-    terminal::style::TextRole, terminal::style::TextStyle,
+    arguments::DoctorArguments,
+    gc::Sizes,
+    print_json,
+    project::existing_store,
+    run, runtime,
+    terminal::style::{TextRole, TextStyle},
 };
 
 /// With the column of names before it, this fits an ordinary terminal.

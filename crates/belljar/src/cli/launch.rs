@@ -3,7 +3,10 @@
 use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
 use belljar_project::{BuildError, Executor, Project, Sandbox, SandboxBuilder};
 
-use super::{project::executor, signals::SignalListener, signals::StopSignal};
+use super::{
+    project::executor,
+    signals::{SignalListener, StopSignal},
+};
 
 /// Whether code can be run.
 #[derive(Debug)]

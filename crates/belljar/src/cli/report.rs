@@ -9,14 +9,15 @@ mod log_lines;
 use std::{io, io::Write};
 
 use belljar_contract::{Change, ChangeKind, ErrorCode, RunError, RunResult, RunStatus, Tier};
-use belljar_project::{config::quantity::grouped, config::quantity::milliseconds};
+use belljar_project::config::quantity::{grouped, milliseconds};
 use code_frame::code_frame;
 use log_lines::only_logged;
 use serde::Deserialize;
 
-use super::{
-    terminal::json_text::Layout, terminal::json_text::lay_out, terminal::style::TextRole,
-    terminal::style::TextStyle, terminal::visible::for_stream,
+use super::terminal::{
+    json_text::{Layout, lay_out},
+    style::{TextRole, TextStyle},
+    visible::for_stream,
 };
 
 /// The code a result belongs to.

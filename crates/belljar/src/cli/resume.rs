@@ -4,17 +4,24 @@ use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use belljar_contract::RunResult;
-use belljar_project::{Executor, ResumeOutcome, config::ConfigLocations, config::ProjectSettings};
+use belljar_project::{
+    Executor, ResumeOutcome,
+    config::{ConfigLocations, ProjectSettings},
+};
 use belljar_store::{RunRecord, Store};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    approvals::prompt, arguments::ResumeArguments, launch::LaunchOutcome, launch::after_signals,
-    launch::launch, launch::shut_down, launch::wait_for_stop, project::existing_store,
-    project::find_project, report::FrameSource, run::exit_code, run::print_result,
-    run::print_resume_hint, run::sandbox_builder, runs::find_run, runtime, signals::SignalListener,
-    signals::StopSignal,
+    approvals::prompt,
+    arguments::ResumeArguments,
+    launch::{LaunchOutcome, after_signals, launch, shut_down, wait_for_stop},
+    project::{existing_store, find_project},
+    report::FrameSource,
+    run::{exit_code, print_result, print_resume_hint, sandbox_builder},
+    runs::find_run,
+    runtime,
+    signals::{SignalListener, StopSignal},
 };
 
 /// Runs the command.

@@ -6,18 +6,29 @@ use std::{io, io::Write as _, process::ExitCode};
 
 use belljar_contract::{RunRequest, RunResult, RunStatus};
 use belljar_project::{
-    Execution, Executor, Project, RunDurability, Sandbox, SandboxBuilder, config::ConfigLocations,
-    config::ProjectSettings,
+    Execution, Executor, Project, RunDurability, Sandbox, SandboxBuilder,
+    config::{ConfigLocations, ProjectSettings},
 };
 use options::RunOptions;
 
 use super::{
-    access::RequestedAccess, access::commit_names, access::requested_access, approvals::prompt,
-    arguments::RunArguments, artifacts, is_broken_pipe, launch::LaunchOutcome,
-    launch::after_signals, launch::launch, launch::shut_down, launch::stopped_result,
-    launch::wait_for_stop, print_json, project::find_project, report, report::FrameSource, runtime,
-    session, signals::SignalListener, signals::StopSignal, source, source::CodeSource,
-    terminal::style::TextRole, terminal::style::TextStyle, terminal::visible::visible,
+    access::{RequestedAccess, commit_names, requested_access},
+    approvals::prompt,
+    arguments::RunArguments,
+    artifacts, is_broken_pipe,
+    launch::{LaunchOutcome, after_signals, launch, shut_down, stopped_result, wait_for_stop},
+    print_json,
+    project::find_project,
+    report,
+    report::FrameSource,
+    runtime, session,
+    signals::{SignalListener, StopSignal},
+    source,
+    source::CodeSource,
+    terminal::{
+        style::{TextRole, TextStyle},
+        visible::visible,
+    },
 };
 
 pub(crate) use super::launch::{error_chain, refused_result};

@@ -9,9 +9,11 @@ use belljar_store::{Lease, RunSummary, Store, StoreError};
 use serde::Serialize;
 
 use super::{
-    arguments::RunsArguments, arguments::RunsCommand, arguments::RunsRmArguments, print_json,
-    project::existing_store, runtime, terminal::columns::columns, terminal::elapsed::ago,
-    terminal::style::TextStyle, terminal::visible::visible,
+    arguments::{RunsArguments, RunsCommand, RunsRmArguments},
+    print_json,
+    project::existing_store,
+    runtime,
+    terminal::{columns::columns, elapsed::ago, style::TextStyle, visible::visible},
 };
 
 /// Runs that are looked through for the one whose id begins in a way.

@@ -12,7 +12,7 @@ use belljar_contract::RunError;
 use belljar_project::{
     ClientPermissions, ExecutablePermissions, HiddenPaths, Project, ProjectBackend,
     RecordCollector, Sandbox, WorkflowServiceOptions, allow_many_descriptors,
-    config::ConfigLocations, config::ProjectSettings,
+    config::{ConfigLocations, ProjectSettings},
 };
 use belljar_server::{
     Auth, BearerToken, Gateway, HttpConfig, HttpServer, ServerOptions, Traces, conformance,
@@ -21,13 +21,21 @@ use belljar_server::{
 use belljar_tools::Glob;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::{
-    filter::LevelFilter, filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
 };
 
 use super::{
-    access::commit_names, access::existing, arguments::LogFormat, arguments::ServeArguments,
-    project::executor, session::AddressFile, signals::SignalListener, terminal::style::TextRole,
-    terminal::style::TextStyle, terminal::visible::visible,
+    access::{commit_names, existing},
+    arguments::{LogFormat, ServeArguments},
+    project::executor,
+    session::AddressFile,
+    signals::SignalListener,
+    terminal::{
+        style::{TextRole, TextStyle},
+        visible::visible,
+    },
 };
 
 /// The most an answer costs a client that does not say what it can afford.

@@ -14,10 +14,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    arguments::RunArguments, arguments::SessionCommand, arguments::SessionExecArguments,
-    arguments::SessionForkArguments, arguments::SessionNewArguments, artifacts, print_json,
-    report::FrameSource, run::exit_code, run::print_result, source, source::CodeSource,
-    terminal::columns::columns, terminal::elapsed::ago, terminal::style::TextStyle,
+    arguments::{
+        RunArguments, SessionCommand, SessionExecArguments, SessionForkArguments,
+        SessionNewArguments,
+    },
+    artifacts, print_json,
+    report::FrameSource,
+    run::{exit_code, print_result},
+    source,
+    source::CodeSource,
+    terminal::{columns::columns, elapsed::ago, style::TextStyle},
 };
 
 pub(crate) use client::AddressFile;

@@ -15,14 +15,19 @@ mod show;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use belljar_project::{Project, config::ConfigLocations, config::ProjectSettings};
+use belljar_project::{
+    Project,
+    config::{ConfigLocations, ProjectSettings},
+};
 use belljar_store::Store;
 use belljar_workflow::{
-    SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::Filter,
+    SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::WorkflowFilter,
 };
 
 use super::{
-    arguments::WorkflowSubcommand, project::existing_store, project::find_project, runtime,
+    arguments::WorkflowSubcommand,
+    project::{existing_store, find_project},
+    runtime,
 };
 
 /// Workflows that are looked through for the one whose id begins in a way.
@@ -75,7 +80,7 @@ async fn find_workflow(
     }
     let mut found = Vec::new();
     if given.len() >= SHORTEST_PREFIX {
-        let rows = engine.list(Filter::default(), None, MOST_LOOKED_AT).await?;
+        let rows = engine.list(WorkflowFilter::default(), None, MOST_LOOKED_AT).await?;
         found.extend(rows.into_iter().map(|row| row.id).filter(|id| id.starts_with(given)));
     }
     match (found.pop(), found.len()) {

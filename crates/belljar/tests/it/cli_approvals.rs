@@ -127,6 +127,6 @@ fn d7_anything_but_yes_at_the_terminal_is_no() {
     let project = CountingProject::trusting(ASKS);
     let shown = at_a_terminal(&project, "");
     assert_eq!(shown.status, Some(1), "{shown:#?}");
-    assert!(shown.stdout.contains("a person refused the call of count__append"), "{shown:#?}");
+    assert!(shown.stdout.contains("a person denied the call of count__append"), "{shown:#?}");
     assert_eq!(project.counted(), Vec::<String>::new());
 }

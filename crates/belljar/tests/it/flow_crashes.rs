@@ -4,21 +4,25 @@
 //! and every point of the journals of code tasks. The server of these tests outlives the host and
 //! writes down what really happened; whoever is asked about a task in doubt looks there.
 
-use std::{io::BufRead as _, io::BufReader, process::Child, time::Duration, time::Instant};
+use std::{
+    io::{BufRead as _, BufReader},
+    process::Child,
+    time::{Duration, Instant},
+};
 
 use belljar_contract::Verdict;
 use belljar_project::now_ms;
 use belljar_store::Approvals;
 use belljar_workflow::{
     DoubtResolution, WorkflowEventKind, WorkflowStatus, WorkflowStore as _,
-    workflow_store::LeaseRequest, workflow_store::Why,
+    workflow_store::{ClaimReason, LeaseRequest},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    command::Outcome, command::block_on, command::no_sandbox, command::outcome,
-    flow_support::Watched, flow_support::has_ended, ledger_support::LedgerProject,
-    ledger_support::Transport,
+    command::{Outcome, block_on, no_sandbox, outcome},
+    flow_support::{Watched, has_ended},
+    ledger_support::{LedgerProject, Transport},
 };
 
 /// Seventeen tasks: effects side by side, code with an effect of its own, files, a person, a fan-out.
@@ -348,7 +352,7 @@ fn f3_a_host_that_was_superseded_writes_nothing_and_says_so() {
         now_ms,
         until_ms: now_ms + 50,
         take_over: true,
-        why: Why::Asked,
+        why: ClaimReason::Asked,
     };
     block_on(watched.store().claim(FLOW, request)).unwrap();
     let before = watched.machine(FLOW).taken();

@@ -1,19 +1,24 @@
 //! F3, F6: workflows from checkpoints of others, and what goes when it is over.
 
-use std::{fs, io::BufRead as _, io::BufReader, time::Duration};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    time::Duration,
+};
 
 use belljar_contract::Limits;
 use belljar_project::{
     ProjectWorkflows, RecordCollector, Retention, SessionRegistry, Sweep, WorkflowOptions, now_ms,
 };
 use belljar_store::RecordKind;
-use belljar_workflow::{WorkflowStore as _, workflow_store::NewFlow};
+use belljar_workflow::{WorkflowStore as _, workflow_store::NewWorkflowRow};
 use serde_json::{Value, json};
 
 use crate::{
-    command::BELLJAR, command::block_on, command::no_sandbox, flow_support::Watched,
-    ledger_support::LedgerProject, ledger_support::Transport, mcp_support::serve_in,
-    mcp_support::within,
+    command::{BELLJAR, block_on, no_sandbox},
+    flow_support::Watched,
+    ledger_support::{LedgerProject, Transport},
+    mcp_support::{serve_in, within},
 };
 
 /// Effects around changes of files.
@@ -238,18 +243,18 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
         let sessions = SessionRegistry::new(executor.sandbox().clone(), None).await;
         let options = WorkflowOptions::new(Limits::DEFAULT, project.place.path().join("scratch"));
         let flows = ProjectWorkflows::new(executor.clone(), sessions, options).await.unwrap();
-        let new = |id: &str, caller: &str| NewFlow {
+        let new = |id: &str, caller: &str| NewWorkflowRow {
             id: id.to_owned(),
             name: id.to_owned(),
             caller: caller.to_owned(),
             snapshot: b"no machine".to_vec(),
             created_ms: 1,
         };
-        store.create_flow(new("stopped", "cli")).await.unwrap();
-        store.create_flow(new("broken", "client")).await.unwrap();
-        let row = async |id: &str| store.flow(id).await.unwrap().unwrap();
+        store.create_workflow(new("stopped", "cli")).await.unwrap();
+        store.create_workflow(new("broken", "client")).await.unwrap();
+        let row = async |id: &str| store.workflow(id).await.unwrap().unwrap();
         // A look may find it still under way.
-        while row("broken").await.vain < 3 {
+        while row("broken").await.fruitless_attempts < 3 {
             flows.drive_due().await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -257,7 +262,7 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
         let broken = row("broken").await;
         let here = format!("{}:", std::process::id());
         assert!(broken.owner.starts_with(&here) && broken.lease_until_ms == 0, "{broken:?}");
-        assert_eq!(row("stopped").await.vain, 0, "a person stopped it");
+        assert_eq!(row("stopped").await.fruitless_attempts, 0, "a person stopped it");
         executor.shutdown().await;
     });
 }

@@ -1,6 +1,11 @@
 //! O1: what is kept for how long, what is deleted, and copies of all of it.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use belljar_contract::RunStatus;
 use belljar_project::{RecordCollector, Retention, Sweep, now_ms};
@@ -8,7 +13,7 @@ use belljar_store::{AuditFilter, AuditRow, Lease, NewRun, RecordKind, Store};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{command::Outcome, command::Place, command::block_on, command::no_sandbox};
+use crate::command::{Outcome, Place, block_on, no_sandbox};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 

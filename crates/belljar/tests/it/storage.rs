@@ -10,7 +10,7 @@ use std::{
 use belljar_store::Store;
 use belljar_workflow::{
     WorkflowStore as _,
-    workflow_store::{LeaseRequest, Why},
+    workflow_store::{ClaimReason, LeaseRequest},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -248,7 +248,7 @@ fn reliability_14_the_workflows_of_a_frozen_host_are_taken_over() {
     let claim = |lapsed_ms: i64| {
         let now_ms = belljar_project::now_ms();
         let owner = format!("{id}:{started}");
-        let (until_ms, why) = (now_ms - lapsed_ms, Why::Asked);
+        let (until_ms, why) = (now_ms - lapsed_ms, ClaimReason::Asked);
         let request = LeaseRequest { owner, now_ms, until_ms, take_over: true, why };
         block_on(watched.store().claim("frozen", request)).unwrap();
     };

@@ -11,7 +11,7 @@ use crate::{
     },
     effect::{Effect, InputKind, MachineInput, Repeatability, WorkflowStatus},
     machine::InputRefusal,
-    workflow_store::{QueuedCommand, StatusRow, WorkflowStore, WorkflowStoreError},
+    workflow_store::{QueuedCommand, WorkflowStatusUpdate, WorkflowStore, WorkflowStoreError},
 };
 
 /// Whether a commit includes the whole state.
@@ -197,7 +197,7 @@ where
     }
 
     /// The row by which other hosts see the workflow's status and when it is due.
-    fn status_row(&self) -> StatusRow {
+    fn status_row(&self) -> WorkflowStatusUpdate {
         let status = self.machine.status();
         let due_ms = if status.is_over() {
             i64::MAX
@@ -208,7 +208,7 @@ where
         } else {
             0
         };
-        StatusRow { status: name(status).to_owned(), due_ms, finished: status.is_over() }
+        WorkflowStatusUpdate { status: name(status).to_owned(), due_ms, finished: status.is_over() }
     }
 }
 

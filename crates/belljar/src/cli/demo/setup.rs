@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus};
 use belljar_project::{Execution, Executor, Sandbox, now_ms};
 use belljar_tools::{
-    AuditTiming, Bridge, BridgeConfig, Glob, Policy, RawServer, Rule, ServerSpec, Shapes,
-    Surroundings, Upstreams, describe,
+    AuditTiming, Bridge, BridgeConfig, Glob, PolicyRule, RawServer, ServerSpec, Surroundings,
+    ToolPolicy, Upstreams, ValueShapes, describe,
 };
 use tempfile::TempDir;
 
@@ -101,11 +101,11 @@ fn bridge(remembered: &TempDir) -> anyhow::Result<Bridge> {
     };
     let around = Surroundings { variables: &BTreeMap::new(), directory: remembered.path() };
     let spec = ServerSpec::check(SERVER, raw, around)?;
-    let allowed = Rule::new(Glob::new(format!("{SERVER}__*")))?;
+    let allowed = PolicyRule::new(Glob::new(format!("{SERVER}__*")))?;
     Ok(Bridge::new(BridgeConfig {
         upstreams: Upstreams::new([spec], remembered.path(), THIS_PROGRAM),
         local: BTreeMap::new(),
-        policy: Policy { allow: vec![allowed], ..Policy::default() },
+        policy: ToolPolicy { allow: vec![allowed], ..ToolPolicy::default() },
         store: None,
         approval_timeout: Duration::ZERO,
         audit: AuditTiming::default(),
@@ -122,5 +122,5 @@ async fn types(bridge: &Bridge) -> anyhow::Result<String> {
     let tool = catalogue
         .resolve(Some(SERVER), server::LIST)
         .map_err(|error| anyhow::anyhow!("the demo's server lacks a tool: {error}"))?;
-    Ok(describe(&catalogue, tool, &Shapes::default()))
+    Ok(describe(&catalogue, tool, &ValueShapes::default()))
 }

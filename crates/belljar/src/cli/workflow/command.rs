@@ -15,15 +15,20 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    event_line::json_word, event_line::rollback_text, find_workflow, host::HostStart,
-    host::WorkflowContext, host::WorkflowHost, run::drive_error, run::json_or_file,
-    run::not_started, stored_workflows,
+    event_line::{json_word, rollback_text},
+    find_workflow,
+    host::{HostStart, WorkflowContext, WorkflowHost},
+    run::{drive_error, json_or_file, not_started},
+    stored_workflows,
 };
-use crate::{
-    cli::arguments::LimitArguments, cli::arguments::WorkflowCommandArguments,
-    cli::arguments::WorkflowCommandSpec, cli::arguments::WorkflowRollbackArguments,
-    cli::print_json, cli::run::CALLER, cli::signals::SignalListener,
-    cli::terminal::style::TextStyle,
+use crate::cli::{
+    arguments::{
+        LimitArguments, WorkflowCommandArguments, WorkflowCommandSpec, WorkflowRollbackArguments,
+    },
+    print_json,
+    run::CALLER,
+    signals::SignalListener,
+    terminal::style::TextStyle,
 };
 
 /// How long an answer of a host that is there may take.

@@ -3,20 +3,24 @@
 //! The answer is read from the terminal and counts only for the question that was on the screen when it
 //! was typed; nothing a workflow says can answer it.
 
-use std::{collections::VecDeque, io, io::BufRead as _, io::IsTerminal as _, io::Write as _};
+use std::{
+    collections::VecDeque,
+    io,
+    io::{BufRead as _, IsTerminal as _, Write as _},
+};
 
 use belljar_project::ProjectWorkflows;
 use belljar_workflow::{
     Decider, DecisionKind, DoubtResolution, WorkflowCommand, WorkflowDecision, WorkflowEvent,
     WorkflowEventKind,
 };
-use rustix::{termios::QueueSelector, termios::tcflush};
+use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 
 use super::event_line::failure_text;
-use crate::{
-    cli::terminal::style::TextRole, cli::terminal::style::TextStyle,
-    cli::terminal::visible::visible,
+use crate::cli::terminal::{
+    style::{TextRole, TextStyle},
+    visible::visible,
 };
 
 /// Asks, one question after the other.

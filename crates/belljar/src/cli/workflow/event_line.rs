@@ -6,9 +6,9 @@ use belljar_workflow::{
     WorkflowEventKind,
 };
 
-use crate::{
-    cli::terminal::style::TextRole, cli::terminal::style::TextStyle,
-    cli::terminal::visible::visible,
+use crate::cli::terminal::{
+    style::{TextRole, TextStyle},
+    visible::visible,
 };
 
 /// An event as a line, without its time; nothing for what is of no interest to a person watching.

@@ -10,9 +10,13 @@ use belljar_workflow_formats::{
 };
 use serde_json::json;
 
-use crate::{
-    cli::arguments::WorkflowValidateArguments, cli::print_json, cli::terminal::style::TextRole,
-    cli::terminal::style::TextStyle, cli::terminal::visible::for_stream,
+use crate::cli::{
+    arguments::WorkflowValidateArguments,
+    print_json,
+    terminal::{
+        style::{TextRole, TextStyle},
+        visible::for_stream,
+    },
 };
 
 /// Files larger than this are not workflows.

@@ -8,8 +8,9 @@ use belljar_workflow::{WorkflowError, WorkflowStoreError};
 use serde_json::json;
 
 use super::{find_workflow, host::WorkflowContext, stored_workflows};
-use crate::{
-    cli::arguments::WorkflowDeleteArguments, cli::arguments::WorkflowForkArguments, cli::print_json,
+use crate::cli::{
+    arguments::{WorkflowDeleteArguments, WorkflowForkArguments},
+    print_json,
 };
 
 /// `belljar workflow fork`.

@@ -5,15 +5,18 @@ use std::{env, sync::Arc};
 use belljar_contract::RunResult;
 use belljar_project::{
     Executor, HiddenPaths, Project, ProjectWorkflows, SessionRegistry, WorkflowOptions,
-    WorkflowPermissions, config::ConfigLocations, config::ProjectSettings,
+    WorkflowPermissions,
+    config::{ConfigLocations, ProjectSettings},
 };
-use belljar_tools::Observer;
+use belljar_tools::CallObserver;
 
-use crate::{
-    cli::access::resolve, cli::access::variable, cli::approvals::prompt,
-    cli::arguments::LimitArguments, cli::arguments::WorkflowRunArguments,
-    cli::launch::LaunchOutcome, cli::launch::launch, cli::launch::shut_down,
-    cli::run::sandbox_builder, cli::signals::SignalListener, cli::signals::StopSignal,
+use crate::cli::{
+    access::{resolve, variable},
+    approvals::prompt,
+    arguments::{LimitArguments, WorkflowRunArguments},
+    launch::{LaunchOutcome, launch, shut_down},
+    run::sandbox_builder,
+    signals::{SignalListener, StopSignal},
 };
 
 /// What is configured here.
@@ -53,7 +56,7 @@ impl WorkflowContext<'_> {
         self,
         limits: &LimitArguments,
         permissions: WorkflowPermissions,
-        watch: impl FnOnce(Arc<dyn Observer>) -> Arc<dyn Observer>,
+        watch: impl FnOnce(Arc<dyn CallObserver>) -> Arc<dyn CallObserver>,
         signals: &mut SignalListener,
     ) -> anyhow::Result<HostStart> {
         let sandbox_builder = sandbox_builder(self.settings, self.project);

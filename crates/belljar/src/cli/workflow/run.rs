@@ -1,8 +1,15 @@
 //! `belljar workflow run` and `resume`: a workflow driven here, in sight of whoever started it.
 
 use std::{
-    env, fs, io, io::Write as _, path::Path, path::PathBuf, process::ExitCode, sync::Arc,
-    sync::atomic::AtomicUsize, sync::atomic::Ordering, time::Duration,
+    env, fs, io,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use anyhow::{Context as _, anyhow, bail};
@@ -10,25 +17,35 @@ use belljar_contract::{CommitExecutable, RunResult};
 use belljar_project::{
     ProjectWorkflowError, ProjectWorkflows, WorkflowPermissions, WorkflowSubmission, now_ms,
 };
-use belljar_tools::{ApprovalNotice, Observer};
-use belljar_wire::{json::JsonFlaw, json::check_keys};
+use belljar_tools::{ApprovalNotice, CallObserver};
+use belljar_wire::json::{JsonFlaw, check_keys};
 use belljar_workflow::{DriveError, DriveResult, LeaveReason, WorkflowStatus, WorkflowStoreError};
 use belljar_workflow_formats::CodeExecution;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    board::TaskBoard, decision_prompt::DecisionPrompt, event_line::event_line,
-    event_line::failure_text, event_line::json_word, file::WorkflowFile, find_workflow,
-    host::HostStart, host::WorkflowContext, host::WorkflowHost, host::requested_permissions,
-    pause::PauseNotice, pause::paused, pause::paused_and_left, show::full_report, stored_workflows,
+    board::TaskBoard,
+    decision_prompt::DecisionPrompt,
+    event_line::{event_line, failure_text, json_word},
+    file::WorkflowFile,
+    find_workflow,
+    host::{HostStart, WorkflowContext, WorkflowHost, requested_permissions},
+    pause::{PauseNotice, paused, paused_and_left},
+    show::full_report,
+    stored_workflows,
 };
-use crate::{
-    cli::access::commit_names, cli::access::resolve, cli::arguments::WorkflowResumeArguments,
-    cli::arguments::WorkflowRunArguments, cli::print_json, cli::run::CALLER,
-    cli::signals::SignalListener, cli::signals::StopSignal, cli::terminal::json_text::Layout,
-    cli::terminal::json_text::lay_out, cli::terminal::style::TextRole,
-    cli::terminal::style::TextStyle, cli::terminal::visible::visible,
+use crate::cli::{
+    access::{commit_names, resolve},
+    arguments::{WorkflowResumeArguments, WorkflowRunArguments},
+    print_json,
+    run::CALLER,
+    signals::{SignalListener, StopSignal},
+    terminal::{
+        json_text::{Layout, lay_out},
+        style::{TextRole, TextStyle},
+        visible::visible,
+    },
 };
 
 /// How long one poll for events waits, with a tree to redraw and without.
@@ -434,7 +451,7 @@ impl OpenPrompts {
         self.0.load(Ordering::SeqCst) > 0
     }
 
-    fn counting(&self, then: Arc<dyn Observer>) -> Arc<dyn Observer> {
+    fn counting(&self, then: Arc<dyn CallObserver>) -> Arc<dyn CallObserver> {
         Arc::new(PromptCounter { asking: self.0.clone(), then })
     }
 }
@@ -442,10 +459,10 @@ impl OpenPrompts {
 #[derive(Debug)]
 struct PromptCounter {
     asking: Arc<AtomicUsize>,
-    then: Arc<dyn Observer>,
+    then: Arc<dyn CallObserver>,
 }
 
-impl Observer for PromptCounter {
+impl CallObserver for PromptCounter {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         self.asking.fetch_add(1, Ordering::SeqCst);
         self.then.approval_waits(notice);

@@ -8,21 +8,30 @@ use belljar_project::{
     needs_attention, now_ms, status_of, task_question, task_questions, with_task,
 };
 use belljar_workflow::{
-    Machine, SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::CheckpointRow,
-    workflow_store::Filter, workflow_store::FlowRow,
+    Machine, SqliteWorkflowStore, WorkflowStore as _, Workflows,
+    workflow_store::{CheckpointRow, WorkflowFilter, WorkflowRow},
 };
 use serde_json::{Value, json};
 
 use super::{
-    board::TaskBoard, event_line::decision_text, event_line::event_line, event_line::failure_text,
-    event_line::json_word, event_line::rollback_text, event_line::task_question_text,
-    find_workflow, graph, pause::paused, pause::paused_and_left, stored_workflows,
+    board::TaskBoard,
+    event_line::{
+        decision_text, event_line, failure_text, json_word, rollback_text, task_question_text,
+    },
+    find_workflow, graph,
+    pause::{paused, paused_and_left},
+    stored_workflows,
 };
-use crate::{
-    cli::arguments::WorkflowEventsArguments, cli::arguments::WorkflowListArguments,
-    cli::arguments::WorkflowShowArguments, cli::print_json, cli::project::existing_store,
-    cli::terminal::columns::columns, cli::terminal::elapsed::ago, cli::terminal::style::TextRole,
-    cli::terminal::style::TextStyle, cli::terminal::visible::visible,
+use crate::cli::{
+    arguments::{WorkflowEventsArguments, WorkflowListArguments, WorkflowShowArguments},
+    print_json,
+    project::existing_store,
+    terminal::{
+        columns::columns,
+        elapsed::ago,
+        style::{TextRole, TextStyle},
+        visible::visible,
+    },
 };
 
 /// Checkpoints that are shown to people, and to programs.
@@ -82,7 +91,7 @@ fn keep_reachable(checkpoints: &mut Vec<CheckpointRow>, newest: &Machine) {
 }
 
 fn as_json(
-    row: &FlowRow,
+    row: &WorkflowRow,
     machine: &Machine,
     inside: &[TaskQuestion],
     checkpoints: &[CheckpointRow],
@@ -123,7 +132,7 @@ fn as_json(
 }
 
 fn as_text(
-    row: &FlowRow,
+    row: &WorkflowRow,
     machine: &Machine,
     inside: &[TaskQuestion],
     checkpoints: &[CheckpointRow],
@@ -170,7 +179,7 @@ fn as_text(
 }
 
 /// Where it is; one that has not begun waits for its turn, one may be left alone.
-fn status(row: &FlowRow, machine: &Machine) -> String {
+fn status(row: &WorkflowRow, machine: &Machine) -> String {
     match status_of(row) {
         known @ (QUEUED | NEEDS_ATTENTION) => known.to_owned(),
         _ => json_word(&machine.status()),
@@ -178,7 +187,7 @@ fn status(row: &FlowRow, machine: &Machine) -> String {
 }
 
 /// What a person does for it to go on, if that is needed.
-fn how_to_go_on(row: &FlowRow) -> Option<String> {
+fn how_to_go_on(row: &WorkflowRow) -> Option<String> {
     let id = &row.id;
     let is_paused = row.finished_ms.is_none() && row.status == PAUSED;
     match (is_paused, is_resumable(row)) {
@@ -190,7 +199,7 @@ fn how_to_go_on(row: &FlowRow) -> Option<String> {
 }
 
 /// Whether it has not ended and nobody is at it.
-fn is_resumable(row: &FlowRow) -> bool {
+fn is_resumable(row: &WorkflowRow) -> bool {
     row.finished_ms.is_none() && !is_looked_after(row)
 }
 
@@ -240,7 +249,8 @@ pub(super) async fn list(
     let rows = match existing_store(project)? {
         None => Vec::new(),
         Some(store) => {
-            let filter = Filter { status: arguments.status.clone(), ..Filter::default() };
+            let filter =
+                WorkflowFilter { status: arguments.status.clone(), ..WorkflowFilter::default() };
             SqliteWorkflowStore::new(store).list(filter, None, arguments.limit).await?
         }
     };
@@ -264,14 +274,14 @@ pub(super) async fn list(
     let table =
         columns(["WORKFLOW", "STATUS", "MADE", "BY", "NAME"], &cells, TextStyle::of_stdout());
     io::stdout().write_all(table.as_bytes())?;
-    let goes_on = |row: &&FlowRow| is_resumable(row) && row.status != PAUSED;
+    let goes_on = |row: &&WorkflowRow| is_resumable(row) && row.status != PAUSED;
     if let Some(row) = rows.iter().find(goes_on) {
         writeln!(io::stderr(), "go on with one: belljar workflow resume {}", row.id)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row_json(row: &FlowRow) -> Value {
+fn row_json(row: &WorkflowRow) -> Value {
     json!({
         "id": row.id,
         "name": row.name,

@@ -1,99 +1,98 @@
-//! A workflow read back: a snapshot, the inputs after it, and what was under way.
+//! Reading a workflow back: a snapshot, the inputs after it, and the open effects.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::{
-    FlowCommand, FlowError, FlowInput, FlowRow, Store, StoreError,
-    flows::{commands, commit::last_input, number, require, signed},
-    spill,
+    QueuedCommand, Store, StoreError, WorkflowInputRow, WorkflowRecordError, WorkflowRow, spill,
+    workflows::{commands, commit::last_input, number, require, signed},
 };
 
 /// An effect whose outcome is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntentRow {
-    /// Its key.
+    /// Names the effect within the workflow.
     pub key: String,
     /// The number of the input that caused it.
     pub opened: u64,
-    /// What was to be done.
+    /// The effect itself, which only the workflow's driver can read.
     pub body: Vec<u8>,
 }
 
-/// A point a workflow can be brought back to.
+/// A point that a workflow can be rolled back to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointRow {
     /// The number of the last input before it.
     pub seq: u64,
-    /// What it is called.
+    /// The name its author gave it.
     pub name: String,
     /// When it was committed.
     pub at_ms: i64,
 }
 
-/// What is needed to go on with a workflow.
+/// Everything a driver needs to resume a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadedFlow {
-    /// The workflow.
-    pub flow: FlowRow,
+pub struct LoadedWorkflow {
+    /// Its row: status, owner, times.
+    pub workflow: WorkflowRow,
     /// A state and the number of the last input in it.
     pub snapshot: (u64, Vec<u8>),
     /// The inputs after it.
-    pub inputs: Vec<FlowInput>,
-    /// Effects that were under way, in the order they were begun.
+    pub inputs: Vec<WorkflowInputRow>,
+    /// Effects without an outcome, in the order they were opened.
     pub open: Vec<IntentRow>,
-    /// Commands nobody took. None, if it is read at a checkpoint.
-    pub commands: Vec<FlowCommand>,
+    /// Commands that are still in the queue; empty if the workflow is read at a checkpoint.
+    pub commands: Vec<QueuedCommand>,
     /// The number of the last event.
     pub last_event: u64,
 }
 
 impl Store {
     /// A workflow as it is, or as it was at a checkpoint.
-    pub async fn load_flow(
+    pub async fn load_workflow(
         &self,
-        flow_id: &str,
+        workflow_id: &str,
         checkpoint: Option<u64>,
-    ) -> Result<LoadedFlow, StoreError> {
-        let flow_id = flow_id.to_owned();
+    ) -> Result<LoadedWorkflow, StoreError> {
+        let workflow_id = workflow_id.to_owned();
         self.read(move |connection| {
-            let flow = require(connection, &flow_id)?;
+            let workflow = require(connection, &workflow_id)?;
             let (upto, commands) = match checkpoint {
                 Some(checkpoint) => {
-                    check_checkpoint(connection, &flow_id, checkpoint)?;
+                    check_checkpoint(connection, &workflow_id, checkpoint)?;
                     (checkpoint, Vec::new())
                 }
                 None => {
-                    let waiting = commands::list(connection, &flow_id, "taken_seq IS NULL")?;
-                    (last_input(connection, &flow_id)?, waiting)
+                    let waiting = commands::list(connection, &workflow_id, "taken_seq IS NULL")?;
+                    (last_input(connection, &workflow_id)?, waiting)
                 }
             };
-            let snapshot = snapshot(connection, &flow_id, upto)?;
-            let inputs = inputs(connection, &flow_id, snapshot.0, upto)?;
-            let open = open(connection, &flow_id, upto)?;
-            let last_event = last_event(connection, &flow_id, upto)?;
-            Ok(LoadedFlow { flow, snapshot, inputs, open, commands, last_event })
+            let snapshot = snapshot(connection, &workflow_id, upto)?;
+            let inputs = inputs(connection, &workflow_id, snapshot.0, upto)?;
+            let open = open(connection, &workflow_id, upto)?;
+            let last_event = last_event(connection, &workflow_id, upto)?;
+            Ok(LoadedWorkflow { workflow, snapshot, inputs, open, commands, last_event })
         })
         .await
     }
 
     /// The checkpoints of a workflow, newest first; those before `before`, a number, if it is
     /// given.
-    pub async fn flow_checkpoints(
+    pub async fn workflow_checkpoints(
         &self,
-        flow_id: &str,
+        workflow_id: &str,
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<CheckpointRow>, StoreError> {
-        let flow_id = flow_id.to_owned();
+        let workflow_id = workflow_id.to_owned();
         self.read(move |connection| {
-            require(connection, &flow_id)?;
+            require(connection, &workflow_id)?;
             let mut statement = connection.prepare_cached(
                 "SELECT seq, checkpoint, at_ms FROM flow_inputs
                  WHERE flow_id = ?1 AND seq < ?2 AND checkpoint IS NOT NULL
                  ORDER BY seq DESC LIMIT ?3",
             )?;
             let before = before.map_or(i64::MAX, signed);
-            let rows = statement.query_map((&flow_id, before, limit), |row| {
+            let rows = statement.query_map((&workflow_id, before, limit), |row| {
                 let seq = number(row.get(0)?);
                 Ok(CheckpointRow { seq, name: row.get(1)?, at_ms: row.get(2)? })
             })?;
@@ -103,11 +102,11 @@ impl Store {
     }
 }
 
-/// Refuses a number that is no checkpoint, or cannot be brought back any more. The beginning is
-/// one.
+/// Refuses a number that is not a checkpoint, or whose inputs were pruned. The beginning (0) is a
+/// checkpoint.
 pub(super) fn check_checkpoint(
     connection: &Connection,
-    flow_id: &str,
+    workflow_id: &str,
     checkpoint: u64,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
@@ -115,63 +114,68 @@ pub(super) fn check_checkpoint(
             AND (?2 = 0 OR EXISTS (SELECT 1 FROM flow_inputs
                 WHERE flow_id = ?1 AND seq = ?2 AND checkpoint IS NOT NULL))",
     )?;
-    if statement.query_row((flow_id, signed(checkpoint)), |row| row.get(0))? {
+    if statement.query_row((workflow_id, signed(checkpoint)), |row| row.get(0))? {
         return Ok(());
     }
-    Err(FlowError::NoCheckpoint { flow_id: flow_id.to_owned(), checkpoint }.into())
+    Err(WorkflowRecordError::NoCheckpoint { workflow_id: workflow_id.to_owned(), checkpoint }
+        .into())
 }
 
 /// The newest snapshot that has no later input than this.
 fn snapshot(
     connection: &Connection,
-    flow_id: &str,
+    workflow_id: &str,
     upto: u64,
 ) -> Result<(u64, Vec<u8>), StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT seq, body, body_blob FROM flow_snapshots WHERE flow_id = ?1 AND seq <= ?2
          ORDER BY seq DESC LIMIT 1",
     )?;
-    let mut rows = statement.query((flow_id, signed(upto)))?;
-    let row = rows.next()?.ok_or_else(|| damaged(flow_id, "it has no snapshot"))?;
+    let mut rows = statement.query((workflow_id, signed(upto)))?;
+    let row = rows.next()?.ok_or_else(|| damaged(workflow_id, "it has no snapshot"))?;
     let bytes = spill::bytes(connection, row, 1)?;
     Ok((number(row.get(0)?), bytes.unwrap_or_default()))
 }
 
-/// The inputs after one number up to another. A replay that skips one would be another workflow's,
-/// so a gap is an error.
+/// The inputs after one number up to another. A replay that skips one would give another state, so a
+/// gap is an error.
 fn inputs(
     connection: &Connection,
-    flow_id: &str,
+    workflow_id: &str,
     after: u64,
     upto: u64,
-) -> Result<Vec<FlowInput>, StoreError> {
+) -> Result<Vec<WorkflowInputRow>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT seq, checkpoint, body, body_blob FROM flow_inputs
          WHERE flow_id = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq",
     )?;
-    let mut rows = statement.query((flow_id, signed(after), signed(upto)))?;
+    let mut rows = statement.query((workflow_id, signed(after), signed(upto)))?;
     let mut inputs = Vec::new();
     let mut last = after;
     while let Some(row) = rows.next()? {
         let seq = number(row.get(0)?);
         if seq != last + 1 {
-            return Err(damaged(flow_id, "an input is missing"));
+            return Err(damaged(workflow_id, "an input is missing"));
         }
         last = seq;
         let body = spill::bytes(connection, row, 2)?.unwrap_or_default();
-        inputs.push(FlowInput { seq, checkpoint: row.get(1)?, body });
+        inputs.push(WorkflowInputRow { seq, checkpoint: row.get(1)?, body });
     }
-    if last == upto { Ok(inputs) } else { Err(damaged(flow_id, "an input is missing")) }
+    if last == upto { Ok(inputs) } else { Err(damaged(workflow_id, "an input is missing")) }
 }
 
-/// What was open after an input.
-fn open(connection: &Connection, flow_id: &str, upto: u64) -> Result<Vec<IntentRow>, StoreError> {
+/// The effects that were open after an input.
+fn open(
+    connection: &Connection,
+    workflow_id: &str,
+    upto: u64,
+) -> Result<Vec<IntentRow>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT key, opened_seq, body, body_blob FROM flow_intents
          WHERE flow_id = ?1 AND opened_seq <= ?2 AND (closed_seq IS NULL OR closed_seq > ?2)
          ORDER BY opened_seq, key",
     )?;
-    let mut rows = statement.query((flow_id, signed(upto)))?;
+    let mut rows = statement.query((workflow_id, signed(upto)))?;
     let mut open = Vec::new();
     while let Some(row) = rows.next()? {
         let body = spill::bytes(connection, row, 2)?.unwrap_or_default();
@@ -180,15 +184,15 @@ fn open(connection: &Connection, flow_id: &str, upto: u64) -> Result<Vec<IntentR
     Ok(open)
 }
 
-fn last_event(connection: &Connection, flow_id: &str, upto: u64) -> Result<u64, StoreError> {
+fn last_event(connection: &Connection, workflow_id: &str, upto: u64) -> Result<u64, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT seq FROM flow_events WHERE flow_id = ?1 AND cause_seq <= ?2
          ORDER BY seq DESC LIMIT 1",
     )?;
-    let last = statement.query_row((flow_id, signed(upto)), |row| row.get(0)).optional()?;
+    let last = statement.query_row((workflow_id, signed(upto)), |row| row.get(0)).optional()?;
     Ok(last.map(number).unwrap_or_default())
 }
 
-fn damaged(flow_id: &str, reason: &'static str) -> StoreError {
-    StoreError::Damaged { what: format!("workflow {flow_id}"), reason }
+fn damaged(workflow_id: &str, reason: &'static str) -> StoreError {
+    StoreError::Damaged { what: format!("workflow {workflow_id}"), reason }
 }

@@ -1,7 +1,7 @@
-//! Whether the file that is open is still the one at its path.
+//! Whether the open file is still the one at its path.
 //!
-//! A file that was deleted or replaced while it is open takes writes like any other, and loses all of
-//! them when it is closed. So every transaction looks first.
+//! A file that was deleted or replaced while it is open accepts writes like any other, and all of
+//! them are lost when it is closed. So every transaction checks first.
 
 use std::{
     fs,
@@ -13,19 +13,19 @@ use rusqlite::ffi;
 
 use crate::{StoreError, open::log_of};
 
-/// A file by what the kernel knows it by.
-type Identity = (u64, u64);
+/// Device and inode of a file.
+type FileIdentity = (u64, u64);
 
 /// Where a store is, and which files it had there when it was opened.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct StoreLocation {
     path: PathBuf,
-    file: Option<Identity>,
-    log: Option<Identity>,
+    file: Option<FileIdentity>,
+    log: Option<FileIdentity>,
 }
 
-impl Place {
-    /// To be asked when the store is open.
+impl StoreLocation {
+    /// Must be called while the store is open: it remembers the files that are there now.
     pub(crate) fn of(path: PathBuf) -> Self {
         let (file, log) = (identity(&path), identity(&log_of(&path)));
         Self { path, file, log }
@@ -42,8 +42,8 @@ impl Place {
             && (self.log.is_none() || identity(&log_of(&self.path)) == self.log)
     }
 
-    /// The error of a transaction that was not begun because they are not.
-    pub(crate) fn check(&self) -> Result<(), rusqlite::Error> {
+    /// The error of SQLite for a transaction that must not begin, because a file was moved.
+    pub(crate) fn check_unmoved(&self) -> Result<(), rusqlite::Error> {
         if self.is_unmoved() {
             return Ok(());
         }
@@ -51,13 +51,13 @@ impl Place {
         Err(rusqlite::Error::SqliteFailure(moved, Some("the file was moved".to_owned())))
     }
 
-    /// The same for those who only ask.
-    pub(crate) fn told(&self) -> Result<(), StoreError> {
-        self.check().map_err(|error| StoreError::from(error).at(&self.path))
+    /// The same as an error of the store.
+    pub(crate) fn require_unmoved(&self) -> Result<(), StoreError> {
+        self.check_unmoved().map_err(|error| StoreError::from(error).at(&self.path))
     }
 }
 
-fn identity(path: &Path) -> Option<Identity> {
+fn identity(path: &Path) -> Option<FileIdentity> {
     let found = fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }

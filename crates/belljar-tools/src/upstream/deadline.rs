@@ -1,12 +1,12 @@
-//! How long a server is waited for, and who set that limit: an error has to name both.
+//! Deadlines for servers. An error names the limit and who set it.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::error::{Sent, Stage, UpstreamError};
+use super::error::{UpstreamError, WaitStage, WasSent};
 
-/// How long a call may take, and how much of that is over.
+/// How long a call may take, and how much of that is spent.
 #[derive(Debug, Clone, Copy)]
 pub struct CallTime {
     limit: Duration,
@@ -14,7 +14,7 @@ pub struct CallTime {
 }
 
 impl CallTime {
-    /// The same limit, of which so much is over: the tool had to be looked up first.
+    /// The same limit with more time spent, such as for looking up the tool.
     #[must_use]
     pub fn after(self, spent: Duration) -> Self {
         Self { spent: self.spent + spent, ..self }
@@ -32,18 +32,18 @@ impl From<Duration> for CallTime {
     }
 }
 
-/// Who set a limit.
+/// Who set a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitSource {
     /// Whoever asked for the run or the call: `--tool-timeout`, `tool_timeout_ms`.
     Caller,
     /// The configuration of the server: its `timeout`.
     Server,
-    /// Belljar itself.
+    /// A fixed limit of this program.
     Belljar,
 }
 
-/// Until when something is waited for, and which limit that is.
+/// A point in time, and the limit it comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     pub(super) at: Instant,
@@ -52,18 +52,18 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// A limit of Belljar's own, from now on.
+    /// A limit of Belljar's own, counted from now.
     pub(super) fn in_time(limit: Duration) -> Self {
         Self::since(Instant::now(), limit)
     }
 
-    /// The same, from a time in the past on.
+    /// The same, counted from a time in the past.
     pub(super) fn since(begun: Instant, limit: Duration) -> Self {
         Self { at: begun + limit, limit, set_by: LimitSource::Belljar }
     }
 
-    /// What is left of a call's time, from now on. Of the call's limit and that of its server the
-    /// shorter counts.
+    /// The rest of a call's time, counted from now. The shorter of the call's limit and the server's
+    /// applies.
     pub(super) fn of_call(time: CallTime, server_limit: Duration) -> Self {
         let (limit, set_by) = match time.limit <= server_limit {
             true => (time.limit, LimitSource::Caller),
@@ -72,8 +72,8 @@ impl Deadline {
         Self { at: Instant::now() + limit.saturating_sub(time.spent), limit, set_by }
     }
 
-    /// The error of who waited in vain.
-    pub(super) fn missed(self, server: &str, stage: Stage, sent: Sent) -> UpstreamError {
+    /// The error for a deadline that has passed.
+    pub(super) fn missed(self, server: &str, stage: WaitStage, sent: WasSent) -> UpstreamError {
         let (limit, set_by) = (self.limit, self.set_by);
         UpstreamError::TimedOut { server: server.to_owned(), limit, set_by, stage, sent }
     }

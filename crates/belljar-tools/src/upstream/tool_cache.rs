@@ -1,4 +1,4 @@
-//! What is known of one server's tools: in memory, else on disk, else by asking.
+//! The tools of one server: cached in memory, else on disk, else listed by the server.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,65 +8,65 @@ use tokio::{
 };
 
 use super::{
-    cache::{CacheFile, Remembered},
+    cache_file::{CacheFile, CachedTools},
     connection::ServerVersion,
-    error::{Sent, UpstreamError},
-    patience::Deadline,
+    deadline::Deadline,
+    error::{UpstreamError, WasSent},
     server::{Server, lock},
 };
 use crate::Tool;
 
 /// How long a list may take, the start of the server included.
-const LISTED: Duration = Duration::from_secs(150);
-/// Between two lists that nobody waits for, so that a server cannot keep the host busy with its news.
+const LIST_TIMEOUT: Duration = Duration::from_secs(150);
+/// The delay before a background listing, so that a server cannot keep the host busy by announcing
+/// changes.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The last revision of the protocol that begins with `initialize`, and every one before it, is older
-/// than this; revisions are dates.
+/// Revisions of the protocol are dates; those before this one begin with `initialize`.
 const FIRST_WITHOUT_INITIALIZE: &str = "2026-07-28";
 
-/// What is known of a server's tools.
+/// The cached tools of one server.
 #[derive(Debug)]
-pub(super) struct Known {
-    state: Mutex<State>,
+pub(super) struct ServerToolCache {
+    state: Mutex<CacheState>,
     file: Arc<CacheFile>,
     was_read: OnceCell<()>,
-    /// Counts how often the tools of any server became others.
+    /// Counts changes of the tools of any server.
     changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    list: Option<List>,
-    /// How often the server said that its tools have changed.
+struct CacheState {
+    list: Option<ToolList>,
+    /// How often the server announced that its tools have changed.
     news: u64,
-    /// Whether somebody is about to ask again.
+    /// Whether a background listing is scheduled.
     is_due: bool,
-    /// The server is being asked, however many wait for that.
-    asking: Option<Asking>,
+    /// The listing that is in progress, shared by all who wait for it.
+    request: Option<ListRequest>,
 }
 
-/// A list that is being asked for, whether or not anybody still waits for it.
+/// A listing in progress. It continues even if all callers stop waiting.
 #[derive(Debug, Clone)]
-struct Asking {
+struct ListRequest {
     since: Instant,
-    outcome: watch::Receiver<Option<Result<List, UpstreamError>>>,
+    outcome: watch::Receiver<Option<Result<ToolList, UpstreamError>>>,
 }
 
-/// How long somebody waits for a list that is not known.
+/// How long a caller waits for a list that is not cached.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Patience {
-    /// This long.
+pub(super) enum ListTimeout {
+    /// Until the caller's own deadline.
     Own(Deadline),
-    /// This long from when the server was asked: others may have waited before.
+    /// This long from when the listing began, whoever began it.
     Shared(Duration),
 }
 
 #[derive(Debug, Clone)]
-struct List {
+struct ToolList {
     tools: Arc<Vec<Tool>>,
     version: ServerVersion,
     freshness: Freshness,
-    /// The news that were in when it was asked for.
+    /// The announced changes when the listing began.
     news: u64,
 }
 
@@ -75,22 +75,22 @@ struct List {
 enum Freshness {
     /// From the server, in the life of this host.
     Asked,
-    /// From disk.
+    /// From disk, written less than a day ago.
     Remembered,
     /// From disk, and long ago.
     Old,
 }
 
-impl Known {
+impl ServerToolCache {
     pub(super) fn new(file: CacheFile, changes: watch::Sender<u64>) -> Self {
         Self { state: Mutex::default(), file: Arc::new(file), was_read: OnceCell::new(), changes }
     }
 
-    /// The tools of the server. Starts it only if nothing is known of it.
+    /// The tools of the server. Starts it only if no list is cached.
     pub(super) async fn tools(
         &self,
         server: &Arc<Server>,
-        patience: Patience,
+        timeout: ListTimeout,
     ) -> Result<Arc<Vec<Tool>>, UpstreamError> {
         self.read_file().await;
         match self.current() {
@@ -100,10 +100,10 @@ impl Known {
                 }
                 Ok(list.tools)
             }
-            None => match self.ask(server, patience).await {
+            None => match self.ask_server(server, timeout).await {
                 Ok(list) => Ok(list.tools),
-                // The server said that its tools have changed and then nothing more: what it said
-                // before is the best there is.
+                // The server announced a change and then did not list its tools: the earlier list is
+                // the best there is.
                 Err(error) => match lock(&self.state).list.clone() {
                     Some(list) => Ok(list.tools),
                     None => Err(error),
@@ -112,51 +112,51 @@ impl Known {
         }
     }
 
-    /// What is known of the server's tools without asking it.
+    /// The cached tools, without asking the server.
     pub(super) async fn remembered(&self) -> Option<Arc<Vec<Tool>>> {
         self.read_file().await;
         self.current().map(|list| list.tools)
     }
 
-    /// What the server says it is.
+    /// The name and version the server reports.
     pub(super) async fn version(
         &self,
         server: &Arc<Server>,
     ) -> Result<ServerVersion, UpstreamError> {
-        self.tools(server, Patience::Own(Deadline::in_time(LISTED))).await?;
+        self.tools(server, ListTimeout::Own(Deadline::in_time(LIST_TIMEOUT))).await?;
         let state = lock(&self.state);
-        // There is a list, or the call above had failed.
+        // There is a list, or the call above would have failed.
         state.list.as_ref().map(|list| list.version.clone()).ok_or_else(|| no_list(server))
     }
 
-    /// Whether the server spoke a revision last time that begins with `initialize`.
+    /// Whether the server last spoke a revision of the protocol that begins with `initialize`.
     pub(super) fn speaks_older_protocol(&self) -> bool {
         let state = lock(&self.state);
         let list = state.list.as_ref();
         list.is_some_and(|list| list.version.protocol.as_str() < FIRST_WITHOUT_INITIALIZE)
     }
 
-    /// The server has just been started: a list from disk is checked while that is cheap.
+    /// Lists the tools again after the server was started, if the cached list is from disk.
     pub(super) fn check_again(&self, server: &Arc<Server>) {
-        let is_from_disk = |list: &List| list.freshness != Freshness::Asked;
+        let is_from_disk = |list: &ToolList| list.freshness != Freshness::Asked;
         if lock(&self.state).list.as_ref().is_some_and(is_from_disk) {
             ask_in_background(server);
         }
     }
 
-    /// The server says that its tools have changed.
+    /// To be called when the server announces that its tools have changed.
     pub(super) fn has_changed(&self, server: &Arc<Server>) {
         lock(&self.state).news += 1;
         ask_in_background(server);
     }
 
-    /// The list, unless there have been news since it was asked for.
-    fn current(&self) -> Option<List> {
+    /// The list, unless the server has announced a change since it was made.
+    fn current(&self) -> Option<ToolList> {
         let state = lock(&self.state);
         state.list.clone().filter(|list| list.news == state.news)
     }
 
-    /// Reads what is remembered, once; who comes later waits until it is read.
+    /// Reads the cache file, once; later callers wait until it is read.
     pub(super) async fn read_file(&self) {
         self.was_read.get_or_init(|| self.read_it()).await;
     }
@@ -166,35 +166,39 @@ impl Known {
         let read = tokio::task::spawn_blocking(move || file.read()).await;
         let Ok(Some(remembered)) = read else { return };
         let freshness = if remembered.is_old() { Freshness::Old } else { Freshness::Remembered };
-        let Remembered { version, tools, .. } = remembered;
+        let CachedTools { version, tools, .. } = remembered;
         let mut state = lock(&self.state);
         let news = state.news;
-        state.list.get_or_insert(List { tools: Arc::new(tools), version, freshness, news });
+        state.list.get_or_insert(ToolList { tools: Arc::new(tools), version, freshness, news });
     }
 
-    /// Asks the server now, whatever is known.
+    /// Lists the tools now, whatever is cached.
     pub(super) async fn refresh(
         &self,
         server: &Arc<Server>,
         deadline: Deadline,
     ) -> Result<Arc<Vec<Tool>>, UpstreamError> {
-        Ok(self.ask(server, Patience::Own(deadline)).await?.tools)
+        Ok(self.ask_server(server, ListTimeout::Own(deadline)).await?.tools)
     }
 
-    /// Asks the server, or waits for who is asking it already. It goes on being asked when nobody
-    /// waits any more.
-    async fn ask(&self, server: &Arc<Server>, patience: Patience) -> Result<List, UpstreamError> {
+    /// Asks the server for its list, or joins the listing in progress. The listing continues if all
+    /// callers stop waiting.
+    async fn ask_server(
+        &self,
+        server: &Arc<Server>,
+        timeout: ListTimeout,
+    ) -> Result<ToolList, UpstreamError> {
         let wanted = lock(&self.state).news;
         loop {
-            let Asking { since, mut outcome } = self.asking(server);
-            let deadline = match patience {
-                Patience::Own(deadline) => deadline,
-                Patience::Shared(limit) => Deadline::since(since, limit),
+            let ListRequest { since, mut outcome } = self.list_request(server);
+            let deadline = match timeout {
+                ListTimeout::Own(deadline) => deadline,
+                ListTimeout::Shared(limit) => Deadline::since(since, limit),
             };
             let listed = match timeout_at(deadline.at, outcome.wait_for(Option::is_some)).await {
                 Ok(outcome) => outcome.map_or(None, |outcome| outcome.clone()),
                 Err(_) => {
-                    Some(Err(deadline.missed(server.name(), server.listing_stage(), Sent::No)))
+                    Some(Err(deadline.missed(server.name(), server.listing_stage(), WasSent::No)))
                 }
             };
             match listed.unwrap_or_else(|| Err(no_list(server))) {
@@ -205,32 +209,32 @@ impl Known {
         }
     }
 
-    fn asking(&self, server: &Arc<Server>) -> Asking {
+    fn list_request(&self, server: &Arc<Server>) -> ListRequest {
         let mut state = lock(&self.state);
-        if let Some(asking) = &state.asking {
-            return asking.clone();
+        if let Some(request) = &state.request {
+            return request.clone();
         }
         let (tell, outcome) = watch::channel(None);
-        let asking = Asking { since: Instant::now(), outcome };
-        state.asking = Some(asking.clone());
+        let request = ListRequest { since: Instant::now(), outcome };
+        state.request = Some(request.clone());
         let server = server.clone();
         tokio::spawn(async move {
-            let listed = server.known.list(&server).await;
-            lock(&server.known.state).asking = None;
+            let listed = server.tool_cache.list(&server).await;
+            lock(&server.tool_cache.state).request = None;
             tell.send_replace(Some(listed));
         });
-        asking
+        request
     }
 
-    async fn list(&self, server: &Arc<Server>) -> Result<List, UpstreamError> {
+    async fn list(&self, server: &Arc<Server>) -> Result<ToolList, UpstreamError> {
         let news = lock(&self.state).news;
-        let lease = server.lease(Deadline::in_time(LISTED)).await?;
-        let deadline = Deadline::of_call(LISTED.into(), server.spec.timeout);
+        let lease = server.lease(Deadline::in_time(LIST_TIMEOUT)).await?;
+        let deadline = Deadline::of_call(LIST_TIMEOUT.into(), server.spec.timeout);
         let tools = server.judge(&lease, lease.connection.tools(deadline).await)?;
         let version = lease.connection.version();
         drop(lease);
-        self.remember(Remembered::now(version.clone(), tools.clone())).await;
-        let list = List { tools: Arc::new(tools), version, freshness: Freshness::Asked, news };
+        self.remember(CachedTools::now(version.clone(), tools.clone())).await;
+        let list = ToolList { tools: Arc::new(tools), version, freshness: Freshness::Asked, news };
         let before = lock(&self.state).list.replace(list.clone());
         if before.is_none_or(|before| before.tools != list.tools) {
             self.changes.send_modify(|changes| *changes += 1);
@@ -238,34 +242,37 @@ impl Known {
         Ok(list)
     }
 
-    async fn remember(&self, remembered: Remembered) {
+    async fn remember(&self, remembered: CachedTools) {
         let file = self.file.clone();
         let written = tokio::task::spawn_blocking(move || file.write(&remembered)).await;
         if let Ok(Err(error)) = written {
-            tracing::warn!(%error, "could not remember the tools of a server");
+            tracing::warn!(%error, "cannot cache the tools of a server");
         }
     }
 }
 
 fn no_list(server: &Server) -> UpstreamError {
-    UpstreamError::Protocol { server: server.name().to_owned(), why: "no list".to_owned() }
+    UpstreamError::Protocol {
+        server: server.name().to_owned(),
+        why: "it sent no list of tools".to_owned(),
+    }
 }
 
 fn ask_in_background(server: &Arc<Server>) {
-    if std::mem::replace(&mut lock(&server.known.state).is_due, true) {
+    if std::mem::replace(&mut lock(&server.tool_cache.state).is_due, true) {
         return;
     }
     let server = server.clone();
     tokio::spawn(async move {
         tokio::time::sleep(PAUSE).await;
-        lock(&server.known.state).is_due = false;
-        let is_new = |list: &List| list.freshness == Freshness::Asked;
-        if server.known.current().as_ref().is_some_and(is_new) {
+        lock(&server.tool_cache.state).is_due = false;
+        let is_new = |list: &ToolList| list.freshness == Freshness::Asked;
+        if server.tool_cache.current().as_ref().is_some_and(is_new) {
             return;
         }
-        let deadline = Deadline::in_time(LISTED);
-        if let Err(error) = server.known.refresh(&server, deadline).await {
-            tracing::debug!(server = server.name(), %error, "tools not listed again");
+        let deadline = Deadline::in_time(LIST_TIMEOUT);
+        if let Err(error) = server.tool_cache.refresh(&server, deadline).await {
+            tracing::debug!(server = server.name(), %error, "cannot list the tools of a server again");
         }
     });
 }

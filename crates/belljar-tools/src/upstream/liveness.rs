@@ -2,27 +2,27 @@
 
 use std::sync::OnceLock;
 
-/// Beats until it is stopped, once.
+/// Whether a connection is alive. It stops once, with a reason.
 #[derive(Debug, Default)]
-pub(super) struct Pulse {
-    stopped: OnceLock<Stop>,
+pub(super) struct Liveness {
+    stopped: OnceLock<StopCause>,
 }
 
 #[derive(Debug)]
-struct Stop {
+struct StopCause {
     why: String,
     is_ours: bool,
 }
 
-impl Pulse {
-    /// The connection is over. The first reason counts.
+impl Liveness {
+    /// The connection has ended. The first reason counts.
     pub(super) fn stop(&self, why: impl Into<String>) {
-        let _ = self.stopped.set(Stop { why: why.into(), is_ours: false });
+        let _ = self.stopped.set(StopCause { why: why.into(), is_ours: false });
     }
 
-    /// The host ends the connection for what the server does. The first reason counts.
+    /// The host ends the connection because of what the server does. The first reason counts.
     pub(super) fn disconnect(&self, why: impl Into<String>) {
-        let _ = self.stopped.set(Stop { why: why.into(), is_ours: true });
+        let _ = self.stopped.set(StopCause { why: why.into(), is_ours: true });
     }
 
     /// Why it stopped; `None` while it has not.

@@ -1,5 +1,4 @@
-//! What is remembered of servers between runs of the host, so that knowing their tools does not need
-//! them to be started.
+//! The cached list of a server's tools on disk, so that listing them does not start the server.
 
 use std::{
     fs,
@@ -19,26 +18,26 @@ use crate::{ServerSpec, Tool};
 
 /// Files of another format are not read.
 const FORMAT: u32 = 1;
-/// What is older is still used, and asked for again.
+/// An older list is still used, and refreshed in the background.
 const FRESH: Duration = Duration::from_secs(24 * 3600);
 
-/// What is known of one server.
+/// The tools of one server, as its file holds them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Remembered {
+pub(super) struct CachedTools {
     format: u32,
-    /// When it was asked, in milliseconds since 1970.
+    /// When the server listed them, in milliseconds since 1970.
     asked_ms: u64,
     pub(super) version: ServerVersion,
     pub(super) tools: Vec<Tool>,
 }
 
-impl Remembered {
+impl CachedTools {
     pub(super) fn now(version: ServerVersion, tools: Vec<Tool>) -> Self {
         Self { format: FORMAT, asked_ms: now_ms(), version, tools }
     }
 
-    /// Whether it is worth asking again. A time in the future is as good as none.
+    /// Whether the list should be refreshed. A time in the future counts as old.
     pub(super) fn is_old(&self) -> bool {
         let age = now_ms().checked_sub(self.asked_ms);
         age.is_none_or(|age| u128::from(age) > FRESH.as_millis())
@@ -59,20 +58,20 @@ impl CacheFile {
         Self { path: directory.join(name), server }
     }
 
-    /// What it says; `None` if it is not there or cannot be trusted to be what was written.
-    pub(super) fn read(&self) -> Option<Remembered> {
+    /// Reads the file; `None` if it is missing or not valid.
+    pub(super) fn read(&self) -> Option<CachedTools> {
         let bytes = fs::metadata(&self.path).ok()?.len();
         if bytes > 2 * MAX_LIST_BYTES as u64 {
             return None;
         }
-        let remembered: Remembered = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
+        let remembered: CachedTools = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
         let is_ours = |tool: &Tool| tool.server == self.server && is_name(&tool.name);
         let is_valid = remembered.format == FORMAT && remembered.tools.iter().all(is_ours);
         is_valid.then_some(remembered)
     }
 
-    /// Writes it whole or not at all.
-    pub(super) fn write(&self, remembered: &Remembered) -> io::Result<()> {
+    /// Writes the file atomically.
+    pub(super) fn write(&self, remembered: &CachedTools) -> io::Result<()> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let temporary = self.path.with_extension(format!("{}.new", std::process::id()));

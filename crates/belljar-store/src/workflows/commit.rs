@@ -1,107 +1,107 @@
 //! What the owner of a workflow commits: all of it or nothing, and only while it is the owner.
 //!
-//! The same batch may be committed again, after an answer that was lost: what is there already is
-//! compared and left alone.
+//! The same batch may be committed again after a lost answer: rows that exist already are compared and
+//! stay as they are.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::{
-    FlowError, FlowLease, Store, StoreError,
-    flows::{check_fence, commands, number, signed},
+    Store, StoreError, WorkflowLease, WorkflowRecordError,
     spill::{self, spill},
+    workflows::{check_fence, commands, number, signed},
 };
 
 /// An input of a workflow's state machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FlowInput {
+pub struct WorkflowInputRow {
     /// Its number, from 1 without gap.
     pub seq: u64,
-    /// What the checkpoint after it is called, if there is one.
+    /// The name of the checkpoint after it, if there is one.
     pub checkpoint: Option<String>,
-    /// The input.
+    /// The input itself, which only the workflow's driver can read.
     pub body: Vec<u8>,
 }
 
 /// Something that happened in a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FlowEvent {
+pub struct WorkflowEventRow {
     /// Its number, from 1 without gap.
     pub seq: u64,
     /// The number of the input that caused it.
     pub cause: u64,
-    /// What happened.
+    /// The event itself, which only the workflow's driver can read.
     pub body: Vec<u8>,
 }
 
-/// What is known of an effect outside.
+/// A change to what is known of an effect outside the workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IntentChange {
-    /// It may be done from now on. One that is open under this key stays as it is.
+    /// The effect may happen from now on. An effect that is open under this key stays as it is.
     Open {
-        /// Its key.
+        /// Names the effect within the workflow.
         key: String,
         /// The number of the input that caused it.
         at: u64,
-        /// What is to be done.
+        /// The effect itself, which only the workflow's driver can read.
         body: Vec<u8>,
     },
-    /// Its outcome is known. Says nothing about one that was opened later.
+    /// The outcome is known. An effect that was opened later stays open.
     Close {
-        /// Its key.
+        /// The key with which it was opened.
         key: String,
-        /// The number of the input that told it.
+        /// The number of the input that brought the outcome.
         at: u64,
     },
 }
 
-/// Where a workflow is.
+/// The status a workflow gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FlowState {
-    /// A stable name.
+pub struct WorkflowStatusUpdate {
+    /// A stable name, chosen by the driver.
     pub status: String,
-    /// When somebody has to look after it again, if nobody does.
+    /// When a driver has to claim it again, if none holds it.
     pub due_ms: i64,
     /// Whether it has ended.
     pub finished: bool,
 }
 
-/// What is committed at once.
+/// Everything that one commit writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FlowBatch {
+pub struct WorkflowBatch {
     /// The time it is.
     pub now_ms: i64,
-    /// Inputs, in order.
-    pub inputs: Vec<FlowInput>,
+    /// Inputs to append, numbered without gap.
+    pub inputs: Vec<WorkflowInputRow>,
     /// The state after the last input.
     pub snapshot: Option<Vec<u8>>,
-    /// Events, in order.
-    pub events: Vec<FlowEvent>,
-    /// Effects, in order.
+    /// Events to append, numbered without gap.
+    pub events: Vec<WorkflowEventRow>,
+    /// Effects that begin or end, in this order.
     pub intents: Vec<IntentChange>,
     /// Commands that became inputs: number of the command, number of the input.
     pub taken: Vec<(u64, u64)>,
     /// Answers to commands, by their id.
     pub answers: Vec<(String, Vec<u8>)>,
-    /// Where it is now.
-    pub state: Option<FlowState>,
-    /// Until when its owner keeps it.
+    /// The status it gets, if that changes.
+    pub state: Option<WorkflowStatusUpdate>,
+    /// Extends the lease of its owner to this time.
     pub lease_until_ms: Option<i64>,
-    /// Whether it gets further by this: something ended.
+    /// Whether the workflow gets further by this: something ended.
     pub progress: bool,
 }
 
 impl Store {
-    /// Commits a batch, if the workflow still belongs to who claimed it. It is on disk when this
-    /// returns. The number of the last input there is comes back.
-    pub async fn commit_flow(
+    /// Commits a batch if the lease still holds, and returns the number of the last input. It is on
+    /// disk when this returns.
+    pub async fn commit_workflow(
         &self,
-        lease: &FlowLease,
-        batch: FlowBatch,
+        lease: &WorkflowLease,
+        batch: WorkflowBatch,
     ) -> Result<u64, StoreError> {
         let lease = lease.clone();
         let last = self.write(move |connection| {
             check_fence(connection, &lease)?;
-            apply(connection, &lease.flow_id, batch)
+            apply(connection, &lease.workflow_id, batch)
         });
         let last = last.await?;
         self.progressed().notify_waiters();
@@ -109,27 +109,31 @@ impl Store {
     }
 }
 
-fn apply(connection: &Connection, flow_id: &str, batch: FlowBatch) -> Result<u64, StoreError> {
+fn apply(
+    connection: &Connection,
+    workflow_id: &str,
+    batch: WorkflowBatch,
+) -> Result<u64, StoreError> {
     let now_ms = batch.now_ms;
-    let mut last = last_input(connection, flow_id)?;
+    let mut last = last_input(connection, workflow_id)?;
     for input in batch.inputs {
         last = last.max(input.seq);
-        insert_input(connection, flow_id, input, now_ms)?;
+        insert_input(connection, workflow_id, input, now_ms)?;
     }
     if let Some(snapshot) = batch.snapshot {
-        insert_snapshot(connection, flow_id, last, snapshot, now_ms)?;
+        insert_snapshot(connection, workflow_id, last, snapshot, now_ms)?;
     }
     for event in batch.events {
-        insert_event(connection, flow_id, event, now_ms)?;
+        insert_event(connection, workflow_id, event, now_ms)?;
     }
     for change in batch.intents {
-        change_intent(connection, flow_id, change, now_ms)?;
+        change_intent(connection, workflow_id, change, now_ms)?;
     }
     for (command, input) in batch.taken {
-        commands::take(connection, flow_id, command, input)?;
+        commands::mark_taken(connection, workflow_id, command, input)?;
     }
     for (id, answer) in batch.answers {
-        commands::answer(connection, flow_id, &id, answer, now_ms)?;
+        commands::save_answer(connection, workflow_id, &id, answer, now_ms)?;
     }
     if let Some(state) = batch.state {
         // The first end stays, until the workflow is brought back to life.
@@ -138,7 +142,7 @@ fn apply(connection: &Connection, flow_id: &str, batch: FlowBatch) -> Result<u64
                 "UPDATE flows SET status = ?2, due_ms = ?3,
                  finished_ms = CASE WHEN ?4 THEN coalesce(finished_ms, ?5) END WHERE id = ?1",
             )?
-            .execute((flow_id, state.status, state.due_ms, state.finished, now_ms))?;
+            .execute((workflow_id, state.status, state.due_ms, state.finished, now_ms))?;
     }
     connection
         .prepare_cached(
@@ -146,27 +150,28 @@ fn apply(connection: &Connection, flow_id: &str, batch: FlowBatch) -> Result<u64
              lease_until_ms = max(lease_until_ms, ?3),
              vain = CASE WHEN ?4 THEN 0 ELSE vain END WHERE id = ?1",
         )?
-        .execute((flow_id, now_ms, batch.lease_until_ms.unwrap_or_default(), batch.progress))?;
+        .execute((workflow_id, now_ms, batch.lease_until_ms.unwrap_or_default(), batch.progress))?;
     Ok(last)
 }
 
 /// The number of the last input; inputs before a snapshot may have been dropped.
-pub(super) fn last_input(connection: &Connection, flow_id: &str) -> Result<u64, StoreError> {
+pub(super) fn last_input(connection: &Connection, workflow_id: &str) -> Result<u64, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT max(coalesce((SELECT max(seq) FROM flow_inputs WHERE flow_id = ?1), 0),
                     coalesce((SELECT max(seq) FROM flow_snapshots WHERE flow_id = ?1), 0))",
     )?;
-    Ok(number(statement.query_row([flow_id], |row| row.get(0))?))
+    Ok(number(statement.query_row([workflow_id], |row| row.get(0))?))
 }
 
 fn insert_input(
     connection: &Connection,
-    flow_id: &str,
-    input: FlowInput,
+    workflow_id: &str,
+    input: WorkflowInputRow,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let last = last_input(connection, flow_id)?;
-    if is_known(connection, ("flow_inputs", "input"), flow_id, (last, input.seq), &input.body)? {
+    let last = last_input(connection, workflow_id)?;
+    if is_known(connection, ("flow_inputs", "input"), workflow_id, (last, input.seq), &input.body)?
+    {
         return Ok(());
     }
     let body = spill(connection, input.body, now_ms)?;
@@ -175,21 +180,28 @@ fn insert_input(
             "INSERT INTO flow_inputs (flow_id, seq, at_ms, checkpoint, body, body_blob)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
-        .execute((flow_id, signed(input.seq), now_ms, input.checkpoint, body.inline, body.blob))?;
+        .execute((
+            workflow_id,
+            signed(input.seq),
+            now_ms,
+            input.checkpoint,
+            body.inline,
+            body.blob,
+        ))?;
     Ok(())
 }
 
 fn insert_event(
     connection: &Connection,
-    flow_id: &str,
-    event: FlowEvent,
+    workflow_id: &str,
+    event: WorkflowEventRow,
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let last: i64 = connection
         .prepare_cached("SELECT coalesce(max(seq), 0) FROM flow_events WHERE flow_id = ?1")?
-        .query_row([flow_id], |row| row.get(0))?;
+        .query_row([workflow_id], |row| row.get(0))?;
     let numbers = (number(last), event.seq);
-    if is_known(connection, ("flow_events", "event"), flow_id, numbers, &event.body)? {
+    if is_known(connection, ("flow_events", "event"), workflow_id, numbers, &event.body)? {
         return Ok(());
     }
     let body = spill(connection, event.body, now_ms)?;
@@ -199,15 +211,15 @@ fn insert_event(
             "INSERT INTO flow_events (flow_id, seq, cause_seq, at_ms, body, body_blob)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
-        .execute((flow_id, seq, cause, now_ms, body.inline, body.blob))?;
+        .execute((workflow_id, seq, cause, now_ms, body.inline, body.blob))?;
     Ok(())
 }
 
-/// Whether a row is there already, with the same bytes. A number that leaves some out is refused.
+/// Whether the row exists already, with the same bytes. A number that would leave a gap is refused.
 fn is_known(
     connection: &Connection,
     (table, what): (&str, &'static str),
-    flow_id: &str,
+    workflow_id: &str,
     (last, given): (u64, u64),
     bytes: &[u8],
 ) -> Result<bool, StoreError> {
@@ -215,27 +227,33 @@ fn is_known(
         return Ok(false);
     }
     if given == 0 || given > last {
-        return Err(FlowError::OutOfOrder { flow_id: flow_id.to_owned(), what, last, given }.into());
+        return Err(WorkflowRecordError::OutOfOrder {
+            workflow_id: workflow_id.to_owned(),
+            what,
+            last,
+            given,
+        }
+        .into());
     }
     let mut statement = connection.prepare_cached(&format!(
         "SELECT body, body_blob FROM {table} WHERE flow_id = ?1 AND seq = ?2"
     ))?;
-    let mut rows = statement.query((flow_id, signed(given)))?;
+    let mut rows = statement.query((workflow_id, signed(given)))?;
     let found = match rows.next()? {
         Some(row) => spill::bytes(connection, row, 0)?,
-        // Dropped when the workflow was pruned: there is nothing left to compare.
+        // It was dropped when the workflow was pruned, so there is nothing to compare.
         None => return Ok(true),
     };
     if found.as_deref() == Some(bytes) {
         return Ok(true);
     }
     let which = given.to_string();
-    Err(FlowError::Differs { flow_id: flow_id.to_owned(), what, which }.into())
+    Err(WorkflowRecordError::Differs { workflow_id: workflow_id.to_owned(), what, which }.into())
 }
 
 fn insert_snapshot(
     connection: &Connection,
-    flow_id: &str,
+    workflow_id: &str,
     seq: u64,
     snapshot: Vec<u8>,
     now_ms: i64,
@@ -246,13 +264,13 @@ fn insert_snapshot(
             "INSERT INTO flow_snapshots (flow_id, seq, at_ms, body, body_blob)
              VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (flow_id, seq) DO NOTHING",
         )?
-        .execute((flow_id, signed(seq), now_ms, body.inline, body.blob))?;
+        .execute((workflow_id, signed(seq), now_ms, body.inline, body.blob))?;
     Ok(())
 }
 
 fn change_intent(
     connection: &Connection,
-    flow_id: &str,
+    workflow_id: &str,
     change: IntentChange,
     now_ms: i64,
 ) -> Result<(), StoreError> {
@@ -262,7 +280,7 @@ fn change_intent(
                 "SELECT 1 FROM flow_intents WHERE flow_id = ?1 AND key = ?2
                  AND (closed_seq IS NULL OR opened_seq = ?3)",
             )?;
-            let is_open = open.query_row((flow_id, &key, signed(at)), |_| Ok(())).optional()?;
+            let is_open = open.query_row((workflow_id, &key, signed(at)), |_| Ok(())).optional()?;
             if is_open.is_some() {
                 return Ok(());
             }
@@ -272,7 +290,7 @@ fn change_intent(
                     "INSERT INTO flow_intents (flow_id, key, opened_seq, body, body_blob)
                      VALUES (?1, ?2, ?3, ?4, ?5)",
                 )?
-                .execute((flow_id, key, signed(at), body.inline, body.blob))?;
+                .execute((workflow_id, key, signed(at), body.inline, body.blob))?;
         }
         IntentChange::Close { key, at } => {
             connection
@@ -280,7 +298,7 @@ fn change_intent(
                     "UPDATE flow_intents SET closed_seq = ?3 WHERE flow_id = ?1 AND key = ?2
                      AND closed_seq IS NULL AND opened_seq < ?3",
                 )?
-                .execute((flow_id, key, signed(at)))?;
+                .execute((workflow_id, key, signed(at)))?;
         }
     }
     Ok(())

@@ -1,81 +1,81 @@
-//! The queue of a workflow: commands that anybody sends and its owner takes and answers.
+//! The command queue of a workflow: anyone may send a command, its owner takes and answers it.
 
 use rusqlite::{Connection, Row};
 
 use crate::{
-    FlowError, Store, StoreError,
-    flows::{number, require, signed},
+    Store, StoreError, WorkflowRecordError,
     spill::{self, spill},
+    workflows::{number, require, signed},
 };
 
 const COLUMNS: &str =
     "seq, id, sender, at_ms, taken_seq, answered_ms, body, body_blob, answer, answer_blob";
 
-/// A command that is sent.
+/// A command in the queue of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FlowCommand {
-    /// Its number in the queue, from 1 without gap; what is sent has none yet.
+pub struct QueuedCommand {
+    /// Its number in the queue, from 1 without gap; ignored when the command is sent.
     pub seq: u64,
-    /// What tells it from others. The same one twice is one command.
+    /// Identifies the command: sending the same id twice queues it once.
     pub id: String,
-    /// Who sent it.
+    /// The caller who sent it.
     pub sender: String,
-    /// When.
+    /// When it was sent, in milliseconds since 1970.
     pub at_ms: i64,
-    /// What is commanded.
+    /// The command itself, which only the workflow's driver can read.
     pub body: Vec<u8>,
 }
 
-/// A command and what became of it.
+/// A command, and its answer if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandRow {
-    /// The command.
-    pub command: FlowCommand,
-    /// The input it became.
+    /// The command as it was sent.
+    pub command: QueuedCommand,
+    /// The number of the input it became; `None` while nobody has taken it.
     pub taken: Option<u64>,
     /// When it was answered, and the answer.
     pub answer: Option<(i64, Vec<u8>)>,
 }
 
-/// What became of sending a command.
+/// The place a command got in the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentCommand {
     /// Its number in the queue.
     pub seq: u64,
-    /// Whether it was there already.
+    /// Whether a command with this id was in the queue already.
     pub repeated: bool,
 }
 
 impl Store {
-    /// Queues a command. It is on disk when this returns. One with the same id that says something
-    /// else is refused.
-    pub async fn send_flow_command(
+    /// Queues a command. It is on disk when this returns. A different command with the same id is
+    /// refused.
+    pub async fn send_workflow_command(
         &self,
-        flow_id: &str,
-        command: FlowCommand,
+        workflow_id: &str,
+        command: QueuedCommand,
     ) -> Result<SentCommand, StoreError> {
-        let flow_id = flow_id.to_owned();
-        let sent = self.write(move |connection| insert(connection, &flow_id, command));
+        let workflow_id = workflow_id.to_owned();
+        let sent = self.write(move |connection| insert(connection, &workflow_id, command));
         let sent = sent.await?;
         self.commanded().notify_waiters();
         Ok(sent)
     }
 
-    /// The commands after a number, oldest first, with what became of them.
-    pub async fn flow_commands(
+    /// The commands after a number, oldest first, with their answers.
+    pub async fn workflow_commands(
         &self,
-        flow_id: &str,
+        workflow_id: &str,
         after: u64,
         limit: u32,
     ) -> Result<Vec<CommandRow>, StoreError> {
-        let flow_id = flow_id.to_owned();
+        let workflow_id = workflow_id.to_owned();
         self.read(move |connection| {
-            require(connection, &flow_id)?;
+            require(connection, &workflow_id)?;
             let mut statement = connection.prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM flow_commands WHERE flow_id = ?1 AND seq > ?2
                  ORDER BY seq LIMIT ?3"
             ))?;
-            let mut rows = statement.query((&flow_id, signed(after), limit))?;
+            let mut rows = statement.query((&workflow_id, signed(after), limit))?;
             let mut commands = Vec::new();
             while let Some(row) = rows.next()? {
                 commands.push(from_row(connection, row)?);
@@ -86,15 +86,15 @@ impl Store {
     }
 
     /// A command by its id.
-    pub async fn flow_command(
+    pub async fn workflow_command(
         &self,
-        flow_id: &str,
+        workflow_id: &str,
         id: &str,
     ) -> Result<Option<CommandRow>, StoreError> {
-        let (flow_id, id) = (flow_id.to_owned(), id.to_owned());
+        let (workflow_id, id) = (workflow_id.to_owned(), id.to_owned());
         self.read(move |connection| {
-            require(connection, &flow_id)?;
-            by_id(connection, &flow_id, &id)
+            require(connection, &workflow_id)?;
+            by_id(connection, &workflow_id, &id)
         })
         .await
     }
@@ -102,16 +102,16 @@ impl Store {
 
 pub(super) fn insert(
     connection: &Connection,
-    flow_id: &str,
-    command: FlowCommand,
+    workflow_id: &str,
+    command: QueuedCommand,
 ) -> Result<SentCommand, StoreError> {
-    require(connection, flow_id)?;
-    if let Some(there) = by_id(connection, flow_id, &command.id)? {
+    require(connection, workflow_id)?;
+    if let Some(there) = by_id(connection, workflow_id, &command.id)? {
         if there.command.body == command.body {
             return Ok(SentCommand { seq: there.command.seq, repeated: true });
         }
-        let (flow_id, which) = (flow_id.to_owned(), command.id);
-        return Err(FlowError::Differs { flow_id, what: "command", which }.into());
+        let (workflow_id, which) = (workflow_id.to_owned(), command.id);
+        return Err(WorkflowRecordError::Differs { workflow_id, what: "command", which }.into());
     }
     let body = spill(connection, command.body, command.at_ms)?;
     let seq: i64 = connection
@@ -121,16 +121,16 @@ pub(super) fn insert(
              WHERE flow_id = ?1 RETURNING seq",
         )?
         .query_row(
-            (flow_id, &command.id, &command.sender, command.at_ms, body.inline, body.blob),
+            (workflow_id, &command.id, &command.sender, command.at_ms, body.inline, body.blob),
             |row| row.get(0),
         )?;
     Ok(SentCommand { seq: number(seq), repeated: false })
 }
 
 /// Notes which input a command became.
-pub(super) fn take(
+pub(super) fn mark_taken(
     connection: &Connection,
-    flow_id: &str,
+    workflow_id: &str,
     command: u64,
     input: u64,
 ) -> Result<(), StoreError> {
@@ -139,14 +139,14 @@ pub(super) fn take(
             "UPDATE flow_commands SET taken_seq = ?3
              WHERE flow_id = ?1 AND seq = ?2 AND taken_seq IS NULL",
         )?
-        .execute((flow_id, signed(command), signed(input)))?;
+        .execute((workflow_id, signed(command), signed(input)))?;
     Ok(())
 }
 
-/// Keeps the answer to a command; the first one stays.
-pub(super) fn answer(
+/// Saves the answer to a command; the first one stays.
+pub(super) fn save_answer(
     connection: &Connection,
-    flow_id: &str,
+    workflow_id: &str,
     id: &str,
     answer: Vec<u8>,
     now_ms: i64,
@@ -157,20 +157,20 @@ pub(super) fn answer(
             "UPDATE flow_commands SET answered_ms = ?3, answer = ?4, answer_blob = ?5
              WHERE flow_id = ?1 AND id = ?2 AND answered_ms IS NULL",
         )?
-        .execute((flow_id, id, now_ms, answer.inline, answer.blob))?;
+        .execute((workflow_id, id, now_ms, answer.inline, answer.blob))?;
     Ok(())
 }
 
-/// Commands of which something holds, oldest first.
+/// Commands that meet an SQL condition, oldest first.
 pub(super) fn list(
     connection: &Connection,
-    flow_id: &str,
+    workflow_id: &str,
     condition: &str,
-) -> Result<Vec<FlowCommand>, StoreError> {
+) -> Result<Vec<QueuedCommand>, StoreError> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM flow_commands WHERE flow_id = ?1 AND {condition} ORDER BY seq"
     ))?;
-    let mut rows = statement.query([flow_id])?;
+    let mut rows = statement.query([workflow_id])?;
     let mut commands = Vec::new();
     while let Some(row) = rows.next()? {
         commands.push(from_row(connection, row)?.command);
@@ -180,18 +180,18 @@ pub(super) fn list(
 
 fn by_id(
     connection: &Connection,
-    flow_id: &str,
+    workflow_id: &str,
     id: &str,
 ) -> Result<Option<CommandRow>, StoreError> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM flow_commands WHERE flow_id = ?1 AND id = ?2"
     ))?;
-    let mut rows = statement.query((flow_id, id))?;
+    let mut rows = statement.query((workflow_id, id))?;
     rows.next()?.map(|row| from_row(connection, row)).transpose()
 }
 
 fn from_row(connection: &Connection, row: &Row<'_>) -> Result<CommandRow, StoreError> {
-    let command = FlowCommand {
+    let command = QueuedCommand {
         seq: number(row.get(0)?),
         id: row.get(1)?,
         sender: row.get(2)?,

@@ -1,7 +1,7 @@
-//! What was used together before: a run that read a mail box often sends a mail, too.
+//! Which tools runs have used together: a run that reads a mailbox often sends a mail, too.
 //!
-//! Held in check twice. The help a tool can get is capped; and tools that were never used keep the
-//! place they have without it, so that habit never pushes down what nobody has tried yet.
+//! Its influence is limited twice. The bonus of a tool is capped; and tools that were never used keep
+//! their place, so that habit never pushes down a tool that no run has tried yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use crate::index::Key;
 
 /// The most a score is raised.
 const MOST: f32 = 0.15;
-/// Tools from the top that say what is being done.
+/// How many of the top tools give a bonus to the others.
 const LEADERS: usize = 3;
 /// A leader scores at least this share of the best.
 const LEADING: f32 = 0.8;
-/// Pairs seen less often than this prove nothing.
+/// Pairs seen less often than this are ignored.
 const FEWEST: u32 = 2;
 /// Pairs that are remembered.
 const MOST_PAIRS: usize = 200_000;
@@ -22,13 +22,13 @@ const MOST_OF_RUN: usize = 20;
 
 /// How often tools were used, and which in one run.
 #[derive(Debug, Clone, Default)]
-pub struct Together {
+pub struct UsageHistory {
     used: BTreeMap<Key, u32>,
     pairs: BTreeMap<(Key, Key), u32>,
 }
 
-impl Together {
-    /// Notes the tools one run has used.
+impl UsageHistory {
+    /// Adds the tools that one run has used.
     pub fn note(&mut self, run: impl IntoIterator<Item = Key>) {
         let tools: BTreeSet<Key> = run.into_iter().take(MOST_OF_RUN).collect();
         for left in &tools {
@@ -42,7 +42,7 @@ impl Together {
         }
     }
 
-    /// Whether nothing was noted.
+    /// Whether no run was added.
     pub fn is_empty(&self) -> bool {
         self.used.is_empty()
     }
@@ -91,7 +91,7 @@ fn permute<T>(ranked: &mut [T], places: &[usize], mut from: Vec<usize>) {
     for at in 0..places.len() {
         let (Some(&place), Some(&source)) = (places.get(at), from.get(at)) else { return };
         ranked.swap(place, source);
-        // What stood here is now where the wanted one was.
+        // The item that was here is now at `source`.
         for later in from.iter_mut().skip(at + 1) {
             if *later == place {
                 *later = source;

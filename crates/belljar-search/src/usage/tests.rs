@@ -1,6 +1,6 @@
 //! What was used together helps, and never harms what was not used.
 
-use super::Together;
+use super::UsageHistory;
 use crate::{Document, Index, Key, Query};
 
 fn key(name: &str) -> Key {
@@ -12,21 +12,21 @@ fn index() -> Index {
     Index::new(names.map(|name| Document { server: "s", name, ..Document::default() }))
 }
 
-fn ranked(index: &Index, together: Option<&Together>) -> Vec<String> {
-    let found = index.search(&Query { together, ..Query::new("read mail", 5) });
+fn ranked(index: &Index, usage: Option<&UsageHistory>) -> Vec<String> {
+    let found = index.search(&Query { usage, ..Query::new("read mail", 5) });
     found.into_iter().map(|found| found.key.name.clone()).collect()
 }
 
 #[test]
 fn d5_a_tool_used_with_the_best_one_moves_up() {
-    let (index, mut together) = (index(), Together::default());
+    let (index, mut usage) = (index(), UsageHistory::default());
     let before = ranked(&index, None);
     let last = before.last().unwrap().clone();
     for _ in 0..3 {
-        together.note([key("read_mail"), key(&last)]);
-        before.iter().filter(|name| **name != last).for_each(|name| together.note([key(name)]));
+        usage.note([key("read_mail"), key(&last)]);
+        before.iter().filter(|name| **name != last).for_each(|name| usage.note([key(name)]));
     }
-    let after = ranked(&index, Some(&together));
+    let after = ranked(&index, Some(&usage));
     let place = |all: &[String]| all.iter().position(|name| *name == last).unwrap();
     assert!(place(&after) < place(&before), "{before:?} {after:?}");
     assert_eq!(after[0], "read_mail");
@@ -34,12 +34,12 @@ fn d5_a_tool_used_with_the_best_one_moves_up() {
 
 #[test]
 fn d5_tools_nobody_used_keep_their_places() {
-    let (index, mut together) = (index(), Together::default());
+    let (index, mut usage) = (index(), UsageHistory::default());
     let before = ranked(&index, None);
     for _ in 0..10 {
-        together.note([key("read_mail"), key("read_page")]);
+        usage.note([key("read_mail"), key("read_page")]);
     }
-    let after = ranked(&index, Some(&together));
+    let after = ranked(&index, Some(&usage));
     for (place, name) in before.iter().enumerate() {
         if !["read_mail", "read_page"].contains(&name.as_str()) {
             assert_eq!(after[place], *name);
@@ -49,11 +49,11 @@ fn d5_tools_nobody_used_keep_their_places() {
 
 #[test]
 fn one_run_proves_nothing_and_memory_is_bounded() {
-    let mut together = Together::default();
-    together.note([key("a"), key("b")]);
-    assert_eq!(together.share(&key("a"), &key("b")), 0.0);
-    together.note([key("b"), key("a")]);
-    assert_eq!(together.share(&key("b"), &key("a")), 1.0);
-    together.note((0..10_000).map(|n| key(&n.to_string())));
-    assert!(together.used.len() <= 2 + super::MOST_OF_RUN);
+    let mut usage = UsageHistory::default();
+    usage.note([key("a"), key("b")]);
+    assert_eq!(usage.share(&key("a"), &key("b")), 0.0);
+    usage.note([key("b"), key("a")]);
+    assert_eq!(usage.share(&key("b"), &key("a")), 1.0);
+    usage.note((0..10_000).map(|n| key(&n.to_string())));
+    assert!(usage.used.len() <= 2 + super::MOST_OF_RUN);
 }
