@@ -8,7 +8,6 @@ mod cache;
 mod durable;
 mod finish;
 mod intent;
-mod link;
 mod one_call;
 mod ownership;
 mod stored;
@@ -23,10 +22,11 @@ use std::{
 };
 
 use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus, ToolReport};
-use belljar_runtime::{Listener, RunOptions, ToolLink, run_id};
+use belljar_runtime::{BridgeLink, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id};
 use belljar_server::Meter;
 use belljar_store::Store;
 use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
+use tokio::sync::mpsc;
 
 pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_process};
 use crate::{
@@ -266,12 +266,11 @@ impl Executor {
             code: request.code.clone(),
             observer,
         };
-        let (tools, far) = ToolLink::pair(None);
-        let link::Far { asks, sink } = link::Far::of(far);
-        let calls = RunBridge::plain(bridge, context, sink);
+        let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(None);
+        let calls = RunBridge::plain(bridge, context, move |input| inputs.send(input));
         let options = RunOptions { id: Some(id), tools: Some(tools), listener };
         let run = place.run(request, options, abort);
-        let (result, _) = tokio::join!(run, link::serve(calls, asks));
+        let (result, _) = tokio::join!(run, serve(calls, asks));
         result
     }
 
@@ -317,6 +316,18 @@ impl Place<'_> {
             Self::In(session) => session.run_with(request, options, abort).await,
         }
     }
+}
+
+/// Passes on what the code asks for until its run ends. The error says that a replay did not repeat
+/// everything in its journal.
+async fn serve(
+    mut calls: RunBridge,
+    mut asks: mpsc::UnboundedReceiver<GuestAsk>,
+) -> Result<(), ToolFault> {
+    while let Some(ask) = asks.recv().await {
+        calls.ask(ask);
+    }
+    calls.finish()
 }
 
 /// Milliseconds since 1970.

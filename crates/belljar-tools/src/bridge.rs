@@ -29,7 +29,7 @@ use crate::{
 };
 
 pub use approval::ApprovalNotice;
-pub use run::{Ask, Delivery, JournalError, RunBridge, StopReason};
+pub use run::{JournalError, RunBridge};
 
 /// How long a tool may take to be looked up for somebody who does not call it.
 const LOOKED_UP: Duration = Duration::from_secs(60);

@@ -25,8 +25,8 @@ pub use arguments::{
     read as read_arguments, validate,
 };
 pub use bridge::{
-    ApprovalNotice, Ask, AuditTiming, Bridge, BridgeConfig, Delivery, JournalError, NoObserver,
-    Observer, Reach, RunBridge, RunContext, StopReason,
+    ApprovalNotice, AuditTiming, Bridge, BridgeConfig, JournalError, NoObserver, Observer, Reach,
+    RunBridge, RunContext,
 };
 #[doc(hidden)]
 pub use crash::crash_point;

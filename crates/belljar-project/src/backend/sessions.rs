@@ -25,7 +25,7 @@ impl Sessions for ProjectBackend {
                 hint: Some("leave `commit` out, and fetch what it made from its files".to_owned()),
             });
         }
-        let made = belljar_runtime::SessionRequest {
+        let made = belljar_runtime::SessionSpec {
             language: language(request.language),
             limits: self.terms.limits(&request.limits),
             grants: self.terms.grants(&request.grants).map_err(asked)?,

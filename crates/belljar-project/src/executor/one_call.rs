@@ -5,12 +5,12 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_contract::{RunResult, RunStatus};
-use belljar_runtime::ToolFault;
+use belljar_runtime::{StopReason, ToolFault};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
-use belljar_tools::{Observer, RunContext, StopReason, ToolGrants};
+use belljar_tools::{Observer, RunContext, ToolGrants};
 use serde_json::value::RawValue;
 
-use super::{Executor, RUNNING, is_owner_alive, link, now_ms, this_process};
+use super::{Executor, RUNNING, is_owner_alive, now_ms, this_process};
 
 /// What the language of a record is that has no code.
 const LANGUAGE: &str = "tool";
@@ -129,7 +129,7 @@ fn new_record(call: &OneCall) -> NewRun {
 /// What came of a call, as of any run.
 fn result(id: String, answered: &Result<Vec<u8>, ToolFault>) -> RunResult {
     match answered {
-        Err(fault) => RunResult::not_run(id, RunStatus::Failed, link::run_error(fault.clone())),
+        Err(fault) => RunResult::not_run(id, RunStatus::Failed, fault.clone().into()),
         Ok(bytes) => {
             let text = String::from_utf8_lossy(bytes).into_owned();
             let value = RawValue::from_string(text).unwrap_or_default();

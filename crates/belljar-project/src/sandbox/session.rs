@@ -4,7 +4,7 @@ use std::{future::Future, path::PathBuf};
 
 use belljar_contract::{Grants, Language, Limits, RunError, RunRequest, RunResult};
 use belljar_runtime::{
-    Checkpointed, Ending, FileError, RunOptions, SessionFile, SessionInfo, SessionRequest,
+    FileError, NewCheckpoint, RunOptions, SessionEnding, SessionFile, SessionSnapshot, SessionSpec,
 };
 use tokio::io::AsyncRead;
 
@@ -15,7 +15,7 @@ use super::Sandbox;
 #[must_use = "there is no session until `open` is called"]
 pub struct OpenSession<'a> {
     sandbox: &'a Sandbox,
-    request: SessionRequest,
+    request: SessionSpec,
 }
 
 /// A sandbox that lives on between runs: variables, functions, imports and files stay.
@@ -54,12 +54,12 @@ pub struct Session {
 impl Sandbox {
     /// A session to be made, in one language.
     pub fn session(&self, language: Language) -> OpenSession<'_> {
-        let request = SessionRequest { limits: self.limits, ..SessionRequest::new(language) };
+        let request = SessionSpec { limits: self.limits, ..SessionSpec::new(language) };
         OpenSession { sandbox: self, request }
     }
 
     /// A session, exactly as the request says.
-    pub async fn open_session(&self, request: SessionRequest) -> Result<Session, RunError> {
+    pub async fn open_session(&self, request: SessionSpec) -> Result<Session, RunError> {
         let (language, limits) = (request.language, request.limits);
         let kept = self.host.open_session(request).await?;
         Ok(Session { kept, language, limits })
@@ -133,7 +133,7 @@ impl Session {
     }
 
     /// Keeps the session as it is now. The oldest checkpoints go when there are too many.
-    pub async fn checkpoint(&self) -> Result<Checkpointed, RunError> {
+    pub async fn checkpoint(&self) -> Result<NewCheckpoint, RunError> {
         self.kept.checkpoint().await
     }
 
@@ -185,17 +185,17 @@ impl Session {
     }
 
     /// How it stands. Does not wait for what goes on in it.
-    pub fn info(&self) -> SessionInfo {
-        self.kept.info()
+    pub fn info(&self) -> SessionSnapshot {
+        self.kept.snapshot()
     }
 
     /// Why it has ended, if it has.
-    pub fn ending(&self) -> Option<Ending> {
+    pub fn ending(&self) -> Option<SessionEnding> {
         self.kept.ending()
     }
 
     /// Completes when it has ended.
-    pub async fn ended(&self) -> Ending {
+    pub async fn ended(&self) -> SessionEnding {
         self.kept.ended().await
     }
 
@@ -205,7 +205,7 @@ impl Session {
     }
 
     /// The same, for a reason.
-    pub async fn end(&self, why: Ending) {
+    pub async fn end(&self, why: SessionEnding) {
         self.kept.end(why).await;
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use belljar_contract::{RunRequest, RunStatus};
 use belljar_flow::{Failure, Job, Outcome, Sandbox as Action, Undo, Work};
-use belljar_runtime::{SessionRequest, run_id};
+use belljar_runtime::{SessionSpec, run_id};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as Turn;
 
@@ -74,10 +74,10 @@ impl Hands {
             Ok(grants) => grants,
             Err(failure) => return Outcome { read_only: true, ..Outcome::failed(failure) },
         };
-        let request = SessionRequest {
+        let request = SessionSpec {
             limits: allowed::limits(self.options.limits, limits),
             grants,
-            ..SessionRequest::new(known)
+            ..SessionSpec::new(known)
         };
         let whose = Whose { caller: driven.caller.clone(), tools: None };
         match self.sessions.open(request, Lifetimes::default(), whose).await {
