@@ -61,3 +61,26 @@ impl InputSender {
         let _ = self.inputs.send(sent);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use belljar_contract::ErrorCode;
+
+    use super::*;
+
+    #[test]
+    fn inputs_arrive_in_order_and_a_wait_for_a_person_reaches_the_clock_at_once() {
+        let (mut run, bridge) = ToolLink::pair(None);
+        let reply = ToolReply { call: 1, now_ms: None, outcome: Ok(b"1".to_vec()) };
+        let stop = StopReason::Failed(ToolFault::new(ErrorCode::RunInterrupted, "no disk"));
+        bridge.inputs.send(GuestInput::Reply(reply.clone()));
+        bridge.inputs.send(GuestInput::WaitsForPerson(true));
+        bridge.inputs.send(GuestInput::Timer { now_ms: 5.0 });
+        bridge.inputs.send(GuestInput::Stop(stop.clone()));
+        assert!(*run.waits_for_person.borrow());
+        let received: Vec<_> = std::iter::from_fn(|| run.inputs.try_recv().ok()).collect();
+        let expected =
+            [Ok(Command::ToolReply(reply)), Ok(Command::Timer { now_ms: 5.0 }), Err(stop)];
+        assert_eq!(received, expected);
+    }
+}

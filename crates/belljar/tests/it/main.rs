@@ -36,8 +36,7 @@ mod flow_forks;
 mod flow_sandboxes;
 mod flow_support;
 mod help;
-mod host_limits;
-mod host_pool;
+#[path = "../../../belljar-runtime/tests/it/processes.rs"]
 mod host_support;
 mod hostile_servers;
 mod http_api;
