@@ -9,7 +9,6 @@ mod cache;
 mod durable;
 mod finish;
 mod intent;
-mod link;
 mod one_call;
 mod ownership;
 mod stored;
@@ -24,12 +23,13 @@ use std::{
 };
 
 use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus, ToolReport};
-use belljar_runtime::{Listener, RunOptions, ToolLink, run_id};
+use belljar_runtime::{BridgeLink, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id};
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
 use belljar_tools::{Bridge, CallObserver, NoObserver, RunBridge, RunContext, ToolGrants};
 use cache::{CacheKey, CacheSlot, UsedTools};
 use finish::WayOut;
+use tokio::sync::mpsc;
 
 use crate::{
     Sandbox, Session,
@@ -284,12 +284,11 @@ impl Executor {
             code: request.code.clone(),
             observer,
         };
-        let (tools, far) = ToolLink::pair(None);
-        let link::BridgeEnd { asks, sink } = link::BridgeEnd::new(far);
-        let calls = RunBridge::plain(bridge, context, sink);
+        let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(None);
+        let calls = RunBridge::plain(bridge, context, move |input| inputs.send(input));
         let options = RunOptions { id: Some(id), tools: Some(tools), listener };
         let run = place.run(request, options, abort);
-        let (result, _) = tokio::join!(run, link::serve(calls, asks));
+        let (result, _) = tokio::join!(run, serve(calls, asks));
         result
     }
 
@@ -335,6 +334,18 @@ impl RunPlace<'_> {
             Self::In(session) => session.run_with(request, options, abort).await,
         }
     }
+}
+
+/// Passes on what the code asks for until its run ends. The error says that a replay did not repeat
+/// everything in its journal.
+async fn serve(
+    mut calls: RunBridge,
+    mut asks: mpsc::UnboundedReceiver<GuestAsk>,
+) -> Result<(), ToolFault> {
+    while let Some(ask) = asks.recv().await {
+        calls.ask(ask);
+    }
+    calls.finish()
 }
 
 /// The current time in milliseconds since 1970.

@@ -37,8 +37,9 @@ pub use belljar_contract::{
     Workspace,
 };
 pub use belljar_runtime::{
-    CheckpointInfo, Checkpointed, Ending, FileError, Finding, FindingState, LaunchError,
-    SessionFile, SessionFileKind, SessionInfo, SessionPhase, SessionRequest, examine,
+    CheckpointSnapshot, FileError, Finding, FindingState, LaunchError, NewCheckpoint,
+    SessionEnding, SessionFile, SessionFileKind, SessionPhase, SessionSnapshot, SessionSpec,
+    examine,
 };
 pub use descriptors::allow_many as allow_many_descriptors;
 pub use executor::{

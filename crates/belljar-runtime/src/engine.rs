@@ -1,8 +1,8 @@
 //! The port by which the host learns how to start an engine.
 //!
-//! What an engine is called, which languages it runs and what it can do is a row of the contract's table
-//! ([`EngineName::row`]). This port adds what depends on the machine: where its program is, and with what
-//! its zygote is warmed.
+//! The contract's table ([`EngineName::row`]) has what is the same on every machine: the engine's name, its
+//! languages, its abilities. This port adds what depends on the machine: the program, and what to load into
+//! its zygote.
 
 use std::{fmt::Debug, path::PathBuf};
 
@@ -11,27 +11,27 @@ use belljar_jail::View;
 
 use crate::ZygoteProgram;
 
-/// A kind of zygote: an engine, and what is loaded into it before it clones cells.
+/// A kind of zygote: an engine, and what it loads before it clones cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ZygoteKind {
     /// The engine its cells run.
     pub engine: EngineName,
-    /// What is loaded beforehand.
+    /// What the zygote loads once, so that no cell has to.
     pub preload: Preload,
 }
 
-/// What is loaded into a zygote beforehand, so that cells need not.
+/// What a zygote loads before it clones cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preload {
     /// The engine and its own library.
     Standard,
-    /// The libraries for data that code commonly imports, too: worth their memory only to code that
-    /// names one of them.
+    /// Also the common data libraries. They cost memory, so only code that names one of them gets this
+    /// zygote.
     DataLibraries,
 }
 
 impl ZygoteKind {
-    /// The engine with its own library.
+    /// The zygote of an engine that loads nothing but the engine's own library.
     pub const fn standard(engine: EngineName) -> Self {
         Self { engine, preload: Preload::Standard }
     }
@@ -40,26 +40,26 @@ impl ZygoteKind {
 /// How to start a zygote of an engine.
 #[derive(Debug, Clone)]
 pub struct EngineLaunch {
-    /// The program that becomes it.
+    /// The program to start, which becomes the zygote.
     pub program: ZygoteProgram,
-    /// What it needs to see of the host's software; `None` for an engine that needs nothing.
+    /// The host software that the engine needs to see; `None` for an engine that needs none.
     pub view: Option<View>,
 }
 
-/// Where engines come from. Each is found once, when it is first needed.
+/// Finds engines on this machine. The host asks for each once, when it is first needed.
 pub trait EngineSource: Debug + Send + Sync {
-    /// The zygote that suits a piece of code of an engine.
+    /// Chooses the zygote for this code of an engine.
     fn zygote_for(&self, engine: EngineName, code: &str) -> ZygoteKind;
 
-    /// How to start such a zygote, or why that cannot be done here and what to do about it. May
-    /// take a while: it is not called on an asynchronous thread.
+    /// How to start such a zygote. The error says why this machine cannot, and what to do about it; callers
+    /// see it as it is. May block: the host does not call it on an asynchronous thread.
     fn find(&self, kind: ZygoteKind) -> Result<EngineLaunch, String>;
 
-    /// The program a command's name means, if cells can be given it.
+    /// The path of a command, if cells can be granted it.
     fn command(&self, name: &str) -> Option<PathBuf>;
 }
 
-/// A program that becomes a zygote of TypeScript and JavaScript, and of nothing else.
+/// A program that becomes a zygote of `quickjs`, and of no other engine.
 impl EngineSource for ZygoteProgram {
     fn zygote_for(&self, engine: EngineName, _code: &str) -> ZygoteKind {
         ZygoteKind::standard(engine)
@@ -69,7 +69,7 @@ impl EngineSource for ZygoteProgram {
         if kind.engine == EngineName::QuickJs {
             return Ok(EngineLaunch { program: self.clone(), view: None });
         }
-        Err(format!("this host has no {}", kind.engine))
+        Err(format!("this host has no engine {}", kind.engine))
     }
 
     fn command(&self, _name: &str) -> Option<PathBuf> {

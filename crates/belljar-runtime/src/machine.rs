@@ -1,16 +1,16 @@
-//! What this machine has room for.
+//! The memory of this machine, and the limits that follow from it.
 
 use std::fs;
 
 use belljar_contract::Limits;
 
-/// The most a run may ask for on this machine, unless the operator says otherwise: a share of its
-/// memory, whatever a caller would like.
+/// The most a run may ask for on this machine, unless the operator sets other maxima: limits that cost
+/// memory are at most a share of the machine's.
 pub fn maximum_limits_here() -> Limits {
     memory_bytes().map_or(Limits::MAXIMUM, |bytes| Limits::MAXIMUM.on_a_machine_with(bytes))
 }
 
-/// The memory of this machine, or what the container it runs in was given of it.
+/// The memory of this machine, or of the container it runs in if that has less.
 fn memory_bytes() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let total = total_bytes(&meminfo)?;

@@ -10,10 +10,10 @@ use tokio::sync::OnceCell;
 
 use crate::{EngineSource, LaunchError, ZygoteKind, pool::Pool};
 
-/// A pool that is there once its zygote was started.
+/// A pool; empty until its zygote has started.
 type Slot = Arc<OnceCell<Arc<Pool>>>;
 
-/// Where the cells of every engine come from.
+/// The pools of all kinds of zygotes.
 #[derive(Debug)]
 pub(crate) struct Pools {
     engines: Arc<dyn EngineSource>,
@@ -24,7 +24,7 @@ pub(crate) struct Pools {
 }
 
 impl Pools {
-    /// No pool yet.
+    /// Starts no zygote yet; [`get`](Self::get) does.
     pub(crate) fn new(
         engines: Arc<dyn EngineSource>,
         plan: ZygotePlan,
@@ -34,12 +34,12 @@ impl Pools {
         Self { engines, plan, size, limits, slots: Mutex::default() }
     }
 
-    /// Where engines come from.
+    /// The source that finds engines on this machine.
     pub(crate) fn engines(&self) -> &dyn EngineSource {
         &*self.engines
     }
 
-    /// The pool of a kind of zygote. It may be empty, and starts to fill when a cell of it is used.
+    /// The pool of a kind of zygote, which starts with the first call. It fills once one of its cells is used.
     pub(crate) async fn get(&self, kind: ZygoteKind) -> Result<Arc<Pool>, LaunchError> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ impl Pools {
         Ok(Arc::new(pool))
     }
 
-    /// Ends every cell and every zygote, and waits until they are gone.
+    /// Ends all cells and zygotes, and waits until they are gone.
     pub(crate) async fn shutdown(&self) {
         let slots: Vec<Slot> = {
             let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);

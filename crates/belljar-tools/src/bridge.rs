@@ -30,7 +30,7 @@ use crate::{
 };
 
 pub use approval::ApprovalNotice;
-pub use run::{Ask, Delivery, JournalError, RunBridge, StopReason};
+pub use run::{JournalError, RunBridge};
 
 /// The timeout for looking up a tool that is not called.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);

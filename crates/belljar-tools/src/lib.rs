@@ -26,8 +26,8 @@ pub use arguments::{
     read as read_arguments, validate,
 };
 pub use bridge::{
-    ApprovalNotice, Ask, AuditTiming, Bridge, BridgeConfig, CallObserver, Delivery, JournalError,
-    NoObserver, RunBridge, RunContext, StopReason, ToolReach,
+    ApprovalNotice, AuditTiming, Bridge, BridgeConfig, CallObserver, JournalError, NoObserver,
+    RunBridge, RunContext, ToolReach,
 };
 #[doc(hidden)]
 pub use crash::crash_point;

@@ -18,7 +18,7 @@ pub use error::GuestError;
 pub use frame::{Caps, DecodeError, Header, MAX_HEAD_BYTES};
 pub use message::{Command, Event, GuestGrants, GuestLimits, Message, RunCommand};
 pub use stream::{ReadError, read_message, write_message};
-pub use tool::{Durable, ToolCall, ToolFault, ToolReply};
+pub use tool::{Durable, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
 
 #[cfg(test)]
 mod tests;

@@ -25,7 +25,7 @@ impl Sessions for ProjectBackend {
                 hint: Some("omit `commit`, and download the session's files instead".to_owned()),
             });
         }
-        let made = belljar_runtime::SessionRequest {
+        let made = belljar_runtime::SessionSpec {
             language: request.language.unwrap_or(DEFAULT_LANGUAGE),
             limits: self.permissions.limits.with(&request.limits),
             grants: self.permissions.grants(&request.grants).map_err(asked)?,

@@ -3,14 +3,14 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use belljar_contract::{ErrorCode, ErrorKind, RunError, RunResult, RunStatus, hex};
-use belljar_runtime::{Durable, RunOptions, ToolLink};
+use belljar_runtime::{BridgeLink, Durable, RunOptions, ToolLink};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, Store, StoreError};
 use belljar_tools::{CallObserver, RunBridge, RunContext, crash_point};
 use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 use super::{
-    Execution, Executor, finish::WayOut, link, now_ms, stored::StoredRequest, this_process,
+    Execution, Executor, finish::WayOut, now_ms, serve, stored::StoredRequest, this_process,
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
@@ -204,8 +204,8 @@ impl Executor {
             return (not_durable(id, "there is no bridge to keep a journal of"), None);
         };
         let began_ms = durable.now_ms;
-        let (tools, far) = ToolLink::pair(Some(durable));
-        let link::BridgeEnd { asks, sink } = link::BridgeEnd::new(far);
+        let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(Some(durable));
+        let sink = move |input| inputs.send(input);
         let journal = (store.clone(), lease.clone());
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await;
         let calls = match calls {
@@ -215,9 +215,9 @@ impl Executor {
         let abandoned = AbandonGuard { executor: self.clone(), run: Some((lease.clone(), active)) };
         let options = RunOptions { id: Some(id), tools: Some(tools), listener };
         let run = self.sandbox.run_with(request, options, abort);
-        let (mut result, finished) = tokio::join!(run, link::serve(calls, asks));
+        let (mut result, finished) = tokio::join!(run, serve(calls, asks));
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
-            let error = Some(link::run_error(diverged));
+            let error = Some(diverged.into());
             let status = RunStatus::Failed;
             result = RunResult { status, success: false, exit_code: 1, error, ..result };
         }

@@ -4,12 +4,12 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_contract::{RunResult, RunStatus};
-use belljar_runtime::ToolFault;
+use belljar_runtime::{StopReason, ToolFault};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
-use belljar_tools::{CallObserver, RunContext, StopReason, ToolGrants};
+use belljar_tools::{CallObserver, RunContext, ToolGrants};
 use serde_json::value::RawValue;
 
-use super::{Executor, is_owner_alive, link, now_ms, this_process};
+use super::{Executor, is_owner_alive, now_ms, this_process};
 
 /// The language in the record of a call without code.
 const LANGUAGE: &str = "tool";
@@ -128,7 +128,7 @@ fn new_record(call: &OneCall) -> NewRun {
 /// The result of a call in the form of a run result.
 fn result(id: String, answered: &Result<Vec<u8>, ToolFault>) -> RunResult {
     match answered {
-        Err(fault) => RunResult::not_run(id, RunStatus::Failed, link::run_error(fault.clone())),
+        Err(fault) => RunResult::not_run(id, RunStatus::Failed, fault.clone().into()),
         Ok(bytes) => {
             let text = String::from_utf8_lossy(bytes).into_owned();
             let value = RawValue::from_string(text).unwrap_or_default();

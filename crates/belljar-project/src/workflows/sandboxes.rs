@@ -10,7 +10,7 @@ use std::{
 };
 
 use belljar_contract::{LimitsRequest, RunRequest, RunStatus};
-use belljar_runtime::{SessionRequest, run_id};
+use belljar_runtime::{SessionSpec, run_id};
 use belljar_workflow::{
     Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskGrants, TaskOutcome, TaskWork,
 };
@@ -80,10 +80,10 @@ impl TaskPerformer {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
-        let request = SessionRequest {
+        let request = SessionSpec {
             limits: self.options.limits.with(limits),
             grants,
-            ..SessionRequest::new(known)
+            ..SessionSpec::new(known)
         };
         let whose = SessionOwner { caller: driven.caller.clone(), tools: None };
         match self.sessions.open(request, SessionLifetimes::default(), whose).await {

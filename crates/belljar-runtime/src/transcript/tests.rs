@@ -1,4 +1,4 @@
-//! Output is cut by the reader, whatever a cell sends (A6).
+//! The host cuts output, whatever a cell sends (A6).
 
 use super::{TooMuchOutput, Transcript};
 use belljar_contract::{Limits, Stream, Truncation};
@@ -43,7 +43,7 @@ fn a_flood_ends_the_run_on_every_stream() {
     }
 }
 
-/// Frames with nothing in them cost the host too.
+/// Empty frames cost the host too.
 #[test]
 fn empty_prints_and_logs_do_not_go_on_for_ever() {
     let mut transcript = transcript(64 << 10);

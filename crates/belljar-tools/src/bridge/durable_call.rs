@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use belljar_store::{ApprovalState, AuditId, AuditRow, JournalRow, Lease, Store, StoreError};
-use belljar_wire::{ErrorCode, ToolCall, ToolFault};
+use belljar_wire::{ErrorCode, GuestInput, StopReason, ToolCall, ToolFault};
 use tokio::sync::mpsc;
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
     built_in,
     call::{CheckedCall, Gate},
     doubts::Doubts,
-    run::{Delivery, Sink, StopReason},
+    run::Sink,
     sequence::{InputArrival, not_written},
 };
 use crate::{
@@ -152,7 +152,7 @@ impl DurableCall {
     /// Closes this doubt; after the last one, the run stops if a person has to decide about one.
     fn close(&self, undecided: Option<ToolFault>) {
         if let Some(fault) = self.doubts.close(undecided) {
-            (self.out)(Delivery::Stop(StopReason::InDoubt(fault)));
+            (self.out)(GuestInput::Stop(StopReason::InDoubt(fault)));
         }
     }
 }
@@ -230,7 +230,7 @@ impl JournalGate {
     fn fail(&self, error: &StoreError) -> ToolFault {
         let fault = not_written(error);
         self.has_failed.store(true, Ordering::SeqCst);
-        (self.out)(Delivery::Stop(StopReason::Failed(fault.clone())));
+        (self.out)(GuestInput::Stop(StopReason::Failed(fault.clone())));
         fault
     }
 }

@@ -1,10 +1,10 @@
 //! One durable call without guest code: a task of a workflow.
 
 use belljar_store::{Lease, Store};
-use belljar_wire::{ErrorCode, ToolCall, ToolFault};
+use belljar_wire::{ErrorCode, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault};
 use tokio::sync::mpsc;
 
-use super::{Ask, Bridge, Delivery, RunBridge, RunContext, StopReason};
+use super::{Bridge, RunBridge, RunContext};
 
 impl Bridge {
     /// Makes one call that survives its host: policy, approval and audit row as for any call, and a
@@ -27,14 +27,14 @@ impl Bridge {
         let calls = RunBridge::durable(self, run, journal, began_ms, sink).await;
         let mut calls = calls.map_err(|error| lost(error.to_string()))?;
         let tool = tool.to_owned();
-        calls.ask(Ask::Call(ToolCall { call: 1, server: None, tool, line: None, arguments }));
+        calls.ask(GuestAsk::Call(ToolCall { call: 1, server: None, tool, line: None, arguments }));
         while let Some(delivery) = delivered.recv().await {
             match delivery {
-                Delivery::Reply(reply) => {
+                GuestInput::Reply(reply) => {
                     return Ok(reply.outcome.map_err(|fault| ToolFault::from_json(&fault)));
                 }
-                Delivery::Stop(reason) => return Err(reason),
-                Delivery::Waiting(_) | Delivery::Timer { .. } => {}
+                GuestInput::Stop(reason) => return Err(reason),
+                GuestInput::WaitsForPerson(_) | GuestInput::Timer { .. } => {}
             }
         }
         Err(lost("the call ended without an outcome".to_owned()))

@@ -11,7 +11,7 @@ use std::{
 };
 
 use belljar_store::{Lease, Store};
-use belljar_wire::{ErrorCode, ToolCall, ToolFault, ToolReply};
+use belljar_wire::{ErrorCode, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
 use tokio::{
     sync::{mpsc, watch},
     task::{AbortHandle, JoinSet},
@@ -30,45 +30,8 @@ use crate::{
     replay::{Divergence, RecordedInput, Replay, ReplayStep},
 };
 
-/// A request of guest code.
-#[derive(Debug)]
-pub enum Ask {
-    /// A tool call, answered by one [`Delivery::Reply`].
-    Call(ToolCall),
-    /// Deliver a timer at this time. Only in durable runs.
-    Timer(f64),
-}
-
-/// An input for guest code, or a change of its run.
-#[derive(Debug)]
-pub enum Delivery {
-    /// The outcome of a call.
-    Reply(ToolReply),
-    /// A timer is due.
-    Timer {
-        /// What the code's clock shows from here on.
-        now_ms: f64,
-    },
-    /// Whether the run waits for a person now.
-    Waiting(bool),
-    /// The run must be ended.
-    Stop(StopReason),
-}
-
-/// Why a run is ended by its bridge.
-#[derive(Debug)]
-pub enum StopReason {
-    /// A call may have happened, and a person has to say what to do.
-    InDoubt(ToolFault),
-    /// The code makes other calls than the journal has.
-    Diverged(ToolFault),
-    /// The journal cannot be written, or another process has taken the run over. The run can be
-    /// resumed from what was written.
-    Failed(ToolFault),
-}
-
 /// Takes everything that reaches the code or ends its run.
-pub(super) type Sink = Arc<dyn Fn(Delivery) + Send + Sync>;
+pub(super) type Sink = Arc<dyn Fn(GuestInput) + Send + Sync>;
 
 /// The bridge of one run. Dropping it abandons its calls.
 pub struct RunBridge {
@@ -106,7 +69,7 @@ impl RunBridge {
     pub fn plain(
         bridge: &Bridge,
         run: RunContext,
-        out: impl Fn(Delivery) + Send + Sync + 'static,
+        out: impl Fn(GuestInput) + Send + Sync + 'static,
     ) -> Self {
         Self {
             bridge: bridge.clone(),
@@ -125,7 +88,7 @@ impl RunBridge {
         run: RunContext,
         (store, lease): (Store, Lease),
         began_ms: f64,
-        out: impl Fn(Delivery) + Send + Sync + 'static,
+        out: impl Fn(GuestInput) + Send + Sync + 'static,
     ) -> Result<Self, JournalError> {
         let rows = store.journal(&lease.run_id).await?;
         let entries = rows.into_iter().map(|(_, row)| JournalEntry::from_row(row));
@@ -157,20 +120,20 @@ impl RunBridge {
     }
 
     /// Takes a request of the code.
-    pub fn ask(&mut self, ask: Ask) {
+    pub fn ask(&mut self, ask: GuestAsk) {
         // Drop the tasks of finished calls.
         while self.calls.try_join_next().is_some() {}
         if self.has_diverged {
             return;
         }
         match (ask, self.durable.is_some()) {
-            (Ask::Call(call), is_durable) => {
+            (GuestAsk::Call(call), is_durable) => {
                 // Unreadable arguments are recorded as they are, and refused later.
                 let arguments = canonical(&call.arguments).unwrap_or(call.arguments);
                 let call = ToolCall { arguments, ..call };
                 if is_durable { self.start_durable(call) } else { self.start_plain(call) }
             }
-            (Ask::Timer(at_ms), _) => {
+            (GuestAsk::Timer(at_ms), _) => {
                 if let Some(durable) = &mut self.durable {
                     durable.replay.want_timer();
                     durable.wanted = Some(at_ms);
@@ -196,7 +159,7 @@ impl RunBridge {
                 bridge.perform(&run, &call, &gate).await
             };
             let outcome = outcome.map_err(|fault| fault.to_json());
-            out(Delivery::Reply(ToolReply { call: call.call, now_ms: None, outcome }));
+            out(GuestInput::Reply(ToolReply { call: call.call, now_ms: None, outcome }));
         });
         // A local tool often answers at once, and then needs no task. Otherwise the task polls it again.
         let mut at_once = Context::from_waker(Waker::noop());
@@ -211,7 +174,7 @@ impl RunBridge {
             Ok(step) => step,
             Err(diverged) => {
                 self.has_diverged = true;
-                (self.out)(Delivery::Stop(StopReason::Diverged(describe(&diverged))));
+                (self.out)(GuestInput::Stop(StopReason::Diverged(describe(&diverged))));
                 return;
             }
         };
@@ -232,14 +195,14 @@ impl RunBridge {
         let Some(durable) = &mut self.durable else { return };
         while let Some(input) = durable.replay.next_input() {
             (self.out)(match input {
-                RecordedInput::Ended(ended) => Delivery::Reply(ToolReply {
+                RecordedInput::Ended(ended) => GuestInput::Reply(ToolReply {
                     call: ended.call,
                     now_ms: Some(ended.now_ms),
                     outcome: ended.outcome,
                 }),
                 RecordedInput::Timer { now_ms } => {
                     durable.wanted = None;
-                    Delivery::Timer { now_ms }
+                    GuestInput::Timer { now_ms }
                 }
             });
         }
@@ -270,7 +233,7 @@ impl RunBridge {
                 false => waiting.fetch_sub(1, Ordering::SeqCst) == 1,
             };
             if changed {
-                out(Delivery::Waiting(begins));
+                out(GuestInput::WaitsForPerson(begins));
             }
         }
     }

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_store::{Lease, Store, StoreError};
-use belljar_wire::{ErrorCode, ToolFault, ToolReply};
+use belljar_wire::{ErrorCode, GuestInput, StopReason, ToolFault, ToolReply};
 use tokio::sync::{mpsc, watch};
 
-use super::run::{Delivery, Sink, StopReason};
+use super::run::Sink;
 use crate::{
     crash::crash_point,
     record::{CallEntry, JournalEntry, OutcomeEntry},
@@ -83,7 +83,7 @@ impl Sequencer {
             let now_ms = (self.clock.machine_ms)();
             crash_point("answered");
             if let Err(error) = self.store.append(&self.lease, rows, now_ms).await {
-                (self.out)(Delivery::Stop(StopReason::Failed(not_written(&error))));
+                (self.out)(GuestInput::Stop(StopReason::Failed(not_written(&error))));
                 return;
             }
             crash_point("ended");
@@ -94,7 +94,7 @@ impl Sequencer {
     }
 
     /// The journal entries of a batch, and its deliveries.
-    fn inputs(&self, batch: Vec<InputArrival>) -> (Vec<JournalEntry>, Vec<Delivery>) {
+    fn inputs(&self, batch: Vec<InputArrival>) -> (Vec<JournalEntry>, Vec<GuestInput>) {
         let mut entries = Vec::new();
         let mut answers = Vec::new();
         for arrival in batch {
@@ -108,12 +108,12 @@ impl Sequencer {
                         outcome: outcome.clone(),
                     }));
                     let now_ms = Some(now_ms);
-                    answers.push(Delivery::Reply(ToolReply { call, now_ms, outcome }));
+                    answers.push(GuestInput::Reply(ToolReply { call, now_ms, outcome }));
                 }
                 InputArrival::Timer { at_ms } => {
                     let now_ms = self.clock.show(at_ms);
                     entries.push(JournalEntry::Timer { now_ms });
-                    answers.push(Delivery::Timer { now_ms });
+                    answers.push(GuestInput::Timer { now_ms });
                 }
             }
         }

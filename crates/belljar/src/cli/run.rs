@@ -9,7 +9,7 @@ use belljar_project::{
     Execution, Executor, Project, RunDurability, Sandbox, SandboxBuilder,
     config::{ConfigLocations, ProjectSettings},
 };
-use options::RunOptions;
+use options::ProjectOptions;
 
 use super::{
     access::{RequestedAccess, commit_names, requested_access},
@@ -71,7 +71,7 @@ pub(crate) fn run(
         workspace,
     };
     let project = find_project(locations, settings)?;
-    let options = RunOptions::of(&arguments.tools, &project)?;
+    let options = ProjectOptions::of(&arguments.tools, &project)?;
     runtime()?.block_on(async {
         let mut signals = SignalListener::listen()?;
         let ran = start_and_run(
@@ -116,7 +116,7 @@ async fn start_and_run(
     sandbox_builder: SandboxBuilder,
     request: RunRequest,
     project: &Project,
-    options: RunOptions,
+    options: ProjectOptions,
     signals: &mut SignalListener,
 ) -> anyhow::Result<FinishedRun> {
     let launched =

@@ -229,14 +229,14 @@ fn a5_bad_grants_are_told() {
         format!("{}: {}", text("code"), text("message"))
     };
     insta::assert_snapshot!(told(&["-c", "1", "--read", "/no/such"]), @"request.invalid: --read /no/such: No such file or directory (os error 2)");
-    insta::assert_snapshot!(told(&["-c", "1", "--read", "/tmp"]), @"request.invalid: --read /tmp: this is a place of the cell's own");
-    insta::assert_snapshot!(told(&["-c", "1", "--write", "/"]), @"request.invalid: --write /: this is a place of the cell's own");
-    insta::assert_snapshot!(told(&["-c", "1", "--workspace", "/"]), @"request.invalid: --workspace /: the whole machine is no workspace");
-    insta::assert_snapshot!(told(&["-c", "1", "--command", "ls"]), @"request.invalid: commands were granted, but JavaScript starts no processes");
-    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "no-such"]), @"request.invalid: the command no-such is not on this machine, or not beneath /usr");
-    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "../x"]), @r#"request.invalid: "../x" is no name of a command"#);
-    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--module", "os"]), @"request.invalid: modules were granted, but only Python has modules to grant");
-    insta::assert_snapshot!(told(&["-l", "py", "-c", "1", "--env", "A-B=1"]), @r#"request.invalid: "A-B" is no name of an environment variable"#);
+    insta::assert_snapshot!(told(&["-c", "1", "--read", "/tmp"]), @"request.invalid: --read /tmp: the cell has its own files there");
+    insta::assert_snapshot!(told(&["-c", "1", "--write", "/"]), @"request.invalid: --write /: the cell has its own files there");
+    insta::assert_snapshot!(told(&["-c", "1", "--workspace", "/"]), @"request.invalid: --workspace /: the root directory cannot be a workspace");
+    insta::assert_snapshot!(told(&["-c", "1", "--command", "ls"]), @"request.invalid: commands cannot be granted here: JavaScript starts no processes");
+    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "no-such"]), @"request.invalid: the command no-such does not exist on this machine, or not below /usr");
+    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "../x"]), @r#"request.invalid: "../x" is not a name of a command"#);
+    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--module", "os"]), @"request.invalid: modules cannot be granted here: only Python has modules to grant");
+    insta::assert_snapshot!(told(&["-l", "py", "-c", "1", "--env", "A-B=1"]), @r#"request.invalid: "A-B" is not a name of an environment variable"#);
 }
 
 /// A root host shows cells the files of their owner as their own, which not every file system can do.

@@ -1,9 +1,8 @@
-//! Takes back what a run has made under names that the host obeys or would execute.
+//! Withholds what a run has made under names that the host obeys or would execute: gives it a harmless name.
 //!
-//! The tree is a guest's work. So nothing of it ends the look: not its depth (directories are opened
-//! one below the other, never by a path), not its size, not a directory that is closed (the guest acts
-//! as its owner here, and so does the host). What cannot be looked at or moved is a fault, and the rest
-//! is looked at all the same.
+//! A guest made the tree, so nothing in it may stop the walk. Not its depth: directories are opened one below
+//! the other, never by a long path. Not its size. Not a closed directory: the guest owns it, and so does the
+//! host. An entry that cannot be read or renamed is a fault, and the walk goes on with the rest.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -28,40 +27,40 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-use super::{Identity, WrittenTree, is_directory, look};
+use super::{EntryIdentity, WrittenTree, is_directory, stat_entry};
 use crate::files::is_reserved;
 
-/// What is put behind a name that a run may not make, with a number nobody can know before.
+/// The suffix of a withheld name, before a random number that the guest cannot foresee.
 const WITHHELD: &str = "withheld-by-belljar";
-/// Names tried, each with another number.
+/// New names to try, each with another number.
 const MAX_TRIES: u32 = 16;
-/// What most file systems allow for a name.
+/// The longest name that most file systems allow.
 const MAX_NAME: usize = 255;
-/// What is told of one tree; the rest is counted.
-const MAX_TOLD: usize = 256;
-/// Bytes of a path that are told.
+/// Messages kept for one tree; further ones are counted.
+const MAX_MESSAGES: usize = 256;
+/// Bytes of a path that a message shows.
 const MAX_SHOWN: usize = 2048;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// What became of what a run has made.
+/// What was withheld in the trees of a run, and what could not be.
 #[derive(Debug, Default)]
-pub(crate) struct TakenBack {
-    /// What was moved aside.
-    pub(crate) notes: Told,
-    /// What could not be moved, or not looked at.
-    pub(crate) faults: Told,
+pub(crate) struct WithholdReport {
+    /// One message for each entry that got another name.
+    pub(crate) notes: MessageList,
+    /// One message for each entry that could not be renamed or read.
+    pub(crate) faults: MessageList,
 }
 
-/// Messages, and how many more there were.
+/// Messages, and how many more were left out.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct MessageList {
     pub(crate) list: Vec<String>,
     left_out: usize,
 }
 
-impl Told {
+impl MessageList {
     fn add(&mut self, message: impl FnOnce() -> String) {
-        if self.list.len() < MAX_TOLD {
+        if self.list.len() < MAX_MESSAGES {
             self.list.push(message());
         } else {
             self.left_out += 1;
@@ -79,8 +78,8 @@ impl Told {
     }
 }
 
-impl TakenBack {
-    /// Something that concerns no path in particular.
+impl WithholdReport {
+    /// Adds a fault that concerns no path in particular.
     pub(crate) fn fault(&mut self, message: String) {
         self.faults.add(|| message);
     }
@@ -90,62 +89,62 @@ impl TakenBack {
         self.faults.append(other.faults);
     }
 
-    /// The error of a run whose work could not be taken back. It is told also of one that failed by
-    /// itself: a guest could fail to have it overlooked.
+    /// The error of a run whose files could not all be withheld. It also replaces the run's own error: a
+    /// guest could fail on purpose to hide this one.
     pub(crate) fn error(&self, own: Option<&RunError>) -> Option<RunError> {
         let first = self.faults.list.first()?;
         let more = self.faults.list.len() - 1 + self.faults.left_out;
-        let mut message = format!("what the run wrote could not all be taken back: {first}");
+        let mut message = format!("could not withhold everything the run wrote: {first}");
         if more > 0 {
             let _ = write!(message, " (and {more} more)");
         }
-        let mut hint = "look at this path before you use the directory".to_owned();
+        let mut hint = "inspect this path before you use the directory".to_owned();
         if let Some(own) = own {
-            let _ = write!(hint, "; the run itself failed too: {}", own.message);
+            let _ = write!(hint, "; the run itself also failed: {}", own.message);
         }
         Some(RunError::new(ErrorCode::WorkspaceFailed, message).with_hint(hint))
     }
 
-    /// All of it, for the logs.
+    /// All messages, as lines for the log.
     pub(crate) fn into_lines(self) -> impl Iterator<Item = String> {
         self.faults.into_lines().chain(self.notes.into_lines())
     }
 }
 
 impl WrittenTree {
-    /// Moves aside what has appeared since under names that the host obeys or would execute; tells of
-    /// each. Whatever could make more of it should be dead; where it is not, the look ends at `until`.
-    pub(crate) fn take_back(&self, reserved: &[OsString], until: Option<Instant>) -> TakenBack {
-        let mut taken = TakenBack::default();
-        let path = &self.asked.path;
+    /// Renames every entry that appeared since the scan under a name that the host obeys or would execute.
+    /// The processes that write to the tree should be dead; if they are not, the walk ends at `until`.
+    pub(crate) fn withhold(&self, reserved: &[OsString], until: Option<Instant>) -> WithholdReport {
+        let mut report = WithholdReport::default();
+        let path = &self.request.path;
         let opened = match open(None, path.as_os_str()) {
             Ok(opened) => opened,
-            Err(Errno::NOENT) => return taken,
+            Err(Errno::NOENT) => return report,
             Err(errno) => {
-                taken.fault(format!("{}: could not look into it: {errno}", path.display()));
-                return taken;
+                report.fault(format!("{}: could not read it: {errno}", path.display()));
+                return report;
             }
         };
         let again = openat(&opened.directory, ".", DIRECTORY, Mode::empty());
         match again.and_then(|current| Ok((fstat(&current)?, current))) {
             Ok((found, current)) => {
-                let Opened { directory: root, restore } = opened;
-                let top = Level::new(path.as_os_str(), &found, restore);
+                let OpenDirectory { directory: root, restore } = opened;
+                let top = WalkLevel::new(path.as_os_str(), &found, restore);
                 let levels = vec![top];
-                let mut walk = Walk { tree: self, reserved, root, current, levels, taken };
-                walk.all(until);
-                walk.taken
+                let mut walk = TreeWalk { tree: self, reserved, root, current, levels, report };
+                walk.run(until);
+                walk.report
             }
             Err(errno) => {
-                taken.fault(format!("{}: could not look into it: {errno}", path.display()));
-                taken
+                report.fault(format!("{}: could not read it: {errno}", path.display()));
+                report
             }
         }
     }
 
-    /// Whether this is what was there before, where it was, and as it was.
+    /// Whether an entry is the same file in the same place as before the run, unchanged.
     fn is_known(&self, at: impl Iterator<Item = OsString>, found: &Stat) -> bool {
-        let identity = Identity::of(found);
+        let identity = EntryIdentity::of(found);
         let mut known = self.known.iter().filter(|(_, known)| *known == identity).peekable();
         if known.peek().is_none() {
             return false;
@@ -155,41 +154,41 @@ impl WrittenTree {
     }
 }
 
-/// A directory on the way to the one that is looked at.
-struct Level {
+/// A directory on the way to the one being read.
+struct WalkLevel {
     name: OsString,
     place: (u64, u64),
-    /// Its directories that were not looked into yet.
+    /// Directories in it that are not read yet.
     inner: Vec<OsString>,
-    /// What its mode was, if it had to be changed.
+    /// Its mode before the walk changed it.
     restore: Option<Mode>,
 }
 
-impl Level {
+impl WalkLevel {
     fn new(name: &OsStr, found: &Stat, restore: Option<Mode>) -> Self {
         let place = (found.st_dev, found.st_ino);
         Self { name: name.to_owned(), place, inner: Vec::new(), restore }
     }
 }
 
-/// A look through a tree. Two directories are open, however deep it is.
-struct Walk<'a> {
+/// A walk through a tree. It has two directories open, however deep the tree is.
+struct TreeWalk<'a> {
     tree: &'a WrittenTree,
     reserved: &'a [OsString],
     root: OwnedFd,
     /// The directory of the last level.
     current: OwnedFd,
     /// From the root down.
-    levels: Vec<Level>,
-    taken: TakenBack,
+    levels: Vec<WalkLevel>,
+    report: WithholdReport,
 }
 
-impl Walk<'_> {
-    fn all(&mut self, until: Option<Instant>) {
-        self.look_around();
+impl TreeWalk<'_> {
+    fn run(&mut self, until: Option<Instant>) {
+        self.read_current();
         while let Some(level) = self.levels.last_mut() {
             if until.is_some_and(|until| Instant::now() > until) {
-                self.fault(None, "this was not looked through in time, for it was still changed");
+                self.fault(None, "not checked in time, because it was still being written to");
                 return;
             }
             match level.inner.pop() {
@@ -204,45 +203,45 @@ impl Walk<'_> {
         let found = opened.and_then(|opened| Ok((fstat(&opened.directory)?, opened)));
         match found {
             Ok((found, opened)) => {
-                self.levels.push(Level::new(name, &found, opened.restore));
+                self.levels.push(WalkLevel::new(name, &found, opened.restore));
                 self.current = opened.directory;
-                self.look_around();
+                self.read_current();
             }
             Err(Errno::NOENT) => {}
-            // Another user's, which no guest gets into either.
+            // A directory of another user, which the guest cannot enter either.
             Err(Errno::ACCESS | Errno::PERM) if !can_pass(&self.current, name) => {}
-            Err(errno) => self.fault(Some(name), format!("could not look into it: {errno}")),
+            Err(errno) => self.fault(Some(name), format!("could not read it: {errno}")),
         }
     }
 
-    /// Goes back to the directory around this one.
+    /// Goes back up to the parent directory.
     fn leave(&mut self) {
         let Some(left) = self.levels.pop() else { return };
-        let around = match self.levels.last() {
-            Some(around) => {
+        let parent = match self.levels.last() {
+            Some(parent) => {
                 let up = openat(&self.current, "..", DIRECTORY | OFlags::NOFOLLOW, Mode::empty());
-                up.ok().filter(|up| is_at(up, around.place))
+                up.ok().filter(|up| is_at(up, parent.place))
             }
             None => None,
         };
         if let Some(mode) = left.restore {
-            // It has nothing in it any more for which it would have to stay as it is.
+            // The walk is done with everything in it.
             let _ = fchmod(&self.current, mode);
         }
-        match around {
-            Some(around) => self.current = around,
+        match parent {
+            Some(parent) => self.current = parent,
             None if self.levels.is_empty() => {}
             None => self.find_way_back(),
         }
     }
 
-    /// Goes down again to where it was: somebody has moved the directory it was in.
+    /// Goes down from the root again, because the directory of the walk was moved.
     fn find_way_back(&mut self) {
         let from_the_top = || openat(&self.root, ".", DIRECTORY, Mode::empty());
         let mut at = match from_the_top() {
             Ok(at) => at,
             Err(errno) => {
-                self.fault(None, format!("could not go on: {errno}"));
+                self.fault(None, format!("could not read the rest: {errno}"));
                 return self.levels.clear();
             }
         };
@@ -252,7 +251,7 @@ impl Walk<'_> {
                 Ok(next) if is_at(&next.directory, level.place) => at = next.directory,
                 Ok(_) | Err(_) => {
                     self.levels.truncate(depth + 1);
-                    self.fault(None, "it was moved while it was looked through");
+                    self.fault(None, "it was moved while it was being read");
                     self.levels.truncate(depth);
                 }
             }
@@ -260,21 +259,21 @@ impl Walk<'_> {
         self.current = at;
     }
 
-    /// Looks at the entries of the current directory, and moves aside what is to be.
-    fn look_around(&mut self) {
+    /// Reads the entries of the current directory, and withholds those with a listed name.
+    fn read_current(&mut self) {
         let (mut inner, mut listed) = (Vec::new(), Vec::new());
         if let Err(errno) = self.list(&mut inner, &mut listed) {
-            self.fault(None, format!("could not look into all of it: {errno}"));
+            self.fault(None, format!("could not read all of it: {errno}"));
         }
         for name in listed {
-            self.judge(&name);
+            self.withhold_entry(&name);
         }
         if let Some(level) = self.levels.last_mut() {
             level.inner = inner;
         }
     }
 
-    /// Names in the current directory: of directories, and of what the host executes or obeys.
+    /// Lists the current directory: directories to walk, and names that the host executes or obeys.
     fn list(&self, inner: &mut Vec<OsString>, listed: &mut Vec<OsString>) -> Result<(), Errno> {
         for entry in Dir::read_from(&self.current)? {
             let entry = entry?;
@@ -284,7 +283,7 @@ impl Walk<'_> {
             }
             if self.is_listed(name) {
                 listed.push(name.to_owned());
-            // What cannot be told is tried.
+            // An entry of unknown type is tried.
             } else if is_directory(&self.current, name, entry.file_type()).unwrap_or(true) {
                 inner.push(name.to_owned());
             }
@@ -297,31 +296,31 @@ impl Walk<'_> {
             || self.reserved.iter().any(|reserved| is_reserved(name, reserved))
     }
 
-    fn judge(&mut self, name: &OsStr) {
-        const WHAT: &str = "the host would execute or obey this, which came during the run";
-        let moved = match look(&self.current, name) {
+    fn withhold_entry(&mut self, name: &OsStr) {
+        const WHAT: &str = "the run made this, and the host would execute or obey it";
+        let renamed = match stat_entry(&self.current, name) {
             Ok(None) => return,
             Ok(Some(found)) if self.tree.is_known(self.within(name), &found) => return,
-            Ok(Some(_)) => self.move_aside(name),
+            Ok(Some(_)) => self.rename(name),
             Err(errno) => Err(errno),
         };
-        match moved {
+        match renamed {
             Ok(to) => {
                 let at = self.shown(Some(name));
                 let to = to.display();
-                self.taken.notes.add(|| format!("{at}: {WHAT}; it is now called {to}"));
+                self.report.notes.add(|| format!("{at}: {WHAT}; renamed to {to}"));
             }
             Err(errno) => {
-                self.fault(Some(name), format!("{WHAT}, and it could not be moved aside: {errno}"));
+                self.fault(Some(name), format!("{WHAT}, and it could not be renamed: {errno}"));
             }
         }
     }
 
-    /// Gives an entry of the current directory another name.
-    fn move_aside(&mut self, name: &OsStr) -> Result<OsString, Errno> {
+    /// Gives an entry of the current directory a withheld name.
+    fn rename(&mut self, name: &OsStr) -> Result<OsString, Errno> {
         let mut last = Errno::EXIST;
         for _ in 0..MAX_TRIES {
-            let to = self.withheld(name)?;
+            let to = self.withheld_name(name)?;
             let (at, flags) = (&self.current, RenameFlags::NOREPLACE);
             match renameat_with(at, name, at, &to, flags) {
                 Ok(()) => return Ok(to),
@@ -336,13 +335,13 @@ impl Walk<'_> {
         Err(last)
     }
 
-    fn withheld(&self, name: &OsStr) -> Result<OsString, Errno> {
+    fn withheld_name(&self, name: &OsStr) -> Result<OsString, Errno> {
         let mut number = [0; 4];
         getrandom(&mut number, GetRandomFlags::empty())?;
         let mark = format!("{WITHHELD}-{:08x}", u32::from_ne_bytes(number));
         let mut to = name.to_owned();
         to.push(format!(".{mark}"));
-        // One that is too long, or that counts as another however it ends, is given up as a whole.
+        // If the name gets too long, or is still one the host obeys, nothing of it is kept.
         let is_good = to.len() <= MAX_NAME && !self.is_listed(&to);
         Ok(if is_good { to } else { mark.into() })
     }
@@ -356,7 +355,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The parts of a path that is relative to the tree.
+    /// The components of an entry's path, relative to the tree.
     fn within(&self, name: &OsStr) -> impl Iterator<Item = OsString> {
         let levels = self.levels.iter().skip(1).map(|level| level.name.clone());
         levels.chain([name.to_owned()])
@@ -364,10 +363,10 @@ impl Walk<'_> {
 
     fn fault(&mut self, name: Option<&OsStr>, what: impl std::fmt::Display) {
         let at = self.shown(name);
-        self.taken.faults.add(|| format!("{at}: {what}"));
+        self.report.faults.add(|| format!("{at}: {what}"));
     }
 
-    /// A path for people: of a very long one its beginning.
+    /// A path for messages; only the beginning of a very long one.
     fn shown(&self, name: Option<&OsStr>) -> String {
         let mut path = PathBuf::new();
         for part in self.levels.iter().map(|level| level.name.as_os_str()).chain(name) {
@@ -380,39 +379,40 @@ impl Walk<'_> {
     }
 }
 
-/// A directory that can be read, and what its mode was if it had to be changed.
-struct Opened {
+/// A directory that can be read.
+struct OpenDirectory {
     directory: OwnedFd,
+    /// Its mode before it was made readable.
     restore: Option<Mode>,
 }
 
-/// Opens a directory, through no link at its end. One of this user that is closed is opened first.
-fn open(around: Option<&OwnedFd>, name: &OsStr) -> Result<Opened, Errno> {
+/// Opens a directory that is not a link. A closed directory of this user is made readable first.
+fn open(parent: Option<&OwnedFd>, name: &OsStr) -> Result<OpenDirectory, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let handle = match around {
-        Some(around) => openat(around, name, flags, Mode::empty())?,
+    let handle = match parent {
+        Some(parent) => openat(parent, name, flags, Mode::empty())?,
         None => openat(CWD, name, flags, Mode::empty())?,
     };
-    // This takes the right to read it and the right to pass.
+    // This needs the right to read and the right to pass through.
     match openat(&handle, ".", DIRECTORY, Mode::empty()) {
-        Ok(directory) => Ok(Opened { directory, restore: None }),
+        Ok(directory) => Ok(OpenDirectory { directory, restore: None }),
         Err(Errno::ACCESS) => {
             let found = fstat(&handle)?;
             if found.st_uid != geteuid().as_raw() {
                 return Err(Errno::ACCESS);
             }
             let mode = Mode::from_raw_mode(found.st_mode);
-            // The handle itself, whatever has its name by now.
+            // By its handle: its name may belong to something else by now.
             chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), mode | Mode::RWXU)?;
             let directory = openat(&handle, ".", DIRECTORY, Mode::empty())?;
-            Ok(Opened { directory, restore: Some(mode) })
+            Ok(OpenDirectory { directory, restore: Some(mode) })
         }
         Err(errno) => Err(errno),
     }
 }
 
-fn can_pass(around: &OwnedFd, name: &OsStr) -> bool {
-    accessat(around, name, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+fn can_pass(parent: &OwnedFd, name: &OsStr) -> bool {
+    accessat(parent, name, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 fn is_at(directory: &OwnedFd, place: (u64, u64)) -> bool {

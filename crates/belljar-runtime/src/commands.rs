@@ -1,13 +1,13 @@
-//! What a request means for the cell that is to serve it.
+//! From a request to the limits of its cell and the command for its guest.
 
 use std::time::Duration;
 
 use belljar_contract::{Limits, RunRequest};
-use belljar_jail::CellLimits;
+use belljar_jail::{CellKind, CellLimits};
 use belljar_wire::{Command, Durable, GuestGrants, GuestLimits, RunCommand};
 
-/// Cells are parked at the operator's maxima, which each run lowers to its own. `/tmp` is the
-/// exception: it can grow as well as shrink, so it is parked at what most runs want.
+/// Cells are parked at the operator's maxima, and each run lowers them to its own limits. `/tmp` is the
+/// exception: it can grow as well as shrink, so it is parked at the default size.
 pub(crate) fn parked_limits(maximum: &Limits) -> CellLimits {
     CellLimits {
         disk_bytes: Limits::DEFAULT.disk.min(maximum.disk),
@@ -16,7 +16,7 @@ pub(crate) fn parked_limits(maximum: &Limits) -> CellLimits {
     }
 }
 
-/// What a cell is told of a run's limits.
+/// The limits of a run that its cell enforces.
 pub(crate) fn cell_limits(limits: &Limits) -> CellLimits {
     CellLimits {
         memory_bytes: limits.memory,
@@ -28,12 +28,12 @@ pub(crate) fn cell_limits(limits: &Limits) -> CellLimits {
     }
 }
 
-/// What a guest is told of a run.
-pub(crate) fn command(
+/// The command that makes a guest run a request.
+pub(crate) fn run_command(
     request: RunRequest,
     grants: GuestGrants,
     durable: Option<Durable>,
-    session: bool,
+    kind: CellKind,
 ) -> Command {
     let limits = &request.limits;
     let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -55,6 +55,6 @@ pub(crate) fn command(
         code,
         context,
         durable,
-        session,
+        session: matches!(kind, CellKind::Session),
     })
 }

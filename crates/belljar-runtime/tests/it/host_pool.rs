@@ -1,16 +1,36 @@
 //! Cells are single-use, come from a pool that never fails for being empty, and leave nothing
 //! behind (A10); a dead zygote is replaced.
 
-use belljar_runtime::RunOptions;
 use std::time::Duration;
 
 use belljar_contract::{ErrorCode, ErrorKind, RunRequest, RunStatus};
+use belljar_runtime::RunOptions;
+use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::{
-    descendants::descendants,
-    host_support::{at_rest, eventually, host, run},
+    harness::{host, run},
+    processes::{at_rest, descendants, eventually},
 };
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials! {
+        current_thread:
+            nothing_of_a_run_is_there_for_the_next,
+            two_cells_do_not_share_their_randomness,
+            a_result_has_the_canonical_shape,
+            the_code_of_cells_is_in_huge_pages;
+        two_threads:
+            two_hundred_at_once_each_get_their_own_answer,
+            ten_thousand_runs_leave_nothing_behind,
+            a_dead_zygote_is_replaced,
+            reliability_14_a_frozen_zygote_is_replaced,
+            reliability_14_parked_cells_that_died_are_not_handed_out,
+            a_dead_guest_is_an_error_of_its_run,
+            a_run_can_be_aborted_and_dropped,
+            a10_shutting_down_ends_everything_also_while_cells_are_being_parked;
+    }
+}
 
 fn kill(pid: u32) {
     signal(pid, Signal::KILL);
@@ -22,7 +42,6 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 /// Far more at once than there are parked cells: each gets its own number back.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_at_once_each_get_their_own_answer() {
     let host = host(4).await;
     let runs = (0..200).map(|number| {
@@ -40,7 +59,6 @@ async fn two_hundred_at_once_each_get_their_own_answer() {
 }
 
 /// A10: ten thousand runs leave no descriptor, mount or process.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_runs_leave_nothing_behind() {
     let host = host(4).await;
     for _ in 0..100 {
@@ -67,7 +85,6 @@ async fn ten_thousand_runs_leave_nothing_behind() {
 }
 
 /// A cell never serves two runs.
-#[tokio::test]
 async fn nothing_of_a_run_is_there_for_the_next() {
     for pool_size in [0, 1, 4] {
         let host = host(pool_size).await;
@@ -80,7 +97,6 @@ async fn nothing_of_a_run_is_there_for_the_next() {
 }
 
 /// Randomness differs between cells of one zygote.
-#[tokio::test]
 async fn two_cells_do_not_share_their_randomness() {
     let host = host(2).await;
     let code = "[Math.random(), crypto.randomUUID(), crypto.getRandomValues(new Uint8Array(8))]";
@@ -95,7 +111,6 @@ async fn two_cells_do_not_share_their_randomness() {
 }
 
 /// The run in flight ends with a clear error, and the next one works.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_zygote_is_replaced() {
     let host = host(2).await;
     let in_flight = {
@@ -124,7 +139,6 @@ async fn a_dead_zygote_is_replaced() {
 }
 
 /// Nobody waits for it twice: the run that finds out gets a cell of another one.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reliability_14_a_frozen_zygote_is_replaced() {
     let host = host(1).await;
     let warden = descendants(std::process::id())[0];
@@ -139,7 +153,6 @@ async fn reliability_14_a_frozen_zygote_is_replaced() {
     host.shutdown().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reliability_14_parked_cells_that_died_are_not_handed_out() {
     let host = host(2).await;
     let warden = descendants(std::process::id())[0];
@@ -167,7 +180,6 @@ fn ticks_used(pid: u32) -> u64 {
 }
 
 /// A guest that dies is an error of its run alone.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_guest_is_an_error_of_its_run() {
     let host = host(0).await;
     let in_flight = {
@@ -194,7 +206,6 @@ async fn a_dead_guest_is_an_error_of_its_run() {
 }
 
 /// Aborting keeps what was printed, and dropping a run ends its cell.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_can_be_aborted_and_dropped() {
     let host = host(0).await;
     let code = "console.log('before'); await new Promise(r => setTimeout(r, 20_000)); 1";
@@ -211,7 +222,6 @@ async fn a_run_can_be_aborted_and_dropped() {
 }
 
 /// A9: the canonical shape, and metrics measured by the host.
-#[tokio::test]
 async fn a_result_has_the_canonical_shape() {
     let host = host(1).await;
     let result = run(&host, "console.log('hi'); console.warn('careful'); ({ a: [1, NaN] })").await;
@@ -238,7 +248,6 @@ async fn a_result_has_the_canonical_shape() {
 }
 
 /// A pool that is being refilled when its host is shut down starts nothing any more (A10).
-#[tokio::test(flavor = "multi_thread")]
 async fn a10_shutting_down_ends_everything_also_while_cells_are_being_parked() {
     for _ in 0..20 {
         let host = host(2).await;
@@ -249,7 +258,6 @@ async fn a10_shutting_down_ends_everything_also_while_cells_are_being_parked() {
 }
 
 /// A zygote hands its cells their code in huge pages, where the kernel has any to give.
-#[tokio::test]
 async fn the_code_of_cells_is_in_huge_pages() {
     let choice = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     let can_be_had = choice.is_ok_and(|choice| !choice.contains("[never]"));

@@ -3,10 +3,29 @@
 
 use std::time::Duration;
 
-use crate::host_support::{host, run};
-use belljar_contract::{ErrorCode, ErrorKind, Limits, RunRequest, RunResult, Tier};
+use belljar_contract::{ErrorCode, ErrorKind, Limit, Limits, RunRequest, RunResult, Tier};
+use libtest_mimic::Trial;
+
+use crate::harness::{host, run};
 
 const MIB: u64 = 1 << 20;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    trials! {
+        current_thread:
+            a_loop_without_end_is_a_timeout_with_its_line,
+            waiting_too_long_is_a_timeout,
+            burning_cpu_is_a_timeout_of_its_own,
+            memory_bombs_are_memory_errors,
+            large_code_and_context_are_refused,
+            output_is_cut_and_then_fatal,
+            a_large_value_is_a_limit_error,
+            asking_for_more_than_the_maximum_is_refused,
+            every_limit_above_its_maximum_is_refused_by_name,
+            deep_recursion_is_a_stack_overflow,
+            values_that_are_not_json_are_serialization_errors;
+    }
+}
 
 fn limited(code: &str, change: impl FnOnce(&mut Limits)) -> RunRequest {
     let mut request = RunRequest::typescript(code);
@@ -34,7 +53,6 @@ fn assert_error(result: &RunResult, kind: ErrorKind, code: ErrorCode) {
 }
 
 /// A6: wall time. The guest itself says where it was.
-#[tokio::test]
 async fn a_loop_without_end_is_a_timeout_with_its_line() {
     let request = limited("console.log('before');\n\nwhile (true) {}", |limits| {
         limits.timeout = Duration::from_millis(300);
@@ -46,7 +64,6 @@ async fn a_loop_without_end_is_a_timeout_with_its_line() {
 }
 
 /// A6: wall time, when the guest never comes back to its interpreter loop.
-#[tokio::test]
 async fn waiting_too_long_is_a_timeout() {
     for code in [
         "console.log('before'); await new Promise(done => setTimeout(done, 60_000)); 1",
@@ -66,7 +83,6 @@ async fn waiting_too_long_is_a_timeout() {
 }
 
 /// A6: CPU time, shorter than wall time.
-#[tokio::test]
 async fn burning_cpu_is_a_timeout_of_its_own() {
     let result = failure(limited("while (true) {}", |limits| {
         limits.cpu = Duration::from_millis(200);
@@ -77,7 +93,6 @@ async fn burning_cpu_is_a_timeout_of_its_own() {
 }
 
 /// A6: memory, however it is asked for.
-#[tokio::test]
 async fn memory_bombs_are_memory_errors() {
     for code in [
         "const a = []; while (true) a.push(new Array(1000).fill(1.5))",
@@ -92,7 +107,6 @@ async fn memory_bombs_are_memory_errors() {
 }
 
 /// A6: code and context sizes are checked before anything runs.
-#[tokio::test]
 async fn large_code_and_context_are_refused() {
     let host = host(0).await;
     let exactly = format!("return 1;{}", " ".repeat(50_000 - 9));
@@ -108,7 +122,6 @@ async fn large_code_and_context_are_refused() {
 }
 
 /// A6: output. 64 KiB are kept and marked, over 1 MB is an error, and what was kept stays.
-#[tokio::test]
 async fn output_is_cut_and_then_fatal() {
     let host = host(1).await;
     let result = run(&host, "for (let i = 0; i < 100; i++) console.log('x'.repeat(999)); 7").await;
@@ -126,7 +139,6 @@ async fn output_is_cut_and_then_fatal() {
 }
 
 /// A6, A8: a value over its cap is an error, not a flood.
-#[tokio::test]
 async fn a_large_value_is_a_limit_error() {
     let result = failure(RunRequest::typescript("'x'.repeat(50_000_000)")).await;
     assert_error(&result, ErrorKind::LimitError, ErrorCode::LimitResult);
@@ -137,7 +149,6 @@ async fn a_large_value_is_a_limit_error() {
 }
 
 /// A6: nothing goes above the operator's maximum.
-#[tokio::test]
 async fn asking_for_more_than_the_maximum_is_refused() {
     let host = host(0).await;
     let result = host.run(limited("1", |limits| limits.memory = 1 << 50)).await;
@@ -147,8 +158,26 @@ async fn asking_for_more_than_the_maximum_is_refused() {
     host.shutdown().await;
 }
 
+/// A6: every row of the table of limits, by its name; at its maximum each of them is admitted.
+async fn every_limit_above_its_maximum_is_refused_by_name() {
+    let host = host(0).await;
+    for limit in Limit::ALL {
+        let name = limit.key();
+        for amount in [0, limit.get(&Limits::MAXIMUM) * 2] {
+            let result = host.run(limited("1", |limits| limit.set(limits, amount))).await;
+            assert_error(&result, ErrorKind::LimitError, ErrorCode::LimitMaximum);
+            assert_eq!(result.isolation.tier, Tier::Refused);
+            let message = result.error.unwrap().message;
+            assert!(message.starts_with(&format!("{name} of ")), "{name}: {message}");
+        }
+        let most = limit.get(&Limits::MAXIMUM);
+        let result = host.run(limited("1", |limits| limit.set(limits, most))).await;
+        assert!(result.success, "{name}: {:?}", result.error);
+    }
+    host.shutdown().await;
+}
+
 /// Deep recursion is an error of the code, not a crash of the cell.
-#[tokio::test]
 async fn deep_recursion_is_a_stack_overflow() {
     for code in [
         "const f = (n: number): number => f(n + 1) + 1; f(0)",
@@ -161,7 +190,6 @@ async fn deep_recursion_is_a_stack_overflow() {
 }
 
 /// A8: values that are not JSON name the path.
-#[tokio::test]
 async fn values_that_are_not_json_are_serialization_errors() {
     for code in ["const a: any = {}; a.a = a; a", "({ n: 10n })", "[() => 1]"] {
         let result = failure(RunRequest::typescript(code)).await;

@@ -1,31 +1,4 @@
-//! A host whose zygotes are a real program.
-
-use std::sync::Arc;
-
-use belljar_contract::{EngineName, Limits, RunRequest, RunResult};
-use belljar_runtime::{Host, HostConfig, ZygotePlan, ZygoteProgram};
-
-use crate::{descendants::descendants, zygote::zygote};
-
-/// Starts a host with this many parked cells.
-pub(crate) async fn host(pool_size: usize) -> Host {
-    Host::start(HostConfig {
-        engines: Arc::new(ZygoteProgram { path: zygote(), arguments: vec!["__zygote".to_owned()] }),
-        ready: vec![EngineName::QuickJs],
-        plan: ZygotePlan::full(),
-        pool_size,
-        maximum: Limits::MAXIMUM,
-        protected: Vec::new(),
-        reserved_names: Vec::new(),
-    })
-    .await
-    .expect("this machine can confine a zygote")
-}
-
-/// Runs TypeScript with the default limits.
-pub(crate) async fn run(host: &Host, code: &str) -> RunResult {
-    host.run(RunRequest::typescript(code)).await
-}
+//! Processes, descriptors and mounts that a host leaves behind. The tests of other crates use this file too.
 
 /// What a run that leaks would leave behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +8,7 @@ pub(crate) struct Footprint {
     pub(crate) processes: usize,
 }
 
-/// That of this process and everything it has started.
+/// The footprint of this process and everything it has started.
 pub(crate) fn footprint() -> Footprint {
     let count = |path: &str| std::fs::read_dir(path).expect(path).count();
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
@@ -46,7 +19,23 @@ pub(crate) fn footprint() -> Footprint {
     }
 }
 
-/// Waits until a condition holds; fails after ten seconds.
+/// Pids of every process below this one.
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut pending = vec![pid];
+    while let Some(pid) = pending.pop() {
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for task in tasks.flatten() {
+            let children = std::fs::read_to_string(task.path().join("children"));
+            let children = children.unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+            pending.extend(children.inspect(|child| found.push(*child)));
+        }
+    }
+    found
+}
+
+/// Waits until a condition holds; fails after about ten seconds.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..2000 {
         if holds() {
@@ -59,8 +48,8 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// The footprint once it does not change any more: pools are full, ended cells are gone.
 ///
-/// A cell that is being replaced has lost its processes before the host has closed what it held of
-/// it, so a single look may see more than there is.
+/// A cell that is being replaced loses its processes before the host closes its descriptors, so a single
+/// count may be too high.
 pub(crate) async fn at_rest() -> Footprint {
     let mut last = footprint();
     for _ in 0..40 {
