@@ -1,4 +1,4 @@
-//! From the flags of `belljar run` to what a run is granted.
+//! Translates the flags for files, variables and commands to grants.
 
 use std::{
     env,
@@ -18,17 +18,17 @@ use rustix::{
 
 use super::arguments::GrantArguments;
 
-/// What the flags grant.
+/// The grants and the workspace that the flags request.
 #[derive(Debug)]
 pub(crate) struct RequestedAccess {
     pub(crate) grants: Grants,
     pub(crate) workspace: Option<Workspace>,
 }
 
-/// Reads the flags; paths become absolute, and variables without a value get the one they have here.
+/// Reads the flags. Paths become absolute, and variables without a value get their current one.
 ///
-/// `executable` are the names of the list that a commit brings although the host would execute them:
-/// those of the flags ([`commit_names`]) and of the user's file.
+/// `executable` are listed names that a commit writes although the host would execute them: from
+/// the flags ([`commit_names`]) and from the user's file.
 pub(crate) fn requested_access(
     arguments: &GrantArguments,
     executable: Vec<String>,
@@ -64,7 +64,7 @@ pub(crate) fn variable(given: &str) -> anyhow::Result<(String, String)> {
     }
 }
 
-/// The path from the root, `..` taken out as one types it.
+/// An absolute path without `.` and `..`, resolved as text.
 pub(crate) fn resolve(here: &Path, path: &Path) -> PathBuf {
     let mut resolved = PathBuf::new();
     for part in here.join(path).components() {
@@ -79,8 +79,8 @@ pub(crate) fn resolve(here: &Path, path: &Path) -> PathBuf {
     resolved
 }
 
-/// The names given with `--commit-executable`, as the list has them. They are matched as a commit
-/// matches them.
+/// The names of `--commit-executable` in the spelling of the list, matched as a commit matches
+/// them.
 pub(crate) fn commit_names(given: &[String]) -> Result<Vec<String>, RunError> {
     given.iter().map(|name| commit_name(name).map(str::to_owned)).collect()
 }
@@ -109,7 +109,7 @@ fn commit_name(given: &str) -> Result<&'static str, RunError> {
     }
 }
 
-/// A path that clients may be given, from the root, if it is one that a run could be granted.
+/// An absolute path for `--read` or `--write` of `serve`, if a run could be granted it.
 pub(crate) fn existing(here: &Path, flag: &str, path: &Path) -> Result<PathBuf, RunError> {
     let path = resolve(here, path);
     let refused =

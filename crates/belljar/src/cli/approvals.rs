@@ -1,4 +1,4 @@
-//! `belljar approvals`: what waits for a person, and the person's word.
+//! `belljar approvals`: lists tool calls that wait for a person, and records decisions.
 
 pub(crate) mod prompt;
 pub(crate) mod text;
@@ -32,10 +32,10 @@ use super::{
 };
 use text::{Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place};
 
-/// Who decides, as the store remembers it.
+/// Recorded as the person who decided.
 const BY: &str = "command line";
 
-/// Runs the command.
+/// Runs `belljar approvals`.
 pub(crate) fn approvals(
     arguments: &ApprovalsArguments,
     project: &Project,
@@ -65,12 +65,12 @@ pub(crate) fn approvals(
     })
 }
 
-/// An approval as JSON.
+/// An approval in the JSON output.
 #[derive(Debug, Serialize)]
 struct ApprovalView<'a> {
     id: &'a str,
     state: &'static str,
-    /// `call`, or `in_doubt` for one that may have happened.
+    /// `call`, or `in_doubt` for a call that may have happened.
     kind: &'static str,
     message: &'static str,
     tool: &'a str,
@@ -84,7 +84,7 @@ struct ApprovalView<'a> {
     expires_ms: i64,
     decided_by: Option<&'a str>,
     decided_ms: Option<i64>,
-    /// What the call gave, if somebody said that it had happened.
+    /// The result that a person entered for a call that happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Box<RawValue>>,
 }
@@ -115,7 +115,7 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
     }
 }
 
-/// What is asked, and the same in words, as the HTTP API says it.
+/// The kind of an approval and its message, the same as in the HTTP API.
 fn kind(is_in_doubt: bool) -> (&'static str, &'static str) {
     match is_in_doubt {
         true => ("in_doubt", ApprovalKind::InDoubt.message()),
@@ -145,7 +145,7 @@ async fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-/// One of them, with all there is to know.
+/// Prints one approval with all arguments.
 async fn show(
     arguments: &ApprovalsShowArguments,
     store: Option<&Store>,
@@ -168,7 +168,7 @@ async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A call as it is listed.
+/// A call in the list.
 fn text(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     let json = &approval.asked.arguments;
     let (mut text, extent) = arguments(json, style);
@@ -178,7 +178,7 @@ fn text(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     format!("{}{text}", head(approval, now_ms, style))
 }
 
-/// What a call is, and how it stands.
+/// The first lines of a call: id, tool, state and place.
 fn head(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     let asked = &approval.asked;
     let fate = match approval.state {
@@ -206,7 +206,7 @@ fn head(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     )
 }
 
-/// Decides each; one that cannot be decided does not keep the others.
+/// Decides each approval. If one fails, the others are still decided.
 async fn decide_all(
     arguments: &DecideArguments,
     verdict: &Verdict,
@@ -233,7 +233,7 @@ async fn decide_all(
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The one approval that is meant, and where it is.
+/// Finds an approval by its id or a prefix.
 async fn find<'a>(id: &str, store: Option<&'a Store>) -> Result<(&'a Store, Approval), String> {
     let unknown =
         || format!("there is no approval {id} in this project; `belljar approvals` lists them");
@@ -276,7 +276,7 @@ async fn tell(approval: &Approval, store: Option<&Store>) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Whether nobody waits for the decision, and somebody could.
+/// Whether the run waits without a process and could be resumed.
 async fn is_resumable(store: &Store, run_id: &str) -> Result<bool, StoreError> {
     let Some(run) = store.run(run_id).await? else { return Ok(false) };
     let is_running = run.summary.status == "running" && is_owner_alive(&run.summary.owner);

@@ -1,4 +1,4 @@
-//! The command line as clap sees it. Only names, types and help texts; what they mean is elsewhere.
+//! The command line as clap sees it: names, types and help texts.
 
 mod project;
 mod session;
@@ -76,7 +76,7 @@ pub(crate) struct Arguments {
     /// Configuration to use instead of the user's belljar.toml
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
-    /// Log to standard error what is being done (-vv: everything)
+    /// Log to standard error (-vv: everything)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -86,13 +86,13 @@ pub(crate) enum CliCommand {
     /// Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArguments>),
-    /// Keep a sandbox between runs; checkpoint, roll back and fork it
+    /// Keep a sandbox alive between runs; checkpoint, roll back and fork it
     #[command(subcommand, after_help = session::EXAMPLES)]
     Session(SessionCommand),
     /// Run workflows of tools, code and decisions that survive crashes
     #[command(subcommand, after_help = workflow::EXAMPLES)]
     Workflow(WorkflowSubcommand),
-    /// Go on with a durable run whose process has ended
+    /// Resume a durable run whose process has ended
     #[command(after_help = project::RESUME_EXAMPLES)]
     Resume(ResumeArguments),
     /// Show the durable runs of this project, or delete some
@@ -100,21 +100,21 @@ pub(crate) enum CliCommand {
     /// Print a value that was too large for a result
     #[command(after_help = project::BLOB_EXAMPLES)]
     Blob(BlobArguments),
-    /// List, describe, call and find the tools of MCP servers
+    /// List, describe, call and search the tools of MCP servers
     #[command(subcommand)]
     Tools(ToolsCommand),
-    /// Decide about tool calls that wait for a person
+    /// Decide about tool calls that wait for approval
     Approvals(ApprovalsArguments),
-    /// Show which tools were called, by whom, and how that was decided
+    /// Show which tools were called, by whom, and how each call was decided
     #[command(after_help = project::AUDIT_EXAMPLES)]
     Audit(AuditArguments),
-    /// Remove records that are over and old, and give their room back
+    /// Remove old records and free their space
     #[command(after_help = project::GC_EXAMPLES)]
     Gc(GcArguments),
-    /// Copy everything that is kept to a file, also while a host runs
+    /// Copy the whole store to a file, also while a host is running
     #[command(after_help = project::BACKUP_EXAMPLES)]
     Backup(BackupArguments),
-    /// Serve MCP clients: agents run code and call tools through this
+    /// Serve MCP clients: agents run code and call tools through Belljar
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeArguments>),
     /// Show the idea in one command: 1.2 MB of commits in, 500 bytes out
@@ -122,26 +122,26 @@ pub(crate) enum CliCommand {
     /// The server behind the demo
     #[command(name = "__demo-server", hide = true)]
     DemoServer,
-    /// Find out what this machine can enforce, by trying it
+    /// Check what this machine can enforce, by trying it
     Doctor(DoctorArguments),
 }
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunArguments {
-    /// File with the code; `-` is standard input, also when it is left out in a pipe
+    /// File with the code; `-` or a pipe without FILE reads standard input
     #[arg(value_name = "FILE", conflicts_with = "code")]
     pub(crate) file: Option<PathBuf>,
-    /// The code itself, taken literally
+    /// Code to run
     #[arg(short, long, value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Option<String>,
     /// typescript (ts), javascript (js), python (py) or bash (sh) [default: by file name, else
     /// typescript]
     #[arg(short, long, value_parser = source::language)]
     pub(crate) language: Option<Language>,
-    /// What the code sees as `context`: JSON, or @FILE (`@-`: standard input)
+    /// Value of `context` in the code: JSON, or @FILE (`@-`: standard input)
     #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
     pub(crate) context: Option<String>,
-    /// Run it in this session of the host that runs here (`belljar session`)
+    /// Run in this session of the running host (see `belljar session`)
     #[arg(long, value_name = "ID", conflicts_with_all = [
         "workspace", "commit", "commit_executable", "read", "write", "env", "module", "command", "permissive",
         "durable", "processes", "disk",
@@ -150,7 +150,7 @@ pub(crate) struct RunArguments {
     /// Print the whole result as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the files that come back into this directory, which is made if need be
+    /// Write returned files into this directory, which is created if needed
     #[arg(long, value_name = "DIR")]
     pub(crate) artifacts: Option<PathBuf>,
     #[command(flatten)]
@@ -164,31 +164,31 @@ pub(crate) struct RunArguments {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Grants")]
 pub(crate) struct GrantArguments {
-    /// Directory the code works on a copy-on-write view of, at /work
+    /// Directory that the code sees as /work, copy-on-write
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Bring what it changed to the directory if the run succeeds
+    /// Write the changes to the workspace directory if the run succeeds
     #[arg(long, requires = "workspace")]
     pub(crate) commit: bool,
-    /// Commit also this, which the host would execute, e.g. .git, .envrc
+    /// Also commit this name, which the host would execute, e.g. .git, .envrc
     #[arg(long, value_name = "NAME", requires = "commit", value_delimiter = ',')]
     pub(crate) commit_executable: Vec<String>,
-    /// File or directory the code may read, at its own path
+    /// File or directory the code may read, at the same path
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<PathBuf>,
-    /// File or directory the code may change, at its own path, right away
+    /// File or directory the code may change directly, at the same path
     #[arg(long, value_name = "PATH")]
     pub(crate) write: Vec<PathBuf>,
-    /// Environment variable for the code; without a value, its value here
+    /// Environment variable for the code; without VALUE, its current value
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<String>,
-    /// Python module or builtin that restricted mode would refuse, e.g. subprocess, eval
+    /// Python module or builtin that restricted mode refuses, e.g. subprocess, eval
     #[arg(long, value_name = "NAME")]
     pub(crate) module: Vec<String>,
     /// Command beyond the default set, e.g. rm, git
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Vec<String>,
-    /// Refuse nothing at the level of Python; the sandbox stays as it is
+    /// Lift the restrictions of Python mode; the sandbox itself stays
     #[arg(long)]
     pub(crate) permissive: bool,
 }
@@ -220,7 +220,7 @@ pub(crate) struct LimitArguments {
     /// Processes and threads [default: 32]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     processes: Option<u32>,
-    /// Files the code may write in all [default: 256MiB]
+    /// Total size of files the code may write [default: 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     disk: Option<u64>,
     /// Tool calls [default: 100]
@@ -232,7 +232,7 @@ pub(crate) struct LimitArguments {
 }
 
 impl LimitArguments {
-    /// The limits that were given.
+    /// The limits that were set.
     pub(crate) fn given(&self) -> Vec<(LimitKey, u64)> {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let all = [
@@ -257,34 +257,34 @@ pub(crate) struct ServeArguments {
     /// Speak MCP over standard input and output [default]
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
-    /// Serve MCP (path /mcp) and the HTTP API at this address; port 0 takes any that is free
+    /// Serve MCP (path /mcp) and the HTTP API at this address; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) http: Option<SocketAddr>,
-    /// Cells kept ready for code
+    /// Cells kept ready
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) pool: usize,
     /// Upstream tools that clients see beside Belljar's own, e.g. 'fs__read_*'
     #[arg(long, value_name = "SERVER__TOOL")]
     pub(crate) pass_through: Vec<String>,
-    /// File or directory that clients may have code read
+    /// File or directory that clients may let code read
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<PathBuf>,
-    /// File or directory that clients may have code change
+    /// File or directory that clients may let code change
     #[arg(long, value_name = "PATH")]
     pub(crate) write: Vec<PathBuf>,
-    /// What clients may have committed although the host would execute it, e.g. .git, .envrc
+    /// Name that clients may commit although the host would execute it, e.g. .git, .envrc
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) commit_executable: Vec<String>,
-    /// Host name, besides loopback, that requests may be addressed to
+    /// Host name, besides loopback, that requests may use
     #[arg(long, value_name = "HOST", requires = "http")]
     pub(crate) allow_host: Vec<String>,
     /// Origin of web pages that may send requests
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
-    /// Log every request, to standard error
+    /// Log every request to standard error
     #[arg(long, value_name = "FORMAT", value_enum, requires = "http")]
     pub(crate) log: Option<LogFormat>,
-    /// How long a stop may take before it is no longer polite; a second signal has the same effect
+    /// How long a graceful stop may take; a second signal ends it at once
     #[arg(long, value_name = "TIME", default_value = "25s", value_parser = quantity::duration)]
     pub(crate) stop_within: Duration,
     /// Serve what the protocol's conformance suite expects, without a token
@@ -294,12 +294,12 @@ pub(crate) struct ServeArguments {
     pub(crate) limits: LimitArguments,
 }
 
-/// How requests are logged.
+/// Format of the request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// A line for people
+    /// A line of text
     Text,
-    /// An object per line
+    /// A JSON object per line
     Json,
 }
 

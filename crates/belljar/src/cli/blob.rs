@@ -1,4 +1,4 @@
-//! `belljar blob`: a value that was too large for a result, whole.
+//! `belljar blob`: prints a value that was too large for a result.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use super::{
     terminal::{style::TextStyle, visible::visible},
 };
 
-/// Runs the command.
+/// Runs `belljar blob`.
 pub(crate) fn blob(arguments: &BlobArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let id = &arguments.id;
     let store = existing_store(project)?;

@@ -1,7 +1,7 @@
-//! `belljar doctor`: what this machine can enforce, found out by trying it (I3).
+//! `belljar doctor`: checks what this machine can enforce, by trying it (I3).
 //!
-//! Two kinds of evidence: every layer tried on its own, and one real run in a cell. The verdict is
-//! `full` only if both agree, because runs are refused otherwise.
+//! Two kinds of evidence: each layer tested on its own, and one real run in a cell. The verdict is
+//! `full` only if both succeed; otherwise runs are refused.
 
 use std::{
     fmt::Write as _,
@@ -26,10 +26,10 @@ use super::{
     terminal::style::{TextRole, TextStyle},
 };
 
-/// With the column of names before it, this fits an ordinary terminal.
+/// Together with the column of names this fits an ordinary terminal.
 const TEXT_WIDTH: usize = 72;
 
-/// What was found, and what it comes to.
+/// All findings and the verdict, also the JSON output.
 #[derive(Debug, Serialize)]
 struct Diagnosis {
     version: &'static str,
@@ -38,9 +38,9 @@ struct Diagnosis {
     uid: u32,
     findings: Vec<Finding>,
     run: RunResult,
-    /// What else was tried, none of it needed for TypeScript and JavaScript.
+    /// Findings that TypeScript and JavaScript do not need.
     extras: Vec<Finding>,
-    /// How large the project's store is, if there is one that can be read.
+    /// Sizes of the project's store, if it can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<Sizes>,
     verdict: DoctorVerdict,
@@ -55,7 +55,7 @@ enum DoctorVerdict {
     StoreUnusable,
 }
 
-/// Examines this machine.
+/// Runs `belljar doctor`.
 pub(crate) fn doctor(
     arguments: DoctorArguments,
     project: Option<&Project>,
@@ -100,7 +100,7 @@ async fn diagnose(project: Option<&Project>) -> Diagnosis {
     }
 }
 
-/// Reads all of a project's store, if it has one, and says how large it is or what is wrong with it.
+/// Reads the whole store of the project, if it has one, and reports its size or its fault.
 async fn examine_store(project: &Project, extras: &mut Vec<Finding>) -> Option<Sizes> {
     let layer = "store".to_owned();
     let examined = async {
@@ -115,7 +115,7 @@ async fn examine_store(project: &Project, extras: &mut Vec<Finding>) -> Option<S
             sizes
         }
         Err(error) => {
-            // The message says what to do.
+            // The message itself says what to do.
             let (state, detail) = (FindingState::Missing, format!("{error:#}"));
             extras.push(Finding { layer, state, detail, remedy: None });
             None
@@ -135,7 +135,7 @@ async fn try_runs() -> (RunResult, Vec<Finding>) {
     }
 }
 
-/// The other languages, a workspace and a session, each by a run.
+/// Tries the other languages, a workspace and a session.
 async fn try_extras(sandbox: &Sandbox) -> Vec<Finding> {
     let python = sandbox.python("import sys\n'.'.join(map(str, sys.version_info[:3]))").run().await;
     let bash = sandbox.bash("printf '\"%s\"' \"${BASH_VERSION%%(*}\"").run().await;
@@ -160,7 +160,7 @@ async fn try_extras(sandbox: &Sandbox) -> Vec<Finding> {
     ]
 }
 
-/// A session that is kept and taken back.
+/// Tries a checkpoint and a rollback in a session.
 async fn try_session(sandbox: &Sandbox) -> Finding {
     let taken_back = async {
         let session = sandbox.session(Language::TypeScript).open().await?;
@@ -196,7 +196,7 @@ fn verdict(findings: &[Finding], run: &RunResult) -> DoctorVerdict {
     if none_missing && ran { DoctorVerdict::Full } else { DoctorVerdict::Refused }
 }
 
-/// The same, unless something else is marked as missing: only a store is.
+/// Lowers the verdict if the store is unusable: nothing else among the extras is marked as missing.
 fn with_store(verdict: DoctorVerdict, extras: &[Finding]) -> DoctorVerdict {
     let is_unusable = extras.iter().any(|extra| extra.state == FindingState::Missing);
     if verdict == DoctorVerdict::Full && is_unusable {
@@ -223,7 +223,7 @@ fn text(diagnosis: &Diagnosis, style: TextStyle) -> String {
     let width = names.max().unwrap_or(0).max(8);
     let mut said = Vec::new();
     for finding in &diagnosis.findings {
-        // Layers that need each other share a remedy; once is enough.
+        // Layers that depend on each other share a remedy; it is printed once.
         let remedy = finding.remedy.as_deref().filter(|remedy| !said.contains(remedy));
         text.push_str(&finding_text(finding, remedy, width, style));
         said.extend(remedy);
@@ -255,7 +255,7 @@ fn finding_text(finding: &Finding, remedy: Option<&str>, width: usize, style: Te
     text
 }
 
-/// Lines of at most so many characters, broken at spaces.
+/// Breaks text into lines at spaces.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! `belljar gc`: removes what is over and old, and says what went.
+//! `belljar gc`: removes old records and reports what was removed.
 
 use std::{
     collections::BTreeMap,
@@ -27,28 +27,28 @@ use super::{
 /// Kinds that are named on one line.
 const SHOWN_KINDS: usize = 4;
 
-/// What went, or would go.
+/// What was removed, or would be; also the JSON output.
 #[derive(Debug, Serialize)]
 struct GcReport {
     dry_run: bool,
-    /// Records by kind.
+    /// Removed records by kind.
     removed: BTreeMap<&'static str, u64>,
-    /// Larger than `[retention] max_size`.
+    /// Whether the store is larger than `[retention] max_size`.
     too_large: bool,
     before: Sizes,
     after: Sizes,
 }
 
-/// The bytes of a store.
+/// Sizes of the store in bytes.
 #[derive(Debug, Serialize)]
 pub(crate) struct Sizes {
-    /// The file.
+    /// Size of the database file.
     pub(crate) file: u64,
-    /// Its log.
+    /// Size of its write-ahead log.
     pub(crate) log: u64,
-    /// Of the file, what nothing is in.
+    /// Unused bytes of the file.
     pub(crate) free: u64,
-    /// Of the file, by what is in it.
+    /// Used bytes of the file, by kind.
     pub(crate) kinds: BTreeMap<&'static str, u64>,
 }
 
@@ -61,7 +61,7 @@ impl From<StoreSizes> for Sizes {
 }
 
 impl Sizes {
-    /// On one line: in all, then what takes most.
+    /// One line: the total, then the largest kinds.
     pub(crate) fn text(&self) -> String {
         let mut kinds: Vec<(&str, u64)> = self.kinds.iter().map(|(kind, n)| (*kind, *n)).collect();
         kinds.push(("free", self.free));
@@ -73,7 +73,7 @@ impl Sizes {
     }
 }
 
-/// Runs the command.
+/// Runs `belljar gc`.
 pub(crate) fn gc(
     arguments: GcArguments,
     settings: &ProjectSettings,
@@ -113,8 +113,8 @@ pub(crate) fn gc(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What goes if the store is too large depends on what is left after each step. So it is tried, on a
-/// copy beside the store, which is removed again.
+/// What is removed for size depends on what is left after each step. So it is tried on a copy
+/// beside the store, which is deleted afterwards.
 async fn try_on_copy(
     store: &Store,
     retention: &Retention,

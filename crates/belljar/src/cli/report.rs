@@ -1,7 +1,7 @@
-//! A run's result as a person reads it.
+//! Prints the result of a run for a person.
 //!
-//! What the code printed and its value go to standard output, everything about the run to standard
-//! error; a program reading standard output sees only what the code produced.
+//! The code's output and its value go to standard output; everything about the run goes to standard
+//! error. A program that reads standard output sees only what the code produced.
 
 mod code_frame;
 mod log_lines;
@@ -22,15 +22,15 @@ use super::terminal::{
 use code_frame::code_frame;
 use log_lines::only_logged;
 
-/// The code a result belongs to.
+/// Source code for the frame around an error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameSource<'a> {
     pub(crate) code: &'a str,
-    /// The name to show for it; may be a host path, for the person who typed it.
+    /// Shown name; may be a host path, because the person typed it.
     pub(crate) name: &'a str,
 }
 
-/// Writes what the code produced.
+/// Writes the code's output and its value.
 pub(crate) fn write_output(
     result: &RunResult,
     stdout: &mut impl Write,
@@ -51,7 +51,7 @@ pub(crate) fn write_output(
     stdout.flush()
 }
 
-/// The value: a string as it is, anything else as JSON, null as nothing.
+/// The value: a string without quotes, anything else as JSON, null as nothing.
 fn value_text(result: &RunResult, style: TextStyle) -> String {
     let json = result.result.get();
     if !result.success || json == "null" {
@@ -63,7 +63,7 @@ fn value_text(result: &RunResult, style: TextStyle) -> String {
     }
 }
 
-/// Everything about the run: logs, error, what was cut, and on a terminal one line of metrics.
+/// Everything about the run: logs, error, truncation, and on a terminal one line of metrics.
 pub(crate) fn about(result: &RunResult, shown: FrameSource<'_>, style: TextStyle) -> String {
     let mut text = String::new();
     for entry in only_logged(result) {
@@ -96,7 +96,7 @@ fn error_text(error: &RunError, shown: FrameSource<'_>, style: TextStyle) -> Str
         format!("{:?}", error.kind)
     };
     let message = error.message.trim_end();
-    // The engine names JavaScript's own error, which may be the same word.
+    // The engine repeats the name of JavaScript's own error class.
     let message = message.strip_prefix(&format!("{kind}: ")).unwrap_or(message);
     lines.push(format!("{}: {}", style.paint(TextRole::Bad, &kind), for_stream(message, style)));
     if let Some(line) = error.line {
@@ -118,7 +118,7 @@ fn error_text(error: &RunError, shown: FrameSource<'_>, style: TextStyle) -> Str
     lines.join("\n") + "\n"
 }
 
-/// What the run changed in its workspace, and the files it gave back.
+/// Changed files of the workspace, and returned artifacts.
 fn files_text(result: &RunResult, style: TextStyle) -> String {
     let mut lines = Vec::new();
     let changes = &result.changes;
@@ -143,7 +143,7 @@ fn files_text(result: &RunResult, style: TextStyle) -> String {
     if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
 }
 
-/// Whether the changes are in the directory now. The notes tell whether a commit was asked for.
+/// Whether the changes were committed. The notes show whether a commit was requested.
 fn commit_outcome(result: &RunResult) -> &'static str {
     let changes = &result.changes;
     let has_note = |change: &Change, start: &str| {
@@ -164,7 +164,7 @@ fn commit_outcome(result: &RunResult) -> &'static str {
     }
 }
 
-/// The frames of a stack, if there are more than the place already shown.
+/// The stack frames, if there are more than the one already shown.
 fn frames(stack: &str) -> Option<String> {
     let frames: Vec<String> = stack
         .lines()
@@ -175,14 +175,14 @@ fn frames(stack: &str) -> Option<String> {
     (frames.len() > 1).then(|| frames.join("\n"))
 }
 
-/// A value that takes the place of one that was stored.
+/// The summary that replaces a stored value.
 #[derive(Debug, Deserialize)]
 struct Summary {
     handle: String,
     bytes: u64,
 }
 
-/// Why the value is not all there.
+/// Why the value is incomplete.
 fn cut_value(result: &RunResult) -> String {
     match serde_json::from_str::<Summary>(result.result.get()) {
         Ok(Summary { handle, bytes }) if handle.starts_with("blob_") => {

@@ -1,4 +1,4 @@
-//! `belljar resume`: a durable run goes on in a new cell, from where it was.
+//! `belljar resume`: resumes a durable run in a new cell.
 
 use std::{
     io::{self, Write as _},
@@ -28,7 +28,7 @@ use super::{
     signals::{SignalListener, StopSignal},
 };
 
-/// Runs the command.
+/// Runs `belljar resume`.
 pub(crate) fn resume(
     arguments: &ResumeArguments,
     settings: &ProjectSettings,
@@ -70,13 +70,13 @@ pub(crate) fn resume(
     })
 }
 
-/// A run, and the name its code goes by.
+/// A stored run and the file name of its code.
 struct StoredRun {
     record: RunRecord,
     file_name: String,
 }
 
-/// The part of a stored request that is shown.
+/// The part of a stored request that is needed here.
 #[derive(Debug, Deserialize)]
 struct StoredFileName {
     file_name: String,
@@ -114,7 +114,7 @@ async fn resume_run(
     (result, stop)
 }
 
-/// The result of a run that needs no resuming.
+/// Prints the result of a run that had ended before.
 fn print_ended_run(json: &str, run: &StoredRun, as_json: bool) -> anyhow::Result<ExitCode> {
     let result = stored_result(json)?;
     writeln!(io::stderr(), "run {} had ended; this is its result", result.id)?;
@@ -125,7 +125,7 @@ fn print_ended_run(json: &str, run: &StoredRun, as_json: bool) -> anyhow::Result
     exit_code(print_result(&result, run.shown(), false), &result, None)
 }
 
-/// What is read of a stored result; it was written by this program.
+/// The fields of a stored result that are needed here.
 #[derive(Debug, Deserialize)]
 struct StoredResult {
     id: String,

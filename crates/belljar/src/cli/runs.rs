@@ -1,4 +1,4 @@
-//! `belljar runs`: the durable runs of a project, and which of them can go on.
+//! `belljar runs`: lists the durable runs of a project, and which can be resumed.
 
 use std::{
     io::{self, Write as _},
@@ -18,14 +18,14 @@ use super::{
     terminal::{columns::columns, elapsed::ago, style::TextStyle, visible::visible},
 };
 
-/// The status of a run that somebody runs.
+/// The status of a run that a process works on.
 const RUNNING: &str = "running";
-/// Runs that are looked through for the one whose id begins in a way.
+/// Runs that are searched for an id prefix.
 const MOST_LOOKED_AT: u32 = 10_000;
-/// A run is found by no less than this of its id.
+/// Shortest prefix of an id.
 const SHORTEST_PREFIX: usize = 4;
 
-/// Runs the command.
+/// Runs `belljar runs`.
 pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let store = existing_store(project)?;
     if let Some(RunsCommand::Rm(arguments)) = &arguments.command {
@@ -60,7 +60,7 @@ pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Resu
     })
 }
 
-/// `belljar runs rm`.
+/// Runs `belljar runs rm`.
 async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Result<ExitCode> {
     let store = store.context("there are no runs in this project")?;
     for given in &arguments.ids {
@@ -77,17 +77,17 @@ async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Re
             Err(error) => return Err(error.into()),
         }
     }
-    // What they had is not in the log either then, unless somebody is reading it just now.
+    // Deleted values must not stay in the log; this fails if another process is reading it.
     let _ = store.empty_log().await;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A run as JSON.
+/// A run in the JSON output.
 #[derive(Debug, Serialize)]
 struct RunView<'a> {
     id: &'a str,
     status: &'a str,
-    /// Whether `belljar resume` would make it go on.
+    /// Whether `belljar resume` can continue it.
     resumable: bool,
     language: &'a str,
     caller: &'a str,
@@ -121,7 +121,7 @@ fn row(run: &RunView<'_>) -> [String; 5] {
     ]
 }
 
-/// The id of the run a person means by the beginning of it.
+/// Finds a run by its id or a prefix.
 pub(crate) async fn find_run(store: &Store, id: &str) -> anyhow::Result<String> {
     if store.run(id).await?.is_some() {
         return Ok(id.to_owned());

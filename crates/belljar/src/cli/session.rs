@@ -1,6 +1,6 @@
-//! `belljar session`: sandboxes that live on between runs, in the host that runs for this project.
+//! `belljar session`: sessions of the host that runs for this project.
 //!
-//! Sessions are in the memory of a `belljar serve --http`; what is typed here is asked of it.
+//! Sessions live in the memory of `belljar serve --http`; these commands are requests to it.
 
 mod answer;
 mod client;
@@ -35,7 +35,7 @@ use answer::Answer;
 pub(crate) use client::AddressFile;
 use client::{HostClient, Method};
 
-/// Runs the command.
+/// Runs `belljar session`.
 pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Result<ExitCode> {
     let client = HostClient::of_host(project)?;
     match command {
@@ -66,7 +66,7 @@ pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Re
     }
 }
 
-/// `belljar run --session ID`.
+/// Runs `belljar run --session ID`.
 pub(crate) fn run_in(
     id: &str,
     arguments: &RunArguments,
@@ -91,7 +91,7 @@ pub(crate) fn run_in(
     run(&client, id, &source, body, (arguments.json, arguments.artifacts.as_deref()))
 }
 
-/// A limit as a request has it. The host refuses those that are the session's own.
+/// A limit in the format of the HTTP API. The host refuses limits that belong to the whole session.
 fn limit(key: LimitKey, value: u64) -> (String, Value) {
     let (name, value) = match key {
         LimitKey::Timeout => ("timeout_ms", value.div_ceil(1_000_000)),
@@ -111,7 +111,7 @@ fn limit(key: LimitKey, value: u64) -> (String, Value) {
     (name.to_owned(), value.into())
 }
 
-/// Runs code in a session and tells how it went.
+/// Runs code in a session and prints the result.
 fn run(
     client: &HostClient,
     id: &str,
@@ -165,7 +165,7 @@ fn execute(client: &HostClient, exec: &SessionExecArguments) -> anyhow::Result<E
     run(client, &exec.id, &source, body, (exec.json, None))
 }
 
-/// The code, and its language if that was said: otherwise it is the session's.
+/// The code, and its language if one was given; otherwise the session's language is used.
 fn code(source: &CodeSource, says_language: bool) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("code".to_owned(), source.code.clone().into());
@@ -192,7 +192,7 @@ fn branch(client: &HostClient, fork: &SessionForkArguments) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a list shows of a session.
+/// A session in the list.
 #[derive(Debug, Deserialize)]
 struct SessionRow {
     session_id: String,
@@ -241,7 +241,7 @@ fn row(session: &SessionRow) -> [String; 7] {
     ]
 }
 
-/// Prints a name that came back, or all that did.
+/// Prints one field of an answer, or all of it as JSON.
 fn show(answer: &Value, name: &str, as_json: bool) -> anyhow::Result<ExitCode> {
     if as_json {
         print_json(answer)?;
@@ -257,7 +257,7 @@ fn texts(answer: &Value, name: &str) -> Vec<String> {
     list.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// An id as part of a path; nothing that is one needs more than these characters.
+/// Checks an id that becomes part of a URL path.
 fn segment(id: &str) -> anyhow::Result<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if id.is_empty() || id.len() > 100 || !id.bytes().all(is_plain) {

@@ -1,7 +1,6 @@
-//! Where the code and its context come from: a file, an argument, or standard input.
+//! Reads the code and its context from a file, an argument or standard input.
 //!
-//! Everything wrong here is a mistake in the arguments; whether the code itself is any good is for
-//! the run to say.
+//! Every error here is a mistake in the arguments; faults in the code are reported by the run.
 
 use std::{
     ffi::OsStr,
@@ -17,22 +16,22 @@ use serde_json::value::RawValue;
 
 use super::arguments::RunArguments;
 
-/// No code is this large; the run's own limit is far below and gives the better message.
+/// Larger than any valid code; the run's own limit is far below and gives a better message.
 const MAX_CODE_BYTES: u64 = 64 << 20;
 
-/// The code as it was given.
+/// The code as the user gave it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CodeSource {
     pub(crate) code: String,
     pub(crate) language: Language,
-    /// The name the guest and its stacks see: never a host path.
+    /// File name in stack traces: never a host path.
     pub(crate) file_name: String,
-    /// The name for the person, as typed.
+    /// File name as typed, for messages.
     pub(crate) shown_name: String,
 }
 
 impl CodeSource {
-    /// Reads the code the arguments name.
+    /// Reads the code that the arguments name.
     pub(crate) fn load(arguments: &RunArguments) -> anyhow::Result<Self> {
         if let Some(code) = &arguments.code {
             return Ok(Self::unnamed(code.clone(), arguments.language));
@@ -66,7 +65,7 @@ impl CodeSource {
     }
 }
 
-/// Reads the context the arguments give, which must be JSON.
+/// Reads the context from the arguments; it must be JSON.
 pub(crate) fn context(
     arguments: &RunArguments,
     max_bytes: u64,
@@ -106,7 +105,7 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads UTF-8 text up to a size, without its byte-order mark.
+/// Reads UTF-8 text up to a size, without a byte-order mark.
 fn text(reader: impl Read, max_bytes: u64, name: &str) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     reader
@@ -123,7 +122,7 @@ fn text(reader: impl Read, max_bytes: u64, name: &str) -> anyhow::Result<String>
     Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
 
-/// The language a flag names.
+/// Parses the name of a language.
 pub(crate) fn language(name: &str) -> Result<Language, String> {
     match name {
         "typescript" | "ts" => Ok(Language::TypeScript),
@@ -136,7 +135,7 @@ pub(crate) fn language(name: &str) -> Result<Language, String> {
     }
 }
 
-/// The language a file's name tells.
+/// The language of a file, from its extension.
 fn language_of(path: &Path) -> anyhow::Result<Language> {
     match path.extension().and_then(OsStr::to_str) {
         Some("js" | "mjs" | "cjs") => Ok(Language::JavaScript),

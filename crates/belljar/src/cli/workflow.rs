@@ -1,4 +1,4 @@
-//! `belljar workflow`: tools, code and decisions in one durable graph.
+//! `belljar workflow`: durable graphs of tools, code and decisions.
 
 mod board;
 mod command;
@@ -28,12 +28,12 @@ use super::{
     runtime,
 };
 
-/// Workflows that are looked through for the one whose id begins in a way.
+/// Workflows that are searched for an id prefix.
 const MOST_LOOKED_AT: u32 = 10_000;
-/// One is found by no less than this of its id.
+/// Shortest prefix of an id.
 const SHORTEST_PREFIX: usize = 4;
 
-/// Runs the command.
+/// Runs `belljar workflow`.
 pub(crate) fn workflow(
     command: &WorkflowSubcommand,
     settings: &ProjectSettings,
@@ -59,7 +59,7 @@ pub(crate) fn workflow(
     })
 }
 
-/// The workflows that are kept here.
+/// The stored workflows of a project.
 fn stored_workflows(project: &Project) -> anyhow::Result<Workflows<SqliteWorkflowStore>> {
     let store: Option<Store> = existing_store(project)?;
     let store =
@@ -67,7 +67,7 @@ fn stored_workflows(project: &Project) -> anyhow::Result<Workflows<SqliteWorkflo
     Ok(Workflows::new(std::sync::Arc::new(SqliteWorkflowStore::new(store))))
 }
 
-/// The workflow that is meant by an id or its beginning.
+/// Finds a workflow by its id or a prefix.
 async fn find_workflow(
     workflows: &Workflows<SqliteWorkflowStore>,
     given: &str,

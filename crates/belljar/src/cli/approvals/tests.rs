@@ -1,4 +1,4 @@
-//! What a person sees of a call that waits.
+//! What a person sees of a waiting call.
 
 use belljar_store::{Approval, ApprovalState, NewApproval};
 

@@ -1,4 +1,4 @@
-//! Where traces go, as OpenTelemetry's own variables say it.
+//! The collector of traces, from OpenTelemetry's environment variables.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! A1: which language a piece of code is in, and what is not code at all.
+//! A1: which language code is in, and which files are not code.
 
 use std::path::Path;
 

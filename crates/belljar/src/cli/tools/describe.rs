@@ -1,4 +1,4 @@
-//! `belljar tools describe` and `belljar tools types`: how code calls what there is.
+//! `belljar tools describe` and `belljar tools types`: show how code calls the tools.
 
 use std::{
     io::{self, Write as _},

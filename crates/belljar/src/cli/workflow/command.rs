@@ -1,4 +1,5 @@
-//! `belljar workflow command` and `rollback`: sent durably, answered by whoever drives the workflow.
+//! `belljar workflow command` and `rollback`: sends commands, which the host that drives the
+//! workflow answers.
 
 use std::{
     io::{self, Write as _},
@@ -35,10 +36,10 @@ use crate::cli::{
     terminal::style::TextStyle,
 };
 
-/// How long an answer of a host that is there may take.
+/// How long to wait for the answer of a live host.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `belljar workflow command`.
+/// Runs `belljar workflow command`.
 pub(super) async fn send_command(
     arguments: &WorkflowCommandArguments,
     context: WorkflowContext<'_>,
@@ -54,7 +55,7 @@ pub(super) async fn send_command(
     let answer = if is_driven(&workflows, &id).await? {
         workflows.answer(&id, &command_id, ANSWER_TIMEOUT).await?
     } else if machine.status().is_over() {
-        // It is only answered: nothing of it runs any more.
+        // The workflow has ended: it only answers the command.
         drive_until_idle(context, &id).await?;
         workflows.answer(&id, &command_id, Duration::ZERO).await?
     } else {
@@ -68,7 +69,7 @@ pub(super) async fn send_command(
     print_command_result(&id, &CommandResult { id: command_id, outcome }, arguments.json)
 }
 
-/// What is asked for.
+/// The command that the arguments describe.
 fn workflow_command(spec: &WorkflowCommandSpec) -> anyhow::Result<WorkflowCommand> {
     let json = |what, given: &Option<String>| -> anyhow::Result<Option<Value>> {
         given.as_ref().map(|given| json_or_file(what, given)).transpose()
@@ -107,7 +108,8 @@ fn workflow_command(spec: &WorkflowCommandSpec) -> anyhow::Result<WorkflowComman
     })
 }
 
-/// Tasks as in a file. Whether their code may run was decided when the workflow was made.
+/// Reads tasks in the format of workflow files. Whether their code may run was decided when the
+/// workflow was created.
 fn read_tasks(given: &str) -> anyhow::Result<Vec<Task>> {
     let (name, text) = match given.strip_prefix('@') {
         None => ("tasks", given.to_owned()),
@@ -147,13 +149,13 @@ fn print_command_result(
     Ok(if why.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Whether somebody who lives drives a workflow, or looks after it while it rests.
+/// Whether a live process drives a workflow, or watches it while it rests.
 async fn is_driven(workflows: &Workflows<SqliteWorkflowStore>, id: &str) -> anyhow::Result<bool> {
     let row = workflows.store().find(id).await?;
     Ok(row.is_some_and(|row| is_looked_after(&row)))
 }
 
-/// Drives a workflow here until only a further command could change anything.
+/// Drives a workflow here until only another command could change anything.
 async fn drive_until_idle(
     context: WorkflowContext<'_>,
     id: &str,
@@ -193,7 +195,7 @@ async fn until_idle(
     }
 }
 
-/// `belljar workflow rollback`.
+/// Runs `belljar workflow rollback`.
 pub(super) async fn rollback(
     arguments: &WorkflowRollbackArguments,
     context: WorkflowContext<'_>,

@@ -1,4 +1,4 @@
-//! What happened in a workflow, a line each.
+//! Events of a workflow, one line each.
 
 use belljar_project::TaskQuestion;
 use belljar_workflow::{
@@ -11,7 +11,7 @@ use crate::cli::terminal::{
     visible::visible,
 };
 
-/// An event as a line, without its time; nothing for what is of no interest to a person watching.
+/// An event without its time; `None` if a person need not see it.
 #[expect(clippy::too_many_lines, reason = "a table: an arm for each thing that can happen")]
 pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) -> Option<String> {
     let good = |text: String| Some(style.paint(TextRole::Good, &text));
@@ -101,7 +101,7 @@ pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) ->
     }
 }
 
-/// A failure as people read it.
+/// A failure with its code.
 pub(super) fn failure_text(failure: &TaskFailure) -> String {
     format!("{} [{}]", visible(&failure.message), failure.code)
 }
@@ -128,7 +128,7 @@ pub(super) fn decision_text(flow: &str, decision: &WorkflowDecision) -> String {
     }
 }
 
-/// A call inside a task's code that waits for a person.
+/// A tool call inside a task's code that waits for a person, with the commands that decide it.
 pub(super) fn task_question_text(decision_text: &TaskQuestion) -> String {
     let TaskQuestion { task, id, is_in_doubt, tool } = decision_text;
     let (task, tool) = (visible(task), visible(tool));
@@ -144,7 +144,7 @@ pub(super) fn task_question_text(decision_text: &TaskQuestion) -> String {
     }
 }
 
-/// What came of going back.
+/// The report of a rollback.
 pub(super) fn rollback_text(report: &RollbackReport, style: TextStyle) -> String {
     let mut lines = vec![format!("back at checkpoint {}, on branch {}", report.to, report.branch)];
     for undone in &report.undone {
@@ -168,7 +168,7 @@ pub(super) fn rollback_text(report: &RollbackReport, style: TextStyle) -> String
     lines.join("\n")
 }
 
-/// A value of one of our enums as the word it is in JSON.
+/// An enum value as its JSON string.
 pub(super) fn json_word(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

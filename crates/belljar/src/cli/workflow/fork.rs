@@ -1,4 +1,4 @@
-//! `belljar workflow fork` and `delete`: one more of what was, and none of what is over.
+//! `belljar workflow fork` and `delete`.
 
 use std::{
     io::{self, Write as _},
@@ -16,7 +16,7 @@ use crate::cli::{
     print_json,
 };
 
-/// `belljar workflow fork`.
+/// Runs `belljar workflow fork`.
 pub(super) async fn fork(
     arguments: &WorkflowForkArguments,
     project: &Project,
@@ -45,7 +45,7 @@ pub(super) async fn fork(
     Ok(ExitCode::SUCCESS)
 }
 
-/// `belljar workflow delete`.
+/// Runs `belljar workflow delete`.
 pub(super) async fn delete(
     arguments: &WorkflowDeleteArguments,
     context: WorkflowContext<'_>,
@@ -63,7 +63,7 @@ pub(super) async fn delete(
             Err(error) => return Err(error.into()),
         }
     }
-    // What they had is not in the log either then, unless somebody is reading it just now.
+    // Deleted values must not stay in the log; this fails if another process is reading it.
     let _ = engine.project_store().empty_log().await;
     Ok(ExitCode::SUCCESS)
 }

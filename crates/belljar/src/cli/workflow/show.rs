@@ -1,4 +1,4 @@
-//! `belljar workflow show`, `events` and `list`: looking, without driving anything.
+//! `belljar workflow show`, `events` and `list`.
 
 use std::{
     io::{self, Write as _},
@@ -39,16 +39,16 @@ use crate::cli::{
     },
 };
 
-/// Checkpoints that are shown to people, and to programs.
+/// Checkpoints that are shown to people, and those in the JSON output.
 const SHOWN_CHECKPOINTS: usize = 10;
 const MAX_CHECKPOINTS: u32 = 10_000;
-/// The status of one that waits for `continue`.
+/// The status of a workflow that waits for `continue`.
 const PAUSED: &str = "paused";
 /// Events fetched at once, and how long one poll for more waits.
 const PAGE: u32 = 500;
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// `belljar workflow show`.
+/// Runs `belljar workflow show`.
 pub(super) async fn show(
     arguments: &WorkflowShowArguments,
     project: &Project,
@@ -75,7 +75,7 @@ pub(super) async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// All there is to know of a workflow that is driven here.
+/// Everything about a workflow that is driven here, as JSON.
 pub(super) async fn full_report(
     workflows: &ProjectWorkflows,
     id: &str,
@@ -89,8 +89,8 @@ pub(super) async fn full_report(
     Ok(as_json(&row, &machine, &inside, &checkpoints))
 }
 
-/// Leaves out the checkpoints of branches that were rolled back: no rollback and no fork goes there.
-/// Only the newest state of a workflow knows them.
+/// Removes checkpoints of branches that were rolled back: no rollback or fork can reach them. Only
+/// the newest state of a workflow knows them.
 fn keep_reachable(checkpoints: &mut Vec<CheckpointRow>, newest: &Machine) {
     checkpoints.retain(|one| !newest.is_abandoned(one.seq));
 }
@@ -183,7 +183,7 @@ fn as_text(
     text
 }
 
-/// Where it is; one that has not begun waits for its turn, one may be left alone.
+/// The status as people see it, including `queued` and `needs_attention`.
 fn status(row: &FlowRow, machine: &Machine) -> String {
     match status_of(row) {
         known @ (QUEUED | NEEDS_ATTENTION) => known.to_owned(),
@@ -191,7 +191,7 @@ fn status(row: &FlowRow, machine: &Machine) -> String {
     }
 }
 
-/// What a person does for it to go on, if that is needed.
+/// The command with which a person continues the workflow, if it needs one.
 fn how_to_go_on(row: &FlowRow) -> Option<String> {
     let id = &row.id;
     let is_paused = row.finished_ms.is_none() && row.status == PAUSED;
@@ -203,12 +203,12 @@ fn how_to_go_on(row: &FlowRow) -> Option<String> {
     }
 }
 
-/// Whether it has not ended and nobody is at it.
+/// Whether the workflow has not ended and no process drives it.
 fn is_resumable(row: &FlowRow) -> bool {
     row.finished_ms.is_none() && !is_looked_after(row)
 }
 
-/// `belljar workflow events`.
+/// Runs `belljar workflow events`.
 pub(super) async fn events(
     arguments: &WorkflowEventsArguments,
     project: &Project,
@@ -242,11 +242,11 @@ async fn has_ended(
     let engine: &Arc<SqliteWorkflowStore> = workflows.store();
     let row = engine.find(id).await?;
     let is_over = row.is_none_or(|row| row.finished_ms.is_some());
-    // What was told between the two looks is not left out.
+    // Includes events between the two queries.
     Ok(is_over && workflows.events(id, after, 1, Duration::ZERO).await?.is_empty())
 }
 
-/// `belljar workflow list`.
+/// Runs `belljar workflow list`.
 pub(super) async fn list(
     arguments: &WorkflowListArguments,
     project: &Project,
