@@ -58,7 +58,7 @@ pub(crate) fn variable(given: &str) -> anyhow::Result<(String, String)> {
     match env::var(given) {
         Ok(value) => Ok((given.to_owned(), value)),
         Err(env::VarError::NotPresent) => {
-            bail!("--env {given}: there is no such variable here; give it a value: {given}=VALUE")
+            bail!("--env {given}: the variable is not set; give it a value: {given}=VALUE")
         }
         Err(env::VarError::NotUnicode(_)) => bail!("--env {given}: its value is not UTF-8 text"),
     }
@@ -91,20 +91,20 @@ fn commit_name(given: &str) -> Result<&'static str, RunError> {
         Err(invalid(format!("--commit-executable {given}: {why}")).with_hint(hint))
     };
     if Project::RESERVED_NAMES.iter().any(|reserved| names::is_same(name, reserved)) {
-        let why = "a commit never brings this: Belljar itself obeys what is in it";
-        return refused(why, "leave the name out, and change the file yourself");
+        let why = "a commit never writes this file, because Belljar obeys it";
+        return refused(why, "omit the name, and change the file yourself");
     }
     if let Some(listed) = names::listed(name) {
         return Ok(listed);
     }
     match names::executed_in(Path::new(name)) {
         Some(listed) => {
-            let hint = format!("--commit-executable {listed} commits it, with all that counts so");
-            refused(&format!("a commit counts this as {listed}"), &hint)
+            let hint = format!("use --commit-executable {listed}, which includes it");
+            refused(&format!("this is part of {listed}"), &hint)
         }
         None => refused(
-            "a commit does not withhold this name",
-            "leave it out; docs/files.md lists the names that are withheld, such as .git and .envrc",
+            "a commit writes this name anyway",
+            "omit it; docs/files.md lists the names that are withheld, such as .git and .envrc",
         ),
     }
 }
@@ -121,8 +121,8 @@ pub(crate) fn existing(here: &Path, flag: &str, path: &Path) -> Result<PathBuf, 
     };
     let found = match opened {
         Err(Errno::LOOP) => {
-            return Err(refused(&"a symbolic link leads there")
-                .with_hint("grant the path it leads to: links are not followed"));
+            return Err(refused(&"the path contains a symbolic link")
+                .with_hint("grant the path it points to; links are not followed"));
         }
         Err(errno) => Err(io::Error::from(errno)),
         Ok(handle) => File::from(handle).metadata(),
@@ -154,13 +154,13 @@ mod tests {
             assert_eq!(commit_name(given).ok(), Some(expected), "{given}");
         }
         for (given, why) in [
-            ("belljar.toml", "a commit never brings this: Belljar itself obeys what is in it"),
-            (".MCP.json", "a commit never brings this: Belljar itself obeys what is in it"),
-            (".belljar", "a commit never brings this: Belljar itself obeys what is in it"),
-            (".git/hooks", "a commit counts this as .git"),
-            ("commondir", "a commit counts this as .git"),
-            ("foo", "a commit does not withhold this name"),
-            ("", "a commit does not withhold this name"),
+            ("belljar.toml", "a commit never writes this file, because Belljar obeys it"),
+            (".MCP.json", "a commit never writes this file, because Belljar obeys it"),
+            (".belljar", "a commit never writes this file, because Belljar obeys it"),
+            (".git/hooks", "this is part of .git"),
+            ("commondir", "this is part of .git"),
+            ("foo", "a commit writes this name anyway"),
+            ("", "a commit writes this name anyway"),
         ] {
             let refused = commit_name(given).unwrap_err();
             assert_eq!(refused.message, format!("--commit-executable {given}: {why}"));

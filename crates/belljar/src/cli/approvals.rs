@@ -56,8 +56,8 @@ pub(crate) fn approvals(
                 decide_all(decide, &Verdict::Retry, store.as_ref()).await
             }
             Some(ApprovalsCommand::Use(UseArguments { id, result, json })) => {
-                serde_json::from_str::<IgnoredAny>(result).context("--result is not JSON")?;
-                check_keys(result.as_bytes()).context("--result has more than one meaning")?;
+                serde_json::from_str::<IgnoredAny>(result).context("--result is not valid JSON")?;
+                check_keys(result.as_bytes()).context("--result is ambiguous JSON")?;
                 let decide = DecideArguments { ids: vec![id.clone()], json: *json };
                 decide_all(&decide, &Verdict::Use(result.clone()), store.as_ref()).await
             }
@@ -137,7 +137,7 @@ async fn list(
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
-        writeln!(io::stderr(), "nothing waits for a decision")?;
+        writeln!(io::stderr(), "no calls wait for a decision")?;
     }
     let style = TextStyle::of_stdout();
     let texts: Vec<String> = found.iter().map(|approval| text(approval, now_ms(), style)).collect();
@@ -183,12 +183,12 @@ fn head(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     let asked = &approval.asked;
     let fate = match approval.state {
         ApprovalState::Pending if asked.is_in_doubt() => {
-            "it may have happened: `retry` to make it again, `use` if it happened, or `deny`".into()
+            "it may have happened: `retry` to repeat it, `use` if it happened, or `deny`".into()
         }
         ApprovalState::Pending => format!("{} left", span(asked.expires_ms - now_ms)),
         ApprovalState::Happened => {
             let by = approval.decided_by.as_deref().unwrap_or_default();
-            format!("it happened, says {}", visible(by))
+            format!("it happened, according to {}", visible(by))
         }
         ApprovalState::Approved | ApprovalState::Denied => {
             let by = approval.decided_by.as_deref().unwrap_or_default();
@@ -268,8 +268,8 @@ async fn tell(approval: &Approval, store: Option<&Store>) -> anyhow::Result<()> 
     {
         writeln!(
             io::stderr(),
-            "no process has its run now: a `belljar serve` of this project resumes it by itself, \
-             or you do: belljar resume {}",
+            "no process runs its run now: `belljar serve` in this project resumes it by itself, \
+             or resume it yourself: belljar resume {}",
             asked.run_id
         )?;
     }

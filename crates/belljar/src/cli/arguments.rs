@@ -34,7 +34,7 @@ use super::source;
 const EXAMPLES: &str = "\
 Examples:
   belljar demo                                   1.2 MB of commits in, 500 bytes out
-  belljar run -c 'return 1 + 1'                  run code given on the spot
+  belljar run -c 'return 1 + 1'                  run code from the command line
   belljar run analyse.ts --context @data.json    run a file on data
   belljar workflow run release.yaml              tools, code and decisions; survives crashes
   belljar tools list                             MCP tools that code can call here
@@ -45,9 +45,9 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   belljar serve                                  over standard input and output, for one client
   belljar serve --http 127.0.0.1:8420            over HTTP, for many; the token is in .belljar/token
-  belljar serve --pass-through 'time__*'         with tools of a server as they are
+  belljar serve --pass-through 'time__*'         also offer a server's tools directly
 
-docs/clients.md has the configuration of common clients.";
+See docs/clients.md for the configuration of common clients.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -56,16 +56,16 @@ Examples:
   curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
   echo 'return 6 * 7' | belljar run - --json
   belljar run -l python -c 'sum(range(10))'
-  belljar run fix.py --workspace . --commit      let it edit this directory, if it succeeds
+  belljar run fix.py --workspace . --commit      edit this directory if the run succeeds
   belljar run -l bash -c 'wc -l /work/*.md' --workspace docs
   belljar run -c 'await mcp.fs.readTextFile({path: \"a.txt\"})' --tool 'fs__read_*'
-  belljar run sum.ts --intent 'read files'       with the tools that fit; `tools search` shows which
-  belljar run migrate.py --durable               `belljar resume` goes on after a crash
+  belljar run sum.ts --intent 'read files'       with matching tools, as `tools search` shows them
+  belljar run migrate.py --durable               `belljar resume` continues after a crash
 
-The value is what the code returns, or else its last expression; of a shell script, its last line if
-that is JSON. Beyond what is granted, the code sees no file, no network, no environment and no other
-process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the
-arguments make no sense, 130 if it was interrupted.";
+The value is what the code returns, or else its last expression; for a shell script, its last line
+if that is JSON. Without grants the code sees no file, no network, no environment and no other
+process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the arguments are invalid, 130 if
+it was interrupted.";
 
 /// Runs the code LLM agents write, sealed in a sandbox that starts in under a millisecond.
 #[derive(Debug, Parser)]
@@ -95,7 +95,7 @@ pub(crate) enum CliCommand {
     /// Resume a durable run whose process has ended
     #[command(after_help = project::RESUME_EXAMPLES)]
     Resume(ResumeArguments),
-    /// Show the durable runs of this project, or delete some
+    /// List the durable runs of this project, or delete some
     Runs(RunsArguments),
     /// Print a value that was too large for a result
     #[command(after_help = project::BLOB_EXAMPLES)]
@@ -188,7 +188,7 @@ pub(crate) struct GrantArguments {
     /// Command beyond the default set, e.g. rm, git
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Vec<String>,
-    /// Lift the restrictions of Python mode; the sandbox itself stays
+    /// Lift Python's restricted mode; the sandbox itself stays
     #[arg(long)]
     pub(crate) permissive: bool,
 }

@@ -22,12 +22,12 @@ pub(crate) fn check(directory: &Path) -> anyhow::Result<()> {
         .take_while(|path| matches!(path.try_exists(), Ok(false)))
         .collect();
     let made = fs::create_dir_all(directory)
-        .with_context(|| format!("could not make {}", directory.display()));
+        .with_context(|| format!("cannot create {}", directory.display()));
     let written = made.and_then(|()| {
         tempfile::Builder::new()
             .prefix(".belljar-")
             .tempfile_in(directory)
-            .with_context(|| format!("could not write to {}", directory.display()))
+            .with_context(|| format!("cannot write to {}", directory.display()))
             .map(drop)
     });
     for path in missing {
@@ -41,11 +41,11 @@ pub(crate) fn check(directory: &Path) -> anyhow::Result<()> {
 /// that none leads elsewhere, and existing files are never replaced.
 pub(crate) fn save(artifacts: &[Artifact], directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory)
-        .with_context(|| format!("could not make {}", directory.display()))?;
+        .with_context(|| format!("cannot create {}", directory.display()))?;
     for artifact in artifacts {
         let data = BASE64.decode(&artifact.data).context("an artifact is not base64")?;
         let (mut file, path) = create(directory, &file_name(&artifact.path))?;
-        file.write_all(&data).with_context(|| format!("could not write {}", path.display()))?;
+        file.write_all(&data).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }
@@ -60,12 +60,12 @@ fn create(directory: &Path, name: &str) -> anyhow::Result<(File, PathBuf)> {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => {
-                let made = made.with_context(|| format!("could not make {}", path.display()))?;
+                let made = made.with_context(|| format!("cannot create {}", path.display()))?;
                 return Ok((made, path));
             }
         }
     }
-    bail!("{}: too many files of that name", directory.join(name).display())
+    bail!("{}: too many files with this name", directory.join(name).display())
 }
 
 /// A plain file name for a path of the workspace: `out/plots/a.png` becomes `plots-a.png`.

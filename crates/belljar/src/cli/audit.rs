@@ -35,7 +35,7 @@ pub(crate) fn audit(arguments: &AuditArguments, project: &Project) -> anyhow::Re
             return Ok(ExitCode::SUCCESS);
         }
         if rows.is_empty() {
-            writeln!(io::stderr(), "no tool was called here")?;
+            writeln!(io::stderr(), "no tool has been called in this project")?;
             return Ok(ExitCode::SUCCESS);
         }
         let headings = ["WHEN", "TOOL", "DECISION", "OUTCOME", "TOOK", "BY", "RUN"];

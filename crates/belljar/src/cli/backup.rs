@@ -22,7 +22,7 @@ use super::{
 /// Runs `belljar backup`.
 pub(crate) fn backup(arguments: &BackupArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let Some(store) = existing_store(project)? else {
-        bail!("nothing is kept here yet: there is nothing to back up");
+        bail!("this project has no store yet: there is nothing to back up");
     };
     let target = &arguments.file;
     if !arguments.force && fs::symlink_metadata(target).is_ok() {
@@ -33,7 +33,7 @@ pub(crate) fn backup(arguments: &BackupArguments, project: &Project) -> anyhow::
     runtime()?.block_on(store.copy_to(&partial.path))?;
     let bytes = partial.put_in_place(target, arguments.force)?;
     let shown = visible(&target.display().to_string()).into_owned();
-    writeln!(io::stderr(), "{shown}: {}, everything as it was a moment ago", round_size(bytes))?;
+    writeln!(io::stderr(), "wrote {shown}, {}", round_size(bytes))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -45,10 +45,10 @@ fn check_replaceable(target: &Path, store: &Path) -> anyhow::Result<()> {
         fs::metadata(parent.unwrap_or(Path::new("."))).ok().map(|found| (found.dev(), found.ino()))
     };
     if directory(target).is_some_and(|found| directory(store) == Some(found)) {
-        bail!("{shown} is among the files of the store itself: choose another directory");
+        bail!("{shown} is in the directory of the store itself: choose another directory");
     }
     if fs::symlink_metadata(target).is_ok() && kind_of_file(target) != kind_of_file(store) {
-        bail!("{shown} is not a backup, so it is not replaced: choose another name");
+        bail!("{shown} exists and is not a backup: choose another name");
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ fn kind_of_file(path: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 fn exists(target: &Path) -> String {
-    format!("{} is there already: choose another name, or --force", target.display())
+    format!("{} exists: choose another name, or use --force", target.display())
 }
 
 /// An incomplete copy; it is removed unless it is renamed.
@@ -72,7 +72,7 @@ struct PartialCopy {
 impl PartialCopy {
     /// Creates an empty file that only its owner may read.
     fn beside(target: &Path) -> anyhow::Result<Self> {
-        let mut name = target.file_name().context("name a file for the backup")?.to_owned();
+        let mut name = target.file_name().context("the backup path has no file name")?.to_owned();
         name.push(format!(".partial-{}", std::process::id()));
         let path = target.with_file_name(name);
         fs::OpenOptions::new()
@@ -80,13 +80,13 @@ impl PartialCopy {
             .create_new(true)
             .mode(0o600)
             .open(&path)
-            .with_context(|| format!("could not write {}", path.display()))?;
+            .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { path })
     }
 
     /// Renames the copy to its target; returns its size.
     fn put_in_place(self, target: &Path, force: bool) -> anyhow::Result<u64> {
-        let failed = || format!("could not write {}", target.display());
+        let failed = || format!("cannot write {}", target.display());
         let file = fs::File::open(&self.path).with_context(failed)?;
         file.sync_all().with_context(failed)?;
         let bytes = file.metadata().with_context(failed)?.len();

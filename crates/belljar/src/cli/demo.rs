@@ -52,7 +52,10 @@ struct Figures<'a> {
 /// Runs `belljar demo`.
 pub(crate) fn demo(arguments: DemoArguments) -> anyhow::Result<ExitCode> {
     let DemoRun { types, run, stop } = runtime()?.block_on(setup::perform(CODE))?;
-    let data = serde_json::to_string(&commits::repository()).context("could not count the data")?;
+    let data = serde_json::to_string(&commits::repository()).context(
+        "cannot serialize the demo's \
+                                                                      data",
+    )?;
     let figures = Figures {
         commits: commits::COMMITS,
         saving: TokenSavings::new(data.len(), run.result.get().len()),
@@ -103,7 +106,7 @@ fn story(figures: &Figures<'_>, style: TextStyle) -> String {
     );
     let _ = writeln!(text, "{} what the agent wrote\n", heading("The code:"));
     quote(&mut text, CODE);
-    let _ = writeln!(text, "\n{} what the model gets to read\n", heading("The answer:"));
+    let _ = writeln!(text, "\n{} what the model reads instead\n", heading("The answer:"));
     let wide = TextStyle { width: ANSWER_WIDTH, ..style };
     for line in lay_out(figures.answer.get(), Layout::Fitted, wide).lines() {
         let _ = writeln!(text, "  {line}");
@@ -129,7 +132,8 @@ fn sums(figures: &Figures<'_>, style: TextStyle) -> String {
         ),
         String::new(),
         format!(
-            "  {} from request to answer, tool call and all, in a cell of its own: {} isolation ({})",
+            "  {} from request to answer, including the tool call, in a fresh cell: {} isolation \
+             ({})",
             style.paint(TextRole::Strong, &milliseconds(metrics.startup_ms + metrics.execution_ms)),
             isolation.tier,
             isolation.engine

@@ -78,7 +78,7 @@ async fn diagnose(project: Option<&Project>) -> Diagnosis {
             layer: "examination".to_owned(),
             state: FindingState::Missing,
             detail: run::error_chain(&error),
-            remedy: Some("nothing could be tried; is /proc mounted here?".to_owned()),
+            remedy: Some("no layer could be tried; check that /proc is mounted".to_owned()),
         }]
     });
     let (run, mut extras) = try_runs().await;
@@ -172,7 +172,7 @@ async fn try_session(sandbox: &Sandbox) -> Finding {
     let (state, detail, remedy) = match taken_back.await {
         Ok(()) => (FindingState::Works, "with checkpoints and forks".to_owned(), None),
         Err(error) => {
-            let remedy = "sessions need Linux 6.15 or newer; runs of their own do not";
+            let remedy = "sessions need Linux 6.15 or newer; single runs do not";
             (FindingState::Substituted, error.message, Some(remedy.to_owned()))
         }
     };
@@ -286,17 +286,17 @@ fn run_text(run: &RunResult, width: usize, style: TextStyle) -> String {
 fn verdict_text(diagnosis: &Diagnosis, style: TextStyle) -> String {
     match diagnosis.verdict {
         DoctorVerdict::Full => format!(
-            "{}: every layer holds; code runs here with full isolation.\n",
+            "{}: every layer works; code runs here with full isolation.\n",
             style.paint(TextRole::Good, "full")
         ),
         DoctorVerdict::Refused => format!(
-            "{}: code is not run on this machine as it is, because Belljar never runs it with less\n\
-             than every layer. Fix what is marked ✗ above, then ask again.\n",
+            "{}: Belljar runs no code on this machine, because a layer of the sandbox is missing.\n\
+             Fix the lines marked ✗ above, then run `belljar doctor` again.\n",
             style.paint(TextRole::Bad, "refused")
         ),
         DoctorVerdict::StoreUnusable => format!(
-            "{}: every layer holds, but this project's store cannot be used. Do what is said at\n\
-             `store` above, then ask again.\n",
+            "{}: every layer works, but this project's store cannot be used.\n\
+             Follow the advice at `store` above, then run `belljar doctor` again.\n",
             style.paint(TextRole::Bad, "store unusable")
         ),
     }

@@ -81,7 +81,7 @@ pub(crate) fn gc(
 ) -> anyhow::Result<ExitCode> {
     let project = find_project(locations, settings)?;
     let Some(store) = existing_store(&project)? else {
-        writeln!(io::stderr(), "nothing is kept here yet")?;
+        writeln!(io::stderr(), "this project has no store yet")?;
         return Ok(ExitCode::SUCCESS);
     };
     let collector =
@@ -98,7 +98,7 @@ pub(crate) fn gc(
             match try_on_copy(&store, &settings.retention).await {
                 Ok(tried) => (collected, after) = tried,
                 Err(error) => {
-                    let what = "could not find out what goes for size, so only ages are shown";
+                    let what = "cannot compute removals by size, so only those by age are shown";
                     writeln!(io::stderr(), "note: {what}: {error:#}")?;
                 }
             }
@@ -119,7 +119,7 @@ async fn try_on_copy(
     store: &Store,
     retention: &Retention,
 ) -> anyhow::Result<(CollectionReport, StoreSizes)> {
-    let beside = store.path().parent().context("the store is in no directory")?;
+    let beside = store.path().parent().context("the store has no parent directory")?;
     let place = tempfile::Builder::new().prefix("dry-run-").tempdir_in(beside)?;
     store.copy_to(&place.path().join(FILE_NAME)).await?;
     let copy = Store::open(place.path())?;
@@ -142,8 +142,8 @@ async fn collect(
     } else if store.shrinking().await? == Shrinking::AfterCompacting {
         writeln!(
             io::stderr(),
-            "this file was made before files could shrink: `belljar gc --compact` rewrites it once, and \
-             whoever writes waits meanwhile"
+            "this store was created by a version whose files cannot shrink: `belljar gc \
+             --compact` rewrites it once; writers wait meanwhile"
         )?;
     }
     Ok(collected)
@@ -181,11 +181,12 @@ fn text(report: &GcReport, style: TextStyle) -> String {
     ] {
         rows.push([name.to_owned(), String::new(), round_size(before), round_size(after)]);
     }
-    let went = if report.dry_run { "WOULD GO" } else { "REMOVED" };
+    let went = if report.dry_run { "WOULD REMOVE" } else { "REMOVED" };
     let mut text = columns(["KIND", went, "BEFORE", "AFTER"], &rows, style);
     if report.too_large {
         text.push_str(
-            "larger than [retention] max_size: what is left is needed, too young, or kept for ever\n",
+            "the store is larger than [retention] max_size: the remaining records are needed, too \
+             young, or kept for ever\n",
         );
     }
     text

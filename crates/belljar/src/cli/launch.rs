@@ -113,7 +113,7 @@ pub(crate) fn refused_result(error: &BuildError) -> RunResult {
         BuildError::NotInitialised | BuildError::InsideZygote => ErrorCode::SandboxFailed,
     };
     let error = RunError::new(code, error_chain(error))
-        .with_hint("nothing ran; `belljar doctor` says what this machine lacks and how to fix it");
+        .with_hint("nothing ran; `belljar doctor` shows what this machine lacks and how to fix it");
     unrun(Status::Failed, error)
 }
 

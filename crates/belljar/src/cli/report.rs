@@ -152,7 +152,7 @@ fn commit_outcome(result: &RunResult) -> &'static str {
     if changes.iter().all(|change| change.committed) {
         "committed"
     } else if changes.iter().any(|change| change.committed) {
-        "committed, except where it says otherwise"
+        "committed, except where noted"
     } else if !result.success {
         "not committed"
     } else if changes.iter().any(|change| has_note(change, "not committed: ")) {
@@ -160,7 +160,7 @@ fn commit_outcome(result: &RunResult) -> &'static str {
     } else if changes.iter().all(|change| has_note(change, "will not be committed: ")) {
         "not committed: --commit would withhold each, see below"
     } else {
-        "not committed: --commit brings them to the directory"
+        "not committed: --commit writes them to the directory"
     }
 }
 
@@ -186,9 +186,12 @@ struct Summary {
 fn cut_value(result: &RunResult) -> String {
     match serde_json::from_str::<Summary>(result.result.get()) {
         Ok(Summary { handle, bytes }) if handle.starts_with("blob_") => {
-            format!("the value has {} bytes; all of it: belljar blob {handle}", grouped(bytes))
+            format!(
+                "the value has {} bytes; print all of it: belljar blob {handle}",
+                grouped(bytes)
+            )
         }
-        _ => "a table in the value had more rows than are shown".to_owned(),
+        _ => "a table in the value has more rows than are shown".to_owned(),
     }
 }
 
@@ -198,14 +201,14 @@ fn notes(result: &RunResult) -> Vec<String> {
         (result.truncated.stderr, "standard error was cut; --max-output keeps more of it"),
         (result.truncated.logs, "log lines were dropped; --max-output keeps more of them"),
         (result.truncated.result, &*cut_value(result)),
-        (result.lossy, "numbers in the value that JSON cannot hold (NaN, Infinity) became null"),
+        (result.lossy, "numbers that JSON cannot represent (NaN, Infinity) became null"),
     ];
     all.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned()).collect()
 }
 
 fn metrics_line(result: &RunResult) -> String {
     if result.cached {
-        return "answered from memory; nothing ran".to_owned();
+        return "answered from the cache; nothing ran".to_owned();
     }
     if result.isolation.tier == "refused" {
         return "nothing ran".to_owned();

@@ -36,7 +36,8 @@ pub(crate) fn resume(
 ) -> anyhow::Result<ExitCode> {
     let project = find_project(locations, settings)?;
     let store = existing_store(&project)?;
-    let store = store.with_context(|| format!("there is no run {} here", arguments.run))?;
+    let store =
+        store.with_context(|| format!("there is no run {} in this project", arguments.run))?;
     runtime()?.block_on(async {
         let run = StoredRun::find(&store, &arguments.run).await?;
         if let Some(json) = &run.record.result_json {
@@ -147,7 +148,7 @@ struct StoredError {
 
 fn stored_result(json: &str) -> anyhow::Result<RunResult> {
     let stored: StoredResult =
-        serde_json::from_str(json).context("the stored result cannot be read")?;
+        serde_json::from_str(json).context("cannot read the stored result")?;
     let status = if stored.success { Status::Completed } else { Status::Failed };
     let nothing_ran = unrun(status, RunError::new(ErrorCode::RunAborted, ""));
     let error = stored.error.map(|stored| {

@@ -196,7 +196,7 @@ pub(crate) async fn print_resume_hint(executor: &Executor, result: &RunResult) {
         return;
     };
     if let Ok(Some(_)) = store.run(&result.id).await {
-        let _ = writeln!(io::stderr(), "go on from here: belljar resume {}", result.id);
+        let _ = writeln!(io::stderr(), "to resume it: belljar resume {}", result.id);
     }
 }
 

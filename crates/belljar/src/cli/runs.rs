@@ -42,7 +42,10 @@ pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Resu
             return Ok(ExitCode::SUCCESS);
         }
         if shown.is_empty() {
-            writeln!(io::stderr(), "no durable runs here yet: belljar run --durable …")?;
+            writeln!(
+                io::stderr(),
+                "this project has no durable runs yet: belljar run --durable …"
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
         let rows: Vec<[String; 5]> = shown.iter().map(row).collect();
@@ -50,11 +53,7 @@ pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Resu
             columns(["RUN", "STATUS", "LANGUAGE", "STARTED", "BY"], &rows, TextStyle::of_stdout());
         io::stdout().write_all(table.as_bytes())?;
         if let Some(run) = shown.iter().find(|run| run.resumable) {
-            writeln!(
-                io::stderr(),
-                "go on with one that was interrupted: belljar resume {}",
-                run.id
-            )?;
+            writeln!(io::stderr(), "to resume an interrupted run: belljar resume {}", run.id)?;
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -68,12 +67,12 @@ async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Re
         let run = store.run(&id).await?.with_context(|| format!("there is no run {id}"))?.summary;
         if run.status == RUNNING && run.finished_ms.is_none() && is_owner_alive(&run.owner) {
             let process = run.owner.split(':').next().unwrap_or_default();
-            bail!("run {id} is still running, in process {process}: end it first");
+            bail!("run {id} is still running in process {process}: end it first");
         }
         let seen = Lease { run_id: id.clone(), fence: run.fence };
         match store.delete_run(seen).await {
-            Ok(_) => writeln!(io::stderr(), "{id} is gone")?,
-            Err(StoreError::Fenced { .. }) => bail!("run {id} was resumed just now: end it first"),
+            Ok(_) => writeln!(io::stderr(), "deleted {id}")?,
+            Err(StoreError::Fenced { .. }) => bail!("run {id} has just been resumed: end it first"),
             Err(error) => return Err(error.into()),
         }
     }
@@ -138,7 +137,7 @@ pub(crate) async fn find_run(store: &Store, id: &str) -> anyhow::Result<String> 
     let mut found = runs.iter().filter(is_meant);
     let first = found.next().with_context(unknown)?;
     if found.next().is_some() {
-        bail!("several runs begin with {id}: write more of the id");
+        bail!("several runs start with {id}: give more of the id");
     }
     Ok(first.id.clone())
 }

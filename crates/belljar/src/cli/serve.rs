@@ -79,7 +79,9 @@ pub(crate) fn serve(
                 tokio::select! {
                     served = serving => served?,
                     again = signals.received() => print_forced_stop(again.name()),
-                    () = tokio::time::sleep(arguments.stop_within) => print_forced_stop("it took too long"),
+                    () = tokio::time::sleep(arguments.stop_within) => print_forced_stop("the stop \
+                                                                                         took too \
+                                                                                         long"),
                 }
                 Ok(ExitCode::from(signal.exit_status()))
             }
@@ -211,7 +213,7 @@ fn print_address(server: &HttpServer, token: &str) -> anyhow::Result<()> {
     let address = format!("http://{}/mcp", server.address());
     let address = style.paint(TextRole::Strong, &address);
     writeln!(io::stderr(), "listening on {address}; the bearer token is in {token}")
-        .context("standard error is gone")
+        .context("cannot write to standard error")
 }
 
 fn permissions(

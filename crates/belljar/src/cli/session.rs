@@ -45,7 +45,7 @@ pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Re
             let path = format!("/v1/sessions/{}/checkpoints", segment(&named.id)?);
             let taken = client.ask(Method::Post, &path, None)?;
             for dropped in texts(&taken, "dropped") {
-                writeln!(io::stderr(), "note: checkpoint {dropped} had to go for it")?;
+                writeln!(io::stderr(), "note: checkpoint {dropped} was dropped to make room")?;
             }
             show(&taken, "checkpoint_id", named.json)
         }
@@ -145,7 +145,7 @@ fn make(client: &HostClient, new: &SessionNewArguments) -> anyhow::Result<ExitCo
         body.insert("grants".to_owned(), json!({ "commands": new.commands }));
     }
     if let Some(path) = &new.workspace {
-        let path = std::path::absolute(path).context("the workspace has no path")?;
+        let path = std::path::absolute(path).context("cannot make the workspace path absolute")?;
         body.insert("workspace".to_owned(), json!({ "path": path }));
     }
     for (name, time) in [("idle_seconds", new.idle), ("lifetime_seconds", new.lifetime)] {
@@ -208,17 +208,21 @@ struct SessionRow {
 
 fn show_all(client: &HostClient, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut all = client.ask(Method::Get, "/v1/sessions", None)?;
-    let all = all.get_mut("sessions").map(Value::take).context("no list came back")?;
+    let all =
+        all.get_mut("sessions").map(Value::take).context("the host sent no list of sessions")?;
     if as_json {
         print_json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let all: Vec<SessionRow> = serde_json::from_value(all).context("no list came back")?;
+    let all: Vec<SessionRow> = serde_json::from_value(all).context(
+        "the host sent no list of \
+                                                                    sessions",
+    )?;
     if all.is_empty() {
-        writeln!(io::stderr(), "no sessions: belljar session new")?;
+        writeln!(io::stderr(), "the host has no sessions: belljar session new")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let headings = ["SESSION", "LANGUAGE", "MADE", "USED", "RUNS", "MEMORY", "CHECKPOINTS"];
+    let headings = ["SESSION", "LANGUAGE", "CREATED", "LAST USED", "RUNS", "MEMORY", "CHECKPOINTS"];
     let rows: Vec<_> = all.iter().map(row).collect();
     io::stdout().write_all(columns(headings, &rows, TextStyle::of_stdout()).as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -246,7 +250,7 @@ fn show(answer: &Value, name: &str, as_json: bool) -> anyhow::Result<ExitCode> {
     if as_json {
         print_json(answer)?;
     } else {
-        let id = answer.get(name).and_then(Value::as_str).context("no name came back")?;
+        let id = answer.get(name).and_then(Value::as_str).context("the host sent no id")?;
         writeln!(io::stdout(), "{id}")?;
     }
     Ok(ExitCode::SUCCESS)
@@ -261,7 +265,7 @@ fn texts(answer: &Value, name: &str) -> Vec<String> {
 fn segment(id: &str) -> anyhow::Result<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if id.is_empty() || id.len() > 100 || !id.bytes().all(is_plain) {
-        bail!("{id:?} is no name of a session");
+        bail!("{id:?} is not a valid id");
     }
     Ok(id.to_owned())
 }

@@ -26,7 +26,7 @@ impl StopSignal {
         match self {
             Self::Interrupt => "interrupted",
             Self::Terminate => "terminated",
-            Self::HangUp => "the terminal went away",
+            Self::HangUp => "the terminal was closed",
         }
     }
 }

@@ -38,8 +38,8 @@ impl CodeSource {
         }
         match arguments.file.as_deref() {
             None if io::stdin().is_terminal() => bail!(
-                "no code: name a FILE, give the code with -c CODE, or pipe it in \
-                 (see `belljar run --help`)"
+                "no code given: name a FILE, use -c CODE, or pipe the code in (see `belljar run \
+                 --help`)"
             ),
             None => Ok(Self::unnamed(code_from_stdin()?, arguments.language)),
             Some(path) if is_stdin(path) => {
@@ -57,8 +57,7 @@ impl CodeSource {
 
     fn from_file(path: &Path, language: Option<Language>) -> anyhow::Result<Self> {
         let language = language.map_or_else(|| language_of(path), Ok)?;
-        let file =
-            File::open(path).with_context(|| format!("could not open {}", path.display()))?;
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let code = text(file, MAX_CODE_BYTES, &path.display().to_string())?;
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { code, language, file_name, shown_name: path.display().to_string() })
@@ -82,19 +81,18 @@ pub(crate) fn context(
             (text(io::stdin().lock(), max_bytes, "standard input")?, "standard input".to_owned())
         }
         Some(path) => {
-            let file = File::open(path).with_context(|| format!("could not open {path}"))?;
+            let file = File::open(path).with_context(|| format!("cannot open {path}"))?;
             (text(file, max_bytes, path)?, path.to_owned())
         }
     };
     let raw = RawValue::from_string(json).map_err(|error| not_json(&name, &error))?;
-    check_keys(raw.get().as_bytes())
-        .with_context(|| format!("the context cannot be used: {name}"))?;
+    check_keys(raw.get().as_bytes()).with_context(|| format!("invalid context: {name}"))?;
     Ok(Some(raw))
 }
 
 fn not_json(name: &str, error: &serde_json::Error) -> anyhow::Error {
-    let hint = if name == "--context" { " (a file is given as @FILE)" } else { "" };
-    anyhow::anyhow!("the context is not JSON: {name}: {error}{hint}")
+    let hint = if name == "--context" { " (write @FILE to read a file)" } else { "" };
+    anyhow::anyhow!("the context is not valid JSON: {name}: {error}{hint}")
 }
 
 fn code_from_stdin() -> anyhow::Result<String> {
@@ -111,7 +109,7 @@ fn text(reader: impl Read, max_bytes: u64, name: &str) -> anyhow::Result<String>
     reader
         .take(max_bytes.saturating_add(1))
         .read_to_end(&mut bytes)
-        .with_context(|| format!("could not read {name}"))?;
+        .with_context(|| format!("cannot read {name}"))?;
     if bytes.len() as u64 > max_bytes {
         bail!("{name} is larger than {}", show_size(max_bytes));
     }
@@ -129,9 +127,7 @@ pub(crate) fn language(name: &str) -> Result<Language, String> {
         "javascript" | "js" => Ok(Language::JavaScript),
         "python" | "py" => Ok(Language::Python),
         "bash" | "sh" | "shell" => Ok(Language::Bash),
-        _ => {
-            Err("there are typescript (ts), javascript (js), python (py) and bash (sh)".to_owned())
-        }
+        _ => Err("use typescript (ts), javascript (js), python (py) or bash (sh)".to_owned()),
     }
 }
 
@@ -140,7 +136,7 @@ fn language_of(path: &Path) -> anyhow::Result<Language> {
     match path.extension().and_then(OsStr::to_str) {
         Some("js" | "mjs" | "cjs") => Ok(Language::JavaScript),
         Some(extension @ ("tsx" | "jsx")) => {
-            bail!("{}: .{extension} files are not run: JSX has no meaning here", path.display())
+            bail!("{}: cannot run .{extension} files: JSX is not supported", path.display())
         }
         Some("py") => Ok(Language::Python),
         Some("sh" | "bash") => Ok(Language::Bash),

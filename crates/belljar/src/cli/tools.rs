@@ -42,8 +42,8 @@ pub(crate) fn tools(
 ) -> anyhow::Result<ExitCode> {
     let project = find_project(locations, settings)?;
     if !project.has_servers() {
-        let hint = "name some in .mcp.json, or under [mcp_servers] of belljar.toml";
-        writeln!(io::stderr(), "no MCP servers are configured here; {hint}")?;
+        let hint = "add servers to .mcp.json, or under [mcp_servers] in belljar.toml";
+        writeln!(io::stderr(), "no MCP servers are configured; {hint}")?;
     }
     let access = ToolAccess::open(&project)?;
     runtime()?.block_on(async {

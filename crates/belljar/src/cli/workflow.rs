@@ -62,8 +62,7 @@ pub(crate) fn workflow(
 /// The stored workflows of a project.
 fn stored_workflows(project: &Project) -> anyhow::Result<Workflows<SqliteWorkflowStore>> {
     let store: Option<Store> = existing_store(project)?;
-    let store =
-        store.context("no workflow was run in this project yet: belljar workflow run FILE")?;
+    let store = store.context("this project has no workflows yet: belljar workflow run FILE")?;
     Ok(Workflows::new(std::sync::Arc::new(SqliteWorkflowStore::new(store))))
 }
 
@@ -83,7 +82,10 @@ async fn find_workflow(
     }
     match (found.pop(), found.len()) {
         (Some(id), 0) => Ok(id),
-        (Some(_), more) => bail!("{} workflows begin with {given}: say more of the id", more + 1),
-        (None, _) => bail!("there is no workflow {given} here: belljar workflow list"),
+        (Some(_), more) => bail!("{} workflows start with {given}: give more of the id", more + 1),
+        (None, _) => bail!(
+            "there is no workflow {given} in this project; `belljar workflow list` \
+                            lists them"
+        ),
     }
 }

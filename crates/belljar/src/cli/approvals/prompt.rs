@@ -47,7 +47,8 @@ impl Observer for PrintingObserver {
         let _ = write!(
             io::stderr(),
             "waiting for approval {id}: {tool} {arguments}\n\
-             decide in another terminal: belljar approvals approve {id} (or deny; show has all of it)\n"
+             decide in another terminal: belljar approvals approve {id} (or deny; show prints all \
+             of it)\n"
         );
     }
 }
@@ -96,7 +97,8 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
                     let was_open = waiting.front().is_some_and(|front| front.id == id);
                     waiting.retain(|notice| notice.id != id);
                     if was_open && open.as_deref() == Some(&*id) {
-                        print_line("it was decided elsewhere, or too late; press Enter to go on");
+                        print_line("it was decided elsewhere, or has expired; press Enter to \
+                                    continue");
                     }
                 }
             },
@@ -185,11 +187,9 @@ fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (Strin
     };
     let (note, prompt, choices) = match shown {
         Extent::Whole => (String::new(), "make this call?", "[y/N]"),
-        Extent::InPart => (
-            cut_note(id, json, style),
-            "make this call? not before all of it was shown",
-            "[show/N]",
-        ),
+        Extent::InPart => {
+            (cut_note(id, json, style), "make this call? show all of it first", "[show/N]")
+        }
     };
     let text = format!(
         "{} {}\n  {}\n  {}\n{arguments}{note}{} {choices} ",

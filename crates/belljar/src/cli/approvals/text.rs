@@ -41,7 +41,7 @@ pub(crate) fn arguments(json: &str, style: TextStyle) -> (String, Extent) {
 
 /// Says where to see the omitted part.
 pub(crate) fn cut_note(id: &str, json: &str, style: TextStyle) -> String {
-    let note = format!("… cut, {} bytes in all: belljar approvals show {id}", json.len());
+    let note = format!("… cut, {} bytes in total: belljar approvals show {id}", json.len());
     format!("    {}\n", style.paint(TextRole::Caution, &note))
 }
 

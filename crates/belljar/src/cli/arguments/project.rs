@@ -7,13 +7,13 @@ use clap::{Args, Subcommand, ValueEnum};
 
 pub(super) const RESUME_EXAMPLES: &str = "\
 Examples:
-  belljar runs                                   which runs were interrupted
-  belljar resume run_4be1                        the beginning of an id is enough
+  belljar runs                                   list runs, with the interrupted ones
+  belljar resume run_4be1                        a prefix of the id is enough
 
-What the run did before is not done again: the code runs from the beginning in a new cell, and gets
-the recorded outcomes of its calls. A call that may or may not have happened is made again only if
-that does no harm or if a person says so (`belljar approvals retry`); they may also say what it gave
-(`use`), or have it fail (`deny`).";
+No finished call is repeated: the code runs from the start in a new cell and gets the recorded
+outcomes of its calls. A call that may have happened is repeated only if that does no harm, or if a
+person says so (`belljar approvals retry`); they may also enter its result (`use`) or let it fail
+(`deny`).";
 
 pub(super) const BLOB_EXAMPLES: &str = "\
 Examples:
@@ -28,29 +28,29 @@ Examples:
 
 pub(super) const GC_EXAMPLES: &str = "\
 Examples:
-  belljar gc --dry-run                           what would go, and how large everything is
-  belljar gc                                     what is older than [retention] says goes
+  belljar gc --dry-run                           what would be removed, and all sizes
+  belljar gc                                     remove records older than [retention] allows
 
-A host does the same by itself once a minute. docs/operating.md says what is kept for how long.";
+A host does the same by itself once a minute. See docs/operating.md for how long records are kept.";
 
 pub(super) const BACKUP_EXAMPLES: &str = "\
 Examples:
-  belljar backup /backups/project.db             one file, everything as it is at this moment
+  belljar backup /backups/project.db             one file with a consistent copy
 
-docs/operating.md says how to restore it.";
+See docs/operating.md for how to restore it.";
 
 const DESCRIBE_EXAMPLES: &str = "\
 Examples:
   belljar tools describe fs__read_text_file
-  belljar tools describe fs__read_text_file --json    the schemas, too";
+  belljar tools describe fs__read_text_file --json    with the schemas";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
   belljar tools list                             all tools, and whether policy lets code call them
   belljar tools list github --json
 
-Servers come from the nearest .mcp.json and from [mcp_servers] of belljar.toml. A server that does
-not answer is named with the reason; the exit status is 1 only if none does.";
+Servers come from the nearest .mcp.json and from [mcp_servers] in belljar.toml. Servers that do not
+answer are listed with the reason; the exit status is 1 only if none answers.";
 
 const TYPES_EXAMPLES: &str = "\
 Examples:
@@ -63,8 +63,8 @@ Examples:
   belljar tools call fs__read_text_file --arg path=README.md
   belljar tools call db__query @query.json --json
 
-The call goes the same way as one from code: policy, approval, audit. Who types it has not approved
-it; a tool that asks asks here, too.";
+The call is treated like one from code, with policy, approval and audit. Typing it does not approve
+it: a tool that needs approval asks here too.";
 
 const SEARCH_EXAMPLES: &str = "\
 Examples:
@@ -73,12 +73,12 @@ Examples:
 
 const APPROVALS_EXAMPLES: &str = "\
 Examples:
-  belljar approvals                              what waits for a decision
-  belljar approvals approve apr_1f3a             the beginning of an id is enough
+  belljar approvals                              calls that wait for a decision
+  belljar approvals approve apr_1f3a             a prefix of the id is enough
   belljar approvals deny apr_1f3a apr_77b0
-  belljar approvals retry apr_90c2               it may have happened: make the call again
-  belljar approvals use apr_90c2 --result '{\"id\": 7}'   it happened, and gave this
-  belljar approvals list --all --json            also what was decided before";
+  belljar approvals retry apr_90c2               it may have happened: repeat the call
+  belljar approvals use apr_90c2 --result '{\"id\": 7}'   it happened with this result
+  belljar approvals list --all --json            also calls decided before";
 
 /// Options of `belljar run` that concern the project.
 #[derive(Debug, Default, Args)]

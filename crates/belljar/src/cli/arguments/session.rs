@@ -9,15 +9,15 @@ use crate::cli::source;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  belljar serve --http 127.0.0.1:8420 &          sessions live in a host that goes on running
+  belljar serve --http 127.0.0.1:8420 &          sessions live in a running host
   until [ -e .belljar/address ]; do sleep 0.1; done
   id=$(belljar session new -l python)
   belljar session exec $id -c 'x = 1'
   belljar session exec $id -c 'x + 1'            2
   point=$(belljar session checkpoint $id)
   belljar session exec $id -c 'x = 99'
-  belljar session rollback $id $point            x is 1 again, and so are the files
-  belljar session fork $id --count 3             three of it, side by side
+  belljar session rollback $id $point            x is 1 again; files are restored too
+  belljar session fork $id --count 3             three copies
   belljar session rm $id";
 
 /// Subcommands of `belljar session`.

@@ -8,21 +8,21 @@ use super::LimitArguments;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  belljar workflow validate release.yaml         what is wrong with it, line by line
+  belljar workflow validate release.yaml         list its faults, with lines
   belljar workflow run release.yaml --input version=1.4 --enable-code-execution
-  belljar workflow list                          what was run here, and what can go on
+  belljar workflow list                          all workflows, and which can be resumed
   belljar workflow show flow_1f0c                tasks, times, open decisions, checkpoints
   belljar workflow show flow_1f0c --dot | dot -Tsvg > flow.svg
-  belljar workflow events flow_1f0c --follow     as it happens; --after N replays from there
+  belljar workflow events flow_1f0c --follow     live events; --after N starts there
   belljar workflow command flow_1f0c approve d1  answer a decision
-  belljar workflow resume flow_1f0c              go on after Ctrl-C or a crash
-  belljar workflow rollback flow_1f0c --to 7     back to a checkpoint: state, files, compensations
-  belljar workflow fork flow_1f0c --at 7         another one that goes on from there
+  belljar workflow resume flow_1f0c              continue after Ctrl-C or a crash
+  belljar workflow rollback flow_1f0c --to 7     restore state and files, run compensations
+  belljar workflow fork flow_1f0c --at 7         a copy that continues from there
 
-A file is a YAML agent (`nodes`) or a DAG of tasks (`tasks`, YAML or JSON); docs/workflows.md has both.
-Code in a file runs only with --enable-code-execution. Exit status: 0 if the workflow completed, 1 if it
-failed or was aborted, 2 if the arguments or the file make no sense, 130 if it was interrupted (it can
-be resumed).";
+A file is a YAML agent (`nodes`) or a DAG of tasks (`tasks`, YAML or JSON); see docs/workflows.md.
+Code in a file runs only with --enable-code-execution. Exit status: 0 if the workflow completed, 1
+if it failed or was aborted, 2 if the arguments or the file are invalid, 130 if it was interrupted
+(it can be resumed).";
 
 const COMMAND_EXAMPLES: &str = "\
 Examples:
@@ -32,7 +32,7 @@ Examples:
   belljar workflow command ID modify-args deploy '{\"target\": \"staging\"}'
   belljar workflow command ID resolve charge --retry       or --use JSON, or --fail
   belljar workflow command ID inject-tasks @more.json
-  belljar workflow command ID --command-id once-1 pause    the same id twice is one command";
+  belljar workflow command ID --command-id once-1 pause    the same id counts once";
 
 /// Subcommands of `belljar workflow`.
 #[derive(Debug, Subcommand)]

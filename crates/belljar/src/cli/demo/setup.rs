@@ -38,7 +38,7 @@ pub(super) struct DemoRun {
 /// Runs the demo and shuts everything down.
 pub(super) async fn perform(code: &str) -> anyhow::Result<DemoRun> {
     let mut signals = SignalListener::listen()?;
-    let remembered = tempfile::tempdir().context("could not make a directory for the demo")?;
+    let remembered = tempfile::tempdir().context("cannot create a directory for the demo")?;
     let bridge = bridge(&remembered)?;
     // The server and the sandbox start in parallel.
     let begin = async { tokio::join!(types(&bridge), Sandbox::builder().pool(1).build()) };
@@ -120,6 +120,6 @@ async fn types(bridge: &Bridge) -> anyhow::Result<String> {
     }
     let tool = catalogue
         .resolve(Some(SERVER), server::LIST)
-        .map_err(|error| anyhow::anyhow!("the demo's server lacks a tool: {error}"))?;
+        .map_err(|error| anyhow::anyhow!("the demo's server has no such tool: {error}"))?;
     Ok(describe(&catalogue, tool, &Shapes::default()))
 }

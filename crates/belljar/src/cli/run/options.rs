@@ -74,8 +74,8 @@ fn grants(only: &[String], project: &Project) -> anyhow::Result<ToolGrants> {
         if is_exact && !servers.contains_key(server) {
             let known: Vec<&str> = servers.keys().map(String::as_str).collect();
             let known = match known.join(", ") {
-                none if none.is_empty() => "none is configured".to_owned(),
-                known => format!("configured are {known}"),
+                none if none.is_empty() => "no servers are configured".to_owned(),
+                known => format!("configured servers: {known}"),
             };
             bail!("--tool {pattern}: there is no MCP server `{server}`; {known}");
         }

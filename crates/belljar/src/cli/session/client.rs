@@ -46,10 +46,10 @@ impl HostClient {
         let text = |name: &str| read_to_string(&state.join(name), Purpose::State);
         let address = match text(ADDRESS_FILE) {
             Err(error) if error.is_missing() => bail!(NO_HOST),
-            other => other.context("could not read the host's address")?,
+            other => other.context("cannot read the host's address")?,
         };
         let Some(address) = of_living(&address) else { bail!(NO_HOST) };
-        let token = text(TOKEN_FILE).context("could not read the host's token")?;
+        let token = text(TOKEN_FILE).context("cannot read the host's token")?;
         Ok(Self { address, token: token.trim().to_owned() })
     }
 
@@ -65,21 +65,25 @@ impl HostClient {
                 // The host was killed and could not remove its address file.
                 bail!(NO_HOST)
             }
-            other => other.context("could not reach the host")?,
+            other => other.context("cannot connect to the host")?,
         };
         stream.set_nodelay(true)?;
         let (status, answer) =
-            self.exchange(stream, method, path, body).context("the host went away")?;
+            self.exchange(stream, method, path, body).context("the host closed the connection")?;
         let answer: Value = match answer.is_empty() {
             true => Value::Null,
-            false => serde_json::from_slice(&answer)
-                .with_context(|| format!("the host answered {status} without JSON"))?,
+            false => serde_json::from_slice(&answer).with_context(|| {
+                format!(
+                    "the host answered with status {status} and without \
+                                          valid JSON"
+                )
+            })?,
         };
         if (200..300).contains(&status) {
             return Ok(answer);
         }
         let text = |name: &str| answer.pointer(&format!("/error/{name}")).and_then(Value::as_str);
-        let message = text("message").unwrap_or("it did not say why");
+        let message = text("message").unwrap_or("the host gave no reason");
         match text("hint") {
             Some(hint) => bail!("{message} ({hint})"),
             None => bail!("{message} (status {status})"),

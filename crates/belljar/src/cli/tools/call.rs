@@ -103,12 +103,11 @@ fn read(given: &str) -> anyhow::Result<String> {
         None => (given.to_owned(), "the arguments"),
         Some("-") => {
             let mut text = String::new();
-            io::stdin().read_to_string(&mut text).context("could not read standard input")?;
+            io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
             (text, "standard input")
         }
         Some(path) => {
-            let text =
-                fs::read_to_string(path).with_context(|| format!("could not read {path}"))?;
+            let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
             (text, path)
         }
     };
@@ -129,7 +128,7 @@ fn named(given: &[String], tool: &Tool) -> anyhow::Result<String> {
     let mut arguments: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
     for argument in given {
         let Some((key, text)) = argument.split_once('=') else {
-            bail!("--arg {argument}: write KEY=VALUE");
+            bail!("--arg {argument}: expected KEY=VALUE");
         };
         let schema = tool.input_schema.get("properties").and_then(|all| all.get(key));
         let wants_text = schema.and_then(|schema| schema.get("type")) == Some(&"string".into());

@@ -32,7 +32,7 @@ pub(super) async fn search(
     if arguments.json {
         print_json(&hits.iter().map(as_json).collect::<Vec<_>>())?;
     } else if hits.is_empty() {
-        writeln!(io::stderr(), "no tool fits that")?;
+        writeln!(io::stderr(), "no matching tools")?;
     } else {
         let rows: Vec<[String; 4]> = hits.iter().map(cells).collect();
         let table = columns(["SCORE", "NAME", "WHY", "DESCRIPTION"], &rows, TextStyle::of_stdout());

@@ -81,7 +81,7 @@ impl TaskBoard {
                 self.note(task, TaskStatus::Retrying, &failure.message);
             }
             WorkflowEventKind::TaskInDoubt { task, .. } => {
-                self.note(task, TaskStatus::InDoubt, "nobody knows whether it happened");
+                self.note(task, TaskStatus::InDoubt, "it is unknown whether it happened");
             }
             WorkflowEventKind::DecisionRequired { decision } => {
                 self.note(&decision.instance, TaskStatus::Deciding, &decision.message);

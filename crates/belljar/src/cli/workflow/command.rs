@@ -81,7 +81,7 @@ fn workflow_command(spec: &WorkflowCommandSpec) -> anyhow::Result<WorkflowComman
         WorkflowCommandSpec::Skip { task } => WorkflowCommand::Skip { task: task.clone() },
         WorkflowCommandSpec::ModifyArgs { task, arguments } => {
             let Value::Object(arguments) = json_or_file("modify-args", arguments)? else {
-                bail!("modify-args: arguments are a JSON object");
+                bail!("modify-args: the arguments must be a JSON object");
             };
             WorkflowCommand::ModifyArgs { task: task.clone(), arguments }
         }
@@ -139,8 +139,8 @@ fn print_command_result(
             Some(why) => writeln!(io::stderr(), "refused: {why}")?,
             None if status == "queued" => writeln!(
                 io::stderr(),
-                "kept as {}; nobody runs the workflow now, it is taken when somebody does: \
-                 belljar workflow resume {id}",
+                "queued as {}; no process drives the workflow now, so it is applied on the next \
+                 resume: belljar workflow resume {id}",
                 result.id
             )?,
             None => writeln!(io::stderr(), "{status}")?,
@@ -222,7 +222,7 @@ pub(super) async fn rollback(
         }
         if !is_driven(&workflows, &id).await? {
             bail!(
-                "the workflow is {} and nobody runs it: belljar workflow resume {id}",
+                "the workflow is {} and no process drives it: belljar workflow resume {id}",
                 json_word(&machine.status())
             );
         }
@@ -235,7 +235,8 @@ pub(super) async fn rollback(
         writeln!(io::stdout(), "{}", rollback_text(report, TextStyle::of_stdout()))?;
         writeln!(
             io::stderr(),
-            "it is paused: belljar workflow command {id} continue, then belljar workflow resume {id}"
+            "the workflow is paused: belljar workflow command {id} continue, then belljar \
+             workflow resume {id}"
         )?;
     }
     let all = report.is_some_and(|report| report.not_undone.is_empty());

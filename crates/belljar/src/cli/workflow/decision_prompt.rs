@@ -62,7 +62,7 @@ impl DecisionPrompt {
         if let WorkflowEventKind::DecisionMade { decision, .. } = &event.happened {
             self.waiting.retain(|known| known.id != *decision);
             if self.open.as_ref() == Some(decision) {
-                let _ = writeln!(io::stderr(), "it was decided elsewhere; press Enter to go on");
+                let _ = writeln!(io::stderr(), "it was decided elsewhere; press Enter to continue");
             }
         }
     }
@@ -103,15 +103,15 @@ fn print_question(decision: &WorkflowDecision) {
     // Lines typed before the question was visible are not answers to it.
     let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     let whom = match decision.by {
-        Decider::Human => "a person has to decide",
-        Decider::Agent => "somebody has to decide",
+        Decider::Human => "a person must decide",
+        Decider::Agent => "a decision is needed",
     };
     let choices = match decision.kind {
-        DecisionKind::InDoubt => "did it happen? [retry / fail / its result as JSON] ",
+        DecisionKind::InDoubt => "did it happen? [retry / fail / the result as JSON] ",
         DecisionKind::Approval
         | DecisionKind::Before
         | DecisionKind::After
-        | DecisionKind::OnError => "go on? [y/N] ",
+        | DecisionKind::OnError => "continue? [y/N] ",
     };
     let why = decision.failure.as_ref().map(|why| format!("  {}\n", failure_text(why)));
     let _ = write!(

@@ -45,7 +45,7 @@ impl WorkflowFile {
         code: CodeExecution,
     ) -> anyhow::Result<Result<Self, FileFaults>> {
         let name = path.display().to_string();
-        let about = || format!("could not read the workflow {name}");
+        let about = || format!("cannot read the workflow {name}");
         let size = fs::metadata(path).with_context(about)?.len();
         anyhow::ensure!(size <= MOST_BYTES, "{name} is too large for a workflow: {size} bytes");
         let text = fs::read_to_string(path).with_context(about)?;
@@ -178,7 +178,7 @@ pub(super) async fn validate(
     }
     file.warn()?;
     if unchecked {
-        let text = "its tools were not looked up: no MCP servers are configured here";
+        let text = "its tools were not checked: no MCP servers are configured";
         let style = TextStyle::of_stderr();
         writeln!(io::stderr(), "{}: {text}", style.paint(TextRole::Caution, "warning"))?;
     }

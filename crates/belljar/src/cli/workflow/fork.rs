@@ -39,7 +39,7 @@ pub(super) async fn fork(
         writeln!(io::stdout(), "{new_id}")?;
         writeln!(
             io::stderr(),
-            "as {id} was at checkpoint {at}; go on with it: belljar workflow resume {new_id}"
+            "copied {id} at checkpoint {at}; to start it: belljar workflow resume {new_id}"
         )?;
     }
     Ok(ExitCode::SUCCESS)
@@ -55,10 +55,10 @@ pub(super) async fn delete(
     for given in &arguments.ids {
         let id = find_workflow(&workflows, given).await?;
         match belljar_project::forget_workflow(engine, &id, &context.locations.scratch()).await {
-            Ok(()) => writeln!(io::stderr(), "{id} is gone")?,
+            Ok(()) => writeln!(io::stderr(), "deleted {id}")?,
             Err(WorkflowStoreError::Held { .. }) => bail!(
-                "workflow {id} has not ended, or somebody is at it: \
-                 belljar workflow command {id} abort, then belljar workflow resume {id}"
+                "workflow {id} has not ended, or a process drives it: belljar workflow command \
+                 {id} abort, then belljar workflow resume {id}"
             ),
             Err(error) => return Err(error.into()),
         }

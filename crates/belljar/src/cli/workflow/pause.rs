@@ -9,7 +9,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// Says that a workflow is paused, and which command continues it. Resuming alone is not enough.
 pub(super) fn paused(flow: &str) -> String {
-    format!("it is paused; go on with it: belljar workflow command {flow} continue")
+    format!("the workflow is paused; to continue: belljar workflow command {flow} continue")
 }
 
 /// The same for a workflow that no host drives: the command is stored until one does.

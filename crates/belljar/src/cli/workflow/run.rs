@@ -127,14 +127,14 @@ fn inputs(arguments: &WorkflowRunArguments) -> anyhow::Result<Map<String, Value>
         None => Map::new(),
         Some(given) => {
             let Value::Object(inputs) = json_or_file("--inputs", given)? else {
-                bail!("--inputs: inputs are a JSON object");
+                bail!("--inputs: the inputs must be a JSON object");
             };
             inputs
         }
     };
     for given in &arguments.input {
         let (name, value) = given.split_once('=').with_context(|| {
-            format!("--input {given}: an input is NAME=VALUE, for example --input version=1.4")
+            format!("--input {given}: expected NAME=VALUE, for example --input version=1.4")
         })?;
         let value = match check_keys(value.as_bytes()) {
             Ok(()) => serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
@@ -153,7 +153,7 @@ pub(super) fn json_or_file(what: &str, given: &str) -> anyhow::Result<Value> {
     let text = match given.strip_prefix('@') {
         None => given.to_owned(),
         Some(path) => {
-            fs::read_to_string(path).with_context(|| format!("{what}: could not read {path}"))?
+            fs::read_to_string(path).with_context(|| format!("{what}: cannot read {path}"))?
         }
     };
     check_keys(text.as_bytes()).with_context(|| what.to_owned())?;
@@ -200,7 +200,7 @@ async fn drive(
                     if signal.replace(came).is_some() {
                         break None;
                     }
-                    watcher.say("stopping: what runs gets a moment to end");
+                    watcher.say("stopping: running tasks get a moment to end");
                     stop.cancel();
                 }
                 () = watcher.watch(&host.workflows) => {}
@@ -246,7 +246,7 @@ async fn print_outcome(
             style.paint(TextRole::Bad, &status),
             failure_text(failure)
         )?;
-        writeln!(io::stderr(), "look at it: belljar workflow show {id}")?;
+        writeln!(io::stderr(), "details: belljar workflow show {id}")?;
         return Ok(ExitCode::FAILURE);
     }
     match &options.commit {
@@ -274,7 +274,7 @@ async fn commit(
 fn print_how_to_go_on(id: &str, status: Option<WorkflowStatus>) -> anyhow::Result<ExitCode> {
     let how = match status == Some(WorkflowStatus::Paused) {
         true => paused_and_left(id),
-        false => format!("go on from here: belljar workflow resume {id}"),
+        false => format!("to resume it: belljar workflow resume {id}"),
     };
     writeln!(io::stderr(), "{how}")?;
     Ok(ExitCode::SUCCESS)
@@ -285,15 +285,15 @@ pub(super) fn drive_error(id: &str, error: DriveError) -> anyhow::Error {
     if let DriveError::Store(WorkflowStoreError::Held { owner, .. }) = &error {
         let process = owner.split(':').next().unwrap_or_default();
         return anyhow::anyhow!(
-            "workflow {id} is being run by process {process}; watch it: \
-             belljar workflow events {id} --follow"
+            "process {process} drives workflow {id}; to watch it: belljar workflow events {id} \
+             --follow"
         );
     }
     if let DriveError::Superseded { .. } = &error {
-        let told = format!("{error}; nothing more was written here, and its tasks were stopped");
-        return anyhow::anyhow!("{told}; watch it: belljar workflow events {id} --follow");
+        let told = format!("{error}; this process wrote nothing more and stopped its tasks");
+        return anyhow::anyhow!("{told}; to watch it: belljar workflow events {id} --follow");
     }
-    anyhow::Error::from(error).context(format!("go on later: belljar workflow resume {id}"))
+    anyhow::Error::from(error).context(format!("to retry later: belljar workflow resume {id}"))
 }
 
 /// The error if the host could not start, or the exit status if a signal came first.

@@ -61,7 +61,7 @@ pub(super) async fn show(
         return Ok(ExitCode::SUCCESS);
     }
     let engine = workflows.store();
-    let row = engine.find(&id).await?.context("it was forgotten meanwhile")?;
+    let row = engine.find(&id).await?.context("the workflow was deleted in the meantime")?;
     let mut checkpoints = engine.checkpoints(&id, None, MAX_CHECKPOINTS).await?;
     keep_reachable(&mut checkpoints, &workflows.look(&id, None).await?);
     let inside = task_questions(engine.project_store(), &machine).await?;
@@ -82,7 +82,7 @@ pub(super) async fn full_report(
     at: Option<u64>,
 ) -> anyhow::Result<Value> {
     let machine = workflows.load(id, at).await?;
-    let row = workflows.find(id).await?.context("it was forgotten meanwhile")?;
+    let row = workflows.find(id).await?.context("the workflow was deleted in the meantime")?;
     let inside = workflows.task_questions(&machine).await?;
     let mut checkpoints = workflows.checkpoints(id, None, MAX_CHECKPOINTS).await?;
     keep_reachable(&mut checkpoints, &workflows.load(id, None).await?);
@@ -146,7 +146,7 @@ fn as_text(
     let now = now_ms();
     let (id, status) = (&row.id, status(row, machine));
     let name = style.paint(TextRole::Strong, &visible(&row.name));
-    let mut text = format!("{id}  {name}  {status}, begun {}\n", ago(row.created_ms, now));
+    let mut text = format!("{id}  {name}  {status}, created {}\n", ago(row.created_ms, now));
     if let Some(failure) = machine.failure() {
         text += &format!("{}\n", style.paint(TextRole::Bad, &failure_text(failure)));
     }
@@ -175,7 +175,7 @@ fn as_text(
             text += &format!("{:>10}  {}\n", one.seq, visible(&one.name));
         }
         let back = format!("belljar workflow rollback {id} --to N");
-        text += &style.paint(TextRole::Dim, &format!("back to one of them: {back}\n"));
+        text += &style.paint(TextRole::Dim, &format!("to roll back: {back}\n"));
     }
     if let Some(how) = how_to_go_on(row) {
         text += &format!("\n{how}\n");
@@ -198,7 +198,7 @@ fn how_to_go_on(row: &FlowRow) -> Option<String> {
     match (is_paused, is_resumable(row)) {
         (true, true) => Some(paused_and_left(id)),
         (true, false) => Some(paused(id)),
-        (false, true) => Some(format!("go on with it: belljar workflow resume {id}")),
+        (false, true) => Some(format!("to resume it: belljar workflow resume {id}")),
         (false, false) => None,
     }
 }
@@ -264,7 +264,7 @@ pub(super) async fn list(
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
-        writeln!(io::stderr(), "no workflows here: belljar workflow run FILE")?;
+        writeln!(io::stderr(), "this project has no workflows yet: belljar workflow run FILE")?;
         return Ok(ExitCode::SUCCESS);
     }
     let now = now_ms();
@@ -276,11 +276,11 @@ pub(super) async fn list(
         })
         .collect();
     let table =
-        columns(["WORKFLOW", "STATUS", "MADE", "BY", "NAME"], &cells, TextStyle::of_stdout());
+        columns(["WORKFLOW", "STATUS", "CREATED", "BY", "NAME"], &cells, TextStyle::of_stdout());
     io::stdout().write_all(table.as_bytes())?;
     let goes_on = |row: &&FlowRow| is_resumable(row) && row.status != PAUSED;
     if let Some(row) = rows.iter().find(goes_on) {
-        writeln!(io::stderr(), "go on with one: belljar workflow resume {}", row.id)?;
+        writeln!(io::stderr(), "to resume one: belljar workflow resume {}", row.id)?;
     }
     Ok(ExitCode::SUCCESS)
 }

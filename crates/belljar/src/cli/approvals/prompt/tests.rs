@@ -40,7 +40,7 @@ fn s9_a_call_that_is_shown_in_part_cannot_be_approved() {
     let (text, extent) = question(&notice, Extent::InPart, TextStyle::PLAIN);
     assert_eq!(extent, Extent::InPart);
     assert!(text.contains("belljar approvals show apr_1"), "{text}");
-    assert!(text.ends_with("make this call? not before all of it was shown [show/N] "), "{text}");
+    assert!(text.ends_with("make this call? show all of it first [show/N] "), "{text}");
     for yes in ["y", "yes", "Y\n"] {
         assert_eq!(Reply::read(Some(yes), Extent::InPart), Reply::Unclear);
         // Control: the same answer to a question that shows everything.

@@ -28,7 +28,7 @@ fn s9_what_is_cut_is_said_to_be() {
     assert_eq!((shown.lines().count(), extent), (40, Extent::InPart));
     assert_eq!(
         cut_note("apr_1", &long, TextStyle::PLAIN),
-        "    … cut, 1301 bytes in all: belljar approvals show apr_1\n"
+        "    … cut, 1301 bytes in total: belljar approvals show apr_1\n"
     );
     // Controls: arguments that just fit, and all of longer ones.
     let fits = format!("\"{}\"", "é".repeat(398));
