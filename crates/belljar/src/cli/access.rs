@@ -121,8 +121,8 @@ pub(crate) fn existing(here: &Path, flag: &str, path: &Path) -> Result<PathBuf, 
     };
     let found = match opened {
         Err(Errno::LOOP) => {
-            return Err(refused(&"the path contains a symbolic link")
-                .with_hint("grant the path it points to; links are not followed"));
+            return Err(refused(&"a symbolic link leads there")
+                .with_hint("grant the path it leads to: links are not followed"));
         }
         Err(errno) => Err(io::Error::from(errno)),
         Ok(handle) => File::from(handle).metadata(),
