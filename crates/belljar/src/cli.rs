@@ -1,7 +1,7 @@
-//! The command line: reads arguments and files, calls the façade, writes what came of it.
+//! The command line: reads arguments and files, calls `belljar-project`, prints the outcome.
 //!
-//! The only part of Belljar that looks at the environment, the home or the current directory.
-//! Exit status: 0 success, 1 a run that failed, 2 arguments that make no sense, 128 + n a signal.
+//! The only part of Belljar that reads the environment, the home or the current directory. Exit
+//! status: 0 success, 1 a failed run, 2 invalid arguments, 128 + n a signal.
 
 mod access;
 mod approvals;
@@ -50,13 +50,13 @@ use terminal::{
 
 const USAGE_ERROR: u8 = 2;
 
-/// Runs the program to its exit status.
+/// Runs the program and returns its exit status.
 pub(crate) fn main() -> ExitCode {
     let arguments = Arguments::parse();
     start_logging(arguments.verbose);
     match execute(arguments) {
         Ok(code) => code,
-        // Whoever read our output has seen enough; that is no failure of ours.
+        // The reader closed the pipe; that is not an error of ours.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let style = TextStyle::of_stderr();
@@ -75,7 +75,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         ProjectSettings::load(config, &locations)
     };
     let project = || find_project(&locations, &settings()?);
-    // For whatever may call tools.
+    // For commands that may call tools.
     let with_tools = || {
         let settings = settings()?;
         print_ignored_rules(&settings);
@@ -99,12 +99,13 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         CliCommand::Demo(demo) => demo::demo(demo),
         CliCommand::DemoServer => demo::serve(),
-        // What is wrong with a project is no reason not to examine the machine.
+        // A broken project must not keep `doctor` from examining the machine.
         CliCommand::Doctor(doctor) => doctor::doctor(doctor, project().ok().as_ref()),
     }
 }
 
-/// What lies here and is passed over. Whoever wonders why their servers are gone has to know.
+/// Names the configuration files that are ignored because they belong to another user. A person may
+/// wonder where their servers are.
 fn print_untrusted_files(locations: &ConfigLocations) {
     let style = TextStyle::of_stderr();
     for file in locations.untrusted_files() {
@@ -113,16 +114,16 @@ fn print_untrusted_files(locations: &ConfigLocations) {
     }
 }
 
-/// Says which rules do not count, where a person sees it.
+/// Names the allow rules that do not apply.
 fn print_ignored_rules(settings: &ProjectSettings) {
     for rule in &settings.tools.ignored_rules {
         let _ = writeln!(io::stderr(), "{}", visible(&rule.to_string()));
     }
 }
 
-/// The places of this process.
+/// The directories that this process searches for configuration.
 fn locations_of_this_process() -> ConfigLocations {
-    // The base-directory specification says that a relative path here is to be ignored.
+    // The base-directory specification says that relative paths are ignored.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     ConfigLocations {
         current: env::current_dir().ok(),
@@ -131,7 +132,7 @@ fn locations_of_this_process() -> ConfigLocations {
     }
 }
 
-/// Logs go to standard error, and only when asked for: setting them up costs a cold start.
+/// Logs go to standard error, and only on request: setting them up slows the start.
 fn start_logging(verbose: u8) {
     let level = match verbose {
         0 => return,
@@ -141,12 +142,12 @@ fn start_logging(verbose: u8) {
     tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level).init();
 }
 
-/// A runtime on the calling thread: nothing here needs more, and threads cost a cold start.
+/// A runtime on the calling thread: nothing here needs more, and threads slow the start.
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// One document of JSON on standard output.
+/// Prints one JSON document to standard output.
 fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     let text = lay_out(&serde_json::to_string(value)?, Layout::Expanded, TextStyle::of_stdout());
     Ok(writeln!(io::stdout(), "{text}")?)

@@ -1,5 +1,5 @@
-//! The `belljar` program. All it does itself is become a zygote or a keeper when it was started as
-//! one.
+//! The `belljar` program: becomes a zygote or a process supervisor if it was started as one, else
+//! runs the command line.
 
 mod cli;
 

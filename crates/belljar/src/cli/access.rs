@@ -1,4 +1,4 @@
-//! From the flags of `belljar run` to what a run is granted.
+//! Translates the flags for files, variables and commands to grants.
 
 use std::{
     env,
@@ -19,17 +19,17 @@ use rustix::{
 
 use super::arguments::GrantArguments;
 
-/// What the flags grant.
+/// The grants and the workspace that the flags request.
 #[derive(Debug)]
 pub(crate) struct RequestedAccess {
     pub(crate) grants: Grants,
     pub(crate) workspace: Option<Workspace>,
 }
 
-/// Reads the flags; paths become absolute, and variables without a value get the one they have here.
+/// Reads the flags. Paths become absolute, and variables without a value get their current one.
 ///
-/// `executable` are the names of the list that a commit brings although the host would execute them:
-/// those of the flags ([`commit_names`]) and of the user's file.
+/// `executable` are listed names that a commit writes although the host would execute them: from
+/// the flags ([`commit_names`]) and from the user's file.
 pub(crate) fn requested_access(
     arguments: &GrantArguments,
     executable: Vec<String>,
@@ -59,13 +59,13 @@ pub(crate) fn variable(given: &str) -> anyhow::Result<(String, String)> {
     match env::var(given) {
         Ok(value) => Ok((given.to_owned(), value)),
         Err(env::VarError::NotPresent) => {
-            bail!("--env {given}: there is no such variable here; give it a value: {given}=VALUE")
+            bail!("--env {given}: the variable is not set; give it a value: {given}=VALUE")
         }
         Err(env::VarError::NotUnicode(_)) => bail!("--env {given}: its value is not UTF-8 text"),
     }
 }
 
-/// The path from the root, `..` taken out as one types it.
+/// An absolute path without `.` and `..`, resolved as text.
 pub(crate) fn resolve(here: &Path, path: &Path) -> PathBuf {
     let mut resolved = PathBuf::new();
     for part in here.join(path).components() {
@@ -80,8 +80,8 @@ pub(crate) fn resolve(here: &Path, path: &Path) -> PathBuf {
     resolved
 }
 
-/// The names given with `--commit-executable`, as the list has them. They are matched as a commit
-/// matches them.
+/// The names of `--commit-executable` in the spelling of the list, matched as a commit matches
+/// them.
 pub(crate) fn commit_names(given: &[String]) -> Result<Vec<String>, RunError> {
     given.iter().map(|name| commit_name(name).map(str::to_owned)).collect()
 }
@@ -92,25 +92,25 @@ fn commit_name(given: &str) -> Result<&'static str, RunError> {
         Err(invalid(format!("--commit-executable {given}: {why}")).with_hint(hint))
     };
     if Project::RESERVED_NAMES.iter().any(|reserved| names::is_same(name, reserved)) {
-        let why = "a commit never brings this: Belljar itself obeys what is in it";
-        return refused(why, "leave the name out, and change the file yourself");
+        let why = "a commit never writes this file, because Belljar obeys it";
+        return refused(why, "omit the name, and change the file yourself");
     }
     if let Some(listed) = names::listed(name) {
         return Ok(listed);
     }
     match names::executed_in(Path::new(name)) {
         Some(listed) => {
-            let hint = format!("--commit-executable {listed} commits it, with all that counts so");
-            refused(&format!("a commit counts this as {listed}"), &hint)
+            let hint = format!("use --commit-executable {listed}, which includes it");
+            refused(&format!("this is part of {listed}"), &hint)
         }
         None => refused(
-            "a commit does not withhold this name",
-            "leave it out; docs/files.md lists the names that are withheld, such as .git and .envrc",
+            "a commit writes this name anyway",
+            "omit it; docs/files.md lists the names that are withheld, such as .git and .envrc",
         ),
     }
 }
 
-/// A path that clients may be given, from the root, if it is one that a run could be granted.
+/// An absolute path for `--read` or `--write` of `serve`, if a run could be granted it.
 pub(crate) fn existing(here: &Path, flag: &str, path: &Path) -> Result<PathBuf, RunError> {
     let path = resolve(here, path);
     let refused =
@@ -155,13 +155,13 @@ mod tests {
             assert_eq!(commit_name(given).ok(), Some(expected), "{given}");
         }
         for (given, why) in [
-            ("belljar.toml", "a commit never brings this: Belljar itself obeys what is in it"),
-            (".MCP.json", "a commit never brings this: Belljar itself obeys what is in it"),
-            (".belljar", "a commit never brings this: Belljar itself obeys what is in it"),
-            (".git/hooks", "a commit counts this as .git"),
-            ("commondir", "a commit counts this as .git"),
-            ("foo", "a commit does not withhold this name"),
-            ("", "a commit does not withhold this name"),
+            ("belljar.toml", "a commit never writes this file, because Belljar obeys it"),
+            (".MCP.json", "a commit never writes this file, because Belljar obeys it"),
+            (".belljar", "a commit never writes this file, because Belljar obeys it"),
+            (".git/hooks", "this is part of .git"),
+            ("commondir", "this is part of .git"),
+            ("foo", "a commit writes this name anyway"),
+            ("", "a commit writes this name anyway"),
         ] {
             let refused = commit_name(given).unwrap_err();
             assert_eq!(refused.message, format!("--commit-executable {given}: {why}"));

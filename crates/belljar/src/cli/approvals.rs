@@ -1,4 +1,4 @@
-//! `belljar approvals`: what waits for a person, and the person's word.
+//! `belljar approvals`: lists tool calls that wait for a person, and records decisions.
 
 pub(crate) mod prompt;
 pub(crate) mod text;
@@ -30,10 +30,10 @@ use super::{
     },
 };
 
-/// Who decides, as the store remembers it.
+/// Recorded as the person who decided.
 const BY: &str = "command line";
 
-/// Runs the command.
+/// Runs `belljar approvals`.
 pub(crate) fn approvals(
     arguments: &ApprovalsArguments,
     project: &Project,
@@ -54,8 +54,8 @@ pub(crate) fn approvals(
                 decide_all(decide, &Verdict::Retry, store.as_ref()).await
             }
             Some(ApprovalsCommand::Use(UseArguments { id, result, json })) => {
-                serde_json::from_str::<IgnoredAny>(result).context("--result is not JSON")?;
-                check_keys(result.as_bytes()).context("--result has more than one meaning")?;
+                serde_json::from_str::<IgnoredAny>(result).context("--result is not valid JSON")?;
+                check_keys(result.as_bytes()).context("--result is ambiguous JSON")?;
                 let decide = DecideArguments { ids: vec![id.clone()], json: *json };
                 decide_all(&decide, &Verdict::Use(result.clone()), store.as_ref()).await
             }
@@ -63,12 +63,12 @@ pub(crate) fn approvals(
     })
 }
 
-/// An approval as JSON.
+/// An approval in the JSON output.
 #[derive(Debug, Serialize)]
 struct ApprovalView<'a> {
     id: &'a str,
     state: &'static str,
-    /// `call`, or `in_doubt` for one that may have happened.
+    /// `call`, or `in_doubt` for a call that may have happened.
     kind: &'static str,
     message: &'static str,
     tool: &'a str,
@@ -82,7 +82,7 @@ struct ApprovalView<'a> {
     expires_ms: i64,
     decided_by: Option<&'a str>,
     decided_ms: Option<i64>,
-    /// What the call gave, if somebody said that it had happened.
+    /// The result that a person entered for a call that happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Box<RawValue>>,
 }
@@ -113,7 +113,7 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
     }
 }
 
-/// What is asked, and the same in words, as the HTTP API says it.
+/// The kind of an approval and its message, the same as in the HTTP API.
 fn kind(is_in_doubt: bool) -> (&'static str, &'static str) {
     match is_in_doubt {
         true => ("in_doubt", ApprovalKind::InDoubt.message()),
@@ -135,7 +135,7 @@ async fn list(
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
-        writeln!(io::stderr(), "nothing waits for a decision")?;
+        writeln!(io::stderr(), "no calls wait for a decision")?;
     }
     let style = TextStyle::of_stdout();
     let texts: Vec<String> = found.iter().map(|approval| text(approval, now_ms(), style)).collect();
@@ -143,7 +143,7 @@ async fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-/// One of them, with all there is to know.
+/// Prints one approval with all arguments.
 async fn show(
     arguments: &ApprovalsShowArguments,
     store: Option<&Store>,
@@ -166,7 +166,7 @@ async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A call as it is listed.
+/// A call in the list.
 fn text(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     let json = &approval.asked.arguments;
     let (mut text, extent) = arguments(json, style);
@@ -176,17 +176,17 @@ fn text(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     format!("{}{text}", head(approval, now_ms, style))
 }
 
-/// What a call is, and how it stands.
+/// The first lines of a call: id, tool, state and place.
 fn head(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     let asked = &approval.asked;
     let fate = match approval.state {
         ApprovalState::Pending if asked.is_in_doubt() => {
-            "it may have happened: `retry` to make it again, `use` if it happened, or `deny`".into()
+            "it may have happened: `retry` to repeat it, `use` if it happened, or `deny`".into()
         }
         ApprovalState::Pending => format!("{} left", span(asked.expires_ms - now_ms)),
         ApprovalState::Happened => {
             let by = approval.decided_by.as_deref().unwrap_or_default();
-            format!("it happened, says {}", visible(by))
+            format!("it happened, according to {}", visible(by))
         }
         ApprovalState::Approved | ApprovalState::Denied => {
             let by = approval.decided_by.as_deref().unwrap_or_default();
@@ -204,7 +204,7 @@ fn head(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     )
 }
 
-/// Decides each; one that cannot be decided does not keep the others.
+/// Decides each approval. If one fails, the others are still decided.
 async fn decide_all(
     arguments: &DecideArguments,
     verdict: &Verdict,
@@ -231,7 +231,7 @@ async fn decide_all(
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The one approval that is meant, and where it is.
+/// Finds an approval by its id or a prefix.
 async fn find<'a>(id: &str, store: Option<&'a Store>) -> Result<(&'a Store, Approval), String> {
     let unknown =
         || format!("there is no approval {id} in this project; `belljar approvals` lists them");
@@ -266,15 +266,15 @@ async fn tell(approval: &Approval, store: Option<&Store>) -> anyhow::Result<()> 
     {
         writeln!(
             io::stderr(),
-            "no process has its run now: a `belljar serve` of this project resumes it by itself, \
-             or you do: belljar resume {}",
+            "no process runs its run now: `belljar serve` in this project resumes it by itself, \
+             or resume it yourself: belljar resume {}",
             asked.run_id
         )?;
     }
     Ok(())
 }
 
-/// Whether nobody waits for the decision, and somebody could.
+/// Whether the run waits without a process and could be resumed.
 async fn is_resumable(store: &Store, run_id: &str) -> Result<bool, StoreError> {
     let Some(run) = store.run(run_id).await? else { return Ok(false) };
     let is_running = run.summary.status == RunStatus::Running && is_owner_alive(&run.summary.owner);

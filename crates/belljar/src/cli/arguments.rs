@@ -1,4 +1,4 @@
-//! The command line as clap sees it. Only names, types and help texts; what they mean is elsewhere.
+//! The command line as clap sees it: names, types and help texts.
 
 mod limits;
 mod project;
@@ -10,6 +10,8 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use belljar_contract::Language;
 use belljar_project::config::quantity;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use super::source;
 
 pub(crate) use limits::LimitArguments;
 pub(crate) use project::{
@@ -29,12 +31,10 @@ pub(crate) use workflow::{
     WorkflowValidateArguments,
 };
 
-use super::source;
-
 const EXAMPLES: &str = "\
 Examples:
   belljar demo                                   1.2 MB of commits in, 500 bytes out
-  belljar run -c 'return 1 + 1'                  run code given on the spot
+  belljar run -c 'return 1 + 1'                  run code from the command line
   belljar run analyse.ts --context @data.json    run a file on data
   belljar workflow run release.yaml              tools, code and decisions; survives crashes
   belljar tools list                             MCP tools that code can call here
@@ -45,9 +45,9 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   belljar serve                                  over standard input and output, for one client
   belljar serve --http 127.0.0.1:8420            over HTTP, for many; the token is in .belljar/token
-  belljar serve --pass-through 'time__*'         with tools of a server as they are
+  belljar serve --pass-through 'time__*'         also offer a server's tools directly
 
-docs/clients.md has the configuration of common clients.";
+See docs/clients.md for the configuration of common clients.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -56,16 +56,16 @@ Examples:
   curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
   echo 'return 6 * 7' | belljar run - --json
   belljar run -l python -c 'sum(range(10))'
-  belljar run fix.py --workspace . --commit      let it edit this directory, if it succeeds
+  belljar run fix.py --workspace . --commit      edit this directory if the run succeeds
   belljar run -l bash -c 'wc -l /work/*.md' --workspace docs
   belljar run -c 'await mcp.fs.readTextFile({path: \"a.txt\"})' --tool 'fs__read_*'
-  belljar run sum.ts --intent 'read files'       with the tools that fit; `tools search` shows which
-  belljar run migrate.py --durable               `belljar resume` goes on after a crash
+  belljar run sum.ts --intent 'read files'       with matching tools, as `tools search` shows them
+  belljar run migrate.py --durable               `belljar resume` continues after a crash
 
-The value is what the code returns, or else its last expression; of a shell script, its last line if
-that is JSON. Beyond what is granted, the code sees no file, no network, no environment and no other
-process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the
-arguments make no sense, 130 if it was interrupted.";
+The value is what the code returns, or else its last expression; for a shell script, its last line
+if that is JSON. Without grants the code sees no file, no network, no environment and no other
+process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the arguments are invalid, 130 if
+it was interrupted.";
 
 /// Runs the code LLM agents write, sealed in a sandbox that starts in under a millisecond.
 #[derive(Debug, Parser)]
@@ -76,7 +76,7 @@ pub(crate) struct Arguments {
     /// Configuration to use instead of the user's belljar.toml
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
-    /// Log to standard error what is being done (-vv: everything)
+    /// Log to standard error (-vv: everything)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -86,35 +86,35 @@ pub(crate) enum CliCommand {
     /// Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArguments>),
-    /// Keep a sandbox between runs; checkpoint, roll back and fork it
+    /// Keep a sandbox alive between runs; checkpoint, roll back and fork it
     #[command(subcommand, after_help = session::EXAMPLES)]
     Session(SessionCommand),
     /// Run workflows of tools, code and decisions that survive crashes
     #[command(subcommand, after_help = workflow::EXAMPLES)]
     Workflow(WorkflowSubcommand),
-    /// Go on with a durable run whose process has ended
+    /// Resume a durable run whose process has ended
     #[command(after_help = project::RESUME_EXAMPLES)]
     Resume(ResumeArguments),
-    /// Show the durable runs of this project, or delete some
+    /// List the durable runs of this project, or delete some
     Runs(RunsArguments),
     /// Print a value that was too large for a result
     #[command(after_help = project::BLOB_EXAMPLES)]
     Blob(BlobArguments),
-    /// List, describe, call and find the tools of MCP servers
+    /// List, describe, call and search the tools of MCP servers
     #[command(subcommand)]
     Tools(ToolsCommand),
-    /// Decide about tool calls that wait for a person
+    /// Decide about tool calls that wait for approval
     Approvals(ApprovalsArguments),
-    /// Show which tools were called, by whom, and how that was decided
+    /// Show which tools were called, by whom, and how each call was decided
     #[command(after_help = project::AUDIT_EXAMPLES)]
     Audit(AuditArguments),
-    /// Remove records that are over and old, and give their room back
+    /// Remove old records and free their space
     #[command(after_help = project::GC_EXAMPLES)]
     Gc(GcArguments),
-    /// Copy everything that is kept to a file, also while a host runs
+    /// Copy the whole store to a file, also while a host is running
     #[command(after_help = project::BACKUP_EXAMPLES)]
     Backup(BackupArguments),
-    /// Serve MCP clients: agents run code and call tools through this
+    /// Serve MCP clients: agents run code and call tools through Belljar
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeArguments>),
     /// Show the idea in one command: 1.2 MB of commits in, 500 bytes out
@@ -122,26 +122,26 @@ pub(crate) enum CliCommand {
     /// The server behind the demo
     #[command(name = "__demo-server", hide = true)]
     DemoServer,
-    /// Find out what this machine can enforce, by trying it
+    /// Check what this machine can enforce, by trying it
     Doctor(DoctorArguments),
 }
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunArguments {
-    /// File with the code; `-` is standard input, also when it is left out in a pipe
+    /// File with the code; `-` or a pipe without FILE reads standard input
     #[arg(value_name = "FILE", conflicts_with = "code")]
     pub(crate) file: Option<PathBuf>,
-    /// The code itself, taken literally
+    /// Code to run
     #[arg(short, long, value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Option<String>,
     /// typescript (ts), javascript (js), python (py) or bash (sh) [default: by file name, else
     /// typescript]
     #[arg(short, long, value_parser = source::language)]
     pub(crate) language: Option<Language>,
-    /// What the code sees as `context`: JSON, or @FILE (`@-`: standard input)
+    /// Value of `context` in the code: JSON, or @FILE (`@-`: standard input)
     #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
     pub(crate) context: Option<String>,
-    /// Run it in this session of the host that runs here (`belljar session`)
+    /// Run in this session of the running host (see `belljar session`)
     #[arg(long, value_name = "ID", conflicts_with_all = [
         "workspace", "commit", "commit_executable", "read", "write", "env", "module", "command", "permissive",
         "durable", "processes", "disk",
@@ -150,7 +150,7 @@ pub(crate) struct RunArguments {
     /// Print the whole result as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the files that come back into this directory, which is made if need be
+    /// Write returned files into this directory, which is created if needed
     #[arg(long, value_name = "DIR")]
     pub(crate) artifacts: Option<PathBuf>,
     #[command(flatten)]
@@ -164,31 +164,31 @@ pub(crate) struct RunArguments {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Grants")]
 pub(crate) struct GrantArguments {
-    /// Directory the code works on a copy-on-write view of, at /work
+    /// Directory that the code sees as /work, copy-on-write
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Bring what it changed to the directory if the run succeeds
+    /// Write the changes to the workspace directory if the run succeeds
     #[arg(long, requires = "workspace")]
     pub(crate) commit: bool,
-    /// Commit also this, which the host would execute, e.g. .git, .envrc
+    /// Also commit this name, which the host would execute, e.g. .git, .envrc
     #[arg(long, value_name = "NAME", requires = "commit", value_delimiter = ',')]
     pub(crate) commit_executable: Vec<String>,
-    /// File or directory the code may read, at its own path
+    /// File or directory the code may read, at the same path
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<PathBuf>,
-    /// File or directory the code may change, at its own path, right away
+    /// File or directory the code may change directly, at the same path
     #[arg(long, value_name = "PATH")]
     pub(crate) write: Vec<PathBuf>,
-    /// Environment variable for the code; without a value, its value here
+    /// Environment variable for the code; without VALUE, its current value
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<String>,
-    /// Python module or builtin that restricted mode would refuse, e.g. subprocess, eval
+    /// Python module or builtin that restricted mode refuses, e.g. subprocess, eval
     #[arg(long, value_name = "NAME")]
     pub(crate) module: Vec<String>,
     /// Command beyond the default set, e.g. rm, git
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Vec<String>,
-    /// Refuse nothing at the level of Python; the sandbox stays as it is
+    /// Lift Python's restricted mode; the sandbox itself stays
     #[arg(long)]
     pub(crate) permissive: bool,
 }
@@ -198,34 +198,34 @@ pub(crate) struct ServeArguments {
     /// Speak MCP over standard input and output [default]
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
-    /// Serve MCP (path /mcp) and the HTTP API at this address; port 0 takes any that is free
+    /// Serve MCP (path /mcp) and the HTTP API at this address; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) http: Option<SocketAddr>,
-    /// Cells kept ready for code
+    /// Cells kept ready
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) pool: usize,
     /// Upstream tools that clients see beside Belljar's own, e.g. 'fs__read_*'
     #[arg(long, value_name = "SERVER__TOOL")]
     pub(crate) pass_through: Vec<String>,
-    /// File or directory that clients may have code read
+    /// File or directory that clients may let code read
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<PathBuf>,
-    /// File or directory that clients may have code change
+    /// File or directory that clients may let code change
     #[arg(long, value_name = "PATH")]
     pub(crate) write: Vec<PathBuf>,
-    /// What clients may have committed although the host would execute it, e.g. .git, .envrc
+    /// Name that clients may commit although the host would execute it, e.g. .git, .envrc
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) commit_executable: Vec<String>,
-    /// Host name, besides loopback, that requests may be addressed to
+    /// Host name, besides loopback, that requests may use
     #[arg(long, value_name = "HOST", requires = "http")]
     pub(crate) allow_host: Vec<String>,
     /// Origin of web pages that may send requests
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
-    /// Log every request, to standard error
+    /// Log every request to standard error
     #[arg(long, value_name = "FORMAT", value_enum, requires = "http")]
     pub(crate) log: Option<LogFormat>,
-    /// How long a stop may take before it is no longer polite; a second signal has the same effect
+    /// How long a graceful stop may take; a second signal ends it at once
     #[arg(long, value_name = "TIME", default_value = "25s", value_parser = quantity::duration)]
     pub(crate) stop_within: Duration,
     /// Serve what the protocol's conformance suite expects, without a token
@@ -235,12 +235,12 @@ pub(crate) struct ServeArguments {
     pub(crate) limits: LimitArguments,
 }
 
-/// How requests are logged.
+/// Format of the request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// A line for people
+    /// A line of text
     Text,
-    /// An object per line
+    /// A JSON object per line
     Json,
 }
 

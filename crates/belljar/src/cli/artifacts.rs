@@ -1,4 +1,4 @@
-//! `--artifacts DIR`: the files a run gave back, on disk.
+//! `--artifacts DIR`: writes the files that a run returned.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,11 +10,11 @@ use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use belljar_contract::Artifact;
 
-/// With a number before it, it still is a file name.
+/// Leaves room for a number in front of the name.
 const MAX_NAME_BYTES: usize = 200;
 
-/// Finds out whether files can be written to the directory, before anything runs, and leaves
-/// everything as it was: code may make a directory of this very path in its workspace.
+/// Checks that files can be written to the directory before anything runs, and leaves no trace: the
+/// code may create a directory of the same path in its workspace.
 pub(crate) fn check(directory: &Path) -> anyhow::Result<()> {
     let missing: Vec<&Path> = directory
         .ancestors()
@@ -22,35 +22,35 @@ pub(crate) fn check(directory: &Path) -> anyhow::Result<()> {
         .take_while(|path| matches!(path.try_exists(), Ok(false)))
         .collect();
     let made = fs::create_dir_all(directory)
-        .with_context(|| format!("could not make {}", directory.display()));
+        .with_context(|| format!("cannot create {}", directory.display()));
     let written = made.and_then(|()| {
         tempfile::Builder::new()
             .prefix(".belljar-")
             .tempfile_in(directory)
-            .with_context(|| format!("could not write to {}", directory.display()))
+            .with_context(|| format!("cannot write to {}", directory.display()))
             .map(drop)
     });
     for path in missing {
-        // One that could not be made, or that somebody uses by now.
+        // A directory that could not be created, or that another process uses already.
         let _ = fs::remove_dir(path);
     }
     written
 }
 
-/// Writes them beneath the directory. Their names come from guest code: they are flattened, so that
-/// none leads anywhere else, and a file that is there already is never replaced.
+/// Writes artifacts into the directory. Their names come from guest code: paths are flattened so
+/// that none leads elsewhere, and existing files are never replaced.
 pub(crate) fn save(artifacts: &[Artifact], directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory)
-        .with_context(|| format!("could not make {}", directory.display()))?;
+        .with_context(|| format!("cannot create {}", directory.display()))?;
     for artifact in artifacts {
         let data = BASE64.decode(&artifact.data).context("an artifact is not base64")?;
         let (mut file, path) = create(directory, &file_name(&artifact.path))?;
-        file.write_all(&data).with_context(|| format!("could not write {}", path.display()))?;
+        file.write_all(&data).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }
 
-/// A new file of this name, or with a number before it where the name is taken.
+/// Creates a new file; if the name is taken, a number is put in front.
 fn create(directory: &Path, name: &str) -> anyhow::Result<(File, PathBuf)> {
     for number in 1..1000 {
         let path = match number {
@@ -60,15 +60,15 @@ fn create(directory: &Path, name: &str) -> anyhow::Result<(File, PathBuf)> {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => {
-                let made = made.with_context(|| format!("could not make {}", path.display()))?;
+                let made = made.with_context(|| format!("cannot create {}", path.display()))?;
                 return Ok((made, path));
             }
         }
     }
-    bail!("{}: too many files of that name", directory.join(name).display())
+    bail!("{}: too many files with this name", directory.join(name).display())
 }
 
-/// One plain name for a path of the workspace: `out/plots/a.png` is `plots-a.png`.
+/// A plain file name for a path of the workspace: `out/plots/a.png` becomes `plots-a.png`.
 fn file_name(path: &str) -> String {
     let inner = path.strip_prefix("out/").unwrap_or(path);
     let plain = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' };

@@ -1,4 +1,4 @@
-//! `belljar audit`: which tools were called, by whom, and how that was decided.
+//! `belljar audit`: which tools were called, by whom, and how each call was decided.
 
 use std::{
     io::{self, Write as _},
@@ -19,10 +19,10 @@ use super::{
     terminal::{columns::columns, elapsed::ago, style::TextStyle, visible::visible},
 };
 
-/// Rows that are looked through for those that match a pattern.
+/// Rows that are searched for a pattern.
 const MOST_LOOKED_AT: u32 = 100_000;
 
-/// Runs the command.
+/// Runs `belljar audit`.
 pub(crate) fn audit(arguments: &AuditArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let store = existing_store(project)?;
     runtime()?.block_on(async {
@@ -35,7 +35,7 @@ pub(crate) fn audit(arguments: &AuditArguments, project: &Project) -> anyhow::Re
             return Ok(ExitCode::SUCCESS);
         }
         if rows.is_empty() {
-            writeln!(io::stderr(), "no tool was called here")?;
+            writeln!(io::stderr(), "no tool has been called in this project")?;
             return Ok(ExitCode::SUCCESS);
         }
         let headings = ["WHEN", "TOOL", "DECISION", "OUTCOME", "TOOK", "BY", "RUN"];
@@ -47,7 +47,7 @@ pub(crate) fn audit(arguments: &AuditArguments, project: &Project) -> anyhow::Re
 }
 
 async fn find(arguments: &AuditArguments, store: &Store) -> anyhow::Result<Vec<AuditRow>> {
-    // A run that left no journal has rows all the same.
+    // Runs without a journal have rows too.
     let run_id = match &arguments.run {
         Some(id) => Some(find_run(store, id).await.unwrap_or_else(|_| id.clone())),
         None => None,
@@ -63,7 +63,7 @@ async fn find(arguments: &AuditArguments, store: &Store) -> anyhow::Result<Vec<A
     Ok(rows)
 }
 
-/// A row as JSON.
+/// An audit row in the JSON output.
 #[derive(Debug, Serialize)]
 struct AuditView<'a> {
     run_id: &'a str,

@@ -1,7 +1,7 @@
-//! `belljar backup`: a copy of everything that is kept, as it is at one moment.
+//! `belljar backup`: a consistent copy of the store.
 //!
-//! The copy is made beside its target and put in its place when it is whole and on disk: a backup that
-//! was interrupted never looks like one.
+//! The copy is created beside its target and renamed when it is complete and on disk, so an
+//! interrupted backup never looks like a complete one.
 
 use std::{
     fs,
@@ -19,10 +19,10 @@ use super::{
     arguments::BackupArguments, project::existing_store, runtime, terminal::visible::visible,
 };
 
-/// Runs the command.
+/// Runs `belljar backup`.
 pub(crate) fn backup(arguments: &BackupArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let Some(store) = existing_store(project)? else {
-        bail!("nothing is kept here yet: there is nothing to back up");
+        bail!("this project has no store yet: there is nothing to back up");
     };
     let target = &arguments.file;
     if !arguments.force && fs::symlink_metadata(target).is_ok() {
@@ -33,12 +33,11 @@ pub(crate) fn backup(arguments: &BackupArguments, project: &Project) -> anyhow::
     runtime()?.block_on(store.copy_to(&partial.path))?;
     let bytes = partial.put_in_place(target, arguments.force)?;
     let shown = visible(&target.display().to_string()).into_owned();
-    writeln!(io::stderr(), "{shown}: {}, everything as it was a moment ago", round_size(bytes))?;
+    writeln!(io::stderr(), "wrote {shown}, {}", round_size(bytes))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a backup may be put there: not among the files of the store, and in the place of another
-/// backup only.
+/// Refuses a target among the store's own files, and an existing file that is not a backup.
 fn check_replaceable(target: &Path, store: &Path) -> anyhow::Result<()> {
     let shown = visible(&target.display().to_string()).into_owned();
     let directory = |path: &Path| {
@@ -46,15 +45,15 @@ fn check_replaceable(target: &Path, store: &Path) -> anyhow::Result<()> {
         fs::metadata(parent.unwrap_or(Path::new("."))).ok().map(|found| (found.dev(), found.ino()))
     };
     if directory(target).is_some_and(|found| directory(store) == Some(found)) {
-        bail!("{shown} is among the files of the store itself: choose another directory");
+        bail!("{shown} is in the directory of the store itself: choose another directory");
     }
     if fs::symlink_metadata(target).is_ok() && kind_of_file(target) != kind_of_file(store) {
-        bail!("{shown} is not a backup, so it is not replaced: choose another name");
+        bail!("{shown} exists and is not a backup: choose another name");
     }
     Ok(())
 }
 
-/// What SQLite says at the beginning of a file: that it is one of its own, and of which program.
+/// The parts of SQLite's file header that identify the format and the program.
 fn kind_of_file(path: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut header = [0; 72];
     fs::File::open(path).ok()?.read_exact(&mut header).ok()?;
@@ -62,18 +61,18 @@ fn kind_of_file(path: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 fn exists(target: &Path) -> String {
-    format!("{} is there already: choose another name, or --force", target.display())
+    format!("{} exists: choose another name, or use --force", target.display())
 }
 
-/// A copy that is not whole yet; it is removed unless it is put in its place.
+/// An incomplete copy; it is removed unless it is renamed.
 struct PartialCopy {
     path: PathBuf,
 }
 
 impl PartialCopy {
-    /// An empty file only its owner may read.
+    /// Creates an empty file that only its owner may read.
     fn beside(target: &Path) -> anyhow::Result<Self> {
-        let mut name = target.file_name().context("name a file for the backup")?.to_owned();
+        let mut name = target.file_name().context("the backup path has no file name")?.to_owned();
         name.push(format!(".partial-{}", std::process::id()));
         let path = target.with_file_name(name);
         fs::OpenOptions::new()
@@ -81,13 +80,13 @@ impl PartialCopy {
             .create_new(true)
             .mode(0o600)
             .open(&path)
-            .with_context(|| format!("could not write {}", path.display()))?;
+            .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { path })
     }
 
-    /// Gives the copy its name; how large it is.
+    /// Renames the copy to its target; returns its size.
     fn put_in_place(self, target: &Path, force: bool) -> anyhow::Result<u64> {
-        let failed = || format!("could not write {}", target.display());
+        let failed = || format!("cannot write {}", target.display());
         let file = fs::File::open(&self.path).with_context(failed)?;
         file.sync_all().with_context(failed)?;
         let bytes = file.metadata().with_context(failed)?.len();
@@ -106,7 +105,7 @@ impl PartialCopy {
 
 impl Drop for PartialCopy {
     fn drop(&mut self) {
-        // Not there any more when it was put in its place.
+        // Fails if it was renamed.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! `belljar blob`: a value that was too large for a result, whole.
+//! `belljar blob`: prints a value that was too large for a result.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use super::{
     terminal::{style::TextStyle, visible::visible},
 };
 
-/// Runs the command.
+/// Runs `belljar blob`.
 pub(crate) fn blob(arguments: &BlobArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let id = &arguments.id;
     let store = existing_store(project)?;
@@ -26,17 +26,17 @@ pub(crate) fn blob(arguments: &BlobArguments, project: &Project) -> anyhow::Resu
         None => None,
     };
     let Some(bytes) = bytes else {
-        writeln!(io::stderr(), "nothing is stored as {id} in this project")?;
+        writeln!(io::stderr(), "there is no value {id} in this project")?;
         return Ok(ExitCode::FAILURE);
     };
     if let Some(path) = &arguments.output {
-        fs::write(path, &bytes).with_context(|| format!("could not write {}", path.display()))?;
+        fs::write(path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut stdout = io::stdout().lock();
     if TextStyle::of_stdout().is_terminal() {
         let Ok(text) = std::str::from_utf8(&bytes) else {
-            bail!("{id} is not text: --output FILE, or a pipe");
+            bail!("{id} is not text: use --output FILE or a pipe");
         };
         writeln!(stdout, "{}", visible(text))?;
     } else {

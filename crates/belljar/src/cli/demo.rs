@@ -1,5 +1,5 @@
-//! `belljar demo`: the story in one command. Code calls a tool of an MCP server, a thousand commits go
-//! into it, a small answer comes out, and what a model would have had to read is counted.
+//! `belljar demo`: code calls a tool of an MCP server, reads a thousand commits and returns a small
+//! answer. The demo shows how much a model would have had to read instead.
 
 mod commits;
 mod random;
@@ -31,25 +31,28 @@ use super::{
 
 const CODE: &str = include_str!("demo/summarise.ts");
 
-/// Wide enough for each of the answer's lists to be one line.
+/// Wide enough for each list of the answer to fit on one line.
 const ANSWER_WIDTH: usize = 136;
 
-/// What the demo found, for programs.
+/// The demo's figures in the JSON output.
 #[derive(Debug, Serialize)]
 struct Figures<'a> {
     commits: usize,
     #[serde(flatten)]
     saving: TokenSavings,
-    /// The tool, as the code sees it.
+    /// Type declaration of the tool, as the code sees it.
     tool: String,
     answer: &'a RawValue,
     run: &'a RunResult,
 }
 
-/// Runs the demo.
+/// Runs `belljar demo`.
 pub(crate) fn demo(arguments: DemoArguments) -> anyhow::Result<ExitCode> {
     let DemoRun { types, run, stop } = runtime()?.block_on(setup::perform(CODE))?;
-    let data = serde_json::to_string(&commits::repository()).context("could not count the data")?;
+    let data = serde_json::to_string(&commits::repository()).context(
+        "cannot serialize the demo's \
+                                                                      data",
+    )?;
     let figures = Figures {
         commits: commits::COMMITS,
         saving: TokenSavings::new(data.len(), run.result.get().len()),
@@ -74,7 +77,7 @@ pub(crate) fn demo(arguments: DemoArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Is the demo's server, which the demo starts.
+/// Runs the demo's MCP server, which the demo starts as a child process.
 pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     runtime()?.block_on(server::serve())?;
     Ok(ExitCode::SUCCESS)
@@ -100,7 +103,7 @@ fn story(figures: &Figures<'_>, style: TextStyle) -> String {
     );
     let _ = writeln!(text, "{} what the agent wrote\n", heading("The code:"));
     quote(&mut text, CODE);
-    let _ = writeln!(text, "\n{} what the model gets to read\n", heading("The answer:"));
+    let _ = writeln!(text, "\n{} what the model reads instead\n", heading("The answer:"));
     let wide = TextStyle { width: ANSWER_WIDTH, ..style };
     for line in lay_out(figures.answer.get(), Layout::Fitted, wide).lines() {
         let _ = writeln!(text, "  {line}");
@@ -126,7 +129,8 @@ fn sums(figures: &Figures<'_>, style: TextStyle) -> String {
         ),
         String::new(),
         format!(
-            "  {} from request to answer, tool call and all, in a cell of its own: {} isolation ({})",
+            "  {} from request to answer, including the tool call, in a fresh cell: {} isolation \
+             ({})",
             style.paint(TextRole::Strong, &milliseconds(metrics.startup_ms + metrics.execution_ms)),
             isolation.tier,
             isolation.engine

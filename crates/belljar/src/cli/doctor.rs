@@ -1,7 +1,7 @@
-//! `belljar doctor`: what this machine can enforce, found out by trying it (I3).
+//! `belljar doctor`: checks what this machine can enforce, by trying it (I3).
 //!
-//! Two kinds of evidence: every layer tried on its own, and one real run in a cell. The verdict is
-//! `full` only if both agree, because runs are refused otherwise.
+//! Two kinds of evidence: each layer tested on its own, and one real run in a cell. The verdict is
+//! `full` only if both succeed; otherwise runs are refused.
 
 use std::{fmt::Write as _, fs, io, io::Write as _, path::Path, process::ExitCode};
 
@@ -20,10 +20,10 @@ use super::{
     terminal::style::{TextRole, TextStyle},
 };
 
-/// With the column of names before it, this fits an ordinary terminal.
+/// Together with the column of names this fits an ordinary terminal.
 const TEXT_WIDTH: usize = 72;
 
-/// What was found, and what it comes to.
+/// All findings and the verdict, also the JSON output.
 #[derive(Debug, Serialize)]
 struct Diagnosis {
     version: &'static str,
@@ -32,9 +32,9 @@ struct Diagnosis {
     uid: u32,
     findings: Vec<Finding>,
     run: RunResult,
-    /// What else was tried, none of it needed for TypeScript and JavaScript.
+    /// Findings that TypeScript and JavaScript do not need.
     extras: Vec<Finding>,
-    /// How large the project's store is, if there is one that can be read.
+    /// Sizes of the project's store, if it can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<Sizes>,
     verdict: DoctorVerdict,
@@ -49,7 +49,7 @@ enum DoctorVerdict {
     StoreUnusable,
 }
 
-/// Examines this machine.
+/// Runs `belljar doctor`.
 pub(crate) fn doctor(
     arguments: DoctorArguments,
     project: Option<&Project>,
@@ -72,7 +72,7 @@ async fn diagnose(project: Option<&Project>) -> Diagnosis {
             layer: "examination".to_owned(),
             state: FindingState::Missing,
             detail: run::error_chain(&error),
-            remedy: Some("nothing could be tried; is /proc mounted here?".to_owned()),
+            remedy: Some("no layer could be tried; check that /proc is mounted".to_owned()),
         }]
     });
     let (run, mut extras) = try_runs().await;
@@ -94,7 +94,7 @@ async fn diagnose(project: Option<&Project>) -> Diagnosis {
     }
 }
 
-/// Reads all of a project's store, if it has one, and says how large it is or what is wrong with it.
+/// Reads the whole store of the project, if it has one, and reports its size or its fault.
 async fn examine_store(project: &Project, extras: &mut Vec<Finding>) -> Option<Sizes> {
     let layer = "store".to_owned();
     let examined = async {
@@ -109,7 +109,7 @@ async fn examine_store(project: &Project, extras: &mut Vec<Finding>) -> Option<S
             sizes
         }
         Err(error) => {
-            // The message says what to do.
+            // The message itself says what to do.
             let (state, detail) = (FindingState::Missing, format!("{error:#}"));
             extras.push(Finding { layer, state, detail, remedy: None });
             None
@@ -129,7 +129,7 @@ async fn try_runs() -> (RunResult, Vec<Finding>) {
     }
 }
 
-/// The other languages, a workspace and a session, each by a run.
+/// Tries the other languages, a workspace and a session.
 async fn try_extras(sandbox: &Sandbox) -> Vec<Finding> {
     let python = sandbox.python("import sys\n'.'.join(map(str, sys.version_info[:3]))").run().await;
     let bash = sandbox.bash("printf '\"%s\"' \"${BASH_VERSION%%(*}\"").run().await;
@@ -154,7 +154,7 @@ async fn try_extras(sandbox: &Sandbox) -> Vec<Finding> {
     ]
 }
 
-/// A session that is kept and taken back.
+/// Tries a checkpoint and a rollback in a session.
 async fn try_session(sandbox: &Sandbox) -> Finding {
     let taken_back = async {
         let session = sandbox.session(Language::TypeScript).open().await?;
@@ -166,7 +166,7 @@ async fn try_session(sandbox: &Sandbox) -> Finding {
     let (state, detail, remedy) = match taken_back.await {
         Ok(()) => (FindingState::Works, "with checkpoints and forks".to_owned(), None),
         Err(error) => {
-            let remedy = "sessions need Linux 6.15 or newer; runs of their own do not";
+            let remedy = "sessions need Linux 6.15 or newer; single runs do not";
             (FindingState::Substituted, error.message, Some(remedy.to_owned()))
         }
     };
@@ -190,7 +190,7 @@ fn verdict(findings: &[Finding], run: &RunResult) -> DoctorVerdict {
     if none_missing && ran { DoctorVerdict::Full } else { DoctorVerdict::Refused }
 }
 
-/// The same, unless something else is marked as missing: only a store is.
+/// Lowers the verdict if the store is unusable: nothing else among the extras is marked as missing.
 fn with_store(verdict: DoctorVerdict, extras: &[Finding]) -> DoctorVerdict {
     let is_unusable = extras.iter().any(|extra| extra.state == FindingState::Missing);
     if verdict == DoctorVerdict::Full && is_unusable {
@@ -217,7 +217,7 @@ fn text(diagnosis: &Diagnosis, style: TextStyle) -> String {
     let width = names.max().unwrap_or(0).max(8);
     let mut said = Vec::new();
     for finding in &diagnosis.findings {
-        // Layers that need each other share a remedy; once is enough.
+        // Layers that depend on each other share a remedy; it is printed once.
         let remedy = finding.remedy.as_deref().filter(|remedy| !said.contains(remedy));
         text.push_str(&finding_text(finding, remedy, width, style));
         said.extend(remedy);
@@ -249,7 +249,7 @@ fn finding_text(finding: &Finding, remedy: Option<&str>, width: usize, style: Te
     text
 }
 
-/// Lines of at most so many characters, broken at spaces.
+/// Breaks text into lines at spaces.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -280,17 +280,17 @@ fn run_text(run: &RunResult, width: usize, style: TextStyle) -> String {
 fn verdict_text(diagnosis: &Diagnosis, style: TextStyle) -> String {
     match diagnosis.verdict {
         DoctorVerdict::Full => format!(
-            "{}: every layer holds; code runs here with full isolation.\n",
+            "{}: every layer works; code runs here with full isolation.\n",
             style.paint(TextRole::Good, "full")
         ),
         DoctorVerdict::Refused => format!(
-            "{}: code is not run on this machine as it is, because Belljar never runs it with less\n\
-             than every layer. Fix what is marked ✗ above, then ask again.\n",
+            "{}: Belljar runs no code on this machine, because a layer of the sandbox is missing.\n\
+             Fix the lines marked ✗ above, then run `belljar doctor` again.\n",
             style.paint(TextRole::Bad, "refused")
         ),
         DoctorVerdict::StoreUnusable => format!(
-            "{}: every layer holds, but this project's store cannot be used. Do what is said at\n\
-             `store` above, then ask again.\n",
+            "{}: every layer works, but this project's store cannot be used.\n\
+             Follow the advice at `store` above, then run `belljar doctor` again.\n",
             style.paint(TextRole::Bad, "store unusable")
         ),
     }

@@ -1,4 +1,4 @@
-//! `belljar gc`: removes what is over and old, and says what went.
+//! `belljar gc`: removes old records and reports what was removed.
 
 use std::{collections::BTreeMap, io, io::Write as _, process::ExitCode};
 
@@ -22,28 +22,28 @@ use super::{
 /// Kinds that are named on one line.
 const SHOWN_KINDS: usize = 4;
 
-/// What went, or would go.
+/// What was removed, or would be; also the JSON output.
 #[derive(Debug, Serialize)]
 struct GcReport {
     dry_run: bool,
-    /// Records by kind.
+    /// Removed records by kind.
     removed: BTreeMap<&'static str, u64>,
-    /// Larger than `[retention] max_size`.
+    /// Whether the store is larger than `[retention] max_size`.
     too_large: bool,
     before: Sizes,
     after: Sizes,
 }
 
-/// The bytes of a store.
+/// Sizes of the store in bytes.
 #[derive(Debug, Serialize)]
 pub(crate) struct Sizes {
-    /// The file.
+    /// Size of the database file.
     pub(crate) file: u64,
-    /// Its log.
+    /// Size of its write-ahead log.
     pub(crate) log: u64,
-    /// Of the file, what nothing is in.
+    /// Unused bytes of the file.
     pub(crate) free: u64,
-    /// Of the file, by what is in it.
+    /// Used bytes of the file, by kind.
     pub(crate) kinds: BTreeMap<&'static str, u64>,
 }
 
@@ -56,7 +56,7 @@ impl From<StoreSizes> for Sizes {
 }
 
 impl Sizes {
-    /// On one line: in all, then what takes most.
+    /// One line: the total, then the largest kinds.
     pub(crate) fn text(&self) -> String {
         let mut kinds: Vec<(&str, u64)> = self.kinds.iter().map(|(kind, n)| (*kind, *n)).collect();
         kinds.push(("free", self.free));
@@ -68,7 +68,7 @@ impl Sizes {
     }
 }
 
-/// Runs the command.
+/// Runs `belljar gc`.
 pub(crate) fn gc(
     arguments: GcArguments,
     settings: &ProjectSettings,
@@ -76,7 +76,7 @@ pub(crate) fn gc(
 ) -> anyhow::Result<ExitCode> {
     let project = find_project(locations, settings)?;
     let Some(store) = existing_store(&project)? else {
-        writeln!(io::stderr(), "nothing is kept here yet")?;
+        writeln!(io::stderr(), "this project has no store yet")?;
         return Ok(ExitCode::SUCCESS);
     };
     let collector =
@@ -93,7 +93,7 @@ pub(crate) fn gc(
             match try_on_copy(&store, &settings.retention).await {
                 Ok(tried) => (collected, after) = tried,
                 Err(error) => {
-                    let what = "could not find out what goes for size, so only ages are shown";
+                    let what = "cannot compute removals by size, so only those by age are shown";
                     writeln!(io::stderr(), "note: {what}: {error:#}")?;
                 }
             }
@@ -108,13 +108,13 @@ pub(crate) fn gc(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What goes if the store is too large depends on what is left after each step. So it is tried, on a
-/// copy beside the store, which is removed again.
+/// What is removed for size depends on what is left after each step. So it is tried on a copy
+/// beside the store, which is deleted afterwards.
 async fn try_on_copy(
     store: &Store,
     retention: &Retention,
 ) -> anyhow::Result<(CollectionReport, StoreSizes)> {
-    let beside = store.path().parent().context("the store is in no directory")?;
+    let beside = store.path().parent().context("the store has no parent directory")?;
     let place = tempfile::Builder::new().prefix("dry-run-").tempdir_in(beside)?;
     store.copy_to(&place.path().join(FILE_NAME)).await?;
     let copy = Store::open(place.path())?;
@@ -137,8 +137,8 @@ async fn collect(
     } else if store.shrink_mode().await? == ShrinkMode::AfterCompacting {
         writeln!(
             io::stderr(),
-            "this file was made before files could shrink: `belljar gc --compact` rewrites it once, and \
-             whoever writes waits meanwhile"
+            "this store was created by a version whose files cannot shrink: `belljar gc \
+             --compact` rewrites it once; writers wait meanwhile"
         )?;
     }
     Ok(collected)
@@ -176,11 +176,12 @@ fn text(report: &GcReport, style: TextStyle) -> String {
     ] {
         rows.push([name.to_owned(), String::new(), round_size(before), round_size(after)]);
     }
-    let went = if report.dry_run { "WOULD GO" } else { "REMOVED" };
+    let went = if report.dry_run { "WOULD REMOVE" } else { "REMOVED" };
     let mut text = columns(["KIND", went, "BEFORE", "AFTER"], &rows, style);
     if report.too_large {
         text.push_str(
-            "larger than [retention] max_size: what is left is needed, too young, or kept for ever\n",
+            "the store is larger than [retention] max_size: the remaining records are needed, too \
+             young, or kept for ever\n",
         );
     }
     text

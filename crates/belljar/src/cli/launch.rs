@@ -1,4 +1,4 @@
-//! Getting ready to run code, and clearing up after it, whatever signal comes when.
+//! Starts what a run needs and shuts it down, whenever a signal arrives.
 
 use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
 use belljar_project::{BuildError, Executor, Project, Sandbox, SandboxBuilder};
@@ -8,16 +8,16 @@ use super::{
     signals::{SignalListener, StopSignal},
 };
 
-/// Whether code can be run.
+/// The outcome of starting a sandbox.
 #[derive(Debug)]
 pub(crate) enum LaunchOutcome {
-    /// It can.
+    /// Code can run.
     Ready(Box<Executor>),
-    /// It cannot, or a signal came first; this is its result.
+    /// Code cannot run, or a signal came first; holds the result to report.
     Not(Box<RunResult>, Option<StopSignal>),
 }
 
-/// Starts a sandbox for one run, with the tools of a project if there are to be any.
+/// Starts a sandbox for one run, with the project's tools if a project is given.
 pub(crate) async fn launch(
     builder: SandboxBuilder,
     project: Option<&Project>,
@@ -26,7 +26,7 @@ pub(crate) async fn launch(
     let builder = match project {
         None => builder,
         Some(project) => {
-            // Before it is asked what is to be protected: from now on there is something.
+            // The state directory must exist before the protected paths are listed.
             project.state()?;
             builder.protect(project.protected())
         }
@@ -39,7 +39,7 @@ pub(crate) async fn launch(
     let sandbox: Sandbox = match built {
         Ok(sandbox) => sandbox,
         Err(error) => {
-            // A terminal's signal reaches the zygote too, and may be seen there first.
+            // A terminal's signal also reaches the zygote, which may end first.
             let stop = signals.pending().await;
             return Ok(match stop {
                 Some(signal) => LaunchOutcome::stopped_by(signal),
@@ -60,7 +60,7 @@ impl LaunchOutcome {
     }
 }
 
-/// The result when nothing ran because a signal came first.
+/// The result if a signal came before the run.
 pub(crate) fn stopped_result(signal: StopSignal) -> RunResult {
     RunResult::not_run(
         belljar_runtime::run_id(),
@@ -69,7 +69,7 @@ pub(crate) fn stopped_result(signal: StopSignal) -> RunResult {
     )
 }
 
-/// Waits for a signal that stops the run. Ctrl-C comes from a person who gives the run up. Any other
+/// Waits for a signal that stops the run. Ctrl-C means that a person aborts the run. Any other
 /// signal only ends this process: a durable run is then interrupted, and the next host resumes it.
 pub(crate) async fn wait_for_stop(signals: &mut SignalListener, executor: &Executor) -> StopSignal {
     let signal = signals.received().await;
@@ -80,15 +80,15 @@ pub(crate) async fn wait_for_stop(signals: &mut SignalListener, executor: &Execu
     signal
 }
 
-/// The result as a person sees it who has stopped the run: whatever else it ended with, the signal
-/// was the reason. A durable run that was interrupted stays interrupted.
+/// Adjusts the result of a run that a signal stopped: the signal is the reason, whatever else went
+/// wrong. An interrupted durable run stays interrupted.
 pub(crate) async fn after_signals(
     result: RunResult,
     stop: &mut Option<StopSignal>,
     signals: &mut SignalListener,
 ) -> RunResult {
     if stop.is_none() && !result.success {
-        // A terminal's signal reaches zygote and cell too, and may be seen there first.
+        // A terminal's signal also reaches zygote and cell, which may end first.
         *stop = signals.pending().await;
     }
     match *stop {
@@ -100,7 +100,7 @@ pub(crate) async fn after_signals(
     }
 }
 
-/// Ends what was started for the run; a further signal is for not waiting until that is done.
+/// Shuts the executor down. A further signal skips the wait.
 pub(crate) async fn shut_down(executor: Executor, signals: &mut SignalListener) {
     tokio::select! {
         () = executor.shutdown() => {}
@@ -108,14 +108,14 @@ pub(crate) async fn shut_down(executor: Executor, signals: &mut SignalListener) 
     }
 }
 
-/// The result when there is no sandbox to run in.
+/// The result if the sandbox cannot be built.
 pub(crate) fn refused_result(error: &BuildError) -> RunResult {
     let code = match error {
         BuildError::Launch(launch) => launch.code(),
         BuildError::NotInitialised | BuildError::InsideZygote => ErrorCode::SandboxFailed,
     };
     let error = RunError::new(code, error_chain(error))
-        .with_hint("nothing ran; `belljar doctor` says what this machine lacks and how to fix it");
+        .with_hint("nothing ran; `belljar doctor` shows what this machine lacks and how to fix it");
     RunResult::not_run(belljar_runtime::run_id(), RunStatus::Failed, error)
 }
 

@@ -1,5 +1,5 @@
-//! The project of the current directory. The library opens it; here a person is warned about a store
-//! that was empty.
+//! The project of the current directory. The library opens it; this module prints a warning if its
+//! store was empty.
 
 use std::{
     collections::BTreeMap,

@@ -1,7 +1,7 @@
-//! A run's result as a person reads it.
+//! Prints the result of a run for a person.
 //!
-//! What the code printed and its value go to standard output, everything about the run to standard
-//! error; a program reading standard output sees only what the code produced.
+//! The code's output and its value go to standard output; everything about the run goes to standard
+//! error. A program that reads standard output sees only what the code produced.
 
 mod code_frame;
 mod log_lines;
@@ -20,15 +20,15 @@ use super::terminal::{
     visible::for_stream,
 };
 
-/// The code a result belongs to.
+/// Source code for the frame around an error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameSource<'a> {
     pub(crate) code: &'a str,
-    /// The name to show for it; may be a host path, for the person who typed it.
+    /// Shown name; may be a host path, because the person typed it.
     pub(crate) name: &'a str,
 }
 
-/// Writes what the code produced.
+/// Writes the code's output and its value.
 pub(crate) fn write_output(
     result: &RunResult,
     stdout: &mut impl Write,
@@ -49,7 +49,7 @@ pub(crate) fn write_output(
     stdout.flush()
 }
 
-/// The value: a string as it is, anything else as JSON, null as nothing.
+/// The value: a string without quotes, anything else as JSON, null as nothing.
 fn value_text(result: &RunResult, style: TextStyle) -> String {
     let json = result.result.get();
     if !result.success || json == "null" {
@@ -61,7 +61,7 @@ fn value_text(result: &RunResult, style: TextStyle) -> String {
     }
 }
 
-/// Everything about the run: logs, error, what was cut, and on a terminal one line of metrics.
+/// Everything about the run: logs, error, truncation, and on a terminal one line of metrics.
 pub(crate) fn about(result: &RunResult, shown: FrameSource<'_>, style: TextStyle) -> String {
     let mut text = String::new();
     for entry in only_logged(result) {
@@ -94,7 +94,7 @@ fn error_text(error: &RunError, shown: FrameSource<'_>, style: TextStyle) -> Str
         format!("{:?}", error.kind)
     };
     let message = error.message.trim_end();
-    // The engine names JavaScript's own error, which may be the same word.
+    // The engine repeats the name of JavaScript's own error class.
     let message = message.strip_prefix(&format!("{kind}: ")).unwrap_or(message);
     lines.push(format!("{}: {}", style.paint(TextRole::Bad, &kind), for_stream(message, style)));
     if let Some(line) = error.line {
@@ -116,7 +116,7 @@ fn error_text(error: &RunError, shown: FrameSource<'_>, style: TextStyle) -> Str
     lines.join("\n") + "\n"
 }
 
-/// What the run changed in its workspace, and the files it gave back.
+/// Changed files of the workspace, and returned artifacts.
 fn files_text(result: &RunResult, style: TextStyle) -> String {
     let mut lines = Vec::new();
     let changes = &result.changes;
@@ -141,7 +141,7 @@ fn files_text(result: &RunResult, style: TextStyle) -> String {
     if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
 }
 
-/// Whether the changes are in the directory now. The notes tell whether a commit was asked for.
+/// Whether the changes were committed. The notes show whether a commit was requested.
 fn commit_outcome(result: &RunResult) -> &'static str {
     let changes = &result.changes;
     let has_note = |change: &Change, start: &str| {
@@ -150,7 +150,7 @@ fn commit_outcome(result: &RunResult) -> &'static str {
     if changes.iter().all(|change| change.committed) {
         "committed"
     } else if changes.iter().any(|change| change.committed) {
-        "committed, except where it says otherwise"
+        "committed, except where noted"
     } else if !result.success {
         "not committed"
     } else if changes.iter().any(|change| has_note(change, "not committed: ")) {
@@ -158,11 +158,11 @@ fn commit_outcome(result: &RunResult) -> &'static str {
     } else if changes.iter().all(|change| has_note(change, "will not be committed: ")) {
         "not committed: --commit would withhold each, see below"
     } else {
-        "not committed: --commit brings them to the directory"
+        "not committed: --commit writes them to the directory"
     }
 }
 
-/// The frames of a stack, if there are more than the place already shown.
+/// The stack frames, if there are more than the one already shown.
 fn frames(stack: &str) -> Option<String> {
     let frames: Vec<String> = stack
         .lines()
@@ -173,20 +173,23 @@ fn frames(stack: &str) -> Option<String> {
     (frames.len() > 1).then(|| frames.join("\n"))
 }
 
-/// A value that takes the place of one that was stored.
+/// The summary that replaces a stored value.
 #[derive(Debug, Deserialize)]
 struct Summary {
     handle: String,
     bytes: u64,
 }
 
-/// Why the value is not all there.
+/// Why the value is incomplete.
 fn cut_value(result: &RunResult) -> String {
     match serde_json::from_str::<Summary>(result.result.get()) {
         Ok(Summary { handle, bytes }) if handle.starts_with("blob_") => {
-            format!("the value has {} bytes; all of it: belljar blob {handle}", grouped(bytes))
+            format!(
+                "the value has {} bytes; print all of it: belljar blob {handle}",
+                grouped(bytes)
+            )
         }
-        _ => "a table in the value had more rows than are shown".to_owned(),
+        _ => "a table in the value has more rows than are shown".to_owned(),
     }
 }
 
@@ -196,14 +199,14 @@ fn notes(result: &RunResult) -> Vec<String> {
         (result.truncated.stderr, "standard error was cut; --max-output keeps more of it"),
         (result.truncated.logs, "log lines were dropped; --max-output keeps more of them"),
         (result.truncated.result, &*cut_value(result)),
-        (result.lossy, "numbers in the value that JSON cannot hold (NaN, Infinity) became null"),
+        (result.lossy, "numbers that JSON cannot represent (NaN, Infinity) became null"),
     ];
     all.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned()).collect()
 }
 
 fn metrics_line(result: &RunResult) -> String {
     if result.cached {
-        return "answered from memory; nothing ran".to_owned();
+        return "answered from the cache; nothing ran".to_owned();
     }
     if result.isolation.tier == Tier::Refused {
         return "nothing ran".to_owned();

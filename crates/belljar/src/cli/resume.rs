@@ -1,4 +1,4 @@
-//! `belljar resume`: a durable run goes on in a new cell, from where it was.
+//! `belljar resume`: resumes a durable run in a new cell.
 
 use std::{io, io::Write as _, process::ExitCode};
 
@@ -24,7 +24,7 @@ use super::{
     signals::{SignalListener, StopSignal},
 };
 
-/// Runs the command.
+/// Runs `belljar resume`.
 pub(crate) fn resume(
     arguments: &ResumeArguments,
     settings: &ProjectSettings,
@@ -32,7 +32,8 @@ pub(crate) fn resume(
 ) -> anyhow::Result<ExitCode> {
     let project = find_project(locations, settings)?;
     let store = existing_store(&project)?;
-    let store = store.with_context(|| format!("there is no run {} here", arguments.run))?;
+    let store =
+        store.with_context(|| format!("there is no run {} in this project", arguments.run))?;
     runtime()?.block_on(async {
         let run = StoredRun::find(&store, &arguments.run).await?;
         if let Some(json) = &run.record.result_json {
@@ -66,13 +67,13 @@ pub(crate) fn resume(
     })
 }
 
-/// A run, and the name its code goes by.
+/// A stored run and the file name of its code.
 struct StoredRun {
     record: RunRecord,
     file_name: String,
 }
 
-/// The part of a stored request that is shown.
+/// The part of a stored request that is needed here.
 #[derive(Debug, Deserialize)]
 struct StoredFileName {
     file_name: String,
@@ -110,7 +111,7 @@ async fn resume_run(
     (result, stop)
 }
 
-/// The result of a run that needs no resuming.
+/// Prints the result of a run that had ended before.
 fn print_ended_run(json: &str, run: &StoredRun, as_json: bool) -> anyhow::Result<ExitCode> {
     let result: RunResult =
         serde_json::from_str(json).context("the stored result cannot be read")?;

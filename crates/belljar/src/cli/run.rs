@@ -1,4 +1,4 @@
-//! `belljar run`: one piece of code, one fresh cell, one result.
+//! `belljar run`: runs one piece of code in a fresh cell.
 
 mod options;
 
@@ -33,10 +33,10 @@ use super::{
 
 pub(crate) use super::launch::{error_chain, refused_result};
 
-/// Who asks, in audit rows and approvals.
+/// Recorded as the caller in audit rows and approvals.
 pub(crate) const CALLER: &str = "cli";
 
-/// Runs the code the arguments name.
+/// Runs `belljar run`.
 pub(crate) fn run(
     arguments: &RunArguments,
     settings: &ProjectSettings,
@@ -82,7 +82,7 @@ pub(crate) fn run(
             &mut signals,
         );
         let FinishedRun { executor, result, stop } = ran.await?;
-        // Told before the cell is cleared away: whoever waits for the answer has it sooner.
+        // Printed before the cell is shut down, so that the caller does not wait for that.
         let told = print_result(&result, shown, arguments.json);
         let saved = match &arguments.artifacts {
             Some(directory) => artifacts::save(&result.artifacts, directory),
@@ -97,21 +97,21 @@ pub(crate) fn run(
     })
 }
 
-/// A sandbox for one run.
+/// A sandbox for one run, without a pool.
 pub(crate) fn sandbox_builder(settings: &ProjectSettings, project: &Project) -> SandboxBuilder {
     let builder = Sandbox::builder().pool(0).ready([]).maximum(settings.maximum);
     builder.protect(project.protected()).reserve_names(Project::RESERVED_NAMES)
 }
 
-/// What is there after a run.
+/// A run that has ended.
 struct FinishedRun {
-    /// Nothing if nothing ran.
+    /// `None` if nothing ran.
     executor: Option<Executor>,
     result: RunResult,
     stop: Option<StopSignal>,
 }
 
-/// Runs the request unless a signal comes first, at whatever moment.
+/// Runs the request, unless a signal comes first.
 async fn start_and_run(
     sandbox_builder: SandboxBuilder,
     request: RunRequest,
@@ -152,7 +152,7 @@ async fn start_and_run(
     Ok(FinishedRun { executor: Some(executor), result, stop })
 }
 
-/// Tells a person at a terminal what the run is called and which tools it gets.
+/// Tells a person at a terminal the run's id and its tools.
 fn print_run_info(id: &str, execution: &Execution) {
     let style = TextStyle::of_stderr();
     if !style.is_terminal() {
@@ -171,7 +171,7 @@ fn print_run_info(id: &str, execution: &Execution) {
     }
 }
 
-/// Shows a result to a person or a program.
+/// Prints a result for a person, or as JSON.
 pub(crate) fn print_result(
     result: &RunResult,
     shown: FrameSource<'_>,
@@ -188,7 +188,7 @@ pub(crate) fn print_result(
     Ok(written?)
 }
 
-/// A run that was stopped and left a journal can go on from where it was.
+/// Says how to resume a run that was stopped and has a journal.
 pub(crate) async fn print_resume_hint(executor: &Executor, result: &RunResult) {
     let (RunStatus::Aborted | RunStatus::Interrupted, Some(store)) =
         (result.status, executor.store())
@@ -196,18 +196,18 @@ pub(crate) async fn print_resume_hint(executor: &Executor, result: &RunResult) {
         return;
     };
     if let Ok(Some(_)) = store.run(&result.id).await {
-        let _ = writeln!(io::stderr(), "go on from here: belljar resume {}", result.id);
+        let _ = writeln!(io::stderr(), "to resume it: belljar resume {}", result.id);
     }
 }
 
-/// The exit status, once the result was told.
+/// The exit status, once the result is printed.
 pub(crate) fn exit_code(
     told: anyhow::Result<()>,
     result: &RunResult,
     stop: Option<StopSignal>,
 ) -> anyhow::Result<ExitCode> {
     match told {
-        // Whoever read our output has seen enough; the run ended as it ended.
+        // The reader closed the pipe; the exit status is still that of the run.
         Err(error) if !is_broken_pipe(&error) => Err(error),
         _ => Ok(match stop {
             Some(stop) => ExitCode::from(stop.exit_status()),

@@ -1,4 +1,4 @@
-//! `belljar runs`: the durable runs of a project, and which of them can go on.
+//! `belljar runs`: lists the durable runs of a project, and which can be resumed.
 
 use std::{io, io::Write as _, process::ExitCode};
 
@@ -16,12 +16,12 @@ use super::{
     terminal::{columns::columns, elapsed::ago, style::TextStyle, visible::visible},
 };
 
-/// Runs that are looked through for the one whose id begins in a way.
+/// Runs that are searched for an id prefix.
 const MOST_LOOKED_AT: u32 = 10_000;
-/// A run is found by no less than this of its id.
+/// Shortest prefix of an id.
 const SHORTEST_PREFIX: usize = 4;
 
-/// Runs the command.
+/// Runs `belljar runs`.
 pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let store = existing_store(project)?;
     if let Some(RunsCommand::Rm(arguments)) = &arguments.command {
@@ -38,7 +38,10 @@ pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Resu
             return Ok(ExitCode::SUCCESS);
         }
         if shown.is_empty() {
-            writeln!(io::stderr(), "no durable runs here yet: belljar run --durable …")?;
+            writeln!(
+                io::stderr(),
+                "this project has no durable runs yet: belljar run --durable …"
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
         let rows: Vec<[String; 5]> = shown.iter().map(row).collect();
@@ -46,17 +49,13 @@ pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Resu
             columns(["RUN", "STATUS", "LANGUAGE", "STARTED", "BY"], &rows, TextStyle::of_stdout());
         io::stdout().write_all(table.as_bytes())?;
         if let Some(run) = shown.iter().find(|run| run.resumable) {
-            writeln!(
-                io::stderr(),
-                "go on with one that was interrupted: belljar resume {}",
-                run.id
-            )?;
+            writeln!(io::stderr(), "to resume an interrupted run: belljar resume {}", run.id)?;
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// `belljar runs rm`.
+/// Runs `belljar runs rm`.
 async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Result<ExitCode> {
     let store = store.context("there are no runs in this project")?;
     for given in &arguments.ids {
@@ -67,26 +66,26 @@ async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Re
             && is_owner_alive(&run.owner)
         {
             let process = run.owner.split(':').next().unwrap_or_default();
-            bail!("run {id} is still running, in process {process}: end it first");
+            bail!("run {id} is still running in process {process}: end it first");
         }
         let seen = Lease { run_id: id.clone(), fence: run.fence };
         match store.delete_run(seen).await {
-            Ok(_) => writeln!(io::stderr(), "{id} is gone")?,
-            Err(StoreError::Fenced { .. }) => bail!("run {id} was resumed just now: end it first"),
+            Ok(_) => writeln!(io::stderr(), "deleted {id}")?,
+            Err(StoreError::Fenced { .. }) => bail!("run {id} has just been resumed: end it first"),
             Err(error) => return Err(error.into()),
         }
     }
-    // What they had is not in the log either then, unless somebody is reading it just now.
+    // Deleted values must not stay in the log; this fails if another process is reading it.
     let _ = store.empty_log().await;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A run as JSON.
+/// A run in the JSON output.
 #[derive(Debug, Serialize)]
 struct RunView<'a> {
     id: &'a str,
     status: RunStatus,
-    /// Whether `belljar resume` would make it go on.
+    /// Whether `belljar resume` can continue it.
     resumable: bool,
     language: &'a str,
     caller: &'a str,
@@ -120,7 +119,7 @@ fn row(run: &RunView<'_>) -> [String; 5] {
     ]
 }
 
-/// The id of the run a person means by the beginning of it.
+/// Finds a run by its id or a prefix.
 pub(crate) async fn find_run(store: &Store, id: &str) -> anyhow::Result<String> {
     if store.run(id).await?.is_some() {
         return Ok(id.to_owned());
@@ -137,7 +136,7 @@ pub(crate) async fn find_run(store: &Store, id: &str) -> anyhow::Result<String> 
     let mut found = runs.iter().filter(is_meant);
     let first = found.next().with_context(unknown)?;
     if found.next().is_some() {
-        bail!("several runs begin with {id}: write more of the id");
+        bail!("several runs start with {id}: give more of the id");
     }
     Ok(first.id.clone())
 }

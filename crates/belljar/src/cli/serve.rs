@@ -1,7 +1,7 @@
-//! `belljar serve`: Belljar as an MCP server, over standard streams or HTTP, there with a plain API.
+//! `belljar serve`: an MCP server over standard streams or HTTP, the latter with the HTTP API.
 //!
-//! Over standard streams nothing but the protocol goes to standard output. Over HTTP the address
-//! and where the token is are said on standard error, once it listens.
+//! Over standard streams only protocol messages go to standard output. Over HTTP the address and
+//! the path of the token are printed to standard error once the server listens.
 
 mod telemetry;
 
@@ -38,14 +38,14 @@ use super::{
     },
 };
 
-/// The most an answer costs a client that does not say what it can afford.
+/// Default output budget of clients, in tokens.
 const MAX_OUTPUT_TOKENS: u32 = 10_000;
-/// The file with the token, in the project's state.
+/// File with the bearer token, in the state directory.
 const TOKEN_FILE: &str = "token";
-/// The file with the key of what clients are given to bring back, there too.
+/// File with the key that seals data which clients hand back, in the state directory.
 const SEAL_FILE: &str = "seal";
 
-/// Serves until told to stop, or until the client goes away.
+/// Serves until a signal comes or the client disconnects.
 pub(crate) fn serve(
     arguments: &ServeArguments,
     settings: &ProjectSettings,
@@ -53,12 +53,12 @@ pub(crate) fn serve(
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
     let permissions = permissions(arguments, settings, locations, project)?;
-    // Each session and each client has some.
+    // Each session and each client needs some.
     allow_many_descriptors();
     if let Some(format) = arguments.log {
         start_logging(format);
     }
-    // Runs of several clients go on side by side.
+    // Runs of several clients are parallel.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(async {
         let mut signals = SignalListener::listen()?;
@@ -73,26 +73,28 @@ pub(crate) fn serve(
                 tokio::select! {
                     served = serving => served?,
                     again = signals.received() => print_forced_stop(again.name()),
-                    () = tokio::time::sleep(arguments.stop_within) => print_forced_stop("it took too long"),
+                    () = tokio::time::sleep(arguments.stop_within) => print_forced_stop("the stop \
+                                                                                         took too \
+                                                                                         long"),
                 }
                 Ok(ExitCode::from(signal.exit_status()))
             }
         }
     });
-    // A read of standard input cannot be given up, and must not keep the process.
+    // A pending read of standard input cannot be cancelled and must not keep the process alive.
     runtime.shutdown_background();
     code
 }
 
-/// Says that what should have ended politely did not. Cells end with the process in any case.
+/// Reports that the graceful stop is cut short. Cells end with the process in any case.
 fn print_forced_stop(why: &str) {
     let _ = writeln!(io::stderr(), "ending at once: {why}");
 }
 
-/// Requests as they are answered, and what went wrong. With `--verbose` there is a log already.
+/// Logs requests and errors. With `--verbose` a log exists already.
 fn start_logging(format: LogFormat) {
     let log = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(LevelFilter::INFO);
-    // The library of the protocol logs whatever a server or a client makes it log.
+    // The MCP library logs whatever a server or client sends.
     let quiet =
         Targets::new().with_default(LevelFilter::INFO).with_target("rmcp", LevelFilter::ERROR);
     let _ = match format {
@@ -108,7 +110,7 @@ async fn start(
     permissions: ClientPermissions,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    // There before it is protected, so that it is from the first run on.
+    // The state directory must exist before it is protected, so that the first run cannot see it.
     project.state()?;
     let sandbox = Sandbox::builder()
         .pool(arguments.pool)
@@ -119,7 +121,7 @@ async fn start(
         .await?;
     let executor = executor(project, sandbox)?;
     if let Some(store) = executor.store() {
-        // A host that can keep nothing is of no use.
+        // A host that cannot write its store is useless.
         store.writable()?;
     }
     let backend = Arc::new(ProjectBackend::new(executor.clone(), permissions).await);
@@ -157,7 +159,7 @@ async fn serve_at(
 ) -> anyhow::Result<()> {
     let path = project.state()?.join(TOKEN_FILE);
     let token = BearerToken::at(&path)?;
-    // A key of its own: who is given the token cannot make up what the server has sealed.
+    // A separate key: a client with the token cannot forge what the server has sealed.
     let seal = BearerToken::at(&project.state()?.join(SEAL_FILE))?;
     let secret = Some(seal.reveal().as_bytes().to_vec());
     let traces = telemetry::collector()?.map(Traces::to);
@@ -173,7 +175,7 @@ async fn serve_at(
         true => conformance::serve_http(gateway, config).await?,
         false => serve_http(gateway, config).await?,
     };
-    // Whoever types `belljar session` here finds the host by it.
+    // `belljar session` finds the host by this file.
     let _found_by = AddressFile::write(&project.state()?, server.address())?;
     print_address(&server, &path.display().to_string())?;
     stop.cancelled().await;
@@ -184,7 +186,7 @@ async fn serve_at(
     Ok(())
 }
 
-/// Names the tools that were to be passed through and are not.
+/// Names the tools that could not be passed through.
 fn print_left_out_tools(gateway: &Gateway<ProjectBackend>) -> anyhow::Result<()> {
     let style = TextStyle::of_stderr();
     for fault in gateway.left_out() {
@@ -194,7 +196,7 @@ fn print_left_out_tools(gateway: &Gateway<ProjectBackend>) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Goes on with durable runs that nobody has, for as long as this host serves.
+/// Resumes abandoned durable runs for as long as this host serves.
 fn adopt_runs(gateway: &Gateway<ProjectBackend>) {
     let gateway = gateway.clone();
     tokio::spawn(async move { gateway.resume_runs().await });
@@ -205,7 +207,7 @@ fn print_address(server: &HttpServer, token: &str) -> anyhow::Result<()> {
     let address = format!("http://{}/mcp", server.address());
     let address = style.paint(TextRole::Strong, &address);
     writeln!(io::stderr(), "listening on {address}; the bearer token is in {token}")
-        .context("standard error is gone")
+        .context("cannot write to standard error")
 }
 
 fn permissions(
@@ -250,7 +252,7 @@ fn permissions(
     })
 }
 
-/// Why nothing is served, as `belljar run` would say it.
+/// An error with its hint, in the form of `belljar run`.
 fn with_hint(refused: &RunError) -> anyhow::Error {
     match &refused.hint {
         Some(hint) => anyhow!("{}\nhint: {hint}", refused.message),

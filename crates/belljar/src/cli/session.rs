@@ -1,6 +1,6 @@
-//! `belljar session`: sandboxes that live on between runs, in the host that runs for this project.
+//! `belljar session`: sessions of the host that runs for this project.
 //!
-//! Sessions are in the memory of a `belljar serve --http`; what is typed here is asked of it.
+//! Sessions live in the memory of `belljar serve --http`; these commands are requests to it.
 
 mod client;
 
@@ -28,7 +28,7 @@ use super::{
 
 pub(crate) use client::AddressFile;
 
-/// Runs the command.
+/// Runs `belljar session`.
 pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Result<ExitCode> {
     let client = HostClient::of_host(project)?;
     match command {
@@ -38,7 +38,7 @@ pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Re
             let path = format!("/v1/sessions/{}/checkpoints", segment(&named.id)?);
             let taken = client.ask(Method::Post, &path, None)?;
             for dropped in texts(&taken, "dropped") {
-                writeln!(io::stderr(), "note: checkpoint {dropped} had to go for it")?;
+                writeln!(io::stderr(), "note: checkpoint {dropped} was dropped to make room")?;
             }
             show(&taken, "checkpoint_id", named.json)
         }
@@ -59,7 +59,7 @@ pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Re
     }
 }
 
-/// `belljar run --session ID`.
+/// Runs `belljar run --session ID`.
 pub(crate) fn run_in(
     id: &str,
     arguments: &RunArguments,
@@ -87,7 +87,7 @@ pub(crate) fn run_in(
     run(&client, id, &source, body, (arguments.json, arguments.artifacts.as_deref()))
 }
 
-/// Runs code in a session and tells how it went.
+/// Runs code in a session and prints the result.
 fn run(
     client: &HostClient,
     id: &str,
@@ -121,7 +121,7 @@ fn make(client: &HostClient, new: &SessionNewArguments) -> anyhow::Result<ExitCo
         body.insert("grants".to_owned(), json!({ "commands": new.commands }));
     }
     if let Some(path) = &new.workspace {
-        let path = std::path::absolute(path).context("the workspace has no path")?;
+        let path = std::path::absolute(path).context("cannot make the workspace path absolute")?;
         body.insert("workspace".to_owned(), json!({ "path": path }));
     }
     for (name, time) in [("idle_seconds", new.idle), ("lifetime_seconds", new.lifetime)] {
@@ -141,7 +141,7 @@ fn execute(client: &HostClient, exec: &SessionExecArguments) -> anyhow::Result<E
     run(client, &exec.id, &source, body, (exec.json, None))
 }
 
-/// The code, and its language if that was said: otherwise it is the session's.
+/// The code, and its language if one was given; otherwise the session's language is used.
 fn code(source: &CodeSource, says_language: bool) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("code".to_owned(), source.code.clone().into());
@@ -168,7 +168,7 @@ fn branch(client: &HostClient, fork: &SessionForkArguments) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a list shows of a session.
+/// A session in the list.
 #[derive(Debug, Deserialize)]
 struct SessionRow {
     session_id: String,
@@ -184,17 +184,21 @@ struct SessionRow {
 
 fn show_all(client: &HostClient, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut all = client.ask(Method::Get, "/v1/sessions", None)?;
-    let all = all.get_mut("sessions").map(Value::take).context("no list came back")?;
+    let all =
+        all.get_mut("sessions").map(Value::take).context("the host sent no list of sessions")?;
     if as_json {
         print_json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let all: Vec<SessionRow> = serde_json::from_value(all).context("no list came back")?;
+    let all: Vec<SessionRow> = serde_json::from_value(all).context(
+        "the host sent no list of \
+                                                                    sessions",
+    )?;
     if all.is_empty() {
-        writeln!(io::stderr(), "no sessions: belljar session new")?;
+        writeln!(io::stderr(), "the host has no sessions: belljar session new")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let headings = ["SESSION", "LANGUAGE", "MADE", "USED", "RUNS", "MEMORY", "CHECKPOINTS"];
+    let headings = ["SESSION", "LANGUAGE", "CREATED", "LAST USED", "RUNS", "MEMORY", "CHECKPOINTS"];
     let rows: Vec<_> = all.iter().map(row).collect();
     io::stdout().write_all(columns(headings, &rows, TextStyle::of_stdout()).as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -217,12 +221,12 @@ fn row(session: &SessionRow) -> [String; 7] {
     ]
 }
 
-/// Prints a name that came back, or all that did.
+/// Prints one field of an answer, or all of it as JSON.
 fn show(answer: &Value, name: &str, as_json: bool) -> anyhow::Result<ExitCode> {
     if as_json {
         print_json(answer)?;
     } else {
-        let id = answer.get(name).and_then(Value::as_str).context("no name came back")?;
+        let id = answer.get(name).and_then(Value::as_str).context("the host sent no id")?;
         writeln!(io::stdout(), "{id}")?;
     }
     Ok(ExitCode::SUCCESS)
@@ -233,11 +237,11 @@ fn texts(answer: &Value, name: &str) -> Vec<String> {
     list.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// An id as part of a path; nothing that is one needs more than these characters.
+/// Checks an id that becomes part of a URL path.
 fn segment(id: &str) -> anyhow::Result<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if id.is_empty() || id.len() > 100 || !id.bytes().all(is_plain) {
-        bail!("{id:?} is no name of a session");
+        bail!("{id:?} is not a valid id");
     }
     Ok(id.to_owned())
 }

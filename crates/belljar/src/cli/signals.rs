@@ -1,10 +1,10 @@
-//! Signals that ask this process to stop, as something to wait for.
+//! Signals that stop this process, as futures.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signal that came.
+/// A signal that was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopSignal {
     Interrupt,
@@ -13,7 +13,7 @@ pub(crate) enum StopSignal {
 }
 
 impl StopSignal {
-    /// What a shell reports for a process ended by this signal.
+    /// The exit status that a shell reports for this signal.
     pub(crate) const fn exit_status(self) -> u8 {
         match self {
             Self::Interrupt => 130,
@@ -26,12 +26,12 @@ impl StopSignal {
         match self {
             Self::Interrupt => "interrupted",
             Self::Terminate => "terminated",
-            Self::HangUp => "the terminal went away",
+            Self::HangUp => "the terminal was closed",
         }
     }
 }
 
-/// Listens from the moment it is made, so that no signal falls between two waits.
+/// Listens from its creation on, so that no signal is lost between two waits.
 #[derive(Debug)]
 pub(crate) struct SignalListener {
     interrupt: Signal,
@@ -40,7 +40,7 @@ pub(crate) struct SignalListener {
 }
 
 impl SignalListener {
-    /// Needs a running tokio runtime.
+    /// Starts listening. Needs a running tokio runtime.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -58,9 +58,9 @@ impl SignalListener {
         }
     }
 
-    /// A signal that is already here, if there is one.
+    /// A signal that has arrived already, if any.
     pub(crate) async fn pending(&mut self) -> Option<StopSignal> {
-        // Yielding lets the runtime see what has arrived.
+        // Yielding lets the runtime process arrived signals.
         tokio::task::yield_now().await;
         tokio::select! {
             biased;

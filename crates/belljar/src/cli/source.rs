@@ -1,7 +1,6 @@
-//! Where the code and its context come from: a file, an argument, or standard input.
+//! Reads the code and its context from a file, an argument or standard input.
 //!
-//! Everything wrong here is a mistake in the arguments; whether the code itself is any good is for
-//! the run to say.
+//! Every error here is a mistake in the arguments; faults in the code are reported by the run.
 
 use std::{
     ffi::OsStr,
@@ -18,30 +17,30 @@ use serde_json::value::RawValue;
 
 use super::arguments::RunArguments;
 
-/// No code is this large; the run's own limit is far below and gives the better message.
+/// Larger than any valid code; the run's own limit is far below and gives a better message.
 const MAX_CODE_BYTES: u64 = 64 << 20;
 
-/// The code as it was given.
+/// The code as the user gave it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CodeSource {
     pub(crate) code: String,
     pub(crate) language: Language,
-    /// The name the guest and its stacks see: never a host path.
+    /// File name in stack traces: never a host path.
     pub(crate) file_name: String,
-    /// The name for the person, as typed.
+    /// File name as typed, for messages.
     pub(crate) shown_name: String,
 }
 
 impl CodeSource {
-    /// Reads the code the arguments name.
+    /// Reads the code that the arguments name.
     pub(crate) fn load(arguments: &RunArguments) -> anyhow::Result<Self> {
         if let Some(code) = &arguments.code {
             return Ok(Self::unnamed(code.clone(), arguments.language));
         }
         match arguments.file.as_deref() {
             None if io::stdin().is_terminal() => bail!(
-                "no code: name a FILE, give the code with -c CODE, or pipe it in \
-                 (see `belljar run --help`)"
+                "no code given: name a FILE, use -c CODE, or pipe the code in (see `belljar run \
+                 --help`)"
             ),
             None => Ok(Self::unnamed(code_from_stdin()?, arguments.language)),
             Some(path) if is_stdin(path) => {
@@ -59,15 +58,14 @@ impl CodeSource {
 
     fn from_file(path: &Path, language: Option<Language>) -> anyhow::Result<Self> {
         let language = language.map_or_else(|| language_of(path), Ok)?;
-        let file =
-            File::open(path).with_context(|| format!("could not open {}", path.display()))?;
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let code = text(file, MAX_CODE_BYTES, &path.display().to_string())?;
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { code, language, file_name, shown_name: path.display().to_string() })
     }
 }
 
-/// Reads the context the arguments give, which must be JSON.
+/// Reads the context from the arguments; it must be JSON.
 pub(crate) fn context(
     arguments: &RunArguments,
     max_bytes: u64,
@@ -84,19 +82,18 @@ pub(crate) fn context(
             (text(io::stdin().lock(), max_bytes, "standard input")?, "standard input".to_owned())
         }
         Some(path) => {
-            let file = File::open(path).with_context(|| format!("could not open {path}"))?;
+            let file = File::open(path).with_context(|| format!("cannot open {path}"))?;
             (text(file, max_bytes, path)?, path.to_owned())
         }
     };
     let raw = RawValue::from_string(json).map_err(|error| not_json(&name, &error))?;
-    check_keys(raw.get().as_bytes())
-        .with_context(|| format!("the context cannot be used: {name}"))?;
+    check_keys(raw.get().as_bytes()).with_context(|| format!("invalid context: {name}"))?;
     Ok(Some(raw))
 }
 
 fn not_json(name: &str, error: &serde_json::Error) -> anyhow::Error {
-    let hint = if name == "--context" { " (a file is given as @FILE)" } else { "" };
-    anyhow::anyhow!("the context is not JSON: {name}: {error}{hint}")
+    let hint = if name == "--context" { " (write @FILE to read a file)" } else { "" };
+    anyhow::anyhow!("the context is not valid JSON: {name}: {error}{hint}")
 }
 
 fn code_from_stdin() -> anyhow::Result<String> {
@@ -107,13 +104,13 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads UTF-8 text up to a size, without its byte-order mark.
+/// Reads UTF-8 text up to a size, without a byte-order mark.
 fn text(reader: impl Read, max_bytes: u64, name: &str) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     reader
         .take(max_bytes.saturating_add(1))
         .read_to_end(&mut bytes)
-        .with_context(|| format!("could not read {name}"))?;
+        .with_context(|| format!("cannot read {name}"))?;
     if bytes.len() as u64 > max_bytes {
         bail!("{name} is larger than {}", show_size(max_bytes));
     }
@@ -124,25 +121,23 @@ fn text(reader: impl Read, max_bytes: u64, name: &str) -> anyhow::Result<String>
     Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
 
-/// The language a flag names.
+/// Parses the name of a language.
 pub(crate) fn language(name: &str) -> Result<Language, String> {
     match name {
         "typescript" | "ts" => Ok(Language::TypeScript),
         "javascript" | "js" => Ok(Language::JavaScript),
         "python" | "py" => Ok(Language::Python),
         "bash" | "sh" | "shell" => Ok(Language::Bash),
-        _ => {
-            Err("there are typescript (ts), javascript (js), python (py) and bash (sh)".to_owned())
-        }
+        _ => Err("use typescript (ts), javascript (js), python (py) or bash (sh)".to_owned()),
     }
 }
 
-/// The language a file's name tells.
+/// The language of a file, from its extension.
 fn language_of(path: &Path) -> anyhow::Result<Language> {
     match path.extension().and_then(OsStr::to_str) {
         Some("js" | "mjs" | "cjs") => Ok(Language::JavaScript),
         Some(extension @ ("tsx" | "jsx")) => {
-            bail!("{}: .{extension} files are not run: JSX has no meaning here", path.display())
+            bail!("{}: cannot run .{extension} files: JSX is not supported", path.display())
         }
         Some("py") => Ok(Language::Python),
         Some("sh" | "bash") => Ok(Language::Bash),

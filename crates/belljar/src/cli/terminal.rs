@@ -1,4 +1,5 @@
-//! Text for terminals: colours, columns, JSON, times, and nothing that a terminal would obey.
+//! Text for terminals: colours, columns, JSON and times. Control characters never reach the
+//! terminal.
 
 pub(crate) mod columns;
 pub(crate) mod elapsed;

@@ -1,4 +1,4 @@
-//! `belljar tools`: the tools of a project's MCP servers, looked at and called from a shell.
+//! `belljar tools`: lists, describes, searches and calls the tools of a project's MCP servers.
 
 mod call;
 mod describe;
@@ -30,11 +30,11 @@ use super::{
     },
 };
 
-/// How long servers may take to list their tools. Longer than a server of a running host has: here
-/// most of them are only just being started.
+/// How long servers may take to list their tools. Longer than in a running host: most of them are
+/// only just being started.
 const LISTED: Duration = Duration::from_secs(30);
 
-/// Runs the command.
+/// Runs `belljar tools`.
 pub(crate) fn tools(
     command: &ToolsCommand,
     settings: &ProjectSettings,
@@ -42,8 +42,8 @@ pub(crate) fn tools(
 ) -> anyhow::Result<ExitCode> {
     let project = find_project(locations, settings)?;
     if !project.has_servers() {
-        let hint = "name some in .mcp.json, or under [mcp_servers] of belljar.toml";
-        writeln!(io::stderr(), "no MCP servers are configured here; {hint}")?;
+        let hint = "add servers to .mcp.json, or under [mcp_servers] in belljar.toml";
+        writeln!(io::stderr(), "no MCP servers are configured; {hint}")?;
     }
     let access = ToolAccess::open(&project)?;
     runtime()?.block_on(async {
@@ -69,11 +69,11 @@ pub(crate) fn tools(
     })
 }
 
-/// The servers, and where what is known of them is kept.
+/// The servers, and the store for approvals and audit.
 #[derive(Debug)]
 struct ToolAccess {
     bridge: Bridge,
-    /// Nothing where there are no servers, and so nothing to keep.
+    /// `None` without servers: then there is nothing to store.
     store: Option<Store>,
 }
 
@@ -83,13 +83,13 @@ impl ToolAccess {
         Ok(Self { bridge: project.bridge(store.clone())?, store })
     }
 
-    /// Waits for something that may have to start servers.
+    /// Waits for work that may start servers, and says so if it takes long.
     async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
         let told = || format!("starting MCP servers: {}", self.bridge.servers().join(", "));
         with_notice(told, work).await
     }
 
-    /// The tools of one server, or of all, and the servers whose tools cannot be had.
+    /// The tools of one server or of all, and the servers that failed.
     async fn catalogue(&self, server: Option<&str>) -> (Catalogue, Vec<UpstreamError>) {
         let Some(server) = server else {
             return self.waiting(self.bridge.catalogue_within(LISTED)).await;
@@ -108,7 +108,7 @@ impl ToolAccess {
     }
 }
 
-/// Names the servers whose tools cannot be had, with the reason.
+/// Prints the servers that failed, with the reasons.
 fn print_failures(failures: &[UpstreamError]) -> io::Result<()> {
     let style = TextStyle::of_stderr();
     for failure in failures {
@@ -130,7 +130,7 @@ fn print_failures(failures: &[UpstreamError]) -> io::Result<()> {
     Ok(())
 }
 
-/// Says why a call gave no value.
+/// Prints why a call failed.
 fn print_fault(fault: &ToolFault) -> io::Result<()> {
     let style = TextStyle::of_stderr();
     let kind = format!("{:?}", fault.code.kind());
@@ -143,7 +143,7 @@ fn print_hint(hint: &str, style: TextStyle) -> io::Result<()> {
     writeln!(io::stderr(), "{}: {}", style.paint(TextRole::Accent, "hint"), visible(hint))
 }
 
-/// What a tool says of itself, in one line.
+/// The first line of a description.
 fn first_line(text: Option<&str>) -> String {
     let line = text.unwrap_or_default().trim().lines().next().unwrap_or_default();
     visible(line).replace('\t', " ")

@@ -1,4 +1,4 @@
-//! `belljar workflow`: tools, code and decisions in one durable graph.
+//! `belljar workflow`: durable graphs of tools, code and decisions.
 
 mod board;
 mod command;
@@ -30,12 +30,12 @@ use super::{
     runtime,
 };
 
-/// Workflows that are looked through for the one whose id begins in a way.
+/// Workflows that are searched for an id prefix.
 const MOST_LOOKED_AT: u32 = 10_000;
-/// One is found by no less than this of its id.
+/// Shortest prefix of an id.
 const SHORTEST_PREFIX: usize = 4;
 
-/// Runs the command.
+/// Runs `belljar workflow`.
 pub(crate) fn workflow(
     command: &WorkflowSubcommand,
     settings: &ProjectSettings,
@@ -61,15 +61,14 @@ pub(crate) fn workflow(
     })
 }
 
-/// The workflows that are kept here.
+/// The stored workflows of a project.
 fn stored_workflows(project: &Project) -> anyhow::Result<Workflows<SqliteWorkflowStore>> {
     let store: Option<Store> = existing_store(project)?;
-    let store =
-        store.context("no workflow was run in this project yet: belljar workflow run FILE")?;
+    let store = store.context("this project has no workflows yet: belljar workflow run FILE")?;
     Ok(Workflows::new(std::sync::Arc::new(SqliteWorkflowStore::new(store))))
 }
 
-/// The workflow that is meant by an id or its beginning.
+/// Finds a workflow by its id or a prefix.
 async fn find_workflow(
     workflows: &Workflows<SqliteWorkflowStore>,
     given: &str,
@@ -85,7 +84,10 @@ async fn find_workflow(
     }
     match (found.pop(), found.len()) {
         (Some(id), 0) => Ok(id),
-        (Some(_), more) => bail!("{} workflows begin with {given}: say more of the id", more + 1),
-        (None, _) => bail!("there is no workflow {given} here: belljar workflow list"),
+        (Some(_), more) => bail!("{} workflows start with {given}: give more of the id", more + 1),
+        (None, _) => bail!(
+            "there is no workflow {given} in this project; `belljar workflow list` \
+                            lists them"
+        ),
     }
 }

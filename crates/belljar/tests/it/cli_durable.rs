@@ -75,8 +75,8 @@ fn d8_a_call_that_may_have_happened_is_repeated_only_if_a_person_says_so() {
     assert_eq!(
         decided.stderr,
         format!(
-            "no process has its run now: a `belljar serve` of this project resumes it by itself, \
-             or you do: belljar resume {id}\n"
+            "no process runs its run now: `belljar serve` in this project resumes it by itself, \
+             or resume it yourself: belljar resume {id}\n"
         )
     );
     let resumed = project.belljar(&["resume", &id, "--json"]);
@@ -148,7 +148,7 @@ fn d8_an_interrupted_run_says_how_it_goes_on() {
     assert_eq!((ended.status, &ended.json()["status"]), (Some(130), &json!("aborted")));
     let run = only_run(&project);
     let id = run["id"].as_str().unwrap();
-    assert_eq!(ended.stderr, format!("go on from here: belljar resume {id}\n"));
+    assert_eq!(ended.stderr, format!("to resume it: belljar resume {id}\n"));
     assert_eq!((&run["status"], &run["resumable"]), (&json!("aborted"), &json!(true)));
 }
 
@@ -172,7 +172,7 @@ fn d8_what_cannot_be_resumed_is_said_to_be() {
     let project = CountingProject::trusting("");
     let outcome = project.belljar(&["resume", "run_none"]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""));
-    insta::assert_snapshot!(outcome.stderr, @"error: there is no run run_none here");
+    insta::assert_snapshot!(outcome.stderr, @"error: there is no run run_none in this project");
 }
 
 /// Modules that the runtime needs are the library's, whatever the workspace calls its own.

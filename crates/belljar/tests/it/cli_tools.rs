@@ -100,7 +100,7 @@ fn d1_types_are_written_for_both_languages_with_what_was_seen_of_results() {
     assert!(python.contains("    def append(self, *, text: str) -> Any:\n"), "{python}");
     let unknown = project.belljar(&["tools", "types", "nobody"]);
     assert_eq!((unknown.status, unknown.stdout.as_str()), (Some(2), ""));
-    insta::assert_snapshot!(unknown.stderr, @"error: there is no MCP server `nobody`; configured are count");
+    insta::assert_snapshot!(unknown.stderr, @"error: there is no MCP server `nobody`; configured servers: count");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn d6_a_run_may_use_only_the_tools_it_was_given_and_those_without_asking() {
     assert_eq!(project.counted(), ["given"]);
     let other = project.belljar(&["run", "-c", "1", "--tool", "nobody__x"]);
     assert_eq!((other.status, other.stdout.as_str()), (Some(2), ""));
-    insta::assert_snapshot!(other.stderr, @"error: --tool nobody__x: there is no MCP server `nobody`; configured are count");
+    insta::assert_snapshot!(other.stderr, @"error: --tool nobody__x: there is no MCP server `nobody`; configured servers: count");
 }
 
 #[test]

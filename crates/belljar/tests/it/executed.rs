@@ -222,10 +222,10 @@ fn s4_a_name_is_released_in_any_spelling() {
         assert_eq!(told(&result, path).0, expected, "{path}");
     }
     for (name, why) in [
-        ("belljar.toml", "a commit never brings this: Belljar itself obeys what is in it"),
-        (".MCP.json", "a commit never brings this: Belljar itself obeys what is in it"),
-        ("commondir", "a commit counts this as .git"),
-        (".gitt", "a commit does not withhold this name"),
+        ("belljar.toml", "a commit never writes this file, because Belljar obeys it"),
+        (".MCP.json", "a commit never writes this file, because Belljar obeys it"),
+        ("commondir", "this is part of .git"),
+        (".gitt", "a commit writes this name anyway"),
     ] {
         let flags = ["--workspace", ".", "--commit", "--commit-executable", name];
         let error = &repository.run(&flags, "true")["error"];

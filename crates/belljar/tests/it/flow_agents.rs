@@ -69,7 +69,7 @@ fn f8_validate_says_that_tools_were_not_looked_up() {
     place.file("work/other.yaml", "tasks: [{id: a, value: 1}]");
     let found = place.belljar(&["workflow", "validate", "agent.yaml"]);
     assert_eq!(found.status, Some(0), "{found:#?}");
-    assert!(found.stderr.contains("its tools were not looked up"), "{found:#?}");
+    assert!(found.stderr.contains("its tools were not checked"), "{found:#?}");
     let found = place.belljar(&["workflow", "validate", "agent.yaml", "--json"]).json();
     assert_eq!((&found["valid"], &found["tools_checked"]), (&json!(true), &json!(false)));
     let found = place.belljar(&["workflow", "validate", "other.yaml"]);

@@ -329,7 +329,7 @@ fn f3_of_two_hosts_that_race_for_a_workflow_one_wins() {
     };
     let lost = outcome(loser.wait_with_output().unwrap());
     assert_eq!(lost.status, Some(2), "{lost:#?}");
-    assert!(lost.stderr.contains("is being run by process"), "{lost:#?}");
+    assert!(lost.stderr.contains("drives workflow"), "{lost:#?}");
     flow.project.release("before", "last");
     let winner = both.into_iter().flatten().next().unwrap();
     assert_eq!(flow.attend(winner).status, Some(0));

@@ -157,7 +157,7 @@ fn f3_a_workflow_that_was_rolled_back_says_how_it_goes_on_and_where_it_can_go() 
     let listed = shown.lines().skip_while(|line| !line.starts_with("CHECKPOINT")).skip(1);
     let listed = listed.map_while(|line| line.split_whitespace().next()?.parse().ok());
     assert_eq!(listed.collect::<Vec<u64>>(), after, "{shown}");
-    let how = "it is paused; go on with it: belljar workflow command flow continue";
+    let how = "the workflow is paused; to continue: belljar workflow command flow continue";
     let last = shown.lines().last();
     assert_eq!(last, Some(&*format!("{how}, then belljar workflow resume flow")), "{shown}");
 

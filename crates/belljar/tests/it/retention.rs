@@ -344,7 +344,7 @@ fn o1_a_backup_is_made_while_the_store_is_in_use_and_can_be_restored() {
     assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
     let refused = backup(&[]);
     assert_eq!(refused.status, Some(2), "{refused:#?}");
-    assert!(refused.stderr.contains("is there already"), "{refused:#?}");
+    assert!(refused.stderr.contains("exists: choose another name"), "{refused:#?}");
     assert_eq!(backup(&["--force"]).status, Some(0));
     let there: Vec<_> =
         fs::read_dir(place.path()).unwrap().map(|file| file.unwrap().file_name()).collect();

@@ -201,11 +201,11 @@ fn arguments_that_make_no_sense_end_with_status_two_and_say_why() {
         assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""), "{arguments:?}");
         outcome.stderr
     };
-    insta::assert_snapshot!(told(&["none.ts"]), @"error: could not open none.ts: No such file or directory (os error 2)");
+    insta::assert_snapshot!(told(&["none.ts"]), @"error: cannot open none.ts: No such file or directory (os error 2)");
     insta::assert_snapshot!(told(&["bad.ts"]), @"error: bad.ts is not UTF-8 text (at byte 12)");
-    insta::assert_snapshot!(told(&["view.tsx"]), @"error: view.tsx: .tsx files are not run: JSX has no meaning here");
-    insta::assert_snapshot!(told(&["-c", "1", "--context", "{\n  \"a\": 1,\n}"]), @"error: the context is not JSON: --context: key must be a string at line 3 column 1 (a file is given as @FILE)");
-    insta::assert_snapshot!(told(&["-c", "1", "--context", "@none.json", "--json"]), @"error: could not open none.json: No such file or directory (os error 2)");
+    insta::assert_snapshot!(told(&["view.tsx"]), @"error: view.tsx: cannot run .tsx files: JSX is not supported");
+    insta::assert_snapshot!(told(&["-c", "1", "--context", "{\n  \"a\": 1,\n}"]), @"error: the context is not valid JSON: --context: key must be a string at line 3 column 1 (write @FILE to read a file)");
+    insta::assert_snapshot!(told(&["-c", "1", "--context", "@none.json", "--json"]), @"error: cannot open none.json: No such file or directory (os error 2)");
     insta::assert_snapshot!(told(&["-", "--context", "@-"]), @"error: standard input cannot be both the code and the context");
     insta::assert_snapshot!(told(&["a.ts", "-c", "1"]), @r"
     error: the argument '[FILE]' cannot be used with '--code <CODE>'
@@ -215,7 +215,7 @@ fn arguments_that_make_no_sense_end_with_status_two_and_say_why() {
     For more information, try '--help'.
     ");
     insta::assert_snapshot!(told(&["-l", "cobol", "-c", "1"]), @r"
-    error: invalid value 'cobol' for '--language <LANGUAGE>': there are typescript (ts), javascript (js), python (py) and bash (sh)
+    error: invalid value 'cobol' for '--language <LANGUAGE>': use typescript (ts), javascript (js), python (py) or bash (sh)
 
     For more information, try '--help'.
     ");

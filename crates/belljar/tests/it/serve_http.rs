@@ -142,7 +142,8 @@ fn e2_a_grant_that_makes_no_sense_is_refused_at_the_start() {
     project.file("here/a.txt", "there");
     std::os::unix::fs::symlink("here", project.path("link")).unwrap();
     let at = project.path("").to_str().unwrap().trim_end_matches('/').to_owned();
-    let withheld = "hint: leave it out; docs/files.md lists the names that are withheld, such as .git and .envrc";
+    let withheld =
+        "hint: omit it; docs/files.md lists the names that are withheld, such as .git and .envrc";
     let gone = "No such file or directory (os error 2)";
     let link =
         "a symbolic link leads there\nhint: grant the path it leads to: links are not followed";
@@ -154,7 +155,7 @@ fn e2_a_grant_that_makes_no_sense_is_refused_at_the_start() {
         (
             "--commit-executable",
             "foo",
-            format!("--commit-executable foo: a commit does not withhold this name\n{withheld}"),
+            format!("--commit-executable foo: a commit writes this name anyway\n{withheld}"),
         ),
     ] {
         let refused = project.belljar(&["serve", "--stdio", flag, given]);

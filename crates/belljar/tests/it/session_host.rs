@@ -117,7 +117,7 @@ fn b1_b4_sessions_from_the_command_line() {
     let never = served.run(&["session", "exec", "ses_0", "-c", "1"]);
     assert!(never.stderr.contains("no session is called ses_0"), "{}", never.stderr);
     let trick = served.run(&["session", "rm", "../runs"]);
-    assert!(trick.stderr.contains("no name of a session"), "{}", trick.stderr);
+    assert!(trick.stderr.contains("is not a valid id"), "{}", trick.stderr);
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn reliability_14_a_stop_has_a_deadline() {
     }
     let (status, said) = stop_frozen(&["--stop-within", "300ms"], false);
     assert_eq!(status, Some(143), "{said}");
-    assert!(said.contains("ending at once: it took too long"), "{said}");
+    assert!(said.contains("ending at once: the stop took too long"), "{said}");
 }
 
 /// Reliability 14: an empty file where a store may have been is said aloud.

@@ -330,10 +330,10 @@ fn c3_the_list_of_changes_says_what_was_committed() {
     let commit = &["--commit"][..];
     for (code, flags, expected) in [
         (plain, commit, "committed"),
-        (both, commit, "committed, except where it says otherwise"),
+        (both, commit, "committed, except where noted"),
         (withheld, commit, "none committed: each is withheld, see below"),
         (withheld, &[], "not committed: --commit would withhold each, see below"),
-        (plain, &[], "not committed: --commit brings them to the directory"),
+        (plain, &[], "not committed: --commit writes them to the directory"),
     ] {
         assert_eq!(header(code, flags), format!("changes ({expected}):"), "{code} {flags:?}");
     }
@@ -355,7 +355,7 @@ fn c3_nothing_is_committed_if_artifacts_have_no_place() {
         place.belljar(&[&arguments[..], &workspace].concat())
     };
     let ran = run("/proc/x");
-    let told = "error: could not make /proc/x: No such file or directory (os error 2)\n";
+    let told = "error: cannot create /proc/x: No such file or directory (os error 2)\n";
     assert_eq!((ran.status, ran.stderr.as_str()), (Some(2), told));
     assert!(!directory.join("made.txt").exists());
     // The control.

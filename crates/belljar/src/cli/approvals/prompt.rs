@@ -1,9 +1,9 @@
-//! Telling a person that a call waits: with a question where one can answer, else with the command
-//! that decides.
+//! Informs a person about a waiting call: with a question at a terminal, else with the command that
+//! decides.
 //!
-//! Only a person at a terminal is asked here. The answer is read from the terminal and never from
-//! what the code or its input says, and it counts only for the question that was on the screen
-//! when it was typed. A yes counts only if all arguments were on the screen as well.
+//! Only a person at a terminal is asked. The answer is read from the terminal, never from the code
+//! or its input, and counts only for the question that was on the screen when it was typed. A yes
+//! counts only if all arguments were on the screen.
 
 use std::{
     collections::VecDeque,
@@ -26,8 +26,8 @@ use crate::cli::terminal::{
     visible::visible,
 };
 
-/// Who is asked: the person at this terminal, or whoever reads standard error. Needs a running
-/// tokio runtime.
+/// The observer for approvals: asks at a terminal, otherwise prints to standard error. Needs a
+/// running tokio runtime.
 pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn CallObserver> {
     let Some(store) = store else { return Arc::new(NoObserver) };
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
@@ -38,7 +38,7 @@ pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn CallObserver> {
     Arc::new(PromptingObserver { tell })
 }
 
-/// Prints what waits, and how it is decided.
+/// Prints each waiting call and the command that decides it.
 #[derive(Debug)]
 struct PrintingObserver;
 
@@ -49,12 +49,13 @@ impl CallObserver for PrintingObserver {
         let _ = write!(
             io::stderr(),
             "waiting for approval {id}: {tool} {arguments}\n\
-             decide in another terminal: belljar approvals approve {id} (or deny; show has all of it)\n"
+             decide in another terminal: belljar approvals approve {id} (or deny; show prints all \
+             of it)\n"
         );
     }
 }
 
-/// Passes on what is heard to who asks.
+/// Forwards approvals to the task that asks.
 #[derive(Debug)]
 struct PromptingObserver {
     tell: mpsc::UnboundedSender<ApprovalNews>,
@@ -76,13 +77,13 @@ impl CallObserver for PromptingObserver {
     }
 }
 
-/// One question after the other, until nobody is left to ask.
+/// Asks one question after the other, until the sender is gone.
 async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNews>) {
     let (typed, mut answers) = mpsc::unbounded_channel();
     let mut waiting: VecDeque<ApprovalNotice> = VecDeque::new();
-    // The question somebody is reading an answer to; the reading cannot be called off.
+    // The question that is being answered; reading a line cannot be cancelled.
     let mut open: Option<String> = None;
-    // What was on the screen of the question that is asked, or asked again.
+    // How much of the current question was on the screen.
     let mut seen = Extent::InPart;
     loop {
         if let (None, Some(next)) = (&open, waiting.front()) {
@@ -98,7 +99,8 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
                     let was_open = waiting.front().is_some_and(|front| front.id == id);
                     waiting.retain(|notice| notice.id != id);
                     if was_open && open.as_deref() == Some(&*id) {
-                        print_line("it was decided elsewhere, or too late; press Enter to go on");
+                        print_line("it was decided elsewhere, or has expired; press Enter to \
+                                    continue");
                     }
                 }
             },
@@ -122,28 +124,28 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
     }
 }
 
-/// A line somebody typed, and the question it answers.
+/// A typed line, and the question it answers.
 #[derive(Debug)]
 struct TypedLine {
     id: String,
-    /// Nothing if there is nobody any more.
+    /// `None` at the end of input.
     line: Option<String>,
 }
 
-/// What a line means.
+/// The meaning of a typed line.
 #[derive(Debug, PartialEq, Eq)]
 enum Reply {
     Decided(Verdict),
-    /// All arguments are wanted first.
+    /// Show all arguments first.
     ShowAll,
-    /// The question has to be asked again.
+    /// Ask again.
     Unclear,
-    /// Nobody is there any more.
+    /// The input has ended.
     Gone,
 }
 
 impl Reply {
-    /// To a question with so much of the call on the screen.
+    /// Interprets a line, given how much of the call was on the screen.
     fn read(line: Option<&str>, seen: Extent) -> Self {
         let Some(line) = line else { return Self::Gone };
         match (line.trim().to_lowercase().as_str(), seen) {
@@ -168,11 +170,11 @@ async fn apply_reply(store: &Store, id: &str, reply: Reply) {
     }
 }
 
-/// Asks, with all arguments if those are wanted. Says how much was shown.
+/// Prints the question, with all arguments if requested; returns how much was shown.
 fn show_question(notice: &ApprovalNotice, wanted: Extent) -> Extent {
     let style = TextStyle::of_stderr();
     let (question, shown) = question(notice, wanted, style);
-    // What was typed before the question could be read is no answer to it.
+    // Lines typed before the question was visible are not answers to it.
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     let _ = io::stderr().write_all(question.as_bytes());
     shown
@@ -187,11 +189,9 @@ fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (Strin
     };
     let (note, prompt, choices) = match shown {
         Extent::Whole => (String::new(), "make this call?", "[y/N]"),
-        Extent::InPart => (
-            cut_note(id, json, style),
-            "make this call? not before all of it was shown",
-            "[show/N]",
-        ),
+        Extent::InPart => {
+            (cut_note(id, json, style), "make this call? show all of it first", "[show/N]")
+        }
     };
     let text = format!(
         "{} {}\n  {}\n  {}\n{arguments}{note}{} {choices} ",
@@ -204,7 +204,7 @@ fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (Strin
     (text, shown)
 }
 
-/// Reads one line on a thread of its own, which ends with the process if nobody types any.
+/// Reads one line on a separate thread, which ends with the process if nothing is typed.
 fn read_answer(id: String, typed: mpsc::UnboundedSender<TypedLine>) {
     std::thread::spawn(move || {
         let mut line = String::new();

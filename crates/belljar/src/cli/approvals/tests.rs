@@ -1,4 +1,4 @@
-//! What a person sees of a call that waits.
+//! What a person sees of a waiting call.
 
 use belljar_store::{Approval, ApprovalState, NewApproval};
 
@@ -46,5 +46,5 @@ fn what_became_of_others_is_said() {
     };
     insta::assert_snapshot!(first_line("ask", ApprovalState::Denied), @"apr_0011  fs__write_file  asked 1s ago, denied by somebody");
     insta::assert_snapshot!(first_line("ask", ApprovalState::Expired), @"apr_0011  fs__write_file  asked 1s ago, expired, so denied");
-    insta::assert_snapshot!(first_line("in_doubt", ApprovalState::Pending), @"apr_0011  fs__write_file  asked 1s ago, it may have happened: `retry` to make it again, `use` if it happened, or `deny`");
+    insta::assert_snapshot!(first_line("in_doubt", ApprovalState::Pending), @"apr_0011  fs__write_file  asked 1s ago, it may have happened: `retry` to repeat it, `use` if it happened, or `deny`");
 }

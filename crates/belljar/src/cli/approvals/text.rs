@@ -1,8 +1,8 @@
-//! A tool call as a person sees it who has to decide about it.
+//! Renders a tool call for the person who decides about it.
 //!
-//! Everything here comes from guest code, so nothing of it may be hidden, reordered or obeyed by a
-//! terminal, and none of it may push the rest out of sight. What is left out is said to be, so that
-//! nobody who has not seen all of a call says yes to it.
+//! Everything here comes from guest code. Nothing may be hidden, reordered or obeyed by the
+//! terminal, and no part may push the rest out of sight. Omitted parts are marked, so that nobody
+//! approves a call without having seen all of it.
 
 use serde::de::IgnoredAny;
 
@@ -13,21 +13,21 @@ use crate::cli::terminal::{
     visible::{candid_json, visible},
 };
 
-/// Lines of arguments that are shown.
+/// Most lines of arguments.
 const MOST_LINES: usize = 40;
-/// Characters of each of them.
+/// Most characters of each line.
 const MOST_IN_LINE: usize = 400;
-/// Characters of arguments on one line.
+/// Most characters of arguments on a single line.
 const ONE_LINE: usize = 200;
 
-/// How much of a call's arguments a person was shown.
+/// How much of a call's arguments was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
     InPart,
 }
 
-/// The beginning of the arguments on lines of their own, indented, and whether that is all of them.
+/// The beginning of the arguments, indented, and whether that is all of them.
 pub(crate) fn arguments(json: &str, style: TextStyle) -> (String, Extent) {
     let shown = laid_out(json, style);
     let mut text = String::new();
@@ -39,20 +39,20 @@ pub(crate) fn arguments(json: &str, style: TextStyle) -> (String, Extent) {
     (text, if is_cut { Extent::InPart } else { Extent::Whole })
 }
 
-/// Where to see what was left out.
+/// Says where to see the omitted part.
 pub(crate) fn cut_note(id: &str, json: &str, style: TextStyle) -> String {
-    let note = format!("… cut, {} bytes in all: belljar approvals show {id}", json.len());
+    let note = format!("… cut, {} bytes in total: belljar approvals show {id}", json.len());
     format!("    {}\n", style.paint(TextRole::Caution, &note))
 }
 
-/// All of the arguments, on lines of their own, indented.
+/// All arguments, indented.
 pub(crate) fn all_arguments(json: &str, style: TextStyle) -> String {
     laid_out(json, style).lines().map(|line| format!("    {line}\n")).collect()
 }
 
 fn laid_out(json: &str, style: TextStyle) -> String {
     if serde_json::from_str::<IgnoredAny>(json).is_ok() {
-        // Colours would be cut apart with the lines they are on.
+        // Cutting lines would break colour sequences apart.
         lay_out(
             &candid_json(json),
             Layout::Fitted,
@@ -63,18 +63,19 @@ fn laid_out(json: &str, style: TextStyle) -> String {
     }
 }
 
-/// The arguments on one line, the beginning of them at least.
+/// The arguments on one line, possibly shortened.
 pub(crate) fn arguments_in_line(json: &str) -> String {
     let one_line = json.replace(['\n', '\r', '\t'], " ");
     cut(&visible(&candid_json(&one_line)), ONE_LINE)
 }
 
-/// A name on one line, in which nothing is hidden. Servers choose the names of their tools.
+/// A name on one line, with hidden characters made visible. Servers choose the names of their
+/// tools.
 pub(crate) fn name_in_line(name: &str) -> String {
     visible(&candid_json(name)).replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// The run and the line of its code that makes the call.
+/// The run, and the line of its code that makes the call.
 pub(crate) fn place(run_id: &str, line: Option<u32>, code_line: Option<&str>) -> String {
     let line = line.map_or_else(String::new, |line| format!(", line {line}"));
     let code = code_line.map_or_else(String::new, |code| format!(": {}", visible(code)));

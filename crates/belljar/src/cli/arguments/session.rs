@@ -10,31 +10,31 @@ use crate::cli::source;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  belljar serve --http 127.0.0.1:8420 &          sessions live in a host that goes on running
+  belljar serve --http 127.0.0.1:8420 &          sessions live in a running host
   until [ -e .belljar/address ]; do sleep 0.1; done
   id=$(belljar session new -l python)
   belljar session exec $id -c 'x = 1'
   belljar session exec $id -c 'x + 1'            2
   point=$(belljar session checkpoint $id)
   belljar session exec $id -c 'x = 99'
-  belljar session rollback $id $point            x is 1 again, and so are the files
-  belljar session fork $id --count 3             three of it, side by side
+  belljar session rollback $id $point            x is 1 again; files are restored too
+  belljar session fork $id --count 3             three copies
   belljar session rm $id";
 
-/// What to do with sessions.
+/// Subcommands of `belljar session`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// Make a session, and print its name
+    /// Create a session and print its id
     New(SessionNewArguments),
-    /// Run code in a session: what earlier code left behind is there
+    /// Run code in a session; variables and files of earlier runs are there
     Exec(SessionExecArguments),
-    /// Keep a session as it is now, variables and files; print the checkpoint's name
+    /// Save variables and files of a session; print the checkpoint's id
     Checkpoint(SessionNamedArguments),
-    /// Take a session back to a checkpoint, which stays
+    /// Restore a session to a checkpoint, which can be used again
     Rollback(SessionRollbackArguments),
-    /// Make several sessions of one, and print their names
+    /// Duplicate a session and print the new ids
     Fork(SessionForkArguments),
-    /// Show the sessions of the host that runs here
+    /// List the sessions of the running host
     #[command(visible_alias = "ls")]
     List(SessionListArguments),
     /// End sessions
@@ -49,31 +49,31 @@ pub(crate) struct SessionNewArguments {
     /// Memory, e.g. 64MiB, 1GiB [default: 512MiB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub(crate) memory: Option<u64>,
-    /// Command that code in the session may run, found in the host's PATH; repeat for more
+    /// Command that code in the session may run, found in the host's PATH; repeatable
     #[arg(long = "command", value_name = "NAME")]
     pub(crate) commands: Vec<String>,
-    /// Directory the session works on a copy of, at /work; the host must be allowed to show it
+    /// Directory that the session sees a copy of as /work; the host must allow it
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// End it when nothing was asked of it for so long [default: 15m]
+    /// End the session when it is unused for this long [default: 15m]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub(crate) idle: Option<Duration>,
-    /// End it after so long, used or not [default: 8h]
+    /// End the session after this long, used or not [default: 8h]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub(crate) lifetime: Option<Duration>,
-    /// Print all there is to know as JSON
+    /// Print all details as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionExecArguments {
-    /// The session
+    /// Id of the session
     pub(crate) id: String,
-    /// File with the code; `-` is standard input, also when it is left out in a pipe
+    /// File with the code; `-` or a pipe without FILE reads standard input
     #[arg(value_name = "FILE", conflicts_with = "code")]
     pub(crate) file: Option<PathBuf>,
-    /// The code itself, taken literally
+    /// Code to run
     #[arg(short, long, value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Option<String>,
     /// Print the whole result as JSON
@@ -83,32 +83,32 @@ pub(crate) struct SessionExecArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionNamedArguments {
-    /// The session
+    /// Id of the session
     pub(crate) id: String,
-    /// Print all there is to know as JSON
+    /// Print all details as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionRollbackArguments {
-    /// The session
+    /// Id of the session
     pub(crate) id: String,
-    /// The checkpoint
+    /// Id of the checkpoint
     pub(crate) checkpoint: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionForkArguments {
-    /// The session
+    /// Id of the session
     pub(crate) id: String,
-    /// How many to make
+    /// Number of copies
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) count: u32,
-    /// Make them from this checkpoint instead of from how it is now
+    /// Fork from this checkpoint instead of the current state
     #[arg(long, value_name = "CHECKPOINT")]
     pub(crate) from: Option<String>,
-    /// Print the names as JSON
+    /// Print the ids as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -122,7 +122,7 @@ pub(crate) struct SessionListArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionRmArguments {
-    /// The sessions
+    /// Ids of the sessions
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
 }

@@ -8,21 +8,21 @@ use super::LimitArguments;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  belljar workflow validate release.yaml         what is wrong with it, line by line
+  belljar workflow validate release.yaml         list its faults, with lines
   belljar workflow run release.yaml --input version=1.4 --enable-code-execution
-  belljar workflow list                          what was run here, and what can go on
+  belljar workflow list                          all workflows, and which can be resumed
   belljar workflow show flow_1f0c                tasks, times, open decisions, checkpoints
   belljar workflow show flow_1f0c --dot | dot -Tsvg > flow.svg
-  belljar workflow events flow_1f0c --follow     as it happens; --after N replays from there
+  belljar workflow events flow_1f0c --follow     live events; --after N starts there
   belljar workflow command flow_1f0c approve d1  answer a decision
-  belljar workflow resume flow_1f0c              go on after Ctrl-C or a crash
-  belljar workflow rollback flow_1f0c --to 7     back to a checkpoint: state, files, compensations
-  belljar workflow fork flow_1f0c --at 7         another one that goes on from there
+  belljar workflow resume flow_1f0c              continue after Ctrl-C or a crash
+  belljar workflow rollback flow_1f0c --to 7     restore state and files, run compensations
+  belljar workflow fork flow_1f0c --at 7         a copy that continues from there
 
-A file is a YAML agent (`nodes`) or a DAG of tasks (`tasks`, YAML or JSON); docs/workflows.md has both.
-Code in a file runs only with --enable-code-execution. Exit status: 0 if the workflow completed, 1 if it
-failed or was aborted, 2 if the arguments or the file make no sense, 130 if it was interrupted (it can
-be resumed).";
+A file is a YAML agent (`nodes`) or a DAG of tasks (`tasks`, YAML or JSON); see docs/workflows.md.
+Code in a file runs only with --enable-code-execution. Exit status: 0 if the workflow completed, 1
+if it failed or was aborted, 2 if the arguments or the file are invalid, 130 if it was interrupted
+(it can be resumed).";
 
 const COMMAND_EXAMPLES: &str = "\
 Examples:
@@ -32,33 +32,33 @@ Examples:
   belljar workflow command ID modify-args deploy '{\"target\": \"staging\"}'
   belljar workflow command ID resolve charge --retry       or --use JSON, or --fail
   belljar workflow command ID inject-tasks @more.json
-  belljar workflow command ID --command-id once-1 pause    the same id twice is one command";
+  belljar workflow command ID --command-id once-1 pause    the same id counts once";
 
-/// What to do with workflows.
+/// Subcommands of `belljar workflow`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowSubcommand {
     /// Run a workflow file to its end
     Run(Box<WorkflowRunArguments>),
-    /// Go on with a workflow that was interrupted
+    /// Resume an interrupted workflow
     Resume(WorkflowResumeArguments),
     /// Show a workflow: its tasks, decisions and checkpoints
     Show(WorkflowShowArguments),
-    /// Show what happened in a workflow
+    /// Show the events of a workflow
     Events(WorkflowEventsArguments),
-    /// Tell a workflow to do something; the command is kept until it is answered
+    /// Send a command to a workflow; it is stored until it is answered
     #[command(after_help = COMMAND_EXAMPLES)]
     Command(WorkflowCommandArguments),
-    /// Take a workflow back to a checkpoint, and report what was undone
+    /// Roll a workflow back to a checkpoint, and report what was undone
     Rollback(WorkflowRollbackArguments),
-    /// Make a new workflow of what another was at a checkpoint
+    /// Create a copy of a workflow at a checkpoint
     Fork(WorkflowForkArguments),
-    /// Forget a workflow that has ended, and what is kept of it
+    /// Delete an ended workflow and everything stored for it
     #[command(visible_alias = "rm")]
     Delete(WorkflowDeleteArguments),
-    /// Show the workflows of this project, newest first
+    /// List the workflows of this project, newest first
     #[command(visible_alias = "ls")]
     List(WorkflowListArguments),
-    /// Find everything that is wrong with a workflow file, and run nothing
+    /// Check a workflow file without running it
     Validate(WorkflowValidateArguments),
 }
 
@@ -67,34 +67,34 @@ pub(crate) struct WorkflowRunArguments {
     /// The workflow file
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// An input: its value is JSON, or else text
+    /// Input value: JSON, or else text
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) input: Vec<String>,
     /// Inputs as a JSON object, or @FILE
     #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
     pub(crate) inputs: Option<String>,
-    /// Let the file's code run, each piece in a sealed cell of its own
+    /// Run the code in the file, each task in its own sealed cell
     #[arg(long)]
     pub(crate) enable_code_execution: bool,
-    /// Let bash be among that code
+    /// Allow bash in that code
     #[arg(long, requires = "enable_code_execution")]
     pub(crate) enable_shell: bool,
-    /// Directory whose files the workflow begins with; its tasks work on copies
+    /// Directory whose files the workflow starts with; its tasks work on copies
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// If the workflow completes, bring what it changed to the workspace's directory
+    /// Write the changed files to the workspace directory if the workflow completes
     #[arg(long, requires = "workspace")]
     pub(crate) commit: bool,
-    /// Commit also this, which the host would execute, e.g. .git, .envrc
+    /// Also commit this name, which the host would execute, e.g. .git, .envrc
     #[arg(long, value_name = "NAME", requires = "commit", value_delimiter = ',')]
     pub(crate) commit_executable: Vec<String>,
-    /// File or directory that the file may have code read
+    /// File or directory that the file may let code read
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<PathBuf>,
-    /// Environment variable that the file may give to code; without a value, its value here
+    /// Environment variable that the file may give to code; without VALUE, its current value
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<String>,
-    /// What to call it [default: a new id]
+    /// Id of the workflow [default: a new id]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
     /// Print the outcome as JSON
@@ -106,13 +106,13 @@ pub(crate) struct WorkflowRunArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowResumeArguments {
-    /// The workflow; the beginning of its id is enough
+    /// Id of the workflow, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// If it completes, bring what it changed to this directory
+    /// Write the changed files to this directory if the workflow completes
     #[arg(long, value_name = "DIR")]
     pub(crate) commit_to: Option<PathBuf>,
-    /// Commit also this, which the host would execute, e.g. .git, .envrc
+    /// Also commit this name, which the host would execute, e.g. .git, .envrc
     #[arg(long, value_name = "NAME", requires = "commit_to", value_delimiter = ',')]
     pub(crate) commit_executable: Vec<String>,
     /// Print the outcome as JSON
@@ -124,102 +124,102 @@ pub(crate) struct WorkflowResumeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowShowArguments {
-    /// The workflow; the beginning of its id is enough
+    /// Id of the workflow, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// As it was at this checkpoint
+    /// Show the workflow at this checkpoint
     #[arg(long, value_name = "N")]
     pub(crate) at: Option<u64>,
-    /// Print all there is to know as JSON
+    /// Print all details as JSON
     #[arg(long, conflicts_with = "dot")]
     pub(crate) json: bool,
-    /// Print its graph for Graphviz
+    /// Print the task graph for Graphviz
     #[arg(long)]
     pub(crate) dot: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowEventsArguments {
-    /// The workflow; the beginning of its id is enough
+    /// Id of the workflow, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Only those after this number
+    /// Only events after this number
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) after: u64,
-    /// Wait for more until the workflow has ended
+    /// Wait for more events until the workflow has ended
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Print an object per line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowCommandArguments {
-    /// The workflow; the beginning of its id is enough
+    /// Id of the workflow, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// The command's own id: sent again with the same id it changes nothing
+    /// Id of the command: sent again with the same id it changes nothing
     #[arg(long, value_name = "ID", global = true)]
     pub(crate) command_id: Option<String>,
     /// Print the answer as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// What it is to do
+    /// Command to send
     #[command(subcommand)]
     pub(crate) what: WorkflowCommandSpec,
 }
 
-/// What a workflow is told.
+/// Commands for a workflow.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowCommandSpec {
-    /// End it: what runs is stopped, nothing more starts
+    /// End the workflow: running tasks are stopped, no more are started
     Abort {
-        /// Why
+        /// Reason for the abort
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Start nothing more; what runs may end
+    /// Start no more tasks; running ones may finish
     Pause,
-    /// Go on after a pause or a rollback
+    /// Continue after a pause or a rollback
     Continue,
-    /// Leave a task out; what depends on it runs with null
+    /// Skip a task; tasks that depend on it get null
     Skip {
-        /// The task
+        /// Name of the task
         task: String,
     },
-    /// Change arguments of a task that has not begun
+    /// Change arguments of a task that has not started
     ModifyArgs {
-        /// The task
+        /// Name of the task
         task: String,
-        /// The arguments that change, as a JSON object or @FILE
+        /// Changed arguments, as a JSON object or @FILE
         arguments: String,
     },
-    /// Answer a decision with yes
+    /// Approve a decision
     Approve {
-        /// The decision, as `show` and `events` name it
+        /// Id of the decision, as in `show` and `events`
         decision: String,
-        /// What is said with it, as JSON
+        /// Value that goes with the approval, as JSON
         #[arg(long)]
         value: Option<String>,
     },
-    /// Answer a decision with no: its task fails
+    /// Reject a decision: its task fails
     Reject {
-        /// The decision
+        /// Id of the decision
         decision: String,
-        /// Why
+        /// Reason for the rejection
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Say what became of a task of which nobody knows whether it happened
+    /// Say what happened to a task whose outcome is unknown
     #[command(group = clap::ArgGroup::new("how").required(true).args(["retry", "use_value", "fail"]))]
     Resolve {
-        /// The task
+        /// Name of the task
         task: String,
-        /// It did not happen, or may happen twice: do it again
+        /// It did not happen, or may happen twice: run it again
         #[arg(long)]
         retry: bool,
-        /// It happened, and this was its result, as JSON
+        /// It happened with this result, as JSON
         #[arg(long = "use", value_name = "JSON")]
         use_value: Option<String>,
         /// It failed
@@ -228,14 +228,14 @@ pub(crate) enum WorkflowCommandSpec {
     },
     /// Add tasks
     InjectTasks {
-        /// A list of tasks as in a workflow file, or @FILE
+        /// List of tasks as in a workflow file, or @FILE
         tasks: String,
     },
-    /// Put tasks in place of all that have not begun
+    /// Replace all tasks that have not started
     Replan {
-        /// A list of tasks as in a workflow file, or @FILE
+        /// List of tasks as in a workflow file, or @FILE
         tasks: String,
-        /// Why
+        /// Reason for the new plan
         #[arg(long)]
         reason: Option<String>,
     },
@@ -243,10 +243,10 @@ pub(crate) enum WorkflowCommandSpec {
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowRollbackArguments {
-    /// The workflow; the beginning of its id is enough
+    /// Id of the workflow, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// The checkpoint, as `show` numbers them; 1 is the beginning
+    /// Number of the checkpoint, as in `show`; 1 is the first
     #[arg(long, value_name = "N")]
     pub(crate) to: u64,
     /// Print the report as JSON
@@ -256,33 +256,33 @@ pub(crate) struct WorkflowRollbackArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowForkArguments {
-    /// The workflow; the beginning of its id is enough
+    /// Id of the workflow, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// The checkpoint, as `show` numbers them [default: the newest at which it had not ended]
+    /// Number of the checkpoint, as in `show` [default: the newest before the end]
     #[arg(long, value_name = "CHECKPOINT")]
     pub(crate) at: Option<u64>,
-    /// What to call it [default: a new id]
+    /// Id of the copy [default: a new id]
     #[arg(long = "id", value_name = "ID")]
     pub(crate) new_id: Option<String>,
-    /// Print its id as JSON
+    /// Print the new id as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowDeleteArguments {
-    /// The workflows; the beginning of an id is enough
+    /// Ids of the workflows, or prefixes of them
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkflowListArguments {
-    /// How many, newest first
+    /// Number of workflows, newest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: u32,
-    /// Only those in this status, e.g. running, paused, completed, failed
+    /// Only workflows with this status, e.g. running, paused, completed, failed
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<String>,
     /// Print an array as JSON
@@ -295,7 +295,7 @@ pub(crate) struct WorkflowValidateArguments {
     /// The workflow file
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Do not ask the servers whether they have the tools it names
+    /// Do not ask the servers whether the named tools exist
     #[arg(long)]
     pub(crate) no_tools: bool,
     /// Print the faults as JSON

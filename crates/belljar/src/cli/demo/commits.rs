@@ -1,10 +1,10 @@
-//! A thousand made-up commits, the same on every machine and every time.
+//! A thousand made-up commits, the same on every machine.
 
 use serde::Serialize;
 
 use super::random::SeededRandom;
 
-/// How many commits the demo is about.
+/// Number of commits.
 pub(super) const COMMITS: usize = 1_000;
 
 #[derive(Debug, Serialize)]
@@ -38,23 +38,23 @@ struct ChangedFile {
 }
 
 impl Repository {
-    /// How many commits there are.
+    /// Number of commits.
     pub(super) fn len(&self) -> usize {
         self.commits.len()
     }
 
-    /// Leaves out what was before a date, written as the dates of the commits are.
+    /// Drops commits before a date, in the format of their own dates.
     pub(super) fn keep_since(&mut self, date: &str) {
         self.commits.retain(|commit| *commit.date >= *date);
     }
 
-    /// The commit of this name.
+    /// Finds a commit by its id.
     pub(super) fn find(&self, sha: &str) -> Option<&DemoCommit> {
         self.commits.iter().find(|commit| commit.sha == sha)
     }
 }
 
-/// Makes the commits, oldest first.
+/// Creates the commits, oldest first.
 pub(super) fn repository() -> Repository {
     let mut random = SeededRandom::new(0x0bad_5eed_cafe_f00d);
     let mut parent = random.sha();
@@ -69,7 +69,7 @@ pub(super) fn repository() -> Repository {
 }
 
 fn commit(random: &mut SeededRandom, index: usize, parent: String) -> DemoCommit {
-    // The lower of two throws: some people write much more than others.
+    // The lower of two numbers: some people commit much more than others.
     let name = random.low_of(&AUTHORS);
     let email = format!("{}@example.org", name.to_lowercase().replace(' ', "."));
     let area = random.low_of(&AREAS);

@@ -1,4 +1,4 @@
-//! Throws for made-up data: the same on every machine and every time, and good for nothing else.
+//! Random numbers for made-up data: the same on every machine, and unfit for any other use.
 
 /// SplitMix64: small, and good enough for made-up data.
 #[derive(Debug)]
@@ -17,14 +17,14 @@ impl SeededRandom {
         z ^ (z >> 31)
     }
 
-    /// A throw below `sides`, which must not be zero.
-    pub(crate) fn below(&mut self, sides: usize) -> usize {
-        (self.next() % sides.max(1) as u64) as usize
+    /// A number below `limit`.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
     }
 
-    /// The lower of two throws.
-    pub(crate) fn low(&mut self, sides: usize) -> usize {
-        self.below(sides).min(self.below(sides))
+    /// The lower of two numbers below `limit`.
+    pub(crate) fn low(&mut self, limit: usize) -> usize {
+        self.below(limit).min(self.below(limit))
     }
 
     /// One of the texts.

@@ -1,5 +1,5 @@
-//! The demo's MCP server: a program of its own that speaks over its standard streams, as any other
-//! server does, and has a made-up repository behind it.
+//! The demo's MCP server: a separate process that speaks over standard streams, like any other
+//! server, and serves a made-up repository.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::commits::{Repository, repository};
 
-/// All commits of the repository.
+/// The tool that lists all commits.
 pub(super) const LIST: &str = "list_commits";
 const GET: &str = "get_commit";
 
-/// Serves whoever started this process, until they go away.
+/// Serves the parent process until it closes the streams.
 pub(super) async fn serve() -> anyhow::Result<()> {
     let (input, output) = rmcp::transport::stdio_pipes();
     let stop = CancellationToken::new();
@@ -94,14 +94,14 @@ fn commit_schema() -> Value {
     }))
 }
 
-/// An object that has all of these fields.
+/// A schema of an object that requires all of these fields.
 fn fields(properties: Value) -> Value {
     let required: Vec<String> =
         properties.as_object().into_iter().flat_map(Map::keys).cloned().collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-/// What a tool gives.
+/// Calls a tool.
 fn answer(tool: &str, arguments: &JsonObject) -> Result<CallToolResult, ErrorData> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
     match tool {
@@ -125,7 +125,7 @@ fn listed(repository: &Repository) -> CallToolResult {
     structured(format!("{} commits", repository.len()), json!(repository))
 }
 
-/// The value as structured content; the text beside it is for people, and says less.
+/// The value as structured content, beside a short text for people.
 fn structured(text: String, value: Value) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(value);

@@ -1,4 +1,4 @@
-//! What the demo is performed on: its server, started as any server is, a bridge to it, a sandbox.
+//! Sets up the demo: its MCP server as a child process, a bridge to it, and a sandbox.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,29 +17,29 @@ use crate::cli::{
     signals::{SignalListener, StopSignal},
 };
 
-/// The demo's server, as code names it.
+/// Name of the demo's server in code.
 const SERVER: &str = "github";
-/// The hidden subcommand that is the server.
+/// The hidden subcommand that runs the server.
 const SERVER_ARGUMENT: &str = "__demo-server";
-/// This program, even when its file was replaced since it started.
+/// The running program, even if its file was replaced since it started.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// How the demo went.
+/// The outcome of the demo.
 #[derive(Debug)]
 pub(super) struct DemoRun {
-    /// What code is told of the tool.
+    /// Type declaration of the tool.
     pub(super) types: String,
     pub(super) run: RunResult,
-    /// The signal that ended it, if one did.
+    /// The signal that ended the demo, if any.
     pub(super) stop: Option<StopSignal>,
 }
 
-/// Performs the demo and clears everything away.
+/// Runs the demo and shuts everything down.
 pub(super) async fn perform(code: &str) -> anyhow::Result<DemoRun> {
     let mut signals = SignalListener::listen()?;
-    let remembered = tempfile::tempdir().context("could not make a directory for the demo")?;
+    let remembered = tempfile::tempdir().context("cannot create a directory for the demo")?;
     let bridge = bridge(&remembered)?;
-    // The server starts while the sandbox does.
+    // The server and the sandbox start in parallel.
     let begin = async { tokio::join!(types(&bridge), Sandbox::builder().pool(1).build()) };
     let begun = tokio::select! {
         biased;
@@ -70,7 +70,7 @@ pub(super) async fn perform(code: &str) -> anyhow::Result<DemoRun> {
             let execution = Execution::new(RunRequest::typescript(code), "demo");
             let run = executor.execute(execution, abort).await;
             if stop.is_none() && !run.success {
-                // A terminal's signal reaches zygote and cell too, and may be seen there first.
+                // A terminal's signal also reaches zygote and cell, which may end first.
                 stop = signals.pending().await;
             }
             Ok(DemoRun { types, ..ended(run, stop) })
@@ -80,7 +80,8 @@ pub(super) async fn perform(code: &str) -> anyhow::Result<DemoRun> {
     performed
 }
 
-/// A run that was perhaps stopped; then, whatever else it ended with, the signal was the reason.
+/// The outcome of a run. If a signal stopped the run, the signal is the reason, whatever else went
+/// wrong.
 fn ended(run: RunResult, stop: Option<StopSignal>) -> DemoRun {
     let run = match stop.filter(|_| !run.success) {
         Some(stop) => {
@@ -92,7 +93,7 @@ fn ended(run: RunResult, stop: Option<StopSignal>) -> DemoRun {
     DemoRun { types: String::new(), run, stop }
 }
 
-/// A bridge to the demo's server and nothing else; what is known of it is kept in this directory.
+/// A bridge to the demo's server only; the tool list is cached in this directory.
 fn bridge(remembered: &TempDir) -> anyhow::Result<Bridge> {
     let raw = RawServer {
         command: Some(THIS_PROGRAM.to_owned()),
@@ -113,7 +114,7 @@ fn bridge(remembered: &TempDir) -> anyhow::Result<Bridge> {
     }))
 }
 
-/// The tool as code sees it, made from what the server says of it.
+/// The tool's type declaration, generated from the server's schema.
 async fn types(bridge: &Bridge) -> anyhow::Result<String> {
     let (catalogue, failures) = bridge.catalogue().await;
     if let Some(failure) = failures.into_iter().next() {
@@ -121,6 +122,6 @@ async fn types(bridge: &Bridge) -> anyhow::Result<String> {
     }
     let tool = catalogue
         .resolve(Some(SERVER), server::LIST)
-        .map_err(|error| anyhow::anyhow!("the demo's server lacks a tool: {error}"))?;
+        .map_err(|error| anyhow::anyhow!("the demo's server has no such tool: {error}"))?;
     Ok(describe(&catalogue, tool, &ValueShapes::default()))
 }

@@ -1,4 +1,4 @@
-//! The made-up repository is the same everywhere, and as large as the story says.
+//! The made-up repository is the same everywhere, and as large as the demo says.
 
 use super::commits;
 

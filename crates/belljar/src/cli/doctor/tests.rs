@@ -90,7 +90,7 @@ fn i3_a_healthy_machine_is_told_so() {
                         delegate a cgroup to have the kernel bound memory
       ✓ a run           1 + 1 = 2 in 1.00 ms
 
-    full: every layer holds; code runs here with full isolation.
+    full: every layer works; code runs here with full isolation.
     ");
 }
 
@@ -111,7 +111,7 @@ fn i3_a_machine_that_cannot_is_told_what_to_do() {
       ✗ pidns     Operation not permitted
       ✗ a run     SandboxError: could not put user namespace in force: EPERM
 
-    refused: code is not run on this machine as it is, because Belljar never runs it with less
-    than every layer. Fix what is marked ✗ above, then ask again.
+    refused: Belljar runs no code on this machine, because a layer of the sandbox is missing.
+    Fix the lines marked ✗ above, then run `belljar doctor` again.
     ");
 }

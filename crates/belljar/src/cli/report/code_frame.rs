@@ -1,8 +1,8 @@
-//! The source lines around an error, with a caret under its column.
+//! Draws the source lines around an error, with a caret under its column.
 //!
-//! Columns are of the source as written. What is drawn is wider or narrower: tabs become spaces, wide
-//! characters take two cells, controls are made visible; so each character is drawn on its own and
-//! the caret goes under the cells of the one it points at.
+//! Columns refer to the source as written. The drawing differs: tabs become spaces, wide characters
+//! take two cells, control characters are escaped. So each character is drawn separately, and the
+//! caret is placed under the cells of its character.
 
 use std::fmt::Write as _;
 
@@ -67,7 +67,7 @@ fn cells(line: &str) -> Vec<DrawnChar> {
     cells
 }
 
-/// The part of the lines that is drawn, in cells, and where the caret goes.
+/// The visible part of the lines, in cells, and the place of the caret.
 struct FrameWindow {
     from: usize,
     caret_at: usize,

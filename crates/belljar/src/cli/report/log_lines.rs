@@ -1,14 +1,14 @@
-//! The log entries of a run that are on neither stream: `debug(x)` and blocked attempts.
+//! Log entries of a run that went to neither stream: `debug(x)` and blocked attempts.
 //!
-//! A result lists every print in `logs`, in order. Those that also went to a stream are found by
-//! walking both streams along with the list.
+//! A result lists every print in `logs`, in order. Entries that also went to a stream are found by
+//! comparing both streams with the list.
 
 use belljar_contract::RunResult;
 
-/// The entries a person has not seen yet on standard output or standard error.
+/// The entries that were printed neither to standard output nor to standard error.
 pub(crate) fn only_logged(result: &RunResult) -> Vec<&str> {
     if result.truncated.stdout || result.truncated.stderr {
-        // What was cut from a stream cannot be told from what never was there.
+        // In truncated output a cut entry looks like one that was never there.
         return Vec::new();
     }
     let mut streams = [result.stdout.as_str(), result.stderr.as_str()];
@@ -21,14 +21,14 @@ pub(crate) fn only_logged(result: &RunResult) -> Vec<&str> {
     unseen
 }
 
-/// Takes the entry off the front of a stream, if it is there as a whole print.
+/// Removes the entry from the front of a stream, if it is there as a whole print.
 fn take(stream: &mut &str, entry: &str) -> bool {
     let Some(rest) = stream.strip_prefix(entry) else { return false };
     if let Some(rest) = rest.strip_prefix('\n') {
         *stream = rest;
         return true;
     }
-    // A print without a line end: it counts unless it would be nothing at all.
+    // A print without a newline counts unless it is empty.
     let taken = !entry.is_empty();
     if taken {
         *stream = rest;

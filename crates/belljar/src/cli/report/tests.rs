@@ -56,7 +56,7 @@ fn a9_strings_are_shown_as_they_are_and_null_not_at_all() {
         streams(&completed(r#"{"b":1,"a":[]}"#), TextStyle::PLAIN).0,
         "{\"b\": 1, \"a\": []}\n"
     );
-    // A lone surrogate is JSON but no text: shown as JSON.
+    // A lone surrogate is valid JSON but not text: shown as JSON.
     assert_eq!(streams(&completed(r#""\ud800""#), TextStyle::PLAIN).0, "\"\\ud800\"\n");
 }
 
@@ -67,7 +67,7 @@ fn a4_a_terminal_never_obeys_the_guest() {
     result.stderr = "\u{1b}[3J".to_owned();
     let (out, err) = streams(&result, TERMINAL);
     assert_eq!((out.as_str(), err.as_str()), ("\\x1b[2J\n\\x1b]0;title\\x07\n", "\\x1b[3J"));
-    // Control: a pipe gets the bytes.
+    // Control: a pipe gets the raw bytes.
     assert_eq!(streams(&result, TextStyle::PLAIN).1, "\u{1b}[3J");
 }
 

@@ -1,4 +1,4 @@
-//! From the flags of `belljar run` and the configuration to what a run gets of its project.
+//! Options of a run that concern its project, from flags and configuration.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use belljar_tools::{Glob, ToolGrants};
 
 use crate::cli::{arguments::ToolArguments, terminal::notice::with_notice};
 
-/// What a run gets of its project.
+/// The tools, durability and budget of a run.
 #[derive(Debug)]
 pub(crate) struct ProjectOptions {
     pub(crate) tools: ToolGrants,
@@ -16,12 +16,12 @@ pub(crate) struct ProjectOptions {
     is_durable: bool,
     pub(crate) max_output_tokens: Option<u32>,
     pub(crate) cache: Option<Duration>,
-    /// Whether any of this takes servers or a store.
+    /// Whether any option needs servers or a store.
     pub(crate) needs_project: bool,
 }
 
 impl ProjectOptions {
-    /// Reads the flags; what they leave open is as configured.
+    /// Reads the flags; the configuration supplies what they leave open.
     pub(crate) fn of(arguments: &ToolArguments, project: &Project) -> anyhow::Result<Self> {
         let tools = grants(&arguments.only, project)?;
         let configured = project.tools();
@@ -37,9 +37,8 @@ impl ProjectOptions {
         Ok(Self { tools, intent, is_durable, max_output_tokens, cache, needs_project })
     }
 
-    /// Decides which tools the run gets, and then whether it is to keep a journal: if that was asked
-    /// for, or if it could be made to wait for a person, which takes the servers' lists of tools to
-    /// know.
+    /// Chooses the tools of the run, and then whether it keeps a journal: on request, or if a call
+    /// might have to wait for a person. The servers' tool lists are needed to know that.
     pub(crate) async fn prepare(&self, execution: &mut Execution, executor: &Executor) {
         let Some(bridge) = executor.bridge() else {
             execution.durability =
@@ -57,7 +56,8 @@ impl ProjectOptions {
     }
 }
 
-/// The tools that `--tool` names: no others, and these without asking where only a default asks.
+/// Grants the tools that `--tool` names and no others. Calls that only the default would ask about
+/// are approved in advance.
 fn grants(only: &[String], project: &Project) -> anyhow::Result<ToolGrants> {
     if only.is_empty() {
         return Ok(ToolGrants::default());
@@ -74,8 +74,8 @@ fn grants(only: &[String], project: &Project) -> anyhow::Result<ToolGrants> {
         if is_exact && !servers.contains_key(server) {
             let known: Vec<&str> = servers.keys().map(String::as_str).collect();
             let known = match known.join(", ") {
-                none if none.is_empty() => "none is configured".to_owned(),
-                known => format!("configured are {known}"),
+                none if none.is_empty() => "no servers are configured".to_owned(),
+                known => format!("configured servers: {known}"),
             };
             bail!("--tool {pattern}: there is no MCP server `{server}`; {known}");
         }

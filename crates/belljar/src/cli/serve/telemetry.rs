@@ -1,4 +1,4 @@
-//! Where traces go, as OpenTelemetry's own variables say it.
+//! The collector of traces, from OpenTelemetry's environment variables.
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ fn from(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Option<Trac
     };
     if let Some(protocol) = of_traces("PROTOCOL").filter(|protocol| !protocol.starts_with("http/"))
     {
-        bail!("OTEL_EXPORTER_OTLP_PROTOCOL: {protocol} is not spoken here, only http/json");
+        bail!("OTEL_EXPORTER_OTLP_PROTOCOL: {protocol} is not supported, only http/json");
     }
     let headers = of_traces("HEADERS").unwrap_or_default();
     let headers = headers.split(',').filter_map(|header| header.split_once('='));

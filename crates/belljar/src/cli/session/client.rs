@@ -1,7 +1,6 @@
-//! One request to the host of this project over loopback, and its answer.
+//! One HTTP request to the project's host over loopback.
 //!
-//! A few lines of HTTP/1.1 over a socket: a client library would cost every start of the program
-//! more than all it does here.
+//! A few lines of HTTP/1.1: a client library would slow every start of the program.
 
 use std::{
     fs,
@@ -16,16 +15,16 @@ use belljar_paths::owner::{self, Purpose, read_to_string};
 use belljar_project::Project;
 use serde_json::Value;
 
-/// The file with the address of the host, in the project's state.
+/// File with the address of the host, in the state directory.
 const ADDRESS_FILE: &str = "address";
-/// The file with the token, beside it.
+/// File with the bearer token, in the same directory.
 const TOKEN_FILE: &str = "token";
-/// No answer is larger: a result with all its files.
+/// Largest accepted answer: a result with all its files.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
 const NO_HOST: &str = "no host runs for this project: start one with `belljar serve --http \
                        127.0.0.1:8420` and leave it running";
 
-/// How something is asked.
+/// HTTP method of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Method {
     Get,
@@ -33,7 +32,7 @@ pub(super) enum Method {
     Delete,
 }
 
-/// The way to the host.
+/// Connects to the project's host.
 #[derive(Debug)]
 pub(super) struct HostClient {
     address: SocketAddr,
@@ -47,14 +46,14 @@ impl HostClient {
         let text = |name: &str| read_to_string(&state.join(name), Purpose::State);
         let address = match text(ADDRESS_FILE) {
             Err(error) if error.is_missing() => bail!(NO_HOST),
-            other => other.context("could not read the host's address")?,
+            other => other.context("cannot read the host's address")?,
         };
         let Some(address) = of_living(&address) else { bail!(NO_HOST) };
-        let token = text(TOKEN_FILE).context("could not read the host's token")?;
+        let token = text(TOKEN_FILE).context("cannot read the host's token")?;
         Ok(Self { address, token: token.trim().to_owned() })
     }
 
-    /// Asks for something; an answer that is no success is an error with its reason.
+    /// Sends a request; an answer without success becomes an error with its reason.
     pub(super) fn ask(
         &self,
         method: Method,
@@ -77,21 +76,25 @@ impl HostClient {
     ) -> anyhow::Result<Vec<u8>> {
         let stream = match TcpStream::connect(self.address) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                // It was killed, and could not take its address back.
+                // The host was killed and could not remove its address file.
                 bail!(NO_HOST)
             }
-            other => other.context("could not reach the host")?,
+            other => other.context("cannot connect to the host")?,
         };
         stream.set_nodelay(true)?;
         let (status, answer) =
-            self.exchange(stream, method, path, body).context("the host went away")?;
+            self.exchange(stream, method, path, body).context("the host closed the connection")?;
         if (200..300).contains(&status) {
             return Ok(answer);
         }
-        let answer: Value = serde_json::from_slice(&answer)
-            .with_context(|| format!("the host answered {status} without JSON"))?;
+        let answer: Value = serde_json::from_slice(&answer).with_context(|| {
+            format!(
+                "the host answered with status {status} and without \
+                                          valid JSON"
+            )
+        })?;
         let text = |name: &str| answer.pointer(&format!("/error/{name}")).and_then(Value::as_str);
-        let message = text("message").unwrap_or("it did not say why");
+        let message = text("message").unwrap_or("the host gave no reason");
         match text("hint") {
             Some(hint) => bail!("{message} ({hint})"),
             None => bail!("{message} (status {status})"),
@@ -155,7 +158,7 @@ fn read_answer(mut stream: BufReader<TcpStream>) -> io::Result<(u16, Vec<u8>)> {
         while read_chunk(&mut stream, &mut body)? {}
         return Ok((status, body));
     }
-    // The connection is closed after the answer, so its end is the answer's.
+    // The connection is closed after the answer, so the end of the stream is the end of the answer.
     let most = length.unwrap_or(MAX_ANSWER_BYTES).min(MAX_ANSWER_BYTES);
     stream.take(most).read_to_end(&mut body)?;
     match length {
@@ -164,7 +167,7 @@ fn read_answer(mut stream: BufReader<TcpStream>) -> io::Result<(u16, Vec<u8>)> {
     }
 }
 
-/// Whether there was a chunk, and more may come.
+/// Reads a chunk; false after the last one.
 fn read_chunk(stream: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> io::Result<bool> {
     let mut line = String::new();
     stream.read_line(&mut line)?;
@@ -179,8 +182,8 @@ fn read_chunk(stream: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> io::Resu
     Ok(size > 0)
 }
 
-/// The address in a file, if the host that wrote it is still there and this user's. A host that was
-/// killed leaves the file behind, and whoever listens there next must not be told the token.
+/// The address in a file, if the host that wrote it still lives and belongs to this user. A killed
+/// host leaves the file behind, and a stranger who listens at that address must not get the token.
 fn of_living(text: &str) -> Option<SocketAddr> {
     let mut parts = text.split_whitespace();
     let (address, pid, since) = (parts.next()?, parts.next()?, parts.next()?);
@@ -189,35 +192,35 @@ fn of_living(text: &str) -> Option<SocketAddr> {
     address.parse().ok().filter(|_| is_there)
 }
 
-/// The user a process acts as. Whose its directory in `/proc` is does not tell: that of a process
-/// that may not be dumped is root's.
+/// The effective user of a process. The owner of its `/proc` directory does not tell: for a process
+/// that cannot be dumped it is root.
 fn user_of(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     users.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// When a process was started, in ticks of this boot.
+/// When a process was started, in clock ticks since boot.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Tells where a host listens, until it is dropped.
+/// Announces the host's address in a file, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct AddressFile(PathBuf);
 
 impl AddressFile {
-    /// Writes it into a project's state, for its owner only.
+    /// Writes the file into the state directory, readable by its owner only.
     pub(crate) fn write(state: &Path, address: SocketAddr) -> io::Result<Self> {
         let path = state.join(ADDRESS_FILE);
         let beside = state.join(format!(".{ADDRESS_FILE}-{}", std::process::id()));
-        // One of a host that had this number and was killed.
+        // Left behind by a killed host with the same process number.
         let _ = fs::remove_file(&beside);
         let mut file =
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        // One that listens everywhere is found here.
+        // A host that listens on all addresses is reachable on loopback.
         let mut shown = address;
         if shown.ip().is_unspecified() {
             shown.set_ip(match shown {
@@ -242,7 +245,7 @@ impl Drop for AddressFile {
 mod tests {
     use super::{of_living, owner, started, user_of};
 
-    /// The token is for the host that wrote the file, not for who listens there now.
+    /// The token is for the host that wrote the file, not for whoever listens there now.
     #[test]
     fn e3_an_address_is_good_as_long_as_its_host() {
         let pid = std::process::id();
@@ -261,11 +264,11 @@ mod tests {
         }
     }
 
-    /// Nor for a process of another user, whoever wrote the file.
+    /// Nor for a process of another user.
     #[test]
     fn s3_a_host_of_another_user_is_not_told_the_token() {
         assert_eq!(user_of(std::process::id()), Some(owner::user()));
-        // A process of root's for everybody but root.
+        // Process 1 belongs to root.
         let address = "127.0.0.1:8420";
         let found = of_living(&format!("{address} 1 {}", started(1).expect("it runs")));
         assert_eq!(found.is_some(), user_of(1) == Some(owner::user()));

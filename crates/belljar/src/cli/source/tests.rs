@@ -1,4 +1,4 @@
-//! A1: which language a piece of code is in, and what is not code at all.
+//! A1: which language code is in, and which files are not code.
 
 use std::path::Path;
 
@@ -23,8 +23,8 @@ fn a1_the_file_name_tells_the_language() {
 #[test]
 fn a1_what_cannot_be_run_is_told() {
     let told = |name: &str| language_of(Path::new(name)).unwrap_err().to_string();
-    insta::assert_snapshot!(told("view.tsx"), @"view.tsx: .tsx files are not run: JSX has no meaning here");
-    insta::assert_snapshot!(language("cobol").unwrap_err(), @"there are typescript (ts), javascript (js), python (py) and bash (sh)");
+    insta::assert_snapshot!(told("view.tsx"), @"view.tsx: cannot run .tsx files: JSX is not supported");
+    insta::assert_snapshot!(language("cobol").unwrap_err(), @"use typescript (ts), javascript (js), python (py) or bash (sh)");
 }
 
 #[test]

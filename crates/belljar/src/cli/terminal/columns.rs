@@ -1,4 +1,4 @@
-//! Rows as aligned columns, for people.
+//! Aligned columns for people.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -7,11 +7,11 @@ use super::{
     visible::visible,
 };
 
-/// The longest a last column gets before it is cut.
+/// Longest last column.
 const LONGEST: usize = 100;
 
-/// Lays out rows under their headings. The last column is free to be long, up to a point. Whatever a
-/// cell holds, it stays in its row and no terminal obeys it.
+/// Formats rows under their headings. The last column may be long. Cells stay on their row, and
+/// control characters are escaped.
 pub(crate) fn columns<const N: usize>(
     headings: [&str; N],
     rows: &[[String; N]],
@@ -46,7 +46,7 @@ fn line<const N: usize>(cells: &[String; N], widths: &[usize; N]) -> String {
     text.trim_end().to_owned()
 }
 
-/// The first so many characters, with a mark if there were more.
+/// The first `most` characters, with an ellipsis if there were more.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Times as people say them: how long ago, how much longer.
+//! Times for people: how long ago, how much longer.
 
 /// A time span in its largest unit: `12s`, `3m`, `2h`, `5d`.
 pub(crate) fn span(ms: i64) -> String {
@@ -11,7 +11,7 @@ pub(crate) fn span(ms: i64) -> String {
     }
 }
 
-/// How long ago something was.
+/// The time since `then_ms`.
 pub(crate) fn ago(then_ms: i64, now_ms: i64) -> String {
     format!("{} ago", span(now_ms.saturating_sub(then_ms)))
 }

@@ -1,7 +1,8 @@
-//! Lays out JSON text for people, token by token.
+//! Formats JSON text for people, token by token.
 //!
-//! It never builds a tree: order of keys and digits of numbers stay as the guest wrote them, and a
-//! value nested hundreds of thousands deep costs neither stack nor, as indentation stops at a depth, space.
+//! It never builds a tree: key order and digits stay as the guest wrote them, and a value nested
+//! hundreds of thousands deep needs no stack. Indentation stops at a depth, so it needs little
+//! space.
 
 use std::fmt::Write as _;
 
@@ -12,19 +13,19 @@ use super::{
     visible::is_dangerous,
 };
 
-/// How containers are laid out.
+/// How containers are formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// Every element on its own line.
     Expanded,
-    /// What fits on a line stays on it.
+    /// Containers that fit stay on one line.
     Fitted,
 }
 
-/// Containers deeper than this are written on one line.
+/// Deeper containers are written on one line.
 const MAX_DEPTH: usize = 32;
 
-/// Lays out JSON text, which must be valid, as a [`RawValue`](serde_json::value::RawValue) is.
+/// Formats JSON text, which must be valid, as a [`RawValue`](serde_json::value::RawValue) is.
 pub(crate) fn lay_out(json: &str, layout: Layout, style: TextStyle) -> String {
     let mut printer = JsonPrinter {
         text: String::with_capacity(json.len() + json.len() / 4),
@@ -45,7 +46,7 @@ struct JsonPrinter {
     layout: Layout,
     style: TextStyle,
     depth: usize,
-    /// The depth outside of the outermost container that is written on one line.
+    /// The depth outside the outermost container that is written on one line.
     inline_above: Option<usize>,
 }
 
@@ -112,13 +113,13 @@ impl JsonPrinter {
         self.text.extend(std::iter::repeat_n("  ", self.depth));
     }
 
-    /// Columns left for a container that starts here, counting indentation only: close enough.
+    /// Columns left for a container that starts here; approximate, it counts indentation only.
     fn room(&self) -> usize {
         self.style.width.saturating_sub(2 * self.depth + 16)
     }
 }
 
-/// Whether the container whose opening bracket was just read closes within `room` columns.
+/// Whether the container that was just opened closes within `room` columns.
 fn fits(tokens: JsonTokens<'_>, room: usize) -> bool {
     let mut used = 0;
     let mut depth = 1_usize;

@@ -1,4 +1,4 @@
-//! A line for people who begin to wonder what takes so long.
+//! A line for people who wait for something slow.
 
 use std::{
     future::Future,
@@ -8,10 +8,10 @@ use std::{
 
 use super::style::{TextRole, TextStyle};
 
-/// Before this, nobody wonders.
+/// Shorter waits need no notice.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
-/// Waits for `work`; on a terminal, says what is being done if that takes more than a moment.
+/// Waits for `work`; on a terminal, prints a notice if that takes long.
 pub(crate) async fn with_notice<T>(
     what: impl FnOnce() -> String,
     work: impl Future<Output = T>,

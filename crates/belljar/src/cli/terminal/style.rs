@@ -1,19 +1,19 @@
-//! How text looks on one stream: colours or none, terminal or file, how wide.
+//! How text is rendered on one stream: colours, terminal or file, width.
 //!
-//! Decided once per stream, from the environment; everything that renders text takes a [`TextStyle`]
-//! and stays a pure function.
+//! Detected once per stream, from the environment. Everything that renders text takes a
+//! [`TextStyle`] and stays a pure function.
 
 use std::{
     env,
     io::{self, IsTerminal},
 };
 
-/// Where the text goes, which decides how careful to be with what a guest wrote.
+/// The target of the text. Guest text is escaped for terminals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Device {
-    /// A person's terminal: control sequences are made visible, never obeyed.
+    /// A person's terminal: control sequences are escaped, never obeyed.
     Terminal,
-    /// A file or another program: bytes as they are.
+    /// A file or another program: bytes stay as they are.
     Pipe,
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Colours {
     Off,
 }
 
-/// How text looks on one stream.
+/// How text is rendered on one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextStyle {
     pub(crate) device: Device,
@@ -32,7 +32,7 @@ pub(crate) struct TextStyle {
     pub(crate) width: usize,
 }
 
-/// What a piece of text is, which decides its colour.
+/// The role of a piece of text, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextRole {
     Bad,

@@ -1,6 +1,6 @@
-//! Makes control characters in a guest's text visible, so that a terminal never obeys them.
+//! Escapes control characters in guest text, so that a terminal never obeys them.
 //!
-//! A guest that could send escape sequences could rewrite what the person has already read, set the
+//! With escape sequences a guest could rewrite text that a person has already read, set the
 //! window's title, or on some terminals type commands.
 
 use std::{borrow::Cow, fmt::Write as _};
@@ -9,7 +9,7 @@ use belljar_wire::text::{is_invisible, reorders_text};
 
 use super::style::{Device, TextStyle};
 
-/// The text as it may be written to the stream: unchanged for a file, made visible for a terminal.
+/// The text for a stream: unchanged for a file, escaped for a terminal.
 pub(crate) fn for_stream(text: &str, style: TextStyle) -> Cow<'_, str> {
     match style.device {
         Device::Terminal => visible(text),
@@ -17,8 +17,8 @@ pub(crate) fn for_stream(text: &str, style: TextStyle) -> Cow<'_, str> {
     }
 }
 
-/// Writes C0 and C1 controls and direction overrides as `\x1b` or `\u{202e}`; line feeds and tabs
-/// stay, and the carriage return of a line ending is dropped.
+/// Writes C0 and C1 controls and direction overrides as `\x1b` or `\u{202e}`. Line feeds and tabs
+/// stay; the carriage return of a line ending is dropped.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_dangerous) {
         return Cow::Borrowed(text);
@@ -46,8 +46,8 @@ pub(crate) fn is_dangerous(character: char) -> bool {
     !is_layout && (character.is_control() || reorders_text(character))
 }
 
-/// JSON in which nothing is hidden: characters that have no width, reorder what is read or control a
-/// terminal are written as JSON escapes. It means the same, so a person decides about what is there.
+/// JSON in which nothing is hidden: characters without width, direction overrides and control
+/// characters become JSON escapes. The meaning stays the same, so a person sees what will be sent.
 pub(crate) fn candid_json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_hidden) {
         return Cow::Borrowed(json);
@@ -66,8 +66,8 @@ pub(crate) fn candid_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether a person would not see this character, or something else because of it. JSON has these
-/// in its strings only; a carriage return it has between them.
+/// Whether this character is invisible, or changes how others are shown. In JSON such characters
+/// occur only in strings, except the carriage return.
 fn is_hidden(character: char) -> bool {
     (is_dangerous(character) && character != '\r') || is_invisible(character)
 }

@@ -1,4 +1,4 @@
-//! `belljar tools call`: one call, the way code makes it.
+//! `belljar tools call`: makes one call, as code does.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ use crate::cli::{
     },
 };
 
-/// Runs the command.
+/// Runs `belljar tools call`.
 pub(super) async fn call(
     arguments: &ToolsCallArguments,
     settings: &ProjectSettings,
@@ -66,7 +66,7 @@ pub(super) async fn call(
     Ok(if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What came of a call, as JSON.
+/// The outcome of a call in the JSON output.
 #[derive(Debug, Serialize)]
 struct CallReport<'a> {
     success: bool,
@@ -78,7 +78,7 @@ impl<'a> CallReport<'a> {
     fn of(outcome: &'a Result<Vec<u8>, ToolFault>) -> Self {
         match outcome {
             Ok(value) => {
-                // It was checked to be JSON where it came in.
+                // The bridge has checked that it is JSON.
                 let result = serde_json::from_slice(value).unwrap_or(RawValue::NULL);
                 Self { success: true, result, error: None }
             }
@@ -97,25 +97,24 @@ fn show(value: &[u8]) -> anyhow::Result<()> {
     Ok(writeln!(io::stdout(), "{text}")?)
 }
 
-/// The arguments as JSON, from the command line, a file or standard input.
+/// Reads the arguments from the command line, a file or standard input.
 fn read(given: &str) -> anyhow::Result<String> {
     let (json, name) = match given.strip_prefix('@') {
         None => (given.to_owned(), "the arguments"),
         Some("-") => {
             let mut text = String::new();
-            io::stdin().read_to_string(&mut text).context("could not read standard input")?;
+            io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
             (text, "standard input")
         }
         Some(path) => {
-            let text =
-                fs::read_to_string(path).with_context(|| format!("could not read {path}"))?;
+            let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
             (text, path)
         }
     };
     checked(name, json)
 }
 
-/// The arguments, if they can be used.
+/// Checks that the arguments can be sent.
 fn checked(name: &str, json: String) -> anyhow::Result<String> {
     match read_arguments(json.as_bytes()) {
         Ok(_) => Ok(json),
@@ -123,17 +122,17 @@ fn checked(name: &str, json: String) -> anyhow::Result<String> {
     }
 }
 
-/// The arguments that were given one by one. A value is JSON, except that a text stays one where the
-/// tool wants a text, and where it is no JSON.
+/// Arguments given one by one. A value is JSON; it stays text if the tool expects text, or if it is
+/// not valid JSON.
 fn named(given: &[String], tool: &Tool) -> anyhow::Result<String> {
     let mut arguments: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
     for argument in given {
         let Some((key, text)) = argument.split_once('=') else {
-            bail!("--arg {argument}: write KEY=VALUE");
+            bail!("--arg {argument}: expected KEY=VALUE");
         };
         let schema = tool.input_schema.get("properties").and_then(|all| all.get(key));
         let wants_text = schema.and_then(|schema| schema.get("type")) == Some(&"string".into());
-        // As written: whether all of it can be sent is seen below.
+        // Unparsed: the check below covers all arguments.
         let value = match serde_json::from_str(text) {
             Ok(value) if !wants_text => value,
             _ => serde_json::value::to_raw_value(text)?,

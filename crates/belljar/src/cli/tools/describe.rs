@@ -1,4 +1,4 @@
-//! `belljar tools describe` and `belljar tools types`: how code calls what there is.
+//! `belljar tools describe` and `belljar tools types`: show how code calls the tools.
 
 use std::{io, io::Write as _, process::ExitCode};
 
@@ -55,7 +55,7 @@ pub(super) async fn types(
 ) -> anyhow::Result<ExitCode> {
     let known = access.bridge.servers();
     if let Some(other) = arguments.servers.iter().find(|server| !known.contains(server)) {
-        bail!("there is no MCP server `{other}`; configured are {}", known.join(", "));
+        bail!("there is no MCP server `{other}`; configured servers: {}", known.join(", "));
     }
     let only = match arguments.servers.as_slice() {
         [one] => Some(one.as_str()),

@@ -1,4 +1,4 @@
-//! `belljar tools list`: what there is, and whether code may call it.
+//! `belljar tools list`: lists the tools, and whether code may call them.
 
 use std::{io, io::Write as _, process::ExitCode};
 
@@ -13,7 +13,7 @@ use crate::cli::{
     terminal::{columns::columns, style::TextStyle, visible::visible},
 };
 
-/// Runs the command.
+/// Runs `belljar tools list`.
 pub(super) async fn list(
     arguments: &ToolsListArguments,
     settings: &ProjectSettings,
@@ -44,12 +44,12 @@ pub(super) async fn list(
     Ok(if is_useless { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// All tools, as JSON.
+/// All tools in the JSON output.
 #[derive(Debug, Serialize)]
 struct ToolListing<'a> {
     tools: &'a [ToolRow<'a>],
     failed: Vec<FailedServer<'a>>,
-    /// Rules of the project's file that do not count for some servers.
+    /// Rules of the project's file that do not apply to some servers.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_counted: &'a [IgnoredRule],
 }
@@ -61,7 +61,7 @@ struct FailedServer<'a> {
     hint: Option<String>,
 }
 
-/// A tool, as JSON.
+/// A tool in the JSON output.
 #[derive(Debug, Serialize)]
 struct ToolRow<'a> {
     name: String,

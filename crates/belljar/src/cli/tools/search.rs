@@ -1,4 +1,4 @@
-//! `belljar tools search`: tools by what they are for.
+//! `belljar tools search`: finds tools by purpose.
 
 use std::{io, io::Write as _, process::ExitCode};
 
@@ -12,10 +12,10 @@ use crate::cli::{
     terminal::{columns::columns, style::TextStyle, visible::visible},
 };
 
-/// A share of the best nearness from which on meaning is a reason of its own.
+/// From this share of the best score on, similar meaning is named as a reason.
 const CLOSE: f64 = 0.7;
 
-/// Runs the command.
+/// Runs `belljar tools search`.
 pub(super) async fn search(
     arguments: &ToolsSearchArguments,
     access: &ToolAccess,
@@ -29,7 +29,7 @@ pub(super) async fn search(
     if arguments.json {
         print_json(&hits.iter().map(as_json).collect::<Vec<_>>())?;
     } else if hits.is_empty() {
-        writeln!(io::stderr(), "no tool fits that")?;
+        writeln!(io::stderr(), "no matching tools")?;
     } else {
         let rows: Vec<[String; 4]> = hits.iter().map(cells).collect();
         let table = columns(["SCORE", "NAME", "WHY", "DESCRIPTION"], &rows, TextStyle::of_stdout());
@@ -58,7 +58,7 @@ fn cells(hit: &Hit) -> [String; 4] {
     [score, visible(&name).into_owned(), why(hit), first_line(description)]
 }
 
-/// The words it shares with the intent, and whether it is also, or only, near in meaning.
+/// The words that the tool shares with the intent, and how close its meaning is.
 fn why(hit: &Hit) -> String {
     let mut reasons: Vec<String> =
         hit.why.iter().take(3).map(|word| visible(word).into_owned()).collect();

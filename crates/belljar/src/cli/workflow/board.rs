@@ -1,4 +1,4 @@
-//! A workflow as a tree that changes while it runs.
+//! The tasks of a workflow as a tree that is redrawn while it runs.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::cli::terminal::{
     visible::visible,
 };
 
-/// Lines the tree takes at most, and children of one container that are shown.
+/// Most lines of the tree, and most children of one task.
 const MOST_LINES: usize = 30;
 const MOST_CHILDREN: usize = 8;
 
-/// Tasks and where they are.
+/// All tasks with their states.
 #[derive(Debug, Default)]
 pub(super) struct TaskBoard {
     order: Vec<String>,
@@ -30,7 +30,7 @@ struct TaskRow {
 }
 
 impl TaskBoard {
-    /// The tasks there are.
+    /// The tasks of a workflow in its current state.
     pub(super) fn of(tasks: &[TaskView]) -> Self {
         let mut board = Self::default();
         for task in tasks {
@@ -56,7 +56,7 @@ impl TaskBoard {
         })
     }
 
-    /// Takes an event.
+    /// Applies an event.
     pub(super) fn take(&mut self, event: &WorkflowEvent) {
         let at_ms = event.at_ms;
         match &event.happened {
@@ -81,7 +81,7 @@ impl TaskBoard {
                 self.note(task, TaskStatus::Retrying, &failure.message);
             }
             WorkflowEventKind::TaskInDoubt { task, .. } => {
-                self.note(task, TaskStatus::InDoubt, "nobody knows whether it happened");
+                self.note(task, TaskStatus::InDoubt, "it is unknown whether it happened");
             }
             WorkflowEventKind::DecisionRequired { decision } => {
                 self.note(&decision.instance, TaskStatus::Deciding, &decision.message);
@@ -125,7 +125,7 @@ impl TaskBoard {
         note.clone_into(&mut row.note);
     }
 
-    /// The tree, a line for each task that is worth one.
+    /// The tree, one line per visible task.
     pub(super) fn lines(&self, now_ms: u64, style: TextStyle, width: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for name in self.order.iter().filter(|name| parent(name).is_none()) {
@@ -179,7 +179,7 @@ impl TaskBoard {
     }
 }
 
-/// The container an instance is part of: `each` of `each[3]`, `again` of `again#2/step`.
+/// The container of an instance: `each` of `each[3]`, `again` of `again#2/step`.
 fn parent(instance: &str) -> Option<&str> {
     if let Some((before, _)) = instance.rsplit_once('/') {
         return Some(before.rsplit_once('#').map_or(before, |(container, _)| container));
@@ -220,7 +220,7 @@ fn mark(status: TaskStatus) -> (&'static str, TextRole) {
     }
 }
 
-/// A time as people read it.
+/// A duration for people.
 pub(super) fn span(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms} ms"),

@@ -1,4 +1,5 @@
-//! `belljar workflow command` and `rollback`: sent durably, answered by whoever drives the workflow.
+//! `belljar workflow command` and `rollback`: sends commands, which the host that drives the
+//! workflow answers.
 
 use std::{io, io::Write as _, process::ExitCode, time::Duration};
 
@@ -31,10 +32,10 @@ use crate::cli::{
     terminal::style::TextStyle,
 };
 
-/// How long an answer of a host that is there may take.
+/// How long to wait for the answer of a live host.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `belljar workflow command`.
+/// Runs `belljar workflow command`.
 pub(super) async fn send_command(
     arguments: &WorkflowCommandArguments,
     context: WorkflowContext<'_>,
@@ -50,7 +51,7 @@ pub(super) async fn send_command(
     let answer = if is_driven(&workflows, &id).await? {
         workflows.answer(&id, &command_id, ANSWER_TIMEOUT).await?
     } else if machine.status().is_over() {
-        // It is only answered: nothing of it runs any more.
+        // The workflow has ended: it only answers the command.
         drive_until_idle(context, &id).await?;
         workflows.answer(&id, &command_id, Duration::ZERO).await?
     } else {
@@ -64,7 +65,7 @@ pub(super) async fn send_command(
     print_command_result(&id, &CommandResult { id: command_id, outcome }, arguments.json)
 }
 
-/// What is asked for.
+/// The command that the arguments describe.
 fn workflow_command(spec: &WorkflowCommandSpec) -> anyhow::Result<WorkflowCommand> {
     let json = |what, given: &Option<String>| -> anyhow::Result<Option<Value>> {
         given.as_ref().map(|given| json_or_file(what, given)).transpose()
@@ -76,7 +77,7 @@ fn workflow_command(spec: &WorkflowCommandSpec) -> anyhow::Result<WorkflowComman
         WorkflowCommandSpec::Skip { task } => WorkflowCommand::Skip { task: task.clone() },
         WorkflowCommandSpec::ModifyArgs { task, arguments } => {
             let Value::Object(arguments) = json_or_file("modify-args", arguments)? else {
-                bail!("modify-args: arguments are a JSON object");
+                bail!("modify-args: the arguments must be a JSON object");
             };
             WorkflowCommand::ModifyArgs { task: task.clone(), arguments }
         }
@@ -103,7 +104,8 @@ fn workflow_command(spec: &WorkflowCommandSpec) -> anyhow::Result<WorkflowComman
     })
 }
 
-/// Tasks as in a file. Whether their code may run was decided when the workflow was made.
+/// Reads tasks in the format of workflow files. Whether their code may run was decided when the
+/// workflow was created.
 fn read_tasks(given: &str) -> anyhow::Result<Vec<Task>> {
     let (name, text) = match given.strip_prefix('@') {
         None => ("tasks", given.to_owned()),
@@ -133,8 +135,8 @@ fn print_command_result(
             Some(why) => writeln!(io::stderr(), "refused: {why}")?,
             None if status == "queued" => writeln!(
                 io::stderr(),
-                "kept as {}; nobody runs the workflow now, it is taken when somebody does: \
-                 belljar workflow resume {id}",
+                "queued as {}; no process drives the workflow now, so it is applied on the next \
+                 resume: belljar workflow resume {id}",
                 result.id
             )?,
             None => writeln!(io::stderr(), "{status}")?,
@@ -143,13 +145,13 @@ fn print_command_result(
     Ok(if why.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Whether somebody who lives drives a workflow, or looks after it while it rests.
+/// Whether a live process drives a workflow, or watches it while it rests.
 async fn is_driven(workflows: &Workflows<SqliteWorkflowStore>, id: &str) -> anyhow::Result<bool> {
     let row = workflows.store().find(id).await?;
     Ok(row.is_some_and(|row| is_looked_after(&row)))
 }
 
-/// Drives a workflow here until only a further command could change anything.
+/// Drives a workflow here until only another command could change anything.
 async fn drive_until_idle(
     context: WorkflowContext<'_>,
     id: &str,
@@ -189,7 +191,7 @@ async fn until_idle(
     }
 }
 
-/// `belljar workflow rollback`.
+/// Runs `belljar workflow rollback`.
 pub(super) async fn rollback(
     arguments: &WorkflowRollbackArguments,
     context: WorkflowContext<'_>,
@@ -216,7 +218,7 @@ pub(super) async fn rollback(
         }
         if !is_driven(&workflows, &id).await? {
             bail!(
-                "the workflow is {} and nobody runs it: belljar workflow resume {id}",
+                "the workflow is {} and no process drives it: belljar workflow resume {id}",
                 json_word(&machine.status())
             );
         }
@@ -229,7 +231,8 @@ pub(super) async fn rollback(
         writeln!(io::stdout(), "{}", rollback_text(report, TextStyle::of_stdout()))?;
         writeln!(
             io::stderr(),
-            "it is paused: belljar workflow command {id} continue, then belljar workflow resume {id}"
+            "the workflow is paused: belljar workflow command {id} continue, then belljar \
+             workflow resume {id}"
         )?;
     }
     let all = report.is_some_and(|report| report.not_undone.is_empty());

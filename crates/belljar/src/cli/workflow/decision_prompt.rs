@@ -1,7 +1,7 @@
-//! Asking a person at a terminal about the decisions of a workflow.
+//! Asks a person at a terminal about the decisions of a workflow.
 //!
-//! The answer is read from the terminal and counts only for the question that was on the screen when it
-//! was typed; nothing a workflow says can answer it.
+//! The answer is read from the terminal and counts only for the question that was on the screen
+//! when it was typed. Nothing in the workflow can answer it.
 
 use std::{
     collections::VecDeque,
@@ -23,18 +23,18 @@ use crate::cli::terminal::{
     visible::visible,
 };
 
-/// Asks, one question after the other.
+/// Asks one question after the other.
 #[derive(Debug)]
 pub(super) struct DecisionPrompt {
     waiting: VecDeque<WorkflowDecision>,
-    /// The question somebody is reading an answer to; the reading cannot be called off.
+    /// The question that is being answered; reading a line cannot be cancelled.
     open: Option<String>,
     typed: mpsc::UnboundedSender<(String, Option<String>)>,
     answers: mpsc::UnboundedReceiver<(String, Option<String>)>,
 }
 
 impl DecisionPrompt {
-    /// Somebody to ask, if a person is at a terminal.
+    /// A prompt, if a person is at a terminal.
     pub(super) fn at_terminal() -> Option<Self> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return None;
@@ -48,12 +48,12 @@ impl DecisionPrompt {
         self.open.is_some()
     }
 
-    /// Decisions that were open before anybody watched.
+    /// Adds decisions that were open from the start.
     pub(super) fn add_open(&mut self, decisions: Vec<WorkflowDecision>) {
         self.waiting.extend(decisions);
     }
 
-    /// Takes note of decisions that open and close.
+    /// Notes decisions that open and close.
     pub(super) fn observe(&mut self, event: &WorkflowEvent) {
         if let WorkflowEventKind::DecisionRequired { decision } = &event.happened
             && self.waiting.iter().all(|known| known.id != decision.id)
@@ -63,12 +63,12 @@ impl DecisionPrompt {
         if let WorkflowEventKind::DecisionMade { decision, .. } = &event.happened {
             self.waiting.retain(|known| known.id != *decision);
             if self.open.as_ref() == Some(decision) {
-                let _ = writeln!(io::stderr(), "it was decided elsewhere; press Enter to go on");
+                let _ = writeln!(io::stderr(), "it was decided elsewhere; press Enter to continue");
             }
         }
     }
 
-    /// Puts the next question, and passes on what was answered.
+    /// Sends the given answers and prints the next question.
     pub(super) async fn poll(&mut self, workflows: &ProjectWorkflows, flow: &str) {
         while let Ok((id, line)) = self.answers.try_recv() {
             self.open = None;
@@ -88,7 +88,7 @@ impl DecisionPrompt {
             print_question(next);
             self.open = Some(next.id.clone());
             let (id, typed) = (next.id.clone(), self.typed.clone());
-            // Reads one line on a thread of its own, which ends with the process if nobody types any.
+            // Reads one line on a separate thread, which ends with the process if nothing is typed.
             std::thread::spawn(move || {
                 let mut line = String::new();
                 let read = io::stdin().lock().read_line(&mut line);
@@ -101,18 +101,18 @@ impl DecisionPrompt {
 
 fn print_question(decision: &WorkflowDecision) {
     let style = TextStyle::of_stderr();
-    // What was typed before the question could be read is no answer to it.
+    // Lines typed before the question was visible are not answers to it.
     let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     let whom = match decision.by {
-        Decider::Human => "a person has to decide",
-        Decider::Agent => "somebody has to decide",
+        Decider::Human => "a person must decide",
+        Decider::Agent => "a decision is needed",
     };
     let choices = match decision.kind {
-        DecisionKind::InDoubt => "did it happen? [retry / fail / its result as JSON] ",
+        DecisionKind::InDoubt => "did it happen? [retry / fail / the result as JSON] ",
         DecisionKind::Approval
         | DecisionKind::Before
         | DecisionKind::After
-        | DecisionKind::OnError => "go on? [y/N] ",
+        | DecisionKind::OnError => "continue? [y/N] ",
     };
     let why = decision.failure.as_ref().map(|why| format!("  {}\n", failure_text(why)));
     let _ = write!(
@@ -126,9 +126,9 @@ fn print_question(decision: &WorkflowDecision) {
     );
 }
 
-/// What a line says to a decision; nothing if that is not clear.
+/// The command that a line means; `None` if it is unclear.
 fn read(decision: &WorkflowDecision, line: Option<&str>) -> Option<WorkflowCommand> {
-    // Whoever is gone has decided nothing.
+    // The end of input decides nothing.
     let line = line?.trim();
     let id = decision.id.clone();
     if decision.kind == DecisionKind::InDoubt {

@@ -1,4 +1,4 @@
-//! What happened in a workflow, a line each.
+//! Events of a workflow, one line each.
 
 use belljar_project::TaskQuestion;
 use belljar_workflow::{
@@ -11,7 +11,7 @@ use crate::cli::terminal::{
     visible::visible,
 };
 
-/// An event as a line, without its time; nothing for what is of no interest to a person watching.
+/// An event without its time; `None` if a person need not see it.
 #[expect(clippy::too_many_lines, reason = "a table: an arm for each thing that can happen")]
 pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) -> Option<String> {
     let good = |text: String| Some(style.paint(TextRole::Good, &text));
@@ -20,9 +20,9 @@ pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) ->
     let caution = |text: String| Some(style.paint(TextRole::Caution, &text));
     match &event.happened {
         WorkflowEventKind::WorkflowStarted { name } => {
-            dim(format!("workflow {} began", visible(name)))
+            dim(format!("workflow {} started", visible(name)))
         }
-        WorkflowEventKind::WorkflowResumed => dim("taken up again".to_owned()),
+        WorkflowEventKind::WorkflowResumed => dim("resumed".to_owned()),
         WorkflowEventKind::WorkflowPaused => caution("paused".to_owned()),
         WorkflowEventKind::WorkflowContinued => dim("continued".to_owned()),
         WorkflowEventKind::WorkflowEnded { status, failure } => {
@@ -41,7 +41,7 @@ pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) ->
             good(format!("{} completed in {ms} ms", visible(task)))
         }
         WorkflowEventKind::TaskFailed { task, failure, continued } => {
-            let on = if *continued { ", and the workflow goes on" } else { "" };
+            let on = if *continued { ", and the workflow continues" } else { "" };
             bad(format!("{} failed{on}: {}", visible(task), failure_text(failure)))
         }
         WorkflowEventKind::TaskSkipped { task, why } => {
@@ -57,7 +57,7 @@ pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) ->
             caution(format!("{} falls back: {}", visible(task), failure_text(failure)))
         }
         WorkflowEventKind::TaskInDoubt { task, .. } => {
-            caution(format!("{}: nobody knows whether it happened", visible(task)))
+            caution(format!("{}: it is unknown whether it happened", visible(task)))
         }
         WorkflowEventKind::TaskLogged { task, lines } => {
             let lines: Vec<String> =
@@ -69,12 +69,12 @@ pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) ->
             dim(format!("decision {decision} of {}: {choice}, by {by}", visible(task)))
         }
         WorkflowEventKind::RollbackStarted { to, .. } => {
-            caution(format!("going back to checkpoint {to}"))
+            caution(format!("rolling back to checkpoint {to}"))
         }
         WorkflowEventKind::RolledBack { report } => Some(rollback_text(report, style)),
         WorkflowEventKind::TaskUndone { task } => dim(format!("{} undone", visible(task))),
         WorkflowEventKind::FilesConflict { task, paths } => {
-            caution(format!("{} and another changed {}", visible(task), paths.join(", ")))
+            caution(format!("{} and another task changed {}", visible(task), paths.join(", ")))
         }
         WorkflowEventKind::RoundStarted { task, round } => {
             dim(format!("{}: round {round}", visible(task)))
@@ -89,10 +89,10 @@ pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) ->
             dim(format!("{}: new arguments", visible(task)))
         }
         WorkflowEventKind::SpeculationAdopted { task } => {
-            dim(format!("{}: it was right", visible(task)))
+            dim(format!("{}: the speculative result is used", visible(task)))
         }
         WorkflowEventKind::SpeculationDropped { task } => {
-            dim(format!("{}: forgotten", visible(task)))
+            dim(format!("{}: the speculative result is dropped", visible(task)))
         }
         WorkflowEventKind::CodeExecutionStarted { .. }
         | WorkflowEventKind::CodeExecutionCompleted { .. }
@@ -101,7 +101,7 @@ pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) ->
     }
 }
 
-/// A failure as people read it.
+/// A failure with its code.
 pub(super) fn failure_text(failure: &TaskFailure) -> String {
     format!("{} [{}]", visible(&failure.message), failure.code)
 }
@@ -115,38 +115,39 @@ pub(super) fn decision_text(flow: &str, decision: &WorkflowDecision) -> String {
     let command = format!("belljar workflow command {flow}");
     match kind {
         DecisionKind::InDoubt => format!(
-            "{about}\n  look whether it happened, then: {command} resolve '{}' --use JSON \
-             (or --retry, --fail)",
+            "{about}\n  find out whether it happened, then: {command} resolve '{}' --use JSON (or \
+             --retry, --fail)",
             visible(instance)
         ),
         DecisionKind::Approval
         | DecisionKind::Before
         | DecisionKind::After
         | DecisionKind::OnError => {
-            format!("{about}\n  answer it: {command} approve {id} (or reject {id})")
+            format!("{about}\n  to answer: {command} approve {id} (or reject {id})")
         }
     }
 }
 
-/// A call inside a task's code that waits for a person.
+/// A tool call inside a task's code that waits for a person, with the commands that decide it.
 pub(super) fn task_question_text(decision_text: &TaskQuestion) -> String {
     let TaskQuestion { task, id, is_in_doubt, tool } = decision_text;
     let (task, tool) = (visible(task), visible(tool));
     match is_in_doubt {
         true => format!(
-            "{task} waits: its call of {tool} may have happened\n  look whether it did, then: belljar \
-             approvals use {id} --result JSON (or retry {id}, deny {id})"
+            "{task} waits: its call of {tool} may have happened\n  find out whether it did, then: \
+             belljar approvals use {id} --result JSON (or retry {id}, deny {id})"
         ),
         false => format!(
-            "{task} waits: its call of {tool} asks\n  see it: belljar approvals show {id}, then \
-             approve {id} (or deny {id})"
+            "{task} waits: its call of {tool} needs approval\n  to see it: belljar approvals show \
+             {id}, then approve {id} (or deny {id})"
         ),
     }
 }
 
-/// What came of going back.
+/// The report of a rollback.
 pub(super) fn rollback_text(report: &RollbackReport, style: TextStyle) -> String {
-    let mut lines = vec![format!("back at checkpoint {}, on branch {}", report.to, report.branch)];
+    let mut lines =
+        vec![format!("rolled back to checkpoint {}, on branch {}", report.to, report.branch)];
     for undone in &report.undone {
         lines.push(style.paint(TextRole::Good, &format!("  undone: {}", visible(undone))));
     }
@@ -154,8 +155,8 @@ pub(super) fn rollback_text(report: &RollbackReport, style: TextStyle) -> String
         let why = match left.why {
             WhyNot::NoCompensation => "it has no compensation",
             WhyNot::Failed => "its compensation failed",
-            WhyNot::InDoubt => "nobody knows whether it happened",
-            WhyNot::DoneBeforeFork => "the workflow this was forked from did it",
+            WhyNot::InDoubt => "it is unknown whether it happened",
+            WhyNot::DoneBeforeFork => "the original workflow did it before the fork",
         };
         let more = left.failure.as_ref().map(|failure| format!(": {}", failure_text(failure)));
         let text = format!(
@@ -168,7 +169,7 @@ pub(super) fn rollback_text(report: &RollbackReport, style: TextStyle) -> String
     lines.join("\n")
 }
 
-/// A value of one of our enums as the word it is in JSON.
+/// An enum value as its JSON string.
 pub(super) fn json_word(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

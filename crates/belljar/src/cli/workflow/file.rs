@@ -1,4 +1,4 @@
-//! Workflow files: read, checked, and their faults told with the lines they are on.
+//! Workflow files: reading, checking, and printing faults with their lines.
 
 use std::{fs, io, io::Write as _, path::Path, process::ExitCode};
 
@@ -19,27 +19,28 @@ use crate::cli::{
     },
 };
 
-/// Files larger than this are not workflows.
+/// Larger files are not workflows.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A file and what it says.
+/// A parsed workflow file.
 pub(super) struct WorkflowFile {
     pub(super) read: ParsedWorkflow,
     name: String,
     text: String,
 }
 
-/// What is faults with a file.
+/// The faults of a workflow file.
 pub(super) struct FileFaults(Vec<FileFault>);
 
 impl WorkflowFile {
-    /// Reads a file. Faults are for who wrote it, errors for who named it.
+    /// Reads a file. The inner error lists the faults in the file, the outer one says why it cannot
+    /// be read.
     pub(super) fn load(
         path: &Path,
         code: CodeExecution,
     ) -> anyhow::Result<Result<Self, FileFaults>> {
         let name = path.display().to_string();
-        let about = || format!("could not read the workflow {name}");
+        let about = || format!("cannot read the workflow {name}");
         let size = fs::metadata(path).with_context(about)?.len();
         anyhow::ensure!(size <= MOST_BYTES, "{name} is too large for a workflow: {size} bytes");
         let text = fs::read_to_string(path).with_context(about)?;
@@ -50,7 +51,7 @@ impl WorkflowFile {
         })
     }
 
-    /// Faults of the workflow, at the lines of the tasks they are in.
+    /// Adds the lines of their tasks to the faults of a workflow.
     pub(super) fn located(&self, faults: &DagFaults) -> FileFaults {
         FileFaults(faults.0.iter().map(|fault| self.locate(fault)).collect())
     }
@@ -72,7 +73,7 @@ impl WorkflowFile {
         }
     }
 
-    /// Tells what was tolerated.
+    /// Prints the warnings.
     pub(super) fn warn(&self) -> io::Result<()> {
         let style = TextStyle::of_stderr();
         for warning in &self.read.warnings {
@@ -85,7 +86,7 @@ impl WorkflowFile {
 }
 
 impl FileFaults {
-    /// Tells all that is faults.
+    /// Prints all faults.
     pub(super) fn print(&self, as_json: bool) -> anyhow::Result<ExitCode> {
         if as_json {
             print_json(&json!({ "valid": false, "faults": self.0 }))?;
@@ -101,8 +102,8 @@ impl FileFaults {
     }
 }
 
-/// The innermost task of a path that the file names, and where. What was made of a node for its sake
-/// is that node.
+/// The innermost task of a path that the file names, and its position. Tasks generated for a node
+/// count as that node.
 fn place(text: &str, path: &str) -> Option<(Option<String>, (u32, u32))> {
     let own = |name: &str| {
         let made = ["__next", "__enter", "__loop", "__at", "__state"];
@@ -119,7 +120,7 @@ fn place(text: &str, path: &str) -> Option<(Option<String>, (u32, u32))> {
     None
 }
 
-/// Where a task is named: the first line that says `id` or `name` and it, or has it as a key.
+/// The position of a task: the first line with `id` or `name` and its name, or with it as a key.
 fn position(text: &str, id: &str) -> Option<(u32, u32)> {
     let named = |line: &str| {
         let line = line.trim_start_matches([' ', '\t', '-', '{', ',']);
@@ -135,7 +136,7 @@ fn position(text: &str, id: &str) -> Option<(u32, u32)> {
     Some((u32::try_from(at + 1).ok()?, u32::try_from(column + 1).ok()?))
 }
 
-/// `belljar workflow validate`.
+/// Runs `belljar workflow validate`.
 pub(super) async fn validate(
     arguments: &WorkflowValidateArguments,
     project: &Project,
@@ -172,7 +173,7 @@ pub(super) async fn validate(
     }
     file.warn()?;
     if unchecked {
-        let text = "its tools were not looked up: no MCP servers are configured here";
+        let text = "its tools were not checked: no MCP servers are configured";
         let style = TextStyle::of_stderr();
         writeln!(io::stderr(), "{}: {text}", style.paint(TextRole::Caution, "warning"))?;
     }
@@ -186,7 +187,7 @@ pub(super) async fn validate(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a task calls a tool by name, or one inside of it does.
+/// Whether a task, or a nested one, calls a tool.
 fn calls_tools(tasks: &[Task]) -> bool {
     tasks.iter().any(|task| match &task.action {
         Action::McpTool(_) => true,

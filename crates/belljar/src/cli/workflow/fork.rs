@@ -1,4 +1,4 @@
-//! `belljar workflow fork` and `delete`: one more of what was, and none of what is over.
+//! `belljar workflow fork` and `delete`.
 
 use std::{io, io::Write as _, process::ExitCode};
 
@@ -13,7 +13,7 @@ use crate::cli::{
     print_json,
 };
 
-/// `belljar workflow fork`.
+/// Runs `belljar workflow fork`.
 pub(super) async fn fork(
     arguments: &WorkflowForkArguments,
     project: &Project,
@@ -36,13 +36,13 @@ pub(super) async fn fork(
         writeln!(io::stdout(), "{new_id}")?;
         writeln!(
             io::stderr(),
-            "as {id} was at checkpoint {at}; go on with it: belljar workflow resume {new_id}"
+            "copied {id} at checkpoint {at}; to start it: belljar workflow resume {new_id}"
         )?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// `belljar workflow delete`.
+/// Runs `belljar workflow delete`.
 pub(super) async fn delete(
     arguments: &WorkflowDeleteArguments,
     context: WorkflowContext<'_>,
@@ -52,15 +52,15 @@ pub(super) async fn delete(
     for given in &arguments.ids {
         let id = find_workflow(&workflows, given).await?;
         match belljar_project::forget_workflow(engine, &id, &context.locations.scratch()).await {
-            Ok(()) => writeln!(io::stderr(), "{id} is gone")?,
+            Ok(()) => writeln!(io::stderr(), "deleted {id}")?,
             Err(WorkflowStoreError::Held { .. }) => bail!(
-                "workflow {id} has not ended, or somebody is at it: \
-                 belljar workflow command {id} abort, then belljar workflow resume {id}"
+                "workflow {id} has not ended, or a process drives it: belljar workflow command \
+                 {id} abort, then belljar workflow resume {id}"
             ),
             Err(error) => return Err(error.into()),
         }
     }
-    // What they had is not in the log either then, unless somebody is reading it just now.
+    // Deleted values must not stay in the log; this fails if another process is reading it.
     let _ = engine.project_store().empty_log().await;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,10 +1,10 @@
-//! A workflow as a picture, in the language of Graphviz.
+//! The task graph of a workflow in the language of Graphviz.
 
 use std::fmt::Write as _;
 
 use belljar_workflow::{Machine, TaskStatus};
 
-/// The tasks a workflow has now, and what depends on what.
+/// The current tasks and their dependencies.
 pub(super) fn dot(machine: &Machine) -> String {
     let dag = machine.dag();
     let mut text = String::from("digraph workflow {\n  rankdir=LR;\n  node [shape=box];\n");
@@ -26,7 +26,7 @@ pub(super) fn dot(machine: &Machine) -> String {
     text
 }
 
-/// Text that is one word to Graphviz, whatever is in it.
+/// A quoted Graphviz string.
 fn quoted(text: &str) -> String {
     let plain = |letter: char| match letter {
         '"' => "\\\"".to_owned(),

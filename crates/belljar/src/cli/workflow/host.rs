@@ -19,7 +19,7 @@ use crate::cli::{
     signals::{SignalListener, StopSignal},
 };
 
-/// What is configured here.
+/// The settings and the project of a workflow command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WorkflowContext<'a> {
     pub(super) settings: &'a ProjectSettings,
@@ -27,7 +27,7 @@ pub(super) struct WorkflowContext<'a> {
     pub(super) project: &'a Project,
 }
 
-/// Workflows that can be driven, and what that takes.
+/// Everything that drives workflows in this process.
 pub(super) struct WorkflowHost {
     pub(super) workflows: ProjectWorkflows,
     pub(super) executor: Executor,
@@ -35,7 +35,7 @@ pub(super) struct WorkflowHost {
 }
 
 impl WorkflowHost {
-    /// Ends everything; a further signal is for not waiting until that is done.
+    /// Stops and shuts down. A further signal skips the wait.
     pub(super) async fn end(self, signals: &mut SignalListener) {
         self.workflows.stop().await;
         self.sessions.shutdown().await;
@@ -43,10 +43,10 @@ impl WorkflowHost {
     }
 }
 
-/// Whether workflows can be driven here.
+/// The outcome of starting a workflow host.
 pub(super) enum HostStart {
     Ready(Box<WorkflowHost>),
-    /// They cannot, or a signal came first.
+    /// It cannot start, or a signal came first; holds the result to report.
     Not(Box<RunResult>, Option<StopSignal>),
 }
 
@@ -77,7 +77,7 @@ impl WorkflowContext<'_> {
     }
 }
 
-/// How workflows are run by this program.
+/// The options of workflows at the command line.
 fn options(
     settings: &ProjectSettings,
     locations: &ConfigLocations,
@@ -94,7 +94,7 @@ fn options(
     }
 }
 
-/// What the flags of `workflow run` allow a file.
+/// The permissions that the flags of `workflow run` give.
 pub(super) fn requested_permissions(
     arguments: &WorkflowRunArguments,
 ) -> anyhow::Result<WorkflowPermissions> {

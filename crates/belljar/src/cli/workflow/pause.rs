@@ -1,36 +1,36 @@
-//! A workflow that is paused starts nothing: whoever waits for it is told so, and how it goes on.
+//! Notices for a paused workflow, which starts no tasks until it is continued.
 
 use std::time::{Duration, Instant};
 
 use belljar_workflow::{Machine, WorkflowEvent, WorkflowEventKind, WorkflowStatus};
 
-/// How long a pause lasts before it is told: a `continue` that was sent before is taken first.
+/// How long a pause lasts before it is reported: a `continue` may be under way.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
-/// That a workflow is paused, and the command that lets it go on. Taking it up is not enough.
+/// Says that a workflow is paused, and which command continues it. Resuming alone is not enough.
 pub(super) fn paused(flow: &str) -> String {
-    format!("it is paused; go on with it: belljar workflow command {flow} continue")
+    format!("the workflow is paused; to continue: belljar workflow command {flow} continue")
 }
 
-/// The same for one that nobody runs: the command is kept until somebody takes it up.
+/// The same for a workflow that no host drives: the command is stored until one does.
 pub(super) fn paused_and_left(flow: &str) -> String {
     format!("{}, then belljar workflow resume {flow}", paused(flow))
 }
 
-/// A pause that the person who watches has not been told of yet.
+/// A pause that has not been reported yet.
 #[derive(Debug, Default)]
 pub(super) struct PauseNotice {
     unreported_since: Option<Instant>,
 }
 
 impl PauseNotice {
-    /// As a workflow is now.
+    /// The pause of a workflow in its current state.
     pub(super) fn of(machine: &Machine) -> Self {
         let is_paused = machine.status() == WorkflowStatus::Paused;
         Self { unreported_since: is_paused.then(Instant::now) }
     }
 
-    /// Hears what happens.
+    /// Notes events that pause or continue the workflow.
     pub(super) fn observe(&mut self, event: &WorkflowEvent) {
         let happened = &event.happened;
         if matches!(
@@ -47,7 +47,7 @@ impl PauseNotice {
         }
     }
 
-    /// Whether to tell of it now; it is told once.
+    /// Whether to report the pause now; true once per pause.
     pub(super) fn is_due(&mut self) -> bool {
         self.unreported_since.take_if(|since| since.elapsed() >= SETTLE_TIME).is_some()
     }

@@ -1,4 +1,4 @@
-//! `belljar workflow run` and `resume`: a workflow driven here, in sight of whoever started it.
+//! `belljar workflow run` and `resume`: drives a workflow here and shows its progress.
 
 use std::{
     env, fs, io,
@@ -54,7 +54,7 @@ const LINE_POLL: Duration = Duration::from_secs(1);
 /// Events fetched at once.
 const PAGE: u32 = 500;
 
-/// `belljar workflow run`.
+/// Runs `belljar workflow run`.
 pub(super) async fn run(
     arguments: &WorkflowRunArguments,
     context: WorkflowContext<'_>,
@@ -98,7 +98,7 @@ pub(super) async fn run(
     drive(host, &id, options, &mut signals).await
 }
 
-/// `belljar workflow resume`.
+/// Runs `belljar workflow resume`.
 pub(super) async fn resume(
     arguments: &WorkflowResumeArguments,
     context: WorkflowContext<'_>,
@@ -121,20 +121,20 @@ pub(super) async fn resume(
     drive(host, &id, options, &mut signals).await
 }
 
-/// The inputs that were given.
+/// Reads the inputs from the flags.
 fn inputs(arguments: &WorkflowRunArguments) -> anyhow::Result<Map<String, Value>> {
     let mut inputs = match &arguments.inputs {
         None => Map::new(),
         Some(given) => {
             let Value::Object(inputs) = json_or_file("--inputs", given)? else {
-                bail!("--inputs: inputs are a JSON object");
+                bail!("--inputs: the inputs must be a JSON object");
             };
             inputs
         }
     };
     for given in &arguments.input {
         let (name, value) = given.split_once('=').with_context(|| {
-            format!("--input {given}: an input is NAME=VALUE, for example --input version=1.4")
+            format!("--input {given}: expected NAME=VALUE, for example --input version=1.4")
         })?;
         let value = match check_keys(value.as_bytes()) {
             Ok(()) => serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
@@ -148,28 +148,28 @@ fn inputs(arguments: &WorkflowRunArguments) -> anyhow::Result<Map<String, Value>
     Ok(inputs)
 }
 
-/// A value given as JSON, or in a file.
+/// A value given as JSON or as @FILE.
 pub(super) fn json_or_file(what: &str, given: &str) -> anyhow::Result<Value> {
     let text = match given.strip_prefix('@') {
         None => given.to_owned(),
         Some(path) => {
-            fs::read_to_string(path).with_context(|| format!("{what}: could not read {path}"))?
+            fs::read_to_string(path).with_context(|| format!("{what}: cannot read {path}"))?
         }
     };
     check_keys(text.as_bytes()).with_context(|| what.to_owned())?;
     serde_json::from_str(&text).with_context(|| format!("{what}: not valid JSON"))
 }
 
-/// How a workflow that is driven here is shown.
+/// How a workflow is driven and shown.
 struct DriveOptions {
     as_json: bool,
-    /// Where its files go if it completes.
+    /// Where to write its files if it completes.
     commit: Option<PathBuf>,
     executable: CommitExecutable,
     prompts: OpenPrompts,
 }
 
-/// What of the files that the host would execute goes to the directory.
+/// Names that a commit writes although the host would execute them.
 fn commit_executable(
     given: &[String],
     context: WorkflowContext<'_>,
@@ -179,7 +179,7 @@ fn commit_executable(
     Ok(CommitExecutable::Names(names))
 }
 
-/// Drives a workflow, shows how it goes, and tells how it went.
+/// Drives a workflow, shows its progress and prints the outcome.
 async fn drive(
     host: WorkflowHost,
     id: &str,
@@ -196,11 +196,11 @@ async fn drive(
             tokio::select! {
                 driven = &mut driving => break Some(driven),
                 came = signals.received() => {
-                    // The second one is for not waiting until tasks have ended.
+                    // A second signal skips the wait for running tasks.
                     if signal.replace(came).is_some() {
                         break None;
                     }
-                    watcher.say("stopping: what runs gets a moment to end");
+                    watcher.say("stopping: running tasks get a moment to end");
                     stop.cancel();
                 }
                 () = watcher.watch(&host.workflows) => {}
@@ -246,7 +246,7 @@ async fn print_outcome(
             style.paint(TextRole::Bad, &status),
             failure_text(failure)
         )?;
-        writeln!(io::stderr(), "look at it: belljar workflow show {id}")?;
+        writeln!(io::stderr(), "details: belljar workflow show {id}")?;
         return Ok(ExitCode::FAILURE);
     }
     match &options.commit {
@@ -255,7 +255,7 @@ async fn print_outcome(
     }
 }
 
-/// Brings what the workflow changed to the directory it began with.
+/// Writes the changed files to a directory.
 async fn commit(
     workflows: &ProjectWorkflows,
     id: &str,
@@ -274,29 +274,29 @@ async fn commit(
 fn print_how_to_go_on(id: &str, status: Option<WorkflowStatus>) -> anyhow::Result<ExitCode> {
     let how = match status == Some(WorkflowStatus::Paused) {
         true => paused_and_left(id),
-        false => format!("go on from here: belljar workflow resume {id}"),
+        false => format!("to resume it: belljar workflow resume {id}"),
     };
     writeln!(io::stderr(), "{how}")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why a workflow could not be driven, for people.
+/// Explains why a workflow could not be driven.
 pub(super) fn drive_error(id: &str, error: DriveError) -> anyhow::Error {
     if let DriveError::Store(WorkflowStoreError::Held { owner, .. }) = &error {
         let process = owner.split(':').next().unwrap_or_default();
         return anyhow::anyhow!(
-            "workflow {id} is being run by process {process}; watch it: \
-             belljar workflow events {id} --follow"
+            "process {process} drives workflow {id}; to watch it: belljar workflow events {id} \
+             --follow"
         );
     }
     if let DriveError::Superseded { .. } = &error {
-        let told = format!("{error}; nothing more was written here, and its tasks were stopped");
-        return anyhow::anyhow!("{told}; watch it: belljar workflow events {id} --follow");
+        let told = format!("{error}; this process wrote nothing more and stopped its tasks");
+        return anyhow::anyhow!("{told}; to watch it: belljar workflow events {id} --follow");
     }
-    anyhow::Error::from(error).context(format!("go on later: belljar workflow resume {id}"))
+    anyhow::Error::from(error).context(format!("to retry later: belljar workflow resume {id}"))
 }
 
-/// What is said when there is no sandbox, or a signal came first.
+/// The error if the host could not start, or the exit status if a signal came first.
 pub(super) fn not_started(
     result: &RunResult,
     stop: Option<StopSignal>,
@@ -310,7 +310,7 @@ pub(super) fn not_started(
     bail!("{message} ({hint})")
 }
 
-/// Shows how a workflow goes: a tree on a terminal, lines elsewhere.
+/// Shows the progress of a workflow: a tree on a terminal, lines elsewhere.
 struct Watcher {
     id: String,
     after: u64,
@@ -342,7 +342,7 @@ impl Watcher {
         watcher
     }
 
-    /// Says what it is called, and what waits for an answer.
+    /// Prints the id, and the decisions that wait for an answer.
     fn begin(&self, machine: Option<&belljar_workflow::Machine>) {
         let style = TextStyle::of_stderr();
         let _ = writeln!(
@@ -367,7 +367,7 @@ impl Watcher {
         let timeout = if has_tree { TREE_POLL } else { LINE_POLL };
         match workflows.events(&self.id, self.after, PAGE, timeout).await {
             Ok(events) => self.show(&events),
-            // The driver says what is faults with the store.
+            // The driver reports errors of the store.
             Err(_) => tokio::time::sleep(LINE_POLL).await,
         }
         if let Some(decisions) = &mut self.decisions {
@@ -401,11 +401,11 @@ impl Watcher {
         self.prompts.is_any_open() || self.decisions.as_ref().is_some_and(DecisionPrompt::is_asking)
     }
 
-    /// Draws the tree over what it was, unless a question is on the screen.
+    /// Redraws the tree, unless a question is on the screen.
     fn draw(&mut self) {
         let Some(board) = &self.board else { return };
         if self.is_quiet() {
-            // What is there stays; the next tree is drawn beneath.
+            // The old tree stays; the next one is drawn below.
             self.drawn = 0;
             return;
         }
@@ -429,7 +429,7 @@ impl Watcher {
         self.drawn = 0;
     }
 
-    /// Shows what is left to show.
+    /// Shows the remaining events.
     async fn finish(&mut self, workflows: &ProjectWorkflows) {
         self.decisions = None;
         while let Ok(events) = workflows.events(&self.id, self.after, PAGE, Duration::ZERO).await {
@@ -442,7 +442,7 @@ impl Watcher {
     }
 }
 
-/// How many tool calls are being asked about at the terminal.
+/// Counts the tool calls that are being asked about at the terminal.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenPrompts(Arc<AtomicUsize>);
 

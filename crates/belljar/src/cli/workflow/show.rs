@@ -1,4 +1,4 @@
-//! `belljar workflow show`, `events` and `list`: looking, without driving anything.
+//! `belljar workflow show`, `events` and `list`.
 
 use std::{io, io::Write as _, process::ExitCode, sync::Arc, time::Duration};
 
@@ -34,16 +34,16 @@ use crate::cli::{
     },
 };
 
-/// Checkpoints that are shown to people, and to programs.
+/// Checkpoints that are shown to people, and those in the JSON output.
 const SHOWN_CHECKPOINTS: usize = 10;
 const MAX_CHECKPOINTS: u32 = 10_000;
-/// The status of one that waits for `continue`.
+/// The status of a workflow that waits for `continue`.
 const PAUSED: &str = "paused";
 /// Events fetched at once, and how long one poll for more waits.
 const PAGE: u32 = 500;
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// `belljar workflow show`.
+/// Runs `belljar workflow show`.
 pub(super) async fn show(
     arguments: &WorkflowShowArguments,
     project: &Project,
@@ -56,7 +56,7 @@ pub(super) async fn show(
         return Ok(ExitCode::SUCCESS);
     }
     let engine = workflows.store();
-    let row = engine.find(&id).await?.context("it was forgotten meanwhile")?;
+    let row = engine.find(&id).await?.context("the workflow was deleted in the meantime")?;
     let mut checkpoints = engine.checkpoints(&id, None, MAX_CHECKPOINTS).await?;
     keep_reachable(&mut checkpoints, &workflows.look(&id, None).await?);
     let inside = task_questions(engine.project_store(), &machine).await?;
@@ -70,22 +70,22 @@ pub(super) async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// All there is to know of a workflow that is driven here.
+/// Everything about a workflow that is driven here, as JSON.
 pub(super) async fn full_report(
     workflows: &ProjectWorkflows,
     id: &str,
     at: Option<u64>,
 ) -> anyhow::Result<Value> {
     let machine = workflows.load(id, at).await?;
-    let row = workflows.find(id).await?.context("it was forgotten meanwhile")?;
+    let row = workflows.find(id).await?.context("the workflow was deleted in the meantime")?;
     let inside = workflows.task_questions(&machine).await?;
     let mut checkpoints = workflows.checkpoints(id, None, MAX_CHECKPOINTS).await?;
     keep_reachable(&mut checkpoints, &workflows.load(id, None).await?);
     Ok(as_json(&row, &machine, &inside, &checkpoints))
 }
 
-/// Leaves out the checkpoints of branches that were rolled back: no rollback and no fork goes there.
-/// Only the newest state of a workflow knows them.
+/// Removes checkpoints of branches that were rolled back: no rollback or fork can reach them. Only
+/// the newest state of a workflow knows them.
 fn keep_reachable(checkpoints: &mut Vec<CheckpointRow>, newest: &Machine) {
     checkpoints.retain(|one| !newest.is_abandoned(one.seq));
 }
@@ -141,7 +141,7 @@ fn as_text(
     let now = now_ms();
     let (id, status) = (&row.id, status(row, machine));
     let name = style.paint(TextRole::Strong, &visible(&row.name));
-    let mut text = format!("{id}  {name}  {status}, begun {}\n", ago(row.created_ms, now));
+    let mut text = format!("{id}  {name}  {status}, created {}\n", ago(row.created_ms, now));
     if let Some(failure) = machine.failure() {
         text += &format!("{}\n", style.paint(TextRole::Bad, &failure_text(failure)));
     }
@@ -170,7 +170,7 @@ fn as_text(
             text += &format!("{:>10}  {}\n", one.seq, visible(&one.name));
         }
         let back = format!("belljar workflow rollback {id} --to N");
-        text += &style.paint(TextRole::Dim, &format!("back to one of them: {back}\n"));
+        text += &style.paint(TextRole::Dim, &format!("to roll back: {back}\n"));
     }
     if let Some(how) = how_to_go_on(row) {
         text += &format!("\n{how}\n");
@@ -178,7 +178,7 @@ fn as_text(
     text
 }
 
-/// Where it is; one that has not begun waits for its turn, one may be left alone.
+/// The status as people see it, including `queued` and `needs_attention`.
 fn status(row: &WorkflowRow, machine: &Machine) -> String {
     match status_of(row) {
         known @ (QUEUED | NEEDS_ATTENTION) => known.to_owned(),
@@ -186,24 +186,24 @@ fn status(row: &WorkflowRow, machine: &Machine) -> String {
     }
 }
 
-/// What a person does for it to go on, if that is needed.
+/// The command with which a person continues the workflow, if it needs one.
 fn how_to_go_on(row: &WorkflowRow) -> Option<String> {
     let id = &row.id;
     let is_paused = row.finished_ms.is_none() && row.status == PAUSED;
     match (is_paused, is_resumable(row)) {
         (true, true) => Some(paused_and_left(id)),
         (true, false) => Some(paused(id)),
-        (false, true) => Some(format!("go on with it: belljar workflow resume {id}")),
+        (false, true) => Some(format!("to resume it: belljar workflow resume {id}")),
         (false, false) => None,
     }
 }
 
-/// Whether it has not ended and nobody is at it.
+/// Whether the workflow has not ended and no process drives it.
 fn is_resumable(row: &WorkflowRow) -> bool {
     row.finished_ms.is_none() && !is_looked_after(row)
 }
 
-/// `belljar workflow events`.
+/// Runs `belljar workflow events`.
 pub(super) async fn events(
     arguments: &WorkflowEventsArguments,
     project: &Project,
@@ -237,11 +237,11 @@ async fn has_ended(
     let engine: &Arc<SqliteWorkflowStore> = workflows.store();
     let row = engine.find(id).await?;
     let is_over = row.is_none_or(|row| row.finished_ms.is_some());
-    // What was told between the two looks is not left out.
+    // Includes events between the two queries.
     Ok(is_over && workflows.events(id, after, 1, Duration::ZERO).await?.is_empty())
 }
 
-/// `belljar workflow list`.
+/// Runs `belljar workflow list`.
 pub(super) async fn list(
     arguments: &WorkflowListArguments,
     project: &Project,
@@ -260,7 +260,7 @@ pub(super) async fn list(
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
-        writeln!(io::stderr(), "no workflows here: belljar workflow run FILE")?;
+        writeln!(io::stderr(), "this project has no workflows yet: belljar workflow run FILE")?;
         return Ok(ExitCode::SUCCESS);
     }
     let now = now_ms();
@@ -272,11 +272,11 @@ pub(super) async fn list(
         })
         .collect();
     let table =
-        columns(["WORKFLOW", "STATUS", "MADE", "BY", "NAME"], &cells, TextStyle::of_stdout());
+        columns(["WORKFLOW", "STATUS", "CREATED", "BY", "NAME"], &cells, TextStyle::of_stdout());
     io::stdout().write_all(table.as_bytes())?;
     let goes_on = |row: &&WorkflowRow| is_resumable(row) && row.status != PAUSED;
     if let Some(row) = rows.iter().find(goes_on) {
-        writeln!(io::stderr(), "go on with one: belljar workflow resume {}", row.id)?;
+        writeln!(io::stderr(), "to resume one: belljar workflow resume {}", row.id)?;
     }
     Ok(ExitCode::SUCCESS)
 }

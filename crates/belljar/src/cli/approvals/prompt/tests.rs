@@ -1,4 +1,4 @@
-//! What a person at a terminal is asked.
+//! Questions at a terminal.
 
 use belljar_contract::Verdict;
 use belljar_tools::ApprovalNotice;
@@ -40,10 +40,10 @@ fn s9_a_call_that_is_shown_in_part_cannot_be_approved() {
     let (text, extent) = question(&notice, Extent::InPart, TextStyle::PLAIN);
     assert_eq!(extent, Extent::InPart);
     assert!(text.contains("belljar approvals show apr_1"), "{text}");
-    assert!(text.ends_with("make this call? not before all of it was shown [show/N] "), "{text}");
+    assert!(text.ends_with("make this call? show all of it first [show/N] "), "{text}");
     for yes in ["y", "yes", "Y\n"] {
         assert_eq!(Reply::read(Some(yes), Extent::InPart), Reply::Unclear);
-        // Control: the same answer to a question that shows all.
+        // Control: the same answer to a question that shows everything.
         assert_eq!(Reply::read(Some(yes), Extent::Whole), Reply::Decided(Verdict::Approve));
     }
     assert_eq!(Reply::read(Some("show\n"), Extent::InPart), Reply::ShowAll);

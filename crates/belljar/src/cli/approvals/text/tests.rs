@@ -1,4 +1,4 @@
-//! Nothing a guest puts into a call is hidden from who decides about it.
+//! A guest cannot hide any part of a call from the person who decides.
 
 use super::{Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place};
 use crate::cli::terminal::style::TextStyle;
@@ -28,9 +28,9 @@ fn s9_what_is_cut_is_said_to_be() {
     assert_eq!((shown.lines().count(), extent), (40, Extent::InPart));
     assert_eq!(
         cut_note("apr_1", &long, TextStyle::PLAIN),
-        "    … cut, 1301 bytes in all: belljar approvals show apr_1\n"
+        "    … cut, 1301 bytes in total: belljar approvals show apr_1\n"
     );
-    // Controls: one that just fits, and all of one that does not.
+    // Controls: arguments that just fit, and all of longer ones.
     let fits = format!("\"{}\"", "é".repeat(398));
     assert_eq!(arguments(&fits, TextStyle::PLAIN).1, Extent::Whole);
     let wide = format!("\"{}\"", "é".repeat(399));

@@ -1,4 +1,4 @@
-//! What the demo's server answers.
+//! The answers of the demo's server.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn one_commit_by_its_name() {
     assert!(answer("drop_table", &object(json!({}))).is_err());
 }
 
-/// Every field that is there is declared, and the other way round.
+/// The declared fields are exactly those in the data.
 #[test]
 fn results_are_what_the_schema_says() {
     let tools = tools();

@@ -1,4 +1,4 @@
-//! What people compare is below each other.
+//! Columns are aligned.
 
 use super::{columns, cut};
 use crate::cli::terminal::style::TextStyle;

@@ -1,4 +1,4 @@
-//! A9: the value is shown as it is: order, digits and depth unharmed.
+//! A9: order, digits and depth of a value are unchanged.
 
 use serde_json::value::RawValue;
 

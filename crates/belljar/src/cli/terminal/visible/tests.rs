@@ -1,4 +1,4 @@
-//! A4: nothing a guest prints acts on the terminal of the person who reads it.
+//! A4: nothing a guest prints acts on the reader's terminal.
 
 use super::{candid_json, for_stream, visible};
 use crate::cli::terminal::style::TextStyle;

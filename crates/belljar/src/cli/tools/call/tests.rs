@@ -29,9 +29,9 @@ fn values_are_what_the_tool_wants_where_that_is_known() {
 fn what_is_no_object_is_refused() {
     let told = |text: &str| read(text).map_err(|error| error.to_string()).unwrap_err();
     assert!(told("[1]").starts_with("the arguments: not a JSON object: "));
-    assert!(told("@/nowhere/at/all.json").starts_with("could not read /nowhere/at/all.json"));
+    assert!(told("@/nowhere/at/all.json").starts_with("cannot read /nowhere/at/all.json"));
     let told = named(&["novalue".to_owned()], &tool()).unwrap_err().to_string();
-    assert_eq!(told, "--arg novalue: write KEY=VALUE");
+    assert_eq!(told, "--arg novalue: expected KEY=VALUE");
 }
 
 #[test]
