@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use belljar_search::{Query, Scoring};
+use belljar_search::{Query, ScoreSet};
 
 use super::{data::Set, plain::Plain};
 
@@ -64,9 +64,9 @@ pub(super) fn answers(set: &Set, way: Way) -> Option<Vec<Quality>> {
     let (index, plain) = (set.index(), Plain::new(&set.tools));
     let answered = set.questions.iter().map(|question| {
         let scores = match way {
-            Way::Words => Scoring::Words,
-            Way::Meaning => Scoring::Meaning,
-            Way::Plain | Way::Fusion | Way::Hinted => Scoring::All,
+            Way::Words => ScoreSet::Words,
+            Way::Meaning => ScoreSet::Meaning,
+            Way::Plain | Way::Fusion | Way::Hinted => ScoreSet::All,
         };
         let server_hint = question.server_hint.as_deref().filter(|_| way == Way::Hinted);
         let query = Query { server_hint, scores, ..Query::new(&question.query, K) };
