@@ -1,6 +1,6 @@
 //! How many of the right tools are among the first five.
 
-use belljar_search::{Query, Scoring};
+use belljar_search::{Query, ScoreSet};
 use serde::{Deserialize, Serialize};
 
 use super::{data::QuestionSet, plain::PlainBm25};
@@ -63,9 +63,9 @@ pub(super) fn answers(set: &QuestionSet, way: SearchMethod) -> Option<Vec<Qualit
     let (index, plain) = (set.index(), PlainBm25::new(&set.tools));
     let answered = set.questions.iter().map(|question| {
         let scores = match way {
-            SearchMethod::Words => Scoring::Words,
-            SearchMethod::Meaning => Scoring::Meaning,
-            SearchMethod::Plain | SearchMethod::Fusion | SearchMethod::Hinted => Scoring::All,
+            SearchMethod::Words => ScoreSet::Words,
+            SearchMethod::Meaning => ScoreSet::Meaning,
+            SearchMethod::Plain | SearchMethod::Fusion | SearchMethod::Hinted => ScoreSet::All,
         };
         let server_hint = question.server_hint.as_deref().filter(|_| way == SearchMethod::Hinted);
         let query = Query { server_hint, scores, ..Query::new(&question.query, K) };

@@ -28,7 +28,7 @@ const MOST_BYTES: u64 = 2 << 30;
 
 /// Why an index could not be loaded.
 #[derive(Debug, Error)]
-pub enum LoadError {
+pub enum IndexLoadError {
     /// The file could not be read.
     #[error("cannot read the index of tools")]
     Io(#[from] io::Error),
@@ -57,21 +57,21 @@ impl Index {
     }
 
     /// Reads an index that [`save`](Self::save) wrote.
-    pub fn load(path: &Path) -> Result<Self, LoadError> {
+    pub fn load(path: &Path) -> Result<Self, IndexLoadError> {
         if fs::metadata(path)?.len() > MOST_BYTES {
-            return Err(LoadError::Damaged);
+            return Err(IndexLoadError::Damaged);
         }
         Self::from_bytes(&fs::read(path)?)
     }
 
-    pub(crate) fn from_bytes(file: &[u8]) -> Result<Self, LoadError> {
-        let file = file.strip_prefix(MAGIC).ok_or(LoadError::OtherVersion)?;
-        let file = file.strip_prefix(VectorTable::hash()).ok_or(LoadError::OtherVersion)?;
-        let (hash, body) = file.split_first_chunk::<32>().ok_or(LoadError::Damaged)?;
+    pub(crate) fn from_bytes(file: &[u8]) -> Result<Self, IndexLoadError> {
+        let file = file.strip_prefix(MAGIC).ok_or(IndexLoadError::OtherVersion)?;
+        let file = file.strip_prefix(VectorTable::hash()).ok_or(IndexLoadError::OtherVersion)?;
+        let (hash, body) = file.split_first_chunk::<32>().ok_or(IndexLoadError::Damaged)?;
         if Sha256::digest(body).as_slice() != hash {
-            return Err(LoadError::Damaged);
+            return Err(IndexLoadError::Damaged);
         }
-        IndexBody(body).index().ok_or(LoadError::Damaged)
+        IndexBody(body).index().ok_or(IndexLoadError::Damaged)
     }
 
     fn body(&self) -> Vec<u8> {

@@ -16,9 +16,9 @@ mod terms;
 mod usage;
 mod words;
 
-pub use disk::LoadError;
+pub use disk::IndexLoadError;
 pub use document::{Document, Parameter};
 pub use index::{Index, Key, Update};
-pub use rank::{Parts, Query, Scoring, SearchHit};
+pub use rank::{Parts, Query, ScoreSet, SearchHit};
 pub use table::{DIMENSIONS, VectorTable};
 pub use usage::UsageHistory;

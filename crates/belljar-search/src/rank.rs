@@ -40,12 +40,12 @@ pub struct Query<'a> {
     /// Which tools earlier runs used together.
     pub usage: Option<&'a UsageHistory>,
     /// Which scores are used; all, unless something is being measured.
-    pub scores: Scoring,
+    pub scores: ScoreSet,
 }
 
 /// Which scores a search uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Scoring {
+pub enum ScoreSet {
     /// Words and meaning, in equal parts.
     #[default]
     All,
@@ -81,7 +81,7 @@ impl<'a> Query<'a> {
     /// The `k` best for an intent.
     pub fn new(intent: &'a str, k: usize) -> Self {
         let (server_hint, may_find, usage) = (None, None, None);
-        Self { intent, k, server_hint, may_find, usage, scores: Scoring::All }
+        Self { intent, k, server_hint, may_find, usage, scores: ScoreSet::All }
     }
 }
 
@@ -153,7 +153,7 @@ impl Index {
     }
 
     /// Adds to each score how well the tool fits its best sentence.
-    fn by_sentence(&self, intent: &Intent, candidates: &mut [Candidate], scores: Scoring) {
+    fn by_sentence(&self, intent: &Intent, candidates: &mut [Candidate], scores: ScoreSet) {
         if intent.sentences.is_empty() {
             return;
         }
@@ -293,11 +293,11 @@ impl Parts {
         Self { words: share(self.words, best.words), meaning: share(self.meaning, best.meaning) }
     }
 
-    fn score(self, scores: Scoring) -> f32 {
+    fn score(self, scores: ScoreSet) -> f32 {
         match scores {
-            Scoring::All => (1.0 - MEANING) * self.words + MEANING * self.meaning,
-            Scoring::Words => self.words,
-            Scoring::Meaning => self.meaning,
+            ScoreSet::All => (1.0 - MEANING) * self.words + MEANING * self.meaning,
+            ScoreSet::Words => self.words,
+            ScoreSet::Meaning => self.meaning,
         }
     }
 }

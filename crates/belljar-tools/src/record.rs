@@ -49,13 +49,13 @@ pub struct UnreadableRow {
 }
 
 #[derive(Serialize, Deserialize)]
-struct CallHead {
+struct CallEntryHead {
     server: Option<String>,
     tool: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct OutcomeHead {
+struct OutcomeEntryHead {
     ok: bool,
     now_ms: f64,
 }
@@ -76,13 +76,13 @@ impl JournalEntry {
         };
         match self {
             Self::Called(CallEntry { call, server, tool, arguments }) => {
-                row("called", call, json(&CallHead { server, tool }), Some(arguments))
+                row("called", call, json(&CallEntryHead { server, tool }), Some(arguments))
             }
             Self::Sent { call } => row("sent", call, "{}".to_owned(), None),
             Self::Ended(OutcomeEntry { call, now_ms, outcome }) => {
                 let ok = outcome.is_ok();
                 let body = outcome.unwrap_or_else(|fault| fault);
-                row("ended", call, json(&OutcomeHead { ok, now_ms }), Some(body))
+                row("ended", call, json(&OutcomeEntryHead { ok, now_ms }), Some(body))
             }
             Self::Timer { now_ms } => row("timer", 0, json(&TimerEntryHead { now_ms }), None),
         }
@@ -93,11 +93,11 @@ impl JournalEntry {
         let JournalRow { kind, call, head, body } = row;
         let body = body.unwrap_or_default();
         let entry = match kind.as_str() {
-            "called" => serde_json::from_str(&head).ok().map(|CallHead { server, tool }| {
+            "called" => serde_json::from_str(&head).ok().map(|CallEntryHead { server, tool }| {
                 Self::Called(CallEntry { call, server, tool, arguments: body })
             }),
             "sent" => Some(Self::Sent { call }),
-            "ended" => serde_json::from_str(&head).ok().map(|OutcomeHead { ok, now_ms }| {
+            "ended" => serde_json::from_str(&head).ok().map(|OutcomeEntryHead { ok, now_ms }| {
                 let outcome = if ok { Ok(body) } else { Err(body) };
                 Self::Ended(OutcomeEntry { call, now_ms, outcome })
             }),

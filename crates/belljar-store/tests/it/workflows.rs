@@ -80,7 +80,7 @@ fn child_commits_until_it_is_killed() {
 #[expect(clippy::disallowed_methods, reason = "a process of the test's own, to be killed")]
 fn killed_child(directory: &Path, after: u64) -> u64 {
     let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "flows::child_commits_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "workflows::child_commits_until_it_is_killed", "--nocapture"])
         .env(CHILD, directory)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
