@@ -33,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("belljar-wire", &["belljar-contract"]),
     ("belljar-worker", &["belljar-jail", "belljar-wire"]),
     ("belljar-runtime", &["belljar-contract", "belljar-jail", "belljar-paths", "belljar-wire"]),
+    ("belljar-testing", &[]),
     ("belljar-search", &[]),
     ("belljar-store", &["belljar-contract"]),
     (

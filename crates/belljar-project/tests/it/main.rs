@@ -26,3 +26,6 @@ mod session_support;
 mod session_tools;
 mod sessions;
 mod zygote;
+
+// Where `#[sandboxed]` looks for it.
+use zygote::no_sandbox;

@@ -3,6 +3,7 @@
 use belljar_contract::{Language, RunRequest};
 use belljar_project::{FileError, SessionFileKind};
 use belljar_runtime::RunOptions;
+use belljar_testing::sandboxed;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
@@ -10,15 +11,12 @@ use crate::{
     descendants::descendants,
     host_support::eventually,
     session_support::{ALL, PYTHON, TYPESCRIPT, sandbox, session, value},
-    zygote::no_sandbox,
 };
 
 /// As `belljar-bench sessions` does with 300, with fewer.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b1_many_sessions_of_all_languages_answer() {
-    if no_sandbox() {
-        return;
-    }
     const CROWD: usize = 45;
     let sandbox = sandbox().await;
     let mut sessions = Vec::new();
@@ -43,11 +41,9 @@ async fn b1_many_sessions_of_all_languages_answer() {
 }
 
 /// Files go in and come out, belong to the guest, and follow the branches.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn c2_files_of_a_session_from_outside() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, PYTHON.language).await;
     let put = session.put_file("data/in.txt", &b"from outside"[..]).await.expect("it is put");
@@ -89,11 +85,9 @@ async fn c2_files_of_a_session_from_outside() {
 }
 
 /// Files that are handed back beside the value come back when they are new or changed.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn c2_artifacts_come_back_once() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, TYPESCRIPT.language).await;
     let write = "fs.mkdirSync('out', { recursive: true }); fs.writeFileSync('out/a.txt', 'one'); 1";
@@ -106,11 +100,9 @@ async fn c2_artifacts_come_back_once() {
 }
 
 /// A workspace is seen, changed in every branch for itself, and never touched.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn c1_b4_a_sessions_workspace_is_a_copy() {
-    if no_sandbox() {
-        return;
-    }
     let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
     std::fs::write(place.path().join("a.txt"), "original").unwrap();
     let sandbox = sandbox().await;

@@ -2,22 +2,18 @@
 
 use belljar_project::{ErrorCode, Execution, Language, RunDurability, SessionSpec};
 use belljar_store::AuditFilter;
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
-use crate::{
-    executor_support::{Project, block_on, execution},
-    zygote::no_sandbox,
-};
+use crate::executor_support::{Project, block_on, execution};
 
 fn value(json: &serde_json::value::RawValue) -> Value {
     serde_json::from_str(json.get()).unwrap()
 }
 
+#[sandboxed]
 #[test]
 fn d2_code_in_a_session_calls_tools_and_keeps_what_they_gave() {
-    if no_sandbox() {
-        return;
-    }
     block_on(async {
         let project = Project::new(json!({ "deny": ["test__note"] })).await;
         for (language, call, later, denied) in [

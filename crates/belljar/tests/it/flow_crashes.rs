@@ -13,6 +13,7 @@ use std::{
 use belljar_contract::Verdict;
 use belljar_project::now_ms;
 use belljar_store::Approvals;
+use belljar_testing::sandboxed;
 use belljar_workflow::{
     DoubtResolution, WorkflowEventKind, WorkflowStatus, WorkflowStore as _,
     workflow_store::{ClaimReason, LeaseRequest},
@@ -336,11 +337,9 @@ fn f3_of_two_hosts_that_race_for_a_workflow_one_wins() {
     flow.check("two hosts");
 }
 
+#[sandboxed]
 #[test]
 fn f3_a_host_that_was_superseded_writes_nothing_and_says_so() {
-    if no_sandbox() {
-        return;
-    }
     let flow = Flow::new();
     flow.project.hold("after", "a1");
     let host = flow.run(None);
