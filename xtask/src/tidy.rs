@@ -31,7 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("belljar-paths", &[]),
     ("belljar-jail", &[]),
     ("belljar-wire", &["belljar-contract"]),
-    ("belljar-worker", &["belljar-jail", "belljar-wire"]),
+    ("belljar-worker", &["belljar-contract", "belljar-jail", "belljar-wire"]),
     ("belljar-runtime", &["belljar-contract", "belljar-jail", "belljar-paths", "belljar-wire"]),
     ("belljar-testing", &[]),
     ("belljar-search", &[]),

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_contract::EngineName;
 use belljar_runtime::{EngineLaunch, EngineSource, Preload, View, ZygoteKind, ZygoteProgram};
-use belljar_worker::{
-    BASH_ARGUMENT, COMMANDS_DIRECTORY, CPYTHON_ARGUMENT, ZYGOTE_ARGUMENT, bash::DEFAULT_COMMANDS,
-};
+use belljar_worker::{COMMANDS_DIRECTORY, ZYGOTE_ARGUMENT, bash::DEFAULT_COMMANDS};
 
 /// Code that uses one of these libraries gets a zygote with numpy and pandas imported.
 const DATA_LIBRARIES: [&str; 6] = ["numpy", "pandas", "matplotlib", "scipy", "sklearn", "seaborn"];
@@ -27,9 +25,9 @@ impl MachineEngines {
         Self { program }
     }
 
-    fn launch(&self, arguments: &[&str], view: Option<View>) -> EngineLaunch {
-        let arguments = [&[ZYGOTE_ARGUMENT], arguments].concat();
-        let arguments = arguments.into_iter().map(str::to_owned).collect();
+    /// Starts the zygote of an engine with what its worker has to know of this machine.
+    fn launch(&self, engine: EngineName, setup: &str, view: Option<View>) -> EngineLaunch {
+        let arguments = [ZYGOTE_ARGUMENT, engine.as_str(), setup].map(str::to_owned).into();
         EngineLaunch { program: ZygoteProgram { path: self.program.clone(), arguments }, view }
     }
 
@@ -46,7 +44,7 @@ impl MachineEngines {
         view.executable.push(bash.clone());
         view.executable.sort();
         view.executable.dedup();
-        Ok(self.launch(&[BASH_ARGUMENT, &bash.to_string_lossy()], Some(view)))
+        Ok(self.launch(EngineName::Bash, &bash.to_string_lossy(), Some(view)))
     }
 
     fn python(&self, preload: Preload) -> Result<EngineLaunch, String> {
@@ -54,7 +52,7 @@ impl MachineEngines {
         let mut view = software::view();
         found.add_to(&mut view);
         let setup = found.setup(preload == Preload::DataLibraries)?;
-        Ok(self.launch(&[CPYTHON_ARGUMENT, &setup], Some(view)))
+        Ok(self.launch(EngineName::CPython, &setup, Some(view)))
     }
 }
 
@@ -73,7 +71,7 @@ impl EngineSource for MachineEngines {
 
     fn find(&self, kind: ZygoteKind) -> Result<EngineLaunch, String> {
         match kind.engine {
-            EngineName::QuickJs => Ok(self.launch(&[], None)),
+            EngineName::QuickJs => Ok(self.launch(EngineName::QuickJs, "", None)),
             EngineName::CPython => self.python(kind.preload),
             EngineName::Bash => self.bash(),
         }

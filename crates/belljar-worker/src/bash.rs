@@ -18,6 +18,7 @@ mod stderr;
 
 use std::path::PathBuf;
 
+use belljar_contract::EngineName;
 use belljar_wire::{ErrorCode, GuestError, GuestGrants, GuestLimits, Language, RunCommand};
 
 use crate::{
@@ -30,8 +31,6 @@ use state::{MAX_STATE_BYTES, ShellState};
 
 pub use commands::DEFAULT_COMMANDS;
 
-/// The name of the engine. The argument after it is the path of bash.
-pub const BASH_ARGUMENT: &str = "bash";
 /// The directory of the commands a cell has, if it was granted nothing.
 pub const COMMANDS_DIRECTORY: &str = "/belljar/bin";
 /// The directory of commands that were granted to one cell.
@@ -65,21 +64,17 @@ impl BashSetup {
     }
 }
 
-/// Shell scripts, by the machine's own bash.
+/// Shell scripts, by the machine's own bash. Its set-up is the path of bash.
 #[derive(Debug)]
 pub(crate) struct BashEngine;
 
 impl Engine for BashEngine {
-    fn name(&self) -> &'static str {
-        BASH_ARGUMENT
-    }
-
-    fn languages(&self) -> &'static [Language] {
-        &[Language::Bash]
+    fn name(&self) -> EngineName {
+        EngineName::Bash
     }
 
     fn start(&self, bash: &str) -> ! {
-        become_zygote_of_programs(&[RESUME_ARGUMENT, BASH_ARGUMENT, bash])
+        become_zygote_of_programs(&[RESUME_ARGUMENT, EngineName::Bash.as_str(), bash])
     }
 
     fn resume(&self, bash: &str, handover: &str) {

@@ -6,26 +6,19 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
+use belljar_contract::EngineName;
 use belljar_jail::zygote::{self, Successor};
-use belljar_wire::Language;
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
 
-/// The name of the engine. The argument after it is a [`PythonSetup`] as JSON.
-pub const CPYTHON_ARGUMENT: &str = "cpython";
-
-/// Python, by the machine's own CPython.
+/// Python, by the machine's own CPython. Its set-up is a [`PythonSetup`] as JSON.
 #[derive(Debug)]
 pub(crate) struct CPythonEngine;
 
 impl Engine for CPythonEngine {
-    fn name(&self) -> &'static str {
-        CPYTHON_ARGUMENT
-    }
-
-    fn languages(&self) -> &'static [Language] {
-        &[Language::Python]
+    fn name(&self) -> EngineName {
+        EngineName::CPython
     }
 
     /// The zygote becomes a Python process, which continues as one by loading the jail's library:

@@ -7,7 +7,8 @@
 
 use std::path::Path;
 
-use belljar_wire::{Event, GuestError, Language, RunCommand};
+use belljar_contract::EngineName;
+use belljar_wire::{Event, GuestError, RunCommand};
 
 use crate::{HostLink, bash::BashEngine, cpython::CPythonEngine, quickjs::QuickJsEngine};
 
@@ -20,11 +21,9 @@ pub static ENGINES: [&dyn Engine; 3] = [&QuickJsEngine, &CPythonEngine, &BashEng
 /// that is not Belljar's own. Each of its cells sends [`Event::Ready`] once it is confined, and
 /// answers every [`RunCommand`] with [`Event::Done`] or [`Event::Failed`].
 pub trait Engine: Sync {
-    /// The argument after [`ZYGOTE_ARGUMENT`](crate::ZYGOTE_ARGUMENT) that selects this engine.
-    fn name(&self) -> &'static str;
-
-    /// The languages it runs. No two engines run the same language.
-    fn languages(&self) -> &'static [Language];
+    /// Its row in the contract: the languages it runs, and its name, which is also the argument after
+    /// [`ZYGOTE_ARGUMENT`](crate::ZYGOTE_ARGUMENT) that selects it.
+    fn name(&self) -> EngineName;
 
     /// Turns the calling process, which must be single-threaded, into a zygote. `setup` is the
     /// argument after the name: what the host found out about this machine, as the engine wants it.
@@ -38,7 +37,7 @@ pub trait Engine: Sync {
 
 /// The engine of this name.
 pub(crate) fn find(name: &str) -> Option<&'static dyn Engine> {
-    ENGINES.into_iter().find(|engine| engine.name() == name)
+    ENGINES.into_iter().find(|engine| engine.name().as_str() == name)
 }
 
 /// The part of an engine that runs code in a cell, for engines that are written in Rust.

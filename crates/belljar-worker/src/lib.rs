@@ -13,8 +13,7 @@ mod link;
 pub mod quickjs;
 mod zygote;
 
-pub use bash::{BASH_ARGUMENT, COMMANDS_DIRECTORY};
-pub use cpython::CPYTHON_ARGUMENT;
+pub use bash::COMMANDS_DIRECTORY;
 pub use engine::{CodeRunner, ENGINES, Engine, RunValue};
 pub use link::HostLink;
 pub use zygote::{

@@ -32,6 +32,7 @@ mod zone;
 
 use std::rc::Rc;
 
+use belljar_contract::EngineName;
 use belljar_wire::{ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand};
 use rquickjs::{
     CatchResultExt, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Undefined, Value,
@@ -83,12 +84,8 @@ pub enum EngineError {
 pub(crate) struct QuickJsEngine;
 
 impl Engine for QuickJsEngine {
-    fn name(&self) -> &'static str {
-        "quickjs"
-    }
-
-    fn languages(&self) -> &'static [Language] {
-        &[Language::TypeScript, Language::JavaScript]
+    fn name(&self) -> EngineName {
+        EngineName::QuickJs
     }
 
     fn start(&self, _setup: &str) -> ! {
