@@ -302,7 +302,8 @@ fn s4_what_is_written_directly_is_fixed_too() {
         assert!(!repository.root.join(made).exists(), "{made}: {result:#}");
         assert!(is_withheld(&repository.root.join(made)), "{made}");
         let logs = result["logs"].as_array().unwrap();
-        let is_told = |log: &Value| log.to_string().contains(&format!("{root}/{made}: the host"));
+        let is_told =
+            |log: &Value| log.to_string().contains(&format!("{root}/{made}: the run made this"));
         assert!(logs.iter().any(is_told), "{made}: {result:#}");
     }
     // The control: the rest is written as ever.
