@@ -79,7 +79,7 @@ impl Limit {
         amount.div_ceil(self.json_unit().scale())
     }
 
-    const fn from_json(self, number: u64) -> u64 {
+    const fn amount_of(self, number: u64) -> u64 {
         number.saturating_mul(self.json_unit().scale())
     }
 
@@ -126,7 +126,7 @@ impl Limits {
     #[must_use]
     pub fn with(mut self, asked: &LimitsRequest) -> Self {
         for (limit, number) in asked.stated() {
-            limit.set(&mut self, limit.from_json(number));
+            limit.set(&mut self, limit.amount_of(number));
             if limit == Limit::Timeout {
                 self.cpu = self.timeout;
             }

@@ -211,7 +211,7 @@ impl Store {
             let state = ApprovalState::Pending;
             let (decided_by, decided_ms, result) = (None, None, None);
             let asked = Approval { asked: approval, state, decided_by, decided_ms, result };
-            asked.as_of(connection, now_ms)
+            asked.at_time(connection, now_ms)
         })
         .await
     }
@@ -273,7 +273,7 @@ impl Store {
 
 impl Approval {
     /// The approval as it stands at this time: expired when its deadline or its run is over.
-    fn as_of(self, connection: &Connection, now_ms: i64) -> Result<Self, StoreError> {
+    fn at_time(self, connection: &Connection, now_ms: i64) -> Result<Self, StoreError> {
         let is_over = self.state == ApprovalState::Pending
             && (now_ms >= self.asked.expires_ms || is_run_over(connection, &self.asked.id)?);
         let state = if is_over { ApprovalState::Expired } else { self.state };
@@ -295,7 +295,7 @@ fn find<P: rusqlite::Params>(
     now_ms: i64,
 ) -> Result<Option<Approval>, StoreError> {
     let stored = find_stored(connection, condition, parameters)?;
-    stored.map(|approval| approval.as_of(connection, now_ms)).transpose()
+    stored.map(|approval| approval.at_time(connection, now_ms)).transpose()
 }
 
 /// The approval that meets an SQL condition, as it is stored.
@@ -322,7 +322,7 @@ fn list(
     let mut rows = statement.query([now_ms])?;
     let mut approvals = Vec::new();
     while let Some(row) = rows.next()? {
-        approvals.push(from_row(connection, row)?.as_of(connection, now_ms)?);
+        approvals.push(from_row(connection, row)?.at_time(connection, now_ms)?);
     }
     Ok(approvals)
 }
