@@ -145,7 +145,8 @@ fn e2_a_grant_that_makes_no_sense_is_refused_at_the_start() {
     let withheld =
         "hint: omit it; docs/files.md lists the names that are withheld, such as .git and .envrc";
     let gone = "No such file or directory (os error 2)";
-    let link = "a symbolic link leads there\nhint: grant the path it leads to: links are not followed";
+    let link =
+        "a symbolic link leads there\nhint: grant the path it leads to: links are not followed";
     for (flag, given, told) in [
         ("--read", "nodir", format!("--read {at}/nodir: {gone}")),
         ("--write", "nodir", format!("--write {at}/nodir: {gone}")),
